@@ -1,0 +1,20 @@
+-- Frees a lock whoever holds it.
+--
+-- KEYS[1]  lock: hash of owner -> hold count
+-- ARGV[1]  channel of the lock
+-- ARGV[2]  unlock message
+-- ARGV[3]  PUBLISH or SPUBLISH
+--
+-- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
+-- Retry    safe, but a second run may free the lock of whoever took it in between
+
+-- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
+if redis.call('HLEN', KEYS[1]) == 0 then
+  return {-1, ''}
+end
+redis.call('DEL', KEYS[1])
+local published = redis.pcall(ARGV[3], ARGV[1], ARGV[2])
+if type(published) == 'table' and published.err then
+  return {1, published.err}
+end
+return {1, ''}

@@ -1,0 +1,52 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrCrossSlot is the error for a name whose keys and channel a cluster would put in different slots.
+var ErrCrossSlot = errors.New("keys would not share a slot")
+
+// Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{" already, else "p:{n}".
+// It is Redisson's rule, which looks for the brace only; see [CheckSlots] for the names it gets wrong.
+func Prefix(p, n string) string {
+	if strings.Contains(n, "{") {
+		return p + ":" + n
+	}
+	return p + ":{" + n + "}"
+}
+
+// Suffix puts s behind the name n so that both share a cluster slot: "n:s" when n has a "{" already, else "{n}:s".
+func Suffix(n, s string) string {
+	if strings.Contains(n, "{") {
+		return n + ":" + s
+	}
+	return "{" + n + "}:" + s
+}
+
+// Channel is the channel on which the release of the reentrant lock n is announced.
+func Channel(n string) string {
+	return Prefix("redisson_lock__channel", n)
+}
+
+// CheckSlots refuses a lock name that cannot work on a cluster: one whose related names, which are derived from it
+// with [Prefix] and [Suffix], fall into another slot than the name itself. The error wraps [ErrCrossSlot].
+func CheckSlots(n string, related ...string) error {
+	slot := Slot(n)
+	for _, r := range related {
+		if other := Slot(r); other != slot {
+			return fmt.Errorf("name %q is in slot %d but %q in slot %d: %w; use a name without braces, or one with a complete hash tag such as {%s}",
+				n, slot, r, other, ErrCrossSlot, strings.Map(withoutBrace, n))
+		}
+	}
+	return nil
+}
+
+func withoutBrace(r rune) rune {
+	if r == '{' || r == '}' {
+		return -1
+	}
+	return r
+}

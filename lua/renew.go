@@ -1,0 +1,42 @@
+package lua
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+var renew = load("renew.lua")
+
+// Claim names a lock and the owner that believes to hold it.
+type Claim struct {
+	Lock  string
+	Owner string
+}
+
+// Renew gives every claimed lock that is still its owner's a TTL of at least lease, in one command. held[i] tells
+// whether claims[i] was true. On a cluster all locks must be in one slot. An error is about the whole batch; some of
+// it may have been renewed.
+func Renew(ctx context.Context, c rueidis.Client, lease time.Duration, claims []Claim) (held []bool, err error) {
+	keys := make([]string, len(claims))
+	args := make([]string, 1, len(claims)+1)
+	args[0] = milliseconds(lease)
+	for i, claim := range claims {
+		keys[i] = claim.Lock
+		args = append(args, claim.Owner)
+	}
+	replies, err := list(renew.run(ctx, c, keys, args), len(claims))
+	if err != nil {
+		return nil, err
+	}
+	held = make([]bool, len(claims))
+	for i, reply := range replies {
+		n, err := integer(reply)
+		if err != nil {
+			return nil, err
+		}
+		held[i] = n == 1
+	}
+	return held, nil
+}

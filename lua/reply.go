@@ -1,0 +1,51 @@
+package lua
+
+import (
+	"fmt"
+
+	"github.com/redis/rueidis"
+)
+
+// list reads a reply that must be a list of n values.
+func list(reply rueidis.RedisResult, n int) ([]rueidis.RedisMessage, error) {
+	values, err := reply.ToArray()
+	if err != nil {
+		return nil, Classify(err)
+	}
+	if len(values) != n {
+		return nil, unexpected(fmt.Sprintf("%d values instead of %d", len(values), n))
+	}
+	return values, nil
+}
+
+// boolean reads a reply that must be 0 or 1.
+func boolean(reply rueidis.RedisResult) (bool, error) {
+	message, err := reply.ToMessage()
+	if err != nil {
+		return false, Classify(err)
+	}
+	n, err := integer(message)
+	return n == 1, err
+}
+
+func integer(m rueidis.RedisMessage) (int64, error) {
+	n, err := m.ToInt64()
+	if err != nil {
+		return 0, Classify(err)
+	}
+	return n, nil
+}
+
+func text(m rueidis.RedisMessage) (string, error) {
+	s, err := m.ToString()
+	if err != nil {
+		return "", Classify(err)
+	}
+	return s, nil
+}
+
+// unexpected is the error for a reply that none of our scripts gives. The script did run, so what it did is unknown.
+func unexpected(what string) *Error {
+	return &Error{Class: Unknown, Message: "unexpected reply: " + what,
+		Advice: "something between this client and Redis, or a server that is not Redis, changes replies"}
+}

@@ -1,0 +1,245 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// longestPark is how long a waiter sleeps at most before it looks by itself. It bounds the harm of a wake-up that never
+// comes: an ACL that forbids the channel, a message lost with a failover.
+const longestPark = 5 * time.Second
+
+// attempt is one caller's way to a lock. It is used by one goroutine.
+type attempt struct {
+	client   *Client
+	lock     *Lock
+	ctx      context.Context
+	patience *patience
+	wait     bool // more than one try
+	lease    time.Duration
+	renew    bool
+	token    uint64
+	seat     *seat
+
+	// What the tries so far left behind.
+	answered bool       // one of them got an answer
+	holder   lua.Holder // the last answer: who is in the way
+	sent     time.Time  // when the last try was sent
+	failure  error      // why the last try got no answer; nil if it did
+	doubt    bool       // one of them may have taken the lock without our knowing
+}
+
+// run gets the lock, or tells why not. It waits for its turn at the owner's seat first: while another call of the same
+// owner talks to Redis about this lock, this one must not.
+func (a *attempt) run() (*Hold, error) {
+	if a.patience.reason() != nil {
+		return nil, a.ended()
+	}
+	a.seat = a.client.seats.enter(place{a.lock.name, a.client.owner(a.token)})
+	if !a.seat.claim(a.patience) {
+		a.seat.leave()
+		return nil, a.ended()
+	}
+	if h := a.seat.held(); h != nil {
+		return a.reenter(h)
+	}
+	if a.wait {
+		return a.queue()
+	}
+	return a.tryOnce()
+}
+
+// tryOnce is an attempt without wait. It does not stand in line: that would be waiting.
+func (a *attempt) tryOnce() (*Hold, error) {
+	hold, left, err := a.try()
+	switch {
+	case hold != nil:
+		a.seat.rise()
+		return hold, nil
+	case left:
+		return nil, a.ended()
+	}
+	a.giveUp()
+	if err == nil {
+		err = a.ended()
+	}
+	return nil, err
+}
+
+// queue stands in line until this attempt is at its head, and then tries whenever there is a reason to.
+func (a *attempt) queue() (*Hold, error) {
+	spot := a.client.lines.join(a.lock)
+	look, ok := spot.advance(a.patience)
+	if !ok {
+		return nil, a.leave(spot)
+	}
+	var delay backoff
+	for {
+		if look {
+			hold, left, err := a.try()
+			switch {
+			case hold != nil:
+				spot.line.answered(lua.Holder{Owner: hold.Owner(), TTL: a.lease})
+				spot.leave(false)
+				a.seat.rise()
+				return hold, nil
+			case left:
+				spot.leave(true)
+				return nil, a.ended()
+			case err != nil:
+				spot.leave(true)
+				a.giveUp()
+				return nil, err
+			case a.failure == nil:
+				spot.line.answered(a.holder)
+				delay = backoff{}
+			}
+		}
+		pause := spot.line.park()
+		if a.failure != nil {
+			pause = delay.next()
+		}
+		if !a.patience.sleep(pause, spot.line.wakeUps()) {
+			return nil, a.leave(spot)
+		}
+		look = true
+	}
+}
+
+// leave gives up in the line, and says why. The next in line looks at once: a wake-up may have come for this attempt
+// while it left.
+func (a *attempt) leave(s *spot) error {
+	if !a.answered {
+		a.holder = s.line.expectation()
+	}
+	s.leave(true)
+	a.giveUp()
+	return a.ended()
+}
+
+// giveUp ends an attempt that has its seat's turn. If it may have taken the lock, that is undone in the background.
+func (a *attempt) giveUp() {
+	if a.doubt {
+		a.client.janitor.add(a.cleanup())
+		return
+	}
+	a.seat.rise()
+}
+
+func (a *attempt) cleanup() cleanup {
+	return cleanup{seat: a.seat, lock: a.lock, until: a.sent.Add(a.lease), claimed: true}
+}
+
+// try asks Redis once. Without a hold and an error it may be tried again; failure says whether there was an answer. With
+// left = true patience ended before the answer came: the seat is the answer's then, and must not be used any more.
+func (a *attempt) try() (hold *Hold, left bool, err error) {
+	a.sent = time.Now()
+	c, lock, owner, lease, doubt, undo := a.client, a.lock, a.seat.place.owner, a.lease, a.doubt, a.cleanup()
+	holder, err, left := await(c, a.patience,
+		func() (*lua.Holder, error) {
+			if err := c.wire.ready(context.Background()); err != nil {
+				return nil, err
+			}
+			return lua.Acquire(context.Background(), c.redis, lock.name, owner, 1, lease)
+		},
+		func(holder *lua.Holder, err error) {
+			heldByOther := err == nil && holder != nil
+			refused := err != nil && lua.ClassOf(err) != lua.Unknown
+			if heldByOther || refused && !doubt {
+				undo.done()
+				return
+			}
+			c.janitor.add(undo)
+		})
+	switch {
+	case left:
+		if !a.answered {
+			a.failure = errNoAnswer
+		}
+		return nil, true, nil
+	case err != nil:
+		a.failure = err
+		a.doubt = a.doubt || lua.ClassOf(err) == lua.Unknown
+		if lua.ClassOf(err) == lua.Permanent || errors.Is(err, rueidis.ErrClosing) && c.redis.Mode() == rueidis.ClientModeStandalone {
+			return nil, false, a.unavailable()
+		}
+		return nil, false, nil
+	case holder != nil:
+		a.answered, a.holder, a.failure, a.doubt = true, *holder, nil, false
+		return nil, false, nil
+	}
+	deadline := watchdog.Deadline(a.sent, lease)
+	if !time.Now().Before(deadline) {
+		a.failure = fmt.Errorf("the lock was taken, but the answer took longer than the lease of %v", lease)
+		a.doubt = true
+		return nil, false, nil
+	}
+	return c.begin(a.seat, lock, a.token, deadline, a.ctx, a.renew), false, nil
+}
+
+// reenter adds a level to what the owner holds.
+func (a *attempt) reenter(h *holding) (*Hold, error) {
+	c, lock, owner, lease, seat := a.client, a.lock, h.owner, a.lease, a.seat
+	var delay backoff
+	for {
+		sent, count := time.Now(), h.depth()+1
+		held, err, left := await(c, a.patience,
+			func() (bool, error) {
+				return lua.Reenter(context.Background(), c.redis, lock.name, owner, count, lease)
+			},
+			func(bool, error) { seat.rise() }) // a count too high does no harm: the last release ignores it
+		if left {
+			a.failure = errNoAnswer
+			return nil, a.ended()
+		}
+		if err == nil {
+			if !held {
+				h.lost(watchdog.ErrGone)
+			}
+			level, err := h.push(a.ctx, watchdog.Deadline(sent, lease), a.renew)
+			seat.rise()
+			return level, err
+		}
+		a.failure = err
+		if lua.ClassOf(err) == lua.Permanent || !a.wait || !a.patience.sleep(delay.next(), nil) {
+			seat.rise()
+			return nil, a.unavailable()
+		}
+	}
+}
+
+// errNoAnswer is the failure of a try that patience cut short.
+var errNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis in time",
+	Advice: "is the server up, and is it busy?"}
+
+// ended says why an attempt ended without the lock.
+func (a *attempt) ended() error {
+	reason := a.patience.reason()
+	switch {
+	case errors.Is(reason, ErrClosed):
+		return ErrClosed
+	case a.failure != nil:
+		return a.unavailable()
+	default:
+		return &HeldError{Lock: a.lock.name, Owner: a.holder.Owner, TTL: a.holder.TTL, cause: reason}
+	}
+}
+
+// unavailable says why Redis did not give an answer, and what else is true of the attempt.
+func (a *attempt) unavailable() error {
+	err := a.failure
+	if lua.ClassOf(err) == lua.Unknown {
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	if reason := a.patience.reason(); reason != nil {
+		err = fmt.Errorf("%w: %w", reason, err)
+	}
+	return err
+}

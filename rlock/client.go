@@ -1,0 +1,115 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+
+	"holdfast/watchdog"
+)
+
+// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It borrows the rueidis client it is
+// given and never closes it. One Client per process and Redis is enough; it is safe for concurrent use.
+//
+// In Redis a client is a random UUID, so holds of different clients never mix, also within a process.
+type Client struct {
+	id      string
+	redis   rueidis.Client
+	options Options
+
+	wire     *wire
+	seats    *registry
+	lines    *lines
+	watchdog *watchdog.Watchdog
+	janitor  *janitor
+	tasks    *tasks
+
+	closing chan struct{} // closed when Close begins
+	close   sync.Once
+	closed  chan struct{} // closed when everything has ended
+
+	publishRefused atomic.Bool // reported already
+}
+
+// New returns a client that makes locks through redis. It sends nothing yet.
+//
+// Close the returned client before closing redis.
+func New(redis rueidis.Client, options Options) (*Client, error) {
+	if redis == nil {
+		return nil, fmt.Errorf("holdfast: %w: the rueidis client is nil", ErrInvalid)
+	}
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: %w", err)
+	}
+	c := &Client{
+		id:      uuid.NewString(),
+		redis:   redis,
+		options: options,
+		tasks:   new(tasks),
+		closing: make(chan struct{}),
+		closed:  make(chan struct{}),
+	}
+	c.wire = newWire(redis, options)
+	c.seats = newRegistry()
+	c.lines = newLines(c.wire)
+	c.janitor = &janitor{client: c}
+	c.watchdog = watchdog.New(watchdog.Options{
+		Lease:     options.WatchdogLease,
+		BatchSize: options.RenewBatch,
+		Renew:     c.renew,
+		OnFailure: c.renewalFailed,
+	})
+	return c, nil
+}
+
+// ID is the client's id, the part of an owner before the colon. It is a random UUID.
+func (c *Client) ID() string { return c.id }
+
+// Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end with the cause
+// ErrClosed. It waits until everything that runs in the background has ended, or until ctx ends, and then returns ctx's
+// error; the rest of the closing goes on. Calling it again waits again.
+//
+// Locks that are held stay held until their leases run out, or until their holds are released, which still works; with
+// Options.ReleaseOnClose they are released first.
+func (c *Client) Close(ctx context.Context) error {
+	c.close.Do(func() {
+		close(c.closing)
+		go c.shutdown()
+	})
+	select {
+	case <-c.closed:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("holdfast: close: not everything has ended yet: %w", ctx.Err())
+	}
+}
+
+// shutdown ends what runs in the background, in the order in which one part gives work to the next.
+func (c *Client) shutdown() {
+	defer close(c.closed)
+	if c.options.ReleaseOnClose {
+		c.releaseAll()
+	}
+	c.watchdog.Close()
+	for _, h := range c.seats.holdings() {
+		h.end(ErrClosed)
+	}
+	c.tasks.wait()
+	c.wire.close()
+}
+
+// releaseAll releases every hold of this client.
+func (c *Client) releaseAll() {
+	for _, h := range c.seats.holdings() {
+		if err := h.releaseWhole(); err != nil && !errors.Is(err, ErrLost) {
+			c.options.Logger.Warn("holdfast: lock not released on close; it is free when its lease ends",
+				"lock", h.lock.name, "owner", h.owner, "error", err)
+		}
+	}
+}

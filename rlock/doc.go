@@ -1,0 +1,49 @@
+// Package rlock is a distributed reentrant lock on Redis, wire-compatible with Redisson's.
+//
+//	client, err := rlock.New(redis, rlock.Options{})
+//	...
+//	lock := client.NewLock("order:42")
+//	hold, err := lock.TryLock(ctx, 3*time.Second, 30*time.Second)
+//	if err != nil {
+//		return err // errors.Is(err, rlock.ErrNotAcquired): somebody else has it
+//	}
+//	defer hold.Unlock(ctx)
+//	work(hold.Context())
+//
+// # Who holds a lock
+//
+// An owner does: a token, unique within its client, that travels in the context. The context of a hold carries the owner
+// of that hold, so a lock taken again with it is re-entered. A context without an owner gets a fresh one for each
+// acquisition. Goroutines that share an owner do not exclude each other.
+//
+// # What a hold promises, and for how long
+//
+// A hold is valid until its deadline: the start of the last successful acquire or renewal, plus the lease, minus a margin
+// for drifting clocks (package watchdog reckons it). At that instant its context ends with the cause [ErrLost], whatever
+// is in flight. As long as clocks run at the same speed within that margin and the server keeps what it was told, no other
+// client acquires the lock before.
+//
+//	            Lock, TryLock                 Unlock of the last level
+//	   free ───────────────────▶ held ─────────────────────────────────▶ released (ErrReleased)
+//	                            │    │
+//	         Lock with its owner│    │ deadline passed, key gone, ForceUnlock
+//	        (a level is added)  │    └──────────────────────────────────▶ lost (ErrLost)
+//	                            ▼
+//	                      held, deeper ── Unlock ──▶ held
+//
+// What it does not promise: that a process notices in time. One that is stopped past its deadline hears of it only when
+// it runs again, and a write it sent before may arrive after. [Hold.Valid] narrows that gap; only a resource that checks
+// fencing tokens closes it. And a lock on one Redis is as durable as that Redis: a failover to a replica that had not
+// received it loses it.
+//
+// # Waiting
+//
+// Waiters do not poll. In one process only the first of those that wait for a lock asks Redis; it listens on the lock's
+// channel and sleeps until an unlock message wakes it, until the lease of the holder should be over, and never longer
+// than 5 s. Whenever the subscription was interrupted it looks again.
+//
+// # Failures
+//
+// Each command may be repeated without harm, because it carries the hold count it is to leave behind. A command whose
+// outcome is unknown is therefore repeated while its caller waits, and undone in the background when the caller has left.
+package rlock

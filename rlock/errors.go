@@ -1,0 +1,97 @@
+package rlock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/lua"
+)
+
+// Decisions. Test for them with [errors.Is]; all errors of this package carry more detail than these.
+var (
+	// ErrNotAcquired: the lock was held by somebody else until the wait was over. The error is a *[HeldError]. When a
+	// context ended the wait, the error matches both this and the context's error.
+	ErrNotAcquired = errors.New("lock not acquired")
+
+	// ErrNotHeld: there is nothing to release. This Hold was released before, or the context's owner has no hold.
+	ErrNotHeld = errors.New("lock not held")
+
+	// ErrLost: the lock was held and can no longer be trusted, because its lease ran out, it was force-unlocked, or its
+	// key is gone. The error, and the cause of the hold's context, is a *[LostError].
+	ErrLost = errors.New("lock lost")
+
+	// ErrReleased is the cause of a hold's context that ended because the hold was released. No function returns it.
+	ErrReleased = errors.New("lock released")
+
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("lock client closed")
+
+	// ErrOutcomeUnknown: the server did not say in time whether it did what it was asked to. It is cleaned up in the
+	// background; if even that fails, the lock is free when its lease ends.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+
+	// ErrInvalid: an argument that can never work. Nothing was sent.
+	ErrInvalid = errors.New("invalid argument")
+)
+
+// ServerError is a command that Redis refused or did not answer. Its Class tells whether that passes by itself, and its
+// Advice what to do if not. Errors of this package wrap it; get at it with [errors.As].
+type ServerError = lua.Error
+
+// HeldError says who has the lock that could not be acquired, and for how long still. It matches [ErrNotAcquired].
+type HeldError struct {
+	Lock  string
+	Owner string        // "<client id>:<token>"; "" if no answer came while waiting
+	TTL   time.Duration // what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it never ends
+	cause error         // why the wait ended, if it was not its time
+}
+
+// Error says what to do about it.
+func (e *HeldError) Error() string {
+	held := "held by another owner"
+	if e.Owner != "" {
+		held = "held by " + e.Owner
+	}
+	if e.TTL > 0 {
+		held += fmt.Sprintf(" for another %v", e.TTL.Round(time.Millisecond))
+	}
+	if e.cause != nil {
+		return fmt.Sprintf("not acquired, %v: %s", e.cause, held)
+	}
+	return "not acquired: " + held + "; wait longer or shorten its lease"
+}
+
+// Unwrap gives [ErrNotAcquired], and the context's error if a context ended the wait.
+func (e *HeldError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrNotAcquired}
+	}
+	return []error{ErrNotAcquired, e.cause}
+}
+
+// LostError says why a lock is lost. It matches [ErrLost].
+type LostError struct {
+	Lock   string
+	Reason error // watchdog.ErrExpired or watchdog.ErrGone, or the like
+}
+
+// Error gives the lock and the reason.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("holdfast: lock %q lost: %v", e.Lock, e.Reason)
+}
+
+// Unwrap gives [ErrLost] and the reason.
+func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
+
+// errForced is the reason of a loss that this client's own ForceUnlock brought about.
+var errForced = errors.New("force-unlocked")
+
+// wrap names the lock in an error that leaves the package. It is deferred once per exported function.
+func wrap(err *error, lock string) {
+	var lost *LostError
+	if *err == nil || errors.As(*err, &lost) {
+		return // a LostError names its lock
+	}
+	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)
+}

@@ -1,0 +1,124 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/watchdog"
+)
+
+// holding is one owner's possession of one lock, from the outermost level to the last release. There is one place that
+// owns its state, and this is it: it registers with the watchdog when it begins, leaves it before it sends the last
+// release, and takes each step from its seat's turn.
+type holding struct {
+	client *Client
+	lock   *Lock
+	seat   *seat
+	owner  string
+	token  uint64
+	lease  watchdog.Lease
+
+	watchdogged atomic.Bool // a level of it is or was renewed
+
+	mu     sync.Mutex
+	levels []*Hold // guarded by mu; those not released, outermost first
+	ended  error   // guarded by mu; why nothing is held any more
+}
+
+// begin makes a holding of a lock that was acquired by a command sent before deadline was reckoned.
+func (c *Client) begin(s *seat, l *Lock, token uint64, deadline time.Time, ctx context.Context, renew bool) *Hold {
+	h := &holding{client: c, lock: l, seat: s, owner: s.place.owner, token: token}
+	level := &Hold{holding: h, parent: ctx, renew: renew}
+	h.levels = append(h.levels, level)
+	h.watchdogged.Store(renew)
+	h.lease.Group = c.wire.node(l.name)
+	h.lease.Value = h
+	h.lease.OnLost = h.lost
+	s.hold(h)
+	c.watchdog.Add(&h.lease, deadline, renew)
+	return level
+}
+
+// push adds a level, after Redis has it.
+func (g *holding) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
+	level := &Hold{holding: g, parent: ctx, renew: renew}
+	g.mu.Lock()
+	if g.ended != nil {
+		defer g.mu.Unlock()
+		return nil, g.ended
+	}
+	g.levels = append(g.levels, level)
+	g.mu.Unlock()
+	g.client.watchdog.Extend(&g.lease, deadline)
+	if renew {
+		g.watchdogged.Store(true)
+		g.client.watchdog.SetRenew(&g.lease, true)
+	}
+	return level, nil
+}
+
+// depth is the number of levels, 0 when the holding has ended.
+func (g *holding) depth() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.levels)
+}
+
+// innermost is the level that was taken last and is not being released; nil if there is none.
+func (g *holding) innermost() *Hold {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := len(g.levels) - 1; i >= 0; i-- {
+		if !g.levels[i].leaving {
+			return g.levels[i]
+		}
+	}
+	return nil
+}
+
+// end ends all levels: nothing is held any more as far as this process is concerned. Only the first reason counts; for
+// others end returns false.
+func (g *holding) end(reason error) bool {
+	g.mu.Lock()
+	if g.ended != nil {
+		g.mu.Unlock()
+		return false
+	}
+	g.ended = reason
+	cancels := make([]func(), 0, len(g.levels))
+	for _, level := range g.levels {
+		cancels = append(cancels, level.end(reason))
+	}
+	g.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel()
+	}
+	return true
+}
+
+// lost is told by the watchdog, or by an answer that says so, that the lock cannot be trusted any more. It does not block.
+func (g *holding) lost(reason error) {
+	g.client.watchdog.Remove(&g.lease)
+	lost := &LostError{Lock: g.lock.name, Reason: reason}
+	if !g.end(lost) {
+		return
+	}
+	g.client.options.Logger.Warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
+	if errors.Is(reason, watchdog.ErrExpired) && g.watchdogged.Load() && g.seat.join() {
+		// A renewal whose answer never came may have kept the lock for an owner that has given it up.
+		g.client.janitor.add(cleanup{seat: g.seat, lock: g.lock, until: g.freeAt()})
+	}
+	g.seat.drop(g)
+}
+
+// freeAt is when Redis has freed the lock by itself at the latest, if nothing renews it from now on.
+func (g *holding) freeAt() time.Time {
+	free := g.lease.Deadline()
+	if renewed := time.Now().Add(g.client.options.WatchdogLease); g.watchdogged.Load() && renewed.After(free) {
+		return renewed
+	}
+	return free
+}

@@ -1,0 +1,139 @@
+package rlock
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"holdfast/lua"
+	"holdfast/pubsub"
+)
+
+// lines are the local queues of a client, one for each lock that somebody in this process waits for. Only the head of a
+// line asks Redis; the others would only be told the same.
+type lines struct {
+	wire *wire
+
+	mu     sync.Mutex
+	byLock map[string]*line // guarded by mu
+}
+
+// line is the local queue for one lock, first come, first served. Its fields are guarded by lines.mu.
+//
+// What the head learns stays with the line: the subscription, with a wake-up that nobody has used yet, and what Redis said
+// last. So a new head need not ask again.
+type line struct {
+	lines   *lines
+	lock    *Lock
+	waiting *list.List           // of *spot; the front is the head
+	sub     *pubsub.Subscription // nil until a head had to wait
+	holder  lua.Holder           // who has the lock, by the last answer
+	freeAt  time.Time            // when it should be free, by the last answer
+}
+
+// spot is a waiter's place in a line.
+type spot struct {
+	line    *line
+	element *list.Element
+	first   bool      // it was at the head from the start
+	head    chan bool // says once that it has got to the head, and whether it should look at once
+}
+
+func newLines(w *wire) *lines {
+	return &lines{wire: w, byLock: make(map[string]*line)}
+}
+
+// join puts a new waiter at the end of the line for l.
+func (ls *lines) join(l *Lock) *spot {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	q := ls.byLock[l.name]
+	if q == nil {
+		q = &line{lines: ls, lock: l, waiting: list.New()}
+		ls.byLock[l.name] = q
+	}
+	s := &spot{line: q, first: q.waiting.Len() == 0}
+	if !s.first {
+		s.head = make(chan bool, 1)
+	}
+	s.element = q.waiting.PushBack(s)
+	return s
+}
+
+// advance waits until the waiter is at the head, and tells whether it should look at once; ok is false if p ended first.
+func (s *spot) advance(p *patience) (look, ok bool) {
+	if s.first {
+		return true, true
+	}
+	select {
+	case look = <-s.head:
+		return look, true
+	case <-p.timeout():
+	case <-p.ctx.Done():
+	case <-p.closing:
+	}
+	return false, false
+}
+
+// leave takes the waiter out. If it was the head, the next one becomes it, and looks at once if told to.
+func (s *spot) leave(look bool) {
+	q := s.line
+	q.lines.mu.Lock()
+	head := q.waiting.Front() == s.element
+	q.waiting.Remove(s.element)
+	next := q.waiting.Front()
+	if head && next != nil {
+		next.Value.(*spot).head <- look
+	}
+	sub := q.sub
+	if next == nil {
+		delete(q.lines.byLock, q.lock.name)
+		q.sub = nil
+	}
+	q.lines.mu.Unlock()
+	if next == nil && sub != nil {
+		sub.Close()
+	}
+}
+
+// answered notes what Redis, or an acquisition of our own, says about the lock.
+func (q *line) answered(holder lua.Holder) {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	q.holder = holder
+	q.freeAt = time.Now().Add(holder.TTL)
+	if holder.TTL == NoExpiry {
+		q.freeAt = time.Now().Add(longestPark)
+	}
+}
+
+// expectation is who has the lock, and for how long still, by the last answer.
+func (q *line) expectation() lua.Holder {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	holder := q.holder
+	if holder.TTL != NoExpiry {
+		holder.TTL = max(0, time.Until(q.freeAt))
+	}
+	return holder
+}
+
+// park is how long the head sleeps if nothing wakes it: until the lock should be free, at most longestPark, and never 0.
+func (q *line) park() time.Duration {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	return min(max(time.Until(q.freeAt), time.Millisecond), longestPark)
+}
+
+// wakeUps is where the head hears of releases. The first call subscribes. It is nil, and never fires, when the client is
+// closed.
+func (q *line) wakeUps() <-chan struct{} {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	if q.sub == nil {
+		if q.sub = q.lines.wire.subscribe(q.lock.channel); q.sub == nil {
+			return nil
+		}
+	}
+	return q.sub.C()
+}

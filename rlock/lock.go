@@ -1,0 +1,164 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// Locker is what all kinds of locks have in common, so that code and locks compose.
+type Locker interface {
+	// Name is the name of the lock.
+	Name() string
+	// Lock waits for the lock until ctx ends.
+	Lock(ctx context.Context, lease time.Duration) (*Hold, error)
+	// TryLock waits for the lock for as long as wait, or until ctx ends.
+	TryLock(ctx context.Context, wait, lease time.Duration) (*Hold, error)
+	// Unlock releases the innermost level that ctx's owner holds.
+	Unlock(ctx context.Context) error
+}
+
+// Lock is a reentrant lock: mutual exclusion among all clients, of this library and of Redisson, that use its name. It has
+// no state of its own; any number of them may be made for one name. It is safe for concurrent use.
+type Lock struct {
+	client  *Client
+	name    string
+	channel string
+	invalid error // why this name can never be locked
+}
+
+var _ Locker = (*Lock)(nil)
+
+// NewLock returns the reentrant lock called name. It sends nothing, and an impossible name is refused by the first use: the
+// empty one and, on a cluster, one whose key and channel would be in different slots.
+func (c *Client) NewLock(name string) *Lock {
+	l := &Lock{client: c, name: name, channel: lua.Channel(name)}
+	if name == "" {
+		l.invalid = fmt.Errorf("%w: the name is empty", ErrInvalid)
+	} else if c.wire.cluster != nil {
+		if err := lua.CheckSlots(name, l.channel); err != nil {
+			l.invalid = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	return l
+}
+
+// Name is the name of the lock, which is also its key in Redis.
+func (l *Lock) Name() string { return l.name }
+
+// Lock acquires the lock and blocks until it is free, or until ctx ends or the client is closed. While the server cannot be
+// reached, is loading or fails over, it goes on trying: give ctx a deadline to bound that.
+//
+// The lock is held for lease at most, or with [Watchdog] until it is released. If ctx carries an owner (see [WithOwner])
+// that holds the lock already, this adds a level to it: the lock then lives for the longer of what is left of its
+// lease and of lease.
+//
+// It returns
+//   - an error that matches both [ErrNotAcquired] and ctx's error if ctx ended the wait;
+//   - [ErrClosed] if the client was closed;
+//   - [ErrLost] if ctx's owner held the lock and Redis says that it does not any more;
+//   - a *[ServerError] at once if Redis refuses for good, and when the wait ends if it did not answer; with
+//     [ErrOutcomeUnknown] if it may have given us the lock, which is then undone in the background;
+//   - [ErrInvalid] for a lease that is negative or not longer than its own margin (see package watchdog), some 2 ms.
+//
+// After an error nothing is held by this call.
+func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*Hold, error) {
+	return l.acquire(ctx, unlimited, lease)
+}
+
+// TryLock is [Lock.Lock] for at most wait. With [NoWait] it makes one attempt, which takes at most Options.CommandTimeout;
+// a shorter wait than 10 ms counts as 10 ms.
+//
+// When the time is over and somebody else still holds the lock, the error is a *[HeldError], which matches
+// [ErrNotAcquired] and says who, and for how long still.
+func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*Hold, error) {
+	if wait < 0 {
+		return nil, fmt.Errorf("holdfast: lock %q: %w: the wait %v is negative: use Lock to wait without limit", l.name, ErrInvalid, wait)
+	}
+	return l.acquire(ctx, wait, lease)
+}
+
+// shortestWait gives an attempt time for an answer. Less would end nearly every attempt in doubt.
+const shortestWait = 10 * time.Millisecond
+
+// acquire is Lock and TryLock: wait may be unlimited.
+func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
+	defer wrap(&err, l.name)
+	if l.invalid != nil {
+		return nil, l.invalid
+	}
+	renew := lease == Watchdog
+	if renew {
+		lease = l.client.options.WatchdogLease
+	}
+	lease = lease.Truncate(time.Millisecond) // as it goes over the wire
+	if lease <= watchdog.Drift(lease) {
+		return nil, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", ErrInvalid, lease)
+	}
+	limit := wait
+	switch {
+	case wait == NoWait:
+		limit = l.client.options.CommandTimeout
+	case wait != unlimited:
+		limit = max(wait, shortestWait)
+	}
+	token, named := tokenFrom(ctx)
+	if !named {
+		token = newToken()
+	}
+	a := attempt{
+		client:   l.client,
+		lock:     l,
+		ctx:      ctx,
+		patience: l.client.patience(ctx, limit),
+		wait:     wait != NoWait,
+		lease:    lease,
+		renew:    renew,
+		token:    token,
+	}
+	defer a.patience.stop()
+	return a.run()
+}
+
+// Unlock releases the innermost level that ctx's owner holds, for code that has no [Hold] at hand. See [Hold.Unlock], which
+// also works for a lock that was taken without an owner. It returns [ErrNotHeld] if ctx has no owner, or one that does
+// not hold this lock through this client.
+func (l *Lock) Unlock(ctx context.Context) (err error) {
+	defer wrap(&err, l.name)
+	token, named := tokenFrom(ctx)
+	if !named {
+		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold", ErrNotHeld)
+	}
+	owner := l.client.owner(token)
+	if h := l.client.seats.find(place{l.name, owner}); h != nil {
+		if level := h.innermost(); level != nil {
+			return level.holding.release(level)
+		}
+	}
+	return fmt.Errorf("%w by %s", ErrNotHeld, owner)
+}
+
+// ForceUnlock frees the lock whoever holds it, wakes a waiter, and returns whether it was held. Holds of this client end at
+// once with [ErrLost], those of other clients at their next renewal or nested lock. It blocks until ctx ends, and at most
+// Options.CommandTimeout.
+//
+// Whoever held the lock may still be at work. Use it to repair, not to hurry.
+func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
+	defer wrap(&err, l.name)
+	released, err := exchange(ctx, l, func() (lua.Released, error) {
+		return lua.ForceUnlock(context.Background(), l.client.redis, l.name, l.client.wire.announcement(l.channel, lua.Unlocked))
+	})
+	if err != nil {
+		return false, err
+	}
+	l.client.refused(l, released.Refusal)
+	for _, h := range l.client.seats.holdings() {
+		if h.lock.name == l.name {
+			h.lost(errForced)
+		}
+	}
+	return released.Held, nil
+}

@@ -1,0 +1,74 @@
+package rlock
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// NoWait as the wait of TryLock: one attempt, no waiting.
+	NoWait time.Duration = 0
+	// Watchdog as a lease: Options.WatchdogLease, renewed until the hold is released.
+	Watchdog time.Duration = 0
+)
+
+// PubSubMode chooses how unlock messages travel on a cluster. Everywhere else it is PUBLISH.
+type PubSubMode int
+
+const (
+	// PubSubAuto uses sharded channels on a cluster whose nodes know them (Redis 7), as Redisson's AUTO mode does.
+	PubSubAuto PubSubMode = iota
+	// PubSubClassic uses PUBLISH and SUBSCRIBE.
+	PubSubClassic
+	// PubSubSharded uses SPUBLISH and SSUBSCRIBE.
+	PubSubSharded
+)
+
+// Options of a [Client]. The zero value is ready for use.
+type Options struct {
+	// WatchdogLease is the lease of a lock taken with the lease [Watchdog]. It is renewed every third of it, and it is
+	// how long a lock stays held after its holder's process has died. Defaults to 30 s, as in Redisson.
+	WatchdogLease time.Duration
+
+	// CommandTimeout bounds one exchange with Redis where no wait and no context does: an attempt without wait, an
+	// unlock with its repetitions, an inspection. Defaults to 3 s.
+	CommandTimeout time.Duration
+
+	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
+	RenewBatch int
+
+	// PubSub chooses between classic and sharded channels on a cluster. All clients that share a lock must agree, or
+	// they do not wake each other. Defaults to PubSubAuto.
+	PubSub PubSubMode
+
+	// ReleaseOnClose makes Close release everything this client holds. Defaults to false: the leases run out.
+	ReleaseOnClose bool
+
+	// Logger gets what an operator must know: a lost lock, a failed renewal, a message that may not be published.
+	// Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// withDefaults fills in what is not given and refuses what cannot work.
+func (o Options) withDefaults() (Options, error) {
+	o.WatchdogLease = cmp.Or(o.WatchdogLease, 30*time.Second)
+	o.CommandTimeout = cmp.Or(o.CommandTimeout, 3*time.Second)
+	o.RenewBatch = cmp.Or(o.RenewBatch, 100)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	switch {
+	case o.WatchdogLease < minWatchdogLease:
+		return o, fmt.Errorf("%w: WatchdogLease %v: want at least %v", ErrInvalid, o.WatchdogLease, minWatchdogLease)
+	case o.CommandTimeout < 0:
+		return o, fmt.Errorf("%w: CommandTimeout %v is negative", ErrInvalid, o.CommandTimeout)
+	case o.RenewBatch < 0:
+		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
+	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
+		return o, fmt.Errorf("%w: PubSub %d is none of the modes", ErrInvalid, o.PubSub)
+	}
+	return o, nil
+}
+
+// minWatchdogLease is the shortest lease that leaves a third of it for a renewal on a busy network.
+const minWatchdogLease = 10 * time.Millisecond

@@ -1,0 +1,40 @@
+package rlock
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+)
+
+// ownerKey is the context key of an owner's token.
+type ownerKey struct{}
+
+// tokens numbers the owners of this process.
+var tokens atomic.Uint64
+
+// WithOwner returns a context with a new owner: who takes a lock with it, or with a context derived from it, may take
+// that lock again while holding it. A hold's own context carries its owner already, so this is needed only where
+// the context of the hold does not reach, as in code ported from Java.
+//
+// Goroutines that share an owner do not exclude each other. Give each its own, or none: a context without an owner
+// gets a fresh one for each acquisition, which costs re-entry, never exclusion.
+func WithOwner(ctx context.Context) context.Context {
+	return withToken(ctx, newToken())
+}
+
+func newToken() uint64 { return tokens.Add(1) }
+
+func withToken(ctx context.Context, token uint64) context.Context {
+	return context.WithValue(ctx, ownerKey{}, token)
+}
+
+// tokenFrom returns the owner's token of ctx; named is false if it has none.
+func tokenFrom(ctx context.Context) (token uint64, named bool) {
+	token, named = ctx.Value(ownerKey{}).(uint64)
+	return token, named
+}
+
+// owner is how Redis knows a token of this client.
+func (c *Client) owner(token uint64) string {
+	return c.id + ":" + strconv.FormatUint(token, 10)
+}

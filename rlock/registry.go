@@ -1,0 +1,158 @@
+package rlock
+
+import "sync"
+
+// seat is one owner's place at one lock. Whatever that owner asks Redis about that lock, it asks from here, one thing
+// after the other: a release can then never overtake the acquisition it belongs to, nor a clean-up hit the next one.
+type seat struct {
+	registry *registry
+	place    place
+	users    int           // guarded by registry.mu
+	turn     chan struct{} // holds a value while somebody talks to Redis from this seat
+
+	mu      sync.Mutex
+	holding *holding // guarded by mu; nil while the owner does not hold the lock
+}
+
+// place is what a seat is found by: the lock's key and the owner's field.
+type place struct{ lock, owner string }
+
+// registry has the seats of a client that are in use.
+type registry struct {
+	mu    sync.Mutex
+	seats map[place]*seat // guarded by mu
+}
+
+func newRegistry() *registry {
+	return &registry{seats: make(map[place]*seat)}
+}
+
+// enter returns the seat at p. The caller leaves it when done.
+func (r *registry) enter(p place) *seat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.seats[p]
+	if s == nil {
+		s = &seat{registry: r, place: p, turn: make(chan struct{}, 1)}
+		r.seats[p] = s
+	}
+	s.users++
+	return s
+}
+
+// join makes the caller a user of a seat that somebody uses already, and returns false if nobody does any more: then
+// another seat may have taken its place.
+func (s *seat) join() bool {
+	r := s.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.users == 0 {
+		return false
+	}
+	s.users++
+	return true
+}
+
+// leave gives the seat up. A holding counts as a user of its own.
+func (s *seat) leave() {
+	r := s.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.users--; s.users == 0 {
+		delete(r.seats, s.place)
+	}
+}
+
+// find returns the holding at p; nil if there is none.
+func (r *registry) find(p place) *holding {
+	r.mu.Lock()
+	s := r.seats[p]
+	r.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return s.held()
+}
+
+// holdings returns what is held at present.
+func (r *registry) holdings() []*holding {
+	r.mu.Lock()
+	seats := make([]*seat, 0, len(r.seats))
+	for _, s := range r.seats {
+		seats = append(seats, s)
+	}
+	r.mu.Unlock()
+	held := make([]*holding, 0, len(seats))
+	for _, s := range seats {
+		if h := s.held(); h != nil {
+			held = append(held, h)
+		}
+	}
+	return held
+}
+
+// claim waits for the turn to talk to Redis, and returns false if p ended first.
+func (s *seat) claim(p *patience) bool {
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	case <-p.timeout():
+	case <-p.ctx.Done():
+	case <-p.closing:
+	}
+	return false
+}
+
+// tryClaim takes the turn if nobody has it.
+func (s *seat) tryClaim() bool {
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// pass ends the turn.
+func (s *seat) pass() { <-s.turn }
+
+// rise ends the turn and leaves the seat.
+func (s *seat) rise() {
+	s.pass()
+	s.leave()
+}
+
+// held returns what is held from this seat; nil if nothing is.
+func (s *seat) held() *holding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holding
+}
+
+// hold seats a new holding, which is a user of the seat until drop.
+func (s *seat) hold(h *holding) {
+	s.registry.mu.Lock()
+	s.users++
+	s.registry.mu.Unlock()
+	s.mu.Lock()
+	s.holding = h
+	s.mu.Unlock()
+}
+
+// drop ends h's use of the seat. Once is enough; more does no harm.
+func (s *seat) drop(h *holding) {
+	s.mu.Lock()
+	mine := s.holding == h
+	if mine {
+		s.holding = nil
+	}
+	s.mu.Unlock()
+	if mine {
+		s.leave()
+	}
+}

@@ -1,0 +1,180 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// release gives back one level.
+func (g *holding) release(level *Hold) error {
+	g.mu.Lock()
+	if level.leaving {
+		g.mu.Unlock()
+		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
+	}
+	level.leaving = true
+	g.mu.Unlock()
+	return g.giveBack([]*Hold{level})
+}
+
+// releaseWhole gives back all levels that are not being released already.
+func (g *holding) releaseWhole() error {
+	var leaving []*Hold
+	g.mu.Lock()
+	for _, level := range g.levels {
+		if !level.leaving {
+			level.leaving = true
+			leaving = append(leaving, level)
+		}
+	}
+	g.mu.Unlock()
+	if len(leaving) == 0 {
+		return nil
+	}
+	return g.giveBack(leaving)
+}
+
+// giveBack releases levels that nobody else releases. Whatever it returns, they have ended.
+func (g *holding) giveBack(levels []*Hold) error {
+	if err := g.lostError(); err != nil {
+		return err
+	}
+	if !g.seat.join() {
+		return g.lostError() // since the check before; otherwise the seat would still be in use
+	}
+	p := g.client.resolve()
+	defer p.stop()
+	if !g.seat.claim(p) {
+		// Another call of the same owner hangs in there.
+		if g.remove(levels) == 0 {
+			g.forget()
+			g.client.janitor.add(cleanup{seat: g.seat, lock: g.lock, until: g.freeAt()})
+		} else {
+			g.seat.leave()
+		}
+		return fmt.Errorf("%w: another call of the same owner is still waiting for Redis", ErrOutcomeUnknown)
+	}
+	if err := g.lostError(); err != nil { // while waiting for the turn
+		g.seat.rise()
+		return err
+	}
+	if !time.Now().Before(g.lease.Deadline()) {
+		g.lost(watchdog.ErrExpired)
+		g.seat.rise()
+		return g.lostError()
+	}
+	left := g.remove(levels)
+	if left == 0 {
+		g.forget()
+	}
+	return g.send(p, left)
+}
+
+// send tells Redis the count that is left. It has the seat's turn, and passes it on.
+func (g *holding) send(p *patience, left int) error {
+	var (
+		c        = g.client
+		announce = c.wire.announcement(g.lock.channel, lua.Unlocked)
+		leftover = cleanup{seat: g.seat, lock: g.lock, until: g.freeAt(), claimed: true}
+		delay    backoff
+		doubt    bool // an earlier command may have been executed
+	)
+	for {
+		reply, err, gone := await(c, p,
+			func() (lua.Released, error) {
+				return lua.Release(context.Background(), c.redis, g.lock.name, g.owner, left, announce)
+			},
+			func(_ lua.Released, err error) {
+				if err != nil && left == 0 {
+					c.janitor.add(leftover)
+				} else {
+					g.seat.rise()
+				}
+			})
+		switch {
+		case gone:
+			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout)
+		case err == nil && (reply.Held || doubt && time.Now().Before(g.lease.Deadline())):
+			// Not held after a doubtful attempt, while our lease lasts: that attempt was the release.
+			c.refused(g.lock, reply.Refusal)
+			g.seat.rise()
+			return nil
+		case err == nil:
+			g.lost(watchdog.ErrGone)
+			g.seat.rise()
+			return &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
+		case lua.ClassOf(err) == lua.Permanent:
+			g.seat.rise()
+			return err
+		}
+		doubt = doubt || lua.ClassOf(err) == lua.Unknown
+		if !p.sleep(delay.next(), nil) {
+			if left == 0 {
+				c.janitor.add(leftover)
+			} else {
+				g.seat.rise()
+			}
+			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
+	}
+}
+
+// remove ends levels as released, and returns how many are left.
+func (g *holding) remove(levels []*Hold) int {
+	g.mu.Lock()
+	cancels := make([]func(), 0, len(levels))
+	for _, level := range levels {
+		cancels = append(cancels, level.end(ErrReleased))
+	}
+	g.levels = slices.DeleteFunc(g.levels, func(h *Hold) bool { return slices.Contains(levels, h) })
+	left := len(g.levels)
+	renew := slices.ContainsFunc(g.levels, func(h *Hold) bool { return h.renew })
+	g.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel()
+	}
+	if left > 0 {
+		g.client.watchdog.SetRenew(&g.lease, renew)
+	}
+	return left
+}
+
+// forget ends a holding without levels: the watchdog must not renew what is being released.
+func (g *holding) forget() {
+	g.client.watchdog.Remove(&g.lease)
+	g.end(ErrReleased)
+	g.seat.drop(g)
+}
+
+// lostError is why the lock was lost; nil if it was not.
+func (g *holding) lostError() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var lost *LostError
+	if errors.As(g.ended, &lost) {
+		return lost
+	}
+	return nil
+}
+
+// resolve is the patience of what must be done whatever becomes of the caller and the client: an exchange of at most
+// Options.CommandTimeout.
+func (c *Client) resolve() *patience {
+	p := c.patience(context.Background(), c.options.CommandTimeout)
+	p.closing = nil
+	return p
+}
+
+// refused reports, once per client, that a release was not announced.
+func (c *Client) refused(l *Lock, refusal string) {
+	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
+		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; those who wait notice when its lease would have ended, or within 5 s: allow the channel in the ACL",
+			"lock", l.name, "channel", l.channel, "refusal", refusal)
+	}
+}

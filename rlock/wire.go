@@ -1,0 +1,161 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/topology"
+	"holdfast/lua"
+	"holdfast/pubsub"
+)
+
+// wire is what depends on the kind of server: how messages travel, and which node serves what.
+type wire struct {
+	redis   rueidis.Client
+	options Options
+	cluster *topology.Cluster // nil if it is none
+
+	asking sync.Mutex  // held while the cluster is asked
+	asked  atomic.Bool // the cluster has answered
+
+	mu      sync.RWMutex
+	hub     *pubsub.Hub // guarded by mu; nil until it is known whether channels are sharded, and when closed
+	sharded bool        // guarded by mu
+	closed  bool        // guarded by mu
+}
+
+func newWire(redis rueidis.Client, options Options) *wire {
+	w := &wire{redis: redis, options: options}
+	if redis.Mode() == rueidis.ClientModeCluster {
+		w.cluster = topology.New(redis)
+	}
+	if w.cluster == nil || options.PubSub != PubSubAuto {
+		w.open(w.cluster != nil && options.PubSub == PubSubSharded)
+	}
+	return w
+}
+
+func (w *wire) open(sharded bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	w.sharded = sharded
+	w.hub = pubsub.New(pubsub.Options{Route: w.route, Sharded: sharded, Logger: w.options.Logger})
+}
+
+// ready makes sure that it is known how messages travel and which node serves what. On a cluster the first call asks it;
+// everywhere else there is nothing to ask.
+func (w *wire) ready(ctx context.Context) error {
+	if w.cluster == nil || w.asked.Load() {
+		return nil
+	}
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	if w.asked.Load() {
+		return nil
+	}
+	if _, err := w.cluster.Master(ctx, 0, false); err != nil && !errors.Is(err, topology.ErrUnassigned) {
+		return lua.Classify(err)
+	}
+	if w.options.PubSub == PubSubAuto {
+		sharded, err := w.knowsSharded(ctx)
+		if err != nil {
+			return err
+		}
+		w.open(sharded)
+	}
+	w.asked.Store(true)
+	return nil
+}
+
+// knowsSharded asks the cluster whether it has sharded channels. Redisson's AUTO mode decides by the same question.
+func (w *wire) knowsSharded(ctx context.Context) (bool, error) {
+	err := w.redis.Do(ctx, w.redis.B().PubsubShardnumsub().Build()).Error()
+	refusal, refused := rueidis.IsRedisErr(err)
+	switch {
+	case refused && strings.Contains(strings.ToLower(refusal.Error()), "unknown"):
+		return false, nil // older than Redis 7
+	case err != nil:
+		return false, lua.Classify(err)
+	default:
+		return true, nil
+	}
+}
+
+// announcement is how the release of a lock is made known.
+func (w *wire) announcement(channel, message string) lua.Announcement {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return lua.Announcement{Channel: channel, Message: message, Sharded: w.sharded}
+}
+
+// subscribe starts listening; nil when the client is closed.
+func (w *wire) subscribe(channel string) *pubsub.Subscription {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.hub == nil {
+		return nil
+	}
+	return w.hub.Subscribe(channel)
+}
+
+// node is the label under which leases of a lock are renewed together: the node that serves it. If it cannot be told, or
+// is wrong, renewals still reach the right node, in worse company.
+func (w *wire) node(lock string) string {
+	if w.cluster == nil {
+		return ""
+	}
+	address, err := w.cluster.Master(context.Background(), lua.Slot(lock), false)
+	if err != nil {
+		return ""
+	}
+	return address
+}
+
+// route tells the hub where a channel is served.
+func (w *wire) route(ctx context.Context, channel string, wrong bool) (string, rueidis.Client, error) {
+	if w.cluster == nil {
+		return "", w.redis, nil
+	}
+	if !w.isSharded() {
+		// A cluster forwards classic messages to all its nodes: any will do, and next time perhaps another.
+		for _, node := range w.redis.Nodes() {
+			return "", node, nil
+		}
+		return "", nil, topology.ErrUnassigned
+	}
+	address, err := w.cluster.Master(ctx, lua.Slot(channel), wrong)
+	if err != nil {
+		return "", nil, err
+	}
+	node, ok := w.redis.Nodes()[address]
+	if !ok {
+		return "", nil, fmt.Errorf("node %s is not known to the rueidis client yet", address)
+	}
+	return address, node, nil
+}
+
+func (w *wire) isSharded() bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.sharded
+}
+
+// close gives up all subscriptions and waits for what serves them.
+func (w *wire) close() {
+	w.mu.Lock()
+	hub := w.hub
+	w.hub, w.closed = nil, true
+	w.mu.Unlock()
+	if hub != nil {
+		hub.Close()
+	}
+}
