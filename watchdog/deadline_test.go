@@ -1,0 +1,140 @@
+package watchdog
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDeadlineIsLeaseMinusDrift(t *testing.T) {
+	require.Equal(t, 302*time.Millisecond, Drift(lease))
+	start := time.Now()
+	require.Equal(t, lease-302*time.Millisecond, Deadline(start, lease).Sub(start))
+	require.False(t, Deadline(start, 2*time.Millisecond).After(start), "a lease of 2 ms is all drift")
+}
+
+func TestDeadlineKeepsItsMonotonicReading(t *testing.T) {
+	w := watch(t, Options{Renew: (&store{}).renew})
+	l, _ := addNew(w, "node", false)
+	require.Contains(t, l.Deadline().String(), " m=")
+}
+
+func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+			<-release // deaf to its context
+			return all(c.leases, true), nil
+		}}
+		w := watch(t, Options{Renew: s.renew})
+		deadline := Deadline(time.Now(), lease)
+		l, lost := addNew(w, "node", true)
+
+		sleep(time.Until(deadline) - time.Nanosecond)
+		require.Len(t, s.seen(), 1)
+		require.Empty(t, lost.seen())
+
+		sleep(time.Nanosecond)
+		lost.require(t, deadline, ErrExpired)
+
+		close(release)
+		sleep(lease)
+		require.Len(t, lost.seen(), 1, "a late success is no second loss")
+		require.Len(t, s.seen(), 1, "a late success revived the lease")
+		require.True(t, l.Deadline().Equal(deadline))
+	})
+}
+
+// A process that was stopped comes back with everything overdue: a reply may be seen before the timer.
+func TestNothingRevivesALeaseAfterItsDeadlineThoughNobodyReportedItYet(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		reply, callback := make(chan struct{}), make(chan struct{})
+		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+			<-reply
+			return all(c.leases, true), nil
+		}}
+		w := watch(t, Options{Renew: s.renew})
+		l, lost := addNew(w, "node", true)
+		deadline := l.Deadline()
+		// The callback of another lease keeps the scheduler busy past the deadline of l.
+		w.Add(&Lease{OnLost: func(error) { <-callback }}, time.Now().Add(lease/2), false)
+		sleep(lease)
+		require.Len(t, s.seen(), 1)
+		require.Empty(t, lost.seen())
+
+		close(reply)
+		synctest.Wait()
+		require.True(t, l.Deadline().Equal(deadline), "a late success revived it")
+		w.Extend(l, time.Now().Add(lease))
+		require.True(t, l.Deadline().Equal(deadline), "a late Extend revived it")
+
+		close(callback)
+		synctest.Wait()
+		lost.require(t, time.Now(), ErrExpired)
+	})
+}
+
+func TestLeaseThatIsGoneIsReportedOnceAndNotRenewedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		kept, keptLost := addNew(w, "node", true)
+		gone, goneLost := addNew(w, "node", true)
+		s.answerWith(func(_ context.Context, c call) ([]Outcome, error) {
+			held := make([]Outcome, len(c.leases))
+			for i, l := range c.leases {
+				held[i] = outcome(l != gone)
+			}
+			return held, nil
+		})
+		sleep(2 * lease)
+
+		tries := s.of(gone)
+		require.Len(t, tries, 1)
+		goneLost.require(t, tries[0].at, ErrGone)
+		require.Empty(t, keptLost.seen())
+		require.Greater(t, len(s.of(kept)), 5)
+		require.False(t, w.Remove(gone), "a lost lease was still watched")
+	})
+}
+
+func TestDeadlineThatHasPassedIsReportedAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := watch(t, Options{Renew: (&store{}).renew})
+		synctest.Wait()
+		for _, deadline := range []time.Time{time.Now(), time.Now().Add(-time.Hour), {}} {
+			lost := &losses{}
+			w.Add(&Lease{OnLost: lost.add}, deadline, false)
+			synctest.Wait()
+			lost.require(t, time.Now(), ErrExpired)
+		}
+	})
+}
+
+func TestLeaseForEverIsNeverLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := watch(t, Options{Renew: (&store{}).renew})
+		lost := &losses{}
+		l := &Lease{OnLost: lost.add}
+		w.Add(l, Deadline(time.Now(), math.MaxInt64), false)
+		sleep(100 * 365 * 24 * time.Hour)
+		require.Empty(t, lost.seen())
+		require.True(t, w.Remove(l))
+	})
+}
+
+func TestLeasesWithoutCallbackEndSilently(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) { return all(c.leases, false), nil }}
+		w := watch(t, Options{Renew: s.renew})
+		expires, goes := &Lease{}, &Lease{}
+		w.Add(expires, time.Now().Add(time.Second), false)
+		w.Add(goes, Deadline(time.Now(), lease), true)
+		sleep(lease / 3)
+		require.Empty(t, w.deadlines)
+	})
+}

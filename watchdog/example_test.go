@@ -1,0 +1,52 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast/watchdog"
+)
+
+// The store of this example renews a lease once and has lost it by the next renewal.
+func Example() {
+	renewals := 0
+	w := watchdog.New(watchdog.Options{
+		Lease: 1500 * time.Millisecond,
+		Renew: func(_ context.Context, group string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+			renewals++
+			outcomes := make([]watchdog.Outcome, len(leases))
+			for i, l := range leases {
+				fmt.Printf("renewing %v on %s\n", l.Value, group)
+				outcomes[i] = watchdog.Gone
+				if renewals == 1 {
+					outcomes[i] = watchdog.Held
+				}
+			}
+			return outcomes, nil
+		},
+	})
+	defer w.Close()
+
+	start := time.Now() // before the request that takes the lease
+	lost := make(chan error, 1)
+	l := &watchdog.Lease{
+		Group:  "node 1",
+		Value:  "order:42",
+		OnLost: func(reason error) { lost <- reason },
+	}
+	w.Add(l, watchdog.Deadline(start, 1500*time.Millisecond), true)
+
+	fmt.Println(<-lost)
+	fmt.Println("still watched:", w.Remove(l))
+	// Output:
+	// renewing order:42 on node 1
+	// renewing order:42 on node 1
+	// watchdog: lease gone: the store says that its owner no longer holds it
+	// still watched: false
+}
+
+func ExampleDrift() {
+	fmt.Println(watchdog.Drift(30 * time.Second))
+	// Output: 302ms
+}

@@ -1,0 +1,38 @@
+package watchdog
+
+import "container/heap"
+
+// deadlines holds the watched leases, the one with the earliest deadline at index 0. Each lease knows its index, so
+// that a removed one leaves at once: locks come and go by the hundred thousand a second and live in the heap for a
+// fraction of their lease, so that entries left behind until their deadline would be most of it.
+type deadlines []*Lease
+
+func (d *deadlines) add(l *Lease)    { heap.Push(d, l) }
+func (d *deadlines) remove(l *Lease) { heap.Remove(d, l.index) }
+
+// moved restores the order after the deadline of l has changed.
+func (d *deadlines) moved(l *Lease) { heap.Fix(d, l.index) }
+
+// The methods of heap.Interface. Only the heap package calls them.
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].until() < d[j].until() }
+
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].index, d[j].index = i, j
+}
+
+func (d *deadlines) Push(x any) {
+	l := x.(*Lease)
+	l.index = len(*d)
+	*d = append(*d, l)
+}
+
+func (d *deadlines) Pop() any {
+	last := len(*d) - 1
+	l := (*d)[last]
+	(*d)[last] = nil // or the array would keep it alive
+	*d = (*d)[:last]
+	return l
+}

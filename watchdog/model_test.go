@@ -1,0 +1,181 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// model is what the watchdog should do, written down without heap, batches or timers.
+type model struct {
+	t      *testing.T
+	random *rand.Rand
+
+	mu     sync.Mutex // the store and the test run on different goroutines
+	leases []*modelLease
+	busy   map[string]bool // groups with a call in flight
+}
+
+type modelLease struct {
+	lease    *Lease
+	deadline time.Time
+	renew    bool
+	over     bool
+	lost     error // set by OnLost
+	expected error // what OnLost should have been called with
+}
+
+// upTo is a random duration below d.
+func (m *model) upTo(d time.Duration) time.Duration {
+	return time.Duration(m.random.Int64N(int64(d)))
+}
+
+// renew is the store: slow, failing and forgetful at random. It foretells the effect of its own answers.
+func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outcome, error) {
+	m.mu.Lock()
+	start := time.Now()
+	if m.busy[group] {
+		m.t.Errorf("two calls at once for %s", group)
+	}
+	if len(leases) == 0 || len(leases) > 3 {
+		m.t.Errorf("a batch of %d", len(leases))
+	}
+	m.busy[group] = true
+	for _, l := range leases {
+		if ml := l.Value.(*modelLease); ml.over || !ml.renew || l.Group != group || !start.Before(ml.deadline) {
+			m.t.Errorf("renewed for no reason: %+v", ml)
+		}
+	}
+	// An odd number of nanoseconds keeps replies apart from deadlines and from what the test does.
+	latency := time.Duration(m.random.IntN(4))*m.upTo(2*time.Second) + 333
+	verdict := m.random.IntN(10)
+	m.mu.Unlock()
+
+	time.Sleep(latency)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy[group] = false
+	if verdict < 4 {
+		return nil, errNode
+	}
+	held := make([]Outcome, len(leases))
+	for i, l := range leases {
+		ml := l.Value.(*modelLease)
+		held[i] = outcome(m.random.IntN(20) > 0)
+		switch {
+		case ml.over || !time.Now().Before(ml.deadline):
+		case held[i] == Held:
+			ml.extend(Deadline(start, lease))
+		default:
+			ml.over, ml.expected = true, ErrGone
+		}
+	}
+	return held, nil
+}
+
+func (ml *modelLease) extend(deadline time.Time) {
+	if deadline.After(ml.deadline) {
+		ml.deadline = deadline
+	}
+}
+
+func (m *model) add(w *Watchdog) {
+	ml := &modelLease{
+		deadline: time.Now().Add(m.upTo(2 * lease)),
+		renew:    m.random.IntN(3) > 0,
+	}
+	ml.lease = &Lease{Group: fmt.Sprint(m.random.IntN(3)), Value: ml, OnLost: func(reason error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if ml.lost != nil {
+			m.t.Errorf("lost twice")
+		}
+		ml.lost = reason
+		if reason == ErrExpired {
+			ml.over, ml.expected = true, ErrExpired
+			if !time.Now().Equal(ml.deadline) {
+				m.t.Errorf("deadline reported %s late", time.Since(ml.deadline))
+			}
+		}
+	}}
+	m.leases = append(m.leases, ml)
+	w.Add(ml.lease, ml.deadline, ml.renew)
+}
+
+// step does one random thing to a random lease and returns how long to wait before the next. The watchdog is at rest
+// meanwhile, but for calls in flight.
+func (m *model) step(w *Watchdog) (pause time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	pause = m.upTo(3 * time.Second).Round(time.Millisecond)
+	if len(m.leases) == 0 || m.random.IntN(3) == 0 {
+		m.add(w)
+		return pause
+	}
+	ml := m.leases[m.random.IntN(len(m.leases))]
+	switch m.random.IntN(3) {
+	case 0:
+		require.Equal(m.t, !ml.over, w.Remove(ml.lease))
+		ml.over = true
+	case 1:
+		deadline := time.Now().Add(m.upTo(2 * lease))
+		w.Extend(ml.lease, deadline)
+		if !ml.over {
+			ml.extend(deadline)
+		}
+	case 2:
+		renew := m.random.IntN(2) == 0
+		w.SetRenew(ml.lease, renew)
+		if !ml.over {
+			ml.renew = renew
+		}
+	}
+	return pause
+}
+
+func (m *model) check(w *Watchdog) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	watching, renewable := 0, 0
+	for _, ml := range m.leases {
+		require.Equal(m.t, ml.expected, ml.lost)
+		require.True(m.t, ml.over || time.Now().Before(ml.deadline), "a deadline went by unreported")
+		require.True(m.t, ml.lease.Deadline().Equal(ml.deadline))
+		if !ml.over {
+			watching++
+			if ml.renew {
+				renewable++
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Len(m.t, w.deadlines, watching)
+	require.Equal(m.t, renewable, w.renewable)
+	for i, l := range w.deadlines {
+		require.Equal(m.t, i, l.index)
+		require.GreaterOrEqual(m.t, l.until(), w.deadlines[max(i-1, 0)/2].until())
+	}
+}
+
+func TestWatchdogDoesWhatTheModelDoes(t *testing.T) {
+	for seed := range uint64(50) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0)), busy: map[string]bool{}}
+				w := watch(t, Options{Renew: m.renew, BatchSize: 3})
+				for range 300 {
+					sleep(m.step(w))
+					m.check(w)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// Outcome is what a renewal did to one lease.
+type Outcome uint8
+
+const (
+	// Unknown: it was renewed or not, nobody can tell. It is tried again while its deadline allows.
+	Unknown Outcome = iota
+	// Held: its owner still held it, and it was renewed.
+	Held
+	// Gone: its owner does not hold it any more.
+	Gone
+)
+
+// RenewFunc renews leases, which are all of the one group, for [Options].Lease each. It reports the outcome for each
+// lease, in the same order; a lease that is gone must not be given to its owner again.
+//
+// A lease that is Unknown, or has no outcome because the list is shorter, is tried again while its deadline allows: so
+// renewing twice must be harmless. The error says why there are such leases, and is told to [Options].OnFailure; it takes
+// nothing away from the outcomes beside it.
+//
+// ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon after that: until it
+// does, no other lease of its group is renewed and Close waits. It is called from several goroutines at once, but
+// never twice at once for a group. It must neither change leases nor keep it.
+type RenewFunc func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
+
+// Options say how a [Watchdog] works. Lease and Renew are required.
+type Options struct {
+	// Lease is how long a lease lasts after a renewal. Renewals happen every Lease/3. At least a millisecond.
+	Lease time.Duration
+
+	// BatchSize is the greatest number of leases renewed by one call. Defaults to 100.
+	BatchSize int
+
+	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time to try again before the deadline.
+	CallTimeout time.Duration
+
+	// Renew renews a batch of leases.
+	Renew RenewFunc
+
+	// OnFailure, unless nil, is told of each call of Renew that left leases unknown, and how many. A call
+	// that ended because the watchdog was closed is not a failure. It is called without the watchdog's mutex, from
+	// several goroutines at once, and must neither block nor call Close. A node that refuses connections fails many
+	// times a second: whoever logs should thin out.
+	OnFailure func(group string, leases int, err error)
+}
+
+// withDefaults is o with each default filled in. It panics if o cannot be used.
+func (o Options) withDefaults() Options {
+	switch {
+	case o.Lease < time.Millisecond:
+		panic("watchdog: Options.Lease must be at least 1ms, it is " + o.Lease.String())
+	case o.Renew == nil:
+		panic("watchdog: Options.Renew is missing")
+	case o.BatchSize < 0:
+		panic("watchdog: Options.BatchSize is negative")
+	case o.CallTimeout < 0:
+		panic("watchdog: Options.CallTimeout is negative")
+	}
+	o.BatchSize = cmp.Or(o.BatchSize, 100)
+	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease/6)
+	if o.OnFailure == nil {
+		o.OnFailure = func(string, int, error) {}
+	}
+	return o
+}

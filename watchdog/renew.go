@@ -1,0 +1,126 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// run makes the calls of one round, one after the other, until no batch is due.
+func (w *Watchdog) run(r *round) {
+	for {
+		b := w.take(r)
+		if b == nil {
+			return
+		}
+		// A lease is counted from before the request, see the package comment.
+		start := time.Now()
+		outcomes, err := w.call(r.group, b.leases)
+		for _, l := range w.renewed(r, b, start, outcomes) {
+			w.lose(l)
+		}
+		if len(b.leases) > 0 {
+			w.failed(r, b, err)
+		}
+	}
+}
+
+// take takes the next batch that is due out of the line. If there is none, the round stops running and take returns
+// nil. Both happen under one lock, so that no batch is put in line unseen.
+func (w *Watchdog) take(r *round) *batch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	t := now()
+	for !w.closed && len(r.line) > 0 && r.line[0].due <= t {
+		b := r.shift()
+		// A renewal of a lease that is not trusted any more would do harm: it keeps others out for nothing.
+		if b.prune(t); len(b.leases) > 0 {
+			return b
+		}
+	}
+	r.running = false
+	if len(r.line) == 0 {
+		delete(w.rounds, r.group)
+	} else {
+		w.wakeBy(r.line[0].due)
+	}
+	return nil
+}
+
+// call makes one call of Renew. It does not hold mu.
+func (w *Watchdog) call(group string, leases []*Lease) ([]Outcome, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.options.CallTimeout)
+	defer cancel()
+
+	return w.options.Renew(ctx, group, leases)
+}
+
+// failed puts what is left of b at the end of the line, to be tried again. There is no limit to the tries: b ends when
+// the last of its leases was renewed, removed or lost.
+func (w *Watchdog) failed(r *round, b *batch, err error) {
+	if w.ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = errNoOutcome
+	}
+	w.options.OnFailure(r.group, len(b.leases), err)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	b.due = now() + backoff(w.options.Lease, b.failures)
+	b.failures++
+	r.add(b)
+}
+
+// errNoOutcome is the failure of a call that left leases unknown and did not say why.
+var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
+
+// renewed moves the deadlines on that a call has earned, and returns the leases that are gone. Those of unknown outcome
+// stay in b.
+func (w *Watchdog) renewed(r *round, b *batch, start time.Time, outcomes []Outcome) (gone []*Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	t := now()
+	deadline := Deadline(start, w.options.Lease)
+	missedTick := start.Sub(epoch) < w.lastTick
+
+	var again, unknown []*Lease
+	for i, l := range b.leases {
+		if i >= len(outcomes) || outcomes[i] == Unknown {
+			unknown = append(unknown, l)
+			continue
+		}
+		l.inLine = false
+		switch {
+		case outcomes[i] == Gone:
+			gone = append(gone, l)
+		case l.live(t):
+			w.extend(l, deadline)
+			if missedTick && l.renew {
+				// It was in flight while the others were put in line. Waiting for the next tick could be too long.
+				l.inLine = true
+				again = append(again, l)
+			}
+		}
+	}
+	b.leases = unknown
+	if len(again) > 0 {
+		r.add(&batch{leases: again, due: t})
+	}
+	return gone
+}
+
+// lose reports that l is gone, unless its watch has ended meanwhile.
+func (w *Watchdog) lose(l *Lease) {
+	w.mu.Lock()
+	report := !w.closed && w.end(l)
+	w.mu.Unlock()
+
+	if report && l.OnLost != nil {
+		l.OnLost(ErrGone)
+	}
+}

@@ -1,0 +1,378 @@
+package watchdog
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExplicitLeaseIsNotRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		deadline := Deadline(time.Now(), lease)
+		explicit, lost := addNew(w, "node", false)
+		addNew(w, "node", true)
+		sleep(2 * lease)
+
+		require.NotEmpty(t, s.seen())
+		require.Empty(t, s.of(explicit))
+		lost.require(t, deadline, ErrExpired)
+	})
+}
+
+func TestSetRenewSwitchesRenewing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		l, lost := addNew(w, "node", false)
+		sleep(lease / 6)
+		w.SetRenew(l, true)
+		w.SetRenew(l, true) // counted once
+		sleep(lease)
+		on := len(s.of(l))
+		require.GreaterOrEqual(t, on, 3)
+
+		w.SetRenew(l, false)
+		require.Zero(t, w.renewable)
+		deadline := l.Deadline()
+		sleep(lease)
+		require.Len(t, s.of(l), on)
+		lost.require(t, deadline, ErrExpired)
+
+		w.SetRenew(l, true) // lost: nothing to renew
+		require.Zero(t, w.renewable)
+	})
+}
+
+func TestSwitchingOffAndOnDoesNotPutTheRenewalOff(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		l, lost := addNew(w, "node", true)
+		last := time.Now()
+		for range 100 {
+			sleep(lease / 10)
+			w.SetRenew(l, false)
+			w.SetRenew(l, true)
+		}
+		for _, c := range s.of(l) {
+			require.LessOrEqual(t, c.at.Sub(last), lease/3)
+			last = c.at
+		}
+		require.LessOrEqual(t, time.Since(last), lease/3)
+		require.LessOrEqual(t, len(s.of(l)), 40, "switching costs calls")
+		require.Empty(t, lost.seen())
+	})
+}
+
+func TestSwitchingOnWhatIsOnChangesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		l := &Lease{}
+		w.Add(l, time.Now().Add(lease/2), true) // as old as one that waits to be tried again
+		w.SetRenew(l, true)
+		sleep(lease * 29 / 100)
+		require.Empty(t, s.seen())
+		sleep(lease * 5 / 100)
+		require.Len(t, s.of(l), 1)
+	})
+}
+
+func TestOldLeaseIsRenewedAtOnceWhenSwitchedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		l, _ := addNew(w, "node", false)
+		sleep(lease * 9 / 10)
+		w.SetRenew(l, true)
+		synctest.Wait()
+		require.Len(t, s.of(l), 1)
+		require.True(t, l.Deadline().Equal(Deadline(time.Now(), lease)))
+	})
+}
+
+func TestExtendNeverShortens(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := watch(t, Options{Renew: (&store{}).renew})
+		l, lost := addNew(w, "node", false)
+		first := l.Deadline()
+		w.Extend(l, first.Add(-time.Second))
+		require.True(t, l.Deadline().Equal(first))
+
+		later := first.Add(time.Minute)
+		w.Extend(l, later)
+		require.True(t, l.Deadline().Equal(later))
+		w.Extend(l, first)
+		require.True(t, l.Deadline().Equal(later))
+
+		sleep(2 * lease)
+		require.Empty(t, lost.seen(), "reported at the old deadline")
+		sleep(2 * lease)
+		lost.require(t, later, ErrExpired)
+	})
+}
+
+func TestRenewalDoesNotShortenALongerLease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		l, _ := addNew(w, "node", true)
+		later := time.Now().Add(time.Hour)
+		w.Extend(l, later)
+		sleep(lease)
+		require.NotEmpty(t, s.of(l))
+		require.True(t, l.Deadline().Equal(later))
+	})
+}
+
+func TestShortHoldsCauseNoRenewal(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		for range 1000 {
+			l, _ := addNew(w, "node", true)
+			sleep(lease / 4)
+			require.True(t, w.Remove(l))
+		}
+		require.Empty(t, s.seen())
+	})
+}
+
+func TestRemovedLeaseIsNeitherRenewedNorReported(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		l, lost := addNew(w, "node", true)
+		require.True(t, w.Remove(l))
+		require.False(t, w.Remove(l))
+		require.False(t, w.Remove(&Lease{}))
+		sleep(2 * lease)
+		require.Empty(t, s.seen())
+		require.Empty(t, lost.seen())
+	})
+}
+
+func TestResultForALeaseRemovedInFlightIsIgnored(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		answer Outcome
+		err    error
+	}{{"held", Held, nil}, {"gone", Gone, nil}, {"failed", Unknown, errNode}} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := &store{answer: func(context.Context, call) ([]Outcome, error) {
+					time.Sleep(time.Second)
+					return []Outcome{test.answer}, test.err
+				}}
+				w := watch(t, Options{Renew: s.renew})
+				l, lost := addNew(w, "node", true)
+				deadline := l.Deadline()
+				sleep(lease / 3)
+				require.Len(t, s.seen(), 1)
+
+				require.True(t, w.Remove(l))
+				sleep(2 * lease)
+
+				require.Empty(t, lost.seen())
+				require.True(t, l.Deadline().Equal(deadline))
+				require.Len(t, s.seen(), 1)
+				require.Empty(t, w.rounds, "a batch of nothing is left in line")
+			})
+		})
+	}
+}
+
+// Many leases expire at once; what is removed by the first callback must not be reported by the next.
+func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := watch(t, Options{Renew: (&store{}).renew})
+		leases := make([]*Lease, 2)
+		var lost []*Lease
+		deadline := time.Now().Add(time.Second)
+		for i := range leases {
+			l := &Lease{}
+			l.OnLost = func(error) {
+				lost = append(lost, l)
+				require.False(t, w.Remove(l), "reported and still watched")
+				require.True(t, w.Remove(leases[1-i]))
+			}
+			leases[i] = l
+			w.Add(l, deadline, false)
+		}
+		sleep(lease)
+		require.Len(t, lost, 1)
+	})
+}
+
+func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var ended error
+		failures := 0
+		s := &store{answer: func(ctx context.Context, _ call) ([]Outcome, error) {
+			<-ctx.Done()
+			ended = context.Cause(ctx)
+			return nil, ended
+		}}
+		w := New(Options{Lease: lease, Renew: s.renew, OnFailure: func(string, int, error) { failures++ }})
+		_, lost := addNew(w, "node", true)
+		_, explicitLost := addNew(w, "node", false)
+		sleep(lease / 3)
+		require.Len(t, s.seen(), 1)
+
+		w.Close()
+
+		require.ErrorIs(t, ended, context.Canceled, "Close came back before the call in flight")
+		require.Zero(t, failures)
+		w.Close()
+		_, addedLate := addNew(w, "node", true)
+		sleep(2 * lease)
+		require.Empty(t, lost.seen())
+		require.Empty(t, explicitLost.seen())
+		require.Empty(t, addedLate.seen())
+		require.Len(t, s.seen(), 1)
+	})
+}
+
+func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := New(Options{Lease: lease, Renew: (&store{}).renew})
+		callback := make(chan struct{})
+		w.Add(&Lease{OnLost: func(error) { <-callback }}, time.Now(), false)
+		_, lost := addNew(w, "node", false)
+		sleep(lease)
+
+		closed := make(chan struct{})
+		go func() { w.Close(); close(closed) }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Fatal("Close did not wait for a running callback")
+		default:
+		}
+		close(callback)
+		<-closed
+		require.Empty(t, lost.seen())
+	})
+}
+
+func TestResultThatArrivesDuringCloseReportsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{answer: func(ctx context.Context, c call) ([]Outcome, error) {
+			<-ctx.Done()
+			return all(c.leases, false), nil
+		}}
+		w := New(Options{Lease: lease, CallTimeout: lease, Renew: s.renew})
+		_, lost := addNew(w, "node", true)
+		sleep(lease / 3)
+		w.Close()
+		require.Len(t, s.seen(), 1)
+		require.Empty(t, lost.seen())
+	})
+}
+
+func TestCloseIsCallableBeforeAnyAddAndFromManyGoroutines(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := New(Options{Lease: lease, Renew: (&store{}).renew})
+		for range 3 {
+			go w.Close()
+		}
+		w.Close()
+	})
+}
+
+func TestLeaseIsAddedOnce(t *testing.T) {
+	w := watch(t, Options{Renew: (&store{}).renew})
+	l, _ := addNew(w, "node", false)
+	require.Panics(t, func() { w.Add(l, l.Deadline(), false) })
+	w.Remove(l)
+	require.Panics(t, func() { w.Add(l, l.Deadline(), false) })
+}
+
+func TestUselessOptionsPanic(t *testing.T) {
+	renew := (&store{}).renew
+	for name, o := range map[string]Options{
+		"no lease":          {Renew: renew},
+		"lease below 1 ms":  {Renew: renew, Lease: time.Microsecond},
+		"no Renew":          {Lease: lease},
+		"negative batch":    {Renew: renew, Lease: lease, BatchSize: -1},
+		"negative time-out": {Renew: renew, Lease: lease, CallTimeout: -1},
+	} {
+		require.Panics(t, func() { New(o) }, name)
+	}
+}
+
+func TestChurnLeavesNothingBehind(t *testing.T) {
+	w := watch(t, Options{Renew: (&store{}).renew})
+	deadline := Deadline(time.Now(), lease)
+	kept := make([]*Lease, 0, 100)
+	for i := range 100_000 {
+		l := &Lease{Group: "node"}
+		w.Add(l, deadline.Add(time.Duration(i*7919%1000)*time.Millisecond), i%2 == 0)
+		if kept = append(kept, l); len(kept) == cap(kept) {
+			require.Len(t, w.deadlines, len(kept))
+			for _, l := range kept {
+				require.True(t, w.Remove(l))
+			}
+			kept = kept[:0]
+		}
+	}
+	require.Empty(t, w.deadlines)
+	require.Zero(t, w.renewable)
+	require.Empty(t, w.rounds)
+	for _, l := range w.deadlines[:cap(w.deadlines)] {
+		require.Nil(t, l, "the heap keeps a removed lease alive")
+	}
+}
+
+func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := watch(t, Options{Renew: (&store{}).renew})
+		armed := func() time.Duration {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.armed
+		}
+		l, _ := addNew(w, "node", true)
+		synctest.Wait()
+		w.Remove(l)
+		first := armed()
+		require.Less(t, first, never)
+		for range 1000 {
+			l, _ := addNew(w, "node", true)
+			require.Empty(t, w.wake)
+			require.Equal(t, first, armed())
+			w.Remove(l)
+			sleep(time.Millisecond)
+		}
+	})
+}
+
+func TestIdleWatchdogSleepsForGood(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := watch(t, Options{Renew: (&store{}).renew})
+		l, _ := addNew(w, "node", true)
+		synctest.Wait()
+		require.Less(t, w.armed, never)
+		w.Remove(l)
+		sleep(2 * lease)
+		require.Equal(t, never, w.armed)
+	})
+}
+
+func TestAddAndRemoveAllocateNothing(t *testing.T) {
+	w := watch(t, Options{Renew: (&store{}).renew})
+	leases := make([]Lease, 2000)
+	deadline := Deadline(time.Now(), lease)
+	next := 0
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		l := &leases[next]
+		next++
+		w.Add(l, deadline, true)
+		w.Remove(l)
+	}))
+}
