@@ -1,0 +1,77 @@
+# Every target with a comment after ## is listed by `make help`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+FUZZTIME ?= 10s
+# More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
+TESTFLAGS ?=
+
+# The packages whose coverage is promised. CORE is also what test-quick runs.
+CORE := ./lua ./pubsub ./watchdog ./rlock
+MIN_COVERAGE := 90
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+
+# Where the tests get their Redis servers from: see internal/redistest.
+with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
+
+.PHONY: help demo test test-quick lint fmt bench cover fuzz compiler
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## see locks at work; needs nothing but Go
+	@$(GO) run ./cmd/holdfast demo
+
+test: compiler ## run all tests under the race detector; finds or installs a Redis server
+	@$(with-server) $(GO) test -race -timeout 6m $(TESTFLAGS) ./...
+
+test-quick: ## run the tests of the core packages, without the race detector
+	@$(with-server) $(GO) test -timeout 3m $(TESTFLAGS) $(CORE)
+
+lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mod
+	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GOLANGCI) run ./...
+	$(GO) mod tidy -diff
+
+fmt: ## format the Go code
+	gofmt -w .
+
+bench: ## run the benchmarks
+	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+
+cover: ## show the statement coverage of the core packages; fails below 90 %
+	@packages=$$($(GO) list $(CORE)); \
+	$(with-server) $(GO) test -timeout 5m -coverprofile coverage.out -coverpkg "$${packages//$$'\n'/,}" $(TESTFLAGS) $(CORE); \
+	awk -v minimum=$(MIN_COVERAGE) -v packages="$$packages" -f internal/coverage.awk coverage.out
+
+fuzz: ## run each fuzz target for FUZZTIME (default 10s)
+	@$(with-server); export HOLDFAST_TEST_BACKEND; \
+	for dir in $$($(GO) list -f '{{.Dir}}' ./...); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' "$$dir"/*_test.go 2>/dev/null || true); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+		done; \
+	done
+
+# The race detector links against C.
+compiler:
+	@if ! command -v $$($(GO) env CC) >/dev/null; then \
+		if command -v apt-get >/dev/null && ((EUID == 0)); then \
+			echo "installing gcc for the race detector" >&2; \
+			apt-get -qq update >&2; \
+			DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends gcc libc6-dev >&2; \
+		else \
+			echo "the race detector needs a C compiler: install gcc, or run make test-quick" >&2; exit 1; \
+		fi; \
+	fi
+
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
