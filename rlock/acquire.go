@@ -25,7 +25,8 @@ type attempt struct {
 	wait     bool // more than one try
 	lease    time.Duration
 	renew    bool
-	token    uint64
+	token    uint64 // of the owner, in this process
+	owner    string // of this acquisition, in Redis
 	seat     *seat
 
 	// What the tries so far left behind.
@@ -42,11 +43,12 @@ func (a *attempt) run() (*Hold, error) {
 	if a.patience.reason() != nil {
 		return nil, a.ended()
 	}
-	a.seat = a.client.seats.enter(place{a.lock.name, a.client.owner(a.token)})
+	a.seat = a.client.seats.enter(place{a.lock.name, a.token})
+	defer a.seat.leave()
 	if !a.seat.claim(a.patience) {
-		a.seat.leave()
 		return nil, a.ended()
 	}
+	defer a.seat.pass()
 	if h := a.seat.held(); h != nil {
 		return a.reenter(h)
 	}
@@ -61,7 +63,6 @@ func (a *attempt) tryOnce() (*Hold, error) {
 	hold, left, err := a.try()
 	switch {
 	case hold != nil:
-		a.seat.rise()
 		return hold, nil
 	case left:
 		return nil, a.ended()
@@ -88,7 +89,6 @@ func (a *attempt) queue() (*Hold, error) {
 			case hold != nil:
 				spot.line.answered(lua.Holder{Owner: hold.Owner(), TTL: a.lease})
 				spot.leave(false)
-				a.seat.rise()
 				return hold, nil
 			case left:
 				spot.leave(true)
@@ -124,24 +124,22 @@ func (a *attempt) leave(s *spot) error {
 	return a.ended()
 }
 
-// giveUp ends an attempt that has its seat's turn. If it may have taken the lock, that is undone in the background.
+// giveUp undoes in the background what a try may have done.
 func (a *attempt) giveUp() {
 	if a.doubt {
-		a.client.janitor.add(a.cleanup())
-		return
+		a.client.janitor.add(a.leftover())
 	}
-	a.seat.rise()
 }
 
-func (a *attempt) cleanup() cleanup {
-	return cleanup{seat: a.seat, lock: a.lock, until: a.sent.Add(a.lease), claimed: true}
+func (a *attempt) leftover() leftover {
+	return leftover{lock: a.lock, owner: a.owner, until: a.sent.Add(a.lease)}
 }
 
 // try asks Redis once. Without a hold and an error it may be tried again; failure says whether there was an answer. With
-// left = true patience ended before the answer came: the seat is the answer's then, and must not be used any more.
+// left = true patience ended before the answer came, which is looked after then.
 func (a *attempt) try() (hold *Hold, left bool, err error) {
 	a.sent = time.Now()
-	c, lock, owner, lease, doubt, undo := a.client, a.lock, a.seat.place.owner, a.lease, a.doubt, a.cleanup()
+	c, lock, owner, lease, doubt, leftover := a.client, a.lock, a.owner, a.lease, a.doubt, a.leftover()
 	holder, err, left := await(c, a.patience,
 		func() (*lua.Holder, error) {
 			if err := c.wire.ready(context.Background()); err != nil {
@@ -152,16 +150,18 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 		func(holder *lua.Holder, err error) {
 			heldByOther := err == nil && holder != nil
 			refused := err != nil && lua.ClassOf(err) != lua.Unknown
-			if heldByOther || refused && !doubt {
-				undo.done()
-				return
+			if !heldByOther && (doubt || !refused) {
+				c.janitor.add(leftover)
 			}
-			c.janitor.add(undo)
 		})
 	switch {
 	case left:
-		if !a.answered {
+		switch {
+		case a.answered:
+		case a.failure == nil:
 			a.failure = errNoAnswer
+		default: // what went wrong before says more about what to do
+			a.failure = fmt.Errorf("%w; before that: %w", errNoAnswer, a.failure)
 		}
 		return nil, true, nil
 	case err != nil:
@@ -181,12 +181,36 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 		a.doubt = true
 		return nil, false, nil
 	}
-	return c.begin(a.seat, lock, a.token, deadline, a.ctx, a.renew), false, nil
+	hold = a.begin(deadline)
+	select {
+	case <-a.patience.closing:
+		// Too late for Close to know of it: nobody would renew it or end its context.
+		hold.holding.forget()
+		a.doubt = true
+		return nil, false, ErrClosed
+	default:
+		return hold, false, nil
+	}
+}
+
+// begin makes the holding of a lock that was acquired.
+func (a *attempt) begin(deadline time.Time) *Hold {
+	c := a.client
+	h := &holding{client: c, lock: a.lock, seat: a.seat, token: a.token, owner: a.owner}
+	level := &Hold{holding: h, parent: a.ctx, renew: a.renew}
+	h.levels = []*Hold{level}
+	h.watchdogged.Store(a.renew)
+	h.lease.Group = c.wire.node(a.lock.name)
+	h.lease.Value = h
+	h.lease.OnLost = h.lost
+	a.seat.hold(h)
+	c.watchdog.Add(&h.lease, deadline, a.renew)
+	return level
 }
 
 // reenter adds a level to what the owner holds.
 func (a *attempt) reenter(h *holding) (*Hold, error) {
-	c, lock, owner, lease, seat := a.client, a.lock, h.owner, a.lease, a.seat
+	c, lock, owner, lease := a.client, a.lock, h.owner, a.lease
 	var delay backoff
 	for {
 		sent, count := time.Now(), h.depth()+1
@@ -194,7 +218,7 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 			func() (bool, error) {
 				return lua.Reenter(context.Background(), c.redis, lock.name, owner, count, lease)
 			},
-			func(bool, error) { seat.rise() }) // a count too high does no harm: the last release ignores it
+			func(bool, error) {}) // a count too high does no harm: the last release ignores it
 		if left {
 			a.failure = errNoAnswer
 			return nil, a.ended()
@@ -203,13 +227,10 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 			if !held {
 				h.lost(watchdog.ErrGone)
 			}
-			level, err := h.push(a.ctx, watchdog.Deadline(sent, lease), a.renew)
-			seat.rise()
-			return level, err
+			return h.push(a.ctx, watchdog.Deadline(sent, lease), a.renew)
 		}
 		a.failure = err
 		if lua.ClassOf(err) == lua.Permanent || !a.wait || !a.patience.sleep(delay.next(), nil) {
-			seat.rise()
 			return nil, a.unavailable()
 		}
 	}
@@ -217,7 +238,7 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 
 // errNoAnswer is the failure of a try that patience cut short.
 var errNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis in time",
-	Advice: "is the server up, and is it busy?"}
+	Advice: "is the server up, is it busy, and do both sides agree on TLS?"}
 
 // ended says why an attempt ended without the lock.
 func (a *attempt) ended() error {

@@ -51,7 +51,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		id:      uuid.NewString(),
 		redis:   redis,
 		options: options,
-		tasks:   new(tasks),
+		tasks:   newTasks(),
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 	}
@@ -97,11 +97,21 @@ func (c *Client) shutdown() {
 		c.releaseAll()
 	}
 	c.watchdog.Close()
+	c.endAll()
+	c.tasks.wait()
+	// An acquisition that was under way may have succeeded meanwhile.
+	if c.options.ReleaseOnClose {
+		c.releaseAll()
+	}
+	c.endAll()
+	c.wire.close()
+}
+
+// endAll tells whoever holds something that nobody looks after it any more.
+func (c *Client) endAll() {
 	for _, h := range c.seats.holdings() {
 		h.end(ErrClosed)
 	}
-	c.tasks.wait()
-	c.wire.close()
 }
 
 // releaseAll releases every hold of this client.

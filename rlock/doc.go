@@ -16,6 +16,10 @@
 // of that hold, so a lock taken again with it is re-entered. A context without an owner gets a fresh one for each
 // acquisition. Goroutines that share an owner do not exclude each other.
 //
+// In Redis an owner is "<client id>:<token>", with a new token for each acquisition of a free lock. Redisson uses the id of
+// the thread, again and again; but a release that was given up, and is delivered late by a connection thought dead,
+// must not find a later acquisition of the same owner.
+//
 // # What a hold promises, and for how long
 //
 // A hold is valid until its deadline: the start of the last successful acquire or renewal, plus the lease, minus a margin

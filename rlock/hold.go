@@ -23,7 +23,8 @@ type Hold struct {
 // Name is the name of the lock.
 func (h *Hold) Name() string { return h.holding.lock.name }
 
-// Owner is who holds the lock, as Redis and other clients see it: "<client id>:<token>".
+// Owner is who holds the lock, as Redis and other clients see it: "<client id>:<token>". All levels of an acquisition have
+// the same; the next acquisition has another.
 func (h *Hold) Owner() string { return h.holding.owner }
 
 // Context is for the work under the lock. It derives from the context given to Lock or TryLock, and carries the owner, so

@@ -17,8 +17,8 @@ type holding struct {
 	client *Client
 	lock   *Lock
 	seat   *seat
-	owner  string
-	token  uint64
+	token  uint64 // of the owner, in this process
+	owner  string // of this holding, in Redis
 	lease  watchdog.Lease
 
 	watchdogged atomic.Bool // a level of it is or was renewed
@@ -26,20 +26,6 @@ type holding struct {
 	mu     sync.Mutex
 	levels []*Hold // guarded by mu; those not released, outermost first
 	ended  error   // guarded by mu; why nothing is held any more
-}
-
-// begin makes a holding of a lock that was acquired by a command sent before deadline was reckoned.
-func (c *Client) begin(s *seat, l *Lock, token uint64, deadline time.Time, ctx context.Context, renew bool) *Hold {
-	h := &holding{client: c, lock: l, seat: s, owner: s.place.owner, token: token}
-	level := &Hold{holding: h, parent: ctx, renew: renew}
-	h.levels = append(h.levels, level)
-	h.watchdogged.Store(renew)
-	h.lease.Group = c.wire.node(l.name)
-	h.lease.Value = h
-	h.lease.OnLost = h.lost
-	s.hold(h)
-	c.watchdog.Add(&h.lease, deadline, renew)
-	return level
 }
 
 // push adds a level, after Redis has it.
@@ -107,18 +93,18 @@ func (g *holding) lost(reason error) {
 		return
 	}
 	g.client.options.Logger.Warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
-	if errors.Is(reason, watchdog.ErrExpired) && g.watchdogged.Load() && g.seat.join() {
+	if errors.Is(reason, watchdog.ErrExpired) && g.watchdogged.Load() {
 		// A renewal whose answer never came may have kept the lock for an owner that has given it up.
-		g.client.janitor.add(cleanup{seat: g.seat, lock: g.lock, until: g.freeAt()})
+		g.client.janitor.add(g.leftover())
 	}
 	g.seat.drop(g)
 }
 
-// freeAt is when Redis has freed the lock by itself at the latest, if nothing renews it from now on.
-func (g *holding) freeAt() time.Time {
-	free := g.lease.Deadline()
-	if renewed := time.Now().Add(g.client.options.WatchdogLease); g.watchdogged.Load() && renewed.After(free) {
-		return renewed
+// leftover is what Redis may keep of a holding that is over.
+func (g *holding) leftover() leftover {
+	until := g.lease.Deadline()
+	if renewed := time.Now().Add(g.client.options.WatchdogLease); g.watchdogged.Load() && renewed.After(until) {
+		until = renewed
 	}
-	return free
+	return leftover{lock: g.lock, owner: g.owner, until: until}
 }

@@ -64,11 +64,12 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	token, named := tokenFrom(ctx)
-	if !named {
-		return 0, nil
+	if token, named := tokenFrom(ctx); named {
+		if h := l.client.seats.find(place{l.name, token}); h != nil {
+			return state.Counts[h.owner], nil
+		}
 	}
-	return state.Counts[l.client.owner(token)], nil
+	return 0, nil
 }
 
 // IsHeld asks Redis whether ctx's owner holds the lock; false if ctx has no owner. To know whether a hold can still be

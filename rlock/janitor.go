@@ -8,98 +8,79 @@ import (
 	"holdfast/lua"
 )
 
-// janitor releases what an owner may hold without knowing it: after an acquire whose answer never came, a release without
-// an answer, a renewal that may have been executed after its lease was given up. One goroutine, and only while there
-// is something to do; each clean-up ends at the latest when the lease it is about has ended anyway.
+// janitor releases what may be held in Redis though nobody here holds it: after an acquire whose answer never came, a
+// release without an answer, a renewal that may have been executed after its lease was given up. It is one goroutine,
+// and only while there is something to do. Each leftover ends at the latest when its lease does.
+//
+// It can do no harm to a later holding of the same owner, because each holding has a name of its own in Redis.
 type janitor struct {
 	client *Client
 
 	mu      sync.Mutex
-	pending []cleanup // guarded by mu
-	working bool      // guarded by mu
+	pending []leftover // guarded by mu
+	working bool       // guarded by mu
 }
 
-// cleanup is one owner's field to be removed from one lock. It uses a seat, and leaves it when it is done.
-type cleanup struct {
-	seat    *seat
-	lock    *Lock
-	until   time.Time // when Redis will have removed it by itself
-	claimed bool      // it has the seat's turn
+// leftover is a field that may be in a lock's hash and should not.
+type leftover struct {
+	lock  *Lock
+	owner string
+	until time.Time // when Redis will have removed it by itself
 }
 
-// done leaves the seat.
-func (u cleanup) done() {
-	if u.claimed {
-		u.seat.pass()
-	}
-	u.seat.leave()
-}
-
-// add takes over u. It does not block.
-func (j *janitor) add(u cleanup) {
+// add takes over l. It does not block. After Close it does nothing: the lease will end.
+func (j *janitor) add(l leftover) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.pending = append(j.pending, u)
-	if j.working {
-		return
+	if !j.working {
+		j.working = j.client.tasks.start(j.work)
 	}
-	j.working = j.client.tasks.start(j.work)
-	if !j.working { // the client is closed: the lease will end it
-		u.done()
-		j.pending = nil
+	if j.working {
+		j.pending = append(j.pending, l)
 	}
 }
 
-// work does what is pending until nothing is.
+// work releases what is pending until nothing is. When the client closes, everything gets one more try and no other.
 func (j *janitor) work() {
 	p := j.client.patience(context.Background(), unlimited)
 	var delay backoff
 	for {
-		j.mu.Lock()
-		if len(j.pending) == 0 {
-			j.working = false
-			j.mu.Unlock()
+		l, ok := j.next()
+		switch {
+		case !ok:
 			return
-		}
-		u := j.pending[0]
-		j.pending = j.pending[1:]
-		j.mu.Unlock()
-
-		if j.clean(&u) {
-			u.done()
+		case j.release(l):
 			delay = backoff{}
-			continue
+		case p.reason() == nil:
+			j.add(l)
+			p.sleep(delay.next(), nil)
 		}
-		// When the client closes, everything gets one more try and no other.
-		if p.reason() != nil {
-			u.done()
-			continue
-		}
-		j.mu.Lock()
-		j.pending = append(j.pending, u)
-		j.mu.Unlock()
-		p.sleep(delay.next(), nil)
 	}
 }
 
-// clean does one clean-up, and returns false if it is to be tried again.
-func (j *janitor) clean(u *cleanup) bool {
-	if !time.Now().Before(u.until) {
+// next takes a leftover off the list. If there is none, the work is over.
+func (j *janitor) next() (l leftover, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.pending) == 0 {
+		j.working = false
+		return leftover{}, false
+	}
+	l = j.pending[0]
+	j.pending = j.pending[1:]
+	return l, true
+}
+
+// release removes the field, and returns false if that should be tried again.
+func (j *janitor) release(l leftover) bool {
+	if !time.Now().Before(l.until) {
 		return true
 	}
-	if !u.claimed {
-		if u.claimed = u.seat.tryClaim(); !u.claimed {
-			return false
-		}
-	}
-	if u.seat.held() != nil {
-		return true // the owner has the lock again, and its last release will remove the field
-	}
 	c := j.client
-	reply, err := lua.Release(context.Background(), c.redis, u.lock.name, u.seat.place.owner, 0,
-		c.wire.announcement(u.lock.channel, lua.Unlocked))
+	reply, err := lua.Release(context.Background(), c.redis, l.lock.name, l.owner, 0,
+		c.wire.announcement(l.lock.channel, lua.Unlocked))
 	if err == nil {
-		c.refused(u.lock, reply.Refusal)
+		c.refused(l.lock, reply.Refusal)
 	}
 	return err == nil || lua.ClassOf(err) == lua.Permanent
 }

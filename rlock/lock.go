@@ -105,6 +105,10 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	case wait != unlimited:
 		limit = max(wait, shortestWait)
 	}
+	if !l.client.tasks.enter() {
+		return nil, ErrClosed
+	}
+	defer l.client.tasks.leave()
 	token, named := tokenFrom(ctx)
 	if !named {
 		token = newToken()
@@ -118,6 +122,7 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 		lease:    lease,
 		renew:    renew,
 		token:    token,
+		owner:    l.client.newOwner(),
 	}
 	defer a.patience.stop()
 	return a.run()
@@ -132,13 +137,12 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	if !named {
 		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold", ErrNotHeld)
 	}
-	owner := l.client.owner(token)
-	if h := l.client.seats.find(place{l.name, owner}); h != nil {
+	if h := l.client.seats.find(place{l.name, token}); h != nil {
 		if level := h.innermost(); level != nil {
-			return level.holding.release(level)
+			return h.release(level)
 		}
 	}
-	return fmt.Errorf("%w by %s", ErrNotHeld, owner)
+	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
 }
 
 // ForceUnlock frees the lock whoever holds it, wakes a waiter, and returns whether it was held. Holds of this client end at

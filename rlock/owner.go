@@ -34,7 +34,9 @@ func tokenFrom(ctx context.Context) (token uint64, named bool) {
 	return token, named
 }
 
-// owner is how Redis knows a token of this client.
-func (c *Client) owner(token uint64) string {
-	return c.id + ":" + strconv.FormatUint(token, 10)
+// newOwner is how Redis knows an acquisition of this client. It is a new one each time, also for the same token: a command
+// that was given up may still be executed, when a connection thought dead delivers what was sent on it, and must then
+// find nothing of its owner's. A release would free the lock under a later holder.
+func (c *Client) newOwner() string {
+	return c.id + ":" + strconv.FormatUint(newToken(), 10)
 }

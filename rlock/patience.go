@@ -36,11 +36,6 @@ func (p *patience) stop() {
 	}
 }
 
-// endless tells that nothing but the closing of the client ends this patience.
-func (p *patience) endless() bool {
-	return p.timer == nil && p.ctx.Done() == nil
-}
-
 // timeout fires when the time is over; never without a limit.
 func (p *patience) timeout() <-chan time.Time {
 	if p.timer == nil {
@@ -88,10 +83,6 @@ func (p *patience) sleep(d time.Duration, wake <-chan struct{}) bool {
 // Cancelling op instead would not do. rueidis closes a connection that others share when the deadline of one command
 // passes, and it makes everybody wait for a dial that the first caller began under its own context.
 func await[T any](c *Client, p *patience, op func() (T, error), late func(T, error)) (value T, err error, left bool) {
-	if p.endless() {
-		value, err = op()
-		return value, err, false
-	}
 	type outcome struct {
 		value T
 		err   error

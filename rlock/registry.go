@@ -3,7 +3,7 @@ package rlock
 import "sync"
 
 // seat is one owner's place at one lock. Whatever that owner asks Redis about that lock, it asks from here, one thing
-// after the other: a release can then never overtake the acquisition it belongs to, nor a clean-up hit the next one.
+// after the other: so that goroutines which share an owner count their levels right.
 type seat struct {
 	registry *registry
 	place    place
@@ -14,8 +14,11 @@ type seat struct {
 	holding *holding // guarded by mu; nil while the owner does not hold the lock
 }
 
-// place is what a seat is found by: the lock's key and the owner's field.
-type place struct{ lock, owner string }
+// place is what a seat is found by.
+type place struct {
+	lock  string
+	token uint64 // the owner's
+}
 
 // registry has the seats of a client that are in use.
 type registry struct {
@@ -38,19 +41,6 @@ func (r *registry) enter(p place) *seat {
 	}
 	s.users++
 	return s
-}
-
-// join makes the caller a user of a seat that somebody uses already, and returns false if nobody does any more: then
-// another seat may have taken its place.
-func (s *seat) join() bool {
-	r := s.registry
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s.users == 0 {
-		return false
-	}
-	s.users++
-	return true
 }
 
 // leave gives the seat up. A holding counts as a user of its own.
@@ -108,24 +98,8 @@ func (s *seat) claim(p *patience) bool {
 	return false
 }
 
-// tryClaim takes the turn if nobody has it.
-func (s *seat) tryClaim() bool {
-	select {
-	case s.turn <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
 // pass ends the turn.
 func (s *seat) pass() { <-s.turn }
-
-// rise ends the turn and leaves the seat.
-func (s *seat) rise() {
-	s.pass()
-	s.leave()
-}
 
 // held returns what is held from this seat; nil if nothing is.
 func (s *seat) held() *holding {

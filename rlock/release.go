@@ -42,59 +42,55 @@ func (g *holding) releaseWhole() error {
 
 // giveBack releases levels that nobody else releases. Whatever it returns, they have ended.
 func (g *holding) giveBack(levels []*Hold) error {
+	p := g.client.resolve()
+	defer p.stop()
+	claimed := g.seat.claim(p)
+	if claimed {
+		defer g.seat.pass()
+	}
 	if err := g.lostError(); err != nil {
 		return err
 	}
-	if !g.seat.join() {
-		return g.lostError() // since the check before; otherwise the seat would still be in use
-	}
-	p := g.client.resolve()
-	defer p.stop()
-	if !g.seat.claim(p) {
-		// Another call of the same owner hangs in there.
-		if g.remove(levels) == 0 {
-			g.forget()
-			g.client.janitor.add(cleanup{seat: g.seat, lock: g.lock, until: g.freeAt()})
-		} else {
-			g.seat.leave()
-		}
-		return fmt.Errorf("%w: another call of the same owner is still waiting for Redis", ErrOutcomeUnknown)
-	}
-	if err := g.lostError(); err != nil { // while waiting for the turn
-		g.seat.rise()
-		return err
-	}
-	if !time.Now().Before(g.lease.Deadline()) {
+	expired := !time.Now().Before(g.lease.Deadline())
+	if expired {
 		g.lost(watchdog.ErrExpired)
-		g.seat.rise()
-		return g.lostError()
 	}
 	left := g.remove(levels)
 	if left == 0 {
 		g.forget()
 	}
-	return g.send(p, left)
+	switch {
+	case expired:
+		return &LostError{Lock: g.lock.name, Reason: watchdog.ErrExpired}
+	case claimed:
+		return g.send(p, left)
+	case left == 0:
+		g.client.janitor.add(g.leftover())
+	}
+	return fmt.Errorf("%w: another call of the same owner is still waiting for Redis", ErrOutcomeUnknown)
 }
 
-// send tells Redis the count that is left. It has the seat's turn, and passes it on.
+// send tells Redis the count that is left. It has the seat's turn.
 func (g *holding) send(p *patience, left int) error {
 	var (
 		c        = g.client
 		announce = c.wire.announcement(g.lock.channel, lua.Unlocked)
-		leftover = cleanup{seat: g.seat, lock: g.lock, until: g.freeAt(), claimed: true}
 		delay    backoff
 		doubt    bool // an earlier command may have been executed
 	)
+	cleanUp := func() {
+		if left == 0 {
+			c.janitor.add(g.leftover())
+		}
+	}
 	for {
 		reply, err, gone := await(c, p,
 			func() (lua.Released, error) {
 				return lua.Release(context.Background(), c.redis, g.lock.name, g.owner, left, announce)
 			},
 			func(_ lua.Released, err error) {
-				if err != nil && left == 0 {
-					c.janitor.add(leftover)
-				} else {
-					g.seat.rise()
+				if err != nil {
+					cleanUp()
 				}
 			})
 		switch {
@@ -103,23 +99,16 @@ func (g *holding) send(p *patience, left int) error {
 		case err == nil && (reply.Held || doubt && time.Now().Before(g.lease.Deadline())):
 			// Not held after a doubtful attempt, while our lease lasts: that attempt was the release.
 			c.refused(g.lock, reply.Refusal)
-			g.seat.rise()
 			return nil
 		case err == nil:
 			g.lost(watchdog.ErrGone)
-			g.seat.rise()
 			return &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
 		case lua.ClassOf(err) == lua.Permanent:
-			g.seat.rise()
 			return err
 		}
 		doubt = doubt || lua.ClassOf(err) == lua.Unknown
 		if !p.sleep(delay.next(), nil) {
-			if left == 0 {
-				c.janitor.add(leftover)
-			} else {
-				g.seat.rise()
-			}
+			cleanUp()
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
 	}
