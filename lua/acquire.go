@@ -44,5 +44,9 @@ func Acquire(ctx context.Context, c rueidis.Client, lock, owner string, count in
 // Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
 // It returns false, and changes nothing, when owner does not hold the lock.
 func Reenter(ctx context.Context, c rueidis.Client, lock, owner string, count int, lease time.Duration) (bool, error) {
-	return boolean(reenter.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}))
+	reply, err := reenter.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}).ToMessage()
+	if err != nil {
+		return false, Classify(err)
+	}
+	return boolean(reply)
 }

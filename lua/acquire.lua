@@ -13,13 +13,16 @@ if left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return {left, redis.call('HKEYS', KEYS[1])[1]}
 end
 
-if left < tonumber(ARGV[3]) then
-  -- Also before HSET, where it has no effect on a free lock: an ACL that forbids PEXPIRE must stop the script
-  -- before there is a lock without expiry.
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-end
+-- HSET is the first write: a server that is out of memory refuses no later one, whatever it adds.
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-if left == -2 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+if left < tonumber(ARGV[3]) then
+  local expiring = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
+  if type(expiring) == 'table' and expiring.err then
+    -- An ACL that forbids PEXPIRE must not leave a lock without expiry.
+    if left == -2 then
+      redis.call('HDEL', KEYS[1], ARGV[1])
+    end
+    return expiring
+  end
 end
 return nil

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,11 +19,11 @@ import (
 type Class int
 
 const (
-	// Unknown: the command was sent, or may have been; whether it was executed is not known.
+	// Unknown means that the command was sent, or may have been; whether it was executed is not known.
 	Unknown Class = iota
-	// Temporary: the command was not executed, and the reason is expected to pass by itself.
+	// Temporary means that the command was not executed, and that the reason is expected to pass by itself.
 	Temporary
-	// Permanent: the command was not executed and will not be until somebody changes something. Advice says what.
+	// Permanent means that the command was not executed, and will not be until somebody changes something. Advice says what.
 	Permanent
 )
 
@@ -55,13 +56,22 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
-// Classify translates an error of rueidis. It returns nil for nil.
+// Classify translates an error of rueidis, also a wrapped one. It returns nil for nil, and an [*Error] for everything else.
 func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	if refusal, ok := rueidis.IsRedisErr(err); ok {
+	var refusal *rueidis.RedisError
+	if errors.As(err, &refusal) && !rueidis.IsRedisNil(refusal) {
 		return refused(refusal)
+	}
+	if rueidis.IsRedisNil(err) || rueidis.IsParseErr(err) {
+		e := unexpected(err.Error())
+		e.Err = err
+		return e
+	}
+	if errors.Is(err, rueidis.ErrNoCache) {
+		return untracked(err)
 	}
 	return failed(err)
 }
@@ -69,7 +79,7 @@ func Classify(err error) error {
 // refused classifies an error reply. A reply that is not known is permanent: the server did not do what it was asked
 // to, and waiting is no reason for it to change its mind.
 func refused(reply *rueidis.RedisError) *Error {
-	message := reply.Error()
+	message := cmp.Or(reply.Error(), "error reply without a text")
 	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: reply}
 	if v, ok := verdicts[e.Code]; ok {
 		e.Class, e.Advice = v.class, v.advice
@@ -113,34 +123,61 @@ const (
 )
 
 var (
-	leadingCode = regexp.MustCompile(`^[A-Z][A-Z0-9]+\b`)
-	// Before Redis 7 an error inside a script comes wrapped, for example as "ERR Error running script (call to f_…):
-	// @user_script:12: @user_script: 12: -OOM command not allowed when used memory > 'maxmemory'."
-	nestedCode = regexp.MustCompile(`(?s)Error running script.*@user_script: ?\d+: -([A-Z][A-Z0-9]+)\b`)
+	leadingCode = regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`)
+	// Before Redis 7 an error inside a script comes wrapped. One that redis.call raised, for example, as
+	// "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM command not allowed …" when the
+	// server did not let the command run, and without the dash when the command failed; one that the script returned
+	// as "@user_script: 12: -OOM command not allowed …".
+	nestedCode = regexp.MustCompile(`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`)
 )
 
-// codeOf finds the code of an error message, also where an old server hides it.
+// codeOf finds the code of an error message, also where an old server hides it. rueidis cuts off a leading "ERR ".
 func codeOf(message string) string {
-	if nested := nestedCode.FindStringSubmatch(message); nested != nil {
-		return nested[1]
-	}
-	switch code := leadingCode.FindString(message); {
-	case code != "ERR" && code != "":
-		return code
-	case strings.Contains(message, "The user executing the script can't"): // Redis 6, inside a script
+	switch {
+	case strings.Contains(message, "The user executing the script can't"), // up to 7.0, inside a script
+		strings.Contains(message, "ACL failure in script"): // since 7.2
 		return "NOPERM"
 	case strings.Contains(message, "max number of clients"):
 		return maxClients
 	case strings.Contains(message, "unknown command"):
 		return unsupported
-	default:
-		return "ERR"
 	}
+	for _, pattern := range []*regexp.Regexp{nestedCode, leadingCode} {
+		if found := pattern.FindStringSubmatch(message); found != nil {
+			return found[1]
+		}
+	}
+	return "ERR"
+}
+
+// withCode puts the code in front of an error message that hides it.
+func withCode(message string) string {
+	code := codeOf(message)
+	if message == "" || code == "ERR" || strings.HasPrefix(message, code) {
+		return message
+	}
+	return code + " " + strings.TrimPrefix(message, "ERR ")
+}
+
+// untracked classifies the error of a new connection that may not switch to client-side caching. rueidis opens
+// connections when it needs them, and gives the server's reply to CLIENT TRACKING as a text only; it can be one that
+// has nothing to do with caching, such as BUSY. The command itself was not sent.
+func untracked(err error) *Error {
+	e := &Error{Class: Permanent, Message: err.Error(), Advice: "set rueidis.ClientOption.DisableCache", Err: err}
+	code := codeOf(e.Message)
+	v, ok := verdicts[code]
+	if ok {
+		e.Code = code
+	}
+	if ok && v.class == Temporary {
+		e.Class, e.Advice = v.class, v.advice
+	}
+	return e
 }
 
 // failed classifies an error that is not the server's reply.
 func failed(err error) *Error {
-	e := &Error{Class: Unknown, Message: err.Error(), Err: err}
+	e := &Error{Class: Unknown, Message: cmp.Or(err.Error(), "error without a text"), Err: err}
 	var (
 		dial        *net.OpError
 		notTLS      tls.RecordHeaderError
@@ -157,10 +194,11 @@ func failed(err error) *Error {
 		e.Class, e.Advice = Temporary, "no connection: is the server up, and is the address right?"
 	case errors.Is(err, rueidis.ErrClosing):
 		e.Advice = "the rueidis client was closed, or lost its server"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		e.Advice = "the connection was closed; if that happens every time, the server may want TLS: see rueidis.ClientOption.TLSConfig"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		e.Advice = "the connection was closed; if that happens every time, see whether the server wants TLS: rueidis.ClientOption.TLSConfig"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		e.Advice = "the server did not answer in time"
+		// Also what a client with TLS gets from a plain server, which waits for the end of the line.
+		e.Advice = "the server did not answer in time; if it never does, see whether rueidis.ClientOption.TLSConfig is right for it"
 	}
 	return e
 }

@@ -34,8 +34,11 @@ func Inspect(ctx context.Context, c rueidis.Client, lock string) (State, error) 
 	if err != nil {
 		return State{}, Classify(err)
 	}
+	if len(fields)%2 != 0 {
+		return State{}, unexpected("a field without a value")
+	}
 	state := State{Counts: make(map[string]int, len(fields)/2)}
-	for i := 0; i+1 < len(fields); i += 2 {
+	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == "mode" {
 			state.Mode = fields[i+1]
 			continue

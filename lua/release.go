@@ -39,6 +39,7 @@ type Released struct {
 	// Held is false when there was nothing to release: the owner did not hold the lock, or nobody did.
 	Held bool
 	// Refusal is the server's reason for not publishing the announcement, though the lock was released. "" if it did.
+	// It begins with the error code, such as NOPERM, on every version of the server.
 	Refusal string
 }
 
@@ -64,5 +65,8 @@ func released(reply rueidis.RedisResult) (Released, error) {
 		return Released{}, err
 	}
 	refusal, err := text(values[1])
-	return Released{Held: status >= 0, Refusal: refusal}, err
+	if err != nil {
+		return Released{}, err
+	}
+	return Released{Held: status >= 0, Refusal: withCode(refusal)}, nil
 }

@@ -32,11 +32,9 @@ func Renew(ctx context.Context, c rueidis.Client, lease time.Duration, claims []
 	}
 	held = make([]bool, len(claims))
 	for i, reply := range replies {
-		n, err := integer(reply)
-		if err != nil {
+		if held[i], err = boolean(reply); err != nil {
 			return nil, err
 		}
-		held[i] = n == 1
 	}
 	return held, nil
 }

@@ -18,13 +18,12 @@ func list(reply rueidis.RedisResult, n int) ([]rueidis.RedisMessage, error) {
 	return values, nil
 }
 
-// boolean reads a reply that must be 0 or 1.
-func boolean(reply rueidis.RedisResult) (bool, error) {
-	message, err := reply.ToMessage()
-	if err != nil {
-		return false, Classify(err)
+// boolean reads a value that must be 0 or 1.
+func boolean(m rueidis.RedisMessage) (bool, error) {
+	n, err := integer(m)
+	if err == nil && n != 0 && n != 1 {
+		return false, unexpected(fmt.Sprintf("%d instead of 0 or 1", n))
 	}
-	n, err := integer(message)
 	return n == 1, err
 }
 

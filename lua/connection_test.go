@@ -1,0 +1,107 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// cannotConnect asserts that a client with these options cannot be made, and that the error it gives, and the one
+// that a command of it gives, are told the same.
+func cannotConnect(t *testing.T, option rueidis.ClientOption, class lua.Class, code, advice string) {
+	t.Helper()
+	option.ForceSingleClient = true
+	c, err := rueidis.NewClient(option)
+	require.Error(t, err)
+	require.NotNil(t, c)
+	t.Cleanup(c.Close)
+	e := requireError(t, lua.Classify(err), class, code)
+	require.Contains(t, e.Advice, advice)
+
+	_, err = lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	e = requireError(t, err, class, code)
+	require.Contains(t, e.Advice, advice)
+}
+
+func TestWrongPasswordIsRefusedForGood(t *testing.T) {
+	option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
+	option.Password = "wrong"
+	cannotConnect(t, option, lua.Permanent, "WRONGPASS", "Password")
+}
+
+func TestMissingPasswordIsRefusedForGood(t *testing.T) {
+	option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
+	option.Password = ""
+	cannotConnect(t, option, lua.Permanent, "NOAUTH", "Password")
+}
+
+func TestStoppedServerIsRefusedForNow(t *testing.T) {
+	s := redistest.Start(t)
+	s.Kill(t)
+	cannotConnect(t, s.ClientOption(), lua.Temporary, "", "is the server up")
+}
+
+func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
+	s, c := start(t)
+	s.Kill(t)
+	require.Eventually(t, func() bool { // the broken connection is noticed, then the next one is refused
+		_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+		require.Error(t, err)
+		return lua.ClassOf(err) == lua.Temporary
+	}, eventually, poll)
+}
+
+// A plain server waits for the end of the line, so nothing but the time-out shows what is wrong.
+func TestTLSClientOfAPlainServerIsTold(t *testing.T) {
+	option := redistest.Start(t).ClientOption()
+	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
+	cannotConnect(t, option, lua.Unknown, "", "rueidis.ClientOption.TLSConfig")
+}
+
+// The alert of a TLS server may arrive, or be lost when the connection is reset: the class differs, not the advice.
+func TestPlainClientOfATLSServerIsTold(t *testing.T) {
+	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
+	option.TLSConfig = nil
+	_, err := rueidis.NewClient(option)
+	var e *lua.Error
+	require.ErrorAs(t, lua.Classify(err), &e)
+	require.Contains(t, e.Advice, "wants TLS")
+	require.Contains(t, e.Advice, "rueidis.ClientOption.TLSConfig")
+	require.NotEqual(t, lua.Temporary, e.Class)
+}
+
+func TestClientThatDoesNotTrustTheServerIsTold(t *testing.T) {
+	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
+	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
+	cannotConnect(t, option, lua.Permanent, "", "RootCAs")
+}
+
+func TestCertificateOfAnotherNameIsTold(t *testing.T) {
+	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
+	option.TLSConfig.ServerName = "redis.example"
+	cannotConnect(t, option, lua.Permanent, "", "ServerName")
+}
+
+func TestClosedClientIsTold(t *testing.T) {
+	s := redistest.Start(t)
+	c, err := rueidis.NewClient(s.ClientOption())
+	require.NoError(t, err)
+	c.Close()
+	_, err = lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	require.ErrorIs(t, err, rueidis.ErrClosing)
+	requireError(t, err, lua.Unknown, "")
+	requireFree(t, s, lock)
+}
+
+func TestConnectionThatEndsMidCommandIsAnUnknownOutcome(t *testing.T) {
+	f, c := startFake(t)
+	f.hangsUp()
+	for _, o := range operations {
+		e := requireError(t, o.run(t.Context(), c), lua.Unknown, "")
+		require.Contains(t, e.Advice, "connection was closed")
+	}
+}

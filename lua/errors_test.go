@@ -1,0 +1,191 @@
+package lua_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
+)
+
+func TestErrorRepliesAreClassified(t *testing.T) {
+	const (
+		raised62   = "ERR Error running script (call to f_5e2f0d9c1b7a4e6d8f3a2b1c0d9e8f7a6b5c4d3e): @user_script:12: "
+		returned62 = "@user_script: 12: "
+	)
+	for _, test := range []struct {
+		message string
+		class   lua.Class
+		code    string
+	}{
+		{"LOADING Redis is loading the dataset in memory", lua.Temporary, "LOADING"},
+		{"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", lua.Temporary, "BUSY"},
+		{"TRYAGAIN Multiple keys request during rehashing of slot", lua.Temporary, "TRYAGAIN"},
+		{"CLUSTERDOWN Hash slot not served", lua.Temporary, "CLUSTERDOWN"},
+		{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", lua.Temporary, "MASTERDOWN"},
+		{"NOREPLICAS Not enough good replicas to write.", lua.Temporary, "NOREPLICAS"},
+		{"MOVED 3999 127.0.0.1:6381", lua.Temporary, "MOVED"},
+		{"ASK 3999 127.0.0.1:6381", lua.Temporary, "ASK"},
+		{"ERR max number of clients reached", lua.Temporary, "MAXCLIENTS"},
+		{"ERR max number of clients + cluster connections reached", lua.Temporary, "MAXCLIENTS"},
+		{"READONLY You can't write against a read only replica.", lua.Permanent, "READONLY"},
+		{"OOM command not allowed when used memory > 'maxmemory'.", lua.Permanent, "OOM"},
+		{"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.", lua.Permanent, "MISCONF"},
+		{"NOAUTH Authentication required.", lua.Permanent, "NOAUTH"},
+		{"WRONGPASS invalid username-password pair or user is disabled.", lua.Permanent, "WRONGPASS"},
+		{"NOPERM this user has no permissions to run the 'evalsha' command", lua.Permanent, "NOPERM"},
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", lua.Permanent, "WRONGTYPE"},
+		{"CROSSSLOT Keys in request don't hash to the same slot", lua.Permanent, "CROSSSLOT"},
+		{"NOPROTO unsupported protocol version", lua.Permanent, "NOPROTO"},
+		{"DENIED Redis is running in protected mode because protected mode is enabled", lua.Permanent, "DENIED"},
+		{"ERR unknown command 'EVALSHA', with args beginning with: 'abc' '1' ", lua.Permanent, "UNSUPPORTED"},
+
+		// Redis 7.0, then 7.2, then 8.
+		{"OOM command not allowed when used memory > 'maxmemory'. script: 5e2f0d, on @user_script:12.", lua.Permanent, "OOM"},
+		{"ERR The user executing the script can't run this command or subcommand script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOPERM"},
+		{"ERR ACL failure in script: User app has no permissions to run the 'pexpire' command script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOPERM"},
+		{"NOPERM ACL failure in script: User app has no permissions to run the 'pexpire' command", lua.Permanent, "NOPERM"},
+
+		// Before 7: the server did not let the command run, …
+		{raised62 + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'. ", lua.Permanent, "OOM"},
+		{raised62 + "@user_script: 12: -READONLY You can't write against a read only replica. ", lua.Permanent, "READONLY"},
+		{raised62 + "@user_script: 12: -NOREPLICAS Not enough good replicas to write. ", lua.Temporary, "NOREPLICAS"},
+		{raised62 + "@user_script: 12: -MISCONF Errors writing to the AOF file: No space left on device ", lua.Permanent, "MISCONF"},
+		{raised62 + "@user_script: 12: The user executing the script can't run this command or subcommand ", lua.Permanent, "NOPERM"},
+		{raised62 + "@user_script: 12: The user executing the script can't access at least one of the keys mentioned in the command arguments ", lua.Permanent, "NOPERM"},
+		// … the command failed, …
+		{raised62 + "WRONGTYPE Operation against a key holding the wrong kind of value ", lua.Permanent, "WRONGTYPE"},
+		// … and the script returned what pcall gave it.
+		{returned62 + "-READONLY You can't write against a read only replica.  ", lua.Permanent, "READONLY"},
+		{returned62 + "The user executing the script can't run this command or subcommand", lua.Permanent, "NOPERM"},
+		{"-READONLY You can't write against a read only replica.", lua.Permanent, "READONLY"},
+	} {
+		t.Run(test.message, func(t *testing.T) {
+			f, c := startFake(t)
+			f.refuses(test.message)
+			_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+			e := requireError(t, err, test.class, test.code)
+			var reply *rueidis.RedisError
+			require.ErrorAs(t, err, &reply)
+			require.Equal(t, reply.Error(), e.Message)
+		})
+	}
+}
+
+func TestErrorReplyThatIsNotKnownIsPermanent(t *testing.T) {
+	f, c := startFake(t)
+	for message, code := range map[string]string{
+		"ERR something new":   "ERR",
+		"something new":       "ERR",
+		"NEWCODE some reason": "NEWCODE",
+		"ERR Error running script (call to f_5e2f): @user_script:12: @user_script: 12: Unknown Redis command called from Lua script ": "ERR",
+		"ERR Error running script (call to f_5e2f): @user_script:12: user_script:12: attempt to index nil":                            "ERR",
+		"": "ERR",
+	} {
+		f.refuses(message)
+		_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+		var e *lua.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, lua.Permanent, e.Class, "%q", message)
+		require.Equal(t, code, e.Code, "%q", message)
+		require.NotEmpty(t, e.Message, "%q", message)
+		require.Equal(t, e.Message, err.Error(), "no advice, nothing added")
+	}
+}
+
+func TestErrorsOfTheConnectionAreClassified(t *testing.T) {
+	for _, test := range []struct {
+		err    error
+		class  lua.Class
+		advice string
+	}{
+		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, lua.Temporary, "is the server up"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, lua.Temporary, "is the server up"},
+		{fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}), lua.Temporary, "is the server up"},
+		{&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, lua.Unknown, "connection was closed"},
+		{&net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}, lua.Unknown, "connection was closed"},
+		{io.EOF, lua.Unknown, "connection was closed"},
+		{io.ErrUnexpectedEOF, lua.Unknown, "connection was closed"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, lua.Permanent, "remove rueidis.ClientOption.TLSConfig"},
+		{&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, lua.Permanent, "RootCAs"},
+		{errors.New("received unknown message type: 21"), lua.Permanent, "wants TLS"},
+		{rueidis.ErrNoCache, lua.Permanent, "DisableCache"},
+		{rueidis.ErrClosing, lua.Unknown, "client was closed"},
+		{context.DeadlineExceeded, lua.Unknown, "did not answer in time"},
+		{os.ErrDeadlineExceeded, lua.Unknown, "did not answer in time"},
+		{context.Canceled, lua.Unknown, ""},
+		{errors.New("something new"), lua.Unknown, ""},
+	} {
+		t.Run(test.err.Error(), func(t *testing.T) {
+			err := lua.Classify(test.err)
+			var e *lua.Error
+			require.ErrorAs(t, err, &e)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.class, e.Class)
+			require.Empty(t, e.Code)
+			require.Equal(t, test.err.Error(), e.Message)
+			if test.advice == "" {
+				require.Empty(t, e.Advice)
+			} else {
+				require.Contains(t, e.Advice, test.advice)
+			}
+		})
+	}
+}
+
+func TestRefusedCachingIsClassifiedByItsReason(t *testing.T) {
+	for _, test := range []struct {
+		reply  string
+		class  lua.Class
+		code   string
+		advice string
+	}{
+		{"BUSY Redis is busy running a script.", lua.Temporary, "BUSY", "a script is blocking"},
+		{"LOADING Redis is loading the dataset in memory", lua.Temporary, "LOADING", "loading its data"},
+		{"NOPERM User app has no permissions to run the 'client|tracking' command", lua.Permanent, "NOPERM", "DisableCache"},
+		{"Unknown subcommand or wrong number of arguments for 'TRACKING'", lua.Permanent, "", "DisableCache"},
+	} {
+		e := requireError(t, lua.Classify(fmt.Errorf("%s: [CLIENT TRACKING ON OPTIN]\n%w", test.reply, rueidis.ErrNoCache)), test.class, test.code)
+		require.Contains(t, e.Advice, test.advice)
+		require.ErrorIs(t, e.Err, rueidis.ErrNoCache)
+	}
+}
+
+func TestNoErrorStaysNoError(t *testing.T) {
+	require.NoError(t, lua.Classify(nil))
+}
+
+func TestClassOfLooksThroughWrapping(t *testing.T) {
+	refused := lua.Classify(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	require.Equal(t, lua.Temporary, lua.ClassOf(fmt.Errorf("lock: %w", refused)))
+	require.Equal(t, lua.Unknown, lua.ClassOf(io.EOF))
+	require.Equal(t, lua.Unknown, lua.ClassOf(nil))
+}
+
+func FuzzClassify(f *testing.F) {
+	for _, message := range []string{"", "ERR", "OOM", "ERR ", "-", "@user_script: 1: -OOM", "Error running script @user_script:", "MOVED", "\xff\r\n", "NOSCRIPT"} {
+		f.Add(message)
+	}
+	server, client := startFake(f)
+	f.Fuzz(func(t *testing.T, message string) {
+		server.refuses(message)
+		_, refused := lua.Acquire(context.Background(), client, lock, me, 1, lease)
+		var e *lua.Error
+		for _, err := range []error{lua.Classify(errors.New(message)), refused} {
+			require.ErrorAs(t, err, &e)
+			require.NotEmpty(t, e.Message)
+			require.Contains(t, err.Error(), e.Message)
+			require.Contains(t, []lua.Class{lua.Unknown, lua.Temporary, lua.Permanent}, e.Class)
+		}
+		require.NotEmpty(t, e.Code) // of the server's
+	})
+}

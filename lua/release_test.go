@@ -1,0 +1,138 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// unlocked are the bytes of the announcement as a subscriber of a RESP2 connection gets them.
+const unlocked = "*3\r\n$7\r\nmessage\r\n$33\r\nredisson_lock__channel:{order:42}\r\n$1\r\n0\r\n"
+
+func TestLastReleaseDropsTheLockAndSaysSo(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, me, "1", lease)
+	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	out, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireFree(t, s, lock)
+	sub.requireBytes(t, unlocked)
+	sub.requireNothing(t)
+}
+
+func TestLastReleaseDropsTheLockWhateverItsCount(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, me, "9", lease)
+	out, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	require.NoError(t, err)
+	require.True(t, out.Held)
+	requireFree(t, s, lock)
+}
+
+func TestPartialReleaseLeavesCountAndLeaseInSilence(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, me, "3", 3*lease)
+	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	out, err := lua.Release(t.Context(), c, lock, me, 2, announcement)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireLock(t, s, lock, map[string]string{me: "2"}, 3*lease)
+	sub.requireNothing(t)
+}
+
+func TestReleaseByAnotherOwnerIsRefusedInSilence(t *testing.T) {
+	for name, left := range map[string]int{"partial": 1, "full": 0} {
+		t.Run(name, func(t *testing.T) {
+			s, c := start(t)
+			hold(t, s, lock, other, "2", lease)
+			sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+			out, err := lua.Release(t.Context(), c, lock, me, left, announcement)
+			require.NoError(t, err)
+			require.Equal(t, lua.Released{}, out)
+			requireLock(t, s, lock, map[string]string{other: "2"}, lease)
+			sub.requireNothing(t)
+		})
+	}
+}
+
+func TestReleaseOfAFreeLockMakesNoLock(t *testing.T) {
+	s, c := start(t)
+	for _, left := range []int{0, 1} {
+		out, err := lua.Release(t.Context(), c, lock, me, left, announcement)
+		require.NoError(t, err)
+		require.Equal(t, lua.Released{}, out)
+		requireFree(t, s, lock)
+	}
+}
+
+func TestReleaseOfAKeyOfAnotherTypeIsRefused(t *testing.T) {
+	s, c := start(t)
+	s.Do(t, "SET", lock, "a page")
+	_, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	require.Equal(t, "a page", s.DoString(t, "GET", lock))
+}
+
+func TestReleaseAnnouncesTheGivenMessageOnTheGivenChannel(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, me, "1", lease)
+	sub := subscribe(t, s, "SUBSCRIBE", "redisson_rwlock:{order:42}")
+	_, err := lua.Release(t.Context(), c, lock, me, 0, lua.Announcement{Channel: "redisson_rwlock:{order:42}", Message: lua.UnlockedForAll})
+	require.NoError(t, err)
+	sub.requireBytes(t, array("message", "redisson_rwlock:{order:42}", "1"))
+}
+
+func TestForceUnlockFreesTheLockOfAnybodyAndSaysSo(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, other, "4", lease)
+	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireFree(t, s, lock)
+	sub.requireBytes(t, unlocked)
+	sub.requireNothing(t)
+}
+
+func TestForceUnlockOfAFreeLockIsSilent(t *testing.T) {
+	s, c := start(t)
+	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{}, out)
+	sub.requireNothing(t)
+}
+
+func TestForceUnlockDoesNotDeleteAKeyOfAnotherType(t *testing.T) {
+	s, c := start(t)
+	s.Do(t, "SET", lock, "a page")
+	_, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	require.Equal(t, "a page", s.DoString(t, "GET", lock))
+}
+
+func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	c := cluster.Client(t)
+	sharded := announcement
+	sharded.Sharded = true
+	node := cluster.Owner(t, cluster.Slot(t, lock))
+	sub := subscribe(t, node, "SSUBSCRIBE", announcement.Channel)
+
+	hold(t, node, lock, me, "1", lease)
+	out, err := lua.Release(t.Context(), c, lock, me, 0, sharded)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+
+	hold(t, node, lock, me, "1", lease)
+	out, err = lua.ForceUnlock(t.Context(), c, lock, sharded)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+}

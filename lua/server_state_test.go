@@ -1,0 +1,93 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+func TestReplicaIsRefusedForGood(t *testing.T) {
+	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // nobody listens there
+	_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	e := requireError(t, err, lua.Permanent, "READONLY")
+	require.Contains(t, e.Advice, "connect to the master")
+	requireFree(t, s, lock)
+}
+
+func TestReplicaWithoutItsMasterIsRefusedForNow(t *testing.T) {
+	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1"))
+	s.Do(t, "CONFIG", "SET", "replica-serve-stale-data", "no")
+	for _, o := range operations {
+		requireError(t, o.run(t.Context(), c), lua.Temporary, "MASTERDOWN")
+	}
+}
+
+func TestServerWithTooFewReplicasIsRefusedForNow(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, me, "2", lease)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	_, err := lua.Acquire(t.Context(), c, "another", me, 1, lease)
+	requireError(t, err, lua.Temporary, "NOREPLICAS")
+	for _, count := range []int{1, 0} {
+		_, err = lua.Release(t.Context(), c, lock, me, count, announcement)
+		requireError(t, err, lua.Temporary, "NOREPLICAS")
+	}
+	requireLock(t, s, lock, map[string]string{me: "2"}, lease)
+}
+
+func TestServerBusyWithAScriptIsRefusedForNow(t *testing.T) {
+	s, c := start(t, redistest.WithArgs("--lua-time-limit", "1"))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Call("EVAL", "while true do end", "0")
+		ended <- err
+	}()
+	require.Eventually(t, func() bool {
+		_, err := s.Call("PING")
+		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
+	}, eventually, poll)
+	for _, o := range operations {
+		requireError(t, o.run(t.Context(), c), lua.Temporary, "BUSY")
+	}
+	s.Do(t, "SCRIPT", "KILL")
+	require.Error(t, <-ended)
+	holder, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	require.NoError(t, err)
+	require.Nil(t, holder)
+}
+
+func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t, redistest.WithArgs("--repl-diskless-sync-delay", "0"))
+	for i := range 500 {
+		master.Do(t, "SET", fmt.Sprintf("key:%d", i), strings.Repeat("x", 2048))
+	}
+	// Each key takes a replica 10 ms to load, and it looks at its connections after each.
+	s, c := start(t, redistest.WithArgs("--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"))
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	s.Do(t, "REPLICAOF", host, port)
+	require.Eventually(t, func() bool {
+		_, err := s.Call("GET", "k")
+		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
+	}, eventually, poll)
+	_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	requireError(t, err, lua.Temporary, "LOADING")
+}
+
+func TestServerThatDoesNotAnswerInTimeIsAnUnknownOutcome(t *testing.T) {
+	s, c := start(t)
+	s.Pause(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := lua.Acquire(ctx, c, lock, me, 1, lease)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	e := requireError(t, err, lua.Unknown, "")
+	require.Contains(t, e.Advice, "did not answer in time")
+}

@@ -1,0 +1,57 @@
+package lua_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// subscriber reads the bytes that a server sends to one subscribed connection.
+type subscriber struct{ net.Conn }
+
+// subscribe returns when the server has confirmed the subscription. The verb is SUBSCRIBE or SSUBSCRIBE.
+func subscribe(tb testing.TB, s *redistest.Server, verb, channel string) subscriber {
+	tb.Helper()
+	conn, err := net.DialTimeout("tcp", s.Addr(), 5*time.Second)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { conn.Close() })
+	require.NoError(tb, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	sub := subscriber{conn}
+	_, err = io.WriteString(sub, array(verb, channel))
+	require.NoError(tb, err)
+	kind := map[string]string{"SUBSCRIBE": "subscribe", "SSUBSCRIBE": "ssubscribe"}[verb]
+	sub.requireBytes(tb, fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(kind), kind, len(channel), channel))
+	return sub
+}
+
+// requireNothing asserts that no message came: a server answers PING after all that it sent before.
+func (s subscriber) requireNothing(tb testing.TB) {
+	tb.Helper()
+	_, err := io.WriteString(s, array("PING"))
+	require.NoError(tb, err)
+	s.requireBytes(tb, array("pong", ""))
+}
+
+// requireBytes asserts the next bytes on the connection.
+func (s subscriber) requireBytes(tb testing.TB, want string) {
+	tb.Helper()
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(s, got)
+	require.NoError(tb, err, "got %q", got[:n])
+	require.Equal(tb, want, string(got))
+}
+
+// array writes texts as a RESP2 array of bulk strings.
+func array(texts ...string) string {
+	encoded := fmt.Sprintf("*%d\r\n", len(texts))
+	for _, text := range texts {
+		encoded += fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
+	}
+	return encoded
+}
