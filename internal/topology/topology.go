@@ -20,6 +20,9 @@ import (
 // ErrUnassigned is the error for a slot that no node serves.
 var ErrUnassigned = errors.New("no node of the cluster serves the slot")
 
+// slots is the number of slots of a cluster.
+const slots = 16384
+
 // minimumAge keeps many callers that notice the same change from asking once each.
 const minimumAge = 100 * time.Millisecond
 
@@ -61,6 +64,9 @@ func (c *Cluster) Master(ctx context.Context, slot uint16, wrong bool) (string, 
 	}
 	return address, nil
 }
+
+// Known is Master from memory: it never blocks, and ok is false when no answer so far named a master of slot.
+func (c *Cluster) Known(slot uint16) (address string, ok bool) { return c.find(slot) }
 
 func (c *Cluster) find(slot uint16) (string, bool) {
 	c.mu.RLock()
@@ -108,7 +114,7 @@ func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	first, err1 := fields[0].ToInt64()
 	last, err2 := fields[1].ToInt64()
 	node, err3 := fields[2].ToArray()
-	if errors.Join(err1, err2, err3) != nil || len(node) < 2 {
+	if errors.Join(err1, err2, err3) != nil || len(node) < 2 || first < 0 || last >= slots {
 		return slotRange{}, false
 	}
 	port, err := node[1].ToInt64()

@@ -1,0 +1,43 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// dialTimeout is what a service near its Redis would set.
+const dialTimeout = 500 * time.Millisecond
+
+// ClientOption returns the options that reach the server with its password and
+// certificate, and a Dialer.Timeout of 500 ms; all else is rueidis' default.
+func (s *Server) ClientOption() rueidis.ClientOption {
+	option := rueidis.ClientOption{
+		InitAddress: []string{s.Addr()},
+		Password:    s.settings.password,
+		TLSConfig:   s.TLSConfig(),
+	}
+	option.Dialer.Timeout = dialTimeout
+	return option
+}
+
+// Client returns a new client of the server, closed in tb's clean-up. The
+// mutators change [Server.ClientOption] before it is used. tb fails when the
+// client cannot connect.
+func (s *Server) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) rueidis.Client {
+	tb.Helper()
+	return newClient(tb, s.ClientOption(), mutators)
+}
+
+func newClient(tb testing.TB, option rueidis.ClientOption, mutators []func(*rueidis.ClientOption)) rueidis.Client {
+	tb.Helper()
+	for _, mutate := range mutators {
+		mutate(&option)
+	}
+	client, err := rueidis.NewClient(option)
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
+	return client
+}

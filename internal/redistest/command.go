@@ -1,0 +1,115 @@
+package redistest
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// commandTimeout ends a command on a server that is paused or stopped. It is
+// long enough for a busy machine, because no test waits for it on purpose.
+const commandTimeout = 5 * time.Second
+
+// Call runs one plain command on a connection of its own and returns the reply:
+// a string, an int64, nil or a []any of these. An error reply is a
+// [ServerError]. It gives up after 5 s. Use it where an error is expected, or
+// outside the test's goroutine; else [Server.Do].
+func (s *Server) Call(args ...string) (any, error) {
+	c, err := s.dial(commandTimeout)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.call(args...)
+}
+
+// Do is [Server.Call] for a command that has to succeed: tb fails otherwise.
+func (s *Server) Do(tb testing.TB, args ...string) any {
+	tb.Helper()
+	reply, err := s.Call(args...)
+	require.NoError(tb, err, "%v", args)
+	return reply
+}
+
+// DoString is [Server.Do] for a reply that is a string; nil becomes "".
+func (s *Server) DoString(tb testing.TB, args ...string) string {
+	tb.Helper()
+	reply := s.Do(tb, args...)
+	if reply == nil {
+		return ""
+	}
+	return as[string](tb, reply, args)
+}
+
+// DoInt is [Server.Do] for a reply that is an integer.
+func (s *Server) DoInt(tb testing.TB, args ...string) int64 {
+	tb.Helper()
+	return as[int64](tb, s.Do(tb, args...), args)
+}
+
+// DoStrings is [Server.Do] for a reply that is an array. Integers are written in
+// decimal, nil becomes "".
+func (s *Server) DoStrings(tb testing.TB, args ...string) []string {
+	tb.Helper()
+	elements := as[[]any](tb, s.Do(tb, args...), args)
+	texts := make([]string, len(elements))
+	for i, element := range elements {
+		if element != nil {
+			texts[i] = fmt.Sprint(element)
+		}
+	}
+	return texts
+}
+
+// DoMap is [Server.Do] for a reply that is an array of names and values, such as
+// HGETALL's.
+func (s *Server) DoMap(tb testing.TB, args ...string) map[string]string {
+	tb.Helper()
+	texts := s.DoStrings(tb, args...)
+	require.Zero(tb, len(texts)%2, "%v: an odd number of elements", args)
+	m := make(map[string]string, len(texts)/2)
+	for i := 0; i < len(texts); i += 2 {
+		m[texts[i]] = texts[i+1]
+	}
+	return m
+}
+
+func as[T any](tb testing.TB, reply any, args []string) T {
+	tb.Helper()
+	value, ok := reply.(T)
+	require.True(tb, ok, "%v: reply %v is a %T", args, reply, reply)
+	return value
+}
+
+// dial opens an authenticated connection on which all reads and writes end after
+// timeout.
+func (s *Server) dial(timeout time.Duration) (*conn, error) {
+	deadline := time.Now().Add(timeout)
+	dialer := &net.Dialer{Deadline: deadline}
+	var raw net.Conn
+	var err error
+	if s.settings.tls != nil {
+		raw, err = tls.DialWithDialer(dialer, "tcp", s.Addr(), s.settings.tls.config())
+	} else {
+		raw, err = dialer.Dial("tcp", s.Addr())
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(raw)
+	if err := c.SetDeadline(deadline); err != nil {
+		c.Close()
+		return nil, err
+	}
+	if s.settings.password != "" {
+		if _, err := c.call("AUTH", s.settings.password); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}

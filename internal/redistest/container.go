@@ -1,0 +1,65 @@
+package redistest
+
+import (
+	"cmp"
+	"net/netip"
+	"os"
+	"path"
+	"strconv"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+const (
+	imageVariable = "HOLDFAST_TEST_IMAGE"
+	defaultImage  = "redis:7"
+
+	insidePort = 6379   // of a published server
+	insideTLS  = "/tls" // where the certificates are
+)
+
+// request describes the container that serves port.
+func (d *docker) request(port int) testcontainers.ContainerRequest {
+	s := d.settings
+	request := testcontainers.ContainerRequest{Image: cmp.Or(os.Getenv(imageVariable), defaultImage)}
+	listen := insidePort
+	if s.hostNetwork {
+		listen = port
+		request.HostConfigModifier = func(config *container.HostConfig) {
+			config.NetworkMode = "host"
+			// The server then knows its process id as others do, and can be told
+			// from one that took the port first.
+			config.PidMode = "host"
+		}
+	} else {
+		inside := network.MustParsePort(strconv.Itoa(insidePort) + "/tcp")
+		request.ExposedPorts = []string{inside.String()}
+		request.HostConfigModifier = func(config *container.HostConfig) {
+			config.PortBindings = network.PortMap{inside: {{HostIP: netip.MustParseAddr(host), HostPort: strconv.Itoa(port)}}}
+		}
+	}
+	request.Cmd = []string{"redis-server"}
+	if s.sentinel {
+		const file = "/tmp/sentinel.conf"
+		request.Cmd = []string{"sh", "-c", "touch " + file + ` && exec redis-server "$@"`, "sh", file, "--sentinel"}
+	}
+	if s.hostNetwork {
+		request.Cmd = append(request.Cmd, "--bind", host)
+	} else {
+		// Protected mode refuses clients from outside of the container.
+		request.Cmd = append(request.Cmd, "--protected-mode", "no")
+	}
+	request.Cmd = append(request.Cmd, s.arguments(listen, insideTLS)...)
+	if s.tls != nil {
+		for _, file := range s.tls.files() {
+			request.Files = append(request.Files, testcontainers.ContainerFile{
+				HostFilePath:      file,
+				ContainerFilePath: path.Join(insideTLS, path.Base(file)),
+				FileMode:          0o644, // the image may change to a user of its own
+			})
+		}
+	}
+	return request
+}

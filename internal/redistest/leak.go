@@ -1,0 +1,25 @@
+package redistest
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// VerifyMain is goleak.VerifyTestMain for packages that use redistest: it runs
+// the tests and fails if a goroutine is left. It knows the goroutines of the
+// libraries beneath that end by themselves but later than goleak waits, and
+// ignores only those.
+func VerifyMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// rueidis closes a connection that a cluster no longer needs after 5 s,
+		// and refreshes its view of the cluster after up to 1 s; Close ends
+		// neither. A client of a single node begins as a cluster client.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+		// The connection to the container that removes what a killed test binary
+		// leaves behind has to live as long as the binary.
+		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
+	)
+}

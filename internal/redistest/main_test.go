@@ -1,0 +1,56 @@
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"testing"
+)
+
+// roleVariable makes the test binary play a part in a test instead of running
+// tests.
+const roleVariable = "REDISTEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case "":
+		VerifyMain(m)
+	case "server":
+		listenForEver()
+	case "owner":
+		launchServerAndWait()
+	}
+}
+
+// listenForEver is a server as far as the process backend can tell.
+func listenForEver() {
+	port := os.Args[slices.Index(os.Args, "--port")+1]
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		os.Exit(1)
+	}
+	fmt.Println(listener.Addr())
+	select {}
+}
+
+// launchServerAndWait is a test binary that has launched a server. The server
+// writes its address, once it listens, where this process writes.
+func launchServerAndWait() {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	port, err := freePort()
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Setenv(roleVariable, "server"); err != nil {
+		panic(err)
+	}
+	p := &process{path: path, dir: os.TempDir(), log: "/dev/stdout", settings: &settings{}}
+	if err := p.launch(port); err != nil {
+		panic(err)
+	}
+	select {}
+}

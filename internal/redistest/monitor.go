@@ -1,0 +1,95 @@
+package redistest
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// monitorTimeout ends the connection of a monitor that nobody stopped.
+const monitorTimeout = 10 * time.Minute
+
+// A Monitor collects the commands that clients send to a server, in order. It
+// belongs to the goroutine of its test.
+type Monitor struct {
+	server *Server
+	conn   *conn
+}
+
+// connectionCommands belong to a connection, not to what its client does with
+// it.
+var connectionCommands = map[string]bool{
+	"auth": true, "client": true, "echo": true, "hello": true, "ping": true, "select": true,
+}
+
+// Monitor begins to collect. Only commands that arrive after it has returned are
+// seen. tb's clean-up stops it.
+func (s *Server) Monitor(tb testing.TB) *Monitor {
+	tb.Helper()
+	c, err := s.dial(monitorTimeout)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { c.Close() })
+	_, err = c.call("MONITOR")
+	require.NoError(tb, err)
+	return &Monitor{server: s, conn: c}
+}
+
+// Commands returns the commands executed since the last call of Commands, or
+// since the monitor began: each as its name in lower case and its arguments.
+// Commands that scripts call and those that set up or check a connection are
+// left out. A command that was answered before the call is never missing.
+func (m *Monitor) Commands(tb testing.TB) [][]string {
+	tb.Helper()
+	// The server shows commands in the order in which it executes them: when it
+	// shows this one, it has shown all before.
+	marker := "monitor-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	m.server.Do(tb, "ECHO", marker)
+	var commands [][]string
+	for {
+		reply, err := m.conn.read()
+		require.NoError(tb, err)
+		args, lua, err := parseMonitored(as[string](tb, reply, []string{"MONITOR"}))
+		require.NoError(tb, err)
+		if args[0] == "echo" && args[1] == marker {
+			return commands
+		}
+		if !lua && !connectionCommands[args[0]] {
+			commands = append(commands, args)
+		}
+	}
+}
+
+// parseMonitored takes a line such as
+//
+//	1700000000.000001 [0 127.0.0.1:50000] "SET" "key" "a \"quoted\" value"
+//
+// apart. A command called by a script has "lua" instead of an address.
+func parseMonitored(line string) (args []string, lua bool, err error) {
+	_, rest, found := strings.Cut(line, " [")
+	origin, quoted, end := strings.Cut(rest, "] ")
+	if !found || !end {
+		return nil, false, errors.New("not a line of MONITOR: " + line)
+	}
+	for quoted != "" {
+		// Redis quotes as Go does.
+		prefix, err := strconv.QuotedPrefix(quoted)
+		if err != nil {
+			return nil, false, errors.Join(err, errors.New("not a line of MONITOR: "+line))
+		}
+		arg, err := strconv.Unquote(prefix)
+		if err != nil {
+			return nil, false, err
+		}
+		args = append(args, arg)
+		quoted = strings.TrimPrefix(quoted[len(prefix):], " ")
+	}
+	if len(args) == 0 {
+		return nil, false, errors.New("not a line of MONITOR: " + line)
+	}
+	args[0] = strings.ToLower(args[0])
+	return args, strings.HasSuffix(origin, " lua"), nil
+}

@@ -1,0 +1,119 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// process is the backend that runs redis-server as a child process.
+type process struct {
+	path     string
+	dir      string
+	log      string
+	settings *settings
+
+	cmd   *exec.Cmd     // of the last launch; nil before the first
+	ended chan struct{} // closed when cmd has been waited for
+}
+
+func newProcess(tb testing.TB, path string, s *settings) *process {
+	tb.Helper()
+	// The log is not in dir: the server starts with an empty directory.
+	p := &process{path: path, dir: tb.TempDir(), log: filepath.Join(tb.TempDir(), "redis.log"), settings: s}
+	require.NoError(tb, os.WriteFile(p.log, nil, 0o600))
+	return p
+}
+
+func (p *process) launch(port int) error {
+	var certificates string
+	if p.settings.tls != nil {
+		certificates = p.settings.tls.dir
+	}
+	cmd := exec.Command(p.path, "--bind", host, "--dir", p.dir)
+	cmd.Args = append(cmd.Args, p.settings.arguments(port, certificates)...)
+	if p.settings.sentinel {
+		file := filepath.Join(p.dir, "sentinel.conf")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return err
+		}
+		cmd.Args = slices.Insert(cmd.Args, 1, file, "--sentinel")
+	}
+	cmd.Dir = p.dir
+	cmd.SysProcAttr = dieWithParent()
+	// The server's own log file would miss complaints about its arguments.
+	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+
+	started := make(chan error, 1)
+	ended := make(chan struct{})
+	go func() {
+		// Linux sends the death signal when the thread that forked ends, which
+		// may be long before its process does. This goroutine keeps the thread
+		// for as long as the server lives.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			// A server killed by its test has no exit status worth reporting;
+			// one that ended by itself said why in its log.
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("cannot run %s: %w", p.path, err)
+	}
+	p.cmd, p.ended = cmd, ended
+	return nil
+}
+
+func (p *process) stopped() <-chan struct{} { return p.ended }
+
+func (p *process) owns(processID string) bool { return processID == strconv.Itoa(p.cmd.Process.Pid) }
+
+func (p *process) kill() error {
+	if p.cmd == nil {
+		return nil
+	}
+	err := p.cmd.Process.Kill()
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.ended
+	return nil
+}
+
+func (p *process) remove() error { return p.kill() }
+
+func (p *process) pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+func (p *process) resume() error {
+	err := p.cmd.Process.Signal(syscall.SIGCONT)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+func (p *process) output() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

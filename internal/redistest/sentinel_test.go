@@ -1,0 +1,24 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSentinelPromotesTheReplicaOfAMasterThatDies(t *testing.T) {
+	s := StartSentinel(t)
+	master := s.Master(t)
+	require.Same(t, s.Nodes[0], master)
+	client := s.Client(t)
+	require.NoError(t, client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error())
+	require.Equal(t, "v", master.DoString(t, "GET", "k"))
+
+	master.Kill(t)
+	require.Eventually(t, func() bool { return s.Master(t) == s.Nodes[1] }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return client.Do(t.Context(), client.B().Set().Key("k").Value("w").Build()).Error() == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, "w", s.Nodes[1].DoString(t, "GET", "k"))
+}

@@ -1,0 +1,193 @@
+package redistest
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	startTimeout = 20 * time.Second
+	pollInterval = 2 * time.Millisecond
+)
+
+// Server is one Redis server that belongs to one test. Its methods may be called
+// by several goroutines, except those that take a testing.TB (they may end the
+// test, so they belong to its goroutine).
+type Server struct {
+	settings *settings
+	backend  backend
+	port     int
+}
+
+// Start starts a server on a free port of 127.0.0.1 and returns when it answers.
+// It persists nothing unless [WithAppendOnly] is given. The server is killed in
+// tb's clean-up, whatever state the test left it in; its log is shown if the test
+// failed. tb fails when no server can be started.
+func Start(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	settings := &settings{}
+	for _, opt := range opts {
+		opt(tb, settings)
+	}
+	s := &Server{settings: settings, backend: newBackend(tb, settings)}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("redistest: log of %s ends with\n%s", s.Addr(), s.logTail())
+		}
+		if err := s.backend.remove(); err != nil {
+			tb.Errorf("redistest: stop %s: %v", s.Addr(), err)
+		}
+	})
+	s.launchOnFreePort(tb)
+	return s
+}
+
+// launchOnFreePort tries a few ports, because another process may take the port
+// between our look at it and the server's.
+func (s *Server) launchOnFreePort(tb testing.TB) {
+	tb.Helper()
+	const attempts = 5
+	for attempt := 1; ; attempt++ {
+		port, err := freePort()
+		require.NoError(tb, err)
+		s.port = port
+		err = s.launch()
+		if err == nil {
+			return
+		}
+		// Redis and Docker both quote the system's message.
+		taken := strings.Contains(strings.ToLower(err.Error()), "address already in use")
+		if !taken || attempt == attempts {
+			tb.Fatalf("redistest: %v", err)
+		}
+	}
+}
+
+// Addr returns host:port, the same for the life of the server.
+func (s *Server) Addr() string { return address(s.port) }
+
+// Port returns the port of [Server.Addr].
+func (s *Server) Port() int { return s.port }
+
+// TLSConfig returns a new client configuration that trusts the server, nil for a
+// server without [WithTLS].
+func (s *Server) TLSConfig() *tls.Config {
+	if s.settings.tls == nil {
+		return nil
+	}
+	return s.settings.tls.config()
+}
+
+// Kill ends the server with SIGKILL and waits until it has ended: its port
+// refuses connections from then on. A stopped server stays stopped.
+func (s *Server) Kill(tb testing.TB) {
+	tb.Helper()
+	require.NoError(tb, s.backend.kill())
+}
+
+// Stop is [Server.Kill]: a lock has to survive the worse of the two endings.
+func (s *Server) Stop(tb testing.TB) {
+	tb.Helper()
+	s.Kill(tb)
+}
+
+// Restart kills the server if it runs and starts it again on the same port, with
+// the same directory and arguments. It returns when the server answers. Data is
+// lost unless [WithAppendOnly] was given.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	require.NoError(tb, s.backend.kill())
+	require.NoError(tb, s.launch())
+}
+
+// Pause stops the server with SIGSTOP: its connections stay open and connections
+// are accepted by the system, but nothing is answered. tb's clean-up resumes it
+// before it closes the clients that were made earlier, as a client may wait for
+// an answer when it is closed.
+func (s *Server) Pause(tb testing.TB) {
+	tb.Helper()
+	require.NoError(tb, s.backend.pause())
+	tb.Cleanup(func() {
+		if err := s.backend.resume(); err != nil {
+			tb.Errorf("redistest: resume %s: %v", s.Addr(), err)
+		}
+	})
+}
+
+// Resume ends [Server.Pause]. A server that is not paused does not care.
+func (s *Server) Resume(tb testing.TB) {
+	tb.Helper()
+	require.NoError(tb, s.backend.resume())
+}
+
+// launch starts the server and waits until it answers.
+func (s *Server) launch() error {
+	if err := s.backend.launch(s.port); err != nil {
+		return err
+	}
+	deadline := time.NewTimer(startTimeout)
+	defer deadline.Stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		err := s.probe()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.backend.stopped():
+			return fmt.Errorf("the server ended at once: %s", s.logTail())
+		case <-deadline.C:
+			return errors.Join(fmt.Errorf("%s does not answer after %v", s.Addr(), startTimeout), err)
+		case <-poll.C:
+		}
+	}
+}
+
+// probe fails unless this very server answers, its data loaded. The process id
+// matters: if another process won the port, its server would answer here until
+// ours has given up.
+func (s *Server) probe() error {
+	c, err := s.dial(time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.call("PING"); err != nil {
+		return err
+	}
+	reply, err := c.call("INFO", "server")
+	if err != nil {
+		return err
+	}
+	info, _ := reply.(string)
+	if id := infoField(info, "process_id"); !s.backend.owns(id) {
+		return fmt.Errorf("%s belongs to process %q, which was not started here", s.Addr(), id)
+	}
+	return nil
+}
+
+func (s *Server) logTail() string {
+	const longest = 4000
+	output := strings.TrimSpace(s.backend.output())
+	if len(output) > longest {
+		output = "…" + output[len(output)-longest:]
+	}
+	return output
+}
+
+// infoField returns the value of a field of an INFO reply, "" if it has none.
+func infoField(info, field string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

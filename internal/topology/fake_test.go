@@ -1,0 +1,86 @@
+package topology_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/topology"
+)
+
+// fake is a server that answers CLUSTER SLOTS with whatever a test wants.
+type fake struct {
+	port  int
+	asked atomic.Int32
+	reply atomic.Pointer[any]
+	hang  atomic.Pointer[chan struct{}] // while set, answers wait until it is closed
+}
+
+type (
+	list    []any  // an array reply
+	refusal string // an error reply
+)
+
+// startFake returns a fake and the slot map that reads its answers.
+func startFake(t *testing.T, reply any) (*fake, *topology.Cluster) {
+	t.Helper()
+	f := new(fake)
+	f.set(reply)
+	s, err := server.NewServer("127.0.0.1:0")
+	require.NoError(t, err)
+	f.port = s.Addr().Port
+	ok := func(p *server.Peer, _ string, _ []string) { p.WriteOK() }
+	require.NoError(t, s.Register("CLIENT", ok))
+	require.NoError(t, s.Register("PING", ok))
+	require.NoError(t, s.Register("CLUSTER", func(p *server.Peer, _ string, _ []string) {
+		f.asked.Add(1)
+		if hang := f.hang.Load(); hang != nil {
+			<-*hang
+		}
+		write(p, *f.reply.Load())
+	}))
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{s.Addr().String()}, AlwaysRESP2: true, DisableCache: true, ForceSingleClient: true,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		client.Close()
+		s.Close()
+	})
+	return f, topology.New(client)
+}
+
+// set changes the answer.
+func (f *fake) set(reply any) { f.reply.Store(&reply) }
+
+// pause lets the answers wait until the returned function is called.
+func (f *fake) pause() (resume func()) {
+	hang := make(chan struct{})
+	f.hang.Store(&hang)
+	return func() { f.hang.Store(nil); close(hang) }
+}
+
+// write sends a reply. nil is the null of the protocol.
+func write(p *server.Peer, reply any) {
+	switch r := reply.(type) {
+	case nil:
+		p.WriteNull()
+	case int:
+		p.WriteInt(r)
+	case string:
+		p.WriteBulk(r)
+	case refusal:
+		p.WriteError(string(r))
+	case list:
+		p.WriteLen(len(r))
+		for _, element := range r {
+			write(p, element)
+		}
+	default:
+		panic(fmt.Sprintf("no reply: %T", reply))
+	}
+}

@@ -1,0 +1,158 @@
+package topology_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/topology"
+)
+
+// entry is one range of an answer to CLUSTER SLOTS.
+func entry(first, last int, host any, port int) list {
+	return list{first, last, list{host, port, "id", list{}}, list{"replica", 1, "id", list{}}}
+}
+
+func TestNodeThatDoesNotKnowItsAddressIsTheOneThatWasAsked(t *testing.T) {
+	for name, host := range map[string]any{"null": nil, "empty": "", "unknown": "?"} {
+		t.Run(name, func(t *testing.T) {
+			f, c := startFake(t, nil)
+			f.set(list{entry(0, 99, host, f.port), entry(100, 199, host, f.port+1)})
+			address, err := c.Master(t.Context(), 7, false)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint("127.0.0.1:", f.port), address)
+			// Nobody knows a node on that port.
+			_, err = c.Master(t.Context(), 107, false)
+			require.ErrorIs(t, err, topology.ErrUnassigned)
+		})
+	}
+}
+
+func TestAddressesAreWrittenAsRueidisWritesThem(t *testing.T) {
+	_, c := startFake(t, list{entry(0, 0, "::1", 7000), entry(1, 1, "redis.example", 7001)})
+	for slot, want := range []string{"[::1]:7000", "redis.example:7001"} {
+		address, err := c.Master(t.Context(), uint16(slot), false)
+		require.NoError(t, err)
+		require.Equal(t, want, address)
+	}
+}
+
+func TestMalformedEntryCostsOnlyItself(t *testing.T) {
+	for name, malformed := range map[string]any{
+		"no list":            "text",
+		"null":               nil,
+		"empty":              list{},
+		"no master":          list{0, 99},
+		"text for a slot":    list{"a", 99, list{"h", 1}},
+		"null for a slot":    list{0, nil, list{"h", 1}},
+		"master is text":     list{0, 99, "h:1"},
+		"master is null":     list{0, 99, nil},
+		"master is empty":    list{0, 99, list{}},
+		"master has no port": list{0, 99, list{"h"}},
+		"port is text":       list{0, 99, list{"h", "port"}},
+		"slot below 0":       list{-1, 99, list{"h", 1}},
+		"slot too high":      list{65536, 65636, list{"h", 1}}, // as 16 bits, these are 0 and 100
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, c := startFake(t, list{malformed, entry(100, 199, "h", 2)})
+			address, err := c.Master(t.Context(), 150, false)
+			require.NoError(t, err)
+			require.Equal(t, "h:2", address)
+			_, err = c.Master(t.Context(), 50, false)
+			require.ErrorIs(t, err, topology.ErrUnassigned)
+		})
+	}
+}
+
+func TestAnswerThatIsNoListIsAnError(t *testing.T) {
+	f, c := startFake(t, list{entry(0, 99, "h", 1)})
+	_, err := c.Master(t.Context(), 7, false)
+	require.NoError(t, err)
+	for _, reply := range []any{"text", 7, nil, refusal("ERR not now")} {
+		f.set(reply)
+		require.Eventually(t, func() bool { // the last answer is too fresh at first
+			_, err = c.Master(t.Context(), 7, true)
+			return err != nil
+		}, 5*time.Second, 5*time.Millisecond, "%v", reply)
+		require.ErrorContains(t, err, "read the cluster's slots")
+		require.NotErrorIs(t, err, topology.ErrUnassigned)
+		known, ok := c.Known(7)
+		require.True(t, ok, "an error must not cost what was known")
+		require.Equal(t, "h:1", known)
+	}
+	require.ErrorAs(t, err, new(*rueidis.RedisError))
+}
+
+func TestUnassignedSlotIsAskedForAgain(t *testing.T) {
+	f, c := startFake(t, list{entry(0, 99, "h", 1)})
+	_, ok := c.Known(150)
+	require.False(t, ok)
+	require.Zero(t, f.asked.Load(), "Known asked")
+	_, err := c.Master(t.Context(), 150, false)
+	require.ErrorIs(t, err, topology.ErrUnassigned)
+	require.ErrorContains(t, err, "150")
+	f.set(list{entry(0, 199, "h", 1)})
+	require.Eventually(t, func() bool {
+		address, err := c.Master(t.Context(), 150, false)
+		return err == nil && address == "h:1"
+	}, 5*time.Second, 5*time.Millisecond)
+}
+
+func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
+	f, c := startFake(t, list{entry(0, 99, "h", 1)})
+	resume := f.pause()
+	var callers sync.WaitGroup
+	for range 50 {
+		callers.Go(func() {
+			address, err := c.Master(context.Background(), 7, true)
+			if err != nil || address != "h:1" {
+				t.Error(address, err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return f.asked.Load() == 1 }, 5*time.Second, time.Millisecond)
+	resume()
+	callers.Wait()
+	require.EqualValues(t, 1, f.asked.Load())
+
+	// What is known costs nothing, a wrong answer does when it is old enough.
+	for range 100 {
+		_, err := c.Master(t.Context(), 7, false)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 1, f.asked.Load())
+	start := time.Now()
+	require.Eventually(t, func() bool {
+		_, err := c.Master(t.Context(), 7, true)
+		return err == nil && f.asked.Load() == 2
+	}, 5*time.Second, time.Millisecond)
+	require.Greater(t, time.Since(start), 10*time.Millisecond, "asked at every call")
+}
+
+func TestQuestionEndsWithItsContext(t *testing.T) {
+	f, c := startFake(t, list{entry(0, 99, "h", 1)})
+	resume := f.pause()
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 2)
+	go func() {
+		_, err := c.Master(ctx, 7, false)
+		failed <- err
+	}()
+	require.Eventually(t, func() bool { return f.asked.Load() == 1 }, 5*time.Second, time.Millisecond)
+	cancel()
+	select {
+	case err := <-failed:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "the question goes on")
+	}
+	resume()
+	address, err := c.Master(t.Context(), 7, false)
+	require.NoError(t, err)
+	require.Equal(t, "h:1", address)
+}

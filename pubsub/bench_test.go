@@ -1,0 +1,48 @@
+package pubsub_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"holdfast/internal/redistest"
+	"holdfast/pubsub"
+)
+
+// One contended lock after another: the channel is subscribed already.
+func BenchmarkSubscribeOnALingeringChannel(b *testing.B) {
+	h := newHub(b, redistest.Start(b))
+	s := h.Subscribe("c")
+	woken(b, s, 5*time.Second)
+	s.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		s := h.Subscribe("c")
+		s.Close()
+	}
+}
+
+// From PUBLISH to all waiters of a channel.
+func BenchmarkFanOut(b *testing.B) {
+	for _, waiters := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("waiters=%d", waiters), func(b *testing.B) {
+			server := redistest.Start(b)
+			client := server.Client(b)
+			h := newHub(b, server)
+			subscriptions := make([]*pubsub.Subscription, waiters)
+			for i := range subscriptions {
+				subscriptions[i] = h.Subscribe("c")
+				woken(b, subscriptions[i], 5*time.Second)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := client.Do(b.Context(), client.B().Publish().Channel("c").Message("1").Build()).Error(); err != nil {
+					b.Fatal(err)
+				}
+				for _, s := range subscriptions {
+					<-s.C()
+				}
+			}
+		})
+	}
+}

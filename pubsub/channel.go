@@ -1,0 +1,125 @@
+package pubsub
+
+import (
+	"container/list"
+	"time"
+)
+
+// phase is where a channel stands between us and the server; the package
+// documentation draws the transitions.
+type phase int
+
+const (
+	routing   phase = iota // the router has it; it has no link
+	wanted                 // on a link, to be subscribed next
+	asking                 // SUBSCRIBE in flight
+	confirmed              // the server sends us its messages
+	leaving                // UNSUBSCRIBE in flight
+	dropped                // no longer in the hub; only stale pointers see it
+)
+
+// channel is one channel of a Hub, with the subscribers that share it. Hub.mu
+// guards it.
+type channel struct {
+	name  string
+	phase phase
+
+	subscribers list.List // of *Subscription, the next one to be woken first
+
+	// Set while phase is wanted, asking, confirmed or leaving, else nil.
+	link *link
+
+	// idle is its place in link.idle, nil when it is not in there; idleSince is
+	// when the last subscriber left, valid while there are none.
+	idle      *list.Element
+	idleSince time.Time
+
+	// For the router: not to be placed before due; refresh says that the last
+	// placement proved wrong; attempts counts failures since the last
+	// confirmation.
+	due      time.Time
+	refresh  bool
+	attempts int
+
+	// refused is the server's objection to this channel, nil when it has none.
+	refused error
+}
+
+// join adds a subscriber, behind those that wait already.
+func (c *channel) join(s *Subscription) {
+	s.channel = c
+	s.place = c.subscribers.PushBack(s)
+	if c.phase == confirmed {
+		s.permit()
+	}
+}
+
+// leave removes a subscriber and says whether it was the last one.
+func (c *channel) leave(s *Subscription) (last bool) {
+	c.subscribers.Remove(s.place)
+	s.channel, s.place = nil, nil
+	return c.subscribers.Len() == 0
+}
+
+// confirm notes that the server sends us the messages from now on. What it sent
+// to others before is lost on us, so everybody looks again.
+func (c *channel) confirm() {
+	c.phase = confirmed
+	c.attempts = 0
+	c.refused = nil
+	c.wakeAll()
+}
+
+// wakeOne gives a permit to the first subscriber that has none. It becomes the
+// last in turn. When all have one there is nothing to do: each of them will look
+// after this moment.
+func (c *channel) wakeOne() {
+	for e := c.subscribers.Front(); e != nil; e = e.Next() {
+		if e.Value.(*Subscription).permit() {
+			c.subscribers.MoveToBack(e)
+			return
+		}
+	}
+}
+
+// wakeAll gives every subscriber a permit.
+func (c *channel) wakeAll() {
+	for e := c.subscribers.Front(); e != nil; e = e.Next() {
+		e.Value.(*Subscription).permit()
+	}
+}
+
+// leaveLink takes the channel off its link, if it has one.
+func (c *channel) leaveLink() {
+	l := c.link
+	if l == nil {
+		return
+	}
+	delete(l.members, c)
+	c.notIdle()
+	c.link = nil
+	if len(l.members) == 0 {
+		l.signal() // nothing left to do: it ends
+	}
+}
+
+// linger puts the channel at the end of its link's idle list.
+func (c *channel) linger(now time.Time) {
+	c.idleSince = now
+	if c.idle != nil {
+		c.link.idle.MoveToBack(c.idle)
+		return
+	}
+	c.idle = c.link.idle.PushBack(c)
+	if c.link.idle.Len() == 1 {
+		c.link.signal() // it has no timer yet
+	}
+}
+
+// notIdle takes the channel off its link's idle list.
+func (c *channel) notIdle() {
+	if c.idle != nil {
+		c.link.idle.Remove(c.idle)
+		c.idle = nil
+	}
+}

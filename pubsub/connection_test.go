@@ -1,0 +1,43 @@
+package pubsub
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+func TestOnlyAConnectionThatFailedIsDeniedTheFarewell(t *testing.T) {
+	server := redistest.Start(t)
+	dialled, err := dialRedis(server.Client(t), false, rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+	require.NoError(t, err)
+	c := dialled.(*redisConnection)
+	t.Cleanup(c.close)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.subscribe(ctx, []string{"c"})
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, c.broken, "we were told to stop; the server listens")
+
+	server.Kill(t)
+	_, err = c.subscribe(t.Context(), []string{"c"})
+	require.Error(t, err)
+	require.True(t, c.broken)
+}
+
+func TestCloseOfABrokenConnectionDoesNotWaitForAFarewell(t *testing.T) {
+	server := redistest.Start(t)
+	dialled, err := dialRedis(server.Client(t), false, rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+	require.NoError(t, err)
+	c := dialled.(*redisConnection)
+	server.Pause(t)
+	c.broken = true
+	start := time.Now()
+	c.close()
+	require.Less(t, time.Since(start), time.Second+farewellTimeout/2, "rueidis itself takes a second")
+}

@@ -1,0 +1,43 @@
+// Package pubsub wakes goroutines that wait for a message on a Redis channel.
+// It knows channels, nodes and permits; it knows nothing of locks.
+//
+// A [Hub] keeps one connection per node, whatever the number of channels, and
+// one goroutine per connection. A [Subscription] is one waiter on one channel.
+// It holds at most one permit, which means "something changed, look again". It
+// gets one when
+//
+//   - the server confirms the channel, the first time and after every
+//     interruption: what was published before the confirmation is gone, so
+//     everybody looks again;
+//   - the waiter joins a channel that is confirmed already: its last look was
+//     before it listened;
+//   - the message "0" arrives and it is this waiter's turn;
+//   - any other message arrives: everybody is woken;
+//   - another waiter leaves with a permit that it did not use.
+//
+// So a waiter needs one loop and no special cases:
+//
+//	subscription := hub.Subscribe(channel)
+//	defer subscription.Close()
+//	for !try() {
+//		select {
+//		case <-subscription.C():
+//		case <-time.After(limit): // messages can be lost, so no wait is unbounded
+//		}
+//	}
+//
+// # The life of a channel
+//
+//	Subscribe        Route          SUBSCRIBE        reply
+//	---------> routing ----> wanted ---------> asking -----> confirmed
+//	              ^                              |            |     |
+//	              +------ refused, MOVED --------+            |     | nobody left
+//	              +------ connection lost, slot moved --------+     | for Linger
+//	                                                                v
+//	           wanted <--- somebody came meanwhile --- reply --- leaving
+//	          dropped <--- nobody came ---------------/         (UNSUBSCRIBE)
+//
+// The subscription hooks of rueidis run on the reader of the connection. They
+// only move a channel between these phases and hand out permits, under a mutex
+// that nobody holds during I/O.
+package pubsub

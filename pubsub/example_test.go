@@ -1,0 +1,122 @@
+package pubsub_test
+
+import (
+	"fmt"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"holdfast/pubsub"
+)
+
+// embedded starts a server inside this process, so that the examples run
+// anywhere.
+func embedded() (server *miniredis.Miniredis, client rueidis.Client) {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	client, err = rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:  []string{server.Addr()},
+		AlwaysRESP2:  true,
+		DisableCache: true,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return server, client
+}
+
+// A waiter looks, waits for a permit, and looks again. The first permit is the
+// confirmation that the server sends messages from now on.
+func Example() {
+	server, client := embedded()
+	defer server.Close()
+	defer client.Close()
+
+	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	defer hub.Close()
+
+	subscription := hub.Subscribe("door")
+	defer subscription.Close()
+	<-subscription.C()
+	fmt.Println("listening")
+
+	server.Publish("door", "0")
+	<-subscription.C()
+	fmt.Println("somebody left")
+	// Output:
+	// listening
+	// somebody left
+}
+
+func ExampleHub_Subscribe() {
+	server, client := embedded()
+	defer server.Close()
+	defer client.Close()
+	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	defer hub.Close()
+
+	first := hub.Subscribe("door")
+	defer first.Close()
+	<-first.C()
+
+	// The second subscriber shares the subscription and finds it confirmed.
+	second := hub.Subscribe("door")
+	defer second.Close()
+	<-second.C()
+
+	server.Publish("door", "1")
+	<-first.C()
+	<-second.C()
+	fmt.Println("both woke,", server.PubSubNumSub("door")["door"], "subscription")
+	// Output: both woke, 1 subscription
+}
+
+func ExampleSubscription_Wake() {
+	server, client := embedded()
+	defer server.Close()
+	defer client.Close()
+	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	defer hub.Close()
+
+	first, second := hub.Subscribe("door"), hub.Subscribe("door")
+	defer second.Close()
+	<-first.C()
+	<-second.C()
+
+	server.Publish("door", "0")
+	<-first.C()
+	first.Wake()  // it was our turn, but we give up:
+	first.Close() // the permit goes to the next in line
+	<-second.C()
+	fmt.Println("handed on")
+	// Output: handed on
+}
+
+func ExampleHub_Close() {
+	server, client := embedded()
+	defer server.Close()
+	defer client.Close()
+	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+
+	subscription := hub.Subscribe("door")
+	<-subscription.C()
+	hub.Close()
+	fmt.Println(len(server.PubSubChannels("")), "channels")
+	// Output: 0 channels
+}
+
+func ExampleSubscription_Err() {
+	server, client := embedded()
+	defer server.Close()
+	defer client.Close()
+	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	defer hub.Close()
+
+	subscription := hub.Subscribe("door")
+	defer subscription.Close()
+	<-subscription.C()
+	fmt.Println(subscription.Err())
+	// Output: <nil>
+}

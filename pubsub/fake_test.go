@@ -1,0 +1,195 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeServer lets a test play the server: every SUBSCRIBE and UNSUBSCRIBE
+// arrives as a request, and nothing happens until the test answers it.
+type fakeServer struct {
+	requests chan *request
+
+	mu      sync.Mutex
+	down    bool
+	dials   int
+	refresh []bool // one per call of the Route
+	routing error
+	node    string
+}
+
+type request struct {
+	conn     *fakeConnection
+	verb     string
+	channels []string
+	answer   chan answer
+}
+
+type answer struct {
+	replies []error
+	err     error
+}
+
+type fakeConnection struct {
+	server *fakeServer
+	hooks  rueidis.PubSubHooks
+	ended  chan error
+	closed chan struct{}
+}
+
+// newFake returns a hub on a fake server and what it logs. The hub is closed
+// with the test.
+func newFake(t *testing.T, o Options) (*Hub, *fakeServer, *logLines) {
+	f := &fakeServer{requests: make(chan *request)}
+	lines := new(logLines)
+	o.Route = f.route
+	o.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	h := New(o)
+	h.dial = f.dial
+	t.Cleanup(h.Close)
+	return h, f, lines
+}
+
+func (f *fakeServer) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fakeServer) route(_ context.Context, _ string, refresh bool) (string, rueidis.Client, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refresh = append(f.refresh, refresh)
+	return f.node, nil, f.routing
+}
+
+func (f *fakeServer) dial(_ rueidis.Client, _ bool, hooks rueidis.PubSubHooks) (connection, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dials++
+	if f.down {
+		return nil, errors.New("connection refused")
+	}
+	return &fakeConnection{server: f, hooks: hooks, ended: make(chan error, 1), closed: make(chan struct{})}, nil
+}
+
+// next returns the next request, which must have the given verb.
+func (f *fakeServer) next(t *testing.T, verb string) *request {
+	t.Helper()
+	select {
+	case r := <-f.requests:
+		require.Equal(t, verb, r.verb)
+		return r
+	case <-time.After(time.Minute): // of the bubble's clock, where there is one
+		t.Fatalf("no %s was sent", verb)
+		return nil
+	}
+}
+
+// accept answers as a server that agrees.
+func (r *request) accept() {
+	for _, channel := range r.channels {
+		r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: r.verb, Channel: channel})
+	}
+	r.answer <- answer{replies: make([]error, len(r.channels))}
+}
+
+// refuse answers every channel with an error reply.
+func (r *request) refuse(reply string) {
+	replies := make([]error, len(r.channels))
+	for i := range replies {
+		replies[i] = errors.New(reply)
+	}
+	r.answer <- answer{replies: replies}
+}
+
+func (c *fakeConnection) publish(channel, payload string) {
+	c.hooks.OnMessage(rueidis.PubSubMessage{Channel: channel, Message: payload})
+}
+
+func (c *fakeConnection) breakOff() { c.ended <- errors.New("connection reset by peer") }
+
+func (c *fakeConnection) subscribe(ctx context.Context, channels []string) ([]error, error) {
+	return c.exchange(ctx, "subscribe", channels)
+}
+
+func (c *fakeConnection) unsubscribe(ctx context.Context, channels []string) ([]error, error) {
+	return c.exchange(ctx, "unsubscribe", channels)
+}
+
+func (c *fakeConnection) exchange(ctx context.Context, verb string, channels []string) ([]error, error) {
+	r := &request{conn: c, verb: verb, channels: channels, answer: make(chan answer)}
+	select {
+	case c.server.requests <- r:
+	case err := <-c.ended:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case a := <-r.answer:
+		return a.replies, a.err
+	case err := <-c.ended:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *fakeConnection) lost() <-chan error { return c.ended }
+
+func (c *fakeConnection) close() { close(c.closed) }
+
+// logLines collects what a logger writes.
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+// with returns the lines that contain text.
+func (l *logLines) with(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// take consumes a permit that must be there, or come within the given time.
+func take(t *testing.T, s *Subscription) {
+	t.Helper()
+	select {
+	case <-s.C():
+	case <-time.After(20 * time.Second):
+		t.Fatal("no permit came")
+	}
+}
+
+// has says whether a permit is there, and takes it.
+func has(s *Subscription) bool {
+	select {
+	case <-s.C():
+		return true
+	default:
+		return false
+	}
+}

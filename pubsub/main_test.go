@@ -1,0 +1,9 @@
+package pubsub
+
+import (
+	"testing"
+
+	"holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }

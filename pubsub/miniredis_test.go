@@ -1,0 +1,42 @@
+package pubsub_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/pubsub"
+)
+
+// The embedded server of the demo speaks RESP2 only once it has subscribed.
+func TestEmbeddedServerWakesAndForgets(t *testing.T) {
+	server := miniredis.RunT(t)
+	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}}
+	resp2(&option)
+	client, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	h := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client), Linger: 20 * time.Millisecond})
+	t.Cleanup(h.Close)
+
+	for range 3 {
+		s := h.Subscribe("c")
+		woken(t, s, 5*time.Second)
+		require.Equal(t, 1, server.Publish("c", "0"))
+		woken(t, s, 5*time.Second)
+		s.Close()
+		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 0 }, 5*time.Second, time.Millisecond)
+	}
+
+	s := h.Subscribe("c")
+	woken(t, s, 5*time.Second)
+	server.Close()
+	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, server.Restart())
+	woken(t, s, 5*time.Second)
+	h.Close()
+	require.Empty(t, server.PubSubChannels(""))
+}

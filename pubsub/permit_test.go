@@ -1,0 +1,144 @@
+package pubsub
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// confirmedTrio is three subscribers of a confirmed channel that have used the
+// permits of the confirmation.
+func confirmedTrio(t *testing.T) (first, second, third *Subscription, conn *fakeConnection) {
+	h, f, _ := newFake(t, Options{})
+	first, second, third = h.Subscribe("c"), h.Subscribe("c"), h.Subscribe("c")
+	r := f.next(t, "subscribe")
+	require.Equal(t, []string{"c"}, r.channels)
+	r.accept()
+	for _, s := range []*Subscription{first, second, third} {
+		require.True(t, has(s))
+	}
+	return first, second, third, r.conn
+}
+
+func TestSubscriberGetsItsFirstPermitFromTheConfirmation(t *testing.T) {
+	h, f, _ := newFake(t, Options{})
+	s := h.Subscribe("c")
+	r := f.next(t, "subscribe")
+	require.False(t, has(s), "a permit before the server confirmed")
+	r.accept()
+	require.True(t, has(s))
+	require.False(t, has(s), "two permits for one confirmation")
+}
+
+func TestJoinerOfAConfirmedChannelGetsAPermitAtOnce(t *testing.T) {
+	first, _, _, _ := confirmedTrio(t)
+	joiner := first.hub.Subscribe("c")
+	require.True(t, has(joiner))
+	require.False(t, has(first))
+}
+
+func TestMessage0WakesOneSubscriberInTurn(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	for _, turn := range []*Subscription{first, second, third, first} {
+		conn.publish("c", "0")
+		require.Equal(t, []bool{turn == first, turn == second, turn == third},
+			[]bool{has(first), has(second), has(third)})
+	}
+}
+
+func TestMessage0PassesOverSubscribersThatHaveAPermit(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	first.Wake()
+	conn.publish("c", "0")
+	require.True(t, has(second))
+	require.True(t, has(first))
+	require.False(t, has(third))
+}
+
+func TestMessage0IsDoneWhenEverybodyHasAPermit(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	for range 5 {
+		conn.publish("c", "0")
+	}
+	for _, s := range []*Subscription{first, second, third} {
+		require.True(t, has(s))
+		require.False(t, has(s))
+	}
+}
+
+func TestAnyOtherMessageWakesAll(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	for _, payload := range []string{"1", "", "00", "unheard of"} {
+		conn.publish("c", payload)
+		require.Equal(t, []bool{true, true, true}, []bool{has(first), has(second), has(third)}, "payload %q", payload)
+	}
+}
+
+func TestMessageOfAnotherChannelWakesNobody(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	conn.publish("d", "1")
+	require.Equal(t, []bool{false, false, false}, []bool{has(first), has(second), has(third)})
+}
+
+func TestLeaverHandsItsUnusedPermitOn(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	conn.publish("c", "0") // for first
+	first.Close()
+	require.False(t, has(first), "the permit was handed on and kept")
+	require.True(t, has(second))
+	require.False(t, has(third))
+}
+
+func TestLeaverWithoutPermitWakesNobody(t *testing.T) {
+	first, second, third, _ := confirmedTrio(t)
+	first.Close()
+	first.Close()
+	require.Equal(t, []bool{false, false}, []bool{has(second), has(third)})
+}
+
+func TestPermitPutBackIsHandedOnByTheLeaver(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	conn.publish("c", "0")
+	require.True(t, has(first))
+	first.Wake()
+	first.Close()
+	require.Equal(t, []bool{true, false}, []bool{has(second), has(third)})
+}
+
+func TestWakeAfterCloseGoesToAnother(t *testing.T) {
+	first, second, third, _ := confirmedTrio(t)
+	first.Close()
+	first.Wake()
+	require.False(t, has(first))
+	require.Equal(t, []bool{true, false}, []bool{has(second), has(third)})
+}
+
+func TestClosedSubscriptionNeverFires(t *testing.T) {
+	first, second, third, conn := confirmedTrio(t)
+	first.Close()
+	conn.publish("c", "1")
+	require.Equal(t, []bool{false, true, true}, []bool{has(first), has(second), has(third)})
+}
+
+func TestClosedHubSubscriptionsStayUsableAndSilent(t *testing.T) {
+	first, second, _, conn := confirmedTrio(t)
+	h := first.hub
+	h.Close()
+	h.Close()
+	conn.publish("c", "1")
+	require.False(t, has(first))
+	late := h.Subscribe("c")
+	require.False(t, has(late))
+	require.NoError(t, late.Err())
+	second.Wake()
+	second.Close() // hands its permit to first
+	require.True(t, has(first))
+	late.Close()
+	late.Wake()
+	require.False(t, has(late))
+	<-conn.closed
+}
+
+func TestNewWithoutRoutePanics(t *testing.T) {
+	require.PanicsWithValue(t, "pubsub: Options.Route is required", func() { New(Options{}) })
+}

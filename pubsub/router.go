@@ -1,0 +1,171 @@
+package pubsub
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Route tells where a channel is served: a node key, and the client of that
+// node from which a connection can be dedicated. Channels with the same key share
+// one connection. On a cluster with sharded channels the client must be that of
+// the node, as rueidis.Client.Nodes returns it: the client of the whole cluster
+// refuses channels of different slots on one connection.
+//
+// refresh is true when an earlier answer proved wrong: the server said MOVED,
+// the slot moved away, or the node could not be dialled. Channels that need a
+// refresh at the same time are asked for one after another, and only the first
+// such call says refresh: a Route that remembers where things are must then
+// forget all of it.
+//
+// A Route is called by one goroutine at a time, may block, and must return when
+// ctx ends: that is when the Hub is closed, and after five seconds at the
+// latest. After an error it is asked again, with growing delays of up to a
+// second.
+type Route func(ctx context.Context, channel string, refresh bool) (node string, client rueidis.Client, err error)
+
+// SingleRoute is the Route of a client with one node, or of any client when
+// channels are not sharded: every channel is on one connection.
+func SingleRoute(c rueidis.Client) Route {
+	return func(context.Context, string, bool) (string, rueidis.Client, error) {
+		return "", c, nil
+	}
+}
+
+// routeTimeout bounds one call of Route.
+const routeTimeout = 5 * time.Second
+
+// router places channels on links. All delays between attempts are waited for
+// here, so a link never has to hold back a channel. Its goroutine exists only
+// while there are channels to be placed. Hub.mu guards the fields.
+type router struct {
+	queue   []*channel // phase routing; also some that left that phase since
+	running bool
+	failing bool // the last Route failed, and it was logged
+	wake    chan struct{}
+}
+
+// signal makes the router look at its queue again.
+func (r *router) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// enqueue gives a channel to the router. Called with mu held.
+func (h *Hub) enqueue(c *channel, due time.Time) {
+	c.phase = routing
+	c.due = due
+	h.router.queue = append(h.router.queue, c)
+	if h.router.running {
+		h.router.signal()
+		return
+	}
+	h.router.running = true
+	h.work.Go(h.route)
+}
+
+// route runs until no channel waits to be placed, or the hub is closed.
+func (h *Hub) route() {
+	for {
+		now := time.Now()
+		due, next, more := h.dueChannels(now)
+		if !more {
+			return
+		}
+		if len(due) > 0 {
+			h.placeAll(due)
+			continue
+		}
+		timer := time.NewTimer(next.Sub(now))
+		select {
+		case <-timer.C:
+		case <-h.router.wake:
+		case <-h.running.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// dueChannels takes the channels to be placed now off the queue. When there are
+// none, next is when the first of the others is due. When the queue is empty,
+// more is false and the router has ended.
+func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time, more bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	later := make([]*channel, 0, len(h.router.queue))
+	for _, c := range h.router.queue {
+		switch {
+		case c.phase != routing: // dropped while it waited
+		case !c.due.After(now):
+			due = append(due, c)
+		default:
+			later = append(later, c)
+			if next.IsZero() || c.due.Before(next) {
+				next = c.due
+			}
+		}
+	}
+	h.router.queue = later
+	more = !h.closed && len(due)+len(later) > 0
+	h.router.running = more
+	return due, next, more
+}
+
+// placeAll asks Route for each channel and puts it on the link of its node.
+func (h *Hub) placeAll(channels []*channel) {
+	refreshed := false
+	for _, c := range channels {
+		h.mu.Lock()
+		// A channel in phase routing is touched by nobody but the router and the
+		// last subscriber that leaves it.
+		name, refresh, gone := c.name, c.refresh && !refreshed, c.phase != routing
+		h.mu.Unlock()
+		if gone {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(h.running, routeTimeout)
+		node, client, err := h.options.Route(ctx, name, refresh)
+		cancel()
+		refreshed = refreshed || refresh && err == nil
+		if h.place(c, node, client, err) {
+			h.logger.Warn("pubsub: no node found for a channel; waiters fall back to polling until there is one",
+				"channel", name, "error", err)
+		}
+	}
+}
+
+// place puts a channel on the link of its node, or back into the queue when the
+// node is not known or not to be dialled yet. It says whether a Route that
+// failed is news.
+func (h *Hub) place(c *channel, node string, client rueidis.Client, err error) (news bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || c.phase != routing {
+		return false
+	}
+	now := time.Now()
+	if err != nil {
+		news = !h.router.failing
+		h.router.failing = true
+		c.attempts++
+		h.enqueue(c, now.Add(backoff(c.attempts)))
+		return news
+	}
+	h.router.failing = false
+	if until := h.outages.until(node); until.After(now) {
+		h.enqueue(c, until)
+		return false
+	}
+	c.refresh = false
+	l := h.links[node]
+	if l == nil {
+		l = newLink(h, node)
+		h.links[node] = l
+		h.work.Go(func() { l.run(client) })
+	}
+	l.add(c)
+	return false
+}
