@@ -131,15 +131,17 @@ func (a *attempt) giveUp() {
 	}
 }
 
+// leftover is what a try may have left in Redis. Its lease counts from now, not from when the try was sent: a server that
+// hung executes what it finds in its buffers when it goes on.
 func (a *attempt) leftover() leftover {
-	return leftover{lock: a.lock, owner: a.owner, until: a.sent.Add(a.lease)}
+	return leftover{lock: a.lock, owner: a.owner, until: time.Now().Add(a.lease)}
 }
 
 // try asks Redis once. Without a hold and an error it may be tried again; failure says whether there was an answer. With
 // left = true patience ended before the answer came, which is looked after then.
 func (a *attempt) try() (hold *Hold, left bool, err error) {
 	a.sent = time.Now()
-	c, lock, owner, lease, doubt, leftover := a.client, a.lock, a.owner, a.lease, a.doubt, a.leftover()
+	c, lock, owner, lease, doubt := a.client, a.lock, a.owner, a.lease, a.doubt
 	holder, err, left := await(c, a.patience,
 		func() (*lua.Holder, error) {
 			if err := c.wire.ready(context.Background()); err != nil {
@@ -151,7 +153,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 			heldByOther := err == nil && holder != nil
 			refused := err != nil && lua.ClassOf(err) != lua.Unknown
 			if !heldByOther && (doubt || !refused) {
-				c.janitor.add(leftover)
+				c.janitor.add(a.leftover())
 			}
 		})
 	switch {
@@ -238,7 +240,7 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 
 // errNoAnswer is the failure of a try that patience cut short.
 var errNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis in time",
-	Advice: "is the server up, is it busy, and do both sides agree on TLS?"}
+	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
 // ended says why an attempt ended without the lock.
 func (a *attempt) ended() error {

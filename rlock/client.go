@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -33,7 +34,8 @@ type Client struct {
 	close   sync.Once
 	closed  chan struct{} // closed when everything has ended
 
-	publishRefused atomic.Bool // reported already
+	publishRefused  atomic.Bool               // reported already
+	renewalReported atomic.Pointer[time.Time] // when a failed renewal was last reported
 }
 
 // New returns a client that makes locks through redis. It sends nothing yet.
@@ -97,29 +99,24 @@ func (c *Client) shutdown() {
 		c.releaseAll()
 	}
 	c.watchdog.Close()
-	c.endAll()
-	c.tasks.wait()
-	// An acquisition that was under way may have succeeded meanwhile.
-	if c.options.ReleaseOnClose {
-		c.releaseAll()
-	}
-	c.endAll()
-	c.wire.close()
-}
-
-// endAll tells whoever holds something that nobody looks after it any more.
-func (c *Client) endAll() {
 	for _, h := range c.seats.holdings() {
 		h.end(ErrClosed)
 	}
+	c.tasks.wait()
+	c.wire.close()
 }
 
 // releaseAll releases every hold of this client.
 func (c *Client) releaseAll() {
 	for _, h := range c.seats.holdings() {
-		if err := h.releaseWhole(); err != nil && !errors.Is(err, ErrLost) {
-			c.options.Logger.Warn("holdfast: lock not released on close; it is free when its lease ends",
-				"lock", h.lock.name, "owner", h.owner, "error", err)
+		err := h.releaseWhole()
+		if err == nil || errors.Is(err, ErrLost) {
+			continue
+		}
+		c.options.Logger.Warn("holdfast: lock not released on close; it is free when its lease ends",
+			"lock", h.lock.name, "owner", h.owner, "error", err)
+		if errors.Is(err, ErrOutcomeUnknown) {
+			return // the others would take as long to find out that Redis does not answer
 		}
 	}
 }

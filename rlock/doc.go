@@ -27,13 +27,13 @@
 // is in flight. As long as clocks run at the same speed within that margin and the server keeps what it was told, no other
 // client acquires the lock before.
 //
-//	            Lock, TryLock                 Unlock of the last level
-//	   free ───────────────────▶ held ─────────────────────────────────▶ released (ErrReleased)
-//	                            │    │
-//	         Lock with its owner│    │ deadline passed, key gone, ForceUnlock
-//	        (a level is added)  │    └──────────────────────────────────▶ lost (ErrLost)
-//	                            ▼
-//	                      held, deeper ── Unlock ──▶ held
+//	         Lock, TryLock                 Unlock of the last level
+//	free ───────────────────▶ held ─────────────────────────────────▶ released (ErrReleased)
+//	                         │    │
+//	      Lock with its owner│    │ deadline passed, key gone, ForceUnlock
+//	     (a level is added)  │    └──────────────────────────────────▶ lost (ErrLost)
+//	                         ▼
+//	                   held, deeper ── Unlock ──▶ held
 //
 // What it does not promise: that a process notices in time. One that is stopped past its deadline hears of it only when
 // it runs again, and a write it sent before may arrive after. [Hold.Valid] narrows that gap; only a resource that checks

@@ -92,12 +92,17 @@ func (g *holding) lost(reason error) {
 	if !g.end(lost) {
 		return
 	}
-	g.client.options.Logger.Warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
+	g.report(lost)
 	if errors.Is(reason, watchdog.ErrExpired) && g.watchdogged.Load() {
 		// A renewal whose answer never came may have kept the lock for an owner that has given it up.
 		g.client.janitor.add(g.leftover())
 	}
 	g.seat.drop(g)
+}
+
+// report tells the operator of a loss.
+func (g *holding) report(lost *LostError) {
+	g.client.options.Logger.Warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
 }
 
 // leftover is what Redis may keep of a holding that is over.

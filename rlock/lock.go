@@ -152,6 +152,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // Whoever held the lock may still be at work. Use it to repair, not to hurry.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
+	// Before the command: a waiter of this client may take the lock before the answer is here, and keeps it.
+	holdings := l.client.seats.holdings()
 	released, err := exchange(ctx, l, func() (lua.Released, error) {
 		return lua.ForceUnlock(context.Background(), l.client.redis, l.name, l.client.wire.announcement(l.channel, lua.Unlocked))
 	})
@@ -159,7 +161,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 		return false, err
 	}
 	l.client.refused(l, released.Refusal)
-	for _, h := range l.client.seats.holdings() {
+	for _, h := range holdings {
 		if h.lock.name == l.name {
 			h.lost(errForced)
 		}

@@ -102,7 +102,13 @@ func (g *holding) send(p *patience, left int) error {
 			return nil
 		case err == nil:
 			g.lost(watchdog.ErrGone)
-			return &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
+			if err := g.lostError(); err != nil {
+				return err
+			}
+			// The last level has ended as released, and nobody but its caller would hear of it.
+			lost := &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
+			g.report(lost)
+			return lost
 		case lua.ClassOf(err) == lua.Permanent:
 			return err
 		}

@@ -2,36 +2,63 @@ package rlock
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
-// renew renews a batch of leases on one node: one command, or on a cluster one for each slot, all at the same time. What
-// becomes of a slot that does not answer before ctx ends stays unknown, whatever the others say.
+// renew renews a batch of leases on one node: one command, or on a cluster one for each slot, all at the same time.
 func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
 	if c.wire.cluster == nil {
-		return c.renewSlot(ctx, leases)
+		return c.renewTogether(ctx, leases)
 	}
 	slots := make(map[uint16][]int) // slot -> indexes into leases
 	for i, l := range leases {
 		slot := lua.Slot(holdingOf(l).lock.name)
 		slots[slot] = append(slots[slot], i)
 	}
+	return renewApart(ctx, leases, slices.Collect(maps.Values(slots)), c.renewSlot)
+}
+
+// renewSlot renews leases of one slot.
+func (c *Client) renewSlot(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+	outcomes, err := c.renewTogether(ctx, leases)
+	var refusal *ServerError
+	if len(leases) == 1 || !errors.As(err, &refusal) || refusal.Code != "TRYAGAIN" {
+		return outcomes, err
+	}
+	// The slot is moving, and some of the locks are on either side. No command reaches both, until the move has
+	// ended, which may take longer than the leases. One lock alone is found wherever it is.
+	each := make([][]int, len(leases))
+	for i := range leases {
+		each[i] = []int{i}
+	}
+	return renewApart(ctx, leases, each, c.renewTogether)
+}
+
+// renewApart renews leases in parts, given by their indexes, all at the same time. What becomes of a part that does not
+// answer stays unknown, whatever the others say.
+func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
+	renew func(context.Context, []*watchdog.Lease) ([]watchdog.Outcome, error),
+) ([]watchdog.Outcome, error) {
 	var (
 		calls    sync.WaitGroup
 		mu       sync.Mutex
 		outcomes = make([]watchdog.Outcome, len(leases)) // guarded by mu
 		failure  error                                   // guarded by mu; one of them
 	)
-	for _, indexes := range slots {
+	for _, indexes := range parts {
 		calls.Go(func() {
-			batch := make([]*watchdog.Lease, len(indexes))
+			part := make([]*watchdog.Lease, len(indexes))
 			for i, index := range indexes {
-				batch[i] = leases[index]
+				part[i] = leases[index]
 			}
-			answers, err := c.renewSlot(ctx, batch)
+			answers, err := renew(ctx, part)
 			mu.Lock()
 			defer mu.Unlock()
 			for i, answer := range answers {
@@ -46,8 +73,8 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease) 
 	return outcomes, failure
 }
 
-// renewSlot renews leases with one command.
-func (c *Client) renewSlot(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+// renewTogether renews leases with one command.
+func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
 	claims := make([]lua.Claim, len(leases))
 	for i, l := range leases {
 		h := holdingOf(l)
@@ -73,8 +100,13 @@ func (c *Client) renewSlot(ctx context.Context, leases []*watchdog.Lease) ([]wat
 	return outcomes, nil
 }
 
-// renewalFailed tells the operator. The watchdog goes on trying until the leases end.
+// renewalFailed tells the operator, who need not hear of every try while the watchdog goes on trying: a node that is down
+// fails many times a second.
 func (c *Client) renewalFailed(node string, leases int, err error) {
+	now, last := time.Now(), c.renewalReported.Load()
+	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 || !c.renewalReported.CompareAndSwap(last, &now) {
+		return
+	}
 	c.options.Logger.Warn("holdfast: leases not renewed; trying again until they end",
 		"node", node, "leases", leases, "error", err)
 }
