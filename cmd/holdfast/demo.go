@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"holdfast/cmd/holdfast/internal/demo"
+)
+
+type demoCommand struct {
+	Redis string `placeholder:"ADDR" help:"Redis to use: host:port, or redis://user:password@host:port/db (rediss:// for TLS). Keys get a random prefix and are deleted at the end. Default: an embedded server."`
+	Plain bool   `help:"Print plain lines also on a terminal. Without this flag, NO_COLOR=1 keeps the picture and drops its colours."`
+	Break bool   `hidden:"" help:"Leave out the lock that protects the counter, to see the checks fail."`
+}
+
+// Help is shown by holdfast demo --help.
+func (demoCommand) Help() string {
+	return `Ten processes play four scenes at the same time:
+
+  counter    four processes increment one counter; only the lock keeps them apart
+  watchdog   a holder outlives its lease several times over, because it is renewed
+  takeover   a holder is killed; its lock passes on when its lease ends
+  timeout    a loser gives up, and says for how long the lock is still held
+
+The demo checks mutual exclusion itself, not by asking the locks. The exit status is 1 if two sections overlapped, the
+counter is off, or a scene did not go as promised.`
+}
+
+// Run plays the demo.
+func (c demoCommand) Run(ctx context.Context) error {
+	return demo.Run(ctx, demo.Options{
+		Redis:    c.Redis,
+		Plain:    c.Plain,
+		Unlocked: c.Break,
+		Output:   os.Stdout,
+	})
+}
+
+// workerCommand is a process of the demo, which starts it.
+type workerCommand struct{}
+
+// Run plays the part that comes on standard input.
+func (workerCommand) Run(ctx context.Context) error {
+	return demo.Work(ctx, os.Stdin, os.Stdout)
+}

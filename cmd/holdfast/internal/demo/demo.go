@@ -1,0 +1,120 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// ErrFailed is the error of a demo that ran to its end and did not go as promised. What went wrong has been printed.
+var ErrFailed = errors.New("the demo did not go as promised")
+
+// Options of [Run].
+type Options struct {
+	// Redis is the server to use: host:port or a URL. Defaults to an embedded one.
+	Redis string
+	// Plain prints lines also where a timeline could be drawn.
+	Plain bool
+	// Unlocked leaves out the lock of the counter, to show that the checks can fail.
+	Unlocked bool
+	// Output gets everything. A timeline is drawn if it is a terminal that can show one.
+	Output *os.File
+}
+
+const (
+	// limit ends a demo that hangs. One that does not takes about eight seconds.
+	limit = 30 * time.Second
+	// afterwards bounds what is done with the server when all is over. rueidis would ask a dead one for ever.
+	afterwards = 2 * time.Second
+)
+
+// Run plays the demo and prints its verdict as the last line. It blocks until the demo is over, some eight seconds, or
+// until ctx ends; in either case no process, key or port is left. It starts the running program again as
+// "<program> worker", which must call [Work].
+//
+// It returns [ErrFailed] if a section overlapped with another or a scene did not go as promised, ctx's error if ctx ended
+// it, and any other error if the demo could not be played, as when the server cannot be reached.
+func Run(ctx context.Context, o Options) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program, to start it again: %w", err)
+	}
+	where := server{Address: o.Redis}
+	if o.Redis == "" {
+		e, err := startEmbedded()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		where = e.server()
+	}
+	redis, err := where.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+
+	prefix := "holdfast-demo:" + rand.Text()[:8] + ":"
+	all := scenes(o.Unlocked)
+	for _, s := range all {
+		for i := range s.cast {
+			s.cast[i].Prefix, s.cast[i].Server = prefix, where
+		}
+	}
+	defer cleanUp(ctx, redis, prefix, all)
+	view := newView(o, where, all)
+	stage := stage{scenes: all, view: view}
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
+	defer cancel()
+	history, err := stage.play(limited, program)
+	view.close()
+	if err != nil && !errors.Is(err, errTooLong) && !errors.Is(err, errStopped) {
+		return err
+	}
+	count, countErr := counters(ctx, redis, prefix, all)
+	v := judge(all, history, count)
+	for _, err := range []error{err, countErr} {
+		if err != nil {
+			v.faults = append(v.faults, err.Error())
+		}
+	}
+	for _, fault := range v.faults {
+		fmt.Fprintln(o.Output, "fault:", fault)
+	}
+	fmt.Fprintln(o.Output, v)
+	if !v.ok() {
+		return ErrFailed
+	}
+	return nil
+}
+
+// counters is the sum of the counters of all scenes.
+func counters(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) (sum int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, afterwards)
+	defer cancel()
+	for _, s := range scenes {
+		count, err := redis.Do(ctx, redis.B().Get().Key(counterKey(prefix, s.lock)).Build()).AsInt64()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return 0, fmt.Errorf("read the counter of %s: %w", s.lock, err)
+		}
+		sum += count
+	}
+	return sum, nil
+}
+
+// cleanUp removes all keys, also when ctx has ended. One command per key works on a cluster too. A key that cannot be
+// removed expires.
+func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	for _, s := range scenes {
+		for _, key := range []string{lockKey(prefix, s.lock), counterKey(prefix, s.lock), markerKey(prefix, s.lock)} {
+			_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
+		}
+	}
+}

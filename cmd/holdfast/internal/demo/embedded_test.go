@@ -1,0 +1,59 @@
+package demo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+func startedEmbedded(t *testing.T) (*embedded, rueidis.Client) {
+	t.Helper()
+	e, err := startEmbedded()
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	client, err := e.server().connect(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return e, client
+}
+
+// A script sees leases run by real time: not before, and not much after.
+func TestEmbeddedLeasesEndInRealTime(t *testing.T) {
+	_, client := startedEmbedded(t)
+	const lease = 150 * ms
+	script := func(text string) rueidis.RedisResult {
+		return client.Do(t.Context(), client.B().Eval().Script(text).Numkeys(1).Key("k").Build())
+	}
+	sent := time.Now()
+	require.NoError(t, script(`return redis.call('SET', KEYS[1], 'v', 'PX', 150)`).Error())
+	held := 0
+	require.Eventually(t, func() bool {
+		count, err := script(`return redis.call('EXISTS', KEYS[1])`).AsInt64()
+		require.NoError(t, err)
+		if count == 0 {
+			require.GreaterOrEqual(t, time.Since(sent), lease)
+		} else {
+			held++
+		}
+		return count == 0
+	}, lease+time.Second, 5*ms)
+	require.Positive(t, held)
+}
+
+// A key does not expire in the middle of a script.
+func TestEmbeddedClockStandsStillDuringAScript(t *testing.T) {
+	_, client := startedEmbedded(t)
+	text := `
+		redis.call('SET', KEYS[1], 'v', 'PX', 1)
+		for i = 1, 3000 do
+			if redis.call('EXISTS', KEYS[1]) == 0 then return i end
+		end
+		return 0`
+	began := time.Now()
+	gone, err := client.Do(t.Context(), client.B().Eval().Script(text).Numkeys(1).Key("k").Build()).AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, gone)
+	require.Greater(t, time.Since(began), time.Millisecond, "the script was over before the key could expire")
+}

@@ -1,0 +1,49 @@
+package demo
+
+import "time"
+
+// part is what a process is told before it connects: who it is and what it does with which lock.
+type part struct {
+	Process string `json:"process"`
+	Lock    string `json:"lock"`   // as shown
+	Prefix  string `json:"prefix"` // of all keys
+	Server  server `json:"server"`
+
+	// Sections is how often it takes the lock, and NestEvery in which of them it takes it again inside; 0 is never.
+	Sections  int `json:"sections"`
+	NestEvery int `json:"nestEvery"`
+
+	// Wait, Lease and WatchdogLease are those of package rlock.
+	Wait          time.Duration `json:"wait"`
+	Lease         time.Duration `json:"lease"`
+	WatchdogLease time.Duration `json:"watchdogLease"`
+
+	// Inside is how long it stays in a section once it has counted, and Outside between two sections.
+	Inside  time.Duration `json:"inside"`
+	Outside time.Duration `json:"outside"`
+
+	// Unlocked leaves out the lock. All else stays, also the checks.
+	Unlocked bool `json:"unlocked"`
+}
+
+// stay is an Inside that ends with a cue, or with the process.
+const stay = time.Minute
+
+// The keys of a lock's scene: the lock itself, the counter that it protects, the marker of who is inside.
+func lockKey(prefix, lock string) string    { return prefix + lock }
+func counterKey(prefix, lock string) string { return prefix + lock + ":counter" }
+func markerKey(prefix, lock string) string  { return prefix + lock + ":inside" }
+
+// keyLife bounds how long a counter or a marker stays in Redis after a demo that could not clean up.
+const keyLife = time.Minute
+
+// cue is what a process is told while it plays.
+type cue struct {
+	Do    string    `json:"do"`
+	Start time.Time `json:"start,omitzero"` // with begin: when the clock started
+}
+
+const (
+	begin = "begin" // play
+	leave = "leave" // end the section you are in
+)

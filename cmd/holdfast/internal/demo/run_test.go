@@ -1,0 +1,82 @@
+package demo
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// outputFile is where a demo under test writes, and what it has written so far.
+func outputFile(t *testing.T) (*os.File, func() string) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	require.NoError(t, err)
+	t.Cleanup(func() { file.Close() })
+	return file, func() string {
+		text, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		return string(text)
+	}
+}
+
+// No goroutine either: see TestMain.
+func TestCancelledDemoLeavesNothing(t *testing.T) {
+	redis := redistest.Start(t)
+	file, output := outputFile(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, Options{Redis: redis.Addr(), Output: file}) }()
+	require.Eventually(t, func() bool { return strings.Contains(output(), "waits, for up to") }, 20*time.Second, 10*time.Millisecond)
+	require.Positive(t, redis.DoInt(t, "DBSIZE"))
+	cancel()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "still running")
+	}
+	require.Zero(t, redis.DoInt(t, "DBSIZE"))
+	require.NotContains(t, output(), "\ndemo: ", "there is nothing to judge")
+	require.Eventually(t, func() bool { return len(redis.DoStrings(t, "PUBSUB", "CHANNELS")) == 0 }, 5*time.Second, 10*time.Millisecond)
+}
+
+func TestServerThatGoesAwayIsAFault(t *testing.T) {
+	redis := redistest.Start(t)
+	file, output := outputFile(t)
+	ended := make(chan error, 1)
+	go func() { ended <- Run(t.Context(), Options{Redis: redis.Addr(), Output: file}) }()
+	require.Eventually(t, func() bool { return strings.Contains(output(), "waits, for up to") }, 20*time.Second, 10*time.Millisecond)
+	redis.Kill(t)
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, ErrFailed)
+	case <-time.After(limit - 10*time.Second):
+		require.Fail(t, "still running")
+	}
+	require.Regexp(t, `fault: \w+: \w+: `, output())
+	require.Contains(t, output(), "fault: "+errStopped.Error())
+	require.Contains(t, output(), "fault: read the counter of counter: ")
+	require.Contains(t, output(), "\ndemo: ")
+}
+
+func TestWorkerThatCannotConnectStopsTheDemo(t *testing.T) {
+	file, _ := outputFile(t)
+	all := scenes(false)
+	for _, s := range all {
+		for i := range s.cast {
+			s.cast[i].Server = server{Address: "127.0.0.1:1"}
+		}
+	}
+	s := stage{scenes: all, view: newPlain(file, "", all)}
+	program, err := os.Executable()
+	require.NoError(t, err)
+	_, err = s.play(t.Context(), program)
+	require.ErrorContains(t, err, "cannot reach Redis at 127.0.0.1:1")
+}

@@ -1,0 +1,148 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/rlock"
+)
+
+// section takes the lock, does what only a lock makes safe, and gives the lock back. Not to get it in time is an outcome
+// like any other, and no error.
+func (w *worker) section(ctx context.Context, n int) error {
+	w.emit(event{Kind: waiting})
+	work, owner, unlock, err := w.take(ctx)
+	var held *rlock.HeldError
+	if errors.As(err, &held) {
+		w.emit(event{Kind: gaveUp, Owner: held.Owner, TTL: held.TTL})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at := w.clock.now()
+	found, err := w.enter(work)
+	w.emit(event{Kind: entered, At: at, Owner: owner, Found: found})
+	if err == nil {
+		found, err = w.inside(work, w.part.NestEvery > 0 && n%w.part.NestEvery == 0)
+	}
+	w.emit(event{Kind: leaving, Found: found})
+	if err := errors.Join(err, unlock()); err != nil {
+		return err
+	}
+	w.emit(event{Kind: left})
+	return nil
+}
+
+// inside is the section itself. It returns whose marker it found at the end.
+func (w *worker) inside(ctx context.Context, nest bool) (found string, err error) {
+	if err := w.increment(ctx, nest); err != nil {
+		return "", err
+	}
+	if err := w.pause(ctx, w.part.Inside); err != nil {
+		return "", err
+	}
+	return w.exit(ctx)
+}
+
+// take acquires the lock, unless the part is to do without.
+func (w *worker) take(ctx context.Context) (work context.Context, owner string, unlock func() error, err error) {
+	if w.part.Unlocked {
+		return ctx, "", func() error { return nil }, nil
+	}
+	hold, err := w.lock.TryLock(ctx, w.part.Wait, w.part.Lease)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return hold.Context(), hold.Owner(), func() error { return hold.Unlock(ctx) }, nil
+}
+
+// enter puts the name of this process into the marker and returns whose it found there: nobody's, if this process is alone.
+func (w *worker) enter(ctx context.Context) (found string, err error) {
+	key := markerKey(w.part.Prefix, w.part.Lock)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	found, err = w.redis.Do(ctx, w.redis.B().Getset().Key(key).Value(w.part.Process).Build()).ToString()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return "", fmt.Errorf("set the marker: %w", err)
+	}
+	if err := w.redis.Do(ctx, w.redis.B().Expire().Key(key).Seconds(int64(keyLife.Seconds())).Build()).Error(); err != nil {
+		return "", fmt.Errorf("limit the marker's life: %w", err)
+	}
+	return found, nil
+}
+
+// exit removes the marker and returns whose it was: this process's, if nobody came in.
+func (w *worker) exit(ctx context.Context) (found string, err error) {
+	key := markerKey(w.part.Prefix, w.part.Lock)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	found, err = w.redis.Do(ctx, w.redis.B().Get().Key(key).Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		found = "nobody" // somebody else came in and left
+	} else if err != nil {
+		return "", fmt.Errorf("get the marker: %w", err)
+	}
+	if err := w.redis.Do(ctx, w.redis.B().Del().Key(key).Build()).Error(); err != nil {
+		return "", fmt.Errorf("remove the marker: %w", err)
+	}
+	return found, nil
+}
+
+// commandTimeout bounds a command and its repetitions: rueidis would ask a dead server for ever.
+const commandTimeout = 3 * time.Second
+
+// thinking is about how long it takes to add one. It is what makes a lost update likely where nobody prevents it.
+const thinking = 80 * time.Millisecond
+
+// increment adds one to the counter in the way that loses updates without a lock: it reads, takes its time, and writes. On
+// demand it writes in a nested section.
+func (w *worker) increment(ctx context.Context, nest bool) error {
+	key := counterKey(w.part.Prefix, w.part.Lock)
+	reading, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	count, err := w.redis.Do(reading, w.redis.B().Get().Key(key).Build()).AsInt64()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return fmt.Errorf("read the counter: %w", err)
+	}
+	write := func(ctx context.Context) error {
+		if err := w.pause(ctx, thinking/2+rand.N(thinking)); err != nil {
+			return err
+		}
+		next := strconv.FormatInt(count+1, 10)
+		err := w.redis.Do(ctx, w.redis.B().Set().Key(key).Value(next).Ex(keyLife).Build()).Error()
+		if err != nil {
+			return fmt.Errorf("write the counter: %w", err)
+		}
+		return nil
+	}
+	if !nest || w.part.Unlocked {
+		return write(ctx)
+	}
+	return w.nested(ctx, write)
+}
+
+// nested does work one level deeper. ctx carries the owner, so the lock is re-entered.
+func (w *worker) nested(ctx context.Context, work func(context.Context) error) (err error) {
+	hold, err := w.lock.TryLock(ctx, rlock.NoWait, w.part.Lease)
+	if err != nil {
+		return fmt.Errorf("re-enter: %w", err)
+	}
+	at := w.clock.now()
+	defer func() {
+		err = errors.Join(err, hold.Unlock(ctx))
+		w.emit(event{Kind: unnested})
+	}()
+	count, err := w.lock.HoldCount(hold.Context()) //nolint:contextcheck // it derives from ctx
+	if err != nil {
+		return fmt.Errorf("count the levels: %w", err)
+	}
+	w.emit(event{Kind: nested, At: at, Count: count})
+	return work(hold.Context()) //nolint:contextcheck // it derives from ctx
+}

@@ -1,0 +1,88 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// slowest is the wake-up that is too slow to have come by a message: it then came when a lease or a park ended.
+const slowest = time.Second
+
+// verdict is what is said at the end.
+type verdict struct {
+	sections int
+	overlaps int
+	counter  int64 // what the counters say in sum
+	wakeUp   time.Duration
+	takeover time.Duration // how long after SIGKILL; 0 if there was none
+	faults   []string      // besides overlaps and the counter
+}
+
+// judge looks at the whole history, which is in the order of time.
+func judge(scenes []scene, history []event, counter int64) verdict {
+	all := sections(history)
+	v := verdict{sections: len(all), overlaps: overlaps(all), counter: counter}
+	var parts []part
+	for _, s := range scenes {
+		parts = append(parts, s.cast...)
+	}
+	b := newBoard(parts)
+	for _, e := range history {
+		p := b.apply(e)
+		if e.Kind == entered && p.from.killed {
+			v.takeover = p.took
+		}
+		if e.Error != "" {
+			v.faults = append(v.faults, fmt.Sprintf("%s: %s: %s", e.Lock, e.Process, e.Error))
+		}
+	}
+	for _, s := range scenes {
+		var own []event
+		for _, e := range history {
+			if e.Lock == s.lock {
+				own = append(own, e)
+			}
+		}
+		for _, fault := range s.verdict(own) {
+			v.faults = append(v.faults, s.lock+": "+fault)
+		}
+	}
+	v.wakeUp = b.wakeUp
+	if v.wakeUp > slowest {
+		v.faults = append(v.faults, fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
+	}
+	return v
+}
+
+// ok tells whether all went as promised.
+func (v verdict) ok() bool {
+	return v.overlaps == 0 && v.counter == int64(v.sections) && len(v.faults) == 0
+}
+
+// String is the last line of the demo. It fits in 80 columns when all went well.
+func (v verdict) String() string {
+	said := []string{
+		fmt.Sprintf("demo: %d sections", v.sections),
+		fmt.Sprintf("%d overlaps", v.overlaps),
+	}
+	counter := fmt.Sprintf("counter %d", v.counter)
+	if v.counter != int64(v.sections) {
+		counter += fmt.Sprintf(" instead of %d", v.sections)
+	}
+	said = append(said, counter)
+	if v.wakeUp > 0 {
+		said = append(said, "max wake-up "+brief(v.wakeUp))
+	}
+	if v.takeover > 0 {
+		said = append(said, "takeover "+brief(v.takeover))
+	}
+	switch n := len(v.faults); n {
+	case 0:
+	case 1:
+		said = append(said, "1 fault")
+	default:
+		said = append(said, fmt.Sprintf("%d faults", n))
+	}
+	return strings.Join(said, ", ")
+}

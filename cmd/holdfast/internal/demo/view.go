@@ -1,0 +1,42 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// view shows the demo while it runs. It is used by one goroutine.
+type view interface {
+	// show is called for each event, in the order of time but for stragglers.
+	show(e event)
+	// tick is called often, with the time on the demo's clock.
+	tick(now time.Duration)
+	// close leaves the terminal as it was found. It may be called at any time, once.
+	close()
+}
+
+// newView draws a timeline where that is possible and wanted, and prints lines elsewhere.
+func newView(o Options, where server, scenes []scene) view {
+	processes := 0
+	for _, s := range scenes {
+		processes += len(s.cast)
+	}
+	what := "Redis at " + where.String()
+	if where.Embedded {
+		what = "embedded server at " + where.String()
+	}
+	title := fmt.Sprintf("%s, %d processes", what, processes)
+	width, height, err := term.GetSize(int(o.Output.Fd()))
+	switch {
+	case o.Plain, err != nil, os.Getenv("TERM") == "dumb":
+	case runtime.GOOS == "windows": // its older consoles show escape sequences as such
+	case width < narrowest || height < linesNeeded(scenes):
+	default:
+		return newLive(o.Output, title, scenes, min(width, widest), os.Getenv("NO_COLOR") == "")
+	}
+	return newPlain(o.Output, title, scenes)
+}

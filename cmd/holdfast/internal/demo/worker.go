@@ -1,0 +1,119 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/rlock"
+)
+
+// worker is a process that plays a part.
+type worker struct {
+	part  part
+	redis rueidis.Client
+	lock  *rlock.Lock
+	clock clock
+	out   *json.Encoder
+	leave chan struct{} // closed by the cue to leave
+}
+
+// Work plays the part that it reads from stdin and reports events on stdout. It blocks until the part is over.
+//
+// It is made for a process of its own, and ends that process at once, with status 1, when stdin ends: then whoever started
+// it is gone. An interrupt from the terminal is left to the starter as well.
+func Work(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	signal.Ignore(os.Interrupt)
+	in := json.NewDecoder(stdin)
+	w := &worker{out: json.NewEncoder(stdout), leave: make(chan struct{})}
+	if err := in.Decode(&w.part); err != nil {
+		return fmt.Errorf("worker: no part to play (`holdfast demo` starts workers): %w", err)
+	}
+	err := w.connectAndPlay(ctx, in)
+	if err != nil {
+		w.emit(event{Kind: failed, Error: err.Error()})
+	}
+	return err
+}
+
+func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
+	redis, err := w.part.Server.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	w.redis = redis
+	client, err := rlock.New(redis, rlock.Options{
+		WatchdogLease: w.part.WatchdogLease,
+		Logger:        slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // without a deadline it has no error to return
+	w.lock = client.NewLock(lockKey(w.part.Prefix, w.part.Lock))
+
+	w.emit(event{Kind: ready})
+	var first cue
+	if err := in.Decode(&first); err != nil {
+		return fmt.Errorf("wait for the beginning: %w", err)
+	}
+	w.clock = clockSince(first.Start)
+	go w.listen(in)
+	for n := range w.part.Sections {
+		if n > 0 {
+			if err := w.pause(ctx, w.part.Outside); err != nil {
+				return err
+			}
+		}
+		if err := w.section(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listen takes cues, and ends the process when nobody is left to give them.
+func (w *worker) listen(in *json.Decoder) {
+	for {
+		var c cue
+		if err := in.Decode(&c); err != nil {
+			os.Exit(1)
+		}
+		if c.Do == leave {
+			close(w.leave)
+		}
+	}
+}
+
+// emit reports an event of now, unless its time is set or the clock has not started.
+func (w *worker) emit(e event) {
+	if e.At == 0 && w.clock != (clock{}) {
+		e.At = w.clock.now()
+	}
+	e.Process, e.Lock = w.part.Process, w.part.Lock
+	if err := w.out.Encode(e); err != nil {
+		os.Exit(1) // nobody reads on
+	}
+}
+
+// pause lasts for d; shorter if the cue to leave comes, and with an error if ctx ends.
+func (w *worker) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-w.leave:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// workers counts the processes that run this program. Each test has a copy of its own.
+func workers(t *testing.T, program string) (count int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	require.NoError(t, err)
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && target == program {
+			count++
+		}
+	}
+	return count
+}
+
+// startDemo starts a demo with a copy of the program, and returns when it is under way.
+func startDemo(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "holdfast")
+	text, err := os.ReadFile(binary)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(program, text, 0o700))
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"demo"}, args...)...)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(stdout)
+	for handovers := 0; handovers < 3 && lines.Scan(); { // by then those who stay have settled
+		if strings.Contains(lines.Text(), " let go") {
+			handovers++
+		}
+	}
+	require.NoError(t, lines.Err())
+	require.Equal(t, 1+10, workers(t, program))
+	return cmd
+}
+
+func requireNoWorkers(t *testing.T, program string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return workers(t, program) == 0 }, 5*time.Second, 10*time.Millisecond)
+}
+
+func TestSignalStopsEverything(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		redis := redistest.Start(t)
+		cmd := startDemo(t, "--redis", redis.Addr())
+		require.NoError(t, cmd.Process.Signal(signal))
+		require.Error(t, cmd.Wait())
+		require.Equal(t, 130, cmd.ProcessState.ExitCode())
+		require.Zero(t, workers(t, cmd.Path))
+		require.Zero(t, redis.DoInt(t, "DBSIZE"))
+	}
+}
+
+func TestWorkersDoNotOutliveTheDemo(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t) // one that stays, so that nobody fails for want of it
+	cmd := startDemo(t, "--redis", redis.Addr())
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	requireNoWorkers(t, cmd.Path)
+}

@@ -1,0 +1,51 @@
+// Command holdfast shows distributed locks at work.
+//
+//	holdfast demo                          # with a server of its own: needs nothing but this program
+//	holdfast demo --redis localhost:6379   # on a real Redis
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"holdfast/cmd/holdfast/internal/demo"
+)
+
+// interrupted is the exit status after a signal, as shells have it for SIGINT.
+const interrupted = 130
+
+type commandLine struct {
+	Demo   demoCommand   `cmd:"" help:"Watch several processes contend for locks, in about ten seconds."`
+	Worker workerCommand `cmd:"" hidden:""`
+}
+
+func main() {
+	var line commandLine
+	parsed := kong.Parse(&line,
+		kong.Name("holdfast"),
+		kong.Description("Distributed locks on Redis, wire-compatible with Redisson's."),
+		kong.ShortUsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // whoever is tired of waiting for the clean-up can interrupt that as well
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	err := parsed.Run()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "holdfast: interrupted")
+		os.Exit(interrupted)
+	case errors.Is(err, demo.ErrFailed):
+		os.Exit(1) // what failed has been shown
+	default:
+		fmt.Fprintln(os.Stderr, "holdfast:", err)
+		os.Exit(1)
+	}
+}
