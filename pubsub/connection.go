@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -86,6 +87,9 @@ func (c *redisConnection) subscribe(ctx context.Context, channels []string) ([]e
 }
 
 func (c *redisConnection) unsubscribe(ctx context.Context, channels []string) ([]error, error) {
+	if err := c.ping(ctx); err != nil {
+		return nil, err
+	}
 	b := c.client.B()
 	return c.each(ctx, channels, func(channel string) rueidis.Completed {
 		if c.sharded {
@@ -93,6 +97,29 @@ func (c *redisConnection) unsubscribe(ctx context.Context, channels []string) ([
 		}
 		return b.Unsubscribe().Channel(channel).Build()
 	})
+}
+
+// ping must succeed before an UNSUBSCRIBE. rueidis sends a PING of its own behind each of those, to tell where their
+// answers end, and panics, in a goroutine of its own, when that is refused for a reason that it does not know: MISCONF on
+// a server that cannot save, MASTERDOWN on a replica. Closing the connection does the same then.
+func (c *redisConnection) ping(ctx context.Context) error {
+	results, err := c.do(ctx, rueidis.Commands{c.client.B().Ping().Build().Pin()})
+	if err == nil {
+		err = results[0].Error()
+	}
+	if reply, ok := rueidis.IsRedisErr(err); ok && expectedOfPing(reply.Error()) {
+		err = nil
+	}
+	if err != nil {
+		c.broken = !errors.Is(err, context.Canceled)
+		return lostError(err)
+	}
+	return nil
+}
+
+// expectedOfPing tells whether rueidis takes an error reply to its PING for an answer to it.
+func expectedOfPing(reply string) bool {
+	return strings.HasPrefix(reply, "LOADING") || strings.HasPrefix(reply, "BUSY") || strings.Contains(reply, "'ping'")
 }
 
 // each sends one command per channel in a single batch.
@@ -146,11 +173,13 @@ func (c *redisConnection) close() {
 	if !c.broken {
 		ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
 		defer cancel()
-		all := c.client.B().Unsubscribe().Build()
-		if c.sharded {
-			all = c.client.B().Sunsubscribe().Build()
+		if c.ping(ctx) == nil {
+			all := c.client.B().Unsubscribe().Build()
+			if c.sharded {
+				all = c.client.B().Sunsubscribe().Build()
+			}
+			_, _ = c.do(ctx, rueidis.Commands{all.Pin()})
 		}
-		_, _ = c.do(ctx, rueidis.Commands{all.Pin()})
 	}
 	c.client.Close()
 }

@@ -50,7 +50,12 @@ func (a *attempt) run() (*Hold, error) {
 	}
 	defer a.seat.pass()
 	if h := a.seat.held(); h != nil {
-		return a.reenter(h)
+		hold, err := a.reenter(h)
+		if !errors.Is(err, ErrReleased) || a.patience.reason() != nil {
+			return hold, err
+		}
+		// Another goroutine of this owner released the lock meanwhile without getting a turn. This one is the first again.
+		a.failure = nil
 	}
 	if a.wait {
 		return a.queue()
@@ -116,9 +121,7 @@ func (a *attempt) queue() (*Hold, error) {
 // leave gives up in the line, and says why. The next in line looks at once: a wake-up may have come for this attempt
 // while it left.
 func (a *attempt) leave(s *spot) error {
-	if !a.answered {
-		a.holder = s.line.expectation()
-	}
+	a.holder = s.line.expectation()
 	s.leave(true)
 	a.giveUp()
 	return a.ended()
@@ -142,7 +145,7 @@ func (a *attempt) leftover() leftover {
 func (a *attempt) try() (hold *Hold, left bool, err error) {
 	a.sent = time.Now()
 	c, lock, owner, lease, doubt := a.client, a.lock, a.owner, a.lease, a.doubt
-	holder, err, left := await(c, a.patience,
+	holder, left, err := await(c, a.patience,
 		func() (*lua.Holder, error) {
 			if err := c.wire.ready(context.Background()); err != nil {
 				return nil, err
@@ -169,7 +172,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	case err != nil:
 		a.failure = err
 		a.doubt = a.doubt || lua.ClassOf(err) == lua.Unknown
-		if lua.ClassOf(err) == lua.Permanent || errors.Is(err, rueidis.ErrClosing) && c.redis.Mode() == rueidis.ClientModeStandalone {
+		if c.hopeless(err) {
 			return nil, false, a.unavailable()
 		}
 		return nil, false, nil
@@ -201,7 +204,9 @@ func (a *attempt) begin(deadline time.Time) *Hold {
 	h := &holding{client: c, lock: a.lock, seat: a.seat, token: a.token, owner: a.owner}
 	level := &Hold{holding: h, parent: a.ctx, renew: a.renew}
 	h.levels = []*Hold{level}
-	h.watchdogged.Store(a.renew)
+	if a.renew {
+		h.mayLast(a.lease)
+	}
 	h.lease.Group = c.wire.node(a.lock.name)
 	h.lease.Value = h
 	h.lease.OnLost = h.lost
@@ -214,17 +219,24 @@ func (a *attempt) begin(deadline time.Time) *Hold {
 func (a *attempt) reenter(h *holding) (*Hold, error) {
 	c, lock, owner, lease := a.client, a.lock, h.owner, a.lease
 	var delay backoff
+	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any more does.
+	settle := func(held bool, err error) {
+		if (held || err != nil) && h.lostError() != nil {
+			c.janitor.add(h.leftover())
+		}
+	}
 	for {
+		h.mayLast(lease)
 		sent, count := time.Now(), h.depth()+1
-		held, err, left := await(c, a.patience,
+		held, left, err := await(c, a.patience,
 			func() (bool, error) {
 				return lua.Reenter(context.Background(), c.redis, lock.name, owner, count, lease)
-			},
-			func(bool, error) {}) // a count too high does no harm: the last release ignores it
+			}, settle)
 		if left {
 			a.failure = errNoAnswer
 			return nil, a.ended()
 		}
+		settle(held, err)
 		if err == nil {
 			if !held {
 				h.lost(watchdog.ErrGone)
@@ -232,10 +244,22 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 			return h.push(a.ctx, watchdog.Deadline(sent, lease), a.renew)
 		}
 		a.failure = err
-		if lua.ClassOf(err) == lua.Permanent || !a.wait || !a.patience.sleep(delay.next(), nil) {
+		if c.hopeless(err) || !a.wait || !a.patience.sleep(delay.next(), nil) {
 			return nil, a.unavailable()
 		}
 	}
+}
+
+// hopeless tells that waiting does not help against err.
+func (c *Client) hopeless(err error) bool {
+	if c.redis.Mode() == rueidis.ClientModeStandalone {
+		return lua.ClassOf(err) == lua.Permanent || errors.Is(err, rueidis.ErrClosing) // by its owner
+	}
+	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections, and may for a moment
+	// still reach a master that has become a replica.
+	var refusal *ServerError
+	failingOver := errors.As(err, &refusal) && refusal.Code == "READONLY"
+	return lua.ClassOf(err) == lua.Permanent && !failingOver
 }
 
 // errNoAnswer is the failure of a try that patience cut short.

@@ -21,7 +21,9 @@ type holding struct {
 	owner  string // of this holding, in Redis
 	lease  watchdog.Lease
 
-	watchdogged atomic.Bool // a level of it is or was renewed
+	// lasts is the longest lease, in nanoseconds, that Redis may give it on its own account: by a renewal, or by a nested
+	// lock, that is executed without our hearing of it. 0 while there is neither.
+	lasts atomic.Int64
 
 	mu     sync.Mutex
 	levels []*Hold // guarded by mu; those not released, outermost first
@@ -40,7 +42,7 @@ func (g *holding) push(ctx context.Context, deadline time.Time, renew bool) (*Ho
 	g.mu.Unlock()
 	g.client.watchdog.Extend(&g.lease, deadline)
 	if renew {
-		g.watchdogged.Store(true)
+		g.mayLast(g.client.options.WatchdogLease)
 		g.client.watchdog.SetRenew(&g.lease, true)
 	}
 	return level, nil
@@ -93,8 +95,8 @@ func (g *holding) lost(reason error) {
 		return
 	}
 	g.report(lost)
-	if errors.Is(reason, watchdog.ErrExpired) && g.watchdogged.Load() {
-		// A renewal whose answer never came may have kept the lock for an owner that has given it up.
+	if errors.Is(reason, watchdog.ErrExpired) && g.lasts.Load() > 0 {
+		// A command whose answer never came may have kept the lock for an owner that has given it up.
 		g.client.janitor.add(g.leftover())
 	}
 	g.seat.drop(g)
@@ -105,11 +107,21 @@ func (g *holding) report(lost *LostError) {
 	g.client.options.Logger.Warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
 }
 
+// mayLast notes that Redis may be asked to keep the lock for lease, before it is.
+func (g *holding) mayLast(lease time.Duration) {
+	for {
+		longest := g.lasts.Load()
+		if int64(lease) <= longest || g.lasts.CompareAndSwap(longest, int64(lease)) {
+			return
+		}
+	}
+}
+
 // leftover is what Redis may keep of a holding that is over.
 func (g *holding) leftover() leftover {
 	until := g.lease.Deadline()
-	if renewed := time.Now().Add(g.client.options.WatchdogLease); g.watchdogged.Load() && renewed.After(until) {
-		until = renewed
+	if kept := time.Now().Add(time.Duration(g.lasts.Load())); kept.After(until) {
+		until = kept
 	}
 	return leftover{lock: g.lock, owner: g.owner, until: until}
 }

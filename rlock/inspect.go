@@ -95,13 +95,16 @@ func exchange[T any](ctx context.Context, l *Lock, op func() (T, error)) (value 
 	if err := p.reason(); err != nil {
 		return value, err
 	}
-	value, err, left := await(l.client, p, func() (value T, err error) {
+	value, left, err := await(l.client, p, func() (value T, err error) {
 		if err := l.client.wire.ready(context.Background()); err != nil {
 			return value, err
 		}
 		return op()
 	}, func(T, error) {})
 	if !left {
+		if err != nil && lua.ClassOf(err) == lua.Unknown {
+			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
 		return value, err
 	}
 	if reason := p.reason(); reason != nil {

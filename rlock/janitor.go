@@ -82,5 +82,5 @@ func (j *janitor) release(l leftover) bool {
 	if err == nil {
 		c.refused(l.lock, reply.Refusal)
 	}
-	return err == nil || lua.ClassOf(err) == lua.Permanent
+	return err == nil || c.hopeless(err)
 }

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -13,16 +14,17 @@ import (
 type patience struct {
 	ctx     context.Context
 	closing <-chan struct{}
-	until   time.Time   // zero: no limit
-	timer   *time.Timer // nil without a limit
+	timer   *time.Timer   // nil without a limit
+	over    chan struct{} // closed by timer, so that the time stays over however often that is noticed; nil without a limit
 }
 
 // patience of a caller that waits as long as ctx allows, and no longer than limit unless that is unlimited.
 func (c *Client) patience(ctx context.Context, limit time.Duration) *patience {
 	p := &patience{ctx: ctx, closing: c.closing}
 	if limit != unlimited {
-		p.until = time.Now().Add(limit)
-		p.timer = time.NewTimer(limit)
+		over := make(chan struct{})
+		p.over = over
+		p.timer = time.AfterFunc(limit, func() { close(over) })
 	}
 	return p
 }
@@ -36,22 +38,18 @@ func (p *patience) stop() {
 	}
 }
 
-// timeout fires when the time is over; never without a limit.
-func (p *patience) timeout() <-chan time.Time {
-	if p.timer == nil {
-		return nil
-	}
-	return p.timer.C
-}
+// timeout is closed when the time is over; never without a limit.
+func (p *patience) timeout() <-chan struct{} { return p.over }
 
 // reason is why the wait ended, if something other than its time ended it: the context's error with its cause, or
 // [ErrClosed].
 func (p *patience) reason() error {
 	if err := p.ctx.Err(); err != nil {
-		if cause := context.Cause(p.ctx); cause != err {
-			return fmt.Errorf("%w: %w", err, cause)
+		cause := context.Cause(p.ctx)
+		if errors.Is(cause, err) {
+			return cause
 		}
-		return err
+		return fmt.Errorf("%w: %w", err, cause)
 	}
 	select {
 	case <-p.closing:
@@ -82,7 +80,7 @@ func (p *patience) sleep(d time.Duration, wake <-chan struct{}) bool {
 //
 // Cancelling op instead would not do. rueidis closes a connection that others share when the deadline of one command
 // passes, and it makes everybody wait for a dial that the first caller began under its own context.
-func await[T any](c *Client, p *patience, op func() (T, error), late func(T, error)) (value T, err error, left bool) {
+func await[T any](c *Client, p *patience, op func() (T, error), late func(T, error)) (value T, left bool, err error) {
 	type outcome struct {
 		value T
 		err   error
@@ -99,20 +97,20 @@ func await[T any](c *Client, p *patience, op func() (T, error), late func(T, err
 	})
 	if !started { // the client is closed, and nothing may outlive it
 		value, err = op()
-		return value, err, false
+		return value, false, err
 	}
 	select {
 	case o := <-answer:
-		return o.value, o.err, false
+		return o.value, false, o.err
 	case <-p.timeout():
 	case <-p.ctx.Done():
 	case <-p.closing:
 	}
 	if decided.CompareAndSwap(false, true) {
-		return value, nil, true
+		return value, true, nil
 	}
 	o := <-answer
-	return o.value, o.err, false
+	return o.value, false, o.err
 }
 
 // backoff is the delay between attempts that fail: it doubles from 10 ms to 1 s, and is drawn from its upper half so that

@@ -84,7 +84,7 @@ func (g *holding) send(p *patience, left int) error {
 		}
 	}
 	for {
-		reply, err, gone := await(c, p,
+		reply, gone, err := await(c, p,
 			func() (lua.Released, error) {
 				return lua.Release(context.Background(), c.redis, g.lock.name, g.owner, left, announce)
 			},
@@ -109,7 +109,7 @@ func (g *holding) send(p *patience, left int) error {
 			lost := &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
 			g.report(lost)
 			return lost
-		case lua.ClassOf(err) == lua.Permanent:
+		case c.hopeless(err):
 			return err
 		}
 		doubt = doubt || lua.ClassOf(err) == lua.Unknown

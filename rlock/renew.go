@@ -81,7 +81,7 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 		claims[i] = lua.Claim{Lock: h.lock.name, Owner: h.owner}
 	}
 	p := &patience{ctx: ctx}
-	held, err, left := await(c, p, func() ([]bool, error) {
+	held, left, err := await(c, p, func() ([]bool, error) {
 		return lua.Renew(context.Background(), c.redis, c.options.WatchdogLease, claims)
 	}, func([]bool, error) {})
 	if left {

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -97,7 +98,7 @@ func (m *model) add(w *Watchdog) {
 			m.t.Errorf("lost twice")
 		}
 		ml.lost = reason
-		if reason == ErrExpired {
+		if errors.Is(reason, ErrExpired) {
 			ml.over, ml.expected = true, ErrExpired
 			if !time.Now().Equal(ml.deadline) {
 				m.t.Errorf("deadline reported %s late", time.Since(ml.deadline))

@@ -10,11 +10,11 @@ import (
 type Outcome uint8
 
 const (
-	// Unknown: it was renewed or not, nobody can tell. It is tried again while its deadline allows.
+	// Unknown says that it was renewed or not, nobody can tell. It is tried again while its deadline allows.
 	Unknown Outcome = iota
-	// Held: its owner still held it, and it was renewed.
+	// Held says that its owner still held it, and that it was renewed.
 	Held
-	// Gone: its owner does not hold it any more.
+	// Gone says that its owner does not hold it any more.
 	Gone
 )
 

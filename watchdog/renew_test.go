@@ -168,8 +168,8 @@ func TestFailedBatchIsTriedAgainAtOnceAndStopsNoOther(t *testing.T) {
 		tries := s.of(bad)
 		require.Len(t, tries, 4)
 		require.Equal(t, tries[1:], calls[10:], "the failed batch goes to the end of the line")
-		for i, pause := range []time.Duration{100, 200, 400} {
-			pause *= time.Millisecond // lease/300, doubled each time
+		// lease/300, doubled each time
+		for i, pause := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 			require.GreaterOrEqual(t, tries[i+1].at.Sub(tries[i].at), pause/2)
 			require.LessOrEqual(t, tries[i+1].at.Sub(tries[i].at), pause)
 		}
@@ -379,8 +379,8 @@ func TestCallsOfDifferentTicksDoNotStarveEachOther(t *testing.T) {
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	for range 1000 {
-		for failures, longest := range []time.Duration{100, 200, 400, 800, 1000, 1000} {
-			longest *= time.Millisecond
+		for failures, milliseconds := range []int64{100, 200, 400, 800, 1000, 1000} {
+			longest := time.Duration(milliseconds) * time.Millisecond
 			pause := backoff(lease, failures)
 			require.LessOrEqual(t, pause, longest)
 			require.GreaterOrEqual(t, pause, longest/2)

@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -57,11 +58,16 @@ func startFake(t *testing.T, reply any) (*fake, *topology.Cluster) {
 // set changes the answer.
 func (f *fake) set(reply any) { f.reply.Store(&reply) }
 
-// pause lets the answers wait until the returned function is called.
-func (f *fake) pause() (resume func()) {
+// pause lets the answers wait until the returned function is called, or the test ends.
+func (f *fake) pause(t *testing.T) (resume func()) {
 	hang := make(chan struct{})
 	f.hang.Store(&hang)
-	return func() { f.hang.Store(nil); close(hang) }
+	resume = sync.OnceFunc(func() {
+		f.hang.Store(nil)
+		close(hang)
+	})
+	t.Cleanup(resume)
+	return resume
 }
 
 // write sends a reply. nil is the null of the protocol.

@@ -105,7 +105,7 @@ func TestUnassignedSlotIsAskedForAgain(t *testing.T) {
 
 func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
-	resume := f.pause()
+	resume := f.pause(t)
 	var callers sync.WaitGroup
 	for range 50 {
 		callers.Go(func() {
@@ -136,7 +136,7 @@ func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 
 func TestQuestionEndsWithItsContext(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
-	resume := f.pause()
+	resume := f.pause(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 2)
 	go func() {

@@ -1,0 +1,156 @@
+package fakeredis_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"holdfast/internal/fakeredis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// inBubble runs test in a bubble with a server and a client of it, which are closed afterwards.
+func inBubble(t *testing.T, test func(*testing.T, *fakeredis.Server, rueidis.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server := fakeredis.New()
+		defer server.Close()
+		client, err := rueidis.NewClient(server.ClientOption())
+		require.NoError(t, err)
+		defer client.Close()
+		test(t, server, client)
+	})
+}
+
+func TestHandlersAnswerInEveryType(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
+		var seen []string
+		var reply any
+		s.Handle("eval", func(args []string) any {
+			seen = args
+			return reply
+		})
+		ask := func(answer any) rueidis.RedisResult {
+			reply = answer
+			return c.Do(t.Context(), c.B().Arbitrary("EVAL").Args("a b", "").Build())
+		}
+		text, err := ask("some\r\ntext").ToString()
+		require.NoError(t, err)
+		require.Equal(t, "some\r\ntext", text)
+		require.Equal(t, []string{"EVAL", "a b", ""}, seen)
+
+		number, err := ask(-7).ToInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, -7, number)
+
+		require.True(t, rueidis.IsRedisNil(ask(nil).Error()))
+		status, err := ask(fakeredis.Status("QUEUED")).ToString()
+		require.NoError(t, err)
+		require.Equal(t, "QUEUED", status)
+		require.ErrorContains(t, ask(errors.New("NOSCRIPT none")).Error(), "NOSCRIPT none")
+
+		list, err := ask([]any{1, "x", nil, []any{2}}).ToArray()
+		require.NoError(t, err)
+		require.Len(t, list, 4)
+	})
+}
+
+func TestUnknownCommandIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *fakeredis.Server, c rueidis.Client) {
+		require.ErrorContains(t, c.Do(t.Context(), c.B().Get().Key("k").Build()).Error(), "unknown command 'GET'")
+	})
+}
+
+func TestMessagesReachSubscribersUntilTheyLeave(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
+		dedicated, release := c.Dedicate()
+		defer release()
+		got := make(chan rueidis.PubSubMessage, 1)
+		dedicated.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { got <- m }})
+		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Subscribe().Channel("a", "b").Build()).Error())
+		require.Equal(t, 1, s.Subscribers("b"))
+
+		require.Equal(t, 1, s.Publish("a", "hello"))
+		require.Equal(t, rueidis.PubSubMessage{Channel: "a", Message: "hello"}, <-got)
+		require.Zero(t, s.Publish("c", "hello"))
+
+		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Channel("a").Build()).Error())
+		require.Zero(t, s.Publish("a", "hello"))
+		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Build()).Error())
+		require.NoError(t, dedicated.Do(t.Context(), dedicated.B().Unsubscribe().Build()).Error())
+		synctest.Wait()
+		require.Zero(t, s.Subscribers("b"))
+	})
+}
+
+func TestPausedServerExecutesNothingUntilItResumes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
+		executed := 0
+		s.Handle("EVAL", func([]string) any {
+			executed++
+			return nil
+		})
+		s.Pause()
+		s.Pause() // more changes nothing
+		start := time.Now()
+		done := make(chan error)
+		go func() { done <- c.Do(context.Background(), c.B().Arbitrary("EVAL").Build()).Error() }()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Zero(t, executed)
+		s.Resume()
+		s.Resume()
+		require.True(t, rueidis.IsRedisNil(<-done))
+		require.Equal(t, 5*time.Second, time.Since(start))
+		require.Equal(t, 1, executed)
+	})
+}
+
+func TestClientConnectsAgainAfterDisconnect(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
+		ping := func() error { return c.Do(t.Context(), c.B().Ping().Build()).Error() }
+		require.NoError(t, ping())
+		s.Disconnect()
+		require.Error(t, ping(), "an idle client notices when it sends")
+		require.NoError(t, ping())
+	})
+}
+
+func TestClosedServerRefusesConnections(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
+		idle, err := s.Dial()
+		require.NoError(t, err)
+		s.Pause()
+		go func() { _ = c.Do(context.Background(), c.B().Ping().Build()) }()
+		synctest.Wait()
+		s.Close() // also while something waits for Resume
+		_, err = idle.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		_, err = s.Dial()
+		require.ErrorContains(t, err, "closed")
+	})
+}
+
+func TestNonsenseEndsTheConnection(t *testing.T) {
+	for _, nonsense := range []string{"GET k\r\n", "*0\r\n", "*-1\r\n", "*x\r\n", "*1\r\n:5\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fakeredis.New()
+			defer s.Close()
+			conn, err := s.Dial()
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, nonsense)
+			require.NoError(t, err)
+			_, err = bufio.NewReader(conn).ReadByte()
+			require.ErrorIs(t, err, io.EOF)
+		})
+	}
+}

@@ -1,0 +1,50 @@
+package pubsub_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// A server that cannot save refuses PING, and rueidis panics when that happens right behind an UNSUBSCRIBE.
+func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		// A snapshot cannot take the name of a directory.
+		s := redistest.Start(t, redistest.WithAppendOnly(),
+			redistest.WithArgs("--appenddirname", "occupied", "--dbfilename", "occupied", "--save", "3600 1"))
+		h := newHub(t, s, mutate)
+		kept, left := h.Subscribe("kept"), h.Subscribe("left")
+		woken(t, kept, 5*time.Second)
+		woken(t, left, 5*time.Second)
+		s.Do(t, "BGSAVE")
+		require.Eventually(t, func() bool {
+			_, err := s.Call("PING")
+			return err != nil && strings.HasPrefix(err.Error(), "MISCONF")
+		}, 5*time.Second, 5*time.Millisecond)
+
+		left.Close()
+		require.Eventually(t, func() bool { return numSub(s, "left") == 0 }, 5*time.Second, 5*time.Millisecond)
+		// The connection was closed, so that who stays is subscribed again and looks.
+		woken(t, kept, 5*time.Second)
+		s.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
+		require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", "kept", "0"))
+		woken(t, kept, 5*time.Second)
+		s.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "yes")
+		h.Close()
+		require.Eventually(t, func() bool { return numSub(s, "kept") == 0 }, 5*time.Second, 5*time.Millisecond)
+	})
+}
+
+// numSub is how many connections listen on a channel; -1 if the server does not say.
+func numSub(s *redistest.Server, channel string) int64 {
+	reply, err := s.Call("PUBSUB", "NUMSUB", channel)
+	if err != nil {
+		return -1
+	}
+	return reply.([]any)[1].(int64)
+}

@@ -1,0 +1,117 @@
+package rlock_test
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/fakeredis"
+	"holdfast/rlock"
+)
+
+// bubble is a client and a server in a testing/synctest bubble, where time is exact: it passes only while all wait.
+type bubble struct {
+	server *fakeredis.Server
+	client *rlock.Client
+	lock   *rlock.Lock
+	start  time.Time
+
+	mu      sync.Mutex
+	scripts map[string]func(args []string) any // guarded by mu; by file name
+	calls   map[string][]time.Duration         // guarded by mu; when each was called, counted from start
+}
+
+// granted is what scripts answer to somebody whom nothing is in the way of.
+var granted = map[string]func([]string) any{
+	"acquire.lua":      func([]string) any { return nil },
+	"reenter.lua":      func([]string) any { return 1 },
+	"release.lua":      func([]string) any { return []any{1, ""} },
+	"force_unlock.lua": func([]string) any { return []any{1, ""} },
+	"inspect.lua":      func([]string) any { return []any{-2, []any{}} },
+	"renew.lua": func(args []string) any {
+		held := make([]any, len(args)/2)
+		for i := range held {
+			held[i] = 1
+		}
+		return held
+	},
+}
+
+// inBubble runs a test against a server that grants everything.
+func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble)) {
+	t.Helper()
+	names := scriptNames(t)
+	synctest.Test(t, func(t *testing.T) {
+		b := &bubble{
+			server:  fakeredis.New(),
+			scripts: map[string]func([]string) any{},
+			calls:   map[string][]time.Duration{},
+			start:   time.Now(),
+		}
+		defer b.server.Close()
+		for name, script := range granted {
+			b.scripts[name] = script
+		}
+		b.server.Handle("EVALSHA", func(args []string) any { return b.execute(names[args[1]], args[3:]) })
+		redis, err := rueidis.NewClient(b.server.ClientOption())
+		require.NoError(t, err)
+		defer redis.Close()
+		b.client = newClientOn(t, redis, options)
+		defer closeClient(t, b.client) // before redis is closed
+		defer b.server.Resume()        // and not while nobody answers
+		b.lock = b.client.NewLock("lock")
+		test(t, b)
+	})
+}
+
+// scriptNames are the files of package lua, by the hash under which a server knows them.
+func scriptNames(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../lua/*.lua")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	names := make(map[string]string, len(files))
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		sum := sha1.Sum(source)
+		names[hex.EncodeToString(sum[:])] = filepath.Base(file)
+	}
+	return names
+}
+
+// execute notes the call of a script, and answers it. args are its keys and arguments.
+func (b *bubble) execute(name string, args []string) any {
+	b.mu.Lock()
+	b.calls[name] = append(b.calls[name], time.Since(b.start))
+	script := b.scripts[name]
+	b.mu.Unlock()
+	return script(args)
+}
+
+// answer makes a script answer like this from now on.
+func (b *bubble) answer(name string, script func(args []string) any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.scripts[name] = script
+}
+
+// heldFor is acquire's answer while another owner has the lock for as many milliseconds still.
+func heldFor(milliseconds int) func([]string) any {
+	return func([]string) any { return []any{milliseconds, "another:7"} }
+}
+
+// called is when a script was called, counted from the start.
+func (b *bubble) called(name string) []time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]time.Duration(nil), b.calls[name]...)
+}

@@ -1,0 +1,292 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+func TestAnHourUnderTheWatchdogIsRenewedEveryTenSeconds(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, rlock.Watchdog)
+		ctx := hold.Context()
+		time.Sleep(time.Hour)
+		require.NoError(t, ctx.Err())
+		require.True(t, hold.Valid())
+		previous := time.Duration(0)
+		renewals := b.called("renew.lua")
+		for _, at := range renewals {
+			require.GreaterOrEqual(t, at-previous, 9*time.Second)
+			require.LessOrEqual(t, at-previous, 10*time.Second)
+			previous = at
+		}
+		require.InDelta(t, 380, len(renewals), 20)
+		unlock(t, hold)
+		time.Sleep(time.Hour)
+		require.Len(t, b.called("renew.lua"), len(renewals), "a released lock is not renewed")
+	})
+}
+
+func TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, rlock.Watchdog)
+		time.Sleep(time.Minute)
+		b.server.Pause()
+		renewals := b.called("renew.lua")
+		deadline := watchdog.Deadline(b.start.Add(renewals[len(renewals)-1]), 30*time.Second)
+		require.True(t, hold.Deadline().Equal(deadline))
+
+		<-hold.Context().Done()
+		require.True(t, time.Now().Equal(deadline), "%v after the deadline", time.Since(deadline))
+		require.False(t, hold.Valid())
+		require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
+		require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+		require.True(t, time.Now().Equal(deadline), "what is lost is not released: nothing is sent, nothing waited for")
+	})
+}
+
+// The server may have begun to count as soon as the command was sent, however long the answer takes.
+func TestDeadlineIsReckonedFromBeforeTheCommandWasSent(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		slow := func(reply any) func([]string) any {
+			return func([]string) any {
+				time.Sleep(time.Second)
+				return reply
+			}
+		}
+		b.answer("acquire.lua", slow(nil))
+		b.answer("reenter.lua", slow(1))
+		hold := take(t, b.lock, 30*time.Second)
+		require.Equal(t, time.Second, time.Since(b.start))
+		require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start, 30*time.Second)))
+		takeWith(hold.Context(), t, b.lock, time.Minute)
+		require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start.Add(time.Second), time.Minute)))
+	})
+}
+
+func TestHoldSurvivesAServerThatIsSilentForLessThanTheLease(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, rlock.Watchdog)
+		for range 5 {
+			b.server.Pause()
+			time.Sleep(18 * time.Second) // with the 10 s before: less than the lease
+			b.server.Resume()
+			time.Sleep(10 * time.Second)
+			require.NoError(t, hold.Err())
+		}
+		unlock(t, hold)
+	})
+}
+
+func TestHoldSurvivesRefusedRenewals(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, rlock.Watchdog)
+		b.answer("renew.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		time.Sleep(28 * time.Second) // the next try comes within a second, and the deadline 300 ms before the lease ends
+		b.answer("renew.lua", granted["renew.lua"])
+		time.Sleep(time.Minute)
+		require.NoError(t, hold.Err())
+	})
+}
+
+func TestRenewalThatSaysGoneEndsTheHoldAtOnce(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, rlock.Watchdog)
+		b.answer("renew.lua", func([]string) any { return []any{0} })
+		<-hold.Done()
+		require.ErrorIs(t, hold.Err(), watchdog.ErrGone)
+		require.Equal(t, []time.Duration{time.Since(b.start)}, b.called("renew.lua"))
+	})
+}
+
+func TestWaitIsExactWhileTheServerHangs(t *testing.T) {
+	inBubble(t, rlock.Options{CommandTimeout: 3 * time.Second}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, time.Hour)
+		for _, call := range []struct {
+			name string
+			do   func() error
+			took time.Duration
+		}{
+			{"TryLock", func() error {
+				_, err := b.lock.TryLock(t.Context(), 1234567*time.Microsecond, rlock.Watchdog)
+				return err
+			}, 1234567 * time.Microsecond},
+			{"the shortest TryLock", func() error {
+				_, err := b.lock.TryLock(t.Context(), time.Nanosecond, rlock.Watchdog)
+				return err
+			}, 10 * time.Millisecond},
+			{"TryLock without wait", func() error {
+				_, err := b.lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+				return err
+			}, 3 * time.Second},
+			{"re-entry", func() error {
+				_, err := b.lock.TryLock(hold.Context(), 70*time.Millisecond, rlock.Watchdog)
+				return err
+			}, 70 * time.Millisecond},
+			{"Lock", func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+				defer cancel()
+				_, err := b.lock.Lock(ctx, rlock.Watchdog)
+				return err
+			}, 4 * time.Second},
+			{"Info", func() error {
+				_, err := b.lock.Info(t.Context())
+				return err
+			}, 3 * time.Second},
+			{"Unlock", func() error { return hold.Unlock(t.Context()) }, 3 * time.Second},
+		} {
+			b.server.Pause()
+			start := time.Now()
+			require.ErrorIs(t, call.do(), rlock.ErrOutcomeUnknown, call.name)
+			require.Equal(t, call.took, time.Since(start), call.name)
+			b.server.Resume()
+			synctest.Wait()
+		}
+	})
+}
+
+// rueidis gives up a connection that does not answer for 10 s. The command may have been executed all the same.
+func TestBrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
+	inBubble(t, rlock.Options{CommandTimeout: time.Minute}, func(t *testing.T, b *bubble) {
+		b.server.Pause()
+		_, err := b.lock.ForceUnlock(t.Context())
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		var failure *rlock.ServerError
+		require.ErrorAs(t, err, &failure)
+		require.Less(t, time.Since(b.start), time.Minute)
+		b.server.Resume()
+
+		b.server.Pause()
+		_, err = b.lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	})
+}
+
+func TestWaitIsExactWhileTheLockIsHeld(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", heldFor(30_000))
+		_, err := b.lock.TryLock(t.Context(), 1234567*time.Microsecond, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Equal(t, 1234567*time.Microsecond, time.Since(b.start))
+	})
+}
+
+// A server that says 0 ms again and again must not make the waiter spin.
+func TestWaiterNeverParksForNothing(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", func([]string) any {
+			if len(b.called("acquire.lua")) > 10_000 { // time stands still for a waiter that spins
+				return nil
+			}
+			return []any{0, "another:7"}
+		})
+		_, err := b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.LessOrEqual(t, len(b.called("acquire.lua")), 1002)
+	})
+}
+
+func TestWaiterLooksWhenTheLeaseShouldBeOver(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", heldFor(1234))
+		waiter := lockInBackground(t.Context(), b.lock, rlock.Watchdog)
+		time.Sleep(time.Millisecond)
+		b.answer("acquire.lua", granted["acquire.lua"])
+		unlock(t, acquired(t, waiter))
+		require.Equal(t, []time.Duration{0, 0, 1234 * time.Millisecond}, b.called("acquire.lua"))
+	})
+}
+
+// The cap bounds the harm of a message that was lost; it is all there is for a lock without expiry.
+func TestWaiterLooksEveryFiveSecondsAtTheLatest(t *testing.T) {
+	for name, ttl := range map[string]int{"no expiry": -1, "long lease": 3_600_000} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+				b.answer("acquire.lua", heldFor(ttl))
+				_, err := b.lock.TryLock(t.Context(), 16*time.Second, rlock.Watchdog)
+				require.ErrorIs(t, err, rlock.ErrNotAcquired)
+				// At once, when the subscription is confirmed, and then every 5 s.
+				require.Equal(t, []time.Duration{0, 0, 5 * time.Second, 10 * time.Second, 15 * time.Second}, b.called("acquire.lua"))
+			})
+		})
+	}
+}
+
+func TestMessageWakesTheWaiterInNoTime(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", heldFor(30_000))
+		waiter := lockInBackground(t.Context(), b.lock, rlock.Watchdog)
+		time.Sleep(time.Second)
+		b.answer("acquire.lua", granted["acquire.lua"])
+		require.Equal(t, 1, b.server.Publish(channelOf("lock"), "0"))
+		unlock(t, acquired(t, waiter))
+		require.Equal(t, time.Second, time.Since(b.start))
+	})
+}
+
+func TestWaiterBacksOffWhileTheServerIsLoading(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		waiter := lockInBackground(t.Context(), b.lock, rlock.Watchdog)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		tries := b.called("acquire.lua")
+		require.Less(t, len(tries), 2*60+10, "not much more than once a half second")
+		for i := range tries[1:] {
+			require.LessOrEqual(t, tries[i+1]-tries[i], time.Second)
+		}
+		b.answer("acquire.lua", granted["acquire.lua"])
+		unlock(t, acquired(t, waiter))
+		require.LessOrEqual(t, time.Since(b.start), time.Minute+time.Second)
+	})
+}
+
+// The answer of an acquire that came after the lease was over is worth nothing, and is undone.
+func TestAcquireThatTookLongerThanItsLeaseIsNoSuccess(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", func([]string) any {
+			time.Sleep(200 * time.Millisecond)
+			return nil
+		})
+		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, 100*time.Millisecond)
+		require.Error(t, err)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Zero(t, rlock.Seats(b.client))
+	})
+}
+
+func TestReleaseWithoutAnAnswerIsRepeatedInTheBackground(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, time.Minute)
+		b.answer("release.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+		require.Equal(t, 3*time.Second, time.Since(b.start))
+		require.ErrorIs(t, hold.Err(), rlock.ErrReleased, "it is over for this process")
+		time.Sleep(10 * time.Second)
+		tries := len(b.called("release.lua"))
+		b.answer("release.lua", granted["release.lua"])
+		time.Sleep(2 * time.Second)
+		require.Len(t, b.called("release.lua"), tries+1, "until it succeeds, and not once more")
+	})
+}
+
+func TestReleaseIsNotRepeatedForLongerThanTheLease(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		hold := take(t, b.lock, 10*time.Second)
+		b.answer("release.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+		time.Sleep(time.Minute)
+		tries := b.called("release.lua")
+		require.LessOrEqual(t, tries[len(tries)-1], 10*time.Second)
+		require.Greater(t, tries[len(tries)-1], 8*time.Second)
+	})
+}

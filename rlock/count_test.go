@@ -1,0 +1,27 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/rlock"
+)
+
+// countUnder increments a counter that only the lock protects: it reads, and writes what it read plus one, in a nested
+// section. After n of them the counter is n, unless two overlapped.
+func countUnder(ctx context.Context, lock *rlock.Lock, redis rueidis.Client, counter string) error {
+	return rlock.Do(ctx, lock, 30*time.Second, rlock.Watchdog, func(ctx context.Context) error {
+		n, err := redis.Do(ctx, redis.B().Get().Key(counter).Build()).AsInt64()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return err
+		}
+		return rlock.Do(ctx, lock, rlock.NoWait, rlock.Watchdog, func(ctx context.Context) error {
+			set := redis.Do(ctx, redis.B().Arbitrary("SET").Keys(counter).Args(strconv.FormatInt(n+1, 10)).Build()).Error()
+			return errors.Join(set, ctx.Err())
+		})
+	})
+}

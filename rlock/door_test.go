@@ -1,0 +1,112 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// What can never work is refused before anything is sent.
+func TestImpossibleArgumentsAreRefusedAtTheDoor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := newClient(t, s, rlock.Options{})
+	lock, nameless := client.NewLock("lock"), client.NewLock("")
+	try := func(l *rlock.Lock, wait, lease time.Duration) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := l.TryLock(ctx, wait, lease)
+			return err
+		}
+	}
+	monitor := s.Monitor(t)
+	for name, call := range map[string]func(context.Context) error{
+		"lease below a millisecond": try(lock, 0, time.Millisecond-1),
+		"lease that is all drift":   try(lock, 0, 2*time.Millisecond),
+		"negative lease":            try(lock, 0, -time.Second),
+		"negative wait":             try(lock, -1, time.Second),
+		"empty name":                try(nameless, time.Second, time.Second),
+		"lease of Lock": func(ctx context.Context) error {
+			_, err := lock.Lock(ctx, time.Millisecond)
+			return err
+		},
+		"Lock of no name": func(ctx context.Context) error {
+			_, err := nameless.Lock(ctx, rlock.Watchdog)
+			return err
+		},
+		"ForceUnlock of no name": func(ctx context.Context) error {
+			_, err := nameless.ForceUnlock(ctx)
+			return err
+		},
+		"Info of no name": func(ctx context.Context) error {
+			_, err := nameless.Info(ctx)
+			return err
+		},
+		"HoldCount of no name": func(ctx context.Context) error {
+			_, err := nameless.HoldCount(ctx)
+			return err
+		},
+	} {
+		err := call(t.Context())
+		require.ErrorIs(t, err, rlock.ErrInvalid, name)
+		require.ErrorContains(t, err, "holdfast: lock ", name)
+	}
+	require.Empty(t, monitor.Commands(t))
+}
+
+func TestShortestLeaseIsAccepted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	_, err := lock.TryLock(t.Context(), 0, 3*time.Millisecond)
+	require.NotErrorIs(t, err, rlock.ErrInvalid)
+}
+
+func TestEndedContextSendsNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errWork)
+	monitor := s.Monitor(t)
+	_, lockErr := lock.Lock(ctx, rlock.Watchdog)
+	_, tryErr := lock.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+	_, infoErr := lock.Info(ctx)
+	_, forceErr := lock.ForceUnlock(ctx)
+	for _, err := range []error{lockErr, tryErr, infoErr, forceErr} {
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, errWork, "the cause of the cancellation is told")
+	}
+	require.ErrorIs(t, lockErr, rlock.ErrNotAcquired)
+	require.Empty(t, monitor.Commands(t))
+}
+
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redis := s.Client(t)
+	for name, options := range map[string]rlock.Options{
+		"WatchdogLease":  {WatchdogLease: 5 * time.Millisecond},
+		"negative lease": {WatchdogLease: -time.Second},
+		"CommandTimeout": {CommandTimeout: -1},
+		"RenewBatch":     {RenewBatch: -1},
+		"PubSub":         {PubSub: rlock.PubSubSharded + 1},
+		"PubSub below":   {PubSub: rlock.PubSubAuto - 1},
+	} {
+		_, err := rlock.New(redis, options)
+		require.ErrorIs(t, err, rlock.ErrInvalid, name)
+	}
+	_, err := rlock.New(nil, rlock.Options{})
+	require.ErrorIs(t, err, rlock.ErrInvalid)
+}
+
+func TestWatchdogLeaseDefaultsToThatOfRedisson(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	take(t, newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
+	require.InDelta(t, 30_000, s.DoInt(t, "PTTL", "lock"), 5_000)
+}

@@ -1,0 +1,152 @@
+package rlock_test
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// promptly is how long something may take that must not wait for a server, a lease or a time-out, all of which take
+// seconds, on a machine that may be busy.
+const promptly = 500 * time.Millisecond
+
+// longLease is longer than any test: a lock that is free before it ends was released.
+const longLease = 10 * time.Minute
+
+// oneConnection makes a client send all commands on one connection: by default rueidis picks one of four at random. Its
+// subscriptions have another one.
+func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
+
+// steadyConnection is oneConnection without goroutines that rueidis starts when they are first needed and keeps: for tests
+// that look for goroutines that are left.
+func steadyConnection(o *rueidis.ClientOption) {
+	oneConnection(o)
+	o.AlwaysPipelining = true
+}
+
+// proxied returns a client whose connections to the server, of which one is for commands, pass through a proxy. In clean-up the proxy lets everything pass
+// before the client is closed.
+func proxied(t testing.TB, s *redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) (*rlock.Client, *faultproxy.Proxy) {
+	t.Helper()
+	p := faultproxy.Start(t, s.Addr())
+	c := newClient(t, s, options, append(mutators, through(p), oneConnection)...)
+	t.Cleanup(p.Pass)
+	return c, p
+}
+
+func through(p *faultproxy.Proxy) func(*rueidis.ClientOption) {
+	return func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }
+}
+
+// warm makes c connect and the server know the scripts.
+func warm(t testing.TB, c *rlock.Client, lock string) {
+	t.Helper()
+	hold := take(t, c.NewLock(lock), longLease)
+	unlock(t, takeWith(hold.Context(), t, c.NewLock(lock), longLease))
+	unlock(t, hold)
+}
+
+// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
+func script(t testing.TB, file string) string {
+	t.Helper()
+	sum := sha1.Sum(source(t, file))
+	return hex.EncodeToString(sum[:])
+}
+
+// loaded is script, and makes sure that the server knows it.
+func loaded(t testing.TB, s *redistest.Server, file string) string {
+	t.Helper()
+	return s.DoString(t, "SCRIPT", "LOAD", string(source(t, file)))
+}
+
+func source(t testing.TB, file string) []byte {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("..", "lua", file))
+	require.NoError(t, err)
+	return source
+}
+
+// awaitGoroutines waits until n goroutines run, or wait in, the named function of package rlock: what they do there
+// cannot be seen from outside. It counts those of all tests, so it is not for tests that run in parallel.
+func awaitGoroutines(t testing.TB, function string, n int) {
+	t.Helper()
+	eventually(t, func() bool { return goroutinesIn(function) == n }, "goroutines in "+function)
+}
+
+func goroutinesIn(function string) int {
+	stacks := make([]byte, 1<<20)
+	for {
+		size := runtime.Stack(stacks, true)
+		if size < len(stacks) {
+			stacks = stacks[:size]
+			break
+		}
+		stacks = make([]byte, 2*len(stacks))
+	}
+	n := 0
+	for goroutine := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(goroutine, "holdfast/rlock."+function) {
+			n++
+		}
+	}
+	return n
+}
+
+// exists tells whether the server has the key, from any goroutine.
+func exists(s *redistest.Server, key string) bool {
+	reply, err := s.Call("EXISTS", key)
+	return err == nil && reply == int64(1)
+}
+
+// absent tells whether the server answers, and does not have the key.
+func absent(s *redistest.Server, key string) bool {
+	reply, err := s.Call("EXISTS", key)
+	return err == nil && reply == int64(0)
+}
+
+// awaitEmpty waits until the server has no key and no channel left.
+func awaitEmpty(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool {
+		keys, err := s.Call("DBSIZE")
+		return err == nil && keys == int64(0)
+	}, "a key is left")
+	eventually(t, func() bool {
+		channels, err := s.Call("PUBSUB", "CHANNELS")
+		list, _ := channels.([]any)
+		return err == nil && len(list) == 0
+	}, "a channel is left")
+}
+
+// within requires that f does not take longer than limit.
+func within(t testing.TB, limit time.Duration, f func()) {
+	t.Helper()
+	start := time.Now()
+	f()
+	require.Less(t, time.Since(start), limit)
+}
+
+// bestOf runs a measurement of a latency up to three times, and requires that one of them is below limit: a busy machine
+// may delay one, but only a mechanism that does not work delays all.
+func bestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
+	t.Helper()
+	best := time.Duration(1<<63 - 1)
+	for range 3 {
+		if best = min(best, measure()); best < limit {
+			return
+		}
+	}
+	require.Less(t, best, limit)
+}

@@ -1,0 +1,97 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+type contextKey struct{}
+
+func TestContextOfAHoldCarriesTheOwnerAndTheCallersValues(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	hold := takeWith(context.WithValue(t.Context(), contextKey{}, "value"), t, lock, rlock.Watchdog)
+	ctx := hold.Context()
+	require.Equal(t, "value", ctx.Value(contextKey{}))
+	held, err := lock.IsHeld(ctx)
+	require.NoError(t, err)
+	require.True(t, held)
+	require.Equal(t, ctx, hold.Context(), "there is one context for a hold")
+}
+
+func TestContextOfAHoldEndsWithUnlock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	outer := take(t, lock, rlock.Watchdog)
+	inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+	ctx, done := inner.Context(), inner.Done()
+	require.NoError(t, ctx.Err())
+
+	unlock(t, inner)
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	require.Equal(t, rlock.ErrReleased, context.Cause(ctx))
+	require.Equal(t, rlock.ErrReleased, inner.Err())
+	receive(t, done, "Done is not closed")
+	require.False(t, inner.Valid())
+	require.NoError(t, outer.Context().Err(), "the outer level is held")
+	unlock(t, outer)
+}
+
+// Nobody asked for the channel and the context while the hold lasted.
+func TestEndedHoldHasAnEndedContext(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	hold := take(t, newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
+	unlock(t, hold)
+	require.Equal(t, rlock.ErrReleased, context.Cause(hold.Context()))
+	receive(t, hold.Done(), "Done is not closed")
+}
+
+func TestCancelledCallerStillHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	ctx, cancel := context.WithCancel(t.Context())
+	hold := takeWith(ctx, t, lock, rlock.Watchdog)
+	held := hold.Context()
+	cancel()
+	require.ErrorIs(t, held.Err(), context.Canceled)
+	require.NoError(t, hold.Err())
+	require.True(t, hold.Valid())
+	require.Empty(t, hold.Done())
+	require.EqualValues(t, 1, s.DoInt(t, "EXISTS", "lock"))
+	require.NoError(t, hold.Unlock(ctx), "unlock works on an ended context")
+	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
+}
+
+func TestHoldKnowsItsNameAndOwner(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := newClient(t, s, rlock.Options{})
+	hold := take(t, client.NewLock("order:42"), time.Minute)
+	require.Equal(t, "order:42", hold.Name())
+	require.Contains(t, hold.Owner(), client.ID()+":")
+	require.Equal(t, []string{hold.Owner()}, s.DoStrings(t, "HKEYS", "order:42"))
+}
+
+func TestLossIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	logged := new(logs)
+	lock := newClient(t, s, rlock.Options{Logger: logged.logger()}).NewLock("lock")
+	outer := take(t, lock, 50*time.Millisecond)
+	takeWith(outer.Context(), t, lock, 50*time.Millisecond)
+	receive(t, outer.Done(), "the lease did not end")
+	require.Error(t, outer.Unlock(t.Context()))
+	eventually(t, func() bool { return len(logged.with("lost")) > 0 }, "the loss was logged")
+	require.Len(t, logged.with("lost"), 1)
+	require.Contains(t, logged.with("lost")[0], outer.Owner())
+}

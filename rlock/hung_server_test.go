@@ -1,0 +1,239 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// onTime is how late an answer may be that a time limit of ours forces.
+const onTime = 20 * time.Millisecond
+
+// unanswered requires an error that says that the server did not answer, and not that somebody holds the lock.
+func unanswered(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	server := new(rlock.ServerError)
+	require.ErrorAs(t, err, &server)
+	require.Contains(t, err.Error(), "no answer from Redis in time")
+	require.NotEmpty(t, server.Advice)
+}
+
+func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
+	const wait = 200 * time.Millisecond
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	warm(t, c, "order")
+	s.Pause(t)
+	bestOf(t, onTime, func() time.Duration {
+		start := time.Now()
+		_, err := c.NewLock("order").TryLock(t.Context(), wait, longLease)
+		took := time.Since(start)
+		unanswered(t, err)
+		require.GreaterOrEqual(t, took, wait)
+		return took - wait
+	})
+	s.Resume(t)
+	awaitEmpty(t, s)
+}
+
+func TestHungServerKeepsAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+	warm(t, c, "order")
+	s.Pause(t)
+	bestOf(t, onTime, func() time.Duration {
+		start := time.Now()
+		_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+		took := time.Since(start)
+		unanswered(t, err)
+		require.GreaterOrEqual(t, took, limit)
+		return took - limit
+	})
+	s.Resume(t)
+	awaitEmpty(t, s)
+}
+
+func TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+	bestOf(t, onTime, func() time.Duration {
+		hold := take(t, c.NewLock("order"), longLease)
+		s.Pause(t)
+		start := time.Now()
+		err := hold.Unlock(t.Context())
+		took := time.Since(start)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
+		require.GreaterOrEqual(t, took, limit)
+		s.Resume(t)
+		eventually(t, func() bool { return absent(s, "order") }, "not released in the background")
+		return took - limit
+	})
+}
+
+func TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	hold := take(t, c.NewLock("order"), longLease)
+	p.Refuse()
+	p.Reset()
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	require.True(t, exists(s, "order"))
+	require.NoError(t, p.Accept())
+	eventually(t, func() bool { return absent(s, "order") }, "not released in the background")
+}
+
+// connections are the ids of the connections of the client that calls itself by name.
+func connections(t *testing.T, s *redistest.Server, name string) []string {
+	t.Helper()
+	var ids []string
+	for line := range strings.Lines(s.DoString(t, "CLIENT", "LIST")) {
+		if fields := strings.Fields(line); slices.Contains(fields, "name="+name) {
+			ids = append(ids, fields[0])
+		}
+	}
+	return ids
+}
+
+func TestDeadlineOfOneCallerDoesNotCloseTheConnectionOfAll(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]func(*rueidis.ClientOption){
+		"as usual":          func(*rueidis.ClientOption) {},
+		"always pipelining": func(o *rueidis.ClientOption) { o.AlwaysPipelining = true },
+		"no pipelining":     func(o *rueidis.ClientOption) { o.DisableAutoPipelining = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			c := newClient(t, s, rlock.Options{}, oneConnection, mode, func(o *rueidis.ClientOption) { o.ClientName = "under-test" })
+			warm(t, c, "order")
+			before := connections(t, s, "under-test")
+			require.NotEmpty(t, before)
+			s.Pause(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err := c.NewLock("order").Lock(ctx, longLease)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			_, err = c.NewLock("order").TryLock(t.Context(), 50*time.Millisecond, longLease)
+			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			_, err = c.NewLock("order").IsLocked(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			s.Resume(t)
+			awaitEmpty(t, s)
+			require.Subset(t, connections(t, s, "under-test"), before, "a connection was closed")
+		})
+	}
+}
+
+// dials is a dialer that can be made to hang, as with an address behind which packets get lost.
+type dials struct {
+	hanging atomic.Bool
+	begun   chan struct{} // gets a value for each dial that hangs
+	release chan struct{} // closed to end the hanging
+}
+
+func newDials() *dials {
+	return &dials{begun: make(chan struct{}, 100), release: make(chan struct{})}
+}
+
+func (d *dials) use(o *rueidis.ClientOption) {
+	o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		if d.hanging.Load() {
+			d.begun <- struct{}{}
+			select {
+			case <-d.release:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return dialer.DialContext(ctx, "tcp", address)
+	}
+}
+
+// hang makes new dials hang, and ends the connections there are.
+func (d *dials) hang(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	d.hanging.Store(true)
+	s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+}
+
+func TestCallerComesBackInTimeWhileADialOfAnotherHangs(t *testing.T) {
+	s := redistest.Start(t)
+	d := newDials()
+	c := newClient(t, s, rlock.Options{}, oneConnection, d.use)
+	warm(t, c, "order")
+	d.hang(t, s)
+	patient := inBackground(func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), patience, longLease) })
+	receive(t, d.begun, "no dial")
+	bestOf(t, onTime, func() time.Duration {
+		const limit = 50 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		start := time.Now()
+		_, err := c.NewLock("another").Lock(ctx, longLease)
+		took := time.Since(start)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return took - limit
+	})
+	require.Empty(t, patient, "the impatient callers have ended the wait of the patient one")
+	close(d.release)
+	unlock(t, acquired(t, patient))
+	awaitEmpty(t, s)
+}
+
+func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
+	s := redistest.Start(t)
+	d := newDials()
+	c := newClient(t, s, rlock.Options{}, oneConnection, d.use)
+	warm(t, c, "order")
+	d.hang(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	impatient := lockInBackground(ctx, c.NewLock("order"), longLease)
+	receive(t, d.begun, "no dial") // it is shared from here on
+	// One attempt only, so that it fails if the dial does.
+	patient := inBackground(func() (*rlock.Hold, error) {
+		return c.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
+	})
+	awaitGoroutines(t, "(*attempt).tryOnce", 1)
+	cancel()
+	require.ErrorIs(t, result(t, impatient).err, context.Canceled)
+	require.Never(t, func() bool { return len(patient) > 0 }, 50*time.Millisecond, 5*time.Millisecond, "its dial was ended")
+	close(d.release)
+	unlock(t, acquired(t, patient))
+	awaitEmpty(t, s)
+}
+
+func TestCloseOfAClientOfAHungServerIsBoundedByItsContext(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	warm(t, c, "order")
+	s.Pause(t)
+	_, err := c.NewLock("order").TryLock(t.Context(), 20*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	within(t, promptly, func() {
+		err := c.Close(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+	s.Resume(t)
+	require.NoError(t, c.Close(t.Context()))
+	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
+}

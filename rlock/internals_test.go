@@ -1,0 +1,163 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
+)
+
+func TestBackoffDoublesFrom10MillisecondsTo1Second(t *testing.T) {
+	var b backoff
+	for _, milliseconds := range []int{10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
+		longest := time.Duration(milliseconds) * time.Millisecond
+		delay := b.next()
+		require.GreaterOrEqual(t, delay, longest/2)
+		require.LessOrEqual(t, delay, longest)
+	}
+}
+
+func TestPatienceEndsWithItsContextItsTimeOrTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Client{closing: make(chan struct{})}
+		awake := make(chan struct{}, 1)
+
+		timed := c.patience(t.Context(), time.Second)
+		defer timed.stop()
+		require.True(t, timed.sleep(300*time.Millisecond, awake))
+		awake <- struct{}{}
+		require.True(t, timed.sleep(time.Hour, awake))
+		start := time.Now()
+		require.False(t, timed.sleep(time.Hour, awake))
+		require.Equal(t, 700*time.Millisecond, time.Since(start))
+		require.NoError(t, timed.reason(), "its time being over needs no explanation")
+
+		reason := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancelled := c.patience(ctx, unlimited)
+		cancel(reason)
+		require.False(t, cancelled.sleep(time.Hour, awake))
+		require.ErrorIs(t, cancelled.reason(), context.Canceled)
+		require.ErrorIs(t, cancelled.reason(), reason)
+
+		endless := c.patience(context.Background(), unlimited)
+		close(c.closing)
+		require.False(t, endless.sleep(time.Hour, awake))
+		require.ErrorIs(t, endless.reason(), ErrClosed)
+	})
+}
+
+func TestParkIsNeverNothingAndNeverLongerThanFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newLines(nil).join(&Lock{name: "lock"}).line
+		for ttl, park := range map[time.Duration]time.Duration{
+			0:                       time.Millisecond,
+			time.Nanosecond:         time.Millisecond,
+			1234 * time.Millisecond: 1234 * time.Millisecond,
+			time.Hour:               5 * time.Second,
+			NoExpiry:                5 * time.Second,
+		} {
+			q.answered(lua.Holder{Owner: "another:7", TTL: ttl})
+			require.Equal(t, park, q.park(), "%v left", ttl)
+		}
+		q.answered(lua.Holder{Owner: "another:7", TTL: 10 * time.Second})
+		time.Sleep(4 * time.Second)
+		require.Equal(t, lua.Holder{Owner: "another:7", TTL: 6 * time.Second}, q.expectation())
+		time.Sleep(time.Minute)
+		require.Equal(t, lua.Holder{Owner: "another:7"}, q.expectation())
+		q.answered(lua.Holder{Owner: "another:7", TTL: NoExpiry})
+		time.Sleep(time.Minute)
+		require.Equal(t, NoExpiry, q.expectation().TTL)
+	})
+}
+
+func TestHeadHandsItsPlaceToTheNextInLine(t *testing.T) {
+	lines := newLines(&wire{})
+	lock := &Lock{name: "lock"}
+	head, second, third := lines.join(lock), lines.join(lock), lines.join(lock)
+	require.Nil(t, head.line.wakeUps(), "without a hub nothing ever wakes")
+	client := &Client{closing: make(chan struct{})}
+	short := client.patience(t.Context(), time.Millisecond)
+	defer short.stop()
+	long := client.patience(t.Context(), time.Minute)
+	defer long.stop()
+
+	look, ok := head.advance(long)
+	require.True(t, look)
+	require.True(t, ok)
+	_, ok = third.advance(short)
+	require.False(t, ok)
+
+	second.leave(true) // not the head: nobody is to be told
+	require.Empty(t, third.head)
+	head.leave(false)
+	look, ok = third.advance(long)
+	require.True(t, ok)
+	require.False(t, look)
+	third.leave(true)
+	require.Empty(t, lines.byLock)
+}
+
+func TestSeatIsSharedByItsOwnersCallsAndForgottenAfterTheLast(t *testing.T) {
+	r := newRegistry()
+	p := place{lock: "lock", token: 7}
+	first, second := r.enter(p), r.enter(p)
+	require.Same(t, first, second)
+	require.NotSame(t, first, r.enter(place{lock: "lock", token: 8}))
+
+	client := &Client{closing: make(chan struct{})}
+	patience := client.patience(t.Context(), time.Millisecond)
+	defer patience.stop()
+	require.True(t, first.claim(patience))
+	require.False(t, second.claim(patience), "one at a time")
+	first.pass()
+	require.True(t, second.claim(patience))
+	second.pass()
+
+	h := &holding{}
+	first.hold(h)
+	require.Same(t, h, r.find(p))
+	require.Equal(t, []*holding{h}, r.holdings())
+	first.leave()
+	second.leave()
+	require.Same(t, first, r.enter(p), "a holding keeps its seat")
+	first.leave()
+	first.drop(h)
+	first.drop(h) // harmless
+	require.Nil(t, r.find(p))
+	require.NotSame(t, first, r.enter(p))
+}
+
+func TestTasksMayStartOthersUntilTheLastHasEnded(t *testing.T) {
+	tasks := newTasks()
+	release, started := make(chan struct{}), make(chan bool)
+	require.True(t, tasks.start(func() {
+		<-release
+		started <- tasks.start(func() {})
+	}))
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		tasks.wait()
+	}()
+	require.Empty(t, waited)
+	close(release)
+	require.True(t, <-started, "what is under way may start what it takes to end well")
+	<-waited
+	require.False(t, tasks.start(func() { t.Error("started after the end") }))
+	require.False(t, tasks.enter())
+}
+
+func TestJanitorOfAClosedClientDoesNothing(t *testing.T) {
+	c := &Client{tasks: newTasks()}
+	c.tasks.wait()
+	j := &janitor{client: c}
+	j.add(leftover{})
+	require.Empty(t, j.pending)
+	require.False(t, j.working)
+}

@@ -1,0 +1,75 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// afterReconnecting is how long a waiter may take that has to subscribe again first. Without a wake-up it would look again
+// after 5 s.
+const afterReconnecting = 2 * time.Second
+
+func TestKilledConnectionsDoNotLoseTheWakeUp(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"normal", "pubsub"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			holder, c := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+			hold := take(t, holder.NewLock("order"), longLease)
+			waiter := lockInBackground(t.Context(), c.NewLock("order"), longLease)
+			awaitListeners(t, s, "order", 1)
+			for range 3 {
+				s.DoInt(t, "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+				awaitListeners(t, s, "order", 1)
+			}
+			require.Empty(t, waiter)
+			released := time.Now()
+			unlock(t, hold)
+			next := acquired(t, waiter)
+			require.Less(t, time.Since(released), afterReconnecting)
+			unlock(t, next)
+		})
+	}
+}
+
+func TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards(t *testing.T) {
+	s := redistest.Start(t)
+	holder := newClient(t, s, rlock.Options{})
+	c, p := proxied(t, s, rlock.Options{})
+	hold := take(t, holder.NewLock("order"), longLease)
+	waiter := lockInBackground(t.Context(), c.NewLock("order"), longLease)
+	awaitListeners(t, s, "order", 1)
+	awaitGoroutines(t, "(*patience).sleep", 1)
+
+	p.Refuse()
+	require.Positive(t, s.DoInt(t, "CLIENT", "KILL", "TYPE", "pubsub"))
+	awaitListeners(t, s, "order", 0)
+	unlock(t, hold)
+	require.Empty(t, waiter)
+	require.NoError(t, p.Accept())
+	accepting := time.Now()
+	next := acquired(t, waiter)
+	require.Less(t, time.Since(accepting), afterReconnecting)
+	unlock(t, next)
+}
+
+func TestHoldSurvivesAKilledConnection(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{WatchdogLease: 600 * time.Millisecond})
+	hold := take(t, c.NewLock("order"), rlock.Watchdog)
+	for range 4 {
+		s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		before := hold.Deadline()
+		eventually(t, func() bool { return hold.Deadline().After(before) || hold.Err() != nil }, "not renewed")
+		require.NoError(t, hold.Err())
+	}
+	unlock(t, hold)
+	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
+}

@@ -1,0 +1,83 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// names are lock names with the channel that Redisson derives from each, and whether key and channel share a slot.
+var names = []struct {
+	name, channel string
+	oneSlot       bool
+}{
+	{"plain", "redisson_lock__channel:{plain}", true},
+	{"order:42 ü", "redisson_lock__channel:{order:42 ü}", true},
+	{"{tag}rest", "redisson_lock__channel:{tag}rest", true},
+	{"before{tag}after", "redisson_lock__channel:before{tag}after", true},
+	{"foo}bar", "redisson_lock__channel:{foo}bar}", false},
+	{"a{b", "redisson_lock__channel:a{b", false},
+	{"x{}y", "redisson_lock__channel:x{}y", false},
+}
+
+// requireName requires that a lock is kept under its very name, and its release announced on the given channel.
+func requireName(t *testing.T, s *redistest.Server, c *rlock.Client, name, channel, numsub string) {
+	t.Helper()
+	lock := c.NewLock(name)
+	hold := take(t, lock, time.Minute)
+	require.Equal(t, map[string]string{hold.Owner(): "1"}, s.DoMap(t, "HGETALL", name))
+	waiter := lockInBackground(t.Context(), lock, time.Minute)
+	eventually(t, func() bool {
+		reply, err := s.Call("PUBSUB", numsub, channel)
+		return err == nil && reply.([]any)[1] == int64(1)
+	}, "nobody listens on "+channel)
+	unlock(t, hold)
+	unlock(t, acquired(t, waiter))
+	require.Zero(t, s.DoInt(t, "EXISTS", name))
+}
+
+func TestEveryNameWorksOnASingleNode(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	for _, n := range names {
+		requireName(t, s, c, n.name, n.channel, "NUMSUB")
+	}
+}
+
+func TestNameWhoseKeysWouldNotShareASlotIsRefusedOnACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	c := newClientOn(t, cluster.Client(t), rlock.Options{})
+	for _, n := range names {
+		if n.oneSlot {
+			s := cluster.Owner(t, cluster.Slot(t, n.name))
+			require.Same(t, s, cluster.Owner(t, cluster.Slot(t, n.channel)))
+			requireName(t, s, c, n.name, n.channel, "SHARDNUMSUB")
+			continue
+		}
+		var monitors []*redistest.Monitor
+		for _, node := range cluster.Nodes {
+			monitors = append(monitors, node.Monitor(t))
+		}
+		lock := c.NewLock(n.name)
+		_, locked := lock.Lock(t.Context(), time.Second)
+		_, tried := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
+		_, forced := lock.ForceUnlock(t.Context())
+		_, looked := lock.Info(t.Context())
+		for _, err := range []error{locked, tried, forced, looked} {
+			require.ErrorIs(t, err, rlock.ErrInvalid)
+			require.ErrorContains(t, err, "slot")
+			require.ErrorContains(t, err, "use a name without braces")
+		}
+		for _, monitor := range monitors {
+			for _, command := range monitor.Commands(t) {
+				require.NotContains(t, command, n.name)
+			}
+		}
+	}
+}

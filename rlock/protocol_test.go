@@ -1,0 +1,133 @@
+package rlock_test
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+const (
+	uuidV4  = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
+	ownerRE = `^` + uuidV4 + `:[1-9][0-9]*$`
+)
+
+// listener is a plain subscriber of one channel.
+type listener struct{ lines *bufio.Reader }
+
+// listen subscribes, and returns when the server has confirmed it.
+func listen(t *testing.T, s *redistest.Server, channel string) *listener {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(2*patience)))
+	_, err = conn.Write([]byte(`SUBSCRIBE "` + channel + "\"\r\n"))
+	require.NoError(t, err)
+	l := &listener{bufio.NewReader(conn)}
+	require.Equal(t, []string{"subscribe", channel}, l.next(t)[:2])
+	return l
+}
+
+// next returns the next message: "message", channel, payload.
+func (l *listener) next(t *testing.T) []string {
+	t.Helper()
+	var words []string
+	for len(words) < 3 {
+		line, err := l.lines.ReadString('\n')
+		require.NoError(t, err)
+		if line = strings.TrimSpace(line); !strings.ContainsAny(line[:1], "*$") {
+			words = append(words, line)
+		}
+	}
+	return words
+}
+
+func TestLockIsAHashUnderItsNameAndItsReleaseIsPublished(t *testing.T) {
+	s := redistest.Start(t)
+	client := newClient(t, s, rlock.Options{})
+	require.Regexp(t, `^`+uuidV4+`$`, client.ID())
+	for name, channel := range map[string]string{
+		"order:42":    "redisson_lock__channel:{order:42}",
+		"{tag}rest":   "redisson_lock__channel:{tag}rest",
+		"a{b":         "redisson_lock__channel:a{b",
+		"foo}bar":     "redisson_lock__channel:{foo}bar}",
+		"x{}y":        "redisson_lock__channel:x{}y",
+		"Schlüssel 錠": "redisson_lock__channel:{Schlüssel 錠}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain := listen(t, s, channel)
+			hold := take(t, client.NewLock(name), 30*time.Second)
+			require.Equal(t, "hash", s.DoString(t, "TYPE", name))
+			fields := s.DoMap(t, "HGETALL", name)
+			require.Equal(t, map[string]string{hold.Owner(): "1"}, fields)
+			require.Regexp(t, ownerRE, hold.Owner())
+			ttl := s.DoInt(t, "PTTL", name)
+			require.Greater(t, ttl, int64(20_000))
+			require.LessOrEqual(t, ttl, int64(30_000))
+
+			inner := takeWith(hold.Context(), t, client.NewLock(name), rlock.Watchdog)
+			unlock(t, inner) // publishes nothing: the next message must be the last release's
+			require.Equal(t, map[string]string{hold.Owner(): "1"}, s.DoMap(t, "HGETALL", name))
+			before := s.CommandStats(t)["publish"]
+			unlock(t, hold)
+			require.Equal(t, []string{"message", channel, "0"}, plain.next(t))
+			require.Equal(t, before+1, s.CommandStats(t)["publish"])
+			require.Empty(t, s.DoStrings(t, "KEYS", "*"))
+		})
+	}
+}
+
+func TestForceUnlockIsPublished(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := newClient(t, s, rlock.Options{})
+	lock := client.NewLock("lock")
+	plain := listen(t, s, channelOf("lock"))
+	take(t, newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
+	held, err := lock.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, held)
+	require.Equal(t, []string{"message", channelOf("lock"), "0"}, plain.next(t))
+	held, err = lock.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.False(t, held)
+}
+
+func TestUncontendedLockAndUnlockAreTwoCommands(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	nest := func() {
+		outer, err := lock.Lock(t.Context(), rlock.Watchdog)
+		require.NoError(t, err)
+		inner, err := lock.Lock(outer.Context(), rlock.Watchdog)
+		require.NoError(t, err)
+		unlock(t, inner)
+		unlock(t, outer)
+	}
+	nest() // the server learns the scripts
+	monitor := s.Monitor(t)
+
+	for range 3 {
+		hold, err := lock.Lock(t.Context(), rlock.Watchdog)
+		require.NoError(t, err)
+		unlock(t, hold)
+		require.Equal(t, []string{"evalsha", "evalsha"}, verbs(monitor.Commands(t)))
+	}
+	unlock(t, take(t, lock, time.Minute))
+	require.Len(t, monitor.Commands(t), 2, "TryLock")
+	nest()
+	require.Len(t, monitor.Commands(t), 4, "a nested section costs two more")
+	_, err := lock.Info(t.Context())
+	require.NoError(t, err)
+	seen := verbs(monitor.Commands(t))
+	require.Equal(t, "evalsha", seen[0])
+	require.LessOrEqual(t, len(seen), 2, "the first look teaches the server one more script")
+}

@@ -1,0 +1,75 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
+)
+
+// The tests of this file are about goroutines that share an owner while the server hangs: what one of them has sent, the
+// others can only wait for.
+
+func TestCallWaitsForItsTurnNoLongerThanItsWait(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		ctx := rlock.WithOwner(t.Context())
+		b.server.Pause()
+		first := lockInBackground(ctx, b.lock, rlock.Watchdog)
+		synctest.Wait()
+		_, err := b.lock.TryLock(ctx, 50*time.Millisecond, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Equal(t, 50*time.Millisecond, time.Since(b.start))
+
+		cancelled, cancel := context.WithCancel(ctx)
+		second := lockInBackground(cancelled, b.lock, rlock.Watchdog)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, result(t, second).err, context.Canceled)
+		b.server.Resume()
+		unlock(t, acquired(t, first))
+	})
+}
+
+func TestUnlockThatDoesNotGetItsTurnIsMadeUpForInTheBackground(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		ctx := rlock.WithOwner(t.Context())
+		outer := takeWith(ctx, t, b.lock, time.Minute)
+		b.server.Pause()
+		inner := lockInBackground(ctx, b.lock, time.Minute)
+		synctest.Wait()
+		start := time.Now()
+		require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+		require.Equal(t, 3*time.Second, time.Since(start))
+		require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
+		b.server.Resume()
+
+		// The nested one finds that there is nothing left to nest in, and acquires anew.
+		hold := acquired(t, inner)
+		require.NotEqual(t, outer.Owner(), hold.Owner())
+		require.True(t, hold.Valid())
+		synctest.Wait()
+		require.Len(t, b.called("release.lua"), 1, "the outer level")
+		unlock(t, hold)
+		require.Len(t, b.called("release.lua"), 2)
+	})
+}
+
+func TestPartialUnlockThatDoesNotGetItsTurnLeavesTheOuterLevel(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		outer := take(t, b.lock, time.Minute)
+		inner := takeWith(outer.Context(), t, b.lock, time.Minute)
+		b.server.Pause()
+		third := lockInBackground(outer.Context(), b.lock, time.Minute)
+		synctest.Wait()
+		require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+		b.server.Resume()
+		hold := acquired(t, third)
+		require.True(t, outer.Valid())
+		unlock(t, hold)
+		unlock(t, outer)
+	})
+}

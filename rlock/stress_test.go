@@ -1,0 +1,308 @@
+package rlock_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+const (
+	stressLease   = 400 * time.Millisecond
+	stressTimeout = 150 * time.Millisecond
+	// stressSlack is how late a call may come back on a busy machine, with all that goes on in this test.
+	stressSlack = time.Second
+)
+
+// TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets many owners of several clients lock, nest, unlock, give up and go
+// away at random, while connections break, hang and lose replies at random. HOLDFAST_STRESS_SEED repeats a run, as far
+// as the scheduler lets it; HOLDFAST_STRESS_TIME makes it longer.
+func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_STRESS_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
+	require.NoError(t, err)
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_STRESS_TIME"), "3s"))
+	require.NoError(t, err)
+	t.Logf("HOLDFAST_STRESS_SEED=%d", seed)
+
+	s := redistest.Start(t)
+	st := &stress{t: t, server: s, detector: detector{holds: make(map[string]map[*rlock.Hold]struct{})}}
+	for _, file := range []string{"acquire.lua", "reenter.lua", "release.lua", "renew.lua"} {
+		st.scripts = append(st.scripts, script(t, file))
+	}
+	const workers = 5
+	clients := make([]*rlock.Client, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	var running sync.WaitGroup
+	for i := range clients {
+		proxy := faultproxy.Start(t, s.Addr())
+		c := newClient(t, s, rlock.Options{WatchdogLease: stressLease, CommandTimeout: stressTimeout}, through(proxy))
+		clients[i] = c
+		running.Go(func() { st.disturb(ctx, proxy, dice(seed, i, 0)) })
+		for j := range workers {
+			running.Go(func() { st.work(ctx, c, dice(seed, i, j+1)) })
+		}
+	}
+	running.Go(func() { st.detector.watch(ctx, t) })
+	running.Wait()
+
+	// The network is in order again, and all who meant to release have.
+	require.Eventually(t, func() bool {
+		keys, err := s.Call("DBSIZE")
+		return err == nil && keys == int64(0)
+	}, stressLease+stressSlack, time.Millisecond, "a lock is not free one lease later")
+	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(), st.nested.Load(),
+		st.lost.Load(), st.doubtful.Load(), st.faults.Load())
+	require.Greater(t, st.acquired.Load(), int64(20))
+	require.Greater(t, st.faults.Load(), int64(20))
+	awaitEmpty(t, s)
+	for _, c := range clients {
+		eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")
+	}
+}
+
+// dice are random, and the same for the same seed and player.
+func dice(seed uint64, client, player int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
+}
+
+type stress struct {
+	t        *testing.T
+	server   *redistest.Server
+	scripts  []string
+	detector detector
+
+	acquired, nested, lost, doubtful, faults atomic.Int64
+}
+
+// upTo is a random time.
+func upTo(d *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(1 + d.Int64N(int64(limit)))
+}
+
+// pause waits for d or until done is closed.
+func pause(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}
+
+// disturb plays faults until ctx ends, and leaves the network in order.
+func (st *stress) disturb(ctx context.Context, p *faultproxy.Proxy, d *rand.Rand) {
+	for ctx.Err() == nil {
+		pause(ctx.Done(), upTo(d, 60*time.Millisecond))
+		st.faults.Add(1)
+		switch d.IntN(16) {
+		case 0:
+			p.Reset()
+		case 1, 2, 3, 4, 5:
+			p.CutReply(st.scripts[d.IntN(len(st.scripts))], 1+d.IntN(3))
+		case 6, 7:
+			p.Delay(upTo(d, 5*time.Millisecond))
+		case 8, 9, 10, 11:
+			p.Delay(0)
+		case 12:
+			p.HoldReplies()
+			pause(ctx.Done(), upTo(d, 2*stressTimeout))
+		case 13:
+			p.BlackHole()
+			pause(ctx.Done(), upTo(d, stressLease+stressTimeout))
+		case 14:
+			p.Refuse()
+			p.Reset()
+			pause(ctx.Done(), upTo(d, stressTimeout))
+		case 15:
+			if _, err := st.server.Call("SCRIPT", "FLUSH"); err != nil {
+				st.t.Error(err)
+			}
+		}
+		if d.IntN(8) == 0 { // what was held back may also be lost
+			p.Reset()
+		}
+		p.Pass()
+		if err := p.Accept(); err != nil {
+			st.t.Error(err)
+		}
+	}
+	p.Delay(0)
+}
+
+// work takes locks until ctx ends.
+func (st *stress) work(ctx context.Context, c *rlock.Client, d *rand.Rand) {
+	owner := rlock.WithOwner(context.Background())
+	for ctx.Err() == nil {
+		from := context.Background() // a fresh owner each time
+		if d.IntN(2) == 0 {
+			from = owner
+		}
+		st.section(from, c.NewLock("lock "+strconv.Itoa(d.IntN(2))), d)
+	}
+}
+
+// section is one way through acquiring, nesting and releasing. Now and then a hold with a lease is not released.
+func (st *stress) section(ctx context.Context, lock *rlock.Lock, d *rand.Rand) {
+	lease := rlock.Watchdog
+	if d.IntN(3) == 0 {
+		lease = 20*time.Millisecond + upTo(d, stressLease-20*time.Millisecond)
+	}
+	hold := st.acquire(ctx, lock, lease, d)
+	if hold == nil {
+		return
+	}
+	st.acquired.Add(1)
+	st.detector.enter(st.t, hold)
+	pause(hold.Done(), upTo(d, 10*time.Millisecond))
+	if lease != rlock.Watchdog && d.IntN(8) == 0 {
+		return
+	}
+	defer st.detector.leave(hold)
+	defer st.release(hold, d)
+	for range d.IntN(3) {
+		inner := st.acquire(context.WithoutCancel(hold.Context()), lock, lease, d)
+		if inner == nil {
+			continue
+		}
+		st.nested.Add(1)
+		if d.IntN(2) == 0 { // out of order
+			defer st.release(inner, d)
+			continue
+		}
+		pause(hold.Done(), upTo(d, 5*time.Millisecond))
+		st.release(inner, d)
+	}
+}
+
+// acquire makes an attempt, which must end in time and with an error that can be explained.
+func (st *stress) acquire(ctx context.Context, lock *rlock.Lock, lease time.Duration, d *rand.Rand) (hold *rlock.Hold) {
+	limit := upTo(d, 300*time.Millisecond)
+	start := time.Now()
+	var err error
+	switch d.IntN(3) {
+	case 0:
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		hold, err = lock.Lock(limited, lease)
+	case 1:
+		hold, err = lock.TryLock(ctx, limit, lease)
+	case 2:
+		limit = stressTimeout
+		hold, err = lock.TryLock(ctx, rlock.NoWait, lease)
+	}
+	if took := time.Since(start); took > limit+stressSlack {
+		st.t.Errorf("an attempt for %v took %v: %v", limit, took, err)
+	}
+	st.explain(err, rlock.ErrNotAcquired, rlock.ErrOutcomeUnknown, rlock.ErrLost, context.DeadlineExceeded)
+	return hold
+}
+
+// release gives a hold back, in time and with an error that can be explained.
+func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if d.IntN(2) == 0 {
+		cancel()
+	}
+	gone := errors.Is(hold.Err(), watchdog.ErrGone) && time.Now().Before(hold.Deadline())
+	start := time.Now()
+	err := hold.Unlock(ctx)
+	if took := time.Since(start); took > stressTimeout+stressSlack {
+		st.t.Errorf("Unlock took %v: %v", took, err)
+	}
+	if gone || errors.Is(err, watchdog.ErrGone) && start.Before(hold.Deadline()) && time.Now().Before(hold.Deadline()) {
+		st.t.Errorf("somebody took the lock from %s before its deadline: %v", hold.Owner(), err)
+	}
+	if hold.Valid() {
+		st.t.Errorf("a hold is valid after Unlock: %v", err)
+	}
+	switch {
+	case errors.Is(err, rlock.ErrLost):
+		st.lost.Add(1)
+	case errors.Is(err, rlock.ErrOutcomeUnknown):
+		st.doubtful.Add(1)
+	}
+	st.explain(err, rlock.ErrLost, rlock.ErrOutcomeUnknown)
+}
+
+// explain fails the test for an error that is none of those expected, nor of a server that cannot be reached.
+func (st *stress) explain(err error, expected ...error) {
+	for _, e := range expected {
+		if errors.Is(err, e) {
+			return
+		}
+	}
+	server := new(rlock.ServerError)
+	if err != nil && (!errors.As(err, &server) || server.Code != "") {
+		st.t.Errorf("unexpected: %v", err)
+	}
+}
+
+// detector knows who believes to hold which lock.
+type detector struct {
+	mu    sync.Mutex
+	holds map[string]map[*rlock.Hold]struct{} // guarded by mu; by the name of the lock
+}
+
+func (dt *detector) enter(t *testing.T, hold *rlock.Hold) {
+	dt.mu.Lock()
+	defer dt.mu.Unlock()
+	if dt.holds[hold.Name()] == nil {
+		dt.holds[hold.Name()] = make(map[*rlock.Hold]struct{})
+	}
+	dt.holds[hold.Name()][hold] = struct{}{}
+	dt.check(t)
+}
+
+func (dt *detector) leave(hold *rlock.Hold) {
+	dt.mu.Lock()
+	defer dt.mu.Unlock()
+	delete(dt.holds[hold.Name()], hold)
+}
+
+// watch looks again and again, as a hold may also become valid for longer.
+func (dt *detector) watch(ctx context.Context, t *testing.T) {
+	for ctx.Err() == nil {
+		dt.mu.Lock()
+		dt.check(t)
+		dt.mu.Unlock()
+		pause(ctx.Done(), time.Millisecond)
+	}
+}
+
+// check requires that of all holds of a lock those that are valid belong to one owner. Each that was valid is asked again
+// after all others: if it still is, it was valid all the time.
+func (dt *detector) check(t *testing.T) {
+	for name, holds := range dt.holds {
+		var valid []*rlock.Hold
+		for hold := range holds {
+			if hold.Valid() {
+				valid = append(valid, hold)
+			}
+		}
+		owners := make(map[string]time.Time)
+		for _, hold := range valid {
+			if hold.Valid() {
+				owners[hold.Owner()] = hold.Deadline()
+			}
+		}
+		if len(owners) > 1 {
+			t.Errorf("%s is held by %s at the same time", name, fmt.Sprint(owners))
+		}
+	}
+}

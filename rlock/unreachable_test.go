@@ -1,0 +1,194 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// dialTimeout of the clients here is longer than any wait.
+const dialTimeout = time.Second
+
+// newForcedClient returns a client whose server may be out of reach: rueidis gives one and an error then.
+func newForcedClient(t testing.TB, option rueidis.ClientOption, options rlock.Options) *rlock.Client {
+	t.Helper()
+	option.ForceSingleClient = true
+	redis, err := rueidis.NewClient(option)
+	if redis == nil {
+		require.NoError(t, err)
+	}
+	t.Cleanup(redis.Close)
+	return newClientOn(t, redis, options)
+}
+
+// requireTimely requires that TryLock fails within its wait, and without wait within the command time-out of 300 ms, and
+// that each error passes the check.
+func requireTimely(t testing.TB, l *rlock.Lock, check func(testing.TB, error)) {
+	t.Helper()
+	const scheduling = 300 * time.Millisecond // of a busy machine; the dial would take longer
+	for _, wait := range []time.Duration{rlock.NoWait, 200 * time.Millisecond} {
+		start := time.Now()
+		_, err := l.TryLock(t.Context(), wait, time.Minute)
+		require.Error(t, err)
+		limit := wait
+		if wait == rlock.NoWait {
+			limit = 300 * time.Millisecond
+		}
+		require.Less(t, time.Since(start), limit+scheduling, "%v", err)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		check(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := l.Lock(ctx, time.Minute)
+	require.Error(t, err)
+	require.Less(t, time.Since(start), 100*time.Millisecond+scheduling, "%v", err)
+	check(t, err)
+}
+
+// saying checks that an error gives a piece of advice.
+func saying(advice string) func(testing.TB, error) {
+	return func(t testing.TB, err error) {
+		t.Helper()
+		require.ErrorContains(t, err, advice)
+		var refusal *rlock.ServerError
+		require.ErrorAs(t, err, &refusal)
+	}
+}
+
+func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
+	cases := map[string]struct {
+		option func(t testing.TB) rueidis.ClientOption
+		advice string
+	}{
+		"wrong password": {func(t testing.TB) rueidis.ClientOption {
+			option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
+			option.Password = "wrong"
+			return option
+		}, "user name or password are wrong"},
+		"no password": {func(t testing.TB) rueidis.ClientOption {
+			option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
+			option.Password = ""
+			return option
+		}, "set rueidis.ClientOption.Password"},
+		"TLS not given": {func(t testing.TB) rueidis.ClientOption {
+			option := redistest.Start(t, redistest.WithTLS()).ClientOption()
+			option.TLSConfig = nil
+			return option
+		}, "rueidis.ClientOption.TLSConfig"},
+		// Redis takes the greeting for the beginning of a long line, and waits for its end.
+		"TLS not wanted": {func(t testing.TB) rueidis.ClientOption {
+			option := redistest.Start(t).ClientOption()
+			option.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+			return option
+		}, "rueidis.ClientOption.TLSConfig"},
+		"TLS not trusted": {func(t testing.TB) rueidis.ClientOption {
+			option := redistest.Start(t, redistest.WithTLS()).ClientOption()
+			option.TLSConfig = &tls.Config{}
+			return option
+		}, "certificate is not trusted"},
+		"refused": {func(t testing.TB) rueidis.ClientOption {
+			s := redistest.Start(t)
+			s.Kill(t)
+			return s.ClientOption()
+		}, "is the server up, and is the address right?"},
+		"silent": {func(t testing.TB) rueidis.ClientOption {
+			return rueidis.ClientOption{InitAddress: []string{silent(t)}}
+		}, "answer"}, // "no answer …", or "… did not answer …" when rueidis finds out first
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			option := c.option(t)
+			option.Dialer.Timeout = dialTimeout
+			client := newForcedClient(t, option, rlock.Options{CommandTimeout: 300 * time.Millisecond})
+			requireTimely(t, client.NewLock("job"), saying(c.advice))
+		})
+	}
+}
+
+// silent returns the address of a listener whose connections the system accepts, and nobody answers.
+func silent(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	return listener.Addr().String()
+}
+
+func TestClientOfAServerThatComesUpLaterWorksThen(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Kill(t)
+	c := newForcedClient(t, s.ClientOption(), rlock.Options{})
+	waiter := lockInBackground(t.Context(), c.NewLock("job"), time.Minute)
+	require.Never(t, func() bool { return len(waiter) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+	s.Restart(t)
+	unlock(t, acquired(t, waiter))
+}
+
+func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.WithPassword("right"))
+	var log logs
+	c := newClient(t, s, rlock.Options{WatchdogLease: time.Second, Logger: log.logger()})
+	hold := take(t, c.NewLock("kept"), rlock.Watchdog)
+	released := take(t, c.NewLock("released"), time.Minute)
+
+	changePassword(t, s, "right", "changed")
+	requireRefusedEventually(t, c.NewLock("other"), "WRONGPASS")
+	requireRefusal(t, released.Unlock(t.Context()), "WRONGPASS")
+	eventually(t, func() bool { return len(log.with("leases not renewed")) > 0 }, "the failed renewal was not logged")
+	changePassword(t, s, "changed", "right")
+	require.Never(t, func() bool { return !hold.Valid() }, 2*time.Second, 50*time.Millisecond, "lost, though the trouble was short")
+	unlock(t, take(t, c.NewLock("other"), time.Second))
+	unlock(t, hold)
+}
+
+// The first lock on a cluster asks it how it is made up. What it is refused then is told like any other refusal.
+func TestPasswordChangedBeforeTheFirstLockOnAClusterIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	c := newClientOn(t, cluster.Client(t), rlock.Options{})
+	for _, node := range cluster.Nodes {
+		changePassword(t, node, "", "changed")
+	}
+	requireRefusedEventually(t, c.NewLock("job"), "NOAUTH")
+}
+
+// changePassword changes the password of a server and ends the connections that were made with the old one.
+func changePassword(t testing.TB, s *redistest.Server, from, to string) {
+	t.Helper()
+	option := s.ClientOption()
+	option.Password = from
+	option.ForceSingleClient = true
+	admin, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	defer admin.Close()
+	b := admin.B()
+	require.NoError(t, admin.Do(t.Context(), b.Arbitrary("CONFIG", "SET", "requirepass", to).Build()).Error())
+	require.NoError(t, admin.Do(t.Context(), b.Arbitrary("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Build()).Error())
+}
+
+// requireRefusedEventually is requireRefusedAtOnce for a connection that was just killed: the first command on it may have
+// an unknown outcome.
+func requireRefusedEventually(t testing.TB, l *rlock.Lock, code string) {
+	t.Helper()
+	var err error
+	eventually(t, func() bool {
+		_, err = l.TryLock(t.Context(), rlock.NoWait, time.Second)
+		var refusal *rlock.ServerError
+		return errors.As(err, &refusal) && refusal.Code == code
+	}, "not refused with "+code)
+	requireRefusal(t, err, code)
+}
