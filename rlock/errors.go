@@ -89,8 +89,11 @@ var errForced = errors.New("force-unlocked")
 
 // wrap names the lock in an error that leaves the package. It is deferred once per exported function.
 func wrap(err *error, lock string) {
+	if *err == nil {
+		return
+	}
 	var lost *LostError
-	if *err == nil || errors.As(*err, &lost) {
+	if errors.As(*err, &lost) {
 		return // a LostError names its lock
 	}
 	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)

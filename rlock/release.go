@@ -151,9 +151,8 @@ func (g *holding) forget() {
 func (g *holding) lostError() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var lost *LostError
-	if errors.As(g.ended, &lost) {
-		return lost
+	if errors.Is(g.ended, ErrLost) {
+		return g.ended
 	}
 	return nil
 }
