@@ -104,7 +104,7 @@ var verdicts = map[string]verdict{
 	"ASK":         {Temporary, "the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false"},
 	maxClients:    {Temporary, "the server has no connection left: see its maxclients"},
 	"READONLY":    {Permanent, "this server is a replica: connect to the master, or let rueidis find it through Sentinel"},
-	"OOM":         {Permanent, "the server is out of memory: raise maxmemory, or choose a maxmemory-policy that makes room without evicting locks"},
+	"OOM":         {Permanent, "the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy that evicts may evict locks"},
 	"MISCONF":     {Permanent, "the server cannot save to disk and refuses writes: see its log and stop-writes-on-bgsave-error"},
 	"NOAUTH":      {Permanent, "the server wants a password: set rueidis.ClientOption.Password"},
 	"WRONGPASS":   {Permanent, "user name or password are wrong: see rueidis.ClientOption.Username and Password"},

@@ -45,8 +45,11 @@ func Inspect(ctx context.Context, c rueidis.Client, lock string) (State, error) 
 		}
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
-			return State{}, &Error{Class: Permanent, Message: "field " + strconv.Quote(fields[i]) + " of " + strconv.Quote(lock) + " is not a hold count",
-				Advice: "the key is a hash, but not a lock; choose another name"}
+			return State{}, &Error{
+				Class:   Permanent,
+				Message: "field " + strconv.Quote(fields[i]) + " of " + strconv.Quote(lock) + " is not a hold count",
+				Advice:  "the key is a hash, but not a lock; choose another name",
+			}
 		}
 		state.Counts[fields[i]] = count
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"math"
 	"strconv"
 	"time"
 
@@ -48,10 +49,11 @@ func milliseconds(d time.Duration) string {
 // NoExpiry is the TTL of a lock that is held but never expires. This library sets no such lock; another might.
 const NoExpiry time.Duration = -1
 
-// ttl translates a PTTL reply of an existing key.
+// ttl translates a PTTL reply of an existing key. Redis knows leases that a Duration cannot hold: of those it is the
+// longest.
 func ttl(milliseconds int64) time.Duration {
 	if milliseconds < 0 {
 		return NoExpiry
 	}
-	return time.Duration(milliseconds) * time.Millisecond
+	return time.Duration(min(milliseconds, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

@@ -95,21 +95,21 @@ func (h *Hub) route() {
 func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	later := make([]*channel, 0, len(h.router.queue))
+	rest := make([]*channel, 0, len(h.router.queue))
 	for _, c := range h.router.queue {
 		switch {
 		case c.phase != routing: // dropped while it waited
 		case !c.due.After(now):
 			due = append(due, c)
 		default:
-			later = append(later, c)
+			rest = append(rest, c)
 			if next.IsZero() || c.due.Before(next) {
 				next = c.due
 			}
 		}
 	}
-	h.router.queue = later
-	more = !h.closed && len(due)+len(later) > 0
+	h.router.queue = rest
+	more = !h.closed && len(due)+len(rest) > 0
 	h.router.running = more
 	return due, next, more
 }

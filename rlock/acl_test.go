@@ -1,6 +1,10 @@
 package rlock_test
 
 import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,18 +118,60 @@ func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
 
 // The commands are those that the README lists under "Permissions".
 func TestListedPermissionsAreEnough(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "~order:*", "&redisson_lock__channel:*",
-		"+evalsha", "+eval", "+exists", "+pttl", "+hexists", "+hkeys", "+hset", "+hdel", "+hlen", "+hgetall", "+pexpire", "+del",
-		"+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client")
+	everywhere, onClusters := listedPermissions(t)
+	t.Run("single node", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t)
+		permit(t, s, everywhere)
+		requirePermitted(t, func() rueidis.Client { return s.Client(t, asUser) },
+			func(lock string) { awaitListeners(t, s, lock, 1) })
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		c := redistest.StartCluster(t, 3)
+		for _, node := range c.Nodes {
+			permit(t, node, append(everywhere, onClusters...))
+		}
+		requirePermitted(t, func() rueidis.Client { return c.Client(t, asUser) }, func(lock string) {
+			eventually(t, func() bool { return listening(nodeOf(t, c, lock), "SHARDNUMSUB", lock) == 1 }, "nobody listens")
+		})
+	})
+}
+
+// permit makes a user that may do nothing but execute these commands on locks.
+func permit(t testing.TB, s *redistest.Server, commands []string) {
+	t.Helper()
+	rules := []string{"ACL", "SETUSER", "app", "reset", "on", ">secret", "~order:*", "&redisson_lock__channel:*"}
+	s.Do(t, append(rules, commands...)...)
+}
+
+// listedPermissions reads the commands in the README: those that every server has to permit, and the others.
+func listedPermissions(t testing.TB) (everywhere, onClusters []string) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(readme), "### Permissions\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n#")
+	first, rest, found := strings.Cut(section, "on a cluster")
+	require.True(t, found)
+	command := regexp.MustCompile(`\+[a-z]+`)
+	everywhere, onClusters = command.FindAllString(first, -1), command.FindAllString(rest, -1)
+	require.Contains(t, everywhere, "+evalsha")
+	require.Contains(t, onClusters, "+ssubscribe")
+	return slices.Clip(everywhere), onClusters
+}
+
+// requirePermitted does everything that there is to do with a lock.
+func requirePermitted(t *testing.T, connect func() rueidis.Client, awaitListener func(lock string)) {
+	t.Helper()
 	var log logs
-	c := newClient(t, s, rlock.Options{WatchdogLease: 200 * time.Millisecond, Logger: log.logger()}, asUser)
+	c := newClientOn(t, connect(), rlock.Options{WatchdogLease: 200 * time.Millisecond, Logger: log.logger()})
 	lock := c.NewLock("order:1")
 	hold := take(t, lock, rlock.Watchdog)
 	nested := takeWith(hold.Context(), t, lock, rlock.Watchdog)
 	waiter := lockInBackground(t.Context(), lock, time.Minute)
-	awaitListeners(t, s, "order:1", 1)
+	awaitListener("order:1")
 	require.Never(t, func() bool { return !hold.Valid() }, 500*time.Millisecond, 20*time.Millisecond, "not renewed")
 	info, err := lock.Info(t.Context())
 	require.NoError(t, err)

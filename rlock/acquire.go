@@ -105,6 +105,8 @@ func (a *attempt) queue() (*Hold, error) {
 			case a.failure == nil:
 				spot.line.answered(a.holder)
 				delay = backoff{}
+			default:
+				spot.line.failed(a.failure)
 			}
 		}
 		pause := spot.line.park()
@@ -122,6 +124,10 @@ func (a *attempt) queue() (*Hold, error) {
 // while it left.
 func (a *attempt) leave(s *spot) error {
 	a.holder = s.line.expectation()
+	if a.sent.IsZero() {
+		// Nobody but the head has asked. Its trouble is everybody's, and no reason to believe that somebody has the lock.
+		a.failure = s.line.trouble()
+	}
 	s.leave(true)
 	a.giveUp()
 	return a.ended()

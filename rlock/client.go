@@ -38,9 +38,10 @@ type Client struct {
 	renewalReported atomic.Pointer[time.Time] // when a failed renewal was last reported
 }
 
-// New returns a client that makes locks through redis. It sends nothing yet.
+// New returns a client that makes locks through redis. It sends nothing yet, and returns [ErrInvalid] if redis is nil or an
+// option cannot work.
 //
-// Close the returned client before closing redis.
+// It starts a goroutine, which Close ends. Close the returned client before closing redis.
 func New(redis rueidis.Client, options Options) (*Client, error) {
 	if redis == nil {
 		return nil, fmt.Errorf("holdfast: %w: the rueidis client is nil", ErrInvalid)
@@ -104,6 +105,15 @@ func (c *Client) shutdown() {
 	}
 	c.tasks.wait()
 	c.wire.close()
+}
+
+// warn logs in the background. A log handler may block, on a full pipe for one, and those who have something to tell
+// have deadlines to keep.
+func (c *Client) warn(message string, details ...any) {
+	tell := func() { c.options.Logger.Warn(message, details...) }
+	if !c.tasks.start(tell) {
+		tell()
+	}
 }
 
 // releaseAll releases every hold of this client.

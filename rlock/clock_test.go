@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -288,5 +289,84 @@ func TestReleaseIsNotRepeatedForLongerThanTheLease(t *testing.T) {
 		tries := b.called("release.lua")
 		require.LessOrEqual(t, tries[len(tries)-1], 10*time.Second)
 		require.Greater(t, tries[len(tries)-1], 8*time.Second)
+	})
+}
+
+// A handler that writes to a full pipe blocks for as long as nobody reads.
+func TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline(t *testing.T) {
+	written := make(chan struct{})
+	logger := slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		<-written
+		return len(p), nil
+	}), nil))
+	inBubble(t, rlock.Options{Logger: logger}, func(t *testing.T, b *bubble) {
+		written = make(chan struct{}) // of the bubble, so that waiting for it is waiting
+		defer close(written)
+		var holds []*rlock.Hold
+		for _, name := range []string{"a", "b", "c"} {
+			holds = append(holds, take(t, b.client.NewLock(name), time.Minute))
+		}
+		for _, hold := range holds {
+			<-hold.Done()
+			require.True(t, time.Now().Equal(hold.Deadline()), "%v late", time.Since(hold.Deadline()))
+		}
+	})
+}
+
+// writerFunc is an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// Such a lease does not fit into a time.Duration.
+func TestWaiterForALeaseOfCenturiesDoesNotPoll(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", heldFor(9_300_000_000_000))
+		_, err := b.lock.TryLock(t.Context(), time.Minute, rlock.Watchdog)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Greater(t, held.TTL, 200*365*24*time.Hour)
+		require.LessOrEqual(t, len(b.called("acquire.lua")), 14)
+	})
+}
+
+// Nobody said that the lock is held: to take this for a lock that somebody else has would be a mistake.
+func TestWaiterBehindAHeadWithoutAnAnswerSaysThatRedisDoesNotAnswer(t *testing.T) {
+	for trouble, begin := range map[string]func(*bubble){
+		"no answer from Redis": func(b *bubble) { b.server.Pause() },
+		"LOADING": func(b *bubble) {
+			b.answer("acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		},
+	} {
+		t.Run(trouble, func(t *testing.T) {
+			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+				begin(b)
+				head := inBackground(func() (*rlock.Hold, error) {
+					return b.lock.TryLock(t.Context(), 5*time.Second, rlock.Watchdog)
+				})
+				time.Sleep(time.Second)
+				_, err := b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
+				require.ErrorContains(t, err, trouble)
+				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+				require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown, "it has sent nothing")
+				require.Error(t, (<-head).err)
+			})
+		})
+	}
+}
+
+func TestPartialUnlockInDoubtOfALockThatIsGoneSaysLost(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		outer := take(t, b.lock, time.Minute)
+		inner := takeWith(outer.Context(), t, b.lock, time.Minute)
+		b.answer("release.lua", func([]string) any {
+			if len(b.called("release.lua")) == 1 {
+				b.server.Disconnect()
+			}
+			return []any{-1, ""}
+		})
+		require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrLost)
+		require.Len(t, b.called("release.lua"), 2)
+		require.ErrorIs(t, outer.Err(), rlock.ErrLost)
 	})
 }

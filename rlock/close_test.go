@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,4 +167,32 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	s.Resume(t)
 	closeClient(t, client)
 	require.Zero(t, s.DoInt(t, "EXISTS", "lock"), "what was acquired on nobody's behalf is released")
+}
+
+func TestCloseDoesNotWaitForCallersThatComeBackAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := newClient(t, s, rlock.Options{})
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer close(stop)
+	var held atomic.Int64
+	for range 64 {
+		callers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if hold, err := client.NewLock("lock").TryLock(t.Context(), time.Second, time.Minute); err == nil {
+					held.Add(1)
+					_ = hold.Unlock(t.Context())
+				}
+			}
+		})
+	}
+	eventually(t, func() bool { return held.Load() > 10 }, "the callers are at work")
+	closeClient(t, client)
 }

@@ -30,16 +30,6 @@ func oneLockPerNode(t testing.TB, c *redistest.Cluster) map[*redistest.Server]st
 	return found
 }
 
-// listening is how many connections listen on a lock's channel; numsub is the kind of channel. -1 if the node does not say.
-func listening(s *redistest.Server, numsub, lock string) int {
-	reply, err := s.Call("PUBSUB", numsub, channelOf(lock))
-	if err != nil {
-		return -1
-	}
-	n, _ := reply.([]any)[1].(int64)
-	return int(n)
-}
-
 func TestLocksWorkOnACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)

@@ -35,6 +35,8 @@
 //	                         ▼
 //	                   held, deeper ── Unlock ──▶ held
 //
+// A hold also ends, with [ErrClosed], when its client is closed: the lock stays until its lease runs out, and nobody renews it.
+//
 // What it does not promise: that a process notices in time. One that is stopped past its deadline hears of it only when
 // it runs again, and a write it sent before may arrive after. [Hold.Valid] narrows that gap; only a resource that checks
 // fencing tokens closes it. And a lock on one Redis is as durable as that Redis: a failover to a replica that had not

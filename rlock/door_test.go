@@ -58,6 +58,14 @@ func TestImpossibleArgumentsAreRefusedAtTheDoor(t *testing.T) {
 	require.Empty(t, monitor.Commands(t))
 }
 
+func TestRefusedLeaseIsShownAsItWasGiven(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	_, err := newClient(t, s, rlock.Options{}).NewLock("lock").Lock(t.Context(), 700*time.Microsecond)
+	require.EqualError(t, err,
+		`holdfast: lock "lock": invalid argument: a lease of 700µs is over before it can be used: want at least 3ms`)
+}
+
 func TestShortestLeaseIsAccepted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -82,6 +90,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		require.ErrorIs(t, err, errWork, "the cause of the cancellation is told")
 	}
 	require.ErrorIs(t, lockErr, rlock.ErrNotAcquired)
+	require.ErrorContains(t, lockErr, "no answer yet on who holds it")
 	require.Empty(t, monitor.Commands(t))
 }
 

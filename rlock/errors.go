@@ -49,7 +49,7 @@ type HeldError struct {
 
 // Error says what to do about it.
 func (e *HeldError) Error() string {
-	held := "held by another owner"
+	held := "no answer yet on who holds it"
 	if e.Owner != "" {
 		held = "held by " + e.Owner
 	}
@@ -73,7 +73,7 @@ func (e *HeldError) Unwrap() []error {
 // LostError says why a lock is lost. It matches [ErrLost].
 type LostError struct {
 	Lock   string
-	Reason error // watchdog.ErrExpired or watchdog.ErrGone, or the like
+	Reason error // watchdog.ErrExpired, watchdog.ErrGone, or that this client force-unlocked it
 }
 
 // Error gives the lock and the reason.

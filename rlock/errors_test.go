@@ -55,7 +55,7 @@ func TestErrorsOfARefusalAreNotThoseOfAWait(t *testing.T) {
 func TestHeldErrorWithoutAnAnswerNamesNobody(t *testing.T) {
 	t.Parallel()
 	err := &rlock.HeldError{Lock: "lock"}
-	require.EqualError(t, err, "not acquired: held by another owner; wait longer or shorten its lease")
+	require.EqualError(t, err, "not acquired: no answer yet on who holds it; wait longer or shorten its lease")
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 }
 

@@ -136,8 +136,11 @@ func eventually(t testing.TB, condition func() bool, otherwise string) {
 func channelOf(lock string) string { return "redisson_lock__channel:{" + lock + "}" }
 
 // subscribers is how many connections listen on the channel of a lock. -1 if the server does not say.
-func subscribers(s *redistest.Server, lock string) int {
-	reply, err := s.Call("PUBSUB", "NUMSUB", channelOf(lock))
+func subscribers(s *redistest.Server, lock string) int { return listening(s, "NUMSUB", lock) }
+
+// listening is subscribers for channels of either kind, which numsub tells: NUMSUB or SHARDNUMSUB.
+func listening(s *redistest.Server, numsub, lock string) int {
+	reply, err := s.Call("PUBSUB", numsub, channelOf(lock))
 	if err != nil {
 		return -1
 	}

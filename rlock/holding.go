@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,13 +56,15 @@ func (g *holding) depth() int {
 	return len(g.levels)
 }
 
-// innermost is the level that was taken last and is not being released; nil if there is none.
-func (g *holding) innermost() *Hold {
+// leaveInnermost picks the level that was taken last and is not being released, for the caller to give it back; nil if
+// there is none. Of callers at the same time each gets another.
+func (g *holding) leaveInnermost() *Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := len(g.levels) - 1; i >= 0; i-- {
-		if !g.levels[i].leaving {
-			return g.levels[i]
+	for _, level := range slices.Backward(g.levels) {
+		if !level.leaving {
+			level.leaving = true
+			return level
 		}
 	}
 	return nil
@@ -87,7 +90,8 @@ func (g *holding) end(reason error) bool {
 	return true
 }
 
-// lost is told by the watchdog, or by an answer that says so, that the lock cannot be trusted any more. It does not block.
+// lost is told by the watchdog, or by an answer that says so, that the lock cannot be trusted any more. It does not block:
+// the contexts of other holds end on the same goroutine.
 func (g *holding) lost(reason error) {
 	g.client.watchdog.Remove(&g.lease)
 	lost := &LostError{Lock: g.lock.name, Reason: reason}
@@ -104,7 +108,7 @@ func (g *holding) lost(reason error) {
 
 // report tells the operator of a loss.
 func (g *holding) report(lost *LostError) {
-	g.client.options.Logger.Warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
+	g.client.warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
 }
 
 // mayLast notes that Redis may be asked to keep the lock for lease, before it is.

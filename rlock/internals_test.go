@@ -161,3 +161,31 @@ func TestJanitorOfAClosedClientDoesNothing(t *testing.T) {
 	require.Empty(t, j.pending)
 	require.False(t, j.working)
 }
+
+func TestCallersThatLeaveTheInnermostLevelAtOnceGetOneEach(t *testing.T) {
+	outer, inner := new(Hold), new(Hold)
+	h := &holding{levels: []*Hold{outer, inner}}
+	require.Same(t, inner, h.leaveInnermost())
+	require.Same(t, outer, h.leaveInnermost())
+	require.Nil(t, h.leaveInnermost())
+}
+
+func TestTasksTakeNoNewCallersOnceTheEndIsWaitedFor(t *testing.T) {
+	tasks := newTasks()
+	require.True(t, tasks.enter())
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		tasks.wait()
+	}()
+	require.Eventually(t, func() bool {
+		if !tasks.enter() {
+			return true
+		}
+		tasks.leave()
+		return false
+	}, time.Second, time.Millisecond)
+	require.True(t, tasks.start(func() {}), "what is under way may start others")
+	tasks.leave()
+	<-waited
+}

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"container/list"
+	"errors"
 	"sync"
 	"time"
 
@@ -28,7 +29,8 @@ type line struct {
 	waiting *list.List           // of *spot; the front is the head
 	sub     *pubsub.Subscription // nil until a head had to wait
 	holder  lua.Holder           // who has the lock, by the last answer
-	freeAt  time.Time            // when it should be free, by the last answer
+	freeAt  time.Time            // when it should be free, by the last answer; zero before the first
+	failure error                // why the last try got no answer; nil if it did
 }
 
 // spot is a waiter's place in a line.
@@ -100,11 +102,39 @@ func (s *spot) leave(look bool) {
 func (q *line) answered(holder lua.Holder) {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
-	q.holder = holder
+	q.holder, q.failure = holder, nil
 	q.freeAt = time.Now().Add(holder.TTL)
 	if holder.TTL == NoExpiry {
 		q.freeAt = time.Now().Add(longestPark)
 	}
+}
+
+// failed notes why Redis gave no answer.
+func (q *line) failed(failure error) {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	q.failure = failure
+}
+
+// trouble is why nobody in the line knows who has the lock; nil if Redis answers. To whoever asks that has sent nothing,
+// so what may have become of the head's commands is left out.
+func (q *line) trouble() error {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	failure := q.failure
+	if failure == nil && q.freeAt.IsZero() {
+		failure = errNoAnswer
+	}
+	var refusal *ServerError
+	if !errors.As(failure, &refusal) {
+		return nil // an answer that came too late to be used is one
+	}
+	if refusal.Class == lua.Unknown {
+		unsent := *refusal
+		unsent.Class = lua.Temporary
+		return &unsent
+	}
+	return failure
 }
 
 // expectation is who has the lock, and for how long still, by the last answer.

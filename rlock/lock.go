@@ -9,7 +9,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Locker is what all kinds of locks have in common, so that code and locks compose.
+// Locker is what all kinds of locks have in common, so that code and locks compose. Every kind keeps what [Lock] promises:
+// when its methods block, which errors they return, and that they are safe for concurrent use.
 type Locker interface {
 	// Name is the name of the lock.
 	Name() string
@@ -62,7 +63,7 @@ func (l *Lock) Name() string { return l.name }
 //   - [ErrLost] if ctx's owner held the lock and Redis says that it does not any more;
 //   - a *[ServerError] at once if Redis refuses for good, and when the wait ends if it did not answer; with
 //     [ErrOutcomeUnknown] if it may have given us the lock, which is then undone in the background;
-//   - [ErrInvalid] for a lease that is negative or not longer than its own margin (see package watchdog), some 2 ms.
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than 3 ms or a negative one.
 //
 // After an error nothing is held by this call.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*Hold, error) {
@@ -70,13 +71,14 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*Hold, error) {
 }
 
 // TryLock is [Lock.Lock] for at most wait. With [NoWait] it makes one attempt, which takes at most Options.CommandTimeout;
-// a shorter wait than 10 ms counts as 10 ms.
+// a shorter wait than 10 ms counts as 10 ms, and a negative one is [ErrInvalid].
 //
 // When the time is over and somebody else still holds the lock, the error is a *[HeldError], which matches
 // [ErrNotAcquired] and says who, and for how long still.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*Hold, error) {
 	if wait < 0 {
-		return nil, fmt.Errorf("holdfast: lock %q: %w: the wait %v is negative: use Lock to wait without limit", l.name, ErrInvalid, wait)
+		return nil, fmt.Errorf("holdfast: lock %q: %w: the wait %v is negative: use Lock to wait without limit",
+			l.name, ErrInvalid, wait)
 	}
 	return l.acquire(ctx, wait, lease)
 }
@@ -94,9 +96,10 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	if renew {
 		lease = l.client.options.WatchdogLease
 	}
+	asked := lease
 	lease = lease.Truncate(time.Millisecond) // as it goes over the wire
 	if lease <= watchdog.Drift(lease) {
-		return nil, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", ErrInvalid, lease)
+		return nil, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", ErrInvalid, asked)
 	}
 	limit := wait
 	switch {
@@ -135,11 +138,12 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := tokenFrom(ctx)
 	if !named {
-		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold", ErrNotHeld)
+		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
+			ErrNotHeld)
 	}
 	if h := l.client.seats.find(place{l.name, token}); h != nil {
-		if level := h.innermost(); level != nil {
-			return h.release(level)
+		if level := h.leaveInnermost(); level != nil {
+			return h.giveBack([]*Hold{level})
 		}
 	}
 	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)

@@ -96,8 +96,9 @@ func (g *holding) send(p *patience, left int) error {
 		switch {
 		case gone:
 			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout)
-		case err == nil && (reply.Held || doubt && time.Now().Before(g.lease.Deadline())):
-			// Not held after a doubtful attempt, while our lease lasts: that attempt was the release.
+		case err == nil && (reply.Held || left == 0 && doubt && time.Now().Before(g.lease.Deadline())):
+			// Not held after a doubtful attempt, while our lease lasts: that attempt was the release. One that was to
+			// leave levels behind takes nothing away.
 			c.refused(g.lock, reply.Refusal)
 			return nil
 		case err == nil:

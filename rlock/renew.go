@@ -107,7 +107,7 @@ func (c *Client) renewalFailed(node string, leases int, err error) {
 	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 || !c.renewalReported.CompareAndSwap(last, &now) {
 		return
 	}
-	c.options.Logger.Warn("holdfast: leases not renewed; trying again until they end",
+	c.warn("holdfast: leases not renewed; trying again until they end",
 		"node", node, "leases", leases, "error", err)
 }
 

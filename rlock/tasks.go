@@ -18,9 +18,12 @@ func newTasks() *tasks {
 // start runs f in a goroutine. When the client is closed and nothing is under way any more, it runs nothing and returns
 // false. Until then what is under way may still start what it takes to end well.
 func (t *tasks) start(f func()) bool {
-	if !t.enter() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing && t.running == 0 {
 		return false
 	}
+	t.running++
 	go func() {
 		defer t.leave()
 		f()
@@ -28,11 +31,12 @@ func (t *tasks) start(f func()) bool {
 	return true
 }
 
-// enter counts the caller as a task until leave. It returns false when start would.
+// enter counts a new caller as a task until leave. It returns false as soon as wait has begun: callers that are sent home
+// and come back at once would otherwise keep it waiting for ever.
 func (t *tasks) enter() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closing && t.running == 0 {
+	if t.closing {
 		return false
 	}
 	t.running++

@@ -50,3 +50,98 @@ func ExampleDrift() {
 	fmt.Println(watchdog.Drift(30 * time.Second))
 	// Output: 302ms
 }
+
+// renewAll is a store that renews whatever it is asked to.
+func renewAll(_ context.Context, _ string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+	outcomes := make([]watchdog.Outcome, len(leases))
+	for i := range outcomes {
+		outcomes[i] = watchdog.Held
+	}
+	return outcomes, nil
+}
+
+// A lease that is not renewed is watched all the same.
+func ExampleWatchdog_Add() {
+	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
+	defer w.Close()
+
+	lost := make(chan error, 1)
+	l := &watchdog.Lease{OnLost: func(reason error) { lost <- reason }}
+	w.Add(l, watchdog.Deadline(time.Now(), 50*time.Millisecond), false)
+	fmt.Println(<-lost)
+	// Output: watchdog: lease expired: its deadline came before a renewal succeeded
+}
+
+// A request of the caller's own, such as a nested lock with a longer lease, has lengthened the lease.
+func ExampleWatchdog_Extend() {
+	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
+	defer w.Close()
+
+	l := &watchdog.Lease{}
+	w.Add(l, watchdog.Deadline(time.Now(), time.Minute), false)
+	before := l.Deadline()
+
+	start := time.Now() // before the request
+	w.Extend(l, watchdog.Deadline(start, time.Hour))
+	fmt.Println(l.Deadline().After(before))
+
+	w.Extend(l, watchdog.Deadline(start, time.Second)) // never back
+	fmt.Println(l.Deadline().Equal(watchdog.Deadline(start, time.Hour)))
+	// Output:
+	// true
+	// true
+}
+
+// A lease that nobody wants to be renewed any more runs out.
+func ExampleWatchdog_SetRenew() {
+	const lease = 90 * time.Millisecond
+	renewed := make(chan struct{}, 1)
+	w := watchdog.New(watchdog.Options{
+		Lease: lease,
+		Renew: func(ctx context.Context, group string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+			select {
+			case renewed <- struct{}{}:
+			default:
+			}
+			return renewAll(ctx, group, leases)
+		},
+	})
+	defer w.Close()
+
+	lost := make(chan error, 1)
+	l := &watchdog.Lease{OnLost: func(reason error) { lost <- reason }}
+	w.Add(l, watchdog.Deadline(time.Now(), lease), true)
+	<-renewed
+	w.SetRenew(l, false)
+	fmt.Println(<-lost)
+	// Output: watchdog: lease expired: its deadline came before a renewal succeeded
+}
+
+func ExampleWatchdog_Remove() {
+	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
+	defer w.Close()
+
+	l := &watchdog.Lease{}
+	w.Add(l, watchdog.Deadline(time.Now(), 30*time.Second), true)
+	fmt.Println("watched until now:", w.Remove(l))
+	fmt.Println("watched until now:", w.Remove(l))
+	// Output:
+	// watched until now: true
+	// watched until now: false
+}
+
+// Close neither releases nor reports the leases that are left.
+func ExampleWatchdog_Close() {
+	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
+	l := &watchdog.Lease{OnLost: func(error) { fmt.Println("never said") }}
+	w.Add(l, watchdog.Deadline(time.Now(), 30*time.Second), true)
+	w.Close()
+	fmt.Println(time.Now().Before(l.Deadline()))
+	// Output: true
+}
+
+func ExampleDeadline() {
+	start := time.Now() // before the request that takes the lease
+	fmt.Println(watchdog.Deadline(start, 30*time.Second).Sub(start))
+	// Output: 29.698s
+}

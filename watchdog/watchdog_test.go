@@ -130,19 +130,6 @@ func TestRenewalDoesNotShortenALongerLease(t *testing.T) {
 	})
 }
 
-func TestShortHoldsCauseNoRenewal(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{}
-		w := watch(t, Options{Renew: s.renew})
-		for range 1000 {
-			l, _ := addNew(w, "node", true)
-			sleep(lease / 4)
-			require.True(t, w.Remove(l))
-		}
-		require.Empty(t, s.seen())
-	})
-}
-
 func TestRemovedLeaseIsNeitherRenewedNorReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
@@ -209,82 +196,6 @@ func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
 	})
 }
 
-func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		var ended error
-		failures := 0
-		s := &store{answer: func(ctx context.Context, _ call) ([]Outcome, error) {
-			<-ctx.Done()
-			ended = context.Cause(ctx)
-			return nil, ended
-		}}
-		w := New(Options{Lease: lease, Renew: s.renew, OnFailure: func(string, int, error) { failures++ }})
-		_, lost := addNew(w, "node", true)
-		_, explicitLost := addNew(w, "node", false)
-		sleep(lease / 3)
-		require.Len(t, s.seen(), 1)
-
-		w.Close()
-
-		require.ErrorIs(t, ended, context.Canceled, "Close came back before the call in flight")
-		require.Zero(t, failures)
-		w.Close()
-		_, addedLate := addNew(w, "node", true)
-		sleep(2 * lease)
-		require.Empty(t, lost.seen())
-		require.Empty(t, explicitLost.seen())
-		require.Empty(t, addedLate.seen())
-		require.Len(t, s.seen(), 1)
-	})
-}
-
-func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := New(Options{Lease: lease, Renew: (&store{}).renew})
-		callback := make(chan struct{})
-		w.Add(&Lease{OnLost: func(error) { <-callback }}, time.Now(), false)
-		_, lost := addNew(w, "node", false)
-		sleep(lease)
-
-		closed := make(chan struct{})
-		go func() { w.Close(); close(closed) }()
-		synctest.Wait()
-		select {
-		case <-closed:
-			t.Fatal("Close did not wait for a running callback")
-		default:
-		}
-		close(callback)
-		<-closed
-		require.Empty(t, lost.seen())
-	})
-}
-
-func TestResultThatArrivesDuringCloseReportsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := &store{answer: func(ctx context.Context, c call) ([]Outcome, error) {
-			<-ctx.Done()
-			return all(c.leases, false), nil
-		}}
-		w := New(Options{Lease: lease, CallTimeout: lease, Renew: s.renew})
-		_, lost := addNew(w, "node", true)
-		sleep(lease / 3)
-		w.Close()
-		require.Len(t, s.seen(), 1)
-		require.Empty(t, lost.seen())
-	})
-}
-
-func TestCloseIsCallableBeforeAnyAddAndFromManyGoroutines(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := New(Options{Lease: lease, Renew: (&store{}).renew})
-		for range 3 {
-			go w.Close()
-		}
-		w.Close()
-	})
-}
-
 func TestLeaseIsAddedOnce(t *testing.T) {
 	w := watch(t, Options{Renew: (&store{}).renew})
 	l, _ := addNew(w, "node", false)
@@ -304,75 +215,4 @@ func TestUselessOptionsPanic(t *testing.T) {
 	} {
 		require.Panics(t, func() { New(o) }, name)
 	}
-}
-
-func TestChurnLeavesNothingBehind(t *testing.T) {
-	w := watch(t, Options{Renew: (&store{}).renew})
-	deadline := Deadline(time.Now(), lease)
-	kept := make([]*Lease, 0, 100)
-	for i := range 100_000 {
-		l := &Lease{Group: "node"}
-		w.Add(l, deadline.Add(time.Duration(i*7919%1000)*time.Millisecond), i%2 == 0)
-		if kept = append(kept, l); len(kept) == cap(kept) {
-			require.Len(t, w.deadlines, len(kept))
-			for _, l := range kept {
-				require.True(t, w.Remove(l))
-			}
-			kept = kept[:0]
-		}
-	}
-	require.Empty(t, w.deadlines)
-	require.Zero(t, w.renewable)
-	require.Empty(t, w.rounds)
-	for _, l := range w.deadlines[:cap(w.deadlines)] {
-		require.Nil(t, l, "the heap keeps a removed lease alive")
-	}
-}
-
-func TestLockUnlockLoopDoesNotWakeTheScheduler(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := watch(t, Options{Renew: (&store{}).renew})
-		armed := func() time.Duration {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.armed
-		}
-		l, _ := addNew(w, "node", true)
-		synctest.Wait()
-		w.Remove(l)
-		first := armed()
-		require.Less(t, first, never)
-		for range 1000 {
-			l, _ := addNew(w, "node", true)
-			require.Empty(t, w.wake)
-			require.Equal(t, first, armed())
-			w.Remove(l)
-			sleep(time.Millisecond)
-		}
-	})
-}
-
-func TestIdleWatchdogSleepsForGood(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := watch(t, Options{Renew: (&store{}).renew})
-		l, _ := addNew(w, "node", true)
-		synctest.Wait()
-		require.Less(t, w.armed, never)
-		w.Remove(l)
-		sleep(2 * lease)
-		require.Equal(t, never, w.armed)
-	})
-}
-
-func TestAddAndRemoveAllocateNothing(t *testing.T) {
-	w := watch(t, Options{Renew: (&store{}).renew})
-	leases := make([]Lease, 2000)
-	deadline := Deadline(time.Now(), lease)
-	next := 0
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		l := &leases[next]
-		next++
-		w.Add(l, deadline, true)
-		w.Remove(l)
-	}))
 }

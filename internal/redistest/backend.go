@@ -57,7 +57,8 @@ func newBackend(tb testing.TB, s *settings) backend {
 	case choice == "docker":
 		tb.Fatalf("redistest: %s=docker, but no Docker engine answers: %v", backendVariable, err)
 	default:
-		tb.Fatalf("redistest: no %s on PATH and no Docker engine answers: install the package redis-server or start Docker (%v)", program, err)
+		tb.Fatalf("redistest: no %s on PATH and no Docker engine answers: install the package redis-server or start Docker (%v)",
+			program, err)
 	}
 	return nil
 }

@@ -28,13 +28,13 @@ install() {
     chmod 755 "$policy"
   fi
   log "installing Debian's redis-server"
-  export DEBIAN_FRONTEND=noninteractive
+  export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 # nobody is there to be asked, nor to be told
   {
     apt-get -qq -o DPkg::Lock::Timeout=120 update || true # an old list may still do
     apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends redis-server
   } >&2 || return 1
   if command -v systemctl >/dev/null; then
-    systemctl disable redis-server >&2 || true # it was not there a moment ago
+    systemctl --quiet disable redis-server >&2 || true # it was not there a moment ago
   fi
   command -v redis-server >/dev/null
 }

@@ -72,9 +72,6 @@ func (s *Server) launchOnFreePort(tb testing.TB) {
 // Addr returns host:port, the same for the life of the server.
 func (s *Server) Addr() string { return address(s.port) }
 
-// Port returns the port of [Server.Addr].
-func (s *Server) Port() int { return s.port }
-
 // TLSConfig returns a new client configuration that trusts the server, nil for a
 // server without [WithTLS].
 func (s *Server) TLSConfig() *tls.Config {
@@ -85,16 +82,11 @@ func (s *Server) TLSConfig() *tls.Config {
 }
 
 // Kill ends the server with SIGKILL and waits until it has ended: its port
-// refuses connections from then on. A stopped server stays stopped.
+// refuses connections from then on. A killed server stays so until
+// [Server.Restart]. There is no gentler way: a lock has to survive this one.
 func (s *Server) Kill(tb testing.TB) {
 	tb.Helper()
 	require.NoError(tb, s.backend.kill())
-}
-
-// Stop is [Server.Kill]: a lock has to survive the worse of the two endings.
-func (s *Server) Stop(tb testing.TB) {
-	tb.Helper()
-	s.Kill(tb)
 }
 
 // Restart kills the server if it runs and starts it again on the same port, with

@@ -19,7 +19,10 @@ func watchdogScene() scene {
 		lock:  "watchdog",
 		title: fmt.Sprintf("a lease of %s, renewed while its holder lives", brief(watchdogLease)),
 		cast: []part{
-			{Process: holder, Sections: 1, Wait: patient, Lease: rlock.Watchdog, WatchdogLease: watchdogLease, Inside: watchdogLeases * watchdogLease},
+			{
+				Process: holder, Sections: 1, Wait: patient, Lease: rlock.Watchdog, WatchdogLease: watchdogLease,
+				Inside: watchdogLeases * watchdogLease,
+			},
 			{Process: waiter, Sections: 1, Wait: patient, Lease: patient, Inside: watchdogLease / 2},
 		},
 		first: []string{holder},

@@ -1,0 +1,179 @@
+package lua_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+)
+
+// connect starts a server inside this process and connects to it, so that the examples run anywhere. A real Redis needs
+// none of the last three options.
+func connect() (client rueidis.Client, disconnect func()) {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	client, err = rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:       []string{server.Addr()},
+		AlwaysRESP2:       true,
+		DisableCache:      true,
+		ForceSingleClient: true, // miniredis answers as a cluster of one node would
+	})
+	if err != nil {
+		panic(err)
+	}
+	return client, func() {
+		client.Close()
+		server.Close()
+	}
+}
+
+func ExampleAcquire() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	for _, owner := range []string{"client:1", "client:2"} {
+		holder, err := lua.Acquire(ctx, client, "order:42", owner, 1, 30*time.Second)
+		if err != nil {
+			panic(err)
+		}
+		if holder == nil {
+			fmt.Println(owner, "has it")
+		} else {
+			fmt.Println(owner, "has to wait for", holder.Owner, "for", holder.TTL.Round(time.Second))
+		}
+	}
+	// Output:
+	// client:1 has it
+	// client:2 has to wait for client:1 for 30s
+}
+
+// The count is the one to leave behind, so the second call, after an answer that never came, counts nothing twice.
+func ExampleReenter() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+		panic(err)
+	}
+	for range 2 {
+		held, err := lua.Reenter(ctx, client, "order:42", "client:1", 2, 30*time.Second)
+		fmt.Println(held, err)
+	}
+	state, err := lua.Inspect(ctx, client, "order:42")
+	fmt.Println(state.Counts, err)
+	// Output:
+	// true <nil>
+	// true <nil>
+	// map[client:1:2] <nil>
+}
+
+func ExampleRelease() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	announcement := lua.Announcement{Channel: lua.Channel("order:42"), Message: lua.Unlocked}
+
+	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+		panic(err)
+	}
+	for range 2 {
+		released, err := lua.Release(ctx, client, "order:42", "client:1", 0, announcement)
+		fmt.Println(released.Held, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+}
+
+func ExampleRenew() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, time.Second); err != nil {
+		panic(err)
+	}
+	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Claim{
+		{Lock: "order:42", Owner: "client:1"},
+		{Lock: "order:43", Owner: "client:1"},
+	})
+	fmt.Println(held, err)
+	// Output: [true false] <nil>
+}
+
+func ExampleForceUnlock() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+		panic(err)
+	}
+	released, err := lua.ForceUnlock(ctx, client, "order:42",
+		lua.Announcement{Channel: lua.Channel("order:42"), Message: lua.Unlocked})
+	fmt.Println(released.Held, err)
+	// Output: true <nil>
+}
+
+func ExampleInspect() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	state, err := lua.Inspect(ctx, client, "order:42")
+	fmt.Println(len(state.Counts), state.TTL, err)
+
+	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+		panic(err)
+	}
+	state, err = lua.Inspect(ctx, client, "order:42")
+	fmt.Println(state.Counts, state.TTL.Round(time.Second), err)
+	// Output:
+	// 0 0s <nil>
+	// map[client:1:1] 30s <nil>
+}
+
+func ExampleClassify() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	if err := client.Do(ctx, client.B().Set().Key("order:42").Value("a string").Build()).Error(); err != nil {
+		panic(err)
+	}
+	err := lua.Classify(client.Do(ctx, client.B().Hlen().Key("order:42").Build()).Error())
+	var refusal *lua.Error
+	if errors.As(err, &refusal) {
+		fmt.Println(refusal.Code, "is permanent:", refusal.Class == lua.Permanent)
+		fmt.Println(refusal.Advice)
+	}
+	// Output:
+	// WRONGTYPE is permanent: true
+	// a key of this name exists and is not a lock: choose another name
+}
+
+func ExampleChannel() {
+	fmt.Println(lua.Channel("order:42"))
+	fmt.Println(lua.Channel("{order}:42"))
+	// Output:
+	// redisson_lock__channel:{order:42}
+	// redisson_lock__channel:{order}:42
+}
+
+func ExampleCheckSlots() {
+	for _, name := range []string{"{order}:42", "foo}bar"} {
+		fmt.Println(name, errors.Is(lua.CheckSlots(name, lua.Channel(name)), lua.ErrCrossSlot))
+	}
+	// Output:
+	// {order}:42 false
+	// foo}bar true
+}

@@ -1,0 +1,103 @@
+package pubsub
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMovedIsFollowedAtOnceAndThenWithDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{Sharded: true})
+		s := h.Subscribe("c")
+		start := time.Now()
+		f.next(t, "subscribe").refuse("MOVED 42 10.0.0.1:6379")
+		r := f.next(t, "subscribe")
+		require.Zero(t, time.Since(start))
+		require.Equal(t, []bool{false, true}, f.refresh)
+		for range 9 {
+			r.refuse("MOVED 42 10.0.0.1:6379")
+			r = f.next(t, "subscribe")
+		}
+		require.Greater(t, time.Since(start), time.Second)
+		require.NoError(t, s.Err(), "a redirection is no refusal")
+		r.accept()
+		take(t, s)
+	})
+}
+
+func TestServerThatCannotTellIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, lines := newFake(t, Options{})
+		s := h.Subscribe("c")
+		for _, reply := range []string{"CLUSTERDOWN The cluster is down", "LOADING", "TRYAGAIN", "BUSY", "MASTERDOWN"} {
+			f.next(t, "subscribe").refuse(reply)
+		}
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		require.NoError(t, s.Err())
+		require.Empty(t, lines.with("refuses"))
+	})
+}
+
+func TestUnsubscribeThatIsRefusedEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{})
+		s, conn := started(t, h, f)
+		other := h.Subscribe("d")
+		f.next(t, "subscribe").accept()
+		take(t, other)
+		s.Close()
+		f.next(t, "unsubscribe").refuse("NOPERM")
+		<-conn.closed
+		r := f.next(t, "subscribe")
+		require.Equal(t, []string{"d"}, r.channels)
+		r.accept()
+		take(t, other)
+	})
+}
+
+func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const denied = "NOPERM this user has no permissions to access one of the channels used as arguments"
+		h, f, lines := newFake(t, Options{})
+		s := h.Subscribe("c")
+		start := time.Now()
+		for range 8 {
+			f.next(t, "subscribe").refuse(denied)
+		}
+		require.Greater(t, time.Since(start), 45*time.Second)
+		require.ErrorContains(t, s.Err(), `pubsub: channel "c": NOPERM`)
+		require.False(t, has(s))
+		require.Len(t, lines.with("refuses the channel"), 1)
+		require.Len(t, lines.with("&channel-pattern"), 1)
+
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		require.NoError(t, s.Err())
+
+		// A second refusal is news again.
+		s.Close()
+		f.next(t, "unsubscribe").accept()
+		s = h.Subscribe("c")
+		f.next(t, "subscribe").refuse(denied)
+		synctest.Wait()
+		require.Len(t, lines.with("refuses the channel"), 2)
+		s.Close()
+		require.NoError(t, s.Err())
+		gone(t, h)
+	})
+}
+
+func TestLeaverOfAChannelThatIsThenRefusedLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{})
+		s := h.Subscribe("c")
+		r := f.next(t, "subscribe")
+		s.Close()
+		r.refuse("NOPERM")
+		gone(t, h)
+	})
+}

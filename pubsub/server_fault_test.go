@@ -1,0 +1,175 @@
+package pubsub_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/pubsub"
+)
+
+func TestKilledConnectionIsReplacedAndEverybodyWakes(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		server := redistest.Start(t)
+		h := newHub(t, server, mutate)
+		a, b := h.Subscribe("a"), h.Subscribe("b")
+		woken(t, a, 5*time.Second)
+		woken(t, b, 5*time.Second)
+		for range 3 {
+			require.EqualValues(t, 1, server.DoInt(t, "CLIENT", "KILL", "TYPE", "pubsub"))
+			woken(t, a, 5*time.Second)
+			woken(t, b, 5*time.Second)
+			require.ElementsMatch(t, []string{"a", "b"}, channels(t, server))
+		}
+	})
+}
+
+func TestRestartedServerIsSubscribedAgainAndEverybodyWakes(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		server := redistest.Start(t)
+		s := newHub(t, server, mutate).Subscribe("c")
+		woken(t, s, 5*time.Second)
+		server.Restart(t)
+		woken(t, s, 5*time.Second)
+		require.Equal(t, []string{"c"}, channels(t, server))
+	})
+}
+
+// With RESP2 only the second connection is lost here, the one for pub/sub.
+func TestConnectionLostWithASubscribeInFlightIsNoticedAtOnce(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		server := redistest.Start(t)
+		var mu sync.Mutex
+		var latest net.Conn
+		h := newHub(t, server, mutate, func(o *rueidis.ClientOption) {
+			o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, "tcp", address)
+				mu.Lock()
+				defer mu.Unlock()
+				latest = conn
+				return conn, err
+			}
+		})
+		woken(t, h.Subscribe("c"), 5*time.Second)
+		server.Pause(t)
+		s := h.Subscribe("d")
+		require.Eventually(t, func() bool { return slices.Contains(ours(), "(*redisConnection).do") },
+			5*time.Second, time.Millisecond)
+		mu.Lock()
+		require.NoError(t, latest.Close())
+		mu.Unlock()
+		server.Resume(t)
+		woken(t, s, 3*time.Second) // less than the patience with a server that does not answer
+	})
+}
+
+func TestServerThatComesUpLaterConfirms(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		server := redistest.Start(t)
+		h := newHub(t, server, mutate)
+		server.Kill(t)
+		s := h.Subscribe("c")
+		unwoken(t, s)
+		server.Restart(t)
+		woken(t, s, 5*time.Second)
+		require.Equal(t, []string{"c"}, channels(t, server))
+	})
+}
+
+func TestHungServerIsNoticedAndSubscribedAgain(t *testing.T) {
+	server := redistest.Start(t)
+	h := newHub(t, server, func(o *rueidis.ClientOption) {
+		o.Dialer.KeepAlive = 50 * time.Millisecond
+		o.ConnWriteTimeout = 200 * time.Millisecond
+	})
+	s := h.Subscribe("c")
+	woken(t, s, 5*time.Second)
+	before := server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub")
+	server.Pause(t)
+
+	// Neither of these talks to the server.
+	start := time.Now()
+	h.Subscribe("d").Close()
+	other := h.Subscribe("e")
+	require.Less(t, time.Since(start), 100*time.Millisecond)
+
+	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second, time.Millisecond,
+		"the connection was not given up")
+	server.Resume(t)
+	woken(t, s, 5*time.Second)
+	woken(t, other, 5*time.Second)
+	require.NotEqual(t, before, server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub"))
+}
+
+func TestCloseOnAHungServerIsBounded(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		server := redistest.Start(t)
+		h := newHub(t, server, mutate)
+		woken(t, h.Subscribe("c"), 5*time.Second)
+		server.Pause(t)
+		h.Subscribe("d") // a SUBSCRIBE that gets no reply
+		start := time.Now()
+		h.Close()
+		require.Less(t, time.Since(start), 4*time.Second)
+		server.Resume(t)
+		deserted(t, server)
+	})
+}
+
+func TestRefusedChannelDisturbsNoOther(t *testing.T) {
+	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
+		server := redistest.Start(t)
+		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels", "&open:*")
+		var log bytes.Buffer
+		client := server.Client(t, mutate, func(o *rueidis.ClientOption) { o.Username, o.Password = "ann", "secret" })
+		h := pubsub.New(pubsub.Options{
+			Route:  pubsub.SingleRoute(client),
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		t.Cleanup(h.Close)
+		open := h.Subscribe("open:1")
+		refused := h.Subscribe("closed:1")
+		woken(t, open, 5*time.Second)
+		require.Eventually(t, func() bool { return refused.Err() != nil }, 5*time.Second, time.Millisecond)
+		var reply *rueidis.RedisError
+		require.ErrorAs(t, refused.Err(), &reply)
+		require.Contains(t, reply.Error(), "NOPERM")
+		require.NoError(t, open.Err())
+		unwoken(t, refused)
+
+		server.Do(t, "PUBLISH", "open:1", "0")
+		woken(t, open, 5*time.Second)
+		connections := server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub")
+		require.Equal(t, 1, strings.Count(connections, "\n"), connections)
+
+		// The rule is added; the channel is found open at the next attempt.
+		server.Do(t, "ACL", "SETUSER", "ann", "&closed:*")
+		woken(t, refused, 10*time.Second)
+		require.NoError(t, refused.Err())
+		unwoken(t, open)
+
+		h.Close() // the logger is silent from here on
+		require.Equal(t, 1, strings.Count(log.String(), "refuses the channel"), log.String())
+		require.Contains(t, log.String(), "&closed:1")
+	})
+}
+
+func TestWrongPasswordIsARefusal(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	server.Do(t, "CONFIG", "SET", "requirepass", "changed") // what is connected stays so
+	s := newHubOf(t, client).Subscribe("c")
+	require.Eventually(t, func() bool { return s.Err() != nil }, 5*time.Second, time.Millisecond)
+	require.ErrorContains(t, s.Err(), "NOAUTH")
+}

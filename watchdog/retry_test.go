@@ -1,0 +1,196 @@
+package watchdog
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFailedBatchIsTriedAgainAtOnceAndStopsNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		failures := 0
+		w := watch(t, Options{Renew: s.renew, BatchSize: 1, OnFailure: func(group string, batch int, err error) {
+			require.Equal(t, "node", group)
+			require.Equal(t, 1, batch)
+			require.ErrorIs(t, err, errNode)
+			failures++ // one group: one goroutine at a time
+		}})
+		bad, badLost := addNew(w, "node", true)
+		s.answerWith(func(_ context.Context, c call) ([]Outcome, error) {
+			if c.leases[0] == bad && len(s.of(bad)) <= 3 {
+				return nil, errNode
+			}
+			return all(c.leases, true), nil
+		})
+		for range 9 {
+			addNew(w, "node", true)
+		}
+		sleep(lease / 3)
+		sleep(lease / 30 * 3) // the tries that the back-off allows
+
+		calls := s.seen()
+		require.Len(t, calls, 13, "ten batches and three more tries")
+		tick := calls[0].at
+		for _, c := range calls[:10] {
+			require.Equal(t, tick, c.at, "the first tries wait for nothing")
+		}
+		tries := s.of(bad)
+		require.Len(t, tries, 4)
+		require.Equal(t, tries[1:], calls[10:], "the failed batch goes to the end of the line")
+		// lease/300, doubled each time
+		for i, pause := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+			require.GreaterOrEqual(t, tries[i+1].at.Sub(tries[i].at), pause/2)
+			require.LessOrEqual(t, tries[i+1].at.Sub(tries[i].at), pause)
+		}
+		require.True(t, bad.Deadline().Equal(Deadline(tries[3].at, lease)))
+		require.Equal(t, 3, failures)
+		require.Empty(t, badLost.seen())
+	})
+}
+
+func TestFailingBatchIsTriedUntilItsDeadline(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{answer: func(context.Context, call) ([]Outcome, error) { return nil, errNode }}
+		w := watch(t, Options{Renew: s.renew})
+		deadline := Deadline(time.Now(), lease)
+		l, lost := addNew(w, "node", true)
+
+		sleep(2 * lease)
+
+		lost.require(t, deadline, ErrExpired)
+		require.True(t, l.Deadline().Equal(deadline))
+		calls := s.seen()
+		require.GreaterOrEqual(t, len(calls), 20)
+		require.LessOrEqual(t, len(calls), 50)
+		last := calls[len(calls)-1].at
+		require.True(t, last.Before(deadline))
+		require.LessOrEqual(t, deadline.Sub(last), lease/30, "it gave up early")
+		require.Empty(t, w.rounds)
+	})
+}
+
+func TestLeaseWithoutAnOutcomeIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{answer: func(context.Context, call) ([]Outcome, error) { return nil, nil }}
+		var failure error
+		w := watch(t, Options{Renew: s.renew, OnFailure: func(_ string, _ int, err error) { failure = err }})
+		_, lost := addNew(w, "node", true)
+
+		sleep(lease / 3)
+
+		require.ErrorIs(t, failure, errNoOutcome)
+		require.Empty(t, lost.seen())
+	})
+}
+
+// A batch may meet two nodes, one of which does not answer. That must not cost the leases of the other one.
+func TestOnlyLeasesOfUnknownOutcomeAreTriedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		unknown := 0
+		w := watch(t, Options{Renew: s.renew, OnFailure: func(_ string, leases int, err error) {
+			require.ErrorIs(t, err, errNode)
+			unknown = leases
+		}})
+		answered, _ := addNew(w, "node", true)
+		silent, lost := addNew(w, "node", true)
+		gone, goneLost := addNew(w, "node", true)
+		before := answered.Deadline()
+		s.answerWith(func(_ context.Context, c call) ([]Outcome, error) {
+			outcomes := make([]Outcome, len(c.leases))
+			for i, l := range c.leases {
+				switch l {
+				case answered:
+					outcomes[i] = Held
+				case gone:
+					outcomes[i] = Gone
+				}
+			}
+			return outcomes, errNode
+		})
+
+		sleep(lease/3 + lease/30) // the tick and at least one more try
+
+		require.Equal(t, 1, unknown)
+		require.True(t, answered.Deadline().After(before))
+		require.True(t, silent.Deadline().Equal(before))
+		require.Empty(t, lost.seen())
+		require.Len(t, goneLost.seen(), 1)
+		require.Len(t, s.of(answered), 1)
+		require.Greater(t, len(s.of(silent)), 1)
+	})
+}
+
+func TestCallEndsAfterItsTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var took time.Duration
+		w := watch(t, Options{CallTimeout: time.Second, Renew: func(ctx context.Context, _ string, leases []*Lease) ([]Outcome, error) {
+			start := time.Now()
+			<-ctx.Done()
+			took = time.Since(start)
+			return all(leases, true), nil // late, but it is an answer
+		}})
+		l, _ := addNew(w, "node", true)
+		before := l.Deadline()
+
+		sleep(lease/3 + time.Second)
+
+		require.Equal(t, time.Second, took)
+		require.True(t, l.Deadline().After(before))
+	})
+}
+
+func TestTickForgetsAFailingGroupThatHasNothingLeft(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+			if c.group == "failing" {
+				return nil, errNode
+			}
+			return all(c.leases, true), nil
+		}}
+		w := watch(t, Options{Renew: s.renew})
+		l, _ := addNew(w, "failing", true)
+		addNew(w, "node", true)
+		sleep(lease / 3)
+		w.mu.Lock()
+		next := epoch.Add(w.nextTick)
+		w.mu.Unlock()
+		sleep(time.Until(next) - time.Nanosecond)
+		require.Contains(t, w.rounds, "failing")
+		require.True(t, w.Remove(l))
+		sleep(time.Nanosecond)
+		require.Empty(t, w.rounds)
+	})
+}
+
+func TestCallsOfDifferentTicksDoNotStarveEachOther(t *testing.T) {
+	r := &round{}
+	for _, due := range []time.Duration{10, 10, 30, 12, 30, 11} {
+		r.add(&batch{due: due, failures: len(r.line)})
+	}
+	var dues []time.Duration
+	var order []int
+	for len(r.line) > 0 {
+		b := r.shift()
+		dues, order = append(dues, b.due), append(order, b.failures)
+	}
+	require.Equal(t, []time.Duration{10, 10, 11, 12, 30, 30}, dues)
+	require.Equal(t, []int{0, 1, 5, 3, 2, 4}, order, "equally due batches keep their order")
+}
+
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	for range 1000 {
+		for failures, milliseconds := range []int64{100, 200, 400, 800, 1000, 1000} {
+			longest := time.Duration(milliseconds) * time.Millisecond
+			pause := backoff(lease, failures)
+			require.LessOrEqual(t, pause, longest)
+			require.GreaterOrEqual(t, pause, longest/2)
+		}
+		require.LessOrEqual(t, backoff(lease, 1<<40), time.Second)
+		require.LessOrEqual(t, backoff(10*time.Millisecond, 9), 5*time.Millisecond)
+		require.Greater(t, backoff(10*time.Millisecond, 0), 2*time.Millisecond)
+	}
+}
