@@ -41,8 +41,8 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
 
-fmt: ## format the Go code
-	gofmt -w .
+fmt: $(GOLANGCI) ## format the Go code and its imports
+	$(GOLANGCI) fmt ./...
 
 bench: ## run the benchmarks
 	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...

@@ -20,6 +20,7 @@ type wire struct {
 	redis   rueidis.Client
 	options Options
 	cluster *topology.Cluster // nil if it is none
+	server  string            // what to call the one node there is, if it is none
 
 	asking sync.Mutex  // held while the cluster is asked
 	asked  atomic.Bool // the cluster has answered
@@ -31,9 +32,14 @@ type wire struct {
 }
 
 func newWire(redis rueidis.Client, options Options) *wire {
-	w := &wire{redis: redis, options: options}
-	if redis.Mode() == rueidis.ClientModeCluster {
+	w := &wire{redis: redis, options: options, server: "the master"}
+	switch redis.Mode() {
+	case rueidis.ClientModeCluster:
 		w.cluster = topology.New(redis)
+	case rueidis.ClientModeStandalone:
+		for address := range redis.Nodes() {
+			w.server = address
+		}
 	}
 	if w.cluster == nil || options.PubSub != PubSubAuto {
 		w.open(w.cluster != nil && options.PubSub == PubSubSharded)
@@ -111,7 +117,7 @@ func (w *wire) subscribe(channel string) *pubsub.Subscription {
 // is wrong, renewals still reach the right node, in worse company.
 func (w *wire) node(lock string) string {
 	if w.cluster == nil {
-		return ""
+		return w.server
 	}
 	// Not a question to the cluster: the caller holds the lock already, and its lease runs.
 	address, _ := w.cluster.Known(lua.Slot(lock))
@@ -121,12 +127,12 @@ func (w *wire) node(lock string) string {
 // route tells the hub where a channel is served.
 func (w *wire) route(ctx context.Context, channel string, wrong bool) (string, rueidis.Client, error) {
 	if w.cluster == nil {
-		return "", w.redis, nil
+		return w.server, w.redis, nil
 	}
 	if !w.isSharded() {
 		// A cluster forwards classic messages to all its nodes: any will do, and next time perhaps another.
 		for _, node := range w.redis.Nodes() {
-			return "", node, nil
+			return "any", node, nil
 		}
 		return "", nil, topology.ErrUnassigned
 	}
