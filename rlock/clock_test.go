@@ -50,7 +50,7 @@ func TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered(t *testing.T) {
 		require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
 		require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-		require.True(t, time.Now().Equal(deadline), "what is lost is not released: nothing is sent, nothing waited for")
+		require.True(t, time.Now().Equal(deadline), "what is lost is not waited for")
 	})
 }
 

@@ -48,11 +48,9 @@ func (g *holding) giveBack(levels []*Hold) error {
 	if claimed {
 		defer g.seat.pass()
 	}
-	if err := g.lostError(); err != nil {
-		return err
-	}
-	expired := !time.Now().Before(g.lease.Deadline())
-	if expired {
+	err := g.lostError()
+	if err == nil && !time.Now().Before(g.lease.Deadline()) {
+		err = &LostError{Lock: g.lock.name, Reason: watchdog.ErrExpired}
 		g.lost(watchdog.ErrExpired)
 	}
 	left := g.remove(levels)
@@ -60,8 +58,12 @@ func (g *holding) giveBack(levels []*Hold) error {
 		g.forget()
 	}
 	switch {
-	case expired:
-		return &LostError{Lock: g.lock.name, Reason: watchdog.ErrExpired}
+	case errors.Is(err, watchdog.ErrExpired):
+		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for another 14 minutes.
+		g.client.janitor.add(leftover{lock: g.lock, owner: g.owner, until: time.Now().Add(g.client.options.CommandTimeout)})
+		return err
+	case err != nil:
+		return err
 	case claimed:
 		return g.send(p, left)
 	case left == 0:

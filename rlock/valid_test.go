@@ -1,0 +1,27 @@
+package rlock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/watchdog"
+)
+
+// Code that comes back from a pause may ask before any timer has run, which a watchdog that is closed stands for.
+func TestValidReadsTheClockItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watchdog.New(watchdog.Options{Lease: time.Minute, Renew: (&Client{}).renew})
+		h := &holding{}
+		level := &Hold{holding: h}
+		w.Add(&h.lease, time.Now().Add(time.Second), false)
+		w.Close()
+		time.Sleep(time.Second - 1)
+		require.True(t, level.Valid())
+		time.Sleep(1)
+		require.False(t, level.Valid())
+		require.NoError(t, level.Err(), "it was not told")
+	})
+}
