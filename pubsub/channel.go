@@ -70,15 +70,37 @@ func (c *channel) confirm() {
 	c.wakeAll()
 }
 
-// wakeOne gives a permit to the first subscriber that has none. It becomes the
-// last in turn. When all have one there is nothing to do: each of them will look
-// after this moment.
-func (c *channel) wakeOne() {
+// wakeOne gives a permit to the first subscriber of a topic that has none. It
+// becomes the last in turn. When all have one there is nothing to do: each of
+// them will look after this moment.
+func (c *channel) wakeOne(topic string) {
 	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		if e.Value.(*Subscription).permit() {
+		if s := e.Value.(*Subscription); s.topic == topic && s.permit() {
 			c.subscribers.MoveToBack(e)
 			return
 		}
+	}
+}
+
+// wakeOneOfEach wakes one subscriber of every topic: the message does not say
+// which of them it is about.
+func (c *channel) wakeOneOfEach() {
+	if c.subscribers.Len() == 0 {
+		return
+	}
+	first := c.subscribers.Front().Value.(*Subscription).topic
+	var others map[string]struct{} // nearly always nil: a channel with two topics is rare
+	for e := c.subscribers.Front(); e != nil; e = e.Next() {
+		if topic := e.Value.(*Subscription).topic; topic != first {
+			if others == nil {
+				others = make(map[string]struct{})
+			}
+			others[topic] = struct{}{}
+		}
+	}
+	c.wakeOne(first)
+	for topic := range others {
+		c.wakeOne(topic)
 	}
 }
 

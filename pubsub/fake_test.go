@@ -3,11 +3,11 @@ package pubsub
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"holdfast/internal/logtest"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -47,11 +47,11 @@ type fakeConnection struct {
 
 // newFake returns a hub on a fake server and what it logs. The hub is closed
 // with the test.
-func newFake(t *testing.T, o Options) (*Hub, *fakeServer, *logLines) {
+func newFake(t *testing.T, o Options) (*Hub, *fakeServer, *logtest.Lines) {
 	f := &fakeServer{requests: make(chan *request)}
-	lines := new(logLines)
+	lines := new(logtest.Lines)
 	o.Route = f.route
-	o.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	o.Logger = lines.Logger()
 	h := New(o)
 	h.dial = f.dial
 	t.Cleanup(h.Close)
@@ -147,32 +147,6 @@ func (c *fakeConnection) exchange(ctx context.Context, verb string, channels []s
 func (c *fakeConnection) lost() <-chan error { return c.ended }
 
 func (c *fakeConnection) close() { close(c.closed) }
-
-// logLines collects what a logger writes.
-type logLines struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, string(p))
-	return len(p), nil
-}
-
-// with returns the lines that contain text.
-func (l *logLines) with(text string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []string
-	for _, line := range l.lines {
-		if strings.Contains(line, text) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
 
 // take consumes a permit that must be there, or come within the given time.
 func take(t *testing.T, s *Subscription) {

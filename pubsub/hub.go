@@ -88,7 +88,14 @@ func New(o Options) *Hub {
 //
 // On a closed Hub the result is a Subscription that never fires.
 func (h *Hub) Subscribe(name string) *Subscription {
-	s := &Subscription{hub: h, name: name, permits: make(chan struct{}, 1)}
+	return h.SubscribeTopic(name, name)
+}
+
+// SubscribeTopic is [Hub.Subscribe] for a channel on which more than one thing is
+// announced, without saying which: the message for a single waiter wakes one
+// subscriber of each topic. Subscribe takes the name of the channel as topic.
+func (h *Hub) SubscribeTopic(name, topic string) *Subscription {
+	s := &Subscription{hub: h, name: name, topic: topic, permits: make(chan struct{}, 1)}
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +141,7 @@ func (h *Hub) deliver(m rueidis.PubSubMessage) {
 	switch {
 	case c == nil:
 	case m.Message == wakeOne:
-		c.wakeOne()
+		c.wakeOneOfEach()
 	default:
 		c.wakeAll()
 	}

@@ -131,12 +131,12 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 			require.Positive(t, refreshes)
 			f.down = false
 		})
-		require.Len(t, lines.with("no connection to the node"), 1)
+		require.Len(t, lines.With("no connection to the node"), 1)
 		up := time.Now()
 		f.next(t, "subscribe").accept()
 		require.LessOrEqual(t, time.Since(up), longestDelay)
 		synctest.Wait()
-		require.Len(t, lines.with("connected to the node again"), 1)
+		require.Len(t, lines.With("connected to the node again"), 1)
 		for _, s := range subscriptions {
 			for !has(s) { // those that were placed too late for the first batch
 				f.next(t, "subscribe").accept()

@@ -38,7 +38,7 @@ func TestServerThatCannotTellIsAskedAgain(t *testing.T) {
 		f.next(t, "subscribe").accept()
 		take(t, s)
 		require.NoError(t, s.Err())
-		require.Empty(t, lines.with("refuses"))
+		require.Empty(t, lines.With("refuses"))
 	})
 }
 
@@ -71,8 +71,8 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		require.Greater(t, time.Since(start), 45*time.Second)
 		require.ErrorContains(t, s.Err(), `pubsub: channel "c": NOPERM`)
 		require.False(t, has(s))
-		require.Len(t, lines.with("refuses the channel"), 1)
-		require.Len(t, lines.with("&channel-pattern"), 1)
+		require.Len(t, lines.With("refuses the channel"), 1)
+		require.Len(t, lines.With("&channel-pattern"), 1)
 
 		f.next(t, "subscribe").accept()
 		take(t, s)
@@ -84,7 +84,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		s = h.Subscribe("c")
 		f.next(t, "subscribe").refuse(denied)
 		synctest.Wait()
-		require.Len(t, lines.with("refuses the channel"), 2)
+		require.Len(t, lines.With("refuses the channel"), 2)
 		s.Close()
 		require.NoError(t, s.Err())
 		gone(t, h)

@@ -23,7 +23,7 @@ func TestRouteThatFailsIsAskedAgainAndLoggedOnce(t *testing.T) {
 			require.Less(t, len(f.refresh), 200)
 			f.routing = nil
 		})
-		require.Len(t, lines.with("no master is known"), 1)
+		require.Len(t, lines.With("no master is known"), 1)
 		f.next(t, "subscribe").accept()
 		take(t, s)
 	})

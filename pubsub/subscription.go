@@ -11,6 +11,7 @@ import (
 type Subscription struct {
 	hub     *Hub
 	name    string
+	topic   string
 	permits chan struct{} // capacity 1: sent to under hub.mu only
 
 	// Guarded by hub.mu. Nil once the subscription is closed, and from the start
@@ -27,19 +28,19 @@ func (s *Subscription) C() <-chan struct{} { return s.permits }
 // Wake gives this subscription a permit. It is for a waiter that took one and
 // could not use it: the permit is there for its next receive, or is handed on
 // when it leaves. On a closed Subscription Wake hands the permit to another
-// subscriber of the channel, if there is one.
+// subscriber of its topic, if there is one.
 func (s *Subscription) Wake() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.channel != nil {
 		s.permit()
 	} else if c := s.hub.channels[s.name]; c != nil {
-		c.wakeOne()
+		c.wakeOne(s.topic)
 	}
 }
 
 // Close leaves the channel. A permit that was not received is handed on to
-// another subscriber of it. When this was the last one, the channel stays
+// another subscriber of its topic. When this was the last one, the channel stays
 // subscribed for [Options].Linger and is unsubscribed then. Close does not wait
 // for that. Closing again does nothing.
 func (s *Subscription) Close() {
@@ -53,7 +54,7 @@ func (s *Subscription) Close() {
 	last := c.leave(s)
 	select {
 	case <-s.permits:
-		c.wakeOne()
+		c.wakeOne(s.topic)
 	default:
 	}
 	if last && !h.closed {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -33,8 +34,8 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			restrict(t, s, rules...)
-			var log logs
-			c := newClient(t, s, rlock.Options{Logger: log.logger()}, asUser)
+			var log logtest.Lines
+			c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 			for _, name := range []string{"a", "b", "a"} {
 				unlock(t, take(t, c.NewLock(name), rlock.Watchdog))
 			}
@@ -44,9 +45,9 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 			require.True(t, held)
 			require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 
-			require.Len(t, log.with("refuses to announce"), 1)
-			require.Contains(t, log.with("refuses to announce")[0], "NOPERM")
-			require.Contains(t, log.with("refuses to announce")[0], channelOf("a"))
+			require.Len(t, log.With("refuses to announce"), 1)
+			require.Contains(t, log.With("refuses to announce")[0], "NOPERM")
+			require.Contains(t, log.With("refuses to announce")[0], channelOf("a"))
 			require.Zero(t, s.DoInt(t, "DBSIZE"))
 		})
 	}
@@ -84,14 +85,14 @@ func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			restrict(t, s, rules...)
-			var log logs
+			var log logtest.Lines
 			take(t, newClient(t, s, rlock.Options{}).NewLock("job"), 700*time.Millisecond) // and never released
-			lock := newClient(t, s, rlock.Options{Logger: log.logger()}, asUser).NewLock("job")
+			lock := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser).NewLock("job")
 
 			_, err := lock.TryLock(t.Context(), 100*time.Millisecond, time.Second)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			waiter := lockInBackground(t.Context(), lock, time.Second)
-			eventually(t, func() bool { return len(log.with("refuses the channel")) == 1 }, "the refusal was not logged")
+			eventually(t, func() bool { return len(log.With("refuses the channel")) == 1 }, "the refusal was not logged")
 			s.ResetStats(t)
 			unlock(t, acquired(t, waiter))
 			require.Less(t, s.CommandStats(t)["evalsha"], 6, "the waiter polls")
@@ -165,8 +166,8 @@ func listedPermissions(t testing.TB) (everywhere, onClusters []string) {
 // requirePermitted does everything that there is to do with a lock.
 func requirePermitted(t *testing.T, connect func() rueidis.Client, awaitListener func(lock string)) {
 	t.Helper()
-	var log logs
-	c := newClientOn(t, connect(), rlock.Options{WatchdogLease: 200 * time.Millisecond, Logger: log.logger()})
+	var log logtest.Lines
+	c := newClientOn(t, connect(), rlock.Options{WatchdogLease: 200 * time.Millisecond, Logger: log.Logger()})
 	lock := c.NewLock("order:1")
 	hold := take(t, lock, rlock.Watchdog)
 	nested := takeWith(hold.Context(), t, lock, rlock.Watchdog)
@@ -181,5 +182,5 @@ func requirePermitted(t *testing.T, connect func() rueidis.Client, awaitListener
 	acquired(t, waiter)
 	_, err = lock.ForceUnlock(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, log.with("NOPERM"))
+	require.Empty(t, log.With("NOPERM"))
 }

@@ -78,7 +78,8 @@ func (c *Client) ID() string { return c.id }
 // ErrClosed. It waits until everything that runs in the background has ended, or until ctx ends, and then returns ctx's
 // error; the rest of the closing goes on. Calling it again waits again.
 //
-// Locks that are held stay held until their leases run out, or until their holds are released, which still works; with
+// Locks that are held stay held until their leases run out, or until their holds are released. That still works, but on a
+// server that does not answer it then takes until rueidis gives up, because nothing may go on in the background. With
 // Options.ReleaseOnClose they are released first.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {

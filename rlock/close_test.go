@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -120,14 +121,14 @@ func TestReleaseOnCloseReleasesEverything(t *testing.T) {
 func TestReleaseOnCloseLogsWhatItCannotRelease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	logged := new(logs)
-	client := newClient(t, s, rlock.Options{ReleaseOnClose: true, Logger: logged.logger()})
+	logged := new(logtest.Lines)
+	client := newClient(t, s, rlock.Options{ReleaseOnClose: true, Logger: logged.Logger()})
 	hold := take(t, client.NewLock("lock"), rlock.Watchdog)
 	s.Do(t, "DEL", "lock")
 	s.Do(t, "SET", "lock", "not a lock")
 	closeClient(t, client)
-	require.Len(t, logged.with("not released on close"), 1)
-	require.Contains(t, logged.with("not released on close")[0], hold.Owner())
+	require.Len(t, logged.With("not released on close"), 1)
+	require.Contains(t, logged.With("not released on close")[0], hold.Owner())
 }
 
 func TestCloseMayBeCalledManyTimes(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -152,33 +150,4 @@ func listening(s *redistest.Server, numsub, lock string) int {
 func awaitListeners(t testing.TB, s *redistest.Server, lock string, n int) {
 	t.Helper()
 	eventually(t, func() bool { return subscribers(s, lock) == n }, strconv.Itoa(n)+" listeners on "+channelOf(lock))
-}
-
-// logs collects what a client logs.
-type logs struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-// Write takes one line.
-func (l *logs) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, string(line))
-	return len(line), nil
-}
-
-// with returns the lines that contain text.
-func (l *logs) with(text string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []string
-	for _, line := range l.lines {
-		if strings.Contains(line, text) {
-			found = append(found, line)
-		}
-	}
-	return found
 }

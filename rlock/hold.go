@@ -6,8 +6,10 @@ import (
 )
 
 // Hold is one level of one acquisition: what Lock and TryLock return and what is to be released once. All methods are
-// safe for concurrent use.
+// safe for concurrent use. A Hold must not be copied.
 type Hold struct {
+	_ noCopy
+
 	holding *holding
 	parent  context.Context // the caller's
 	renew   bool            // this level asked for the watchdog
@@ -26,6 +28,12 @@ func (h *Hold) Name() string { return h.holding.lock.name }
 // Owner is who holds the lock, as Redis and other clients see it: "<client id>:<token>". All levels of an acquisition have
 // the same; the next acquisition has another.
 func (h *Hold) Owner() string { return h.holding.owner }
+
+// noCopy makes go vet object to a copy, which could neither be released nor hear of a loss.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // Context is for the work under the lock. It derives from the context given to Lock or TryLock, and carries the owner, so
 // that a lock taken with it re-enters. It ends when the hold ends: with the cause [ErrLost] (a *[LostError]) at the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -85,13 +86,13 @@ func TestHoldKnowsItsNameAndOwner(t *testing.T) {
 func TestLossIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	logged := new(logs)
-	lock := newClient(t, s, rlock.Options{Logger: logged.logger()}).NewLock("lock")
+	logged := new(logtest.Lines)
+	lock := newClient(t, s, rlock.Options{Logger: logged.Logger()}).NewLock("lock")
 	outer := take(t, lock, 50*time.Millisecond)
 	takeWith(outer.Context(), t, lock, 50*time.Millisecond)
 	receive(t, outer.Done(), "the lease did not end")
 	require.Error(t, outer.Unlock(t.Context()))
-	eventually(t, func() bool { return len(logged.with("lost")) > 0 }, "the loss was logged")
-	require.Len(t, logged.with("lost"), 1)
-	require.Contains(t, logged.with("lost")[0], outer.Owner())
+	eventually(t, func() bool { return len(logged.With("lost")) > 0 }, "the loss was logged")
+	require.Len(t, logged.With("lost"), 1)
+	require.Contains(t, logged.With("lost")[0], outer.Owner())
 }

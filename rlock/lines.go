@@ -161,7 +161,7 @@ func (q *line) wakeUps() <-chan struct{} {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
 	if q.sub == nil {
-		if q.sub = q.lines.wire.subscribe(q.lock.channel); q.sub == nil {
+		if q.sub = q.lines.wire.subscribe(q.lock.channel, q.lock.name); q.sub == nil {
 			return nil
 		}
 	}

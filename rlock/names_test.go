@@ -81,3 +81,21 @@ func TestNameWhoseKeysWouldNotShareASlotIsRefusedOnACluster(t *testing.T) {
 		}
 	}
 }
+
+// "order" and "{order}" are two locks, but Redisson's rule gives them one channel.
+func TestWakeUpIsNotLostOnALockThatSharesTheChannel(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	plain, tagged := c.NewLock("order"), c.NewLock("{order}")
+	plainHold, taggedHold := take(t, plain, longLease), take(t, tagged, longLease)
+	parkedWaiter(t, s, plain)
+	looked := s.CommandStats(t)["evalsha"]
+	second := lockInBackground(t.Context(), tagged, rlock.Watchdog)
+	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] == looked+2 }, "the second look")
+	start := time.Now()
+	unlock(t, taggedHold)
+	unlock(t, acquired(t, second))
+	require.Less(t, time.Since(start), 3*time.Second, "only the cap on sleeping woke it")
+	unlock(t, plainHold)
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -77,11 +78,11 @@ func TestSyncLockerPanicsWhenUnlockedTwice(t *testing.T) {
 func TestSyncLockerThatLostItsLockUnlocksQuietly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	logged := new(logs)
+	logged := new(logtest.Lines)
 	locker := rlock.AsSyncLocker(t.Context(),
-		newClient(t, s, rlock.Options{Logger: logged.logger()}).NewLock("lock"), rlock.Watchdog)
+		newClient(t, s, rlock.Options{Logger: logged.Logger()}).NewLock("lock"), rlock.Watchdog)
 	locker.Lock()
 	s.Do(t, "DEL", "lock")
 	require.NotPanics(t, locker.Unlock)
-	eventually(t, func() bool { return len(logged.with("lost")) == 1 }, "the loss was logged")
+	eventually(t, func() bool { return len(logged.With("lost")) == 1 }, "the loss was logged")
 }

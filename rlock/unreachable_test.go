@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -140,15 +141,15 @@ func TestClientOfAServerThatComesUpLaterWorksThen(t *testing.T) {
 func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("right"))
-	var log logs
-	c := newClient(t, s, rlock.Options{WatchdogLease: time.Second, Logger: log.logger()})
+	var log logtest.Lines
+	c := newClient(t, s, rlock.Options{WatchdogLease: time.Second, Logger: log.Logger()})
 	hold := take(t, c.NewLock("kept"), rlock.Watchdog)
 	released := take(t, c.NewLock("released"), time.Minute)
 
 	changePassword(t, s, "right", "changed")
 	requireRefusedEventually(t, c.NewLock("other"), "WRONGPASS")
 	requireRefusal(t, released.Unlock(t.Context()), "WRONGPASS")
-	eventually(t, func() bool { return len(log.with("leases not renewed")) > 0 }, "the failed renewal was not logged")
+	eventually(t, func() bool { return len(log.With("leases not renewed")) > 0 }, "the failed renewal was not logged")
 	changePassword(t, s, "changed", "right")
 	require.Never(t, func() bool { return !hold.Valid() }, 2*time.Second, 50*time.Millisecond, "lost, though the trouble was short")
 	unlock(t, take(t, c.NewLock("other"), time.Second))

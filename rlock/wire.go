@@ -104,13 +104,13 @@ func (w *wire) announcement(channel, message string) lua.Announcement {
 }
 
 // subscribe starts listening; nil when the client is closed.
-func (w *wire) subscribe(channel string) *pubsub.Subscription {
+func (w *wire) subscribe(channel, lock string) *pubsub.Subscription {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if w.hub == nil {
 		return nil
 	}
-	return w.hub.Subscribe(channel)
+	return w.hub.SubscribeTopic(channel, lock)
 }
 
 // node is the label under which leases of a lock are renewed together: the node that serves it. If it cannot be told, or

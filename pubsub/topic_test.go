@@ -1,0 +1,32 @@
+package pubsub
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMessage0WakesOneSubscriberOfEachTopic(t *testing.T) {
+	h, f, _ := newFake(t, Options{})
+	a1, a2, b1, b2 := h.SubscribeTopic("c", "a"), h.SubscribeTopic("c", "a"), h.SubscribeTopic("c", "b"), h.SubscribeTopic("c", "b")
+	r := f.next(t, "subscribe")
+	r.accept()
+	for _, s := range []*Subscription{a1, a2, b1, b2} {
+		require.True(t, has(s))
+	}
+	r.conn.publish("c", "0")
+	require.Equal(t, []bool{true, false, true, false}, []bool{has(a1), has(a2), has(b1), has(b2)})
+	r.conn.publish("c", "0")
+	require.Equal(t, []bool{false, true, false, true}, []bool{has(a1), has(a2), has(b1), has(b2)})
+}
+
+func TestPermitIsHandedOnWithinItsTopic(t *testing.T) {
+	h, f, _ := newFake(t, Options{})
+	first, stranger, second := h.SubscribeTopic("c", "a"), h.SubscribeTopic("c", "b"), h.SubscribeTopic("c", "a")
+	f.next(t, "subscribe").accept()
+	require.True(t, has(stranger))
+	require.True(t, has(second))
+	first.Close() // with the permit of the confirmation
+	require.False(t, has(stranger))
+	require.True(t, has(second))
+}
