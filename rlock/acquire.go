@@ -96,6 +96,10 @@ func (a *attempt) queue() (*Hold, error) {
 				spot.leave(false)
 				return hold, nil
 			case left:
+				if errors.Is(a.failure, errNoAnswer) && spot.line.trouble() == nil && time.Since(a.sent) < shortestWait {
+					a.failure = nil // nobody answers that fast, and the line knows who has the lock
+				}
+				a.holder = spot.line.expectation()
 				spot.leave(true)
 				return nil, a.ended()
 			case err != nil:

@@ -1,0 +1,34 @@
+package rlock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
+)
+
+// A waiter that gets to the head of its line just before its time is over has no time for an answer of its own. That is
+// no fault of the server's, and the line knows who has the lock.
+func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
+	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+		b.answer("acquire.lua", func([]string) any {
+			time.Sleep(5 * time.Millisecond)
+			return []any{20000, "another:7"}
+		})
+		head := inBackground(func() (*rlock.Hold, error) {
+			return b.lock.TryLock(t.Context(), 997*time.Millisecond, rlock.Watchdog)
+		})
+		synctest.Wait()
+		_, err := b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
+		require.Equal(t, time.Second, time.Since(b.start))
+		require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, "another:7", held.Owner)
+		require.InDelta(t, 19*time.Second, held.TTL, float64(20*time.Millisecond))
+		require.ErrorIs(t, result(t, head).err, rlock.ErrNotAcquired)
+	})
+}
