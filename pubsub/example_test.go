@@ -120,3 +120,25 @@ func ExampleSubscription_Err() {
 	fmt.Println(subscription.Err())
 	// Output: <nil>
 }
+
+// The message does not say which of two rooms behind one door is free, so one waiter of each looks.
+func ExampleHub_SubscribeTopic() {
+	server, client := embedded()
+	defer server.Close()
+	defer client.Close()
+	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	defer hub.Close()
+
+	left := hub.SubscribeTopic("door", "left room")
+	defer left.Close()
+	right := hub.SubscribeTopic("door", "right room")
+	defer right.Close()
+	<-left.C()
+	<-right.C()
+
+	server.Publish("door", "0")
+	<-left.C()
+	<-right.C()
+	fmt.Println("both look")
+	// Output: both look
+}
