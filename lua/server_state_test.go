@@ -65,12 +65,13 @@ func TestServerBusyWithAScriptIsRefusedForNow(t *testing.T) {
 
 func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 	t.Parallel()
-	master := redistest.Start(t, redistest.WithArgs("--repl-diskless-sync-delay", "0"))
+	master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithArgs("--repl-diskless-sync-delay", "0"))
 	for i := range 500 {
 		master.Do(t, "SET", fmt.Sprintf("key:%d", i), strings.Repeat("x", 2048))
 	}
 	// Each key takes a replica 10 ms to load, and it looks at its connections after each.
-	s, c := start(t, redistest.WithArgs("--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"))
+	s, c := start(t, redistest.WithHostNetwork(),
+		redistest.WithArgs("--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"))
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	s.Do(t, "REPLICAOF", host, port)
 	require.Eventually(t, func() bool {

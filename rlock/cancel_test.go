@@ -107,7 +107,7 @@ func onEveryStage(t *testing.T, attempt func(t *testing.T, s *scene, reached fun
 			s.client, s.proxy = proxied(t, s.server, rlock.Options{}, steadyConnection)
 			s.lock = s.client.NewLock(sceneLock)
 			warm(t, s.client, sceneLock)
-			goroutines := goleak.IgnoreCurrent()
+			goroutines := redistest.IgnoreCurrent()
 
 			after := stage.before(t, s)
 			finish := attempt(t, s, func() { stage.reached(t, s) })
@@ -117,7 +117,7 @@ func onEveryStage(t *testing.T, attempt func(t *testing.T, s *scene, reached fun
 			}
 			awaitEmpty(t, s.server)
 			eventually(t, func() bool { return rlock.Seats(s.client) == 0 }, "a seat is left")
-			goleak.VerifyNone(t, goroutines)
+			goleak.VerifyNone(t, goroutines...)
 		})
 	}
 }

@@ -20,7 +20,7 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 	s := redistest.Start(t)
 	redis := s.Client(t, steadyConnection)
 	warm(t, newClientOn(t, redis, rlock.Options{}), "order")
-	goroutines := goleak.IgnoreCurrent()
+	goroutines := redistest.IgnoreCurrent()
 
 	c := newClientOn(t, redis, rlock.Options{WatchdogLease: 900 * time.Millisecond})
 	var held, workers sync.WaitGroup
@@ -54,7 +54,7 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 	closeClient(t, c)
 	require.Empty(t, s.DoStrings(t, "PUBSUB", "CHANNELS"))
-	goleak.VerifyNone(t, goroutines)
+	goleak.VerifyNone(t, goroutines...)
 }
 
 func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
@@ -64,7 +64,7 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 	hold := take(t, other.NewLock("order"), longLease)
 	c := newClientOn(t, redis, rlock.Options{})
 	unlock(t, take(t, c.NewLock("warm"), longLease))
-	goroutines := goleak.IgnoreCurrent()
+	goroutines := redistest.IgnoreCurrent()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	waiters := make([]<-chan outcome, many)
@@ -86,14 +86,14 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 	awaitEmpty(t, s)
 	require.Zero(t, rlock.Waiting(c.NewLock("order")))
 	require.Zero(t, rlock.Seats(c))
-	goleak.VerifyNone(t, goroutines)
+	goleak.VerifyNone(t, goroutines...)
 }
 
 func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{}, steadyConnection)
 	warm(t, c, "order")
-	goroutines := goleak.IgnoreCurrent()
+	goroutines := redistest.IgnoreCurrent()
 
 	s.Pause(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -108,5 +108,5 @@ func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	}
 	s.Resume(t)
 	awaitEmpty(t, s)
-	goleak.VerifyNone(t, goroutines)
+	goleak.VerifyNone(t, goroutines...)
 }

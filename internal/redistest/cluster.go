@@ -32,7 +32,7 @@ func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 		bus, err := freePort()
 		require.NoError(tb, err)
 		c.Nodes = append(c.Nodes, Start(tb, append(opts[:len(opts):len(opts)],
-			withHostNetwork(),
+			WithHostNetwork(),
 			WithArgs("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-announce-ip", host))...))
 	}
 	for i, node := range c.Nodes {

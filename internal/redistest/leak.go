@@ -23,3 +23,13 @@ func VerifyMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
 	)
 }
+
+// IgnoreCurrent is goleak.IgnoreCurrent for a test that pauses or restarts a
+// server: asking a Docker engine to do so leaves idle HTTP connections.
+func IgnoreCurrent() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreCurrent(),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	}
+}

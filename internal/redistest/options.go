@@ -74,6 +74,8 @@ func asSentinel() Option {
 	return func(_ testing.TB, s *settings) { s.sentinel = true }
 }
 
-func withHostNetwork() Option {
+// WithHostNetwork lets the server reach others at their [Server.Addr], as a
+// replica must. It matters to containers only.
+func WithHostNetwork() Option {
 	return func(_ testing.TB, s *settings) { s.hostNetwork = true }
 }

@@ -26,11 +26,11 @@ type Sentinel struct {
 // network of this machine.
 func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 	tb.Helper()
-	opts = append(opts[:len(opts):len(opts)], withHostNetwork(), WithArgs("--repl-diskless-sync-delay", "0"))
+	opts = append(opts[:len(opts):len(opts)], WithHostNetwork(), WithArgs("--repl-diskless-sync-delay", "0"))
 	master := Start(tb, opts...)
 	replica := Start(tb, opts...)
 	replica.Do(tb, "REPLICAOF", host, strconv.Itoa(master.port))
-	s := &Sentinel{Nodes: []*Server{master, replica}, Watcher: Start(tb, withHostNetwork(), asSentinel())}
+	s := &Sentinel{Nodes: []*Server{master, replica}, Watcher: Start(tb, WithHostNetwork(), asSentinel())}
 
 	s.Watcher.Do(tb, "SENTINEL", "MONITOR", sentinelName, host, strconv.Itoa(master.port), "1")
 	s.Watcher.Do(tb, "SENTINEL", "SET", sentinelName, "down-after-milliseconds", "500", "failover-timeout", "3000")
