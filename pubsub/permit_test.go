@@ -20,6 +20,13 @@ func confirmedTrio(t *testing.T) (first, second, third *Subscription, conn *fake
 	return first, second, third, r.conn
 }
 
+// give gives a subscriber a permit without a message.
+func give(s *Subscription) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.permit()
+}
+
 func TestSubscriberGetsItsFirstPermitFromTheConfirmation(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
 	s := h.Subscribe("c")
@@ -48,7 +55,7 @@ func TestMessage0WakesOneSubscriberInTurn(t *testing.T) {
 
 func TestMessage0PassesOverSubscribersThatHaveAPermit(t *testing.T) {
 	first, second, third, conn := confirmedTrio(t)
-	first.Wake()
+	give(first)
 	conn.publish("c", "0")
 	require.True(t, has(second))
 	require.True(t, has(first))
@@ -96,23 +103,6 @@ func TestLeaverWithoutPermitWakesNobody(t *testing.T) {
 	require.Equal(t, []bool{false, false}, []bool{has(second), has(third)})
 }
 
-func TestPermitPutBackIsHandedOnByTheLeaver(t *testing.T) {
-	first, second, third, conn := confirmedTrio(t)
-	conn.publish("c", "0")
-	require.True(t, has(first))
-	first.Wake()
-	first.Close()
-	require.Equal(t, []bool{true, false}, []bool{has(second), has(third)})
-}
-
-func TestWakeAfterCloseGoesToAnother(t *testing.T) {
-	first, second, third, _ := confirmedTrio(t)
-	first.Close()
-	first.Wake()
-	require.False(t, has(first))
-	require.Equal(t, []bool{true, false}, []bool{has(second), has(third)})
-}
-
 func TestClosedSubscriptionNeverFires(t *testing.T) {
 	first, second, third, conn := confirmedTrio(t)
 	first.Close()
@@ -130,11 +120,10 @@ func TestClosedHubSubscriptionsStayUsableAndSilent(t *testing.T) {
 	late := h.Subscribe("c")
 	require.False(t, has(late))
 	require.NoError(t, late.Err())
-	second.Wake()
+	give(second)
 	second.Close() // hands its permit to first
 	require.True(t, has(first))
 	late.Close()
-	late.Wake()
 	require.False(t, has(late))
 	<-conn.closed
 }

@@ -25,20 +25,6 @@ type Subscription struct {
 // there is one. The channel is never closed; after Close it stays silent.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Wake gives this subscription a permit. It is for a waiter that took one and
-// could not use it: the permit is there for its next receive, or is handed on
-// when it leaves. On a closed Subscription Wake hands the permit to another
-// subscriber of its topic, if there is one.
-func (s *Subscription) Wake() {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	if s.channel != nil {
-		s.permit()
-	} else if c := s.hub.channels[s.name]; c != nil {
-		c.wakeOne(s.topic)
-	}
-}
-
 // Close leaves the channel. A permit that was not received is handed on to
 // another subscriber of its topic. When this was the last one, the channel stays
 // subscribed for [Options].Linger and is unsubscribed then. Close does not wait
