@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -11,22 +12,47 @@ import (
 var (
 	acquire = load("acquire.lua")
 	reenter = load("reenter.lua")
+
+	fencedAcquire = load("fenced_acquire.lua")
 )
 
 // Holder says who is in the way of an acquisition.
 type Holder struct {
-	Owner string        // "<client id>:<token>"
+	Owner string        // "<client id>:<token>"; "" when readers that waited have their turn
 	TTL   time.Duration // what is left of its lease, or [NoExpiry]
+	// Next tells that the owner does not hold the lock, but comes before the one who asked.
+	Next bool
+	// Nap is when to look again at the latest, if that is not when the TTL is over; else 0.
+	Nap time.Duration
 }
 
 // Acquire takes the lock for owner with the given hold count and lease, or returns who holds it.
 // A nil holder means that the owner has it. On success the lock's TTL is at least lease; on failure nothing changed.
-func Acquire(ctx context.Context, c rueidis.Client, lock, owner string, count int, lease time.Duration) (*Holder, error) {
-	reply := acquire.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)})
+func Acquire(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (*Holder, error) {
+	return inTheWay(acquire.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}))
+}
+
+// AcquireFenced is [Acquire] for a fenced lock, and returns the number of the acquisition: larger than that of any
+// earlier one under the same name, and the same whenever a command that took the lock is repeated.
+func AcquireFenced(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (token int64, _ *Holder, _ error) {
+	reply := fencedAcquire.run(ctx, c, []string{lock, tokenKey(lock)},
+		[]string{owner, strconv.Itoa(count), milliseconds(lease)})
+	if token, err := reply.ToInt64(); err == nil {
+		return token, nil, nil
+	}
+	holder, err := inTheWay(reply)
+	if holder == nil && err == nil {
+		err = unexpected("no token")
+	}
+	return 0, holder, err
+}
+
+// inTheWay reads the reply of a script that takes a lock. It returns nil if the lock was taken.
+func inTheWay(reply rueidis.RedisResult) (*Holder, error) {
 	if rueidis.IsRedisNil(reply.Error()) {
 		return nil, nil
 	}
-	values, err := list(reply, 2)
+	values, err := list(reply, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -34,19 +60,34 @@ func Acquire(ctx context.Context, c rueidis.Client, lock, owner string, count in
 	if err != nil {
 		return nil, err
 	}
-	owner, err = text(values[1])
+	owner, err := text(values[1])
 	if err != nil {
 		return nil, err
 	}
-	return &Holder{Owner: owner, TTL: ttl(left)}, nil
+	nap, err := integer(values[2])
+	if err != nil {
+		return nil, err
+	}
+	holder := &Holder{Owner: strings.TrimSuffix(owner, writeSuffix), Nap: time.Duration(max(0, nap)) * time.Millisecond}
+	if holder.Next = left == free; !holder.Next {
+		holder.TTL = ttl(left)
+	}
+	return holder, nil
 }
+
+// free is the PTTL of a key that does not exist.
+const free = -2
 
 // Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
 // It returns false, and changes nothing, when owner does not hold the lock.
-func Reenter(ctx context.Context, c rueidis.Client, lock, owner string, count int, lease time.Duration) (bool, error) {
-	reply, err := reenter.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}).ToMessage()
+func Reenter(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (bool, error) {
+	return reentered(reenter.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}))
+}
+
+func reentered(reply rueidis.RedisResult) (bool, error) {
+	message, err := reply.ToMessage()
 	if err != nil {
 		return false, Classify(err)
 	}
-	return boolean(reply)
+	return boolean(message)
 }

@@ -69,11 +69,11 @@ func ExampleReenter() {
 		fmt.Println(held, err)
 	}
 	state, err := lua.Inspect(ctx, client, "order:42")
-	fmt.Println(state.Counts, err)
+	fmt.Println(state.Holds, err)
 	// Output:
 	// true <nil>
 	// true <nil>
-	// map[client:1:2] <nil>
+	// [{client:1 2 false}] <nil>
 }
 
 func ExampleRelease() {
@@ -130,16 +130,16 @@ func ExampleInspect() {
 	ctx := context.Background()
 
 	state, err := lua.Inspect(ctx, client, "order:42")
-	fmt.Println(len(state.Counts), state.TTL, err)
+	fmt.Println(len(state.Holds), state.TTL, err)
 
 	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
 		panic(err)
 	}
 	state, err = lua.Inspect(ctx, client, "order:42")
-	fmt.Println(state.Counts, state.TTL.Round(time.Second), err)
+	fmt.Println(state.Holds, state.TTL.Round(time.Second), err)
 	// Output:
 	// 0 0s <nil>
-	// map[client:1:1] 30s <nil>
+	// [{client:1 1 false}] 30s <nil>
 }
 
 func ExampleClassify() {

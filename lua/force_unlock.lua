@@ -5,6 +5,7 @@
 -- ARGV[2]  unlock message
 -- ARGV[3]  PUBLISH or SPUBLISH
 --
+-- Uses     announce
 -- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
 -- Retry    safe, but a second run may free the lock of whoever took it in between
 
@@ -13,8 +14,5 @@ if redis.call('HLEN', KEYS[1]) == 0 then
   return {-1, ''}
 end
 redis.call('DEL', KEYS[1])
-local published = redis.pcall(ARGV[3], ARGV[1], ARGV[2])
-if type(published) == 'table' and published.err then
-  return {1, published.err}
-end
-return {1, ''}
+local _, refusal = announce(ARGV[3], ARGV[1], ARGV[2])
+return {1, refusal}

@@ -3,29 +3,89 @@ package lua
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
-var inspect = load("inspect.lua")
+var (
+	inspect       = load("inspect.lua")
+	fairInspect   = load("fair_inspect.lua")
+	fencedInspect = load("fenced_inspect.lua")
+)
 
 // State is what Redis holds about a lock at one moment.
 type State struct {
 	// Mode is "read" or "write" on a read-write lock, else "".
 	Mode string
-	// Counts has the hold count of each owner. It is empty when the lock is free.
-	Counts map[string]int
+	// Holds are the owners that hold the lock; none when it is free. Their order means nothing.
+	Holds []Hold
 	// TTL is what is left of the lease: 0 when the lock is free, [NoExpiry] when it never expires.
 	TTL time.Duration
+	// Queue are the owners that wait for a fair lock, first come first.
+	Queue []string
+	// Token is the last one that a fenced lock has given; 0 if none.
+	Token int64
 }
 
-// Inspect reads a lock and changes nothing.
-func Inspect(ctx context.Context, c rueidis.Client, lock string) (State, error) {
+// Hold is what one owner holds. A writer that reads has two.
+type Hold struct {
+	Owner string
+	Count int
+	Write bool // of a read-write lock
+}
+
+// Inspect reads a lock and changes nothing. It is for all kinds; of fair and fenced locks the others tell more.
+func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	values, err := list(inspect.run(ctx, c, []string{lock}, nil), 2)
 	if err != nil {
 		return State{}, err
 	}
+	return state(lock, values)
+}
+
+// InspectFair is [Inspect] for a fair lock, with its queue.
+func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
+	values, err := list(fairInspect.run(ctx, c, []string{lock, queueKey(lock)}, nil), 3)
+	if err != nil {
+		return State{}, err
+	}
+	s, err := state(lock, values)
+	if err != nil {
+		return State{}, err
+	}
+	if s.Queue, err = values[2].AsStrSlice(); err != nil {
+		return State{}, Classify(err)
+	}
+	return s, nil
+}
+
+// InspectFenced is [Inspect] for a fenced lock, with its last token.
+func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
+	values, err := list(fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)}, nil), 3)
+	if err != nil {
+		return State{}, err
+	}
+	s, err := state(lock, values)
+	if err != nil {
+		return State{}, err
+	}
+	token, err := text(values[2])
+	if err == nil && token != "" {
+		if s.Token, err = strconv.ParseInt(token, 10, 64); err != nil {
+			err = &Error{
+				Class:   Permanent,
+				Message: "the token " + strconv.Quote(token) + " of " + strconv.Quote(lock) + " is not a number",
+				Advice:  "something else writes to the key " + tokenKey(lock),
+			}
+		}
+	}
+	return s, err
+}
+
+// state reads the TTL and the hash of a lock.
+func state(lock string, values []rueidis.RedisMessage) (State, error) {
 	left, err := integer(values[0])
 	if err != nil {
 		return State{}, err
@@ -37,10 +97,10 @@ func Inspect(ctx context.Context, c rueidis.Client, lock string) (State, error) 
 	if len(fields)%2 != 0 {
 		return State{}, unexpected("a field without a value")
 	}
-	state := State{Counts: make(map[string]int, len(fields)/2)}
+	var s State
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == "mode" {
-			state.Mode = fields[i+1]
+			s.Mode = fields[i+1]
 			continue
 		}
 		count, err := strconv.Atoi(fields[i+1])
@@ -51,11 +111,11 @@ func Inspect(ctx context.Context, c rueidis.Client, lock string) (State, error) 
 				Advice:  "the key is a hash, but not a lock; choose another name",
 			}
 		}
-		state.Counts[fields[i]] = count
+		owner, write := strings.CutSuffix(fields[i], writeSuffix)
+		s.Holds = append(s.Holds, Hold{Owner: owner, Count: count, Write: write})
 	}
-	const free = -2
 	if left != free {
-		state.TTL = ttl(left)
+		s.TTL = ttl(left)
 	}
-	return state, nil
+	return s, nil
 }

@@ -13,7 +13,7 @@ func TestFreeLockLooksFree(t *testing.T) {
 	_, c := start(t)
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)
-	require.Equal(t, lua.State{Counts: map[string]int{}}, state)
+	require.Equal(t, lua.State{}, state)
 }
 
 func TestHeldLockShowsOwnerCountAndLease(t *testing.T) {
@@ -21,7 +21,7 @@ func TestHeldLockShowsOwnerCountAndLease(t *testing.T) {
 	hold(t, s, lock, other, "3", lease)
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{other: 3}, state.Counts)
+	require.Equal(t, []lua.Hold{{Owner: other, Count: 3}}, state.Holds)
 	require.Empty(t, state.Mode)
 	require.InDelta(t, lease, state.TTL, float64(5*time.Second))
 	requireLock(t, s, lock, map[string]string{other: "3"}, lease)
@@ -32,7 +32,7 @@ func TestLockThatNeverExpiresSaysSo(t *testing.T) {
 	hold(t, s, lock, other, "1", lua.NoExpiry)
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)
-	require.Equal(t, lua.State{Counts: map[string]int{other: 1}, TTL: lua.NoExpiry}, state)
+	require.Equal(t, lua.State{Holds: []lua.Hold{{Owner: other, Count: 1}}, TTL: lua.NoExpiry}, state)
 }
 
 func TestReadWriteLockShowsItsModeApartFromItsOwners(t *testing.T) {
@@ -40,7 +40,7 @@ func TestReadWriteLockShowsItsModeApartFromItsOwners(t *testing.T) {
 	s.Do(t, "HSET", lock, "mode", "read", me, "2", other, "1")
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)
-	require.Equal(t, lua.State{Mode: "read", Counts: map[string]int{me: 2, other: 1}, TTL: lua.NoExpiry}, state)
+	require.Equal(t, lua.State{Mode: "read", Holds: []lua.Hold{{Owner: me, Count: 2}, {Owner: other, Count: 1}}, TTL: lua.NoExpiry}, state)
 }
 
 func TestHashThatIsNoLockIsRefused(t *testing.T) {

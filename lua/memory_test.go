@@ -45,7 +45,7 @@ func TestServerOutOfMemoryStillSaysWhoHoldsALock(t *testing.T) {
 	require.Equal(t, other, holder.Owner)
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{other: 1}, state.Counts)
+	require.Equal(t, []lua.Hold{{Owner: other, Count: 1}}, state.Holds)
 }
 
 func TestServerOutOfMemoryReleases(t *testing.T) {

@@ -31,6 +31,35 @@ func Channel(n string) string {
 	return Prefix("redisson_lock__channel", n)
 }
 
+// RWChannel is the channel on which releases of both sides of the read-write lock n are announced.
+func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
+
+// FairChannel is the channel on which the waiter owner of the fair lock n is told that it is its turn.
+func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
+
+// Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others only this library knows.
+func queueKey(n string) string  { return Prefix("redisson_lock_queue", n) }
+func scoresKey(n string) string { return Prefix("redisson_lock_timeout", n) }
+func turnKey(n string) string   { return Prefix("holdfast_lock_turn", n) }
+func tokenKey(n string) string  { return Prefix("redisson_lock_token", n) }
+func writerKey(n string) string { return Prefix("holdfast_rwlock_writer", n) }
+func readerKey(n string) string { return Prefix("holdfast_rwlock_reader", n) }
+
+// holdsKey is what the keys of an owner's read holds begin with; their number follows. For every owner it begins with
+// Suffix(n, "").
+func holdsKey(n, owner string) string { return Suffix(n, owner) + ":rwlock_timeout" }
+
+// WriteField is the field of the hash of a read-write lock that has the owner's write holds.
+func WriteField(owner string) string { return owner + writeSuffix }
+
+const writeSuffix = ":write"
+
+// Related are the names beside n itself that a lock of any kind derives from n: keys and a channel.
+func Related(n string) []string {
+	return []string{Channel(n), RWChannel(n), queueKey(n), scoresKey(n), turnKey(n), tokenKey(n), writerKey(n), readerKey(n),
+		holdsKey(n, "owner")}
+}
+
 // CheckSlots refuses a lock name that cannot work on a cluster: one whose related names, which are derived from it
 // with [Prefix] and [Suffix], fall into another slot than the name itself. The error wraps [ErrCrossSlot].
 func CheckSlots(n string, related ...string) error {

@@ -41,17 +41,19 @@ type Released struct {
 	// Refusal is the server's reason for not publishing the announcement, though the lock was released. "" if it did.
 	// It begins with the error code, such as NOPERM, on every version of the server.
 	Refusal string
+	// Reading tells that the owner gave back a write lock and has read holds left.
+	Reading bool
 }
 
 // Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever count it had, and
 // the release is announced.
-func Release(ctx context.Context, c rueidis.Client, lock, owner string, count int, a Announcement) (Released, error) {
+func Release(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, a Announcement) (Released, error) {
 	return released(release.run(ctx, c, []string{lock},
 		[]string{owner, strconv.Itoa(count), a.Channel, a.Message, a.verb()}))
 }
 
 // ForceUnlock frees the lock whoever holds it, and announces it if it was held.
-func ForceUnlock(ctx context.Context, c rueidis.Client, lock string, a Announcement) (Released, error) {
+func ForceUnlock(ctx context.Context, c rueidis.CoreClient, lock string, a Announcement) (Released, error) {
 	return released(forceUnlock.run(ctx, c, []string{lock}, []string{a.Channel, a.Message, a.verb()}))
 }
 
@@ -68,5 +70,5 @@ func released(reply rueidis.RedisResult) (Released, error) {
 	if err != nil {
 		return Released{}, err
 	}
-	return Released{Held: status >= 0, Refusal: withCode(refusal)}, nil
+	return Released{Held: status >= 0, Refusal: withCode(refusal), Reading: status == 2}, nil
 }

@@ -7,6 +7,7 @@
 -- ARGV[4]  unlock message
 -- ARGV[5]  PUBLISH or SPUBLISH
 --
+-- Uses     hold, announce
 -- Returns  {status, refusal}: status -1 = not the owner's, 0 = levels are left, 1 = released;
 --          refusal is the server's error text when it let the release through but not the message, else ''
 -- Retry    safe: a second run answers -1 or leaves the same count behind
@@ -14,21 +15,9 @@
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return {-1, ''}
 end
-
 if tonumber(ARGV[2]) > 0 then
-  -- A server that is out of memory refuses HSET. The count in Redis is for the eyes of others, ours is
-  -- authoritative, and the last release drops the field whatever it says: so a level can be left all the same.
-  local written = redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])
-  if type(written) == 'table' and written.err and not string.find(written.err, 'OOM', 1, true) then
-    return written
-  end
-  return {0, ''}
+  return lower(KEYS[1], ARGV[1], ARGV[2]) or {0, ''}
 end
-
 redis.call('HDEL', KEYS[1], ARGV[1])
--- An ACL without the channel must not undo or hide the release.
-local published = redis.pcall(ARGV[5], ARGV[3], ARGV[4])
-if type(published) == 'table' and published.err then
-  return {1, published.err}
-end
-return {1, ''}
+local _, refusal = announce(ARGV[5], ARGV[3], ARGV[4])
+return {1, refusal}

@@ -5,35 +5,61 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"maps"
 	"math"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
-//go:embed *.lua
+//go:embed *.lua common/*.lua
 var sources embed.FS
 
-// script is one .lua file and its SHA-1, by which servers know it.
+// script is one .lua file, after the common ones that it uses, and the SHA-1 by which servers know it.
 type script struct {
 	source string
 	sha1   string
 }
 
+// uses is the line of a script's header that names the files of common that it needs, each after those that it needs itself.
+var uses = regexp.MustCompile(`(?m)^-- Uses +(.+)$`)
+
+// loaded are the sources of all scripts, by file.
+var loaded = map[string]string{}
+
 // load reads an embedded script. It panics if there is none of that name, which no released build can do.
 func load(file string) *script {
+	source := read(file)
+	var whole strings.Builder
+	if names := uses.FindStringSubmatch(source); names != nil {
+		for name := range strings.SplitSeq(names[1], ", ") {
+			whole.WriteString(read("common/" + name + ".lua"))
+		}
+	}
+	whole.WriteString(source)
+	sum := sha1.Sum([]byte(whole.String()))
+	s := &script{source: whole.String(), sha1: hex.EncodeToString(sum[:])}
+	loaded[file] = s.source
+	return s
+}
+
+func read(file string) string {
 	source, err := sources.ReadFile(file)
 	if err != nil {
 		panic(err)
 	}
-	sum := sha1.Sum(source)
-	return &script{source: string(source), sha1: hex.EncodeToString(sum[:])}
+	return string(source)
 }
+
+// Scripts are the sources of all scripts as servers get them, by file. MONITOR and SLOWLOG show their SHA-1.
+func Scripts() map[string]string { return maps.Clone(loaded) }
 
 // run executes the script with EVALSHA, and once more with EVAL if the server that got it does not know it.
 // All keys must be in one slot.
-func (s *script) run(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
+func (s *script) run(ctx context.Context, c rueidis.CoreClient, keys, args []string) rueidis.RedisResult {
 	result := c.Do(ctx, c.B().Evalsha().Sha1(s.sha1).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	if refusal, ok := rueidis.IsRedisErr(result.Error()); ok && refusal.IsNoScript() {
 		return c.Do(ctx, c.B().Eval().Script(s.source).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())

@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 
 // longestPark is how long a waiter sleeps at most before it looks by itself. It bounds the harm of a wake-up that never
 // comes: an ACL that forbids the channel, a message lost with a failover.
-const longestPark = 5 * time.Second
+const longestPark = lua.MaxNap
 
 // attempt is one caller's way to a lock. It is used by one goroutine.
 type attempt struct {
@@ -22,19 +23,18 @@ type attempt struct {
 	lock     *Lock
 	ctx      context.Context
 	patience *patience
-	wait     bool // more than one try
-	lease    time.Duration
+	bid      bid // whose owner is of this acquisition, in Redis
 	renew    bool
 	token    uint64 // of the owner, in this process
-	owner    string // of this acquisition, in Redis
 	seat     *seat
+	writing  bool // the owner has the write lock, and asks to read
 
 	// What the tries so far left behind.
 	answered bool       // one of them got an answer
 	holder   lua.Holder // the last answer: who is in the way
 	sent     time.Time  // when the last try was sent
 	failure  error      // why the last try got no answer; nil if it did
-	doubt    bool       // one of them may have taken the lock without our knowing
+	doubt    bool       // one of them may have taken the lock without our knowing, or a place in its queue
 }
 
 // run gets the lock, or tells why not. It waits for its turn at the owner's seat first: while another call of the same
@@ -43,13 +43,13 @@ func (a *attempt) run() (*Hold, error) {
 	if a.patience.reason() != nil {
 		return nil, a.ended()
 	}
-	a.seat = a.client.seats.enter(place{a.lock.name, a.token})
+	a.seat = a.client.seats.enter(a.lock.place(a.token))
 	defer a.seat.leave()
 	if !a.seat.claim(a.patience) {
 		return nil, a.ended()
 	}
 	defer a.seat.pass()
-	if h := a.seat.held(); h != nil {
+	if h := a.seat.held(a.lock.side); h != nil {
 		hold, err := a.reenter(h)
 		if !errors.Is(err, ErrReleased) || a.patience.reason() != nil {
 			return hold, err
@@ -57,7 +57,15 @@ func (a *attempt) run() (*Hold, error) {
 		// Another goroutine of this owner released the lock meanwhile without getting a turn. This one is the first again.
 		a.failure = nil
 	}
-	if a.wait {
+	switch a.bid.owner = a.seat.owner(); {
+	case a.bid.owner == "":
+		a.bid.owner = a.client.newOwner()
+	case a.lock.side == exclusive:
+		return nil, ErrUpgrade
+	default:
+		a.writing = true
+	}
+	if a.bid.waits {
 		return a.queue()
 	}
 	return a.tryOnce()
@@ -81,7 +89,11 @@ func (a *attempt) tryOnce() (*Hold, error) {
 
 // queue stands in line until this attempt is at its head, and then tries whenever there is a reason to.
 func (a *attempt) queue() (*Hold, error) {
-	spot := a.client.lines.join(a.lock)
+	call := a.lock.kind.call(a.bid.owner)
+	if a.writing {
+		call.line = a.bid.owner // the readers in line wait for this very owner
+	}
+	spot := a.client.lines.join(call)
 	look, ok := spot.advance(a.patience)
 	if !ok {
 		return nil, a.leave(spot)
@@ -92,8 +104,8 @@ func (a *attempt) queue() (*Hold, error) {
 			hold, left, err := a.try()
 			switch {
 			case hold != nil:
-				spot.line.answered(lua.Holder{Owner: hold.Owner(), TTL: a.lease})
-				spot.leave(false)
+				spot.line.answered(lua.Holder{Owner: hold.Owner(), TTL: a.bid.lease})
+				spot.leave(a.lock.side == shared) // what one reader got the next one gets
 				return hold, nil
 			case left:
 				if errors.Is(a.failure, errNoAnswer) && spot.line.trouble() == nil && time.Since(a.sent) < shortestWait {
@@ -144,31 +156,33 @@ func (a *attempt) giveUp() {
 	}
 }
 
-// leftover is what a try may have left in Redis. Its lease counts from now, not from when the try was sent: a server that
+// leftover is what a try may have left in Redis. Its time counts from now, not from when the try was sent: a server that
 // hung executes what it finds in its buffers when it goes on.
 func (a *attempt) leftover() leftover {
-	return leftover{lock: a.lock, owner: a.owner, until: time.Now().Add(a.lease)}
+	lasts := a.bid.lease
+	if a.lock.kind.queues() {
+		lasts = max(lasts, a.bid.window)
+	}
+	l := leftover{lock: a.lock, bid: a.bid, until: time.Now().Add(lasts)}
+	if a.writing {
+		l.seat = a.seat
+	}
+	return l
 }
 
 // try asks Redis once. Without a hold and an error it may be tried again; failure says whether there was an answer. With
 // left = true patience ended before the answer came, which is looked after then.
 func (a *attempt) try() (hold *Hold, left bool, err error) {
 	a.sent = time.Now()
-	c, lock, owner, lease, doubt := a.client, a.lock, a.owner, a.lease, a.doubt
-	holder, left, err := await(c, a.patience,
-		func() (*lua.Holder, error) {
-			if err := c.wire.ready(context.Background()); err != nil {
-				return nil, err
-			}
-			return lua.Acquire(context.Background(), c.redis, lock.name, owner, 1, lease)
-		},
-		func(holder *lua.Holder, err error) {
-			heldByOther := err == nil && holder != nil
-			refused := err != nil && lua.ClassOf(err) != lua.Unknown
-			if !heldByOther && (doubt || !refused) {
-				c.janitor.add(a.leftover())
-			}
-		})
+	c, doubt := a.client, a.doubt
+	queued := a.bid.waits && a.lock.kind.queues()
+	answer, left, err := await(c, a.patience, a.ask, func(answer grant, err error) {
+		heldByOther := err == nil && answer.holder != nil && !queued
+		refused := err != nil && lua.ClassOf(err) != lua.Unknown
+		if !heldByOther && (doubt || !refused) {
+			c.janitor.add(a.leftover())
+		}
+	})
 	switch {
 	case left:
 		switch {
@@ -179,6 +193,8 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 			a.failure = fmt.Errorf("%w; before that: %w", errNoAnswer, a.failure)
 		}
 		return nil, true, nil
+	case errors.Is(err, ErrNotReplicated):
+		return nil, false, err
 	case err != nil:
 		a.failure = err
 		a.doubt = a.doubt || lua.ClassOf(err) == lua.Unknown
@@ -186,17 +202,17 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 			return nil, false, a.unavailable()
 		}
 		return nil, false, nil
-	case holder != nil:
-		a.answered, a.holder, a.failure, a.doubt = true, *holder, nil, false
+	case answer.holder != nil:
+		a.answered, a.holder, a.failure, a.doubt = true, *answer.holder, nil, queued
 		return nil, false, nil
 	}
-	deadline := watchdog.Deadline(a.sent, lease)
+	deadline := watchdog.Deadline(a.sent, a.bid.lease)
 	if !time.Now().Before(deadline) {
-		a.failure = fmt.Errorf("the lock was taken, but the answer took longer than the lease of %v", lease)
+		a.failure = fmt.Errorf("the lock was taken, but the answer took longer than the lease of %v", a.bid.lease)
 		a.doubt = true
 		return nil, false, nil
 	}
-	hold = a.begin(deadline)
+	hold = a.begin(deadline, answer.fence)
 	select {
 	case <-a.patience.closing:
 		// Too late for Close to know of it: nobody would renew it or end its context.
@@ -208,14 +224,48 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	}
 }
 
-// begin makes the holding of a lock that was acquired.
-func (a *attempt) begin(deadline time.Time) *Hold {
+// ask sends the bid, and with Options.SyncReplicas makes sure that enough replicas know of what it did.
+func (a *attempt) ask() (answer grant, err error) {
 	c := a.client
-	h := &holding{client: c, lock: a.lock, seat: a.seat, token: a.token, owner: a.owner}
+	if err := c.wire.ready(context.Background()); err != nil {
+		return grant{}, err
+	}
+	if c.options.SyncReplicas == 0 {
+		return a.lock.kind.acquire(c.redis, a.bid)
+	}
+	// Replicas acknowledge what was written through one connection: so everything goes through one, that nobody shares.
+	failure := c.redis.Dedicated(func(connection rueidis.DedicatedClient) error {
+		if answer, err = a.lock.kind.acquire(connection, a.bid); err != nil || answer.holder != nil {
+			return nil
+		}
+		err = a.replicated(connection)
+		return nil
+	})
+	return answer, cmp.Or(err, failure)
+}
+
+// replicated makes sure that enough replicas know of an acquisition, and undoes it if not.
+func (a *attempt) replicated(connection rueidis.DedicatedClient) error {
+	c := a.client
+	patience := max(min(c.options.SyncTimeout, a.bid.lease/2), time.Millisecond)
+	replicas, err := lua.Acknowledged(context.Background(), connection, c.options.SyncReplicas, patience)
+	if err != nil || replicas >= c.options.SyncReplicas {
+		return err
+	}
+	if _, err := a.lock.kind.withdraw(connection, a.bid); err != nil {
+		c.janitor.add(a.leftover())
+	}
+	return &ReplicationError{Lock: a.lock.name, Want: c.options.SyncReplicas, Got: replicas, Waited: patience}
+}
+
+// begin makes the holding of a lock that was acquired.
+func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
+	c := a.client
+	h := &holding{client: c, lock: a.lock, seat: a.seat, token: a.token, owner: a.bid.owner, fence: fence}
 	level := &Hold{holding: h, parent: a.ctx, renew: a.renew}
 	h.levels = []*Hold{level}
 	if a.renew {
-		h.mayLast(a.lease)
+		h.mayLast(a.bid.lease)
 	}
 	h.lease.Group = c.wire.node(a.lock.name)
 	h.lease.Value = h
@@ -227,7 +277,7 @@ func (a *attempt) begin(deadline time.Time) *Hold {
 
 // reenter adds a level to what the owner holds.
 func (a *attempt) reenter(h *holding) (*Hold, error) {
-	c, lock, owner, lease := a.client, a.lock, h.owner, a.lease
+	c, lock, owner, lease := a.client, a.lock, h.owner, a.bid.lease
 	var delay backoff
 	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any more does.
 	settle := func(held bool, err error) {
@@ -240,7 +290,7 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 		sent, count := time.Now(), h.depth()+1
 		held, left, err := await(c, a.patience,
 			func() (bool, error) {
-				return lua.Reenter(context.Background(), c.redis, lock.name, owner, count, lease)
+				return lock.kind.reenter(c.redis, owner, count, lease)
 			}, settle)
 		if left {
 			a.failure = errNoAnswer
@@ -254,7 +304,7 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 			return h.push(a.ctx, watchdog.Deadline(sent, lease), a.renew)
 		}
 		a.failure = err
-		if c.hopeless(err) || !a.wait || !a.patience.sleep(delay.next(), nil) {
+		if c.hopeless(err) || !a.bid.waits || !a.patience.sleep(delay.next(), nil) {
 			return nil, a.unavailable()
 		}
 	}
@@ -285,7 +335,7 @@ func (a *attempt) ended() error {
 	case a.failure != nil:
 		return a.unavailable()
 	default:
-		return &HeldError{Lock: a.lock.name, Owner: a.holder.Owner, TTL: a.holder.TTL, cause: reason}
+		return &HeldError{Lock: a.lock.name, Owner: a.holder.Owner, TTL: a.holder.TTL, Next: a.holder.Next, cause: reason}
 	}
 }
 

@@ -3,8 +3,6 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/fakeredis"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -48,7 +47,11 @@ var granted = map[string]func([]string) any{
 // inBubble runs a test against a server that grants everything.
 func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble)) {
 	t.Helper()
-	names := scriptNames(t)
+	names := map[string]string{} // by the hash under which a server knows a script
+	for file, source := range lua.Scripts() {
+		sum := sha1.Sum([]byte(source))
+		names[hex.EncodeToString(sum[:])] = file
+	}
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{
 			server:  fakeredis.New(),
@@ -72,22 +75,6 @@ func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble
 	})
 }
 
-// scriptNames are the files of package lua, by the hash under which a server knows them.
-func scriptNames(t *testing.T) map[string]string {
-	t.Helper()
-	files, err := filepath.Glob("../lua/*.lua")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	names := make(map[string]string, len(files))
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
-		sum := sha1.Sum(source)
-		names[hex.EncodeToString(sum[:])] = filepath.Base(file)
-	}
-	return names
-}
-
 // execute notes the call of a script, and answers it. args are its keys and arguments.
 func (b *bubble) execute(name string, args []string) any {
 	b.mu.Lock()
@@ -106,7 +93,7 @@ func (b *bubble) answer(name string, script func(args []string) any) {
 
 // heldFor is acquire's answer while another owner has the lock for as many milliseconds still.
 func heldFor(milliseconds int) func([]string) any {
-	return func([]string) any { return []any{milliseconds, "another:7"} }
+	return func([]string) any { return []any{milliseconds, "another:7", -1} }
 }
 
 // called is when a script was called, counted from the start.

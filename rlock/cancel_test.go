@@ -82,7 +82,7 @@ var stages = []stage{
 			s.server.Pause(t)
 			return func() { s.server.Resume(t) }
 		},
-		reached: func(t *testing.T, _ *scene) { awaitGoroutines(t, "(*attempt).try", 2) }, // its own and the command's
+		reached: func(t *testing.T, _ *scene) { awaitGoroutines(t, "(*attempt).ask", 1) },
 	},
 	{
 		name: "in flight, executed and not answered",

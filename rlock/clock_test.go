@@ -188,7 +188,7 @@ func TestWaiterNeverParksForNothing(t *testing.T) {
 			if len(b.called("acquire.lua")) > 10_000 { // time stands still for a waiter that spins
 				return nil
 			}
-			return []any{0, "another:7"}
+			return []any{0, "another:7", -1}
 		})
 		_, err := b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)

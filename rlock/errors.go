@@ -31,6 +31,14 @@ var (
 	// background; if even that fails, the lock is free when its lease ends.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
+	// ErrUpgrade: the context's owner holds the read lock and asked for the write lock of the same name, for which it would
+	// wait for itself. Release the read lock first, or begin with the write lock: a writer may read.
+	ErrUpgrade = errors.New("a read lock cannot become a write lock: release it first, or begin with the write lock")
+
+	// ErrNotReplicated: fewer replicas than Options.SyncReplicas acknowledged the acquisition in time, and it was undone.
+	// The error is a *[ReplicationError].
+	ErrNotReplicated = errors.New("not replicated")
+
 	// ErrInvalid: an argument that can never work. Nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
 )
@@ -44,13 +52,21 @@ type HeldError struct {
 	Lock  string
 	Owner string        // "<client id>:<token>"; "" if no answer came while waiting
 	TTL   time.Duration // what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it never ends
-	cause error         // why the wait ended, if it was not its time
+	// Next tells that Owner waits for the lock and comes first: it heads a fair lock's queue, or is a writer that readers step
+	// back for. With Owner "" it is readers that had to wait for a writer.
+	Next  bool
+	cause error // why the wait ended, if it was not its time
 }
 
 // Error says what to do about it.
 func (e *HeldError) Error() string {
 	held := "no answer yet on who holds it"
-	if e.Owner != "" {
+	switch {
+	case e.Next && e.Owner == "":
+		held = "readers that waited for a writer come first"
+	case e.Next:
+		held = e.Owner + " waits for it and comes first"
+	case e.Owner != "":
 		held = "held by " + e.Owner
 	}
 	if e.TTL > 0 {
@@ -69,6 +85,22 @@ func (e *HeldError) Unwrap() []error {
 	}
 	return []error{ErrNotAcquired, e.cause}
 }
+
+// ReplicationError says how many replicas had an acquisition when the time for it was over. It matches [ErrNotReplicated].
+type ReplicationError struct {
+	Lock      string
+	Want, Got int
+	Waited    time.Duration
+}
+
+// Error says what to do about it.
+func (e *ReplicationError) Error() string {
+	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v, and it was undone; are they connected, and not too slow for Options.SyncTimeout?",
+		ErrNotReplicated, e.Got, e.Want, e.Waited)
+}
+
+// Unwrap gives [ErrNotReplicated].
+func (e *ReplicationError) Unwrap() error { return ErrNotReplicated }
 
 // LostError says why a lock is lost. It matches [ErrLost].
 type LostError struct {

@@ -5,7 +5,7 @@ func Waiting(l *Lock) int {
 	ls := l.client.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if q := ls.byLock[l.name]; q != nil {
+	if q := ls.byName[l.kind.call("").line]; q != nil {
 		return q.waiting.Len()
 	}
 	return 0

@@ -3,8 +3,6 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -73,9 +72,9 @@ func loaded(t testing.TB, s *redistest.Server, file string) string {
 
 func source(t testing.TB, file string) []byte {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("..", "lua", file))
-	require.NoError(t, err)
-	return source
+	source, known := lua.Scripts()[file]
+	require.True(t, known, file)
+	return []byte(source)
 }
 
 // awaitGoroutines waits until n goroutines run, or wait in, the named function of package rlock: what they do there

@@ -29,6 +29,14 @@ func (h *Hold) Name() string { return h.holding.lock.name }
 // the same; the next acquisition has another.
 func (h *Hold) Owner() string { return h.holding.owner }
 
+// Token is the number of this acquisition of a fenced lock ([Client.NewFencedLock]): larger than that of any acquisition
+// before, by whatever client, as long as Redis keeps its data; 0 for locks of other kinds. All levels of an acquisition
+// have the same.
+//
+// Hand it to the resource that the lock guards with each write, and have the resource refuse a token that is smaller than
+// the largest it has seen. Then a holder that was stopped and does not know yet that its lease is over does no harm.
+func (h *Hold) Token() int64 { return h.holding.fence }
+
 // noCopy makes go vet object to a copy, which could neither be released nor hear of a loss.
 type noCopy struct{}
 

@@ -20,6 +20,7 @@ type holding struct {
 	seat   *seat
 	token  uint64 // of the owner, in this process
 	owner  string // of this holding, in Redis
+	fence  int64  // its number, if the lock is fenced
 	lease  watchdog.Lease
 
 	// lasts is the longest lease, in nanoseconds, that Redis may give it on its own account: by a renewal, or by a nested
@@ -99,7 +100,7 @@ func (g *holding) lost(reason error) {
 		return
 	}
 	g.report(lost)
-	if errors.Is(reason, watchdog.ErrExpired) && g.lasts.Load() > 0 {
+	if errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {
 		// A command whose answer never came may have kept the lock for an owner that has given it up.
 		g.client.janitor.add(g.leftover())
 	}
@@ -127,5 +128,12 @@ func (g *holding) leftover() leftover {
 	if kept := time.Now().Add(time.Duration(g.lasts.Load())); kept.After(until) {
 		until = kept
 	}
-	return leftover{lock: g.lock, owner: g.owner, until: until}
+	if g.lock.outlived() {
+		until = until.Add(g.client.options.CommandTimeout)
+	}
+	l := leftover{lock: g.lock, bid: bid{owner: g.owner}, until: until}
+	if g.lock.side == shared {
+		l.seat = g.seat
+	}
+	return l
 }

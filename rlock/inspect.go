@@ -18,14 +18,21 @@ type Info struct {
 	Name string
 	// Locked tells whether somebody holds it.
 	Locked bool
-	// Owner has it, as "<client id>:<token>"; "" if the lock is free.
+	// Owner has it, as "<client id>:<token>"; "" if the lock is free. Of several readers it is one.
 	Owner string
 	// Count is the number of levels the owner holds.
 	Count int
+	// Readers are the owners that hold the read lock, with their levels; nil for other locks, and when nobody reads.
+	Readers map[string]int
 	// Mode is "read" or "write" if the name is in use as a read-write lock, else "".
 	Mode string
-	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires.
+	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. A read-write lock has one,
+	// that of its longest hold.
 	TTL time.Duration
+	// Queue are the owners that wait for a fair lock, the next one first; nil for other locks.
+	Queue []string
+	// Token is the last one that a fenced lock has given; 0 for other locks, and before the first.
+	Token int64
 }
 
 // Info asks Redis who holds the lock. Like all methods that look, it blocks until ctx ends, and at most
@@ -36,9 +43,18 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info = Info{Name: l.name, Locked: len(state.Counts) > 0, Mode: state.Mode, TTL: state.TTL}
-	for owner, count := range state.Counts {
-		info.Owner, info.Count = owner, count
+	info = Info{Name: l.name, Mode: state.Mode, TTL: state.TTL, Queue: state.Queue, Token: state.Token}
+	for _, h := range state.Holds {
+		if !l.has(h) {
+			continue
+		}
+		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
+		if l.side == shared {
+			if info.Readers == nil {
+				info.Readers = make(map[string]int)
+			}
+			info.Readers[h.Owner] = h.Count
+		}
 	}
 	return info, nil
 }
@@ -65,8 +81,12 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 		return 0, err
 	}
 	if token, named := tokenFrom(ctx); named {
-		if h := l.client.seats.find(place{l.name, token}); h != nil {
-			return state.Counts[h.owner], nil
+		if h := l.client.seats.find(l.place(token), l.side); h != nil {
+			for _, hold := range state.Holds {
+				if l.has(hold) && hold.Owner == h.owner {
+					return hold.Count, nil
+				}
+			}
 		}
 	}
 	return 0, nil
@@ -81,8 +101,14 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 	return exchange(ctx, l, func() (lua.State, error) {
-		return lua.Inspect(context.Background(), l.client.redis, l.name)
+		return l.kind.inspect(l.client.redis)
 	})
+}
+
+// has tells whether a hold that Redis has under the name of this lock is one of this lock, and not of the other side of a
+// read-write lock.
+func (l *Lock) has(h lua.Hold) bool {
+	return !l.outlived() || h.Write == (l.side == exclusive)
 }
 
 // exchange does one thing on Redis that leaves nothing to clean up.

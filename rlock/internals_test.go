@@ -54,7 +54,7 @@ func TestPatienceEndsWithItsContextItsTimeOrTheClient(t *testing.T) {
 
 func TestParkIsNeverNothingAndNeverLongerThanFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newLines(nil).join(&Lock{name: "lock"}).line
+		q := newLines(nil).join(call{line: "lock"}).line
 		for ttl, park := range map[time.Duration]time.Duration{
 			0:                       time.Millisecond,
 			time.Nanosecond:         time.Millisecond,
@@ -78,7 +78,7 @@ func TestParkIsNeverNothingAndNeverLongerThanFiveSeconds(t *testing.T) {
 
 func TestHeadHandsItsPlaceToTheNextInLine(t *testing.T) {
 	lines := newLines(&wire{})
-	lock := &Lock{name: "lock"}
+	lock := call{line: "lock"}
 	head, second, third := lines.join(lock), lines.join(lock), lines.join(lock)
 	require.Nil(t, head.line.wakeUps(), "without a hub nothing ever wakes")
 	client := &Client{closing: make(chan struct{})}
@@ -100,7 +100,7 @@ func TestHeadHandsItsPlaceToTheNextInLine(t *testing.T) {
 	require.True(t, ok)
 	require.False(t, look)
 	third.leave(true)
-	require.Empty(t, lines.byLock)
+	require.Empty(t, lines.byName)
 }
 
 func TestSeatIsSharedByItsOwnersCallsAndForgottenAfterTheLast(t *testing.T) {
@@ -119,9 +119,9 @@ func TestSeatIsSharedByItsOwnersCallsAndForgottenAfterTheLast(t *testing.T) {
 	require.True(t, second.claim(patience))
 	second.pass()
 
-	h := &holding{}
+	h := &holding{lock: &Lock{}}
 	first.hold(h)
-	require.Same(t, h, r.find(p))
+	require.Same(t, h, r.find(p, exclusive))
 	require.Equal(t, []*holding{h}, r.holdings())
 	first.leave()
 	second.leave()
@@ -129,7 +129,7 @@ func TestSeatIsSharedByItsOwnersCallsAndForgottenAfterTheLast(t *testing.T) {
 	first.leave()
 	first.drop(h)
 	first.drop(h) // harmless
-	require.Nil(t, r.find(p))
+	require.Nil(t, r.find(p, exclusive))
 	require.NotSame(t, first, r.enter(p))
 }
 

@@ -4,15 +4,14 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"holdfast/lua"
 )
 
 // janitor releases what may be held in Redis though nobody here holds it: after an acquire whose answer never came, a
 // release without an answer, a renewal that may have been executed after its lease was given up. It is one goroutine,
 // and only while there is something to do. Each leftover ends at the latest when its lease does.
 //
-// It can do no harm to a later holding of the same owner, because each holding has a name of its own in Redis.
+// It can do no harm to a later holding of the same owner, because each holding has a name of its own in Redis. Only those
+// of a writer that reads, and reads again, have one name: they are looked at first.
 type janitor struct {
 	client *Client
 
@@ -21,11 +20,12 @@ type janitor struct {
 	working bool       // guarded by mu
 }
 
-// leftover is a field that may be in a lock's hash and should not.
+// leftover is what Redis may have of somebody who has left: a hold, or a place in a queue.
 type leftover struct {
 	lock  *Lock
-	owner string
+	bid   bid
 	until time.Time // when Redis will have removed it by itself
+	seat  *seat     // of a reader, who may have taken the lock again under the same name; else nil
 }
 
 // add takes over l. It does not block. After Close it does nothing: the lease will end.
@@ -71,14 +71,22 @@ func (j *janitor) next() (l leftover, ok bool) {
 	return l, true
 }
 
-// release removes the field, and returns false if that should be tried again.
+// release removes it, and returns false if that should be tried again.
 func (j *janitor) release(l leftover) bool {
 	if !time.Now().Before(l.until) {
 		return true
 	}
 	c := j.client
-	reply, err := lua.Release(context.Background(), c.redis, l.lock.name, l.owner, 0,
-		c.wire.announcement(l.lock.channel, lua.Unlocked))
+	if s := l.seat; s != nil && s.owner() == l.bid.owner {
+		if !s.tryClaim() {
+			return false
+		}
+		defer s.pass()
+		if s.held(l.lock.side) != nil {
+			return true
+		}
+	}
+	reply, err := l.lock.kind.withdraw(c.redis, l.bid)
 	if err == nil {
 		c.refused(l.lock, reply.Refusal)
 	}

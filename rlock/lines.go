@@ -16,20 +16,22 @@ type lines struct {
 	wire *wire
 
 	mu     sync.Mutex
-	byLock map[string]*line // guarded by mu
+	byName map[string]*line // guarded by mu
 }
 
-// line is the local queue for one lock, first come, first served. Its fields are guarded by lines.mu.
+// line is the local queue for one lock, first come, first served; of a read-write lock there is one for each side, of a
+// fair lock one for each waiter. Its fields are guarded by lines.mu.
 //
 // What the head learns stays with the line: the subscription, with a wake-up that nobody has used yet, and what Redis said
 // last. So a new head need not ask again.
 type line struct {
 	lines   *lines
-	lock    *Lock
+	call    call
 	waiting *list.List           // of *spot; the front is the head
 	sub     *pubsub.Subscription // nil until a head had to wait
 	holder  lua.Holder           // who has the lock, by the last answer
 	freeAt  time.Time            // when it should be free, by the last answer; zero before the first
+	lookAt  time.Time            // when the head should look by itself, by the last answer
 	failure error                // why the last try got no answer; nil if it did
 }
 
@@ -42,17 +44,17 @@ type spot struct {
 }
 
 func newLines(w *wire) *lines {
-	return &lines{wire: w, byLock: make(map[string]*line)}
+	return &lines{wire: w, byName: make(map[string]*line)}
 }
 
-// join puts a new waiter at the end of the line for l.
-func (ls *lines) join(l *Lock) *spot {
+// join puts a new waiter at the end of the line that is called like that.
+func (ls *lines) join(by call) *spot {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	q := ls.byLock[l.name]
+	q := ls.byName[by.line]
 	if q == nil {
-		q = &line{lines: ls, lock: l, waiting: list.New()}
-		ls.byLock[l.name] = q
+		q = &line{lines: ls, call: by, waiting: list.New()}
+		ls.byName[by.line] = q
 	}
 	s := &spot{line: q, first: q.waiting.Len() == 0}
 	if !s.first {
@@ -89,7 +91,7 @@ func (s *spot) leave(look bool) {
 	}
 	sub := q.sub
 	if next == nil {
-		delete(q.lines.byLock, q.lock.name)
+		delete(q.lines.byName, q.call.line)
 		q.sub = nil
 	}
 	q.lines.mu.Unlock()
@@ -106,6 +108,10 @@ func (q *line) answered(holder lua.Holder) {
 	q.freeAt = time.Now().Add(holder.TTL)
 	if holder.TTL == NoExpiry {
 		q.freeAt = time.Now().Add(longestPark)
+	}
+	q.lookAt = q.freeAt
+	if holder.Nap > 0 {
+		q.lookAt = time.Now().Add(holder.Nap)
 	}
 }
 
@@ -148,11 +154,11 @@ func (q *line) expectation() lua.Holder {
 	return holder
 }
 
-// park is how long the head sleeps if nothing wakes it: until the lock should be free, at most longestPark, and never 0.
+// park is how long the head sleeps if nothing wakes it: until it is worth to look, at most longestPark, and never 0.
 func (q *line) park() time.Duration {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
-	return min(max(time.Until(q.freeAt), time.Millisecond), longestPark)
+	return min(max(time.Until(q.lookAt), time.Millisecond), longestPark)
 }
 
 // wakeUps is where the head hears of releases. The first call subscribes. It is nil, and never fires, when the client is
@@ -161,7 +167,7 @@ func (q *line) wakeUps() <-chan struct{} {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
 	if q.sub == nil {
-		if q.sub = q.lines.wire.subscribe(q.lock.channel, q.lock.name); q.sub == nil {
+		if q.sub = q.lines.wire.subscribe(q.call); q.sub == nil {
 			return nil
 		}
 	}

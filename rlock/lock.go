@@ -22,30 +22,37 @@ type Locker interface {
 	Unlock(ctx context.Context) error
 }
 
-// Lock is a reentrant lock: mutual exclusion among all clients, of this library and of Redisson, that use its name. It has
-// no state of its own; any number of them may be made for one name. It is safe for concurrent use.
+// Lock is a lock of some kind: reentrant ([Client.NewLock]), fair, fenced, or a side of a read-write lock. It excludes all
+// clients, of this library and of Redisson, that use its name. It has no state of its own; any number of them may be made
+// for one name. It is safe for concurrent use.
 type Lock struct {
-	client  *Client
-	name    string
-	channel string
-	invalid error // why this name can never be locked
+	client   *Client
+	name     string
+	standing string // the kind of its places
+	side     side
+	kind     kind
+	invalid  error // why this name can never be locked
 }
 
 var _ Locker = (*Lock)(nil)
 
-// NewLock returns the reentrant lock called name. It sends nothing, and an impossible name is refused by the first use: the
-// empty one and, on a cluster, one whose key and channel would be in different slots.
-func (c *Client) NewLock(name string) *Lock {
-	l := &Lock{client: c, name: name, channel: lua.Channel(name)}
+func (c *Client) newLock(name, standing string, of side, k kind) *Lock {
+	l := &Lock{client: c, name: name, standing: standing, side: of, kind: k}
 	if name == "" {
 		l.invalid = fmt.Errorf("%w: the name is empty", ErrInvalid)
 	} else if c.wire.cluster != nil {
-		if err := lua.CheckSlots(name, l.channel); err != nil {
+		if err := lua.CheckSlots(name, lua.Related(name)...); err != nil {
 			l.invalid = fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	return l
 }
+
+// place is where an owner stands with its holds of this lock.
+func (l *Lock) place(token uint64) place { return place{l.standing, l.name, token} }
+
+// outlived tells whether Redis may keep a hold beyond its lease: what keeps one side of a read-write lock keeps its key.
+func (l *Lock) outlived() bool { return l.standing == readWriteKind }
 
 // Name is the name of the lock, which is also its key in Redis.
 func (l *Lock) Name() string { return l.name }
@@ -61,6 +68,8 @@ func (l *Lock) Name() string { return l.name }
 //   - an error that matches both [ErrNotAcquired] and ctx's error if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
 //   - [ErrLost] if ctx's owner held the lock and Redis says that it does not any more;
+//   - [ErrUpgrade] if this is a write lock, and ctx's owner holds the read lock and not this one;
+//   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
 //   - a *[ServerError] at once if Redis refuses for good, and when the wait ends if it did not answer; with
 //     [ErrOutcomeUnknown] if it may have given us the lock, which is then undone in the background;
 //   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than 3 ms or a negative one.
@@ -116,16 +125,18 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	if !named {
 		token = newToken()
 	}
+	window := l.client.options.FairWindow
+	if wait != NoWait && wait != unlimited {
+		window = limit
+	}
 	a := attempt{
 		client:   l.client,
 		lock:     l,
 		ctx:      ctx,
 		patience: l.client.patience(ctx, limit),
-		wait:     wait != NoWait,
-		lease:    lease,
+		bid:      bid{lease: lease, waits: wait != NoWait, window: window},
 		renew:    renew,
 		token:    token,
-		owner:    l.client.newOwner(),
 	}
 	defer a.patience.stop()
 	return a.run()
@@ -141,7 +152,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
 			ErrNotHeld)
 	}
-	if h := l.client.seats.find(place{l.name, token}); h != nil {
+	if h := l.client.seats.find(l.place(token), l.side); h != nil {
 		if level := h.leaveInnermost(); level != nil {
 			return h.giveBack([]*Hold{level})
 		}
@@ -153,22 +164,36 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // once with [ErrLost], those of other clients at their next renewal or nested lock. It blocks until ctx ends, and at most
 // Options.CommandTimeout.
 //
+// Of a read-write lock the read side frees it of its readers, if there is no writer, and the write side of its writer and
+// what that reads.
+//
 // Whoever held the lock may still be at work. Use it to repair, not to hurry.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
 	// Before the command: a waiter of this client may take the lock before the answer is here, and keeps it.
 	holdings := l.client.seats.holdings()
 	released, err := exchange(ctx, l, func() (lua.Released, error) {
-		return lua.ForceUnlock(context.Background(), l.client.redis, l.name, l.client.wire.announcement(l.channel, lua.Unlocked))
+		return l.kind.forceUnlock(l.client.redis)
 	})
 	if err != nil {
 		return false, err
 	}
 	l.client.refused(l, released.Refusal)
 	for _, h := range holdings {
-		if h.lock.name == l.name {
+		if l.frees(h.lock, released.Held) {
 			h.lost(errForced)
 		}
 	}
 	return released.Held, nil
+}
+
+// frees tells whether a force unlock of l, which found the lock held or not, took another lock's holds.
+func (l *Lock) frees(other *Lock, held bool) bool {
+	if other.name != l.name || other.outlived() != l.outlived() {
+		return false
+	}
+	if !l.outlived() {
+		return true
+	}
+	return held && (l.side == exclusive || other.side == shared)
 }

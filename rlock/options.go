@@ -26,6 +26,18 @@ const (
 	PubSubSharded
 )
 
+// WriterPreference says what readers of a read-write lock do while a writer waits.
+type WriterPreference int
+
+const (
+	// PreferWriters makes new readers of this library step back while one of its writers waits for readers to leave: for at
+	// most Options.WatchdogLease at a time, then readers may pass for a tenth of that. When a writer leaves, readers that
+	// waited for it come before the next writer. Nested reads are never held back.
+	PreferWriters WriterPreference = iota
+	// PreferNobody lets readers in as long as there are readers, as Redisson does: a writer may wait for ever.
+	PreferNobody
+)
+
 // Options of a [Client]. The zero value is ready for use.
 type Options struct {
 	// WatchdogLease is the lease of a lock taken with the lease [Watchdog]. It is renewed every third of it, and it is
@@ -43,6 +55,23 @@ type Options struct {
 	// they do not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
+	// FairWindow is for how long a fair lock keeps the place of a waiter without a limit on its wait that does not ask
+	// again. With a limit it is that. Defaults to 5 min, as in Redisson.
+	FairWindow time.Duration
+
+	// WriterPreference is between the readers and writers of read-write locks. It uses two keys of this library's own beside
+	// the lock. Defaults to PreferWriters.
+	WriterPreference WriterPreference
+
+	// SyncReplicas is how many replicas must acknowledge an acquisition, so that a failover to one of them does not lose
+	// the lock. It costs a connection of its own and a second round trip (WAIT) for each acquisition. Renewals, nested
+	// locks and releases are not waited for. Defaults to 0: none.
+	SyncReplicas int
+
+	// SyncTimeout is for how long acknowledgements are waited for, and at most for half the lease. If there are too few
+	// then, the acquisition is undone and fails with [ErrNotReplicated]. Defaults to 1 s, as in Redisson.
+	SyncTimeout time.Duration
+
 	// ReleaseOnClose makes Close release everything this client holds. Defaults to false: the leases run out.
 	ReleaseOnClose bool
 
@@ -56,6 +85,8 @@ func (o Options) withDefaults() (Options, error) {
 	o.WatchdogLease = cmp.Or(o.WatchdogLease, 30*time.Second)
 	o.CommandTimeout = cmp.Or(o.CommandTimeout, 3*time.Second)
 	o.RenewBatch = cmp.Or(o.RenewBatch, 100)
+	o.FairWindow = cmp.Or(o.FairWindow, 5*time.Minute)
+	o.SyncTimeout = cmp.Or(o.SyncTimeout, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
 	case o.WatchdogLease < minWatchdogLease:
@@ -64,6 +95,14 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: CommandTimeout %v is negative", ErrInvalid, o.CommandTimeout)
 	case o.RenewBatch < 0:
 		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
+	case o.FairWindow < time.Second:
+		return o, fmt.Errorf("%w: FairWindow %v: want at least 1s", ErrInvalid, o.FairWindow)
+	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
+		return o, fmt.Errorf("%w: WriterPreference %d is neither PreferWriters nor PreferNobody", ErrInvalid, o.WriterPreference)
+	case o.SyncReplicas < 0:
+		return o, fmt.Errorf("%w: SyncReplicas %d is negative", ErrInvalid, o.SyncReplicas)
+	case o.SyncTimeout < time.Millisecond:
+		return o, fmt.Errorf("%w: SyncTimeout %v: want at least 1ms", ErrInvalid, o.SyncTimeout)
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
 		return o, fmt.Errorf("%w: PubSub %d is none of the modes", ErrInvalid, o.PubSub)
 	}

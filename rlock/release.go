@@ -60,7 +60,7 @@ func (g *holding) giveBack(levels []*Hold) error {
 	switch {
 	case errors.Is(err, watchdog.ErrExpired):
 		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for another 14 minutes.
-		g.client.janitor.add(leftover{lock: g.lock, owner: g.owner, until: time.Now().Add(g.client.options.CommandTimeout)})
+		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: g.owner}, until: time.Now().Add(g.client.options.CommandTimeout)})
 		return err
 	case err != nil:
 		return err
@@ -75,10 +75,9 @@ func (g *holding) giveBack(levels []*Hold) error {
 // send tells Redis the count that is left. It has the seat's turn.
 func (g *holding) send(p *patience, left int) error {
 	var (
-		c        = g.client
-		announce = c.wire.announcement(g.lock.channel, lua.Unlocked)
-		delay    backoff
-		doubt    bool // an earlier command may have been executed
+		c     = g.client
+		delay backoff
+		doubt bool // an earlier command may have been executed
 	)
 	cleanUp := func() {
 		if left == 0 {
@@ -88,7 +87,7 @@ func (g *holding) send(p *patience, left int) error {
 	for {
 		reply, gone, err := await(c, p,
 			func() (lua.Released, error) {
-				return lua.Release(context.Background(), c.redis, g.lock.name, g.owner, left, announce)
+				return g.lock.kind.release(c.redis, g.owner, left)
 			},
 			func(_ lua.Released, err error) {
 				if err != nil {
@@ -102,6 +101,9 @@ func (g *holding) send(p *patience, left int) error {
 			// Not held after a doubtful attempt, while our lease lasts: that attempt was the release. One that was to
 			// leave levels behind takes nothing away.
 			c.refused(g.lock, reply.Refusal)
+			if reply.Held && left == 0 && !reply.Reading {
+				g.lostReads()
+			}
 			return nil
 		case err == nil:
 			g.lost(watchdog.ErrGone)
@@ -143,6 +145,16 @@ func (g *holding) remove(levels []*Hold) int {
 	return left
 }
 
+// lostReads is told that nothing of the owner is left in Redis. Those who wrote may believe that they still read.
+func (g *holding) lostReads() {
+	if g.lock.side != exclusive {
+		return
+	}
+	if reading := g.seat.held(shared); reading != nil {
+		reading.lost(watchdog.ErrGone)
+	}
+}
+
 // forget ends a holding without levels: the watchdog must not renew what is being released.
 func (g *holding) forget() {
 	g.client.watchdog.Remove(&g.lease)
@@ -172,6 +184,6 @@ func (c *Client) resolve() *patience {
 func (c *Client) refused(l *Lock, refusal string) {
 	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
 		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; those who wait notice when its lease would have ended, or within 5 s: allow the channel in the ACL",
-			"lock", l.name, "channel", l.channel, "refusal", refusal)
+			"lock", l.name, "channel", l.kind.call("").channel, "refusal", refusal)
 	}
 }

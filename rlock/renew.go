@@ -12,20 +12,29 @@ import (
 	"holdfast/watchdog"
 )
 
-// renew renews a batch of leases on one node: one command, or on a cluster one for each slot, all at the same time.
+// renew renews a batch of leases on one node, all at the same time: one command for locks that are held by one owner, one
+// for read locks; and on a cluster as many for each slot.
 func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
-	if c.wire.cluster == nil {
-		return c.renewTogether(ctx, leases)
+	type command struct {
+		slot uint16
+		side side
 	}
-	slots := make(map[uint16][]int) // slot -> indexes into leases
+	commands := make(map[command][]int) // indexes into leases
 	for i, l := range leases {
-		slot := lua.Slot(holdingOf(l).lock.name)
-		slots[slot] = append(slots[slot], i)
+		lock := holdingOf(l).lock
+		as := command{side: lock.side}
+		if c.wire.cluster != nil {
+			as.slot = lua.Slot(lock.name)
+		}
+		commands[as] = append(commands[as], i)
 	}
-	return renewApart(ctx, leases, slices.Collect(maps.Values(slots)), c.renewSlot)
+	if len(commands) == 1 {
+		return c.renewSlot(ctx, leases)
+	}
+	return renewApart(ctx, leases, slices.Collect(maps.Values(commands)), c.renewSlot)
 }
 
-// renewSlot renews leases of one slot.
+// renewSlot renews leases of one slot and side.
 func (c *Client) renewSlot(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
 	outcomes, err := c.renewTogether(ctx, leases)
 	var refusal *ServerError
@@ -78,11 +87,15 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 	claims := make([]lua.Claim, len(leases))
 	for i, l := range leases {
 		h := holdingOf(l)
-		claims[i] = lua.Claim{Lock: h.lock.name, Owner: h.owner}
+		claims[i] = h.lock.kind.claim(h.owner)
+	}
+	renew := lua.Renew
+	if holdingOf(leases[0]).lock.side == shared {
+		renew = lua.RenewReads
 	}
 	p := &patience{ctx: ctx}
 	held, left, err := await(c, p, func() ([]bool, error) {
-		return lua.Renew(context.Background(), c.redis, c.options.WatchdogLease, claims)
+		return renew(context.Background(), c.redis, c.options.WatchdogLease, claims)
 	}, func([]bool, error) {})
 	if left {
 		err = errNoAnswer

@@ -10,14 +10,8 @@ type seat struct {
 	users    int           // guarded by registry.mu
 	turn     chan struct{} // holds a value while somebody talks to Redis from this seat
 
-	mu      sync.Mutex
-	holding *holding // guarded by mu; nil while the owner does not hold the lock
-}
-
-// place is what a seat is found by.
-type place struct {
-	lock  string
-	token uint64 // the owner's
+	mu       sync.Mutex
+	holdings [sides]*holding // guarded by mu; nil while the owner does not hold that side
 }
 
 // registry has the seats of a client that are in use.
@@ -53,15 +47,15 @@ func (s *seat) leave() {
 	}
 }
 
-// find returns the holding at p; nil if there is none.
-func (r *registry) find(p place) *holding {
+// find returns the holding of a side at p; nil if there is none.
+func (r *registry) find(p place, of side) *holding {
 	r.mu.Lock()
 	s := r.seats[p]
 	r.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	return s.held()
+	return s.held(of)
 }
 
 // holdings returns what is held at present.
@@ -74,19 +68,29 @@ func (r *registry) holdings() []*holding {
 	r.mu.Unlock()
 	held := make([]*holding, 0, len(seats))
 	for _, s := range seats {
-		if h := s.held(); h != nil {
-			held = append(held, h)
+		for of := range sides {
+			if h := s.held(of); h != nil {
+				held = append(held, h)
+			}
 		}
 	}
 	return held
 }
 
-// claim waits for the turn to talk to Redis, and returns false if p ended first.
-func (s *seat) claim(p *patience) bool {
+// tryClaim takes the turn to talk to Redis if nobody has it.
+func (s *seat) tryClaim() bool {
 	select {
 	case s.turn <- struct{}{}:
 		return true
 	default:
+		return false
+	}
+}
+
+// claim waits for the turn to talk to Redis, and returns false if p ended first.
+func (s *seat) claim(p *patience) bool {
+	if s.tryClaim() {
+		return true
 	}
 	select {
 	case s.turn <- struct{}{}:
@@ -101,11 +105,24 @@ func (s *seat) claim(p *patience) bool {
 // pass ends the turn.
 func (s *seat) pass() { <-s.turn }
 
-// held returns what is held from this seat; nil if nothing is.
-func (s *seat) held() *holding {
+// held returns what is held of a side from this seat; nil if nothing is.
+func (s *seat) held(of side) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.holding
+	return s.holdings[of]
+}
+
+// owner is the name in Redis of who holds anything from this seat; "" if nobody does. Both sides of a read-write lock are
+// held under one name, or a writer could not read.
+func (s *seat) owner() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.holdings {
+		if h != nil {
+			return h.owner
+		}
+	}
+	return ""
 }
 
 // hold seats a new holding, which is a user of the seat until drop.
@@ -114,16 +131,16 @@ func (s *seat) hold(h *holding) {
 	s.users++
 	s.registry.mu.Unlock()
 	s.mu.Lock()
-	s.holding = h
+	s.holdings[h.lock.side] = h
 	s.mu.Unlock()
 }
 
 // drop ends h's use of the seat. Once is enough; more does no harm.
 func (s *seat) drop(h *holding) {
 	s.mu.Lock()
-	mine := s.holding == h
+	mine := s.holdings[h.lock.side] == h
 	if mine {
-		s.holding = nil
+		s.holdings[h.lock.side] = nil
 	}
 	s.mu.Unlock()
 	if mine {

@@ -16,7 +16,7 @@ func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
 	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 		b.answer("acquire.lua", func([]string) any {
 			time.Sleep(5 * time.Millisecond)
-			return []any{20000, "another:7"}
+			return []any{20000, "another:7", -1}
 		})
 		head := inBackground(func() (*rlock.Hold, error) {
 			return b.lock.TryLock(t.Context(), 997*time.Millisecond, rlock.Watchdog)

@@ -96,21 +96,14 @@ func (w *wire) knowsSharded(ctx context.Context) (bool, error) {
 	}
 }
 
-// announcement is how the release of a lock is made known.
-func (w *wire) announcement(channel, message string) lua.Announcement {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return lua.Announcement{Channel: channel, Message: message, Sharded: w.sharded}
-}
-
 // subscribe starts listening; nil when the client is closed.
-func (w *wire) subscribe(channel, lock string) *pubsub.Subscription {
+func (w *wire) subscribe(to call) *pubsub.Subscription {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if w.hub == nil {
 		return nil
 	}
-	return w.hub.SubscribeTopic(channel, lock)
+	return w.hub.SubscribeTopic(to.channel, to.line)
 }
 
 // node is the label under which leases of a lock are renewed together: the node that serves it. If it cannot be told, or

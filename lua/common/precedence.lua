@@ -1,0 +1,39 @@
+-- Precedence between the readers and writers of this library. Redisson knows nothing of it: it is two keys beside the
+-- lock, and whoever ignores them is only quicker. A server without memory for them does without.
+--
+--   writer  "<since> <owner>": this writer waits for readers to leave, and new readers step back for it. The writer
+--           renews the key; it is gone soon after the writer is.
+--   reader  "waiting": a reader waits for a writer to leave. When one does, that becomes "turn" for a moment, in which
+--           readers may pass and writers step back.
+
+-- waiting_writer: the writer that new readers step back for, and for how many milliseconds; nil if there is none.
+local function waiting_writer(writer, reader, bound)
+  local since, owner = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
+  if not since or redis.call('GET', reader) == 'turn' then
+    return nil
+  end
+  local left = math.min(tonumber(since) + bound - now(), redis.call('PTTL', writer))
+  if left <= 0 then
+    return nil -- it has kept readers back for long enough
+  end
+  return owner, left
+end
+
+-- await_readers: has new readers step back for a writer, for bound milliseconds at a time with a tenth of that between.
+local function await_readers(writer, owner, bound, lapse)
+  local time = now()
+  local since, waiting = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
+  if waiting and waiting ~= owner then
+    return
+  end
+  if not since or time >= tonumber(since) + bound * 1.1 then
+    since = time
+  end
+  redis.pcall('SET', writer, whole(since) .. ' ' .. owner, 'PX', lapse)
+end
+
+-- stop_waiting: nobody steps back for this writer any more. It returns whether somebody did.
+local function stop_waiting(writer, owner)
+  local waiting = string.match(redis.call('GET', writer) or '', '^%d+ (.*)$')
+  return waiting == owner and redis.call('DEL', writer) == 1
+end

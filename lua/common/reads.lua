@@ -1,0 +1,64 @@
+-- Read holds: each has a key of its own, named after its owner and number, whose TTL is its lease. The hash of the lock
+-- has the number of them, and lives as long as the longest.
+
+-- remaining: for how long the longest of an owner's read holds lasts still: -2 = none is left, -1 = it has no expiry.
+local function remaining(holds, count)
+  local longest = -2
+  for i = 1, count do
+    local left = redis.call('PTTL', holds .. ':' .. i)
+    if left == -1 then
+      return -1
+    end
+    longest = math.max(longest, left)
+  end
+  return longest
+end
+
+-- each_reader: calls visit(owner, key of its holds without the number, count) for each owner of read holds.
+local function each_reader(lock, prefix, visit)
+  local fields = redis.call('HGETALL', lock)
+  for i = 1, #fields, 2 do
+    local owner, count = fields[i], tonumber(fields[i + 1])
+    if owner ~= 'mode' and count and string.sub(owner, -6) ~= ':write' then
+      visit(owner, prefix .. owner .. ':rwlock_timeout', count)
+    end
+  end
+end
+
+-- longest_read: for how long the longest read hold of the lock lasts still, as remaining. It forgets owners whose holds
+-- have all run out: they died, and only the holds of others kept the hash alive.
+local function longest_read(lock, prefix)
+  local longest = -2
+  each_reader(lock, prefix, function(owner, holds, count)
+    local left = remaining(holds, count)
+    if left == -2 then
+      redis.call('HDEL', lock, owner)
+    elseif left == -1 or longest == -1 then
+      longest = -1
+    else
+      longest = math.max(longest, left)
+    end
+  end)
+  return longest
+end
+
+-- last_until: makes the hash last as long as its longest read hold.
+local function last_until(lock, longest)
+  if longest >= 0 then
+    redis.call('PEXPIRE', lock, math.max(longest, 1))
+  end
+end
+
+-- extend_read: makes one read hold last for the lease at least. It returns nil, or the server's refusal.
+local function extend_read(holds, number, lease)
+  local hold = holds .. ':' .. number
+  local left = redis.call('PTTL', hold)
+  if left == -1 or left >= tonumber(lease) then
+    return nil
+  end
+  local written = redis.pcall('SET', hold, '1', 'PX', lease)
+  if type(written) == 'table' and written.err then
+    return written
+  end
+  return nil
+end

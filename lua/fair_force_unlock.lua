@@ -1,0 +1,25 @@
+-- Frees a fair lock whoever holds it, and tells the head of its queue.
+--
+-- KEYS[1]  lock: hash of owner -> hold count
+-- KEYS[2]  queue: list of owners, head first
+-- KEYS[3]  scores of the queue
+-- KEYS[4]  turn of the head
+-- ARGV[1]  channel prefix of the waiters
+-- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[3]  milliseconds that a head has to take its turn
+-- ARGV[4]  the same for one that nobody listens for
+--
+-- Uses     announce, clock, queue
+-- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
+-- Retry    safe, but a second run may free the lock of whoever took it in between
+
+local status = -1
+-- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
+if redis.call('HLEN', KEYS[1]) > 0 then
+  redis.call('DEL', KEYS[1], KEYS[4])
+  status = 1
+end
+local time = now()
+purge(KEYS[2], KEYS[3], time)
+local _, refusal = offer(KEYS[2], KEYS[3], KEYS[4], time, nil, ARGV[2], ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]))
+return {status, refusal}

@@ -1,0 +1,70 @@
+package rlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+)
+
+// NewFairLock returns the fair lock called name: a reentrant lock that goes to those who wait in the order in which they
+// came, whichever client they use. It is Redisson's fair lock, and excludes the other locks under its name, which know no
+// queue. For impossible names see [Client.NewLock].
+//
+// An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves the queue at once. One
+// whose process died is passed over two seconds after its turn has come, together with others of that process; one whose
+// process hangs, ten seconds after. It is noticed by the next in the queue, which looks every five seconds.
+//
+// Each waiter listens on a channel of its own, and a hand-over costs time in proportion to the length of the queue: in it
+// every place has a time, and Redisson counts on those being put forward.
+func (c *Client) NewFairLock(name string) *Lock {
+	return c.newLock(name, "fair", exclusive, fair{wire: c.wire, name: name})
+}
+
+// fair is the kind of a lock with a queue in Redis.
+type fair struct {
+	wire *wire
+	name string
+}
+
+func (k fair) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
+	holder, err := k.script().Acquire(context.Background(), redis, b.owner, 1, b.lease, b.waits, b.window)
+	return grant{holder: holder}, err
+}
+
+func (k fair) reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error) {
+	return lua.Reenter(context.Background(), redis, k.name, owner, count, lease)
+}
+
+func (k fair) release(redis rueidis.CoreClient, owner string, count int) (lua.Released, error) {
+	return k.script().Release(context.Background(), redis, owner, count, 0)
+}
+
+func (k fair) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
+	return k.script().Release(context.Background(), redis, b.owner, 0, b.window)
+}
+
+func (k fair) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
+	return k.script().ForceUnlock(context.Background(), redis)
+}
+
+func (k fair) inspect(redis rueidis.CoreClient) (lua.State, error) {
+	return lua.InspectFair(context.Background(), redis, k.name)
+}
+
+func (k fair) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
+
+func (k fair) queues() bool { return true }
+
+// call is the waiter's own: there is no local queue, because the order is made in Redis.
+func (k fair) call(owner string) call {
+	channel := lua.FairChannel(k.name, owner)
+	return call{line: channel, channel: channel}
+}
+
+func (k fair) script() lua.Fair {
+	sharded := k.wire.isSharded()
+	return lua.Fair{Lock: k.name, Sharded: sharded, Counted: sharded || k.wire.cluster == nil}
+}

@@ -1,0 +1,70 @@
+package rlock
+
+import (
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+)
+
+// kind is what differs between the kinds of locks: the commands of each step. A kind belongs to one lock, and has no state
+// besides. Each command may be repeated, and none can be cancelled.
+type kind interface {
+	// acquire tries once to take the lock for an owner that does not hold it.
+	acquire(redis rueidis.CoreClient, b bid) (grant, error)
+	// reenter adds a level, so that there are count. It returns false if the owner does not hold the lock.
+	reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error)
+	// release leaves the owner with count levels, and with 0 tells those who wait.
+	release(redis rueidis.CoreClient, owner string, count int) (lua.Released, error)
+	// withdraw undoes whatever acquire may have done with b.
+	withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error)
+	// forceUnlock frees the lock whoever holds it.
+	forceUnlock(redis rueidis.CoreClient) (lua.Released, error)
+	// inspect reads what Redis knows.
+	inspect(redis rueidis.CoreClient) (lua.State, error)
+	// claim names an owner's hold for a renewal.
+	claim(owner string) lua.Claim
+
+	// queues tells whether an attempt that waits has a place in Redis, which it must withdraw when it leaves.
+	queues() bool
+	// call is how a waiter hears that it should try again.
+	call(owner string) call
+}
+
+// bid is what an attempt offers for a lock.
+type bid struct {
+	owner  string
+	lease  time.Duration
+	waits  bool          // it tries again when it is refused
+	window time.Duration // for how long it means to keep its place in a fair lock's queue without asking
+}
+
+// grant is the answer to a bid.
+type grant struct {
+	holder *lua.Holder // who is in the way; nil if the lock was taken
+	fence  int64       // the acquisition's number, if the lock is fenced
+}
+
+// call is how waiters hear of a release: those of one line through one of them.
+type call struct {
+	line    string // what the local queue is called
+	channel string
+}
+
+// side is which of the locks under one name, that an owner may hold at the same time, a lock is.
+type side int
+
+const (
+	exclusive side = iota // for one owner alone
+	shared                // the read lock: for any number of owners
+	sides
+)
+
+// place is where an owner stands with its holds. The sides of a read-write lock are one place, other locks one each, also
+// those that share their name.
+type place struct {
+	kind  string
+	lock  string
+	token uint64 // the owner's
+}
