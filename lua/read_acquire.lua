@@ -18,30 +18,22 @@
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
 local mode = redis.call('HGET', KEYS[1], 'mode')
+local known = remaining(KEYS[2], tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)) ~= -2
 local bound = tonumber(ARGV[5])
+
+local no
 if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0
   or not mode and redis.call('PTTL', KEYS[1]) ~= -2 then
-  if bound > 0 and ARGV[4] == '1' then
-    redis.pcall('SET', KEYS[4], 'waiting', 'PX', ARGV[6])
-  end
-  return refused(KEYS[1], -1)
-end
-local known = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
-if bound > 0 and mode ~= 'write' and not known then
+  no = refused(KEYS[1], -1)
+elseif bound > 0 and mode ~= 'write' and not known then
   local writer, left = waiting_writer(KEYS[3], KEYS[4], bound)
-  if writer then
-    return {-2, writer, left}
+  no = writer and {-2, writer, left}
+end
+if no then
+  if bound > 0 and ARGV[4] == '1' then
+    await_writer(KEYS[4], ARGV[6])
   end
+  return no
 end
 
-local created = redis.call('PTTL', KEYS[1]) == -2
-local refusal = grant(KEYS[1], ARGV[3], 'mode', mode or 'read', ARGV[1], ARGV[2])
-if not refusal then
-  refusal = extend_read(KEYS[2], ARGV[2], ARGV[3])
-  if refusal and created then
-    redis.call('DEL', KEYS[1])
-  elseif refusal and not known then
-    redis.call('HDEL', KEYS[1], ARGV[1])
-  end
-end
-return refusal
+return take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], 'mode', mode or 'read')

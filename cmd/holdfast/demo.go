@@ -15,15 +15,17 @@ type demoCommand struct {
 
 // Help is shown by holdfast demo --help.
 func (demoCommand) Help() string {
-	return `Ten processes play four scenes at the same time:
+	return `22 processes play six scenes at the same time:
 
   counter    four processes increment one counter; only the lock keeps them apart
+  queue      processes queue up for a fair lock; one gives up, one is killed, the others come in their order
+  readwrite  readers are in together, a writer alone; new readers step back while it waits
   watchdog   a holder outlives its lease several times over, because it is renewed
   takeover   a holder is killed; its lock passes on when its lease ends
   timeout    a loser gives up, and says for how long the lock is still held
 
-The demo checks mutual exclusion itself, not by asking the locks. The exit status is 1 if two sections overlapped, the
-counter is off, or a scene did not go as promised.`
+The demo checks mutual exclusion and the order itself, not by asking the locks. The exit status is 1 if two sections
+overlapped that should not, the counter is off, somebody was overtaken, or a scene did not go as promised.`
 }
 
 // Run plays the demo.

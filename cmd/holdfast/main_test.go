@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -63,9 +64,10 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 	began := time.Now()
 	o := run(t, "demo")
 	require.Zero(t, o.status, "%s%s", o.stdout, o.stderr)
-	require.Regexp(t, `^demo: 53 sections, 0 overlaps, counter 53, max wake-up .*, takeover .* s$`, o.lastLine())
+	require.Regexp(t, `^demo: 64 sections, 0 overlaps, counter 64, max wake-up .*, takeover .* s$`, o.lastLine())
 	require.Empty(t, o.stderr)
 	require.Less(t, time.Since(began), 15*time.Second)
+	requireStories(t, o.stdout)
 }
 
 func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
@@ -74,15 +76,48 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 	redis.Do(t, "SET", "counter", "somebody else's")
 	o := run(t, "demo", "--plain", "--redis", "redis://"+redis.Addr()+"/0")
 	require.Zero(t, o.status, "%s%s", o.stdout, o.stderr)
-	require.Contains(t, o.lastLine(), "demo: 53 sections, 0 overlaps, counter 53, ")
+	require.Contains(t, o.lastLine(), "demo: 64 sections, 0 overlaps, counter 64, ")
+	requireStories(t, o.stdout)
 	require.Equal(t, []string{"counter"}, redis.DoStrings(t, "KEYS", "*"))
+}
+
+// requireStories makes sure that the lines of a demo tell of the queue and of the readers, in the order of what happened.
+func requireStories(t *testing.T, lines string) {
+	t.Helper()
+	for _, story := range [][]string{{
+		`queue +paul +queues up for up to 20 s: liam, .*noah, olga, paul\n`,
+		`queue +olga +is killed in the queue \(SIGKILL\)`,
+		`queue +liam +holds, .* after kate let go; noah, paul wait\n`,
+		`queue +noah +holds, .* after liam let go; paul waits\n`,
+		`queue +noah +queues up for up to 20 s: olga, paul, noah\n`,
+		`queue +paul +holds, .* after noah let go, past olga, who is dead; noah waits\n`,
+		`queue +noah +holds, .* after paul let go\n`,
+	}, {
+		`queue +mia +queues up for up to 1\.5 s: liam, mia\n`,
+		`queue +mia +gives up after 1\.\d+ s: kate holds it for another `,
+	}, {
+		`readwrite \w+ +reads with (quinn|rosa)\n`,
+		`readwrite wim +comes first from now on: new readers step back\n`,
+		`readwrite \w+ +steps back for wim\n`,
+		`readwrite wim +writes, .* after \w+ let go; sam, tess wait\n`,
+		`readwrite uma +waits, for up to 10 s\n`,
+		`readwrite wim +lets go`,
+		`readwrite \w+ +reads with \w+, \w+, .* after wim let go\n`,
+	}} {
+		rest := lines
+		for _, want := range story {
+			at := regexp.MustCompile(want).FindStringIndex(rest)
+			require.NotNil(t, at, "%s in\n%s", want, lines)
+			rest = rest[at[1]:]
+		}
+	}
 }
 
 func TestDemoWithoutTheLockFails(t *testing.T) {
 	t.Parallel()
 	o := run(t, "demo", "--break")
 	require.Equal(t, 1, o.status)
-	require.Regexp(t, `^demo: 53 sections, [1-9]\d* overlaps, counter \d+ instead of 53, `, o.lastLine())
+	require.Regexp(t, `^demo: 64 sections, [1-9]\d* overlaps, counter \d+ instead of 64, `, o.lastLine())
 }
 
 func TestUnreachableServerIsOneLine(t *testing.T) {

@@ -3,7 +3,7 @@
 --
 --   writer  "<since> <owner>": this writer waits for readers to leave, and new readers step back for it. The writer
 --           renews the key; it is gone soon after the writer is.
---   reader  "waiting": a reader waits for a writer to leave. When one does, that becomes "turn" for a moment, in which
+--   reader  "waiting": a reader waits for a writer. When one leaves, that becomes "turn" for a moment, in which
 --           readers may pass and writers step back.
 
 -- waiting_writer: the writer that new readers step back for, and for how many milliseconds; nil if there is none.
@@ -26,10 +26,16 @@ local function await_readers(writer, owner, bound, lapse)
   if waiting and waiting ~= owner then
     return
   end
-  if not since or time >= tonumber(since) + bound * 1.1 then
+  since = tonumber(since) or time
+  if time >= since + bound * 1.1 then
     since = time
   end
   redis.pcall('SET', writer, whole(since) .. ' ' .. owner, 'PX', lapse)
+end
+
+-- await_writer: has readers come first when a writer leaves.
+local function await_writer(reader, lapse)
+  redis.pcall('SET', reader, 'waiting', 'PX', lapse)
 end
 
 -- stop_waiting: nobody steps back for this writer any more. It returns whether somebody did.

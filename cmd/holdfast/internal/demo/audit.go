@@ -11,13 +11,14 @@ type section struct {
 	lock    string
 	from    time.Duration // a moment after the lock was acquired
 	to      time.Duration // a moment before it was released
+	shared  bool          // others that share may be inside as well
 	alone   bool          // no evidence to the contrary
 }
 
 // sections finds the sections in a history, which is in the order of time, and marks those that were not alone. Evidence
 // comes from two sources:
 //
-//   - time: two sections of one lock overlap;
+//   - time: two sections of one lock overlap, and do not both share;
 //   - the marker in Redis: a process that enters finds the name of another that is alive, or one that leaves does not
 //     find its own.
 //
@@ -41,7 +42,7 @@ func sections(history []event) []section {
 		case entered:
 			open[e.Process] = len(all)
 			all = append(all, section{
-				process: e.Process, lock: e.Lock, from: e.At, to: never,
+				process: e.Process, lock: e.Lock, from: e.At, to: never, shared: e.Shared,
 				alone: e.Found == "" || gone[e.Found],
 			})
 		case leaving:
@@ -51,13 +52,13 @@ func sections(history []event) []section {
 		case killed:
 			gone[e.Process] = true
 			end(e)
-		case ready, waiting, nested, unnested, left, gaveUp, failed, ended:
+		case ready, waiting, queued, nested, unnested, left, gaveUp, failed, ended:
 		}
 	}
 	for i := range all {
 		for j := range all[:i] {
 			a, b := &all[i], &all[j]
-			if a.lock == b.lock && a.from < b.to && b.from < a.to {
+			if a.lock == b.lock && (!a.shared || !b.shared) && a.meets(b) {
 				a.alone, b.alone = false, false
 			}
 		}
@@ -65,7 +66,42 @@ func sections(history []event) []section {
 	return all
 }
 
+// meets tells whether the sections overlap in time.
+func (s *section) meets(other *section) bool { return s.from < other.to && other.from < s.to }
+
 // overlaps counts the sections that were not alone.
 func overlaps(all []section) int {
 	return len(slices.DeleteFunc(slices.Clone(all), func(s section) bool { return s.alone }))
+}
+
+// overtaking is a process that was first to queue, and another that asked after that and got in before.
+type overtaking struct{ lock, first, later string }
+
+// overtakings finds in a history, which is in the order of time, who was overtaken while it waited. Who gave up or was
+// killed waits no more.
+func overtakings(history []event) (found []overtaking) {
+	asked := map[string]time.Duration{}
+	var queue []event // who is queued, first come first
+	leaves := func(process string) {
+		queue = slices.DeleteFunc(queue, func(e event) bool { return e.Process == process })
+	}
+	for _, e := range history {
+		switch e.Kind {
+		case waiting:
+			asked[e.Process] = e.At
+		case queued:
+			queue = append(queue, e)
+		case entered:
+			leaves(e.Process)
+			for _, first := range queue {
+				if first.Lock == e.Lock && first.At < asked[e.Process] {
+					found = append(found, overtaking{e.Lock, first.Process, e.Process})
+				}
+			}
+		case gaveUp, killed:
+			leaves(e.Process)
+		case ready, nested, unnested, leaving, left, failed, ended:
+		}
+	}
+	return found
 }

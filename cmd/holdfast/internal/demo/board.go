@@ -13,7 +13,7 @@ const (
 	waits
 	holds
 	reenters // holds at least two levels
-	orphaned // is dead, and its lock still held
+	orphaned // is dead, and its lock still held, or its place in the queue kept
 	dead
 )
 
@@ -54,6 +54,16 @@ func (r *row) stateAt(t time.Duration) state {
 
 func (r *row) since() time.Duration { return r.spans[len(r.spans)-1].from }
 
+// asked is when it last began to wait.
+func (r *row) asked() (t time.Duration) {
+	for _, span := range r.spans {
+		if span.state == waits {
+			t = span.from
+		}
+	}
+	return t
+}
+
 func (r *row) become(s state, at time.Duration) {
 	r.spans = append(r.spans, span{s, at})
 }
@@ -63,6 +73,7 @@ type board struct {
 	rows   []*row
 	free   map[string]release // by lock: how it last became free, or will
 	wakeUp time.Duration      // the longest so far
+	queue  []*row             // of all locks, first come first; a dead process stays until somebody gets past it
 }
 
 // release is the last end of a hold.
@@ -77,6 +88,8 @@ type passage struct {
 	from release // zero if nobody had it before
 	// took is how long after from it came, if the process was waiting then; else 0.
 	took time.Duration
+	// past are the dead in the queue whom the lock has passed over.
+	past []string
 }
 
 func newBoard(parts []part) *board {
@@ -105,7 +118,10 @@ func (b *board) apply(e event) (p passage) {
 	switch e.Kind {
 	case waiting:
 		r.become(waits, e.At)
+	case queued:
+		b.queue = append(b.queue, r)
 	case entered:
+		b.leaveQueue(r)
 		p = b.passage(r, e)
 		r.become(holds, e.At)
 		r.owner = e.Owner
@@ -118,18 +134,25 @@ func (b *board) apply(e event) (p passage) {
 		b.free[e.Lock] = release{at: e.At, by: e.Process}
 		r.become(idle, e.At)
 	case gaveUp:
+		b.leaveQueue(r)
 		r.become(idle, e.At)
 	case killed:
-		if s := r.state(); s == holds || s == reenters {
+		switch s := r.state(); {
+		case s == holds, s == reenters:
 			b.free[e.Lock] = release{at: e.At, by: e.Process, killed: true}
 			r.become(orphaned, e.At)
+		case slices.Contains(b.queue, r):
+			r.become(orphaned, e.At)
+		default:
+			r.become(dead, e.At)
 		}
 	case ready, left, failed, ended:
 	}
 	return p
 }
 
-// passage tells how r came to the lock that it enters, and ends the wait for the lease of a dead process.
+// passage tells how r came to the lock that it enters, and ends the wait for the dead: for the lease of one, for the places
+// in the queue of others.
 func (b *board) passage(r *row, e event) passage {
 	from, ok := b.free[e.Lock]
 	if !ok {
@@ -138,14 +161,40 @@ func (b *board) passage(r *row, e event) passage {
 	if from.killed {
 		b.row(from.by).become(dead, e.At)
 	}
-	p := passage{from: from}
+	p := passage{from: from, past: b.bury(r, e)}
 	if r.state() == waits && r.since() <= from.at {
 		p.took = e.At - from.at
-		if !from.killed {
+		if !from.killed && len(p.past) == 0 {
 			b.wakeUp = max(b.wakeUp, p.took)
 		}
 	}
 	return p
+}
+
+// bury takes the dead out of the queue that came before r.
+func (b *board) bury(r *row, e event) (names []string) {
+	for _, other := range slices.Clone(b.queue) {
+		if other.lock == r.lock && other.state() == orphaned && other.asked() < r.asked() {
+			b.leaveQueue(other)
+			other.become(dead, e.At)
+			names = append(names, other.process)
+		}
+	}
+	return names
+}
+
+func (b *board) leaveQueue(r *row) {
+	b.queue = slices.DeleteFunc(b.queue, func(other *row) bool { return other == r })
+}
+
+// queueOf are the names of those who are queued for a lock, first come first.
+func (b *board) queueOf(lock string) (names []string) {
+	for _, r := range b.queue {
+		if r.lock == lock {
+			names = append(names, r.process)
+		}
+	}
+	return names
 }
 
 // waiters are the names of those who wait for a lock, in the order of the board.
@@ -168,7 +217,7 @@ func (b *board) processOf(owner string) string {
 	return owner
 }
 
-// holders are the names of those who hold a lock: one, if it works.
+// holders are the names of those who hold a lock: one, if it works, unless they share it.
 func (b *board) holders(lock string) (names []string) {
 	for _, r := range b.rows {
 		if s := r.state(); r.lock == lock && (s == holds || s == reenters) {

@@ -5,10 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+	"holdfast/rlock"
 )
 
 // ErrFailed is the error of a demo that ran to its end and did not go as promised. What went wrong has been printed.
@@ -37,8 +41,9 @@ const (
 // until ctx ends; in either case no process, key or port is left. It starts the running program again as
 // "<program> worker", which must call [Work].
 //
-// It returns [ErrFailed] if a section overlapped with another or a scene did not go as promised, ctx's error if ctx ended
-// it, and any other error if the demo could not be played, as when the server cannot be reached.
+// It returns [ErrFailed] if a section overlapped with one that it should not, somebody was overtaken in a queue, or a scene
+// did not go as promised, ctx's error if ctx ended it, and any other error if the demo could not be played, as when the
+// server cannot be reached.
 func Run(ctx context.Context, o Options) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -112,8 +117,18 @@ func counters(ctx context.Context, redis rueidis.Client, prefix string, scenes [
 func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
+	client, err := rlock.New(redis, rlock.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		defer client.Close(ctx) //nolint:errcheck // it has nothing that it could not end
+	}
 	for _, s := range scenes {
-		for _, key := range []string{lockKey(prefix, s.lock), counterKey(prefix, s.lock), markerKey(prefix, s.lock)} {
+		lock := lockKey(prefix, s.lock)
+		keys := []string{counterKey(prefix, s.lock), markerKey(prefix, s.lock), readersKey(prefix, s.lock)}
+		if err == nil {
+			// Each hold of a reader has a key of its own.
+			_, _ = client.NewReadWriteLock(lock).Read().ForceUnlock(ctx)
+		}
+		for _, key := range append(append(keys, lock), lua.Related(lock)...) {
 			_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
 		}
 	}

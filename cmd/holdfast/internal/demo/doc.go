@@ -1,4 +1,4 @@
-// Package demo plays four scenes with locks in several processes, shows them on a timeline, and judges them.
+// Package demo plays six scenes with locks in several processes, shows them on a timeline, and judges them.
 //
 // [Run] is the stage: it starts one process per part, gives each its part and its cues on standard input, and reads what
 // happens to it from its standard output. [Work] is what such a process runs.
@@ -6,10 +6,11 @@
 //	scenes.go     which scenes there are; each has a file of its own with its cast, cues and verdict
 //	part.go       what a process is told, event.go what it reports
 //	worker.go     how a process plays its part, section.go one section under a lock
+//	queued.go     how a process knows that it is queued, marker.go how processes notice each other inside
 //	stage.go      starts and stops processes, process.go one of them, merge.go puts their reports in order
-//	board.go      who holds and who waits; plain.go and live.go show it
-//	audit.go      whether sections overlapped, verdict.go all that is judged
-//	embedded.go   the server, where none is given, redis.go how to reach it
+//	board.go      who holds and who waits; plain.go and live.go show it, screen.go as much as fits
+//	audit.go      whether sections overlapped or somebody was overtaken, verdict.go all that is judged
+//	embedded.go   the server, where none is given, embedded_lua.go what its Lua lacks, redis.go how to reach it
 //
 // No process outlives the stage: each ends when its standard input does.
 package demo

@@ -8,6 +8,7 @@ type kind string
 const (
 	ready    kind = "ready"    // connected; its At means nothing, because the clock starts later
 	waiting  kind = "waiting"  // asks for the lock
+	queued   kind = "queued"   // is known to wait: who asks from now on has to come later
 	entered  kind = "entered"  // holds the lock
 	nested   kind = "nested"   // took the lock once more
 	unnested kind = "unnested" // gave that level back
@@ -31,6 +32,8 @@ type event struct {
 	// Found is what was in the marker of the section: the process that is inside, by its own account. It should be
 	// nobody when a section is entered, and the process itself when it leaves.
 	Found string `json:"found,omitempty"`
+	// Shared is whether others may be inside as well, when the process entered.
+	Shared bool `json:"shared,omitempty"`
 	// Count is how many levels Redis says the process holds, when it nested.
 	Count int `json:"count,omitempty"`
 	// TTL is for how long the lock is still held, when the process gave up.

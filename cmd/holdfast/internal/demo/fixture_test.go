@@ -47,6 +47,40 @@ func perfect() []event {
 			at += 110 * ms
 		}
 	}
+	add("queue", "kate", waiting, 0)
+	stays("queue", "kate", ms, 2000*ms)
+	for i, process := range []string{"liam", "mia", "noah", "olga", "paul"} {
+		add("queue", process, waiting, time.Duration(100+100*i)*ms)
+		add("queue", process, queued, time.Duration(120+100*i)*ms)
+	}
+	gave := add("queue", "mia", gaveUp, 1701*ms)
+	gave.Owner, gave.TTL = "client of kate:1", 8300*ms
+	add("queue", "olga", killed, 1000*ms)
+	add("queue", "olga", ended, 1001*ms)
+	stays("queue", "liam", 2002*ms, 2300*ms)
+	stays("queue", "noah", 2302*ms, 2600*ms)
+	add("queue", "noah", waiting, 2900*ms)
+	add("queue", "noah", queued, 2920*ms)
+	stays("queue", "paul", 5500*ms, 5800*ms)
+	stays("queue", "noah", 5802*ms, 6100*ms)
+
+	for i, process := range []string{"quinn", "rosa"} {
+		add("readwrite", process, waiting, 0)
+		stays("readwrite", process, ms, time.Duration(600+300*i)*ms)
+	}
+	add("readwrite", "wim", waiting, 100*ms)
+	add("readwrite", "wim", queued, 110*ms)
+	stays("readwrite", "wim", 902*ms, 1500*ms)
+	for i, process := range []string{"sam", "tess", "uma"} {
+		add("readwrite", process, waiting, time.Duration(200+500*i)*ms)
+		stays("readwrite", process, 1502*ms, time.Duration(1800+300*i)*ms)
+	}
+	for i := range h {
+		if h[i].Lock == "readwrite" && h[i].Kind == entered {
+			h[i].Shared = h[i].Process != "wim"
+		}
+	}
+
 	add("watchdog", "eve", waiting, 0)
 	stays("watchdog", "eve", ms, 4010*ms)
 	add("watchdog", "finn", waiting, 40*ms)
@@ -62,14 +96,14 @@ func perfect() []event {
 	add("timeout", "iris", waiting, 0)
 	stays("timeout", "iris", 2*ms, 1600*ms)
 	add("timeout", "jack", waiting, 40*ms)
-	gave := add("timeout", "jack", gaveUp, 1541*ms)
+	gave = add("timeout", "jack", gaveUp, 1541*ms)
 	gave.Owner, gave.TTL = "client of iris:1", 28_461*ms
 
 	slices.SortStableFunc(h, byTime)
 	return h
 }
 
-const perfectSections = 4*counterSections + 2 + 2 + 1
+const perfectSections = 4*counterSections + 5 + 6 + 2 + 2 + 1
 
 // change returns the history with one event of a process changed.
 func change(h []event, process string, kind kind, how func(*event)) []event {
@@ -82,4 +116,15 @@ func change(h []event, process string, kind kind, how func(*event)) []event {
 // without returns the history without the events of that kind of a process.
 func without(h []event, process string, kind kind) []event {
 	return slices.DeleteFunc(h, func(e event) bool { return e.Process == process && e.Kind == kind })
+}
+
+// after returns the history with all events changed that a process has after the given time.
+func after(h []event, process string, at time.Duration, how func(*event)) []event {
+	for i := range h {
+		if h[i].Process == process && h[i].At > at {
+			how(&h[i])
+		}
+	}
+	slices.SortStableFunc(h, byTime)
+	return h
 }

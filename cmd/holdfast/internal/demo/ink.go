@@ -8,6 +8,7 @@ const (
 	wrap       = "\x1b[?7h"
 	cursorUp   = "\x1b[%dA\r"
 	clearToEnd = "\x1b[K"
+	clearBelow = "\x1b[J"
 	reset      = "\x1b[0m"
 )
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,36 +28,30 @@ type live struct {
 	title  string
 	scenes []scene
 	width  int
+	height int // of the screen
 	ink    ink
 
 	board *board
 	plain *plain                   // for its words
 	notes map[string]string        // by process: the last thing worth telling
 	cross map[string]time.Duration // by process: when it was killed or gave up
+	over  map[string]bool          // by process: it has ended
 	drawn int                      // lines on the screen
 	last  time.Duration            // when they were drawn
 	now   time.Duration
 }
 
-func newLive(out io.Writer, title string, scenes []scene, width int, colours bool) *live {
+func newLive(out io.Writer, title string, scenes []scene, width, height int, colours bool) *live {
 	l := &live{
-		out: out, title: title, scenes: scenes, width: width, ink: ink(colours),
+		out: out, title: title, scenes: scenes, width: width, height: height, ink: ink(colours),
 		plain: newPlain(io.Discard, "", scenes),
 		notes: map[string]string{},
 		cross: map[string]time.Duration{},
+		over:  map[string]bool{},
 	}
 	l.board = l.plain.board
 	fmt.Fprint(out, hideCursor+noWrap)
 	return l
-}
-
-// linesNeeded is the height of a terminal on which nothing scrolls: the picture, the verdict and a prompt.
-func linesNeeded(scenes []scene) int {
-	lines := 1 + 2 + 1 + 1
-	for _, s := range scenes {
-		lines += 2 + len(s.cast)
-	}
-	return lines
 }
 
 func (l *live) show(e event) {
@@ -71,16 +66,18 @@ func (l *live) show(e event) {
 		switch {
 		case passage.from.killed:
 			note = "took over after " + brief(passage.took)
+		case len(passage.past) > 0:
+			note = "past the dead in " + brief(passage.took)
 		case passage.took > 0:
 			note = strings.TrimPrefix(note+"  woken in "+brief(passage.took), "  ")
 		case note == "":
-			note = "holds"
+			note = l.plain.does(e.Process)
 		}
 		l.notes[e.Process] = note
 	case leaving:
 		if lease := l.plain.parts[e.Process].WatchdogLease; lease > 0 {
 			l.notes[e.Process] = "outlived its lease"
-		} else if l.notes[e.Process] == "holds" {
+		} else if l.notes[e.Process] == l.plain.does(e.Process) {
 			l.notes[e.Process] = "let go"
 		}
 	case gaveUp:
@@ -89,57 +86,84 @@ func (l *live) show(e event) {
 	case killed:
 		l.cross[e.Process] = e.At
 		l.notes[e.Process] = "killed"
+	case waiting:
+		if l.plain.parts[e.Process].Type == reading && len(l.board.queueOf(e.Lock)) > 0 {
+			l.notes[e.Process] = "steps back"
+		}
+	case queued:
+		if l.plain.parts[e.Process].Type == writing {
+			l.notes[e.Process] = "waits for readers"
+		}
 	case failed:
 		l.notes[e.Process] = "failed"
-	case ready, waiting, nested, unnested, left, ended:
+	case ended:
+		l.over[e.Process] = true
+	case ready, nested, unnested, left:
 	}
 }
 
 func (l *live) tick(now time.Duration) {
 	l.now = now
 	if l.drawn == 0 || now-l.last >= redraw {
-		l.draw()
+		l.draw(l.onScreen())
 	}
 }
 
 func (l *live) close() {
 	if l.drawn > 0 {
-		l.draw()
+		l.draw(l.scenes) // it may scroll now, because nothing is drawn over it
 	}
 	fmt.Fprint(l.out, wrap+showCursor)
 }
 
 // draw replaces what is on the screen. It is one write, so that no half of it is ever seen.
-func (l *live) draw() {
+func (l *live) draw(scenes []scene) {
 	var b bytes.Buffer
 	if l.drawn > 0 {
 		fmt.Fprintf(&b, cursorUp, l.drawn)
 	}
-	lines := l.picture()
+	lines := l.picture(scenes)
 	for _, line := range lines {
 		b.WriteString(line + clearToEnd + "\n")
 	}
+	b.WriteString(clearBelow)
 	l.drawn, l.last = len(lines), l.now
 	fmt.Fprint(l.out, b.String())
 }
 
-// picture is what to draw, line by line.
-func (l *live) picture() []string {
+// picture is what to draw of these scenes, line by line.
+func (l *live) picture(scenes []scene) []string {
 	heading := "holdfast demo  " + l.title
 	elapsed := fmt.Sprintf("%.1f s", l.now.Seconds())
 	room := max(1, l.width-1-utf8.RuneCountInString(heading)-len(elapsed))
 	lines := []string{l.ink.bold(heading) + strings.Repeat(" ", room) + elapsed}
-	for _, s := range l.scenes {
+	for _, s := range scenes {
 		lines = append(lines, "", l.ink.bold(fmt.Sprintf("%-9s", s.lock))+" "+l.ink.dim(s.title))
 		for _, p := range s.cast {
 			note := l.notes[p.Process]
+			if place := l.place(p); place != "" {
+				note = place
+			}
 			if lease := p.WatchdogLease; lease > 0 && l.board.row(p.Process).state() == holds {
 				note = fmt.Sprintf("holds for %.1f s", (l.now - l.board.row(p.Process).since()).Seconds())
 			}
 			lines = append(lines, fmt.Sprintf("  %-5s %s %s", p.Process, l.timeline(p.Process), l.ink.dim(note)))
 		}
 	}
-	return append(lines, "        "+l.ink.dim(l.axis()), l.legend())
+	lines = append(lines, "        "+l.ink.dim(l.axis()), l.legend())
+	if more := len(l.scenes) - len(scenes); more > 0 {
+		lines = append(lines, l.ink.dim(fmt.Sprintf("  %d more when there is room, or at the end", more)))
+	}
+	return lines
+}
+
+// place says where in the queue of a fair lock a process is; "" if it is in none.
+func (l *live) place(p part) string {
+	i := slices.Index(l.board.queueOf(p.Lock), p.Process)
+	if p.Type != fair || i < 0 || l.board.row(p.Process).state() != waits {
+		return ""
+	}
+	return fmt.Sprintf("no. %d in the queue", i+1)
 }
 
 // columns is the width of the timelines.
@@ -198,7 +222,7 @@ func (l *live) legend() string {
 	for _, entry := range []struct {
 		state state
 		means string
-	}{{holds, "holds"}, {reenters, "re-entered"}, {waits, "waits"}, {orphaned, "dead, still locked"}} {
+	}{{holds, "holds"}, {reenters, "re-entered"}, {waits, "waits"}, {orphaned, "dead, in the way"}} {
 		said = append(said, l.ink.state(entry.state)+l.ink.dim(" "+entry.means))
 	}
 	said = append(said, l.ink.paint(red, "✗")+l.ink.dim(" killed, or gave up"))

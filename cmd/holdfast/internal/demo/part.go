@@ -6,6 +6,7 @@ import "time"
 type part struct {
 	Process string `json:"process"`
 	Lock    string `json:"lock"`   // as shown
+	Type    string `json:"type"`   // of the lock; "" is reentrant
 	Prefix  string `json:"prefix"` // of all keys
 	Server  server `json:"server"`
 
@@ -26,13 +27,22 @@ type part struct {
 	Unlocked bool `json:"unlocked"`
 }
 
+// The types of locks besides the reentrant one. The last two are the sides of one lock.
+const (
+	fair    = "fair"
+	reading = "read"
+	writing = "write"
+)
+
 // stay is an Inside that ends with a cue, or with the process.
 const stay = time.Minute
 
-// The keys of a lock's scene: the lock itself, the counter that it protects, the marker of who is inside.
+// The keys of a lock's scene: the lock itself, the counter that it protects, the marker of who is inside, and the set of
+// those who read.
 func lockKey(prefix, lock string) string    { return prefix + lock }
 func counterKey(prefix, lock string) string { return prefix + lock + ":counter" }
 func markerKey(prefix, lock string) string  { return prefix + lock + ":inside" }
+func readersKey(prefix, lock string) string { return prefix + lock + ":readers" }
 
 // keyLife bounds how long a counter or a marker stays in Redis after a demo that could not clean up.
 const keyLife = time.Minute

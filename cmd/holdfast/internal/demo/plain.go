@@ -3,9 +3,13 @@ package demo
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
+
+// few sections of a process are worth telling each; of more it goes without saying that the process waits and lets go.
+const few = 2
 
 // plain prints a line for each event that matters.
 type plain struct {
@@ -32,39 +36,84 @@ func newPlain(out io.Writer, title string, scenes []scene) *plain {
 func (p *plain) show(e event) {
 	before := p.board.row(e.Process)
 	var since time.Duration
+	var was state
 	if before != nil && before.state() != idle {
-		since = before.since()
+		since, was = before.since(), before.state()
 	}
 	passage := p.board.apply(e)
-	if said := p.say(e, passage, since); said != "" {
+	if said := p.say(e, passage, was, since); said != "" {
 		fmt.Fprintf(p.out, "%7.3f s  %-9s %-5s %s\n", e.At.Seconds(), e.Lock, e.Process, said)
 	}
 }
 
-// say puts an event into words; "" if it is not worth a line. since is when the process began to do what the event ends.
-func (p *plain) say(e event, passage passage, since time.Duration) string {
+// say puts an event into words; "" if it is not worth a line. The process was in the state before, since then.
+func (p *plain) say(e event, passage passage, before state, since time.Duration) string {
 	switch e.Kind {
 	case waiting:
-		if p.parts[e.Process].Sections == 1 && len(p.board.holders(e.Lock)) > 0 {
-			return fmt.Sprintf("waits, for up to %s", brief(p.parts[e.Process].Wait))
+		return p.waits(e)
+	case queued:
+		if p.parts[e.Process].Type == writing {
+			return "comes first from now on: new readers step back"
 		}
+		queue := strings.Join(p.board.queueOf(e.Lock), ", ")
+		return fmt.Sprintf("queues up for up to %s: %s", brief(p.parts[e.Process].Wait), queue)
 	case entered:
-		return "holds" + p.how(passage) + p.whoWaits(e.Lock)
+		return p.does(e.Process) + p.withWhom(e) + p.how(passage) + p.whoWaits(e.Lock)
 	case nested:
 		return fmt.Sprintf("re-enters, level %d", e.Count)
 	case leaving:
-		if p.parts[e.Process].Sections == 1 {
+		if p.parts[e.Process].Sections <= few {
 			return "lets go after " + p.stay(e, since)
 		}
 	case gaveUp:
-		return fmt.Sprintf("gives up after %s: %s holds it for another %s", brief(e.At-since), p.board.processOf(e.Owner), brief(e.TTL))
+		return fmt.Sprintf("gives up after %s: %s holds it for another %s",
+			brief(e.At-since), p.board.processOf(e.Owner), brief(e.TTL))
 	case killed:
+		if before == waits {
+			return "is killed in the queue (SIGKILL)" + p.whoWaits(e.Lock)
+		}
 		return "is killed (SIGKILL)" + p.whoWaits(e.Lock)
 	case failed:
 		return "fails: " + e.Error
 	case ready, unnested, left, ended:
 	}
 	return ""
+}
+
+// waits says that a process waits, and for whom; "" if that goes without saying, or is said when it is in the queue.
+func (p *plain) waits(e event) string {
+	switch part := p.parts[e.Process]; {
+	case part.Sections > few, part.Type == fair, len(p.board.holders(e.Lock)) == 0:
+		return ""
+	case part.Type == reading:
+		if first := p.board.queueOf(e.Lock); len(first) > 0 {
+			return "steps back for " + first[0]
+		}
+		fallthrough
+	default:
+		return fmt.Sprintf("waits, for up to %s", brief(part.Wait))
+	}
+}
+
+// does says what a process does that is inside.
+func (p *plain) does(process string) string {
+	switch p.parts[process].Type {
+	case reading:
+		return "reads"
+	case writing:
+		return "writes"
+	default:
+		return "holds"
+	}
+}
+
+// withWhom says who is inside as well, where that is allowed.
+func (p *plain) withWhom(e event) string {
+	others := slices.DeleteFunc(p.board.holders(e.Lock), func(name string) bool { return name == e.Process })
+	if !e.Shared || len(others) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(others, ", ")
 }
 
 // how says how the lock came to its new holder.
@@ -74,6 +123,9 @@ func (p *plain) how(passage passage) string {
 		return ""
 	case passage.from.killed:
 		return fmt.Sprintf(", %s after %s was killed", brief(passage.took), passage.from.by)
+	case len(passage.past) > 0:
+		return fmt.Sprintf(", %s after %s let go, past %s, who is dead", brief(passage.took), passage.from.by,
+			strings.Join(passage.past, ", "))
 	default:
 		return fmt.Sprintf(", %s after %s let go", brief(passage.took), passage.from.by)
 	}

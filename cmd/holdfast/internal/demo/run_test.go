@@ -33,7 +33,9 @@ func TestCancelledDemoLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, Options{Redis: redis.Addr(), Output: file}) }()
-	require.Eventually(t, func() bool { return strings.Contains(output(), "waits, for up to") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { // then all sorts of keys are there
+		return strings.Contains(output(), "queues up") && strings.Contains(output(), "steps back")
+	}, 20*time.Second, 10*time.Millisecond)
 	require.Positive(t, redis.DoInt(t, "DBSIZE"))
 	cancel()
 	select {

@@ -30,7 +30,7 @@ func takeoverScene() scene {
 			case e.Process == victim && e.Kind == entered:
 				cues.begin(heir)
 			case e.Process == heir && e.Kind == waiting:
-				cues.killAfter(victim, takeoverKill)
+				cues.after(takeoverKill, func() { cues.kill(victim) })
 			}
 		},
 		verdict: func(history []event) []string {

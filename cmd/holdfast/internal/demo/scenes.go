@@ -20,7 +20,8 @@ type scene struct {
 type cues interface {
 	begin(process string)
 	leave(process string)
-	killAfter(process string, after time.Duration)
+	kill(process string)
+	after(d time.Duration, do func())
 }
 
 // patient is a wait that is not meant to end by itself.
@@ -31,7 +32,10 @@ const slack = time.Second
 
 // scenes are what the demo plays, all at the same time. If unlocked, the counter scene does without its lock.
 func scenes(unlocked bool) []scene {
-	all := []scene{counterScene(unlocked), watchdogScene(), takeoverScene(), timeoutScene()}
+	all := []scene{
+		counterScene(unlocked), queueScene(), readWriteScene(),
+		watchdogScene(), takeoverScene(), timeoutScene(),
+	}
 	for _, s := range all {
 		for i := range s.cast {
 			s.cast[i].Lock = s.lock
@@ -48,6 +52,16 @@ func find(history []event, process string, k kind) (e event, ok bool) {
 		}
 	}
 	return event{}, false
+}
+
+// count is how many events of that kind a process has.
+func count(history []event, process string, k kind) (n int) {
+	for _, e := range history {
+		if e.Process == process && e.Kind == k {
+			n++
+		}
+	}
+	return n
 }
 
 // findAll returns the events of these kinds of a process, in order; false if one of them is missing.

@@ -17,7 +17,10 @@ import (
 // like any other, and no error.
 func (w *worker) section(ctx context.Context, n int) error {
 	w.emit(event{Kind: waiting})
+	stop := w.reportQueued(ctx)
 	work, owner, unlock, err := w.take(ctx)
+	at := w.clock.now()
+	stop()
 	var held *rlock.HeldError
 	if errors.As(err, &held) {
 		w.emit(event{Kind: gaveUp, Owner: held.Owner, TTL: held.TTL})
@@ -26,9 +29,8 @@ func (w *worker) section(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	at := w.clock.now()
 	found, err := w.enter(work)
-	w.emit(event{Kind: entered, At: at, Owner: owner, Found: found})
+	w.emit(event{Kind: entered, At: at, Owner: owner, Found: found, Shared: w.part.Type == reading})
 	if err == nil {
 		found, err = w.inside(work, w.part.NestEvery > 0 && n%w.part.NestEvery == 0)
 	}
@@ -42,7 +44,11 @@ func (w *worker) section(ctx context.Context, n int) error {
 
 // inside is the section itself. It returns whose marker it found at the end.
 func (w *worker) inside(ctx context.Context, nest bool) (found string, err error) {
-	if err := w.increment(ctx, nest); err != nil {
+	count := func() error { return w.increment(ctx, nest) }
+	if w.part.Type == reading {
+		count = func() error { return w.tally(ctx) }
+	}
+	if err := count(); err != nil {
 		return "", err
 	}
 	if err := w.pause(ctx, w.part.Inside); err != nil {
@@ -61,38 +67,6 @@ func (w *worker) take(ctx context.Context) (work context.Context, owner string, 
 		return nil, "", nil, err
 	}
 	return hold.Context(), hold.Owner(), func() error { return hold.Unlock(ctx) }, nil
-}
-
-// enter puts the name of this process into the marker and returns whose it found there: nobody's, if this process is alone.
-func (w *worker) enter(ctx context.Context) (found string, err error) {
-	key := markerKey(w.part.Prefix, w.part.Lock)
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	found, err = w.redis.Do(ctx, w.redis.B().Getset().Key(key).Value(w.part.Process).Build()).ToString()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		return "", fmt.Errorf("set the marker: %w", err)
-	}
-	if err := w.redis.Do(ctx, w.redis.B().Expire().Key(key).Seconds(int64(keyLife.Seconds())).Build()).Error(); err != nil {
-		return "", fmt.Errorf("limit the marker's life: %w", err)
-	}
-	return found, nil
-}
-
-// exit removes the marker and returns whose it was: this process's, if nobody came in.
-func (w *worker) exit(ctx context.Context) (found string, err error) {
-	key := markerKey(w.part.Prefix, w.part.Lock)
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	found, err = w.redis.Do(ctx, w.redis.B().Get().Key(key).Build()).ToString()
-	if rueidis.IsRedisNil(err) {
-		found = "nobody" // somebody else came in and left
-	} else if err != nil {
-		return "", fmt.Errorf("get the marker: %w", err)
-	}
-	if err := w.redis.Do(ctx, w.redis.B().Del().Key(key).Build()).Error(); err != nil {
-		return "", fmt.Errorf("remove the marker: %w", err)
-	}
-	return found, nil
 }
 
 // commandTimeout bounds a command and its repetitions: rueidis would ask a dead server for ever.
@@ -145,4 +119,16 @@ func (w *worker) nested(ctx context.Context, work func(context.Context) error) (
 	}
 	w.emit(event{Kind: nested, At: at, Count: count})
 	return work(hold.Context()) //nolint:contextcheck // it derives from ctx
+}
+
+// tally adds one to the counter in the way that is safe among readers: in one command. It is lost if a writer is inside,
+// which has read the counter before and writes it after.
+func (w *worker) tally(ctx context.Context) error {
+	key := counterKey(w.part.Prefix, w.part.Lock)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	if err := w.redis.Do(ctx, w.redis.B().Incr().Key(key).Build()).Error(); err != nil {
+		return fmt.Errorf("increment the counter: %w", err)
+	}
+	return w.limitLife(ctx, key)
 }

@@ -25,14 +25,14 @@ type stage struct {
 	start     time.Time
 	merge     merge
 	history   []event
-	killings  []killing // to come
-	failed    bool      // a process has reported that it failed
+	cues      []timed // to come
+	failed    bool    // a process has reported that it failed
 }
 
-// killing is the cue to kill a process at a time.
-type killing struct {
-	process string
-	at      time.Duration
+// timed is something to do at a time.
+type timed struct {
+	at time.Duration
+	do func()
 }
 
 // play runs all scenes and returns what happened, in the order of time. When ctx ends it returns the cause, and when a
@@ -160,13 +160,13 @@ func (s *stage) ending(e event) string {
 // tick does what is due by the clock.
 func (s *stage) tick() {
 	now := s.clock.now()
-	for _, k := range s.killings {
-		if k.at <= now {
-			s.merge.add(event{Kind: killed, At: now, Process: k.process, Lock: s.processes[k.process].part.Lock})
-			s.processes[k.process].kill()
+	due := func(t timed) bool { return t.at <= now }
+	for _, t := range s.cues {
+		if due(t) {
+			t.do()
 		}
 	}
-	s.killings = slices.DeleteFunc(s.killings, func(k killing) bool { return k.at <= now })
+	s.cues = slices.DeleteFunc(s.cues, due)
 	for _, e := range s.merge.due(now) {
 		s.history = append(s.history, e)
 		s.view.show(e)
@@ -188,8 +188,15 @@ func (s *stage) leave(process string) {
 	s.processes[process].tell(cue{Do: leave})
 }
 
-func (s *stage) killAfter(process string, after time.Duration) {
-	s.killings = append(s.killings, killing{process, s.clock.now() + after})
+func (s *stage) kill(process string) {
+	p := s.processes[process]
+	s.merge.add(event{Kind: killed, At: s.clock.now(), Process: process, Lock: p.part.Lock})
+	p.kill()
+}
+
+// after has something done later. It must not call after itself.
+func (s *stage) after(d time.Duration, do func()) {
+	s.cues = append(s.cues, timed{s.clock.now() + d, do})
 }
 
 // Why the scenes did not come to an end. There is something to judge all the same.

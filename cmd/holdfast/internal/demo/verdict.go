@@ -37,6 +37,9 @@ func judge(scenes []scene, history []event, counter int64) verdict {
 			v.faults = append(v.faults, fmt.Sprintf("%s: %s: %s", e.Lock, e.Process, e.Error))
 		}
 	}
+	for _, o := range overtakings(history) {
+		v.faults = append(v.faults, fmt.Sprintf("%s: %s got in before %s, who was queued already", o.lock, o.later, o.first))
+	}
 	for _, s := range scenes {
 		var own []event
 		for _, e := range history {

@@ -11,14 +11,14 @@ func TestPerfectHistoryPasses(t *testing.T) {
 	v := judge(scenes(false), perfect(), perfectSections)
 	require.Empty(t, v.faults)
 	require.True(t, v.ok())
-	require.Equal(t, "demo: 53 sections, 0 overlaps, counter 53, max wake-up 2.0 ms, takeover 0.85 s", v.String())
+	require.Equal(t, "demo: 64 sections, 0 overlaps, counter 64, max wake-up 2.0 ms, takeover 0.85 s", v.String())
 	require.LessOrEqual(t, len(v.String()), 80)
 }
 
 func TestLostUpdateFails(t *testing.T) {
 	v := judge(scenes(false), perfect(), perfectSections-1)
 	require.False(t, v.ok())
-	require.Contains(t, v.String(), "0 overlaps, counter 52 instead of 53")
+	require.Contains(t, v.String(), "0 overlaps, counter 63 instead of 64")
 }
 
 func TestOverlapFails(t *testing.T) {
@@ -26,7 +26,7 @@ func TestOverlapFails(t *testing.T) {
 	v := judge(scenes(false), h, perfectSections)
 	require.Empty(t, v.faults)
 	require.False(t, v.ok())
-	require.Contains(t, v.String(), "53 sections, 1 overlaps")
+	require.Contains(t, v.String(), "64 sections, 1 overlaps")
 }
 
 func TestBrokenPromiseFails(t *testing.T) {
@@ -46,8 +46,25 @@ func TestBrokenPromiseFails(t *testing.T) {
 		"holds the lock for another 29 s":                            change(perfect(), "jack", gaveUp, func(e *event) { e.TTL = 29 * time.Second }),
 		"holds the lock for another 0 s":                             change(perfect(), "jack", gaveUp, func(e *event) { e.TTL = 0 }),
 		"a waiter was woken only 1.2 s after the unlock":             change(change(perfect(), "finn", leaving, at(5300*ms)), "finn", entered, at(5210*ms)),
-		"watchdog: eve: no route to host":                            append(perfect(), event{At: time.Minute, Kind: failed, Process: "eve", Lock: "watchdog", Error: "no route to host"}),
-		"watchdog: finn: exit status 2\npanic: something":            append(perfect(), event{At: time.Minute, Kind: ended, Process: "finn", Lock: "watchdog", Error: "exit status 2\npanic: something"}),
+		"queue: noah got in before liam, who was queued already":     change(perfect(), "noah", entered, at(2001*ms)),
+		"queue: noah got in before paul, who was queued already": change(change(perfect(),
+			"paul", entered, at(6200*ms)), "paul", leaving, at(6300*ms)),
+		"queue: noah got in 1 times instead of 2":      after(perfect(), "noah", 2800*ms, func(e *event) { e.Kind = left }),
+		"queue: mia was to be queued and then gave up": change(perfect(), "mia", gaveUp, func(e *event) { e.Kind = killed }),
+		"queue: olga was to be queued and then killed": change(
+			change(perfect(), "olga", killed, func(e *event) { e.Kind = gaveUp }), "paul", entered, at(2602*ms)),
+		"queue: olga got in before it was killed": change(change(perfect(),
+			"olga", killed, at(2660*ms)), "olga", ended, func(e *event) { e.Kind, e.At = entered, 2650*ms }),
+		"queue: liam was to be queued and then entered": without(perfect(), "liam", queued),
+		"queue: olga was passed over after 6.01 s instead of 5 s": after(after(perfect(),
+			"paul", 5000*ms, func(e *event) { e.At += 3110 * ms }), "noah", 5000*ms, func(e *event) { e.At += 3110 * ms }),
+		"readwrite: [quinn rosa] did not read together": change(
+			change(perfect(), "rosa", entered, at(601*ms)), "rosa", waiting, at(90*ms)),
+		"readwrite: [sam tess uma] did not read together": change(perfect(), "sam", leaving, at(1501*ms)),
+		"readwrite: wim did not wait and then write":      without(perfect(), "wim", queued),
+		"readwrite: uma did not wait for wim":             change(perfect(), "uma", waiting, at(105*ms)),
+		"watchdog: eve: no route to host":                 append(perfect(), event{At: time.Minute, Kind: failed, Process: "eve", Lock: "watchdog", Error: "no route to host"}),
+		"watchdog: finn: exit status 2\npanic: something": append(perfect(), event{At: time.Minute, Kind: ended, Process: "finn", Lock: "watchdog", Error: "exit status 2\npanic: something"}),
 	} {
 		t.Run(fault, func(t *testing.T) {
 			v := judge(scenes(false), h, perfectSections)

@@ -34,9 +34,9 @@ func newView(o Options, where server, scenes []scene) view {
 	switch {
 	case o.Plain, err != nil, os.Getenv("TERM") == "dumb":
 	case runtime.GOOS == "windows": // its older consoles show escape sequences as such
-	case width < narrowest || height < linesNeeded(scenes):
+	case width < narrowest || height < lowest(scenes):
 	default:
-		return newLive(o.Output, title, scenes, min(width, widest), os.Getenv("NO_COLOR") == "")
+		return newLive(o.Output, title, scenes, min(width, widest), height, os.Getenv("NO_COLOR") == "")
 	}
 	return newPlain(o.Output, title, scenes)
 }

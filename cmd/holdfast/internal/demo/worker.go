@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,9 +21,12 @@ type worker struct {
 	part  part
 	redis rueidis.Client
 	lock  *rlock.Lock
+	isIn  func(context.Context) bool // in a queue, as Redis knows it; nil if the lock has none
 	clock clock
-	out   *json.Encoder
 	leave chan struct{} // closed by the cue to leave
+
+	mu  sync.Mutex
+	out *json.Encoder // guarded by mu
 }
 
 // Work plays the part that it reads from stdin and reports events on stdout. It blocks until the part is over.
@@ -58,7 +62,7 @@ func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
 		return err
 	}
 	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // without a deadline it has no error to return
-	w.lock = client.NewLock(lockKey(w.part.Prefix, w.part.Lock))
+	w.open(client)
 
 	w.emit(event{Kind: ready})
 	var first cue
@@ -80,6 +84,24 @@ func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
 	return nil
 }
 
+// open makes the lock of the part.
+func (w *worker) open(client *rlock.Client) {
+	name := lockKey(w.part.Prefix, w.part.Lock)
+	switch w.part.Type {
+	case fair:
+		w.lock = client.NewFairLock(name)
+		w.isIn = inQueue(w.lock, client.ID())
+	case reading:
+		w.lock = client.NewReadWriteLock(name).Read()
+	case writing:
+		pair := client.NewReadWriteLock(name)
+		w.lock = pair.Write()
+		w.isIn = keepsReadersBack(pair.Read(), client.ID())
+	default:
+		w.lock = client.NewLock(name)
+	}
+}
+
 // listen takes cues, and ends the process when nobody is left to give them.
 func (w *worker) listen(in *json.Decoder) {
 	for {
@@ -99,7 +121,10 @@ func (w *worker) emit(e event) {
 		e.At = w.clock.now()
 	}
 	e.Process, e.Lock = w.part.Process, w.part.Lock
-	if err := w.out.Encode(e); err != nil {
+	w.mu.Lock()
+	err := w.out.Encode(e)
+	w.mu.Unlock()
+	if err != nil {
 		os.Exit(1) // nobody reads on
 	}
 }

@@ -1,0 +1,78 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+)
+
+// The queue scene: processes queue up one after the other behind a holder and get a fair lock in that order. One gives up in
+// the middle, one is killed, and the queue passes over both: at once over who gave up, because that one said so, and when
+// its turn has come and gone over who is dead. One who has had the lock comes back while it is the turn of the dead: the
+// lock is free then, and not for it.
+const (
+	queueWait  = 2 * patient
+	queueShort = 1500 * time.Millisecond // the wait of the one who gives up
+	queuePass  = 5 * time.Second         // how often the next in the queue looks whether the one before is still there
+)
+
+func queueScene() scene {
+	const holder, first, quitter, second, victim, third = "kate", "liam", "mia", "noah", "olga", "paul"
+	s := scene{
+		lock:  "queue",
+		title: "a fair lock: first come, first served; one gives up, one is killed",
+		cast:  []part{{Process: holder, Type: fair, Sections: 1, Wait: queueWait, Lease: patient, Inside: stay}},
+		first: []string{holder},
+	}
+	for _, name := range []string{first, quitter, second, victim, third} {
+		p := part{Process: name, Type: fair, Sections: 1, Wait: queueWait, Lease: patient, Inside: 300 * time.Millisecond}
+		switch name {
+		case quitter:
+			p.Wait = queueShort
+		case second:
+			p.Sections, p.Outside = 2, 300*time.Millisecond
+		}
+		s.cast = append(s.cast, p)
+	}
+	come, gone := 1, 0
+	s.react = func(cues cues, e event) {
+		switch {
+		case e.Process == holder && e.Kind == entered, e.Kind == queued && come < len(s.cast):
+			name := s.cast[come].Process
+			come++
+			cues.after(100*time.Millisecond, func() { cues.begin(name) })
+		case e.Process == third && e.Kind == queued:
+			cues.after(400*time.Millisecond, func() { cues.kill(victim) })
+		case e.Process == quitter && e.Kind == gaveUp, e.Process == victim && e.Kind == killed:
+			if gone++; gone == 2 {
+				cues.after(300*time.Millisecond, func() { cues.leave(holder) })
+			}
+		}
+	}
+	s.verdict = func(history []event) (faults []string) {
+		for _, p := range s.cast[1:] {
+			promise := []kind{waiting, queued, entered, leaving}
+			switch p.Process {
+			case quitter:
+				promise = []kind{waiting, queued, gaveUp}
+			case victim:
+				promise = []kind{waiting, queued, killed}
+			}
+			if _, ok := findAll(history, p.Process, promise...); !ok {
+				faults = append(faults, fmt.Sprintf("%s was to be %s and then %s", p.Process, promise[1], promise[2]))
+			}
+		}
+		if n := count(history, second, entered); n != 2 {
+			faults = append(faults, fmt.Sprintf("%s got in %d times instead of 2", second, n))
+		}
+		if _, got := find(history, victim, entered); got {
+			faults = append(faults, victim+" got in before it was killed")
+		}
+		before, ok := find(history, second, leaving)
+		after, ok2 := find(history, third, entered)
+		if took := after.At - before.At; ok && ok2 && took > queuePass+slack {
+			faults = append(faults, fmt.Sprintf("%s was passed over after %s instead of %s", victim, brief(took), brief(queuePass)))
+		}
+		return faults
+	}
+	return s
+}
