@@ -14,6 +14,7 @@ require (
 	github.com/testcontainers/testcontainers-go v0.44.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/term v0.45.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (

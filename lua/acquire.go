@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -37,14 +38,42 @@ func Acquire(ctx context.Context, c rueidis.CoreClient, lock, owner string, coun
 func AcquireFenced(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (token int64, _ *Holder, _ error) {
 	reply := fencedAcquire.run(ctx, c, []string{lock, tokenKey(lock)},
 		[]string{owner, strconv.Itoa(count), milliseconds(lease)})
-	if token, err := reply.ToInt64(); err == nil {
+	if token, err := reply.AsInt64(); err == nil {
 		return token, nil, nil
+	}
+	if token, err := reply.ToString(); err == nil {
+		e := noNumber(lock, token)
+		e.Class = Unknown // the owner has the lock, and no use for it
+		return 0, nil, e
 	}
 	holder, err := inTheWay(reply)
 	if holder == nil && err == nil {
 		err = unexpected("no token")
 	}
-	return 0, holder, err
+	return 0, holder, miscounted(lock, err)
+}
+
+// noNumber is the error for a counter that something else wrote to.
+func noNumber(lock, token string) *Error {
+	return &Error{
+		Class:   Permanent,
+		Message: "the token " + strconv.Quote(token) + " of " + strconv.Quote(lock) + " is not a number",
+		Advice:  "something else writes to the key " + tokenKey(lock),
+	}
+}
+
+// miscounted adds to a refusal what it means for a fenced lock, which has a counter beside it.
+func miscounted(lock string, err error) error {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+	case e.Code == "WRONGTYPE":
+		e.Advice = "the key of this name is not a lock, or " + tokenKey(lock) + " is not a number: choose another name"
+	case strings.Contains(e.Message, "not an integer"), strings.Contains(e.Message, "would overflow"):
+		e.Advice = "the key " + tokenKey(lock) + " cannot count on, so something else writes to it: " +
+			"set it to a number that is larger than any token in use"
+	}
+	return err
 }
 
 // inTheWay reads the reply of a script that takes a lock. It returns nil if the lock was taken.

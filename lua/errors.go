@@ -102,7 +102,9 @@ var verdicts = map[string]verdict{
 	"NOREPLICAS":  {Temporary, "the server wants more replicas than are connected: see min-replicas-to-write"},
 	"MOVED":       {Temporary, "the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false"},
 	"ASK":         {Temporary, "the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false"},
+	HalfMoved:     {Unknown, "the cluster is moving the slot of this key, and has moved part of what belongs to it"},
 	maxClients:    {Temporary, "the server has no connection left: see its maxclients"},
+	"UNBLOCKED":   {Temporary, "the master became a replica while it waited for others"},
 	"READONLY":    {Permanent, "this server is a replica: connect to the master, or let rueidis find it through Sentinel"},
 	"OOM":         {Permanent, "the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy that evicts may evict locks"},
 	"MISCONF":     {Permanent, "the server cannot save to disk and refuses writes: see its log and stop-writes-on-bgsave-error"},
@@ -118,6 +120,8 @@ var verdicts = map[string]verdict{
 
 // Codes of our own for errors that the server gives the general code ERR.
 const (
+	// HalfMoved is a script that was broken off, as it wanted a key that another node of the cluster has already.
+	HalfMoved   = "HALFMOVED"
 	maxClients  = "MAXCLIENTS"
 	unsupported = "UNSUPPORTED"
 )
@@ -137,6 +141,8 @@ func codeOf(message string) string {
 	case strings.Contains(message, "The user executing the script can't"), // up to 7.0, inside a script
 		strings.Contains(message, "ACL failure in script"): // since 7.2
 		return "NOPERM"
+	case strings.Contains(message, "access a non local key"):
+		return HalfMoved
 	case strings.Contains(message, "max number of clients"):
 		return maxClients
 	case strings.Contains(message, "unknown command"):

@@ -35,6 +35,7 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 		{"NOREPLICAS Not enough good replicas to write.", lua.Temporary, "NOREPLICAS"},
 		{"MOVED 3999 127.0.0.1:6381", lua.Temporary, "MOVED"},
 		{"ASK 3999 127.0.0.1:6381", lua.Temporary, "ASK"},
+		{"ERR Script attempted to access a non local key in a cluster node script: 5e2f0d, on @user_script:12.", lua.Unknown, "HALFMOVED"},
 		{"ERR max number of clients reached", lua.Temporary, "MAXCLIENTS"},
 		{"ERR max number of clients + cluster connections reached", lua.Temporary, "MAXCLIENTS"},
 		{"READONLY You can't write against a read only replica.", lua.Permanent, "READONLY"},
@@ -56,6 +57,7 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 		{"NOPERM ACL failure in script: User app has no permissions to run the 'pexpire' command", lua.Permanent, "NOPERM"},
 
 		// Before 7: the server did not let the command run, …
+		{raised62 + "@user_script: 12: Lua script attempted to access a non local key in a cluster node ", lua.Unknown, "HALFMOVED"},
 		{raised62 + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'. ", lua.Permanent, "OOM"},
 		{raised62 + "@user_script: 12: -READONLY You can't write against a read only replica. ", lua.Permanent, "READONLY"},
 		{raised62 + "@user_script: 12: -NOREPLICAS Not enough good replicas to write. ", lua.Temporary, "NOREPLICAS"},

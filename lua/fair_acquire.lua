@@ -25,16 +25,21 @@ end
 
 local time, window = now(), tonumber(ARGV[5])
 local left = redis.call('PTTL', KEYS[1])
+if left ~= -2 then
+  -- Somebody came: the next head has a turn of its own. A server that is out of memory refuses no write after this one, so
+  -- one can wait there, as for any other lock.
+  redis.call('DEL', KEYS[4])
+end
 
 -- Whoever asks is alive, however late it comes: its place is kept, and those behind keep their distance. Not least those
 -- of Redisson, which do not ask again. A score must outlast the time to the next question by far.
 local spare = 10000
 local score = redis.call('ZSCORE', KEYS[3], ARGV[1])
 if score and tonumber(score) < time + math.max(left, 0) + window + spare then
-  local after, before = behind(KEYS[2], ARGV[1])
+  local after, before = behind(KEYS[2], KEYS[3], ARGV[1])
   if after then
     local base = before and redis.call('ZSCORE', KEYS[3], before)
-    base = math.max(tonumber(base or 0), time + (before and 0 or math.max(left, 0) + spare))
+    base = math.max(tonumber(base or 0), time + math.max(left, 0) + spare)
     local late = base + window - tonumber(score)
     if late > 0 then
       after[#after + 1] = ARGV[1]
@@ -59,8 +64,6 @@ if left == -2 then
     end
     return refusal
   end
-else
-  redis.call('DEL', KEYS[4]) -- somebody came: the next head has a turn of its own
 end
 
 if ARGV[4] == '1' and not score then

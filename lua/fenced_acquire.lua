@@ -17,6 +17,10 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
 elseif redis.call('PTTL', KEYS[1]) ~= -2 then
   return refused(KEYS[1], -1)
 end
--- Before the lock is granted: a number too many does no harm, a grant without a number would.
-token = token or redis.call('INCR', KEYS[2])
-return grant(KEYS[1], ARGV[3], ARGV[1], ARGV[2]) or tonumber(token)
+if not token then
+  -- Before the lock is granted: a number too many does no harm, a grant without a number would.
+  redis.call('INCR', KEYS[2])
+  -- As a text, because Lua's own numbers are exact only up to 2^53.
+  token = redis.call('GET', KEYS[2])
+end
+return grant(KEYS[1], ARGV[3], ARGV[1], ARGV[2]) or token

@@ -65,7 +65,7 @@ func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State,
 func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	values, err := list(fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)}, nil), 3)
 	if err != nil {
-		return State{}, err
+		return State{}, miscounted(lock, err)
 	}
 	s, err := state(lock, values)
 	if err != nil {
@@ -74,11 +74,7 @@ func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (Stat
 	token, err := text(values[2])
 	if err == nil && token != "" {
 		if s.Token, err = strconv.ParseInt(token, 10, 64); err != nil {
-			err = &Error{
-				Class:   Permanent,
-				Message: "the token " + strconv.Quote(token) + " of " + strconv.Quote(lock) + " is not a number",
-				Advice:  "something else writes to the key " + tokenKey(lock),
-			}
+			err = noNumber(lock, token)
 		}
 	}
 	return s, err

@@ -15,4 +15,4 @@ local count = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
 if remaining(KEYS[2], count) == -2 then
   return 0
 end
-return grant(KEYS[1], ARGV[3], ARGV[1], ARGV[2]) or extend_read(KEYS[2], ARGV[2], ARGV[3]) or 1
+return take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]) or 1

@@ -1,18 +1,18 @@
 -- Renews the leases of a batch of read locks, each for the owner that claims it, and for that one only.
 --
 -- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
--- KEYS[2i]    the owner's read holds, without the number of each
+-- KEYS[2i]    the first of the owner's read holds. A key that exists: while a cluster moves the slot it answers TRYAGAIN for
+--             want of one that does not, for as long as that takes, and leases do not wait
 -- ARGV[1]     lease in milliseconds
 -- ARGV[i+1]   owner
 --
--- Uses     reads
 -- Returns  a list: 1 = renewed, 0 = the owner holds no read lock there any more
 -- Retry    safe: each TTL becomes max(what is left, lease)
 
 local lease = tonumber(ARGV[1])
 local renewed = {}
 for i = 1, #KEYS / 2 do
-  local lock, holds = KEYS[2 * i - 1], KEYS[2 * i]
+  local lock, holds = KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -3) -- without the number
   -- One key that somebody overwrote with another type must not cost the others of the batch their renewal.
   local count = redis.pcall('HGET', lock, ARGV[i + 1])
   if type(count) == 'table' then

@@ -55,7 +55,7 @@ func (r ReadWrite) ReenterRead(ctx context.Context, c rueidis.CoreClient, owner 
 func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner string, number int) (Released, error) {
 	a := r.announcement(Unlocked)
 	return released(readRelease.run(ctx, c, []string{r.Lock, holdsKey(r.Lock, owner)},
-		[]string{owner, strconv.Itoa(number), Suffix(r.Lock, ""), a.Channel, a.Message, a.verb()}))
+		[]string{owner, strconv.Itoa(number), Suffix(r.Lock, ""), a.Channel, a.Message, a.verb(), milliseconds(MaxNap)}))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in the way. A nil holder means

@@ -38,7 +38,7 @@ func RenewReads(ctx context.Context, c rueidis.CoreClient, lease time.Duration, 
 	args := make([]string, 1, len(claims)+1)
 	args[0] = milliseconds(lease)
 	for _, claim := range claims {
-		keys = append(keys, claim.Lock, holdsKey(claim.Lock, claim.Owner))
+		keys = append(keys, claim.Lock, holdsKey(claim.Lock, claim.Owner)+":1")
 		args = append(args, claim.Owner)
 	}
 	return renewed(readRenew.run(ctx, c, keys, args), len(claims))

@@ -1,6 +1,8 @@
 package rlock_test
 
 import (
+	"cmp"
+	"context"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -34,21 +37,31 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			restrict(t, s, rules...)
-			var log logtest.Lines
-			c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
-			for _, name := range []string{"a", "b", "a"} {
-				unlock(t, take(t, c.NewLock(name), rlock.Watchdog))
-			}
-			hold := take(t, c.NewLock("a"), rlock.Watchdog)
-			held, err := c.NewLock("a").ForceUnlock(t.Context())
-			require.NoError(t, err)
-			require.True(t, held)
-			require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+			other := newClient(t, s, rlock.Options{})
+			onEveryKind(t, func(t *testing.T, k kind) {
+				var log logtest.Lines
+				c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
+				for _, name := range []string{"a", "b", "a"} {
+					hold := take(t, k.lock(c, name+k.name), rlock.Watchdog)
+					ctx, cancel := context.WithCancel(t.Context())
+					waiter := lockInBackground(ctx, k.rival(other, name+k.name), longLease) // a fair lock tells nobody else
+					k.awaitListeners(t, s, name+k.name, 1)
+					unlock(t, hold)
+					cancel()
+					require.Error(t, result(t, waiter).err)
+					awaitFree(t, s, name+k.name)
+				}
+				hold := acquired(t, lockInBackground(t.Context(), k.lock(c, "a"+k.name), rlock.Watchdog))
+				held, err := k.lock(c, "a"+k.name).ForceUnlock(t.Context())
+				require.NoError(t, err)
+				require.True(t, held)
+				require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 
-			require.Len(t, log.With("refuses to announce"), 1)
-			require.Contains(t, log.With("refuses to announce")[0], "NOPERM")
-			require.Contains(t, log.With("refuses to announce")[0], channelOf("a"))
-			require.Zero(t, s.DoInt(t, "DBSIZE"))
+				require.Len(t, log.With("refuses to announce"), 1)
+				require.Contains(t, log.With("refuses to announce")[0], "NOPERM")
+				require.Contains(t, log.With("refuses to announce")[0], k.channel+":{a"+k.name+"}")
+				requireFree(t, s, "a"+k.name)
+			})
 		})
 	}
 }
@@ -62,16 +75,27 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			restrict(t, s, "-publish")
-			hold := take(t, newClient(t, s, rlock.Options{}, asUser).NewLock("job"), c.lease)
-			waiter := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewLock("job"), time.Second)
-			eventually(t, func() bool { return calls(s, "hexists") >= 2 }, "the waiter has not looked again after it subscribed")
+			holder, other := newClient(t, s, rlock.Options{}, asUser), newClient(t, s, rlock.Options{})
+			var holds []*rlock.Hold
+			var waiters []<-chan outcome
+			for _, k := range rivalries() {
+				k.warm(t, other, k.name)
+			}
+			for _, k := range rivalries() {
+				holds = append(holds, take(t, k.rival(holder, k.name), c.lease))
+				waiters = append(waiters, parkedWaiterFor(t, s, k, k.lock(other, k.name)))
+			}
 			start := time.Now()
-			unlock(t, hold)
-			o := result(t, waiter)
-			require.NoError(t, o.err)
-			require.Greater(t, o.at.Sub(start), c.after, "it was woken")
-			require.Less(t, o.at.Sub(start), c.within)
-			unlock(t, o.hold)
+			for _, hold := range holds {
+				unlock(t, hold)
+			}
+			for i, k := range rivalries() {
+				o := result(t, waiters[i])
+				require.NoError(t, o.err, k.name)
+				require.Greater(t, o.at.Sub(start), c.after, "%s: it was woken", k.name)
+				require.Less(t, o.at.Sub(start), c.within, k.name)
+				unlock(t, o.hold)
+			}
 		})
 	}
 }
@@ -85,17 +109,34 @@ func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			restrict(t, s, rules...)
-			var log logtest.Lines
-			take(t, newClient(t, s, rlock.Options{}).NewLock("job"), 700*time.Millisecond) // and never released
-			lock := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser).NewLock("job")
-
-			_, err := lock.TryLock(t.Context(), 100*time.Millisecond, time.Second)
-			require.ErrorIs(t, err, rlock.ErrNotAcquired)
-			waiter := lockInBackground(t.Context(), lock, time.Second)
-			eventually(t, func() bool { return len(log.With("refuses the channel")) == 1 }, "the refusal was not logged")
+			other := newClient(t, s, rlock.Options{})
+			var waiters []<-chan outcome
+			var logs []*logtest.Lines
+			for _, k := range rivalries() {
+				k.warm(t, other, k.name)
+			}
+			for _, k := range rivalries() {
+				log := new(logtest.Lines)
+				c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
+				unlock(t, take(t, k.lock(c, "another "+k.name), time.Second)) // so that it has a connection
+				take(t, k.rival(other, k.name), 2*time.Second)                // and never released
+				_, err := k.lock(c, k.name).TryLock(t.Context(), 100*time.Millisecond, time.Second)
+				require.ErrorIs(t, err, rlock.ErrNotAcquired)
+				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
+				logs = append(logs, log)
+			}
+			for i, k := range rivalries() {
+				channels := 1 // of both waiters
+				if k.lonely {
+					channels = 2
+				}
+				eventually(t, func() bool { return len(logs[i].With("refuses the channel")) == channels }, "the refusal was not logged")
+			}
 			s.ResetStats(t)
-			unlock(t, acquired(t, waiter))
-			require.Less(t, s.CommandStats(t)["evalsha"], 6, "the waiter polls")
+			for _, waiter := range waiters {
+				unlock(t, acquired(t, waiter))
+			}
+			require.Less(t, s.CommandStats(t)["evalsha"], 6*len(waiters), "the waiters poll")
 		})
 	}
 }
@@ -104,83 +145,169 @@ func TestUserThatMayNotExpireKeysLeavesNoLockBehind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	restrict(t, s, "-pexpire")
-	requireRefusedAtOnce(t, newClient(t, s, rlock.Options{}, asUser).NewLock("job"), "NOPERM")
-	require.Zero(t, s.DoInt(t, "EXISTS", "job"))
+	c := newClient(t, s, rlock.Options{}, asUser)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		requireRefusedAtOnce(t, k.lock(c, k.name), "NOPERM")
+		requireFree(t, s, k.name)
+	})
 }
 
 func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	restrict(t, s, "resetkeys", "~order:*")
-	c := newClient(t, s, rlock.Options{}, asUser)
-	requireRefusedAtOnce(t, c.NewLock("invoice:1"), "NOPERM")
-	unlock(t, take(t, c.NewLock("order:1"), time.Second))
-}
-
-// The commands are those that the README lists under "Permissions".
-func TestListedPermissionsAreEnough(t *testing.T) {
-	everywhere, onClusters := listedPermissions(t)
-	t.Run("single node", func(t *testing.T) {
-		t.Parallel()
-		s := redistest.Start(t)
-		permit(t, s, everywhere)
-		requirePermitted(t, func() rueidis.Client { return s.Client(t, asUser) },
-			func(lock string) { awaitListeners(t, s, lock, 1) })
-	})
-	t.Run("cluster", func(t *testing.T) {
-		t.Parallel()
-		c := redistest.StartCluster(t, 3)
-		for _, node := range c.Nodes {
-			permit(t, node, append(everywhere, onClusters...))
-		}
-		requirePermitted(t, func() rueidis.Client { return c.Client(t, asUser) }, func(lock string) {
-			eventually(t, func() bool { return listening(nodeOf(t, c, lock), "SHARDNUMSUB", lock) == 1 }, "nobody listens")
-		})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		restrict(t, s, append([]string{"resetkeys"}, listedPermissions(t, k).keys...)...)
+		c := newClient(t, s, rlock.Options{}, asUser)
+		requireRefusedAtOnce(t, k.lock(c, "invoice:"+k.name), "NOPERM")
+		requireFree(t, s, "invoice:"+k.name)
+		unlock(t, take(t, k.lock(c, "order:"+k.name), time.Second))
 	})
 }
 
-// permit makes a user that may do nothing but execute these commands on locks.
-func permit(t testing.TB, s *redistest.Server, commands []string) {
-	t.Helper()
-	rules := []string{"ACL", "SETUSER", "app", "reset", "on", ">secret", "~order:*", "&redisson_lock__channel:*"}
-	s.Do(t, append(rules, commands...)...)
-}
+// permissions are rules of an ACL.
+type permissions struct{ commands, keys, channels, onClusters []string }
 
-// listedPermissions reads the commands in the README: those that every server has to permit, and the others.
-func listedPermissions(t testing.TB) (everywhere, onClusters []string) {
+// listedPermissions are those that the README lists for locks of a kind whose names begin with "order:".
+func listedPermissions(t testing.TB, k kind) (p permissions) {
 	t.Helper()
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(readme), "### Permissions\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n#")
-	first, rest, found := strings.Cut(section, "on a cluster")
-	require.True(t, found)
-	command := regexp.MustCompile(`\+[a-z]+`)
-	everywhere, onClusters = command.FindAllString(first, -1), command.FindAllString(rest, -1)
-	require.Contains(t, everywhere, "+evalsha")
-	require.Contains(t, onClusters, "+ssubscribe")
-	return slices.Clip(everywhere), onClusters
+	family := map[string]string{"reentrant": "plain"}[k.name]
+	if k.mode != "" {
+		family = "read-write"
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(section) {
+		if cells := strings.SplitN(strings.TrimPrefix(line, "| "), " |", 2); len(cells) == 2 {
+			rows[cells[0]] = cells[1]
+		}
+	}
+	for _, title := range []string{"every lock", cmp.Or(family, k.name) + " locks", "a cluster"} {
+		row, found := rows[title]
+		require.True(t, found, title)
+		commands := listedCommand.FindAllString(row, -1)
+		if title == "a cluster" {
+			p.onClusters = commands
+			continue
+		}
+		p.commands = append(p.commands, commands...)
+		p.keys = append(p.keys, regexp.MustCompile("~[^ `]+").FindAllString(row, -1)...)
+		p.channels = append(p.channels, regexp.MustCompile("&[^ `]+").FindAllString(row, -1)...)
+	}
+	require.Contains(t, p.commands, "+evalsha")
+	require.Contains(t, p.onClusters, "+ssubscribe")
+	return p
+}
+
+var listedCommand = regexp.MustCompile(`\+[a-z]+`)
+
+func TestListedPermissionsAreEnough(t *testing.T) {
+	t.Run("single node", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t)
+		for _, k := range rivalries() {
+			p := listedPermissions(t, k)
+			permit(t, s, k, p, p.commands)
+		}
+		onEveryRivalry(t, func(t *testing.T, k kind) {
+			requirePermitted(t, k, func() rueidis.Client { return s.Client(t, asUserOf(k)) },
+				func(lock string) { k.awaitListeners(t, s, lock, 1) })
+		})
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		c := redistest.StartCluster(t, 3)
+		for _, node := range c.Nodes {
+			for _, k := range rivalries() {
+				p := listedPermissions(t, k)
+				permit(t, node, k, p, append(p.commands, p.onClusters...))
+			}
+		}
+		onEveryRivalry(t, func(t *testing.T, k kind) {
+			requirePermitted(t, k, func() rueidis.Client { return c.Client(t, asUserOf(k)) }, func(lock string) {
+				k.awaitListener(t, []*redistest.Server{nodeOf(t, c, lock)}, true, lock)
+			})
+		})
+	})
+}
+
+// What nobody calls is not listed: that can only be told by reading the scripts.
+func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
+	t.Parallel()
+	calls := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+	connection := []string{"+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client"}
+	ofFamily, all := make(map[string][]string), slices.Clone(connection)
+	scripts := lua.Scripts()
+	for _, k := range kinds {
+		for _, file := range []string{k.acquire, k.reenter, k.release, k.forceUnlock, k.inspect, k.renew} {
+			for _, call := range calls.FindAllStringSubmatch(scripts[file], -1) {
+				command := "+" + strings.ToLower(call[1])
+				require.Contains(t, listedPermissions(t, k).commands, command, "%s calls it", file)
+				channel := strings.Join(listedPermissions(t, k).keys, " ") // the same for both sides of a read-write lock
+				ofFamily[channel] = append(ofFamily[channel], command)
+				all = append(all, command)
+			}
+		}
+	}
+	everyLock := listedPermissions(t, kindNamed("reentrant")).commands
+	for _, k := range kinds {
+		p := listedPermissions(t, k)
+		for _, command := range p.commands {
+			if slices.Contains(everyLock, command) {
+				require.Contains(t, all, command, "nobody calls it")
+			} else {
+				require.Contains(t, ofFamily[strings.Join(p.keys, " ")], command, "%s does not call it", k.name)
+			}
+		}
+	}
+}
+
+// permit makes a user for a kind of locks, which may do nothing but execute these commands on them.
+func permit(t testing.TB, s *redistest.Server, k kind, p permissions, commands []string) {
+	t.Helper()
+	rules := slices.Concat([]string{"ACL", "SETUSER", userOf(k), "reset", "on", ">secret"}, p.keys, p.channels, commands)
+	s.Do(t, rules...)
+}
+
+func userOf(k kind) string { return strings.ReplaceAll(k.name, " ", "-") }
+
+// asUserOf has a client connect as the user that permit makes.
+func asUserOf(k kind) func(*rueidis.ClientOption) {
+	return func(o *rueidis.ClientOption) { o.Username, o.Password = userOf(k), "secret" }
 }
 
 // requirePermitted does everything that there is to do with a lock.
-func requirePermitted(t *testing.T, connect func() rueidis.Client, awaitListener func(lock string)) {
+func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, awaitListener func(lock string)) {
 	t.Helper()
 	var log logtest.Lines
-	c := newClientOn(t, connect(), rlock.Options{WatchdogLease: 200 * time.Millisecond, Logger: log.Logger()})
-	lock := c.NewLock("order:1")
-	hold := take(t, lock, rlock.Watchdog)
-	nested := takeWith(hold.Context(), t, lock, rlock.Watchdog)
-	waiter := lockInBackground(t.Context(), lock, time.Minute)
-	awaitListener("order:1")
-	require.Never(t, func() bool { return !hold.Valid() }, 500*time.Millisecond, 20*time.Millisecond, "not renewed")
-	info, err := lock.Info(t.Context())
+	options := rlock.Options{WatchdogLease: 400 * time.Millisecond, Logger: log.Logger()}
+	c, other := newClientOn(t, connect(), options), newClientOn(t, connect(), options)
+	name := "order:" + userOf(k)
+	owner := rlock.WithOwner(t.Context())
+	hold := takeWith(owner, t, k.rival(c, name), rlock.Watchdog)
+	nested := takeWith(owner, t, k.rival(c, name), rlock.Watchdog)
+	var reading *rlock.Hold
+	if k.rivalMode == "write" {
+		reading = takeWith(owner, t, newReadLock(c, name), rlock.Watchdog)
+	}
+	_, err := k.lock(other, name).TryLock(t.Context(), 50*time.Millisecond, time.Minute) // and leaves the queue
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
+	awaitListener(name)
+	require.Never(t, func() bool { return !hold.Valid() }, 600*time.Millisecond, 20*time.Millisecond, "not renewed")
+	info, err := k.rival(c, name).Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, hold.Owner(), info.Owner)
 	unlock(t, nested)
 	unlock(t, hold)
+	if reading != nil { // or its owner still does, after the downgrade
+		unlock(t, reading)
+	}
 	acquired(t, waiter)
-	_, err = lock.ForceUnlock(t.Context())
+	_, err = k.lock(c, name).ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, log.With("NOPERM"))
 }

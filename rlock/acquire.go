@@ -1,7 +1,6 @@
 package rlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,16 +151,18 @@ func (a *attempt) leave(s *spot) error {
 // giveUp undoes in the background what a try may have done.
 func (a *attempt) giveUp() {
 	if a.doubt {
-		a.client.janitor.add(a.leftover())
+		a.client.janitor.add(a.leftover(a.holder.TTL))
 	}
 }
 
 // leftover is what a try may have left in Redis. Its time counts from now, not from when the try was sent: a server that
-// hung executes what it finds in its buffers when it goes on.
-func (a *attempt) leftover() leftover {
+// hung executes what it finds in its buffers when it goes on. A place in a queue is for as long as whoever holds the lock
+// has it for still, which is not read from the attempt: late answers are looked after when its goroutine has gone on.
+func (a *attempt) leftover(held time.Duration) leftover {
 	lasts := a.bid.lease
 	if a.lock.kind.queues() {
-		lasts = max(lasts, a.bid.window)
+		// A place in a queue outlasts the holder's lease and the last question by twice the longest nap.
+		lasts = max(lasts, max(held, 0)+a.bid.window+2*lua.MaxNap)
 	}
 	l := leftover{lock: a.lock, bid: a.bid, until: time.Now().Add(lasts)}
 	if a.writing {
@@ -174,13 +175,16 @@ func (a *attempt) leftover() leftover {
 // left = true patience ended before the answer came, which is looked after then.
 func (a *attempt) try() (hold *Hold, left bool, err error) {
 	a.sent = time.Now()
-	c, doubt := a.client, a.doubt
+	c, doubt, held := a.client, a.doubt, a.holder.TTL
 	queued := a.bid.waits && a.lock.kind.queues()
 	answer, left, err := await(c, a.patience, a.ask, func(answer grant, err error) {
 		heldByOther := err == nil && answer.holder != nil && !queued
-		refused := err != nil && lua.ClassOf(err) != lua.Unknown
+		refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown
+		if err == nil && answer.holder != nil {
+			held = answer.holder.TTL
+		}
 		if !heldByOther && (doubt || !refused) {
-			c.janitor.add(a.leftover())
+			c.janitor.add(a.leftover(held))
 		}
 	})
 	switch {
@@ -197,7 +201,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 		return nil, false, err
 	case err != nil:
 		a.failure = err
-		a.doubt = a.doubt || lua.ClassOf(err) == lua.Unknown
+		a.doubt = a.doubt || answer.taken || lua.ClassOf(err) == lua.Unknown
 		if c.hopeless(err) {
 			return nil, false, a.unavailable()
 		}
@@ -222,40 +226,6 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	default:
 		return hold, false, nil
 	}
-}
-
-// ask sends the bid, and with Options.SyncReplicas makes sure that enough replicas know of what it did.
-func (a *attempt) ask() (answer grant, err error) {
-	c := a.client
-	if err := c.wire.ready(context.Background()); err != nil {
-		return grant{}, err
-	}
-	if c.options.SyncReplicas == 0 {
-		return a.lock.kind.acquire(c.redis, a.bid)
-	}
-	// Replicas acknowledge what was written through one connection: so everything goes through one, that nobody shares.
-	failure := c.redis.Dedicated(func(connection rueidis.DedicatedClient) error {
-		if answer, err = a.lock.kind.acquire(connection, a.bid); err != nil || answer.holder != nil {
-			return nil
-		}
-		err = a.replicated(connection)
-		return nil
-	})
-	return answer, cmp.Or(err, failure)
-}
-
-// replicated makes sure that enough replicas know of an acquisition, and undoes it if not.
-func (a *attempt) replicated(connection rueidis.DedicatedClient) error {
-	c := a.client
-	patience := max(min(c.options.SyncTimeout, a.bid.lease/2), time.Millisecond)
-	replicas, err := lua.Acknowledged(context.Background(), connection, c.options.SyncReplicas, patience)
-	if err != nil || replicas >= c.options.SyncReplicas {
-		return err
-	}
-	if _, err := a.lock.kind.withdraw(connection, a.bid); err != nil {
-		c.janitor.add(a.leftover())
-	}
-	return &ReplicationError{Lock: a.lock.name, Want: c.options.SyncReplicas, Got: replicas, Waited: patience}
 }
 
 // begin makes the holding of a lock that was acquired.

@@ -30,18 +30,36 @@ type bubble struct {
 
 // granted is what scripts answer to somebody whom nothing is in the way of.
 var granted = map[string]func([]string) any{
-	"acquire.lua":      func([]string) any { return nil },
-	"reenter.lua":      func([]string) any { return 1 },
-	"release.lua":      func([]string) any { return []any{1, ""} },
-	"force_unlock.lua": func([]string) any { return []any{1, ""} },
-	"inspect.lua":      func([]string) any { return []any{-2, []any{}} },
-	"renew.lua": func(args []string) any {
-		held := make([]any, len(args)/2)
-		for i := range held {
-			held[i] = 1
-		}
-		return held
-	},
+	"acquire.lua":                func([]string) any { return nil },
+	"fair_acquire.lua":           func([]string) any { return nil },
+	"read_acquire.lua":           func([]string) any { return nil },
+	"write_acquire.lua":          func([]string) any { return nil },
+	"fenced_acquire.lua":         func([]string) any { return 1 },
+	"reenter.lua":                func([]string) any { return 1 },
+	"read_reenter.lua":           func([]string) any { return 1 },
+	"release.lua":                released,
+	"fair_release.lua":           released,
+	"read_release.lua":           released,
+	"write_release.lua":          released,
+	"force_unlock.lua":           released,
+	"fair_force_unlock.lua":      released,
+	"readwrite_force_unlock.lua": released,
+	"inspect.lua":                func([]string) any { return []any{-2, []any{}} },
+	"fair_inspect.lua":           func([]string) any { return []any{-2, []any{}, []any{}} },
+	"fenced_inspect.lua":         func([]string) any { return []any{-2, []any{}, ""} },
+	"renew.lua":                  func(args []string) any { return renewed(len(args) / 2) },
+	"read_renew.lua":             func(args []string) any { return renewed(len(args) / 3) },
+}
+
+func released([]string) any { return []any{1, ""} }
+
+// renewed is the answer that as many leases were renewed.
+func renewed(leases int) any {
+	held := make([]any, leases)
+	for i := range held {
+		held[i] = 1
+	}
+	return held
 }
 
 // inBubble runs a test against a server that grants everything.
@@ -72,6 +90,17 @@ func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble
 		defer b.server.Resume()        // and not while nobody answers
 		b.lock = b.client.NewLock("lock")
 		test(t, b)
+	})
+}
+
+// inBubbleOnEveryKind runs a test in a bubble for each kind of lock, of which the bubble's lock is one.
+func inBubbleOnEveryKind(t *testing.T, options rlock.Options, test func(*testing.T, *bubble, kind)) {
+	t.Helper()
+	onEveryKind(t, func(t *testing.T, k kind) {
+		inBubble(t, options, func(t *testing.T, b *bubble) {
+			b.lock = k.lock(b.client, "lock")
+			test(t, b, k)
+		})
 	})
 }
 

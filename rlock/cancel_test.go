@@ -13,24 +13,90 @@ import (
 	"holdfast/rlock"
 )
 
-// scene is where the ends of an attempt are tried out: the attempt is made by client, through proxy. The lock is name's;
-// where it is held, another client does.
+// scene is where the ends of an attempt are tried out, for all kinds of locks at the same time: the attempts are made by
+// client, through proxy. Each lock is called after its kind; where it is held, another client holds its rival.
 type scene struct {
 	server *redistest.Server
 	proxy  *faultproxy.Proxy
 	client *rlock.Client
 	other  *rlock.Client
-	lock   *rlock.Lock
+	kinds  []kind
 }
 
-const sceneLock = "scene"
+// begin begins an attempt at each lock.
+func (s *scene) begin(attempt func(l *rlock.Lock) <-chan outcome) (attempts []<-chan outcome) {
+	for _, k := range s.kinds {
+		attempts = append(attempts, attempt(k.lock(s.client, k.name)))
+	}
+	return attempts
+}
 
-// stage brings an attempt to a certain point and ends the fault that this took.
+// hold has the other client hold all rivals until release is called.
+func (s *scene) hold(t *testing.T) (release func()) {
+	t.Helper()
+	var holds []*rlock.Hold
+	for _, k := range s.kinds {
+		holds = append(holds, take(t, k.rival(s.other, k.name), longLease))
+	}
+	return func() {
+		for _, hold := range holds {
+			unlock(t, hold)
+		}
+	}
+}
+
+// awaitListeners waits until n attempts listen at each lock, or the head of their line.
+func (s *scene) awaitListeners(t *testing.T, n int) {
+	t.Helper()
+	for _, k := range s.kinds {
+		if k.lonely {
+			k.awaitListeners(t, s.server, k.name, n)
+		} else {
+			k.awaitListeners(t, s.server, k.name, min(n, 1))
+		}
+	}
+}
+
+// lonely is how many of the locks have no local line.
+func (s *scene) lonely() (n int) {
+	for _, k := range s.kinds {
+		if k.lonely {
+			n++
+		}
+	}
+	return n
+}
+
+// places are the keys in which those who wait have a place in Redis: it must not outlive them.
+func (s *scene) places(t *testing.T) []string {
+	t.Helper()
+	var keys []string
+	for _, pattern := range []string{"redisson_lock_queue:*", "redisson_lock_timeout:*", "holdfast_rwlock_writer:*"} {
+		keys = append(keys, s.server.DoStrings(t, "KEYS", pattern)...)
+	}
+	return keys
+}
+
+// allPlaces is how many there are when one waits at each lock: of a fair lock two, and one of a writer behind readers.
+const allPlaces = 3
+
+// beforeItLapses is how long it may take until a place is given up. That of a writer is gone by itself after 7 s.
+const beforeItLapses = 3 * time.Second
+
+// awaitPlaces waits until n of them are taken.
+func (s *scene) awaitPlaces(t *testing.T, n int) {
+	t.Helper()
+	start := time.Now()
+	eventually(t, func() bool { return len(s.places(t)) == n }, "places of those who wait")
+	require.Less(t, time.Since(start), beforeItLapses)
+}
+
+// stage brings attempts to a certain point and ends the fault that this took.
 type stage struct {
 	name string
-	// before is called before the attempt, and returns what ends the fault, and is called after the attempt has ended.
+	// before is called before the attempts, and returns what ends the fault, and is called after the attempts have ended.
 	before func(t *testing.T, s *scene) (after func())
-	// reached waits until the attempt is there.
+	// reached waits until the attempts are there.
 	reached func(t *testing.T, s *scene)
 }
 
@@ -39,41 +105,58 @@ var stages = []stage{
 	{
 		name: "queued behind another waiter of this process",
 		before: func(t *testing.T, s *scene) func() {
-			hold := take(t, s.other.NewLock(sceneLock), longLease)
+			release := s.hold(t)
 			ctx, cancel := context.WithCancel(t.Context())
-			head := lockInBackground(ctx, s.lock, longLease)
-			awaitListeners(t, s.server, sceneLock, 1)
-			awaitGoroutines(t, "(*patience).sleep", 1)
+			heads := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
+			s.awaitListeners(t, 1)
+			awaitGoroutines(t, "(*patience).sleep", len(s.kinds))
 			return func() {
 				cancel()
-				require.Error(t, result(t, head).err)
-				unlock(t, hold)
+				for _, head := range heads {
+					require.Error(t, result(t, head).err)
+				}
+				s.awaitPlaces(t, 0)
+				release()
 			}
 		},
-		reached: func(t *testing.T, _ *scene) { awaitGoroutines(t, "(*spot).advance", 1) },
+		reached: func(t *testing.T, s *scene) {
+			s.awaitListeners(t, 2)
+			awaitGoroutines(t, "(*patience).sleep", len(s.kinds)+s.lonely())
+			awaitGoroutines(t, "(*spot).advance", len(s.kinds)-s.lonely())
+		},
 	},
 	{
 		name: "subscribing",
 		before: func(t *testing.T, s *scene) func() {
-			hold := take(t, s.other.NewLock(sceneLock), longLease)
+			release := s.hold(t)
 			s.proxy.BlackHoleNew() // the subscription has a connection of its own
 			return func() {
-				require.Zero(t, subscribers(s.server, sceneLock), "the attempt was subscribed already")
+				for _, k := range s.kinds {
+					require.Zero(t, k.listeners(s.server, k.name), "the attempt was subscribed already")
+				}
+				s.awaitPlaces(t, 0)
 				s.proxy.Pass()
-				unlock(t, hold)
+				release()
 			}
 		},
-		reached: func(t *testing.T, _ *scene) { awaitGoroutines(t, "(*patience).sleep", 1) },
+		reached: func(t *testing.T, s *scene) {
+			awaitGoroutines(t, "(*patience).sleep", len(s.kinds))
+			s.awaitPlaces(t, allPlaces)
+		},
 	},
 	{
 		name: "parked",
 		before: func(t *testing.T, s *scene) func() {
-			hold := take(t, s.other.NewLock(sceneLock), longLease)
-			return func() { unlock(t, hold) }
+			release := s.hold(t)
+			return func() {
+				s.awaitPlaces(t, 0)
+				release()
+			}
 		},
 		reached: func(t *testing.T, s *scene) {
-			awaitListeners(t, s.server, sceneLock, 1)
-			awaitGoroutines(t, "(*patience).sleep", 1)
+			s.awaitListeners(t, 1)
+			awaitGoroutines(t, "(*patience).sleep", len(s.kinds))
+			s.awaitPlaces(t, allPlaces)
 		},
 	},
 	{
@@ -82,7 +165,7 @@ var stages = []stage{
 			s.server.Pause(t)
 			return func() { s.server.Resume(t) }
 		},
-		reached: func(t *testing.T, _ *scene) { awaitGoroutines(t, "(*attempt).ask", 1) },
+		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "(*attempt).ask", len(s.kinds)) },
 	},
 	{
 		name: "in flight, executed and not answered",
@@ -91,31 +174,64 @@ var stages = []stage{
 			return s.proxy.Pass
 		},
 		reached: func(t *testing.T, s *scene) {
-			eventually(t, func() bool { return exists(s.server, sceneLock) }, "the command was not executed")
+			for _, k := range s.kinds {
+				eventually(t, func() bool { return exists(s.server, k.name) }, "the command was not executed")
+			}
 		},
+	},
+	{
+		name: "in flight behind a holder, on a server that hangs",
+		before: func(t *testing.T, s *scene) func() {
+			release := s.hold(t)
+			before := calls(s.server, "evalsha")
+			s.server.Pause(t)
+			return func() {
+				s.server.Resume(t)
+				eventually(t, func() bool { return calls(s.server, "evalsha") >= before+len(s.kinds) }, "the commands were not executed")
+				s.awaitPlaces(t, 0)
+				release()
+			}
+		},
+		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "(*attempt).ask", len(s.kinds)) },
+	},
+	{
+		name: "in flight behind a holder, executed and not answered",
+		before: func(t *testing.T, s *scene) func() {
+			release := s.hold(t)
+			s.proxy.HoldReplies()
+			return func() {
+				s.proxy.Pass()
+				s.awaitPlaces(t, 0)
+				release()
+			}
+		},
+		reached: func(t *testing.T, s *scene) { s.awaitPlaces(t, allPlaces) },
 	},
 }
 
-// onEveryStage runs attempt at every stage: it begins an attempt, waits until it has reached the stage, and ends it. It may
-// return what is to be waited for when the fault is over. Then nothing may be left: no key, no channel, no goroutine.
-func onEveryStage(t *testing.T, attempt func(t *testing.T, s *scene, reached func()) (finish func())) {
+// onEveryStage runs attempts at every stage: it begins one at each lock, waits until they have reached the stage, and ends
+// them. It may return what is to be waited for when the fault is over. Then nothing may be left: no key, no channel, no
+// goroutine.
+func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached func()) (finish func())) {
 	for _, stage := range stages {
 		t.Run(stage.name, func(t *testing.T) {
-			s := &scene{server: redistest.Start(t)}
+			s := &scene{server: redistest.Start(t), kinds: rivalries()}
 			s.other = newClient(t, s.server, rlock.Options{}, steadyConnection)
-			warm(t, s.other, sceneLock)
 			s.client, s.proxy = proxied(t, s.server, rlock.Options{}, steadyConnection)
-			s.lock = s.client.NewLock(sceneLock)
-			warm(t, s.client, sceneLock)
+			for _, k := range s.kinds {
+				k.warm(t, s.other, k.name)
+				k.warm(t, s.client, k.name)
+			}
 			goroutines := redistest.IgnoreCurrent()
 
 			after := stage.before(t, s)
-			finish := attempt(t, s, func() { stage.reached(t, s) })
+			finish := attempts(t, s, func() { stage.reached(t, s) })
 			after()
 			if finish != nil {
 				finish()
 			}
-			awaitEmpty(t, s.server)
+			awaitNothingLeft(t, s.server)
+			s.awaitPlaces(t, 0)
 			eventually(t, func() bool { return rlock.Seats(s.client) == 0 }, "a seat is left")
 			goleak.VerifyNone(t, goroutines...)
 		})
@@ -125,29 +241,35 @@ func onEveryStage(t *testing.T, attempt func(t *testing.T, s *scene, reached fun
 func TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, s *scene, reached func()) func() {
 		ctx, cancel := context.WithCancel(t.Context())
-		attempt := lockInBackground(ctx, s.lock, longLease)
+		attempts := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
 		reached()
 		cancelled := time.Now()
 		cancel()
-		o := result(t, attempt)
-		require.ErrorIs(t, o.err, context.Canceled)
-		require.Less(t, o.at.Sub(cancelled), promptly)
+		for i, attempt := range attempts {
+			o := result(t, attempt)
+			require.ErrorIs(t, o.err, context.Canceled)
+			require.Less(t, o.at.Sub(cancelled), promptly, s.kinds[i].name)
+		}
 		return nil
 	})
 }
 
 func TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, s *scene, reached func()) func() {
-		const wait = 400 * time.Millisecond
+		const wait = 600 * time.Millisecond
 		start := time.Now()
-		attempt := inBackground(func() (*rlock.Hold, error) { return s.lock.TryLock(t.Context(), wait, longLease) })
+		attempts := s.begin(func(l *rlock.Lock) <-chan outcome {
+			return inBackground(func() (*rlock.Hold, error) { return l.TryLock(t.Context(), wait, longLease) })
+		})
 		reached()
-		o := result(t, attempt)
-		require.Error(t, o.err)
-		require.NotErrorIs(t, o.err, context.DeadlineExceeded)
-		took := o.at.Sub(start)
-		require.GreaterOrEqual(t, took, wait)
-		require.Less(t, took, wait+promptly)
+		for i, attempt := range attempts {
+			o := result(t, attempt)
+			require.Error(t, o.err)
+			require.NotErrorIs(t, o.err, context.DeadlineExceeded)
+			took := o.at.Sub(start)
+			require.GreaterOrEqual(t, took, wait)
+			require.Less(t, took, wait+promptly, s.kinds[i].name)
+		}
 		return nil
 	})
 }
@@ -160,14 +282,16 @@ func TestCloseEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 				if kind == "a context that cannot end" {
 					ctx = context.Background()
 				}
-				attempt := lockInBackground(ctx, s.lock, longLease)
+				attempts := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
 				reached()
 				start := time.Now()
 				closing := make(chan error, 1)
 				go func() { closing <- s.client.Close(context.Background()) }()
-				o := result(t, attempt)
-				require.ErrorIs(t, o.err, rlock.ErrClosed)
-				require.Less(t, o.at.Sub(start), promptly)
+				for i, attempt := range attempts {
+					o := result(t, attempt)
+					require.ErrorIs(t, o.err, rlock.ErrClosed)
+					require.Less(t, o.at.Sub(start), promptly, s.kinds[i].name)
+				}
 				return func() { require.NoError(t, receive(t, closing, "Close has not ended")) }
 			})
 		})

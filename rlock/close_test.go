@@ -16,36 +16,70 @@ import (
 
 func TestCloseEndsWaitsWithErrClosed(t *testing.T) {
 	t.Parallel()
-	q := newLine(t, 3) // the head of the line, and two behind it
-	client := newClient(t, q.server, rlock.Options{})
-	elsewhere := lockInBackground(t.Context(), client.NewLock("lock"), rlock.Watchdog)
-	awaitListeners(t, q.server, "lock", 2)
+	s := redistest.Start(t)
+	holder, staying := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	client := newClient(t, s, rlock.Options{})
+	var here, elsewhere []<-chan outcome
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, k := range rivalries() {
+		take(t, k.rival(holder, k.name), longLease)
+		for range 3 { // where there is a line, its head and two behind it
+			here = append(here, lockInBackground(ctx, k.lock(staying, k.name), rlock.Watchdog))
+		}
+		elsewhere = append(elsewhere, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
+		k.awaitWaiters(t, s, k.name, 3, 1)
+	}
 	closeClient(t, client)
-	require.ErrorIs(t, result(t, elsewhere).err, rlock.ErrClosed)
-	for _, waiter := range q.waiters {
+	for _, waiter := range elsewhere {
+		require.ErrorIs(t, result(t, waiter).err, rlock.ErrClosed)
+	}
+	for _, waiter := range here {
 		require.Empty(t, waiter, "another client's Close is not theirs")
 	}
-	awaitListeners(t, q.server, "lock", 1)
+	for _, k := range rivalries() {
+		k.awaitWaiters(t, s, k.name, 3)
+	}
+}
+
+// awaitWaiters waits until so many waiters of each of several clients listen: those of a fair lock each for itself.
+func (k kind) awaitWaiters(t *testing.T, s *redistest.Server, name string, ofEach ...int) {
+	t.Helper()
+	n := len(ofEach)
+	if k.lonely {
+		n = 0
+		for _, waiters := range ofEach {
+			n += waiters
+		}
+	}
+	k.awaitListeners(t, s, name, n)
 }
 
 func TestCloseEndsTheWholeLine(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	take(t, newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
-	client := newClient(t, s, rlock.Options{})
-	lock := client.NewLock("lock")
+	holder, client := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	var waiters []<-chan outcome
-	for range 5 {
-		waiters = append(waiters, lockInBackground(t.Context(), lock, rlock.Watchdog))
+	for _, k := range rivalries() {
+		take(t, k.rival(holder, k.name), rlock.Watchdog)
+		lock := k.lock(client, k.name)
+		for range 5 {
+			waiters = append(waiters, lockInBackground(t.Context(), lock, rlock.Watchdog))
+		}
+		eventually(t, func() bool { return rlock.Waiting(lock) == 5 }, "all wait")
+		k.awaitWaiters(t, s, k.name, 5)
 	}
-	eventually(t, func() bool { return rlock.Waiting(lock) == len(waiters) }, "all wait")
 	closeClient(t, client)
 	for _, waiter := range waiters {
 		err := result(t, waiter).err
 		require.ErrorIs(t, err, rlock.ErrClosed)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	}
-	require.Zero(t, subscribers(s, "lock"), "Close waits until nothing is subscribed")
+	for _, k := range rivalries() {
+		require.Zero(t, k.listeners(s, k.name), "Close waits until nothing is subscribed")
+	}
+	require.Empty(t, s.DoStrings(t, "KEYS", "redisson_lock_queue:*"), "Close waits until nobody is queued")
+	require.Empty(t, s.DoStrings(t, "KEYS", "holdfast_rwlock_writer:*"), "Close waits until nobody steps back")
 	require.Zero(t, rlock.Seats(client))
 }
 
@@ -53,16 +87,18 @@ func TestClosedClientAcquiresNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
-	lock := client.NewLock("lock")
 	closeClient(t, client)
-	_, err := lock.Lock(t.Context(), rlock.Watchdog)
-	require.ErrorIs(t, err, rlock.ErrClosed)
-	_, err = lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
-	require.ErrorIs(t, err, rlock.ErrClosed)
-	_, err = lock.Info(t.Context())
-	require.ErrorIs(t, err, rlock.ErrClosed)
-	_, err = lock.ForceUnlock(t.Context())
-	require.ErrorIs(t, err, rlock.ErrClosed)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(client, k.name)
+		_, err := lock.Lock(t.Context(), rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		_, err = lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		_, err = lock.Info(t.Context())
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		_, err = lock.ForceUnlock(t.Context())
+		require.ErrorIs(t, err, rlock.ErrClosed)
+	})
 	require.Empty(t, s.DoStrings(t, "KEYS", "*"))
 }
 
@@ -70,65 +106,101 @@ func TestCloseEndsHoldsAndLeavesTheLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{WatchdogLease: shortLease})
-	lock := client.NewLock("lock")
-	outer := take(t, lock, rlock.Watchdog)
-	inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
-	closeClient(t, client)
-	for _, hold := range []*rlock.Hold{outer, inner} {
-		require.ErrorIs(t, hold.Err(), rlock.ErrClosed)
-		require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrClosed)
-		require.False(t, hold.Valid())
+	outer, inner := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+	for _, k := range kinds {
+		outer[k.name] = take(t, k.lock(client, k.name), rlock.Watchdog)
+		inner[k.name] = takeWith(outer[k.name].Context(), t, k.lock(client, k.name), rlock.Watchdog)
 	}
-	require.Equal(t, map[string]string{outer.Owner(): "2"}, s.DoMap(t, "HGETALL", "lock"))
-	waitUntilFree(t, s, lock) // nobody renews it
+	closeClient(t, client)
+	for _, k := range kinds {
+		for _, hold := range []*rlock.Hold{outer[k.name], inner[k.name]} {
+			require.ErrorIs(t, hold.Err(), rlock.ErrClosed)
+			require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrClosed)
+			require.False(t, hold.Valid())
+		}
+		require.Equal(t, k.hash(outer[k.name].Owner(), 2), s.DoMap(t, "HGETALL", k.name))
+	}
+	for _, k := range kinds {
+		awaitFree(t, s, k.name) // nobody renews it
+	}
 }
 
 func TestUnlockWorksAfterClose(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := newClient(t, s, rlock.Options{})
-	lock := client.NewLock("lock")
-	outer := take(t, lock, rlock.Watchdog)
-	inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
-	closeClient(t, client)
-	unlock(t, inner)
-	require.Equal(t, "1", s.DoString(t, "HGET", "lock", outer.Owner()))
-	unlock(t, outer)
-	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
-	require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrNotHeld)
-	require.Zero(t, rlock.Seats(client))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		lock := k.lock(client, k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+		closeClient(t, client)
+		unlock(t, inner)
+		require.Equal(t, "1", k.levels(t, s, k.name, outer.Owner()))
+		unlock(t, outer)
+		requireFree(t, s, k.name)
+		require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrNotHeld)
+		require.Zero(t, rlock.Seats(client))
+	})
 }
 
 func TestReleaseOnCloseReleasesEverything(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := newClient(t, s, rlock.Options{ReleaseOnClose: true})
-	lock := client.NewLock("lock")
-	outer := take(t, lock, rlock.Watchdog)
-	takeWith(outer.Context(), t, lock, time.Minute)
-	take(t, client.NewLock("other"), time.Minute)
-	waiter := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
-	awaitListeners(t, s, "lock", 1)
+	client, other := newClient(t, s, rlock.Options{ReleaseOnClose: true}), newClient(t, s, rlock.Options{})
+	var holds []*rlock.Hold
+	var waiters []<-chan outcome
+	for _, k := range rivalries() {
+		lock := k.rival(client, k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		takeWith(outer.Context(), t, lock, time.Minute)
+		holds = append(holds, outer)
+		waiters = append(waiters, lockInBackground(t.Context(), k.lock(other, k.name), rlock.Watchdog))
+		k.awaitListeners(t, s, k.name, 1)
+	}
+	for _, k := range kinds {
+		take(t, k.lock(client, "other "+k.name), time.Minute)
+	}
 
 	closeClient(t, client)
-	require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
-	require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrNotHeld)
-	acquired(t, waiter)
-	require.Zero(t, s.DoInt(t, "EXISTS", "other"))
+	for i, hold := range holds {
+		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+		acquired(t, waiters[i])
+	}
+	for _, k := range kinds {
+		requireFree(t, s, "other "+k.name)
+	}
 	require.Zero(t, rlock.Seats(client))
+}
+
+// A writer that reads has two holds under one name, which may be released in any order.
+func TestReleaseOnCloseReleasesBothSidesOfAReadWriteLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for range 10 {
+		client := newClient(t, s, rlock.Options{ReleaseOnClose: true})
+		pair, owner := client.NewReadWriteLock("lock"), rlock.WithOwner(t.Context())
+		writing := takeWith(owner, t, pair.Write(), rlock.Watchdog)
+		reading := takeWith(owner, t, pair.Read(), rlock.Watchdog)
+		closeClient(t, client)
+		require.ErrorIs(t, writing.Err(), rlock.ErrReleased)
+		require.ErrorIs(t, reading.Err(), rlock.ErrReleased)
+		requireFree(t, s, "lock")
+	}
 }
 
 func TestReleaseOnCloseLogsWhatItCannotRelease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	logged := new(logtest.Lines)
-	client := newClient(t, s, rlock.Options{ReleaseOnClose: true, Logger: logged.Logger()})
-	hold := take(t, client.NewLock("lock"), rlock.Watchdog)
-	s.Do(t, "DEL", "lock")
-	s.Do(t, "SET", "lock", "not a lock")
-	closeClient(t, client)
-	require.Len(t, logged.With("not released on close"), 1)
-	require.Contains(t, logged.With("not released on close")[0], hold.Owner())
+	onEveryKind(t, func(t *testing.T, k kind) {
+		logged := new(logtest.Lines)
+		client := newClient(t, s, rlock.Options{ReleaseOnClose: true, Logger: logged.Logger()})
+		hold := take(t, k.lock(client, k.name), rlock.Watchdog)
+		s.Do(t, "SET", k.name, "not a lock")
+		closeClient(t, client)
+		require.Len(t, logged.With("not released on close"), 1)
+		require.Contains(t, logged.With("not released on close")[0], hold.Owner())
+	})
 }
 
 func TestCloseMayBeCalledManyTimes(t *testing.T) {
@@ -152,27 +224,40 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
-	lock := client.NewLock("lock")
 	take(t, client.NewLock("other"), rlock.Watchdog)
 	s.Pause(t)
-	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
-	eventually(t, func() bool { return rlock.Waiting(lock) == 1 }, "the acquisition is under way")
+	var waiters []<-chan outcome
+	for _, k := range kinds {
+		lock := k.lock(client, k.name)
+		waiters = append(waiters, lockInBackground(t.Context(), lock, rlock.Watchdog))
+		eventually(t, func() bool { return rlock.Waiting(lock) == 1 }, "the acquisition is under way")
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
 	require.ErrorIs(t, client.Close(ctx), context.DeadlineExceeded)
 	require.Less(t, time.Since(start), 2*time.Second)
-	require.ErrorIs(t, result(t, waiter).err, rlock.ErrClosed, "the wait has ended, the command has not")
+	for _, waiter := range waiters {
+		require.ErrorIs(t, result(t, waiter).err, rlock.ErrClosed, "the wait has ended, the command has not")
+	}
 
 	s.Resume(t)
 	closeClient(t, client)
-	require.Zero(t, s.DoInt(t, "EXISTS", "lock"), "what was acquired on nobody's behalf is released")
+	for _, k := range kinds {
+		requireFree(t, s, k.name) // what was acquired on nobody's behalf is released
+	}
 }
 
 func TestCloseDoesNotWaitForCallersThatComeBackAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) { requireCloseToEnd(t, s, k) })
+}
+
+// requireCloseToEnd requires that Close comes back while callers want the lock again and again.
+func requireCloseToEnd(t *testing.T, s *redistest.Server, k kind) {
+	t.Helper()
 	client := newClient(t, s, rlock.Options{})
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
@@ -187,7 +272,7 @@ func TestCloseDoesNotWaitForCallersThatComeBackAgainAndAgain(t *testing.T) {
 					return
 				default:
 				}
-				if hold, err := client.NewLock("lock").TryLock(t.Context(), time.Second, time.Minute); err == nil {
+				if hold, err := k.lock(client, k.name).TryLock(t.Context(), time.Second, time.Minute); err == nil {
 					held.Add(1)
 					_ = hold.Unlock(t.Context())
 				}

@@ -1,6 +1,8 @@
 package rlock_test
 
 import (
+	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,16 +12,16 @@ import (
 	"holdfast/rlock"
 )
 
-// move is a slot on its way from one node to another.
+// move is the slot of {job} on its way from one node to another.
 type move struct {
 	cluster  *redistest.Cluster
 	slot     int
 	from, to *redistest.Server
 }
 
-func newMove(t testing.TB, cluster *redistest.Cluster, lock string) move {
+func newMove(t testing.TB, cluster *redistest.Cluster) move {
 	t.Helper()
-	m := move{cluster: cluster, slot: cluster.Slot(t, lock)}
+	m := move{cluster: cluster, slot: cluster.Slot(t, "{job}")}
 	m.from = cluster.Owner(t, m.slot)
 	for _, node := range cluster.Nodes {
 		if node != m.from {
@@ -29,50 +31,119 @@ func newMove(t testing.TB, cluster *redistest.Cluster, lock string) move {
 	return m
 }
 
-func (m move) begin(t testing.TB)  { m.cluster.BeginMove(t, m.slot, m.from, m.to) }
+func (m move) begin(t testing.TB) { m.cluster.BeginMove(t, m.slot, m.from, m.to) }
+
+// moveKeys moves some keys of the slot ahead of the others.
+func (m move) moveKeys(t testing.TB, keys ...string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(m.to.Addr())
+	require.NoError(t, err)
+	m.from.Do(t, append([]string{"MIGRATE", host, port, "", "0", "5000", "KEYS"}, keys...)...)
+}
+
 func (m move) finish(t testing.TB) { m.cluster.FinishMove(t, m.slot, m.from, m.to) }
 
+// While a slot moves, a command about several keys is answered with TRYAGAIN unless one node has them all. So is one about
+// a key that is nowhere yet, and all locks but the plain one have such keys: they are taken and released when the slot has
+// arrived. Renewals cannot wait that long.
 func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
-	const lease = 600 * time.Millisecond
+	const lease = time.Second
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
-	lock := client.NewLock("job")
-	hold := take(t, lock, rlock.Watchdog)
-	explicit := take(t, client.NewLock("{job}explicit"), time.Minute)
-	m := newMove(t, cluster, "job")
+	m := newMove(t, cluster)
+	holds, explicit := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+	for _, k := range kinds {
+		holds[k.name] = take(t, k.lock(client, "{job}"+k.name), rlock.Watchdog)
+		explicit[k.name] = take(t, k.lock(client, "{job}explicit "+k.name), time.Minute)
+	}
+	valid := func() bool {
+		for _, hold := range holds {
+			if !hold.Valid() {
+				return false
+			}
+		}
+		return true
+	}
 
 	m.begin(t)
-	require.Never(t, func() bool { return !hold.Valid() }, 2*lease, lease/10, "lost while the slot was moving")
-	nested := takeWith(hold.Context(), t, lock, rlock.Watchdog)
-	unlock(t, take(t, client.NewLock("{job}new"), time.Minute)) // its key is made on the new node
+	require.Never(t, func() bool { return !valid() }, 2*lease, lease/10, "lost while the slot was moving")
+	plain := kindNamed("reentrant")
+	unlock(t, takeWith(holds[plain.name].Context(), t, plain.lock(client, "{job}"+plain.name), rlock.Watchdog))
+	unlock(t, take(t, plain.lock(client, "{job}newer"), time.Minute)) // its key is made on the new node
+	nested, fresh := make(map[string]<-chan outcome), make(map[string]<-chan outcome)
+	for _, k := range kinds {
+		nested[k.name] = lockInBackground(holds[k.name].Context(), k.lock(client, "{job}"+k.name), rlock.Watchdog)
+		fresh[k.name] = lockInBackground(t.Context(), k.lock(client, "{job}new "+k.name), time.Minute)
+	}
 	m.finish(t)
-	require.Never(t, func() bool { return !hold.Valid() }, 2*lease, lease/10, "lost after the slot had moved")
-	require.Equal(t, map[string]string{hold.Owner(): "2"}, m.to.DoMap(t, "HGETALL", "job"))
-	unlock(t, nested)
-	unlock(t, hold)
-	unlock(t, explicit)
-	require.Zero(t, m.to.DoInt(t, "DBSIZE"))
+	require.Never(t, func() bool { return !valid() }, 2*lease, lease/10, "lost after the slot had moved")
+	for _, k := range kinds {
+		inner := acquired(t, nested[k.name])
+		require.Equal(t, k.hash(inner.Owner(), 2), m.to.DoMap(t, "HGETALL", "{job}"+k.name))
+		for _, hold := range []*rlock.Hold{inner, holds[k.name], explicit[k.name], acquired(t, fresh[k.name])} {
+			unlock(t, hold)
+		}
+	}
+	awaitNothingLeft(t, m.to)
 	require.Zero(t, m.from.DoInt(t, "DBSIZE"))
 }
 
 func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	t.Parallel()
-	const lease = 600 * time.Millisecond
+	const lease = time.Second
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
-	stays := take(t, client.NewLock("{job}stays"), rlock.Watchdog)
-	m := newMove(t, cluster, "{job}stays")
+	m := newMove(t, cluster)
+	var holds []*rlock.Hold
+	for _, k := range kinds {
+		holds = append(holds, take(t, k.lock(client, "{job}stays "+k.name), rlock.Watchdog),
+			take(t, k.lock(client, "{job}moves "+k.name), rlock.Watchdog))
+	}
 	m.begin(t)
-	moved := take(t, client.NewLock("{job}moved"), rlock.Watchdog) // on the new node: the old one says ASK
-	require.EqualValues(t, 1, m.from.DoInt(t, "DBSIZE"))
-	require.EqualValues(t, 1, m.to.DoInt(t, "DBSIZE"))
+	m.moveKeys(t, m.from.DoStrings(t, "KEYS", "*{job}moves *")...)
+	// Made on the new node: the old one says ASK.
+	holds = append(holds, take(t, client.NewLock("{job}moved"), rlock.Watchdog))
+	require.Len(t, m.to.DoStrings(t, "KEYS", "{job}move*"), len(kinds)+2) // a read lock has two keys
 
-	// Now one command for both would be answered with TRYAGAIN.
-	require.Never(t, func() bool { return !stays.Valid() || !moved.Valid() }, 3*lease, lease/10, "lost")
+	// Now one command for all would be answered with TRYAGAIN.
+	require.Never(t, func() bool {
+		return slices.ContainsFunc(holds, func(hold *rlock.Hold) bool { return !hold.Valid() })
+	}, 2*lease, lease/10, "lost")
 	m.finish(t)
-	unlock(t, stays)
-	unlock(t, moved)
+	for _, hold := range holds {
+		unlock(t, hold)
+	}
+}
+
+// The keys of a lock move one after the other. The lock waits for that, and others do not wait for it.
+func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	for name, moves := range map[string]func(owner string) string{
+		"the lock":        func(string) string { return "{job}half" },
+		"the first hold":  func(owner string) string { return "{job}half:" + owner + ":rwlock_timeout:1" },
+		"the second hold": func(owner string) string { return "{job}half:" + owner + ":rwlock_timeout:2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.StartCluster(t, 2)
+			client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
+			m := newMove(t, cluster)
+			half, neighbour := newReadLock(client, "{job}half"), newReadLock(client, "{job}neighbour")
+			outer, kept := take(t, half, rlock.Watchdog), take(t, neighbour, rlock.Watchdog)
+			inner := takeWith(outer.Context(), t, half, rlock.Watchdog)
+			awaitRenewal(t, []*rlock.Hold{outer, kept})
+			m.begin(t)
+			m.moveKeys(t, moves(outer.Owner()))
+			awaitRenewal(t, []*rlock.Hold{kept})
+			m.finish(t)
+			awaitRenewal(t, []*rlock.Hold{outer})
+			for _, hold := range []*rlock.Hold{inner, outer, kept} {
+				unlock(t, hold)
+			}
+		})
+	}
 }
 
 func TestWaiterIsWokenOnTheNodeThatItsSlotMovedTo(t *testing.T) {
@@ -81,36 +152,17 @@ func TestWaiterIsWokenOnTheNodeThatItsSlotMovedTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.StartCluster(t, 2)
-			options := rlock.Options{PubSub: mode}
-			hold := take(t, newClientOn(t, cluster.Client(t), options).NewLock("job"), time.Minute)
-			waiter := lockInBackground(t.Context(), newClientOn(t, cluster.Client(t), options).NewLock("job"), time.Minute)
-			m := newMove(t, cluster, "job")
-			numsub, where := "SHARDNUMSUB", []*redistest.Server{m.to}
-			if mode == rlock.PubSubClassic {
-				numsub, where = "NUMSUB", cluster.Nodes
+			sharded := mode == rlock.PubSubAuto
+			l := waitInASlot(t, cluster, rlock.Options{PubSub: mode})
+			before, after := cluster.Nodes, cluster.Nodes // any node serves a classic channel
+			if sharded {
+				before, after = []*redistest.Server{l.from}, []*redistest.Server{l.to}
 			}
-			await := func(nodes ...*redistest.Server) {
-				eventually(t, func() bool {
-					n := 0
-					for _, node := range nodes {
-						n += max(0, listening(node, numsub, "job"))
-					}
-					return n == 1
-				}, "nobody listens")
-			}
-			if mode == rlock.PubSubAuto {
-				await(m.from)
-			} else {
-				await(where...)
-			}
-			m.begin(t)
-			m.finish(t)
-			await(where...)
-
-			start := time.Now()
-			unlock(t, hold)
-			unlock(t, acquired(t, waiter))
-			require.Less(t, time.Since(start), 3*time.Second, "not woken")
+			l.awaitListeners(t, before, sharded)
+			l.begin(t)
+			l.finish(t)
+			l.awaitListeners(t, after, sharded)
+			l.requireWoken(t)
 		})
 	}
 }
@@ -118,15 +170,68 @@ func TestWaiterIsWokenOnTheNodeThatItsSlotMovedTo(t *testing.T) {
 func TestReleaseWhileTheWaitersSlotMovesIsNotMissed(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
-	hold := take(t, newClientOn(t, cluster.Client(t), rlock.Options{}).NewLock("job"), time.Minute)
-	waiter := lockInBackground(t.Context(), newClientOn(t, cluster.Client(t), rlock.Options{}).NewLock("job"), time.Minute)
-	m := newMove(t, cluster, "job")
-	eventually(t, func() bool { return listening(m.from, "SHARDNUMSUB", "job") == 1 }, "nobody listens")
+	l := waitInASlot(t, cluster, rlock.Options{})
+	l.awaitListeners(t, []*redistest.Server{l.from}, true)
+	l.begin(t)
+	l.finish(t)
+	l.requireWoken(t) // most likely nobody listens yet
+}
 
-	m.begin(t)
-	m.finish(t)
-	start := time.Now()
-	unlock(t, hold) // most likely nobody listens yet
-	unlock(t, acquired(t, waiter))
-	require.Less(t, time.Since(start), 3*time.Second, "not woken")
+func TestReleaseInAMovingSlotIsMadeUpForWhenItHasMoved(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	l := waitInASlot(t, cluster, rlock.Options{CommandTimeout: patience})
+	l.awaitListeners(t, []*redistest.Server{l.from}, true)
+	l.begin(t)
+	released := make(chan error, len(l.holds))
+	for _, hold := range l.holds {
+		go func() { released <- hold.Unlock(t.Context()) }()
+	}
+	<-time.After(100 * time.Millisecond)
+	l.finish(t)
+	for range l.holds {
+		require.NoError(t, receive(t, released, "not released"))
+	}
+	for _, waiter := range l.waiters {
+		unlock(t, acquired(t, waiter))
+	}
+}
+
+// waitingInASlot are locks of all kinds in one slot, each held and waited for.
+type waitingInASlot struct {
+	move
+	kinds   []kind
+	holds   []*rlock.Hold
+	waiters []<-chan outcome
+}
+
+func waitInASlot(t *testing.T, cluster *redistest.Cluster, options rlock.Options) *waitingInASlot {
+	t.Helper()
+	l := &waitingInASlot{move: newMove(t, cluster), kinds: rivalries()}
+	holder, waiting := newClientOn(t, cluster.Client(t), options), newClientOn(t, cluster.Client(t), options)
+	for _, k := range l.kinds {
+		l.holds = append(l.holds, take(t, k.rival(holder, "{job}"+k.name), time.Minute))
+		l.waiters = append(l.waiters, lockInBackground(t.Context(), k.lock(waiting, "{job}"+k.name), time.Minute))
+	}
+	return l
+}
+
+func (l *waitingInASlot) awaitListeners(t *testing.T, nodes []*redistest.Server, sharded bool) {
+	t.Helper()
+	for _, k := range l.kinds {
+		if k.name != "write" { // a pattern for its channel is one for that of the writers behind readers too
+			k.awaitListener(t, nodes, sharded, "{job}"+k.name)
+		}
+	}
+}
+
+// requireWoken requires that each waiter is woken when the lock is released.
+func (l *waitingInASlot) requireWoken(t *testing.T) {
+	t.Helper()
+	for i, k := range l.kinds {
+		start := time.Now()
+		unlock(t, l.holds[i])
+		unlock(t, acquired(t, l.waiters[i]))
+		require.Less(t, time.Since(start), 3*time.Second, "%s: not woken", k.name)
+	}
 }

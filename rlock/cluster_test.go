@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -52,38 +54,62 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	for _, c := range []struct {
-		mode                     rlock.PubSubMode
-		numsub, publish, another string
+		mode             rlock.PubSubMode
+		sharded          bool
+		publish, another string
 	}{
-		{rlock.PubSubAuto, "SHARDNUMSUB", "spublish", "publish"},
-		{rlock.PubSubSharded, "SHARDNUMSUB", "spublish", "publish"},
-		{rlock.PubSubClassic, "NUMSUB", "publish", "spublish"},
+		{rlock.PubSubAuto, true, "spublish", "publish"},
+		{rlock.PubSubSharded, true, "spublish", "publish"},
+		{rlock.PubSubClassic, false, "publish", "spublish"},
 	} {
 		t.Run(fmt.Sprint("mode ", c.mode), func(t *testing.T) {
 			client := newClientOn(t, cluster.Client(t), rlock.Options{PubSub: c.mode})
+			other := newClientOn(t, cluster.Client(t), rlock.Options{PubSub: c.mode})
 			for node, name := range oneLockPerNode(t, cluster) {
-				hold := take(t, client.NewLock(name), time.Minute)
-				waiter := lockInBackground(t.Context(), client.NewLock(name), time.Minute)
-				eventually(t, func() bool {
-					n := 0
-					for _, s := range cluster.Nodes {
-						if s == node || c.numsub == "NUMSUB" { // any node serves a classic channel
-							n += max(0, listening(s, c.numsub, name))
-						}
+				for _, k := range rivalries() {
+					name := fmt.Sprint("{", name, "}", c.mode, k.name)
+					hold := take(t, k.rival(client, name), time.Minute)
+					waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
+					where := cluster.Nodes // any node serves a classic channel
+					if c.sharded {
+						where = []*redistest.Server{node}
 					}
-					return n == 1
-				}, "nobody listens")
-				node.ResetStats(t)
-				start := time.Now()
-				unlock(t, hold)
-				unlock(t, acquired(t, waiter))
-				require.Less(t, time.Since(start), 3*time.Second, "not woken")
-				stats := node.CommandStats(t)
-				require.Equal(t, 2, stats[c.publish])
-				require.Zero(t, stats[c.another])
+					k.awaitListener(t, where, c.sharded, name)
+					node.ResetStats(t)
+					start := time.Now()
+					unlock(t, hold)
+					unlock(t, acquired(t, waiter))
+					require.Less(t, time.Since(start), 3*time.Second, "%s: not woken", k.name)
+					stats := node.CommandStats(t)
+					require.Positive(t, stats[c.publish], k.name)
+					require.Zero(t, stats[c.another], k.name)
+				}
 			}
 		})
 	}
+}
+
+// awaitListener waits until one listens on the channels of a lock, on any of the nodes of a cluster.
+func (k kind) awaitListener(t testing.TB, nodes []*redistest.Server, sharded bool, name string) {
+	t.Helper()
+	prefix := ""
+	if sharded {
+		prefix = "SHARD"
+	}
+	eventually(t, func() bool {
+		n := 0
+		for _, node := range nodes {
+			reply, err := node.Call("PUBSUB", prefix+"CHANNELS", lua.Prefix(k.channel, name)+"*")
+			channels, _ := reply.([]any)
+			if err != nil || len(channels) == 0 {
+				continue
+			}
+			for _, channel := range channels {
+				n += max(0, subscribed(node, prefix+"NUMSUB", channel.(string)))
+			}
+		}
+		return n == 1
+	}, "one listener for "+name)
 }
 
 func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
@@ -96,11 +122,13 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	var holds []*rlock.Hold
 	for i := range locks {
-		holds = append(holds, take(t, client.NewLock(fmt.Sprint("spread-", i)), rlock.Watchdog))
+		k := kinds[i%len(kinds)]
+		holds = append(holds, take(t, k.lock(client, fmt.Sprint("spread-", i)), rlock.Watchdog))
 	}
-	// As many again in one slot: they cost one command for a hundred.
+	// As many again in one slot: they cost one command for a hundred, and reads one of their own.
 	for i := range locks {
-		holds = append(holds, take(t, client.NewLock(fmt.Sprint("{one slot}-", i)), rlock.Watchdog))
+		k := kinds[i%len(kinds)]
+		holds = append(holds, take(t, k.lock(client, fmt.Sprint("{one slot}-", i)), rlock.Watchdog))
 	}
 	for _, node := range cluster.Nodes {
 		node.ResetStats(t)
@@ -118,17 +146,18 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	for _, node := range cluster.Nodes {
 		stats := node.CommandStats(t)
 		calls += stats["evalsha"] + stats["eval"]
-		keys += stats["hexists"]
+		keys += stats["hexists"] + stats["hget"] // of reads
 	}
 	rounds := float64(time.Since(start)) / float64(lease/3) / 0.9 // the period is jittered by a tenth
 	require.GreaterOrEqual(t, keys, 2*2*locks, "too few renewals")
-	// Per round: one for each of the 200 slots, and two to four for the slot of the other 200, which one tick may cut.
-	require.LessOrEqual(t, float64(calls), (rounds+1)*(locks+4))
+	// Per round: one for each of the 200 slots, and three to six for the slot of the other 200, which one tick may cut.
+	require.LessOrEqual(t, float64(calls), (rounds+1)*(locks+6))
 	for _, h := range holds {
 		unlock(t, h)
 	}
 	for _, node := range cluster.Nodes {
-		require.Zero(t, node.DoInt(t, "DBSIZE"))
+		keys, _ := left(node)
+		require.Empty(t, keys)
 	}
 }
 
@@ -138,87 +167,99 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 	// The other nodes go on without it.
 	cluster := redistest.StartCluster(t, 3, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease, CommandTimeout: time.Second})
-	holds := make(map[*redistest.Server]*rlock.Hold)
+	holds := make(map[*redistest.Server][]*rlock.Hold)
 	for node, name := range oneLockPerNode(t, cluster) {
-		holds[node] = take(t, client.NewLock(name), rlock.Watchdog)
+		for _, k := range kinds {
+			holds[node] = append(holds[node], take(t, k.lock(client, "{"+name+"}"+k.name), rlock.Watchdog))
+		}
 	}
 	dead := cluster.Nodes[2]
 	doomed := holds[dead]
 	delete(holds, dead)
+	var others []*rlock.Hold
+	for _, kept := range holds {
+		others = append(others, kept...)
+	}
 	dead.Kill(t)
 
-	receive(t, doomed.Done(), "the lock of a dead node was not lost")
-	late := time.Since(doomed.Deadline())
-	require.ErrorIs(t, doomed.Err(), rlock.ErrLost)
-	require.GreaterOrEqual(t, late, time.Duration(0), "before its deadline")
-	require.Less(t, late, 100*time.Millisecond)
-	require.ErrorIs(t, doomed.Unlock(t.Context()), rlock.ErrLost)
+	ended := make([]<-chan time.Time, len(doomed))
+	for i, hold := range doomed {
+		ended[i] = endedAt(hold)
+	}
+	for i, hold := range doomed {
+		late := receive(t, ended[i], "the lock of a dead node was not lost").Sub(hold.Deadline())
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+		require.GreaterOrEqual(t, late, time.Duration(0), "before its deadline")
+		require.Less(t, late, 100*time.Millisecond)
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	}
 	require.Never(t, func() bool {
-		for _, h := range holds {
-			if !h.Valid() {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(others, func(hold *rlock.Hold) bool { return !hold.Valid() })
 	}, 3*lease, lease/10, "a lock of another node was lost")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, err := client.NewLock(doomed.Name()).Lock(ctx, lease)
+	_, err := client.NewLock(doomed[0].Name()).Lock(ctx, lease)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(start), 500*time.Millisecond)
-	for _, h := range holds {
-		unlock(t, h)
+	for _, hold := range others {
+		unlock(t, hold)
 	}
 }
 
 func TestSlotThatNobodyServesIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
-	lock := newClientOn(t, cluster.Client(t), rlock.Options{}).NewLock("job")
-	slot := fmt.Sprint(cluster.Slot(t, lock.Name()))
-	node := nodeOf(t, cluster, lock.Name())
+	client := newClientOn(t, cluster.Client(t), rlock.Options{})
+	slot := fmt.Sprint(cluster.Slot(t, "{job}"))
+	node := nodeOf(t, cluster, "{job}")
 	for _, s := range cluster.Nodes {
 		s.Do(t, "CLUSTER", "DELSLOTS", slot)
 	}
 
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
-	requireRefusal(t, err, "CLUSTERDOWN")
-	waiter := lockInBackground(t.Context(), lock, time.Second)
-	require.Never(t, func() bool { return len(waiter) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+	var waiters []<-chan outcome
+	for _, k := range kinds {
+		_, err := k.lock(client, "{job}"+k.name).TryLock(t.Context(), rlock.NoWait, time.Second)
+		requireRefusal(t, err, "CLUSTERDOWN")
+		waiters = append(waiters, lockInBackground(t.Context(), k.lock(client, "{job}"+k.name), time.Minute))
+	}
+	require.Never(t, func() bool {
+		return slices.ContainsFunc(waiters, func(waiter <-chan outcome) bool { return len(waiter) > 0 })
+	}, 200*time.Millisecond, 10*time.Millisecond)
 	node.Do(t, "CLUSTER", "ADDSLOTS", slot)
-	unlock(t, acquired(t, waiter))
+	for _, waiter := range waiters {
+		unlock(t, acquired(t, waiter))
+	}
 }
 
 func TestSlotThatNobodyServesCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
-	const lease = 600 * time.Millisecond
+	const lease = time.Second
 	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
-	doomed := take(t, client.NewLock("job"), rlock.Watchdog)
-	node := nodeOf(t, cluster, "job")
-	var kept []*rlock.Hold // renewed in the same batch
-	for i := 0; len(kept) < 3; i++ {
+	node := nodeOf(t, cluster, "{job}")
+	var doomed, kept []*rlock.Hold // renewed in the same batch
+	for _, k := range kinds {
+		doomed = append(doomed, take(t, k.lock(client, "{job}"+k.name), rlock.Watchdog))
+	}
+	for i := 0; len(kept) < 2*len(kinds); i++ {
 		if name := fmt.Sprint("neighbour-", i); nodeOf(t, cluster, name) == node {
-			kept = append(kept, take(t, client.NewLock(name), rlock.Watchdog))
+			kept = append(kept, take(t, kinds[len(kept)%len(kinds)].lock(client, name), rlock.Watchdog))
 		}
 	}
 	for _, s := range cluster.Nodes {
-		s.Do(t, "CLUSTER", "DELSLOTS", fmt.Sprint(cluster.Slot(t, "job")))
+		s.Do(t, "CLUSTER", "DELSLOTS", fmt.Sprint(cluster.Slot(t, "{job}")))
 	}
 
-	receive(t, doomed.Done(), "a lock in a slot that nobody serves was not lost")
-	require.ErrorIs(t, doomed.Err(), rlock.ErrLost)
+	for _, hold := range doomed {
+		receive(t, hold.Done(), "a lock in a slot that nobody serves was not lost")
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	}
 	require.Never(t, func() bool {
-		for _, h := range kept {
-			if !h.Valid() {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(kept, func(hold *rlock.Hold) bool { return !hold.Valid() })
 	}, 2*lease, lease/10, "a lock in another slot was lost")
-	for _, h := range kept {
-		unlock(t, h)
+	for _, hold := range kept {
+		unlock(t, hold)
 	}
 }

@@ -12,18 +12,33 @@ import (
 
 // detector knows who believes to hold which lock.
 type detector struct {
-	mu    sync.Mutex
-	holds map[string]map[*rlock.Hold]struct{} // guarded by mu; by the name of the lock
+	mu     sync.Mutex
+	holds  map[string]map[*rlock.Hold]kind // guarded by mu; by the name of the lock
+	latest map[string]*rlock.Hold          // guarded by mu; the one with the largest token so far, by the name of a fenced lock
 }
 
-func (dt *detector) enter(t *testing.T, hold *rlock.Hold) {
+func newDetector() *detector {
+	return &detector{holds: make(map[string]map[*rlock.Hold]kind), latest: make(map[string]*rlock.Hold)}
+}
+
+func (dt *detector) enter(t *testing.T, k kind, hold *rlock.Hold) {
 	dt.mu.Lock()
 	defer dt.mu.Unlock()
 	if dt.holds[hold.Name()] == nil {
-		dt.holds[hold.Name()] = make(map[*rlock.Hold]struct{})
+		dt.holds[hold.Name()] = make(map[*rlock.Hold]kind)
 	}
-	dt.holds[hold.Name()][hold] = struct{}{}
+	dt.holds[hold.Name()][hold] = k
 	dt.check(t)
+	if !k.fenced {
+		return
+	}
+	// Somebody has had the largest token before: a hold of another owner that is still valid came after that.
+	latest := dt.latest[hold.Name()]
+	if latest == nil || hold.Token() > latest.Token() {
+		dt.latest[hold.Name()] = hold
+	} else if hold.Owner() != latest.Owner() && hold.Valid() {
+		t.Errorf("%s got the token %d after %d", hold.Owner(), hold.Token(), latest.Token())
+	}
 }
 
 func (dt *detector) leave(hold *rlock.Hold) {
@@ -42,8 +57,8 @@ func (dt *detector) watch(ctx context.Context, t *testing.T) {
 	}
 }
 
-// check requires that of all holds of a lock those that are valid belong to one owner. Each that was valid is asked again
-// after all others: if it still is, it was valid all the time.
+// check requires that of all holds of a lock those that are valid belong to one owner, or to readers. Each that was valid is
+// asked again after all others: if it still is, it was valid all the time.
 func (dt *detector) check(t *testing.T) {
 	for name, holds := range dt.holds {
 		var valid []*rlock.Hold
@@ -52,13 +67,14 @@ func (dt *detector) check(t *testing.T) {
 				valid = append(valid, hold)
 			}
 		}
-		owners := make(map[string]time.Time)
+		owners, exclusive := make(map[string]time.Time), false
 		for _, hold := range valid {
 			if hold.Valid() {
 				owners[hold.Owner()] = hold.Deadline()
+				exclusive = exclusive || !holds[hold].shared
 			}
 		}
-		if len(owners) > 1 {
+		if len(owners) > 1 && exclusive {
 			t.Errorf("%s is held by %s at the same time", name, fmt.Sprint(owners))
 		}
 	}

@@ -1,4 +1,4 @@
-// Package rlock is a distributed reentrant lock on Redis, wire-compatible with Redisson's.
+// Package rlock has distributed locks on Redis, wire-compatible with Redisson's: reentrant, fair, read-write and fenced ones.
 //
 //	client, err := rlock.New(redis, rlock.Options{})
 //	...
@@ -19,6 +19,18 @@
 // In Redis an owner is "<client id>:<token>", with a new token for each acquisition of a free lock. Redisson uses the id of
 // the thread, again and again; but a release that was given up, and is delivered late by a connection thought dead,
 // must not find a later acquisition of the same owner.
+//
+// # Kinds of locks
+//
+// All of them are used in the same way, through [Lock], and their holds are a [Hold].
+//
+//   - The plain one ([Client.NewLock]) goes to whoever is quickest after a release. It costs least.
+//   - A fair one ([Client.NewFairLock]) goes to those who wait in the order of their coming, in all processes together.
+//   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
+//   - A fenced one ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses those that are late.
+//
+// One name is for one kind. Locks of different kinds with the same name exclude each other, also for one owner, which does
+// not re-enter across kinds; but they do not always wake each other, and then look for themselves after 5 s at the latest.
 //
 // # What a hold promises, and for how long
 //
@@ -46,10 +58,15 @@
 //
 // Waiters do not poll. In one process only the first of those that wait for a lock asks Redis; it listens on the lock's
 // channel and sleeps until an unlock message wakes it, until the lease of the holder should be over, and never longer
-// than 5 s. Whenever the subscription was interrupted it looks again.
+// than 5 s. Whenever the subscription was interrupted it looks again. Those who wait for a fair lock stand in a queue in
+// Redis instead; each listens on a channel of its own, and looks at least every 5 s to keep its place.
 //
 // # Failures
 //
 // Each command may be repeated without harm, because it carries the hold count it is to leave behind. A command whose
 // outcome is unknown is therefore repeated while its caller waits, and undone in the background when the caller has left.
+//
+// One thing is left open: a writer that reads has one name for both, or it could not read. So a release of its read lock that
+// was given up, and arrives when the same writer has taken the read lock once more, takes that one. Nobody else gets in as
+// long as it writes, and the hold ends with [ErrLost] when it stops writing.
 package rlock

@@ -72,10 +72,14 @@ func (e *HeldError) Error() string {
 	if e.TTL > 0 {
 		held += fmt.Sprintf(" for another %v", e.TTL.Round(time.Millisecond))
 	}
-	if e.cause != nil {
+	switch {
+	case e.cause != nil:
 		return fmt.Sprintf("not acquired, %v: %s", e.cause, held)
+	case e.Next:
+		return "not acquired: " + held + "; wait longer"
+	default:
+		return "not acquired: " + held + "; wait longer or shorten its lease"
 	}
-	return "not acquired: " + held + "; wait longer or shorten its lease"
 }
 
 // Unwrap gives [ErrNotAcquired], and the context's error if a context ended the wait.

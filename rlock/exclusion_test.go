@@ -16,39 +16,50 @@ import (
 
 func init() { processes["count"] = countInProcess }
 
-// The counter is read and written in two commands: only the lock keeps increments from being lost.
+// The counter is read and written in two commands: only the lock keeps increments from being lost. Of readers most only
+// look, again and again, and must find the same.
 func TestNoTwoHoldersAmong32GoroutinesIn3Processes(t *testing.T) {
-	const (
-		clients    = 3
-		goroutines = 32
-		rounds     = 10
-	)
 	s := redistest.Start(t)
-	s.Do(t, "SET", "counter", "0")
-	var started []*process
-	for range clients {
-		started = append(started, startProcess(t, "count", s.Addr(), strconv.Itoa(goroutines), strconv.Itoa(rounds)))
-	}
-	for _, p := range started {
-		require.Equal(t, "ready", p.line(t))
-	}
-	for _, p := range started {
-		p.tell(t, "go")
-	}
-	for _, p := range started {
-		p.wait(t)
-	}
-	require.Equal(t, strconv.Itoa(clients*goroutines*rounds), s.DoString(t, "GET", "counter"))
-	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		const (
+			clients    = 3
+			goroutines = 32
+			rounds     = 10
+		)
+		s.Do(t, "SET", "counter", "0")
+		var started []*process
+		for range clients {
+			started = append(started, startProcess(t, "count", s.Addr(), k.name, strconv.Itoa(goroutines), strconv.Itoa(rounds)))
+		}
+		for _, p := range started {
+			require.Equal(t, "ready", p.line(t))
+		}
+		for _, p := range started {
+			p.tell(t, "go")
+		}
+		for _, p := range started {
+			p.wait(t)
+		}
+		writers := goroutines
+		if k.shared {
+			writers = goroutines / readersPerWriter
+		}
+		require.Equal(t, strconv.Itoa(clients*writers*rounds), s.DoString(t, "GET", "counter"))
+		requireFree(t, s, k.name)
+	})
 }
 
-// countInProcess increments a counter under a lock, as often in as many goroutines as the arguments say.
+// readersPerWriter is of how many goroutines one writes, when the lock is for readers.
+const readersPerWriter = 4
+
+// countInProcess increments a counter under a lock of a kind, as often in as many goroutines as the arguments say.
 func countInProcess(args []string) error {
-	goroutines, err := strconv.Atoi(args[1])
+	k := kindNamed(args[1])
+	goroutines, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
 	}
-	rounds, err := strconv.Atoi(args[2])
+	rounds, err := strconv.Atoi(args[3])
 	if err != nil {
 		return err
 	}
@@ -76,12 +87,15 @@ func countInProcess(args []string) error {
 	}
 	failures := make(chan error, goroutines)
 	var running sync.WaitGroup
-	for range goroutines {
+	for i := range goroutines {
 		running.Go(func() {
-			lock := client.NewLock("lock")
+			lock, work := k.rival(client, k.name), increment
+			if k.shared && i%readersPerWriter != 0 {
+				lock, work = k.lock(client, k.name), lookOn
+			}
 			for range rounds {
 				if err := rlock.Do(ctx, lock, patience*3, rlock.Watchdog, func(ctx context.Context) error {
-					return increment(ctx, counter)
+					return work(ctx, counter)
 				}); err != nil {
 					failures <- err
 					return
@@ -102,55 +116,87 @@ func increment(ctx context.Context, counter rueidis.Client) error {
 	return counter.Do(ctx, counter.B().Set().Key("counter").Value(strconv.FormatInt(n+1, 10)).Build()).Error()
 }
 
+// lookOn reads for long enough to see a writer that should not be there.
+func lookOn(ctx context.Context, counter rueidis.Client) error {
+	first := int64(-1)
+	for range 10 {
+		n, err := counter.Do(ctx, counter.B().Get().Key("counter").Build()).AsInt64()
+		if err != nil {
+			return err
+		}
+		if first == -1 {
+			first = n
+		}
+		if n != first {
+			return fmt.Errorf("somebody counted from %d to %d while this one read", first, n)
+		}
+	}
+	return nil
+}
+
 func TestContextWithoutOwnerNeverReenters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	hold := take(t, lock, rlock.Watchdog)
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
-	var held *rlock.HeldError
-	require.ErrorAs(t, err, &held)
-	require.Equal(t, hold.Owner(), held.Owner)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		lock := k.lock(client, k.name)
+		hold := take(t, lock, rlock.Watchdog)
+		_, err := k.rival(client, k.name).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, hold.Owner(), held.Owner)
+		if k.shared {
+			require.NotEqual(t, hold.Owner(), take(t, lock, rlock.Watchdog).Owner(), "a hold of its own")
+			require.Equal(t, "1", k.levels(t, s, k.name, hold.Owner()))
+		}
+	})
 }
 
 func TestOwnersOfOneClientExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	takeWith(rlock.WithOwner(t.Context()), t, lock, rlock.Watchdog)
-	_, err := lock.TryLock(rlock.WithOwner(t.Context()), rlock.NoWait, rlock.Watchdog)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		takeWith(rlock.WithOwner(t.Context()), t, k.lock(client, k.name), rlock.Watchdog)
+		_, err := k.rival(client, k.name).TryLock(rlock.WithOwner(t.Context()), rlock.NoWait, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	})
 }
 
 func TestOneOwnerOfTwoClientsIsTwoOwners(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	one, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
-	require.NotEqual(t, one.ID(), other.ID())
-	ctx := rlock.WithOwner(t.Context())
-	takeWith(ctx, t, one.NewLock("lock"), rlock.Watchdog)
-	_, err := other.NewLock("lock").TryLock(ctx, rlock.NoWait, rlock.Watchdog)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		one, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+		require.NotEqual(t, one.ID(), other.ID())
+		ctx := rlock.WithOwner(t.Context())
+		takeWith(ctx, t, k.lock(one, k.name), rlock.Watchdog)
+		_, err := k.rival(other, k.name).TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	})
 }
 
 // Two acquisitions of one owner at a time take their turns at its seat: the second becomes a level of the first.
 func TestGoroutinesThatShareAnOwnerShareTheHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	ctx := rlock.WithOwner(t.Context())
-	const goroutines = 8
-	var acquisitions []<-chan outcome
-	for range goroutines {
-		acquisitions = append(acquisitions, lockInBackground(ctx, lock, rlock.Watchdog))
-	}
-	var holds []*rlock.Hold
-	for _, done := range acquisitions {
-		holds = append(holds, acquired(t, done))
-	}
-	require.Equal(t, strconv.Itoa(goroutines), s.DoString(t, "HGET", "lock", holds[0].Owner()))
-	for _, hold := range holds {
-		unlock(t, hold)
-	}
-	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		ctx := rlock.WithOwner(t.Context())
+		const goroutines = 8
+		var acquisitions []<-chan outcome
+		for range goroutines {
+			acquisitions = append(acquisitions, lockInBackground(ctx, lock, rlock.Watchdog))
+		}
+		var holds []*rlock.Hold
+		for _, done := range acquisitions {
+			holds = append(holds, acquired(t, done))
+		}
+		require.Equal(t, k.hash(holds[0].Owner(), goroutines), s.DoMap(t, "HGETALL", k.name))
+		for _, hold := range holds {
+			require.Equal(t, holds[0].Token(), hold.Token())
+			unlock(t, hold)
+		}
+		requireFree(t, s, k.name)
+	})
 }

@@ -1,14 +1,21 @@
 package rlock
 
-// Waiting is how many goroutines of this client stand in line for the lock.
+import "strings"
+
+// Waiting is how many goroutines of this client stand in line for the lock, or, for a fair lock, wait on their own.
 func Waiting(l *Lock) int {
 	ls := l.client.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if q := ls.byName[l.kind.call("").line]; q != nil {
-		return q.waiting.Len()
+	called := l.kind.call("").line
+	_, lonely := l.kind.(fair)
+	n := 0
+	for name, q := range ls.byName {
+		if name == called || lonely && strings.HasPrefix(name, called) {
+			n += q.waiting.Len()
+		}
 	}
-	return 0
+	return n
 }
 
 // Seats is how many seats of a client are in use: by holds, acquisitions under way and clean-ups.

@@ -57,6 +57,14 @@ func warm(t testing.TB, c *rlock.Client, lock string) {
 	unlock(t, hold)
 }
 
+// warm is warm for a lock of this kind.
+func (k kind) warm(t testing.TB, c *rlock.Client, lock string) {
+	t.Helper()
+	hold := take(t, k.lock(c, lock), longLease)
+	unlock(t, takeWith(hold.Context(), t, k.lock(c, lock), longLease))
+	unlock(t, hold)
+}
+
 // script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
 func script(t testing.TB, file string) string {
 	t.Helper()

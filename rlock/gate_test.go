@@ -16,12 +16,14 @@ type gated struct {
 	unsent   bool
 	kept     chan struct{} // gets a value for each command kept back
 	opened   chan struct{}
+	passes   chan struct{}
 	once     sync.Once
 }
 
 // keepAnswers makes a client that executes commands with that argument, and keeps their answers back.
 func keepAnswers(c rueidis.Client, argument string) *gated {
-	return &gated{Client: c, argument: argument, kept: make(chan struct{}, 1000), opened: make(chan struct{})}
+	return &gated{Client: c, argument: argument, kept: make(chan struct{}, 1000), opened: make(chan struct{}),
+		passes: make(chan struct{})}
 }
 
 // keepCommands makes a client that keeps commands with that argument back, as a connection that hangs would.
@@ -45,8 +47,14 @@ func (g *gated) Do(ctx context.Context, command rueidis.Completed) rueidis.Redis
 
 func (g *gated) wait() {
 	g.kept <- struct{}{}
-	<-g.opened
+	select {
+	case <-g.opened:
+	case <-g.passes:
+	}
 }
+
+// pass lets one through that is kept back.
+func (g *gated) pass() { g.passes <- struct{}{} }
 
 // open lets everything through from now on.
 func (g *gated) open() { g.once.Do(func() { close(g.opened) }) }

@@ -138,7 +138,12 @@ func subscribers(s *redistest.Server, lock string) int { return listening(s, "NU
 
 // listening is subscribers for channels of either kind, which numsub tells: NUMSUB or SHARDNUMSUB.
 func listening(s *redistest.Server, numsub, lock string) int {
-	reply, err := s.Call("PUBSUB", numsub, channelOf(lock))
+	return subscribed(s, numsub, channelOf(lock))
+}
+
+// subscribed is listening for any channel.
+func subscribed(s *redistest.Server, numsub, channel string) int {
+	reply, err := s.Call("PUBSUB", numsub, channel)
 	if err != nil {
 		return -1
 	}

@@ -100,11 +100,11 @@ func (g *holding) lost(reason error) {
 		return
 	}
 	g.report(lost)
+	g.seat.drop(g) // first: to the janitor what is held from the seat is held again
 	if errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {
 		// A command whose answer never came may have kept the lock for an owner that has given it up.
 		g.client.janitor.add(g.leftover())
 	}
-	g.seat.drop(g)
 }
 
 // report tells the operator of a loss.
@@ -132,7 +132,7 @@ func (g *holding) leftover() leftover {
 		until = until.Add(g.client.options.CommandTimeout)
 	}
 	l := leftover{lock: g.lock, bid: bid{owner: g.owner}, until: until}
-	if g.lock.side == shared {
+	if g.lock.outlived() {
 		l.seat = g.seat
 	}
 	return l

@@ -32,71 +32,80 @@ func unanswered(t *testing.T, err error) {
 }
 
 func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
-	const wait = 200 * time.Millisecond
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	warm(t, c, "order")
-	s.Pause(t)
-	bestOf(t, onTime, func() time.Duration {
-		start := time.Now()
-		_, err := c.NewLock("order").TryLock(t.Context(), wait, longLease)
-		took := time.Since(start)
-		unanswered(t, err)
-		require.GreaterOrEqual(t, took, wait)
-		return took - wait
+	onEveryKind(t, func(t *testing.T, k kind) {
+		const wait = 200 * time.Millisecond
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		s.Pause(t)
+		bestOf(t, onTime, func() time.Duration {
+			start := time.Now()
+			_, err := k.lock(c, "order").TryLock(t.Context(), wait, longLease)
+			took := time.Since(start)
+			unanswered(t, err)
+			require.GreaterOrEqual(t, took, wait)
+			return took - wait
+		})
+		s.Resume(t)
+		awaitNothingLeft(t, s)
 	})
-	s.Resume(t)
-	awaitEmpty(t, s)
 }
 
 func TestHungServerKeepsAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) {
-	const limit = 200 * time.Millisecond
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{CommandTimeout: limit})
-	warm(t, c, "order")
-	s.Pause(t)
-	bestOf(t, onTime, func() time.Duration {
-		start := time.Now()
-		_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
-		took := time.Since(start)
-		unanswered(t, err)
-		require.GreaterOrEqual(t, took, limit)
-		return took - limit
+	onEveryKind(t, func(t *testing.T, k kind) {
+		const limit = 200 * time.Millisecond
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+		k.warm(t, c, "order")
+		s.Pause(t)
+		bestOf(t, onTime, func() time.Duration {
+			start := time.Now()
+			_, err := k.lock(c, "order").TryLock(t.Context(), rlock.NoWait, longLease)
+			took := time.Since(start)
+			unanswered(t, err)
+			require.GreaterOrEqual(t, took, limit)
+			return took - limit
+		})
+		s.Resume(t)
+		awaitNothingLeft(t, s)
 	})
-	s.Resume(t)
-	awaitEmpty(t, s)
 }
 
 func TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater(t *testing.T) {
-	const limit = 200 * time.Millisecond
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{CommandTimeout: limit})
-	bestOf(t, onTime, func() time.Duration {
-		hold := take(t, c.NewLock("order"), longLease)
-		s.Pause(t)
-		start := time.Now()
-		err := hold.Unlock(t.Context())
-		took := time.Since(start)
-		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
-		require.GreaterOrEqual(t, took, limit)
-		s.Resume(t)
-		eventually(t, func() bool { return absent(s, "order") }, "not released in the background")
-		return took - limit
+	onEveryKind(t, func(t *testing.T, k kind) {
+		const limit = 200 * time.Millisecond
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+		bestOf(t, onTime, func() time.Duration {
+			hold := take(t, k.lock(c, "order"), longLease)
+			s.Pause(t)
+			start := time.Now()
+			err := hold.Unlock(t.Context())
+			took := time.Since(start)
+			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
+			require.GreaterOrEqual(t, took, limit)
+			s.Resume(t)
+			awaitFree(t, s, "order")
+			return took - limit
+		})
 	})
 }
 
 func TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
-	hold := take(t, c.NewLock("order"), longLease)
-	p.Refuse()
-	p.Reset()
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
-	require.True(t, exists(s, "order"))
-	require.NoError(t, p.Accept())
-	eventually(t, func() bool { return absent(s, "order") }, "not released in the background")
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+		hold := take(t, k.lock(c, "order"), longLease)
+		p.Refuse()
+		p.Reset()
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+		require.True(t, exists(s, "order"))
+		require.NoError(t, p.Accept())
+		awaitFree(t, s, "order")
+	})
 }
 
 // connections are the ids of the connections of the client that calls itself by name.
@@ -221,19 +230,22 @@ func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
 
 func TestCloseOfAClientOfAHungServerIsBoundedByItsContext(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	warm(t, c, "order")
-	s.Pause(t)
-	_, err := c.NewLock("order").TryLock(t.Context(), 20*time.Millisecond, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	within(t, promptly, func() {
-		err := c.Close(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		s.Pause(t)
+		_, err := k.lock(c, "order").TryLock(t.Context(), 20*time.Millisecond, longLease)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		within(t, promptly, func() {
+			err := c.Close(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+		s.Resume(t)
+		require.NoError(t, c.Close(t.Context()))
+		requireFree(t, s, "order")
 	})
-	s.Resume(t)
-	require.NoError(t, c.Close(t.Context()))
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
 }

@@ -10,42 +10,94 @@ import (
 	"holdfast/rlock"
 )
 
+// info is what the lock tells of an owner with as many levels, besides the TTL.
+func (k kind) info(name, owner string, levels int, token int64) rlock.Info {
+	info := rlock.Info{Name: name, Locked: true, Owner: owner, Count: levels, Mode: k.mode, Token: token}
+	if k.shared {
+		info.Readers = map[string]int{owner: levels}
+	}
+	return info
+}
+
+// lookAt is what the lock tells. A queue that is empty counts as none.
+func lookAt(t *testing.T, l *rlock.Lock) rlock.Info {
+	t.Helper()
+	info, err := l.Info(t.Context())
+	require.NoError(t, err)
+	if len(info.Queue) == 0 {
+		info.Queue = nil
+	}
+	return info
+}
+
 func TestLookingAtAFreeLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	ctx := rlock.WithOwner(t.Context())
-	info, err := lock.Info(ctx)
-	require.NoError(t, err)
-	require.Equal(t, rlock.Info{Name: "lock"}, info)
-	requireLook(t, lock, look{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		require.Equal(t, rlock.Info{Name: k.name}, lookAt(t, lock))
+		requireLook(t, lock, look{})
+
+		hold := take(t, lock, rlock.Watchdog)
+		unlock(t, hold)
+		require.Equal(t, rlock.Info{Name: k.name, Token: hold.Token()}, lookAt(t, lock))
+		requireLook(t, lock, look{})
+	})
 }
 
 func TestLookingAtAHeldLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	hold := take(t, lock, 30*time.Second)
-	takeWith(hold.Context(), t, lock, 30*time.Second)
-	elsewhere := newClient(t, s, rlock.Options{}).NewLock("lock")
-	for _, l := range []*rlock.Lock{lock, elsewhere} {
-		info, err := l.Info(t.Context())
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		hold := take(t, lock, 30*time.Second)
+		takeWith(hold.Context(), t, lock, 30*time.Second)
+		elsewhere := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		for _, l := range []*rlock.Lock{lock, elsewhere} {
+			info := lookAt(t, l)
+			require.InDelta(t, 30*time.Second, info.TTL, float64(5*time.Second))
+			info.TTL = 0
+			require.Equal(t, k.info(k.name, hold.Owner(), 2, hold.Token()), info)
+			requireLook(t, l, look{locked: true, ttl: true})
+		}
+		count, err := lock.HoldCount(hold.Context())
 		require.NoError(t, err)
-		require.InDelta(t, 30*time.Second, info.TTL, float64(5*time.Second))
-		info.TTL = 0
-		require.Equal(t, rlock.Info{Name: "lock", Locked: true, Owner: hold.Owner(), Count: 2}, info)
-		requireLook(t, l, look{locked: true, ttl: true})
-	}
-	count, err := lock.HoldCount(hold.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2, count)
-	held, err := lock.IsHeld(hold.Context())
-	require.NoError(t, err)
-	require.True(t, held)
-	// The token of one client means nothing to another.
-	held, err = elsewhere.IsHeld(hold.Context())
-	require.NoError(t, err)
-	require.False(t, held)
+		require.Equal(t, 2, count)
+		held, err := lock.IsHeld(hold.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		// The token of one client means nothing to another.
+		held, err = elsewhere.IsHeld(hold.Context())
+		require.NoError(t, err)
+		require.False(t, held)
+	})
+}
+
+// Who waits for a lock does not hold it, and whom it waits for is told.
+func TestLookingAtALockThatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		rival, lock := k.rival(client, k.name), k.lock(client, k.name)
+		hold := take(t, rival, 30*time.Second)
+		waiter := k.parked(t, s, lock)
+		info := lookAt(t, rival)
+		require.Equal(t, hold.Owner(), info.Owner)
+		require.Equal(t, 1, info.Count)
+		if k.lonely {
+			require.Len(t, info.Queue, 1)
+			require.Contains(t, info.Queue[0], client.ID()+":")
+		} else {
+			require.Nil(t, info.Queue)
+		}
+		unlock(t, hold)
+		next := acquired(t, waiter)
+		info = lookAt(t, lock)
+		require.Equal(t, next.Owner(), info.Owner)
+		require.Empty(t, info.Queue)
+		unlock(t, next)
+	})
 }
 
 // look is what a lock looks like to somebody who does not hold it.
@@ -75,11 +127,13 @@ func requireLook(t *testing.T, l *rlock.Lock, want look) {
 func TestLookingAtALockWithoutExpiry(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	s.Do(t, "HSET", "lock", "another:7", "3")
-	info, err := lock.Info(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, rlock.Info{Name: "lock", Locked: true, Owner: "another:7", Count: 3, TTL: rlock.NoExpiry}, info)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		plant(t, s, k.name, k.hash("another:7", 3))
+		want := k.info(k.name, "another:7", 3, 0)
+		want.TTL = rlock.NoExpiry
+		require.Equal(t, want, lookAt(t, lock))
+	})
 }
 
 func TestLookingAtAReadWriteLockTellsItsMode(t *testing.T) {
@@ -96,11 +150,17 @@ func TestLookingAtAReadWriteLockTellsItsMode(t *testing.T) {
 func TestLookingChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	hold := take(t, lock, 30*time.Second)
-	before, ttl := s.DoMap(t, "HGETALL", "lock"), s.DoInt(t, "PEXPIRETIME", "lock")
-	_, err := lock.Info(hold.Context())
-	require.NoError(t, err)
-	require.Equal(t, before, s.DoMap(t, "HGETALL", "lock"))
-	require.Equal(t, ttl, s.DoInt(t, "PEXPIRETIME", "lock"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		hold := take(t, lock, 30*time.Second)
+		keys := s.DoStrings(t, "KEYS", "*")
+		before, ttl := s.DoMap(t, "HGETALL", k.name), s.DoInt(t, "PEXPIRETIME", k.name)
+		_, err := lock.Info(hold.Context())
+		require.NoError(t, err)
+		_, err = lock.HoldCount(hold.Context())
+		require.NoError(t, err)
+		require.ElementsMatch(t, keys, s.DoStrings(t, "KEYS", "*"))
+		require.Equal(t, before, s.DoMap(t, "HGETALL", k.name))
+		require.Equal(t, ttl, s.DoInt(t, "PEXPIRETIME", k.name))
+	})
 }

@@ -25,7 +25,16 @@ type leftover struct {
 	lock  *Lock
 	bid   bid
 	until time.Time // when Redis will have removed it by itself
-	seat  *seat     // of a reader, who may have taken the lock again under the same name; else nil
+	seat  *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
+}
+
+// kept tells that Redis does not remove it by itself: as long as its owner reads, the field of a writer stays.
+func (l leftover) kept() bool {
+	if l.seat == nil || l.lock.side == shared {
+		return false
+	}
+	reading := l.seat.held(shared)
+	return reading != nil && reading.owner == l.bid.owner
 }
 
 // add takes over l. It does not block. After Close it does nothing: the lease will end.
@@ -73,7 +82,7 @@ func (j *janitor) next() (l leftover, ok bool) {
 
 // release removes it, and returns false if that should be tried again.
 func (j *janitor) release(l leftover) bool {
-	if !time.Now().Before(l.until) {
+	if !time.Now().Before(l.until) && !l.kept() {
 		return true
 	}
 	c := j.client

@@ -16,60 +16,68 @@ const afterReconnecting = 2 * time.Second
 
 func TestKilledConnectionsDoNotLoseTheWakeUp(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"normal", "pubsub"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			holder, c := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
-			hold := take(t, holder.NewLock("order"), longLease)
-			waiter := lockInBackground(t.Context(), c.NewLock("order"), longLease)
-			awaitListeners(t, s, "order", 1)
-			for range 3 {
-				s.DoInt(t, "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
-				awaitListeners(t, s, "order", 1)
-			}
-			require.Empty(t, waiter)
-			released := time.Now()
-			unlock(t, hold)
-			next := acquired(t, waiter)
-			require.Less(t, time.Since(released), afterReconnecting)
-			unlock(t, next)
-		})
-	}
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		for _, connections := range []string{"normal", "pubsub"} {
+			t.Run(connections, func(t *testing.T) {
+				t.Parallel()
+				s := redistest.Start(t)
+				holder, c := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+				hold := take(t, k.rival(holder, "order"), longLease)
+				waiter := lockInBackground(t.Context(), k.lock(c, "order"), longLease)
+				k.awaitListeners(t, s, "order", 1)
+				for range 3 {
+					s.DoInt(t, "CLIENT", "KILL", "TYPE", connections, "SKIPME", "yes")
+					k.awaitListeners(t, s, "order", 1)
+				}
+				require.Empty(t, waiter)
+				released := time.Now()
+				unlock(t, hold)
+				next := acquired(t, waiter)
+				require.Less(t, time.Since(released), afterReconnecting)
+				unlock(t, next)
+			})
+		}
+	})
 }
 
 func TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards(t *testing.T) {
-	s := redistest.Start(t)
-	holder := newClient(t, s, rlock.Options{})
-	c, p := proxied(t, s, rlock.Options{})
-	hold := take(t, holder.NewLock("order"), longLease)
-	waiter := lockInBackground(t.Context(), c.NewLock("order"), longLease)
-	awaitListeners(t, s, "order", 1)
-	awaitGoroutines(t, "(*patience).sleep", 1)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		holder := newClient(t, s, rlock.Options{})
+		c, p := proxied(t, s, rlock.Options{})
+		hold := take(t, k.rival(holder, "order"), longLease)
+		waiter := lockInBackground(t.Context(), k.lock(c, "order"), longLease)
+		k.awaitListeners(t, s, "order", 1)
+		awaitGoroutines(t, "(*patience).sleep", 1)
 
-	p.Refuse()
-	require.Positive(t, s.DoInt(t, "CLIENT", "KILL", "TYPE", "pubsub"))
-	awaitListeners(t, s, "order", 0)
-	unlock(t, hold)
-	require.Empty(t, waiter)
-	require.NoError(t, p.Accept())
-	accepting := time.Now()
-	next := acquired(t, waiter)
-	require.Less(t, time.Since(accepting), afterReconnecting)
-	unlock(t, next)
+		p.Refuse()
+		require.Positive(t, s.DoInt(t, "CLIENT", "KILL", "TYPE", "pubsub"))
+		k.awaitListeners(t, s, "order", 0)
+		unlock(t, hold)
+		require.Empty(t, waiter)
+		require.NoError(t, p.Accept())
+		accepting := time.Now()
+		next := acquired(t, waiter)
+		require.Less(t, time.Since(accepting), afterReconnecting)
+		unlock(t, next)
+	})
 }
 
 func TestHoldSurvivesAKilledConnection(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 600 * time.Millisecond})
-	hold := take(t, c.NewLock("order"), rlock.Watchdog)
-	for range 4 {
-		s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Deadline().After(before) || hold.Err() != nil }, "not renewed")
-		require.NoError(t, hold.Err())
-	}
-	unlock(t, hold)
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{WatchdogLease: 600 * time.Millisecond})
+		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
+		for range 4 {
+			s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			before := hold.Deadline()
+			eventually(t, func() bool { return hold.Deadline().After(before) || hold.Err() != nil }, "not renewed")
+			require.NoError(t, hold.Err())
+		}
+		unlock(t, hold)
+		requireFree(t, s, "order")
+	})
 }

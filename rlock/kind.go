@@ -44,6 +44,7 @@ type bid struct {
 type grant struct {
 	holder *lua.Holder // who is in the way; nil if the lock was taken
 	fence  int64       // the acquisition's number, if the lock is fenced
+	taken  bool        // the lock was taken, whatever error came after that; set only when replicas are waited for
 }
 
 // call is how waiters hear of a release: those of one line through one of them.

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -19,154 +20,185 @@ func counts(t *testing.T, s *redistest.Server) map[string]string {
 
 func TestLostReplyOfAnAcquireCountsOnce(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	warm(t, c, "order")
-	cut := p.CutReply(script(t, "acquire.lua"), 2)
-	hold, err := c.NewLock("order").TryLock(t.Context(), patience, longLease)
-	require.NoError(t, err)
-	require.Equal(t, 2, cut.Done())
-	require.Equal(t, map[string]string{hold.Owner(): "1"}, counts(t, s))
-	unlock(t, hold)
-	require.Empty(t, counts(t, s))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		cut := p.CutReply(script(t, k.acquire), 2)
+		hold, err := k.lock(c, "order").TryLock(t.Context(), patience, longLease)
+		require.NoError(t, err)
+		require.Equal(t, 2, cut.Done())
+		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
+		if k.fenced { // it is one acquisition, however often it was asked for
+			require.Equal(t, strconv.FormatInt(hold.Token(), 10), s.DoString(t, "GET", "redisson_lock_token:{order}"))
+			require.EqualValues(t, 2, hold.Token())
+		}
+		unlock(t, hold)
+		requireFree(t, s, "order")
+	})
 }
 
 func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	warm(t, c, "order")
-	cut := p.CutReply(script(t, "acquire.lua"), 1)
-	_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	require.Equal(t, 1, cut.Done())
-	eventually(t, func() bool { return absent(s, "order") }, "an acquisition that nobody knows of was left behind")
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		cut := p.CutReply(script(t, k.acquire), 1)
+		_, err := k.lock(c, "order").TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Equal(t, 1, cut.Done())
+		awaitFree(t, s, "order") // an acquisition that nobody knows of
+	})
 }
 
 func TestLostReplyOfANestedLockCountsOnce(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	warm(t, c, "order")
-	hold := take(t, c.NewLock("order"), longLease)
-	cut := p.CutReply(script(t, "reenter.lua"), 2)
-	inner, err := c.NewLock("order").TryLock(hold.Context(), patience, longLease)
-	require.NoError(t, err)
-	require.Equal(t, 2, cut.Done())
-	require.Equal(t, map[string]string{hold.Owner(): "2"}, counts(t, s))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		hold := take(t, k.lock(c, "order"), longLease)
+		cut := p.CutReply(script(t, k.reenter), 2)
+		inner, err := k.lock(c, "order").TryLock(hold.Context(), patience, longLease)
+		require.NoError(t, err)
+		require.Equal(t, 2, cut.Done())
+		require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
 
-	// One that nobody waits for adds a level in Redis that nobody has. The next one and the last release do not mind.
-	p.CutReply(script(t, "reenter.lua"), 1)
-	_, err = c.NewLock("order").TryLock(hold.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	require.Equal(t, map[string]string{hold.Owner(): "3"}, counts(t, s))
-	again := takeWith(hold.Context(), t, c.NewLock("order"), longLease)
-	require.Equal(t, map[string]string{hold.Owner(): "3"}, counts(t, s))
-	for _, level := range []*rlock.Hold{again, inner, hold} {
-		unlock(t, level)
-	}
-	require.Empty(t, counts(t, s))
+		// One that nobody waits for adds a level in Redis that nobody has. The next one and the last release do not mind.
+		p.CutReply(script(t, k.reenter), 1)
+		_, err = k.lock(c, "order").TryLock(hold.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.Equal(t, k.hash(hold.Owner(), 3), counts(t, s))
+		again := takeWith(hold.Context(), t, k.lock(c, "order"), longLease)
+		require.Equal(t, k.hash(hold.Owner(), 3), counts(t, s))
+		for _, level := range []*rlock.Hold{again, inner, hold} {
+			unlock(t, level)
+		}
+		requireFree(t, s, "order")
+	})
 }
 
 func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	warm(t, c, "order")
-	hold := take(t, c.NewLock("order"), longLease)
-	inner := takeWith(hold.Context(), t, c.NewLock("order"), longLease)
-	cut := p.CutReply(script(t, "release.lua"), 2)
-	unlock(t, inner)
-	require.Equal(t, 2, cut.Done())
-	require.True(t, hold.Valid())
-	require.Equal(t, map[string]string{hold.Owner(): "1"}, counts(t, s))
-	cut = p.CutReply(script(t, "release.lua"), 2)
-	unlock(t, hold)
-	require.Equal(t, 2, cut.Done())
-	require.Empty(t, counts(t, s))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		hold := take(t, k.lock(c, "order"), longLease)
+		inner := takeWith(hold.Context(), t, k.lock(c, "order"), longLease)
+		cut := p.CutReply(script(t, k.release), 2)
+		unlock(t, inner)
+		require.Equal(t, 2, cut.Done())
+		require.True(t, hold.Valid())
+		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
+		cut = p.CutReply(script(t, k.release), 2)
+		unlock(t, hold)
+		require.Equal(t, 2, cut.Done())
+		requireFree(t, s, "order")
+	})
 }
 
 func TestLostReplyOfARenewalIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	const lease = 900 * time.Millisecond
-	c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
-	hold := take(t, c.NewLock("order"), rlock.Watchdog)
-	inner := takeWith(hold.Context(), t, c.NewLock("order"), rlock.Watchdog)
-	before := hold.Deadline()
-	eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed: the script is not known yet")
-	cut := p.CutReply(script(t, "renew.lua"), 3)
-	eventually(t, func() bool { return cut.Done() == 3 }, "no renewal was tried again")
-	after := hold.Deadline()
-	eventually(t, func() bool { return hold.Deadline().After(after) || hold.Err() != nil }, "not renewed")
-	require.NoError(t, hold.Err())
-	require.Equal(t, map[string]string{hold.Owner(): "2"}, counts(t, s))
-	unlock(t, inner)
-	unlock(t, hold)
-	require.Empty(t, counts(t, s))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		const lease = 900 * time.Millisecond
+		c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
+		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
+		inner := takeWith(hold.Context(), t, k.lock(c, "order"), rlock.Watchdog)
+		before := hold.Deadline()
+		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed: the script is not known yet")
+		cut := p.CutReply(script(t, k.renew), 3)
+		eventually(t, func() bool { return cut.Done() == 3 }, "no renewal was tried again")
+		after := hold.Deadline()
+		eventually(t, func() bool { return hold.Deadline().After(after) || hold.Err() != nil }, "not renewed")
+		require.NoError(t, hold.Err())
+		require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
+		unlock(t, inner)
+		unlock(t, hold)
+		requireFree(t, s, "order")
+	})
 }
 
 func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
-	warm(t, c, "order")
-	hold := take(t, c.NewLock("order"), longLease)
-	p.CutReply(script(t, "release.lua"), 1000)
-	within(t, 200*time.Millisecond+promptly, func() {
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+		k.warm(t, c, "order")
+		hold := take(t, k.lock(c, "order"), longLease)
+		p.CutReply(script(t, k.release), 1000)
+		within(t, 200*time.Millisecond+promptly, func() {
+			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+		})
+		requireFree(t, s, "order")
 	})
-	require.Empty(t, counts(t, s))
 }
 
 func TestAcquireWhoseCallerLeftIsReleasedWhenItsReplyIsLost(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	warm(t, c, "order")
-	ctx, cancel := context.WithCancel(t.Context())
-	p.HoldReplies()
-	attempt := lockInBackground(ctx, c.NewLock("order"), longLease)
-	eventually(t, func() bool { return exists(s, "order") }, "not executed")
-	cancel()
-	require.ErrorIs(t, result(t, attempt).err, context.Canceled)
-	require.True(t, exists(s, "order"))
-	p.Reset()
-	p.Pass()
-	eventually(t, func() bool { return absent(s, "order") }, "an acquisition that nobody knows of was left behind")
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		ctx, cancel := context.WithCancel(t.Context())
+		p.HoldReplies()
+		attempt := lockInBackground(ctx, k.lock(c, "order"), longLease)
+		eventually(t, func() bool { return exists(s, "order") }, "not executed")
+		cancel()
+		require.ErrorIs(t, result(t, attempt).err, context.Canceled)
+		require.True(t, exists(s, "order"))
+		p.Reset()
+		p.Pass()
+		awaitFree(t, s, "order") // an acquisition that nobody knows of
+	})
 }
 
 // The server executes what it finds in its buffers when it goes on, however old it is: the lease begins then.
 func TestAcquireExecutedAfterItsLeaseIsReleased(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{}, oneConnection)
-	warm(t, c, "order")
-	s.Pause(t)
-	_, err := c.NewLock("order").TryLock(t.Context(), 100*time.Millisecond, lease)
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	<-time.After(lease)
-	s.Resume(t)
-	resumed := time.Now()
-	eventually(t, func() bool { return absent(s, "order") }, "never released")
-	require.Less(t, time.Since(resumed), lease/2)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = 2 * time.Second
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{}, oneConnection)
+		k.warm(t, c, "order")
+		s.Pause(t)
+		_, err := k.lock(c, "order").TryLock(t.Context(), 100*time.Millisecond, lease)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		<-time.After(lease)
+		s.Resume(t)
+		resumed := time.Now()
+		awaitFree(t, s, "order")
+		require.Less(t, time.Since(resumed), lease/2)
+	})
 }
 
 func TestAcquireAnsweredAfterItsLeaseIsNotTrusted(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{})
-	warm(t, c, "order")
-	p.HoldReplies()
-	attempt := lockInBackground(t.Context(), c.NewLock("order"), lease)
-	eventually(t, func() bool { return exists(s, "order") }, "not executed")
-	<-time.After(lease)
-	p.Pass()
-	hold := acquired(t, attempt)
-	require.Greater(t, time.Until(hold.Deadline()), lease/2, "the deadline counts from the first try")
-	require.Equal(t, map[string]string{hold.Owner(): "1"}, counts(t, s))
-	unlock(t, hold)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = 300 * time.Millisecond
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		p.HoldReplies()
+		attempt := lockInBackground(t.Context(), k.lock(c, "order"), lease)
+		eventually(t, func() bool { return exists(s, "order") }, "not executed")
+		<-time.After(lease)
+		p.Pass()
+		hold := acquired(t, attempt)
+		require.Greater(t, time.Until(hold.Deadline()), lease/2, "the deadline counts from the first try")
+		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
+		unlock(t, hold)
+	})
 }

@@ -16,6 +16,20 @@ import (
 
 const many = 1000
 
+// lockOf is one of many locks: they are of all kinds.
+func lockOf(c *rlock.Client, i int) *rlock.Lock {
+	return kinds[i%len(kinds)].lock(c, "lock "+strconv.Itoa(i))
+}
+
+// locked is how many of them are held. -1 if the server does not say.
+func locked(s *redistest.Server) int {
+	reply, err := s.Call("KEYS", "lock *")
+	if err != nil {
+		return -1
+	}
+	return len(reply.([]any))
+}
+
 func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 	s := redistest.Start(t)
 	redis := s.Client(t, steadyConnection)
@@ -29,7 +43,7 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 	failures := make(chan error, 2*many)
 	for i := range many {
 		workers.Go(func() {
-			hold, err := c.NewLock("lock "+strconv.Itoa(i)).Lock(t.Context(), rlock.Watchdog)
+			hold, err := lockOf(c, i).Lock(t.Context(), rlock.Watchdog)
 			held.Done()
 			if err != nil {
 				failures <- err
@@ -42,8 +56,8 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 		})
 	}
 	held.Wait()
-	require.EqualValues(t, many, s.DoInt(t, "DBSIZE"))
-	require.Never(t, func() bool { keys, err := s.Call("DBSIZE"); return err == nil && keys != int64(many) },
+	require.Equal(t, many, locked(s))
+	require.Never(t, func() bool { n := locked(s); return n >= 0 && n != many },
 		1200*time.Millisecond, 50*time.Millisecond, "the watchdog has let some go")
 	close(release)
 	workers.Wait()
@@ -51,7 +65,8 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 	for err := range failures {
 		require.NoError(t, err)
 	}
-	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	keys, _ := left(s)
+	require.Empty(t, keys)
 	closeClient(t, c)
 	require.Empty(t, s.DoStrings(t, "PUBSUB", "CHANNELS"))
 	goleak.VerifyNone(t, goroutines...)
@@ -60,19 +75,30 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 	s := redistest.Start(t)
 	redis := s.Client(t, steadyConnection)
-	other := newClientOn(t, redis, rlock.Options{})
-	hold := take(t, other.NewLock("order"), longLease)
-	c := newClientOn(t, redis, rlock.Options{})
-	unlock(t, take(t, c.NewLock("warm"), longLease))
+	other, c := newClientOn(t, redis, rlock.Options{}), newClientOn(t, redis, rlock.Options{})
+	waitedFor := rivalries()
+	holds := make(map[string]*rlock.Hold)
+	heads, behind := 0, 0
+	for _, k := range waitedFor {
+		k.warm(t, c, "warm "+k.name)
+		holds[k.name] = take(t, k.rival(other, k.name), longLease)
+		if k.lonely {
+			heads += many / len(waitedFor)
+		} else {
+			heads++
+			behind += many/len(waitedFor) - 1
+		}
+	}
 	goroutines := redistest.IgnoreCurrent()
 
 	ctx, cancel := context.WithCancel(t.Context())
-	waiters := make([]<-chan outcome, many)
-	for i := range waiters {
-		waiters[i] = lockInBackground(ctx, c.NewLock("order"), longLease)
+	var waiters []<-chan outcome
+	for i := range many - many%len(waitedFor) {
+		k := waitedFor[i%len(waitedFor)]
+		waiters = append(waiters, lockInBackground(ctx, k.lock(c, k.name), longLease))
 	}
-	awaitGoroutines(t, "(*spot).advance", many-1)
-	awaitListeners(t, s, "order", 1)
+	awaitGoroutines(t, "(*spot).advance", behind)
+	awaitGoroutines(t, "(*patience).sleep", heads)
 	cancel()
 	cancelled := time.Now()
 	for _, waiter := range waiters {
@@ -81,25 +107,35 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		require.ErrorIs(t, o.err, rlock.ErrNotAcquired)
 		require.Less(t, o.at.Sub(cancelled), 2*promptly)
 	}
-	require.Equal(t, map[string]string{hold.Owner(): "1"}, counts(t, s))
-	unlock(t, hold)
-	awaitEmpty(t, s)
-	require.Zero(t, rlock.Waiting(c.NewLock("order")))
-	require.Zero(t, rlock.Seats(c))
+	for _, place := range []string{
+		"redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}", "holdfast_rwlock_writer:{write behind readers}",
+	} {
+		eventually(t, func() bool { return absent(s, place) }, "somebody is queued")
+	}
+	require.Less(t, time.Since(cancelled), beforeItLapses)
+	for _, k := range waitedFor {
+		require.Equal(t, k.rivalHash(holds[k.name].Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+		unlock(t, holds[k.name])
+		require.Zero(t, rlock.Waiting(k.lock(c, k.name)))
+	}
+	awaitNothingLeft(t, s)
+	eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")
 	goleak.VerifyNone(t, goroutines...)
 }
 
 func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{}, steadyConnection)
-	warm(t, c, "order")
+	for i := range kinds {
+		unlock(t, take(t, lockOf(c, i), longLease))
+	}
 	goroutines := redistest.IgnoreCurrent()
 
 	s.Pause(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	attempts := make([]<-chan outcome, many)
 	for i := range attempts {
-		attempts[i] = lockInBackground(ctx, c.NewLock("lock "+strconv.Itoa(i)), longLease)
+		attempts[i] = lockInBackground(ctx, lockOf(c, i), longLease)
 	}
 	awaitGoroutines(t, "(*attempt).run", many)
 	cancel()
@@ -107,6 +143,6 @@ func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 		require.ErrorIs(t, result(t, attempt).err, context.Canceled)
 	}
 	s.Resume(t)
-	awaitEmpty(t, s)
+	awaitNothingLeft(t, s)
 	goleak.VerifyNone(t, goroutines...)
 }

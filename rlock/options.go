@@ -68,7 +68,8 @@ type Options struct {
 	// locks and releases are not waited for. Defaults to 0: none.
 	SyncReplicas int
 
-	// SyncTimeout is for how long acknowledgements are waited for, and at most for half the lease. If there are too few
+	// SyncTimeout is for how long acknowledgements are waited for, and at most for half the lease and half of what is left of
+	// the wait. If there are too few
 	// then, the acquisition is undone and fails with [ErrNotReplicated]. Defaults to 1 s, as in Redisson.
 	SyncTimeout time.Duration
 
@@ -95,8 +96,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: CommandTimeout %v is negative", ErrInvalid, o.CommandTimeout)
 	case o.RenewBatch < 0:
 		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
-	case o.FairWindow < time.Second:
-		return o, fmt.Errorf("%w: FairWindow %v: want at least 1s", ErrInvalid, o.FairWindow)
+	case o.FairWindow < 2*longestPark:
+		return o, fmt.Errorf("%w: FairWindow %v: want at least %v, because a waiter asks every %v", ErrInvalid, o.FairWindow,
+			2*longestPark, longestPark)
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
 		return o, fmt.Errorf("%w: WriterPreference %d is neither PreferWriters nor PreferNobody", ErrInvalid, o.WriterPreference)
 	case o.SyncReplicas < 0:

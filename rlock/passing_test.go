@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,29 +33,54 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 			s := redistest.Start(t, redistest.WithArgs("--enable-debug-command", "yes", "--lua-time-limit", "20",
 				"--rdbcompression", "no", "--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"))
 			c := newClient(t, s, rlock.Options{CommandTimeout: patience})
-			hold := take(t, c.NewLock("mine"), time.Minute)
+			holds := make(map[string]*rlock.Hold)
+			for _, k := range kinds {
+				holds[k.name] = take(t, k.lock(c, k.name), time.Minute)
+			}
 			end := trouble.begin(t, s)
 			eventually(t, func() bool {
 				_, err := s.Call("HSET", "probe", "field", "value")
 				return err != nil && strings.HasPrefix(err.Error(), trouble.code)
 			}, "the trouble did not begin")
 
-			_, err := c.NewLock("other").TryLock(t.Context(), rlock.NoWait, time.Second)
-			requireRefusal(t, err, trouble.code)
-
+			var impatient, waiters []<-chan outcome
+			released := make(map[string]chan error)
+			for _, k := range kinds {
+				lock := k.lock(c, "other "+k.name)
+				_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
+				requireRefusal(t, err, trouble.code)
+				impatient = append(impatient, inBackground(func() (*rlock.Hold, error) {
+					return lock.TryLock(t.Context(), 50*time.Millisecond, time.Second)
+				}))
+			}
 			// At the end of a wait a try may be on its way. What was known before is told all the same.
-			_, err = c.NewLock("other").TryLock(t.Context(), 50*time.Millisecond, time.Second)
-			require.ErrorContains(t, err, trouble.code)
-			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+			for _, waiter := range impatient {
+				err := result(t, waiter).err
+				require.ErrorContains(t, err, trouble.code)
+				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+			}
 
-			waiter := lockInBackground(t.Context(), c.NewLock("other"), time.Minute)
-			released := make(chan error, 1)
-			go func() { released <- hold.Unlock(t.Context()) }()
-			require.Never(t, func() bool { return len(waiter) > 0 || len(released) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
+			for _, k := range kinds {
+				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, "other "+k.name), time.Minute))
+				done := make(chan error, 1)
+				released[k.name] = done
+				go func() { done <- holds[k.name].Unlock(t.Context()) }()
+			}
+			require.Never(t, func() bool {
+				for _, k := range kinds {
+					if len(released[k.name]) > 0 {
+						return true
+					}
+				}
+				return slices.ContainsFunc(waiters, func(waiter <-chan outcome) bool { return len(waiter) > 0 })
+			}, 100*time.Millisecond, 10*time.Millisecond)
 			end()
-			unlock(t, acquired(t, waiter))
-			require.NoError(t, receive(t, released, "the release has not ended"))
-			require.Zero(t, s.DoInt(t, "EXISTS", "mine", "other"))
+			for i, k := range kinds {
+				unlock(t, acquired(t, waiters[i]))
+				require.NoError(t, receive(t, released[k.name], "the release has not ended"))
+				requireFree(t, s, k.name)
+				requireFree(t, s, "other "+k.name)
+			}
 		})
 	}
 }
@@ -62,16 +88,27 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("job")
+	c := newClient(t, s, rlock.Options{})
+	for _, k := range kinds {
+		k.warm(t, c, k.name)
+	}
 	wantReplicas(t, s)
-	waiter := inBackground(func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), 400*time.Millisecond, time.Minute) })
-	eventually(t, func() bool { return calls(s, "pttl") >= 2 }, "it was not tried twice")
+	before := calls(s, "evalsha")
+	var waiters []<-chan outcome
+	for _, k := range kinds {
+		waiters = append(waiters, inBackground(func() (*rlock.Hold, error) {
+			return k.lock(c, k.name).TryLock(t.Context(), 400*time.Millisecond, time.Minute)
+		}))
+	}
+	eventually(t, func() bool { return calls(s, "evalsha") >= before+2*len(kinds) }, "it was not tried twice")
 	s.Pause(t)
 
-	err := result(t, waiter).err
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	require.ErrorContains(t, err, "no answer")
-	require.ErrorContains(t, err, "NOREPLICAS")
+	for _, waiter := range waiters {
+		err := result(t, waiter).err
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.ErrorContains(t, err, "no answer")
+		require.ErrorContains(t, err, "NOREPLICAS")
+	}
 }
 
 // calls is how often the server has executed a command, also in scripts. Unlike CommandStats it may be called in a condition.

@@ -14,6 +14,7 @@ import (
 type patience struct {
 	ctx     context.Context
 	closing <-chan struct{}
+	until   time.Time     // when its time, or its context's, is over; zero without a limit
 	timer   *time.Timer   // nil without a limit
 	over    chan struct{} // closed by timer, so that the time stays over however often that is noticed; nil without a limit
 }
@@ -21,9 +22,13 @@ type patience struct {
 // patience of a caller that waits as long as ctx allows, and no longer than limit unless that is unlimited.
 func (c *Client) patience(ctx context.Context, limit time.Duration) *patience {
 	p := &patience{ctx: ctx, closing: c.closing}
+	p.until, _ = ctx.Deadline()
 	if limit != unlimited {
 		over := make(chan struct{})
 		p.over = over
+		if end := time.Now().Add(limit); p.until.IsZero() || end.Before(p.until) {
+			p.until = end
+		}
 		p.timer = time.AfterFunc(limit, func() { close(over) })
 	}
 	return p

@@ -21,32 +21,58 @@ func endedAt(hold *rlock.Hold) <-chan time.Time {
 	return at
 }
 
+// awaitRenewal waits until each of the holds has been renewed, and returns their deadlines.
+func awaitRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
+	t.Helper()
+	for _, hold := range holds {
+		deadlines = append(deadlines, hold.Deadline())
+	}
+	for i, hold := range holds {
+		before := deadlines[i]
+		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed")
+		deadlines[i] = hold.Deadline()
+	}
+	return deadlines
+}
+
+// All kinds are tried at the same time, so that a server need hang only once.
+
 func TestHungServerEndsTheHoldAtItsDeadline(t *testing.T) {
 	const lease = 500 * time.Millisecond
 	bestOf(t, 50*time.Millisecond, func() time.Duration {
 		s := redistest.Start(t)
 		c := newClient(t, s, rlock.Options{WatchdogLease: lease})
-		hold := take(t, c.NewLock("order"), rlock.Watchdog)
-		explicit := take(t, c.NewLock("another"), lease)
-		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed")
+		var renewed, holds []*rlock.Hold
+		for _, k := range kinds {
+			renewed = append(renewed, take(t, k.lock(c, k.name), rlock.Watchdog))
+			holds = append(holds, take(t, k.lock(c, k.name+" with a lease"), lease))
+		}
+		awaitRenewal(t, renewed)
 		s.Pause(t)
 		paused := time.Now()
-		ended, explicitEnded := endedAt(hold), endedAt(explicit)
-		late := receive(t, ended, "the context has not ended").Sub(hold.Deadline())
-		require.GreaterOrEqual(t, late, time.Duration(0), "ended before its deadline")
-		require.Less(t, hold.Deadline().Sub(paused), lease)
-		explicitLate := receive(t, explicitEnded, "the context has not ended").Sub(explicit.Deadline())
-		require.GreaterOrEqual(t, explicitLate, time.Duration(0), "ended before its deadline")
-		lostTo(t, hold, watchdog.ErrExpired)
-		lostTo(t, explicit, watchdog.ErrExpired)
+		holds = append(holds, renewed...)
+		ended := make([]<-chan time.Time, len(holds))
+		for i, hold := range holds {
+			ended[i] = endedAt(hold)
+		}
+		var latest time.Duration
+		for i, hold := range holds {
+			late := receive(t, ended[i], "the context has not ended").Sub(hold.Deadline())
+			require.GreaterOrEqual(t, late, time.Duration(0), "%s ended before its deadline", hold.Name())
+			require.Less(t, hold.Deadline().Sub(paused), lease)
+			lostTo(t, hold, watchdog.ErrExpired)
+			latest = max(latest, late)
+		}
 
 		<-time.After(time.Until(paused.Add(2 * lease)))
 		s.Resume(t)
-		require.Eventually(t, func() bool { return absent(s, "order") && absent(s, "another") }, lease+promptly, time.Millisecond,
-			"something kept the lock alive after its hold was over")
-		require.Never(t, func() bool { return !absent(s, "order") }, lease, 20*time.Millisecond)
-		return max(late, explicitLate)
+		gone := func() bool {
+			keys, ok := left(s)
+			return ok && len(keys) == 0
+		}
+		require.Eventually(t, gone, lease+promptly, time.Millisecond, "something kept a lock alive after its hold was over")
+		require.Never(t, func() bool { return !gone() }, lease, 20*time.Millisecond)
+		return latest
 	})
 }
 
@@ -55,32 +81,40 @@ func TestServerThatHangsForLessThanTheLeaseCostsNothing(t *testing.T) {
 	const lease = 1200 * time.Millisecond
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: lease})
-	hold := take(t, c.NewLock("order"), rlock.Watchdog)
-	before := hold.Deadline()
-	eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed")
-	// From here the deadline is at least 1.1 s away; a renewal is due and fails meanwhile.
-	renewed := hold.Deadline()
+	var holds []*rlock.Hold
+	for _, k := range kinds {
+		holds = append(holds, take(t, k.lock(c, k.name), rlock.Watchdog))
+	}
+	renewed := awaitRenewal(t, holds)
+	// From here the deadlines are at least 0.8 s away; a renewal is due and fails meanwhile.
 	s.Pause(t)
 	<-time.After(lease / 2)
 	s.Resume(t)
-	eventually(t, func() bool { return hold.Deadline().After(renewed.Add(lease / 3)) }, "not renewed any more")
-	require.NoError(t, hold.Err())
-	require.True(t, hold.Valid())
-	unlock(t, hold)
+	for i, hold := range holds {
+		eventually(t, func() bool { return hold.Deadline().After(renewed[i].Add(lease/3)) || hold.Err() != nil }, "not renewed any more")
+		require.NoError(t, hold.Err(), hold.Name())
+		require.True(t, hold.Valid())
+		unlock(t, hold)
+	}
 }
 
 // A renewal that was under way when the lock was given up may be executed, and would keep others out for another lease.
 func TestRenewalExecutedAfterTheDeadlineIsUndone(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
-	s := redistest.Start(t)
-	c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
-	hold := take(t, c.NewLock("order"), rlock.Watchdog)
-	p.HoldReplies()
-	expired := hold.Deadline()
-	lostTo(t, hold, watchdog.ErrExpired)
-	require.False(t, time.Now().Before(expired))
-	require.True(t, exists(s, "order"), "no renewal was executed: this test proves nothing")
-	p.Pass()
-	require.Eventually(t, func() bool { return absent(s, "order") }, lease/2, time.Millisecond)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const lease = time.Second
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
+		loaded(t, s, k.renew)
+		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
+		p.HoldReplies()
+		expired := hold.Deadline()
+		lostTo(t, hold, watchdog.ErrExpired)
+		require.False(t, time.Now().Before(expired))
+		left := s.DoInt(t, "PTTL", "order")
+		require.Greater(t, left, lease.Milliseconds()/6, "no renewal was executed: this test proves nothing")
+		p.Pass()
+		require.Eventually(t, func() bool { return absent(s, "order") }, lease/2, time.Millisecond)
+	})
 }

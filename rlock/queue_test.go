@@ -11,8 +11,9 @@ import (
 	"holdfast/rlock"
 )
 
-// line is a lock that somebody holds, with waiters in line behind each other.
+// line is a lock whose rival somebody holds, with waiters in line behind each other.
 type line struct {
+	kind    kind
 	server  *redistest.Server
 	lock    *rlock.Lock
 	hold    *rlock.Hold
@@ -21,13 +22,28 @@ type line struct {
 	leave   []context.CancelFunc
 }
 
-// newLine returns a line in which all waiters have come to rest: the head listens and has looked for the second time.
-func newLine(t *testing.T, waiters int) *line {
+// inLine runs a test on a line of each kind that has one: waiters of a fair lock stand in line in Redis. All waiters have
+// come to rest: the head listens and has looked for the second time.
+func inLine(t *testing.T, waiters int, test func(*testing.T, *line)) {
+	t.Helper()
+	for _, k := range rivalries() {
+		if !k.lonely {
+			t.Run(k.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, newLine(t, k, waiters))
+			})
+		}
+	}
+}
+
+func newLine(t *testing.T, k kind, waiters int) *line {
 	t.Helper()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
+	client := newClient(t, s, rlock.Options{})
+	lock, rival := k.lock(client, k.name), k.rival(client, k.name)
 	unlock(t, take(t, lock, rlock.Watchdog)) // so that the server knows the scripts
-	q := &line{server: s, lock: lock, hold: take(t, lock, 30*time.Second), monitor: s.Monitor(t)}
+	unlock(t, take(t, rival, rlock.Watchdog))
+	q := &line{kind: k, server: s, lock: lock, hold: take(t, rival, 30*time.Second), monitor: s.Monitor(t)}
 	for i := range waiters {
 		ctx, cancel := context.WithCancel(t.Context())
 		t.Cleanup(cancel)
@@ -41,73 +57,82 @@ func newLine(t *testing.T, waiters int) *line {
 
 func TestOnlyTheHeadOfTheLineAsksRedis(t *testing.T) {
 	t.Parallel()
-	q := newLine(t, 20) // which requires it
-	require.Empty(t, q.monitor.Commands(t))
-	awaitListeners(t, q.server, "lock", 1)
+	inLine(t, 20, func(t *testing.T, q *line) { // which requires it
+		require.Empty(t, q.monitor.Commands(t))
+		q.kind.awaitListeners(t, q.server, q.kind.name, 1)
+	})
 }
 
+// Also where all who wait get the lock at the same time.
 func TestContendedAcquisitionCostsTwoCommands(t *testing.T) {
 	t.Parallel()
 	const waiters = 20
-	q := newLine(t, waiters)
-	unlock(t, q.hold)
-	for _, waiter := range q.waiters {
-		unlock(t, acquired(t, waiter))
-	}
-	seen := verbs(q.monitor.Commands(t))
-	require.Len(t, seen, 1+2*waiters)
-	for _, verb := range seen {
-		require.Equal(t, "evalsha", verb)
-	}
+	inLine(t, waiters, func(t *testing.T, q *line) {
+		unlock(t, q.hold)
+		for _, waiter := range q.waiters {
+			unlock(t, acquired(t, waiter))
+		}
+		seen := verbs(q.monitor.Commands(t))
+		require.Len(t, seen, 1+2*waiters)
+		for _, verb := range seen {
+			require.Equal(t, "evalsha", verb)
+		}
+	})
 }
 
 func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
 	t.Parallel()
-	q := newLine(t, 10)
-	unlock(t, q.hold)
-	for i, waiter := range q.waiters {
-		hold := acquired(t, waiter)
-		for _, later := range q.waiters[i+1:] {
-			require.Empty(t, later)
+	inLine(t, 10, func(t *testing.T, q *line) {
+		unlock(t, q.hold)
+		for i, waiter := range q.waiters {
+			hold := acquired(t, waiter)
+			for _, later := range q.waiters[i+1:] {
+				require.True(t, q.kind.shared || len(later) == 0, "two have it")
+			}
+			unlock(t, hold)
 		}
-		unlock(t, hold)
-	}
+	})
 }
 
 func TestHeadThatLeavesPromotesTheNext(t *testing.T) {
 	t.Parallel()
-	q := newLine(t, 3)
-	q.leave[0]()
-	require.ErrorIs(t, result(t, q.waiters[0]).err, context.Canceled)
-	// The next one looks at once: a wake-up may have come for the head while it left.
-	require.Equal(t, []string{"evalsha"}, verbs(awaitCommands(t, q.monitor, 1)))
-	unlock(t, q.hold)
-	unlock(t, acquired(t, q.waiters[1]))
-	unlock(t, acquired(t, q.waiters[2]))
+	inLine(t, 3, func(t *testing.T, q *line) {
+		q.leave[0]()
+		require.ErrorIs(t, result(t, q.waiters[0]).err, context.Canceled)
+		// The next one looks at once: a wake-up may have come for the head while it left. A writer that waits also withdraws,
+		// which readers hear of.
+		commands := awaitCommands(t, q.monitor, 1)
+		require.True(t, q.kind.withdraws || len(commands) == 1, "%v", commands)
+		unlock(t, q.hold)
+		unlock(t, acquired(t, q.waiters[1]))
+		unlock(t, acquired(t, q.waiters[2]))
+	})
 }
 
 func TestWaiterThatLeavesFromTheMiddleCostsNothing(t *testing.T) {
 	t.Parallel()
-	q := newLine(t, 3)
-	q.leave[1]()
-	err := result(t, q.waiters[1]).err
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	require.Empty(t, q.monitor.Commands(t))
-	unlock(t, q.hold)
-	unlock(t, acquired(t, q.waiters[0]))
-	unlock(t, acquired(t, q.waiters[2]))
+	inLine(t, 3, func(t *testing.T, q *line) {
+		q.leave[1]()
+		err := result(t, q.waiters[1]).err
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Empty(t, q.monitor.Commands(t))
+		unlock(t, q.hold)
+		unlock(t, acquired(t, q.waiters[0]))
+		unlock(t, acquired(t, q.waiters[2]))
+	})
 }
 
 func TestNothingIsSubscribedSoonAfterTheLastWaiterLeft(t *testing.T) {
 	t.Parallel()
-	q := newLine(t, 3)
-	for _, leave := range q.leave {
-		leave()
-	}
-	for _, waiter := range q.waiters {
-		require.ErrorIs(t, result(t, waiter).err, context.Canceled)
-	}
-	awaitListeners(t, q.server, "lock", 0)
-	require.Zero(t, rlock.Waiting(q.lock))
+	inLine(t, 3, func(t *testing.T, q *line) {
+		for _, leave := range q.leave {
+			leave()
+		}
+		for _, waiter := range q.waiters {
+			require.ErrorIs(t, result(t, waiter).err, context.Canceled)
+		}
+		q.kind.awaitListeners(t, q.server, q.kind.name, 0)
+		require.Zero(t, rlock.Waiting(q.lock))
+	})
 }

@@ -13,8 +13,9 @@ import (
 // Redisson's RReadWriteLock, and safe for concurrent use.
 //
 // An owner that writes may read as well, and goes on reading when it has released the write lock: others that wait to read
-// are let in then. The other way round is impossible: an owner that reads and asks for the write lock would wait for
-// itself, and gets [ErrUpgrade] at once.
+// are let in then. Take both locks with a context of [WithOwner] for that: a context of the write hold ends with it. The
+// other way round is impossible: an owner that reads and asks for the write lock would wait for itself, and gets
+// [ErrUpgrade] at once.
 //
 // Each read hold has its own lease: a reader that died keeps a writer waiting for its own lease only, however long others go
 // on reading.

@@ -13,107 +13,147 @@ import (
 func TestLockIsReenteredThreeDeepAndFreeAfterThreeUnlocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	outer := take(t, lock, rlock.Watchdog)
-	middle := takeWith(outer.Context(), t, lock, rlock.Watchdog)
-	inner := takeWith(middle.Context(), t, lock, rlock.Watchdog)
-	require.Equal(t, outer.Owner(), inner.Owner())
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		middle := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+		inner := takeWith(middle.Context(), t, lock, rlock.Watchdog)
+		require.Equal(t, outer.Owner(), inner.Owner())
 
-	count := func() string { return s.DoString(t, "HGET", "lock", outer.Owner()) }
-	require.Equal(t, "3", count())
-	unlock(t, inner)
-	require.Equal(t, "2", count())
-	unlock(t, middle)
-	require.Equal(t, "1", count())
-	require.True(t, outer.Valid())
-	unlock(t, outer)
-	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
+		require.Equal(t, k.hash(outer.Owner(), 3), s.DoMap(t, "HGETALL", k.name))
+		unlock(t, inner)
+		require.Equal(t, "2", k.levels(t, s, k.name, outer.Owner()))
+		unlock(t, middle)
+		require.Equal(t, "1", k.levels(t, s, k.name, outer.Owner()))
+		require.True(t, outer.Valid())
+		unlock(t, outer)
+		requireFree(t, s, k.name)
+	})
 }
 
 func TestLevelsAreReleasedInAnyOrder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	outer := take(t, lock, rlock.Watchdog)
-	middle := takeWith(outer.Context(), t, lock, rlock.Watchdog)
-	inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		middle := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+		inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
 
-	unlock(t, outer)
-	require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
-	require.True(t, middle.Valid())
-	require.Equal(t, "2", s.DoString(t, "HGET", "lock", inner.Owner()))
-	unlock(t, inner)
-	require.True(t, middle.Valid())
-	require.EqualValues(t, 1, s.DoInt(t, "EXISTS", "lock"))
-	unlock(t, middle)
-	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
+		unlock(t, outer)
+		require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
+		require.True(t, middle.Valid())
+		require.Equal(t, k.hash(inner.Owner(), 2), s.DoMap(t, "HGETALL", k.name))
+		unlock(t, inner)
+		require.True(t, middle.Valid())
+		require.Equal(t, k.hash(inner.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+		unlock(t, middle)
+		requireFree(t, s, k.name)
+	})
 }
 
 func TestWaitingLockReentersAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	ctx := rlock.WithOwner(t.Context())
-	takeWith(ctx, t, lock, rlock.Watchdog)
-	inner := acquired(t, lockInBackground(ctx, lock, rlock.Watchdog))
-	require.Equal(t, "2", s.DoString(t, "HGET", "lock", inner.Owner()))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		ctx := rlock.WithOwner(t.Context())
+		takeWith(ctx, t, lock, rlock.Watchdog)
+		inner := acquired(t, lockInBackground(ctx, lock, rlock.Watchdog))
+		require.Equal(t, k.hash(inner.Owner(), 2), s.DoMap(t, "HGETALL", k.name))
+	})
+}
+
+// Others that wait come first in the queue of a fair lock, and readers step back for a writer that waits: not those who
+// hold the lock already.
+func TestWaitingLockReentersAtOnceWhileOthersWait(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		lock, elsewhere := k.lock(client, k.name), k.rival(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		other := k.parked(t, s, elsewhere)
+		inner := acquired(t, lockInBackground(outer.Context(), lock, rlock.Watchdog))
+		require.Equal(t, "2", k.levels(t, s, k.name, outer.Owner()))
+		unlock(t, inner)
+		require.Empty(t, other)
+		unlock(t, outer)
+		unlock(t, acquired(t, other))
+	})
 }
 
 func TestOneOwnerHoldsTwoLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := newClient(t, s, rlock.Options{})
-	first := take(t, client.NewLock("first"), rlock.Watchdog)
-	second := takeWith(first.Context(), t, client.NewLock("second"), rlock.Watchdog)
-	unlock(t, first)
-	require.Zero(t, s.DoInt(t, "EXISTS", "first"))
-	require.Equal(t, map[string]string{second.Owner(): "1"}, s.DoMap(t, "HGETALL", "second"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		first := take(t, k.lock(client, "first "+k.name), rlock.Watchdog)
+		second := takeWith(first.Context(), t, k.lock(client, "second "+k.name), rlock.Watchdog)
+		unlock(t, first)
+		requireFree(t, s, "first "+k.name)
+		require.Equal(t, k.hash(second.Owner(), 1), s.DoMap(t, "HGETALL", "second "+k.name))
+	})
 }
 
 // A second section inside a first that was lost would look protected and not be.
 func TestLostLockIsNotReentered(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	outer := take(t, lock, rlock.Watchdog)
-	s.Do(t, "DEL", "lock")
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		s.Do(t, "DEL", k.name)
 
-	_, err := lock.TryLock(outer.Context(), rlock.NoWait, rlock.Watchdog)
-	require.ErrorIs(t, err, rlock.ErrLost)
-	require.ErrorIs(t, outer.Err(), rlock.ErrLost)
-	require.False(t, outer.Valid())
-	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
+		_, err := lock.TryLock(outer.Context(), rlock.NoWait, rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrLost)
+		require.ErrorIs(t, outer.Err(), rlock.ErrLost)
+		require.False(t, outer.Valid())
+		require.Zero(t, s.DoInt(t, "EXISTS", k.name))
+	})
 }
 
 func TestNestedShorterLeaseDoesNotShortenTheTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	outer := take(t, lock, time.Minute)
-	deadline := outer.Deadline()
-	inner := takeWith(outer.Context(), t, lock, time.Second)
-	require.Greater(t, s.DoInt(t, "PTTL", "lock"), int64(50_000))
-	require.Equal(t, deadline, outer.Deadline())
-	require.Equal(t, deadline, inner.Deadline(), "what the owner has is one lease")
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, time.Minute)
+		deadline := outer.Deadline()
+		inner := takeWith(outer.Context(), t, lock, time.Second)
+		require.Greater(t, k.lasts(t, s, k.name, outer.Owner()), int64(50_000))
+		require.Equal(t, deadline, outer.Deadline())
+		require.Equal(t, deadline, inner.Deadline(), "what the owner has is one lease")
+	})
 }
 
 func TestNestedLongerLeaseLengthensTheTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	outer := take(t, lock, time.Second)
-	takeWith(outer.Context(), t, lock, time.Minute)
-	require.Greater(t, s.DoInt(t, "PTTL", "lock"), int64(50_000))
-	require.Greater(t, time.Until(outer.Deadline()), 50*time.Second)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, 5*time.Second)
+		takeWith(outer.Context(), t, lock, time.Minute)
+		require.Greater(t, k.lasts(t, s, k.name, outer.Owner()), int64(50_000))
+		require.LessOrEqual(t, k.lasts(t, s, k.name, outer.Owner()), int64(60_000), "the longer one, not their sum")
+		require.Greater(t, time.Until(outer.Deadline()), 50*time.Second)
+	})
 }
 
+// The level that is given back may be any: it is the longer lease that stays.
 func TestPartialUnlockDoesNotShortenTheTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	outer := take(t, lock, time.Second)
-	inner := takeWith(outer.Context(), t, lock, time.Minute)
-	unlock(t, inner)
-	require.Greater(t, s.DoInt(t, "PTTL", "lock"), int64(50_000))
-	require.Greater(t, time.Until(outer.Deadline()), 50*time.Second)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		for _, leases := range [][]time.Duration{{5 * time.Second, time.Minute}, {time.Minute, 5 * time.Second}} {
+			outer := take(t, lock, leases[0])
+			inner := takeWith(outer.Context(), t, lock, leases[1])
+			unlock(t, inner)
+			require.Greater(t, k.lasts(t, s, k.name, outer.Owner()), int64(50_000))
+			require.Greater(t, time.Until(outer.Deadline()), 50*time.Second)
+			unlock(t, outer)
+			requireFree(t, s, k.name)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,34 +37,79 @@ func TestServerOutOfMemoryRefusesALockAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
-	hold := take(t, c.NewLock("mine"), rlock.Watchdog)
+	holds := make(map[string]*rlock.Hold)
+	for _, k := range kinds {
+		holds[k.name] = take(t, k.lock(c, k.name), rlock.Watchdog)
+	}
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 
-	requireRefusedAtOnce(t, c.NewLock("another"), "OOM")
-	require.Zero(t, s.DoInt(t, "EXISTS", "another"))
-	_, err := c.NewLock("mine").Lock(hold.Context(), rlock.Watchdog)
-	requireRefusal(t, err, "OOM")
-	require.True(t, hold.Valid())
+	onEveryKind(t, func(t *testing.T, k kind) {
+		requireRefusedAtOnce(t, k.lock(c, "another "+k.name), "OOM")
+		keys, _ := left(s, "another "+k.name)
+		require.Empty(t, keys)
+		_, err := k.lock(c, k.name).Lock(holds[k.name].Context(), rlock.Watchdog)
+		requireRefusal(t, err, "OOM")
+		require.True(t, holds[k.name].Valid())
+		require.Equal(t, k.hash(holds[k.name].Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+	})
 }
 
 func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = 600 * time.Millisecond
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: lease})
-	lock := c.NewLock("job")
-	outer := take(t, lock, rlock.Watchdog)
-	inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+	c, other := newClient(t, s, rlock.Options{WatchdogLease: lease}), newClient(t, s, rlock.Options{})
+	outer, inner := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+	for _, k := range rivalries() {
+		outer[k.name] = take(t, k.rival(c, k.name), rlock.Watchdog)
+		inner[k.name] = takeWith(outer[k.name].Context(), t, k.rival(c, k.name), rlock.Watchdog)
+	}
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 
-	require.Never(t, func() bool { return !outer.Valid() }, 3*lease, lease/10, "not renewed")
-	unlock(t, inner)
-	require.True(t, outer.Valid())
-	waiter := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewLock("job"), time.Second)
-	unlock(t, outer)
-	// The waiter learns that the lock is free, and that it cannot have it.
-	requireRefusal(t, result(t, waiter).err, "OOM")
-	require.Zero(t, s.DoInt(t, "EXISTS", "job"))
+	require.Never(t, func() bool {
+		for _, hold := range outer {
+			if !hold.Valid() {
+				return true
+			}
+		}
+		return false
+	}, 2*lease, lease/10, "not renewed")
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		unlock(t, inner[k.name])
+		require.True(t, outer[k.name].Valid())
+		waiter := lockInBackground(t.Context(), k.lock(other, k.name), time.Second)
+		k.awaitListeners(t, s, k.name, 1)
+		unlock(t, outer[k.name])
+		// The waiter learns that the lock is free, and that it cannot have it.
+		requireRefusal(t, result(t, waiter).err, "OOM")
+		awaitFree(t, s, k.name)
+	})
+}
+
+// A level that is given back does not shorten what the owner has left, whichever level had the longest lease.
+func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
+	t.Parallel()
+	const lease = 300 * time.Millisecond
+	s := redistest.Start(t)
+	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	outer := make(map[string]*rlock.Hold)
+	for _, k := range kinds {
+		outer[k.name] = take(t, k.lock(c, k.name), lease)
+		inner := takeWith(outer[k.name].Context(), t, k.lock(c, k.name), longLease)
+		s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+		unlock(t, inner)
+		s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	}
+	// Other readers, whose leaving makes the lock last as long as those who stay.
+	unlock(t, take(t, newReadLock(other, "read"), lease))
+	<-time.After(2 * lease)
+	unlock(t, take(t, newReadLock(other, "read"), lease))
+	for _, k := range kinds {
+		require.True(t, outer[k.name].Valid(), k.name)
+		_, err := k.rival(other, k.name).TryLock(t.Context(), rlock.NoWait, time.Second)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
+		unlock(t, outer[k.name])
+	}
 }
 
 func TestServerThatCannotSaveRefusesALockAtOnce(t *testing.T) {
@@ -72,7 +118,10 @@ func TestServerThatCannotSaveRefusesALockAtOnce(t *testing.T) {
 	s := redistest.Start(t, redistest.WithAppendOnly(),
 		redistest.WithArgs("--appenddirname", "occupied", "--dbfilename", "occupied", "--save", "3600 1"))
 	c := newClient(t, s, rlock.Options{})
-	hold := take(t, c.NewLock("mine"), time.Minute)
+	holds := make(map[string]*rlock.Hold)
+	for _, k := range kinds {
+		holds[k.name] = take(t, k.lock(c, k.name), time.Minute)
+	}
 	s.Do(t, "BGSAVE")
 	eventually(t, func() bool {
 		info, _ := s.Call("INFO", "persistence")
@@ -80,73 +129,98 @@ func TestServerThatCannotSaveRefusesALockAtOnce(t *testing.T) {
 		return strings.Contains(text, "rdb_last_bgsave_status:err")
 	}, "the snapshot did not fail")
 
-	requireRefusedAtOnce(t, c.NewLock("another"), "MISCONF")
-	requireRefusal(t, hold.Unlock(t.Context()), "MISCONF")
-	require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		requireRefusedAtOnce(t, k.lock(c, "another "+k.name), "MISCONF")
+		requireRefusal(t, holds[k.name].Unlock(t.Context()), "MISCONF")
+		require.ErrorIs(t, holds[k.name].Err(), rlock.ErrReleased)
+	})
 }
 
 func TestReplicaRefusesALockAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
-	unlocked := take(t, c.NewLock("unlocked"), time.Minute)
-	renewed := take(t, c.NewLock("renewed"), rlock.Watchdog)
+	unlocked, renewed := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+	for _, k := range kinds {
+		unlocked[k.name] = take(t, k.lock(c, "unlocked "+k.name), time.Minute)
+		renewed[k.name] = take(t, k.lock(c, "renewed "+k.name), rlock.Watchdog)
+	}
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1") // a master that does not answer
 
-	requireRefusedAtOnce(t, c.NewLock("another"), "READONLY")
-	requireRefusal(t, unlocked.Unlock(t.Context()), "READONLY")
-	require.ErrorIs(t, unlocked.Err(), rlock.ErrReleased)
-	receive(t, renewed.Done(), "a lock that cannot be renewed was not lost")
-	require.ErrorIs(t, renewed.Err(), rlock.ErrLost)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		requireRefusedAtOnce(t, k.lock(c, "another "+k.name), "READONLY")
+		requireRefusal(t, unlocked[k.name].Unlock(t.Context()), "READONLY")
+		require.ErrorIs(t, unlocked[k.name].Err(), rlock.ErrReleased)
+		receive(t, renewed[k.name].Done(), "a lock that cannot be renewed was not lost")
+		require.ErrorIs(t, renewed[k.name].Err(), rlock.ErrLost)
+	})
 }
 
 func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	hold := take(t, newClient(t, s, rlock.Options{}).NewLock("job"), 500*time.Millisecond)
-	waiter := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewLock("job"), time.Second)
-	awaitListeners(t, s, "job", 1)
+	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
+	for _, k := range rivalries() {
+		holds[k.name] = take(t, k.rival(c, k.name), 500*time.Millisecond)
+		waiters[k.name] = lockInBackground(t.Context(), k.lock(other, k.name), time.Second)
+		k.awaitListeners(t, s, k.name, 1)
+	}
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
 
-	requireRefusal(t, result(t, waiter).err, "READONLY")
-	require.Error(t, hold.Unlock(t.Context()))
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		requireRefusal(t, result(t, waiters[k.name]).err, "READONLY")
+		require.Error(t, holds[k.name].Unlock(t.Context()))
+	})
 }
 
 func TestKeyThatIsNoLockIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
-	s.Do(t, "SET", "text", "precious")
-	lock := c.NewLock("text")
+	onEveryKind(t, func(t *testing.T, k kind) {
+		s.Do(t, "SET", "text", "precious")
+		lock := k.lock(c, "text")
 
-	requireRefusedAtOnce(t, lock, "WRONGTYPE")
-	_, err := lock.ForceUnlock(t.Context())
-	requireRefusal(t, err, "WRONGTYPE")
-	_, err = lock.Info(t.Context())
-	requireRefusal(t, err, "WRONGTYPE")
-	_, err = lock.IsHeld(rlock.WithOwner(t.Context()))
-	requireRefusal(t, err, "WRONGTYPE")
-	require.Equal(t, "precious", s.DoString(t, "GET", "text"))
+		requireRefusedAtOnce(t, lock, "WRONGTYPE")
+		_, err := lock.ForceUnlock(t.Context())
+		requireRefusal(t, err, "WRONGTYPE")
+		_, err = lock.Info(t.Context())
+		requireRefusal(t, err, "WRONGTYPE")
+		_, err = lock.IsHeld(rlock.WithOwner(t.Context()))
+		requireRefusal(t, err, "WRONGTYPE")
+		require.Equal(t, "precious", s.DoString(t, "GET", "text"))
 
-	s.Do(t, "HSET", "hash", "name", "Ada")
-	_, err = c.NewLock("hash").Info(t.Context())
-	require.ErrorContains(t, err, "not a lock")
+		s.Do(t, "HSET", "hash", "name", "Ada")
+		_, err = k.lock(c, "hash").Info(t.Context())
+		require.ErrorContains(t, err, "not a lock")
+	})
 }
 
 func TestLockThatWasOverwrittenIsReportedAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
-	explicit := take(t, c.NewLock("explicit"), time.Minute)
-	renewed := take(t, c.NewLock("renewed"), rlock.Watchdog)
-	neighbour := take(t, c.NewLock("neighbour"), rlock.Watchdog)
-	s.Do(t, "SET", "explicit", "precious")
-	s.Do(t, "SET", "renewed", "precious")
+	explicit, renewed := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+	var neighbours []*rlock.Hold
+	for _, k := range kinds {
+		explicit[k.name] = take(t, k.lock(c, "explicit "+k.name), time.Minute)
+		renewed[k.name] = take(t, k.lock(c, "renewed "+k.name), rlock.Watchdog)
+		neighbours = append(neighbours, take(t, k.lock(c, "neighbour "+k.name), rlock.Watchdog))
+		s.Do(t, "SET", "explicit "+k.name, "precious")
+		s.Do(t, "SET", "renewed "+k.name, "precious")
+	}
 
-	requireRefusal(t, explicit.Unlock(t.Context()), "WRONGTYPE")
-	receive(t, renewed.Done(), "a lock that was overwritten was not lost")
-	require.ErrorIs(t, renewed.Err(), rlock.ErrLost)
-	require.Equal(t, []string{"precious", "precious"}, s.DoStrings(t, "MGET", "explicit", "renewed"))
-	require.Never(t, func() bool { return !neighbour.Valid() }, 600*time.Millisecond, 30*time.Millisecond)
-	unlock(t, neighbour)
+	for _, k := range kinds {
+		requireRefusal(t, explicit[k.name].Unlock(t.Context()), "WRONGTYPE")
+		receive(t, renewed[k.name].Done(), "a lock that was overwritten was not lost")
+		require.ErrorIs(t, renewed[k.name].Err(), rlock.ErrLost)
+		require.Equal(t, []string{"precious", "precious"}, s.DoStrings(t, "MGET", "explicit "+k.name, "renewed "+k.name))
+	}
+	require.Never(t, func() bool {
+		return slices.ContainsFunc(neighbours, func(hold *rlock.Hold) bool { return !hold.Valid() })
+	}, 600*time.Millisecond, 30*time.Millisecond)
+	for _, hold := range neighbours {
+		unlock(t, hold)
+	}
 }

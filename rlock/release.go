@@ -60,7 +60,9 @@ func (g *holding) giveBack(levels []*Hold) error {
 	switch {
 	case errors.Is(err, watchdog.ErrExpired):
 		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for another 14 minutes.
-		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: g.owner}, until: time.Now().Add(g.client.options.CommandTimeout)})
+		l := g.leftover()
+		l.until = time.Now().Add(max(time.Until(l.until), g.client.options.CommandTimeout))
+		g.client.janitor.add(l)
 		return err
 	case err != nil:
 		return err

@@ -38,7 +38,7 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease) 
 func (c *Client) renewSlot(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
 	outcomes, err := c.renewTogether(ctx, leases)
 	var refusal *ServerError
-	if len(leases) == 1 || !errors.As(err, &refusal) || refusal.Code != "TRYAGAIN" {
+	if len(leases) == 1 || !errors.As(err, &refusal) || refusal.Code != "TRYAGAIN" && refusal.Code != lua.HalfMoved {
 		return outcomes, err
 	}
 	// The slot is moving, and some of the locks are on either side. No command reaches both, until the move has

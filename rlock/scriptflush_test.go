@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,38 +18,39 @@ func TestScriptFlushBetweenOperationsIsNotNoticed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
-	lock := c.NewLock("order")
 	flush := func() { s.Do(t, "SCRIPT", "FLUSH") }
-	for range 2 {
-		hold := take(t, lock, rlock.Watchdog)
-		flush()
-		inner := takeWith(hold.Context(), t, lock, rlock.Watchdog)
-		flush()
-		info, err := lock.Info(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 2, info.Count)
-		flush()
-		before := hold.Deadline()
-		eventually(t, func() bool { return hold.Deadline().After(before) }, "not renewed")
-		flush()
-		unlock(t, inner)
-		flush()
-		unlock(t, hold)
-		flush()
-		take(t, lock, longLease)
-		flush()
-		held, err := lock.ForceUnlock(t.Context())
-		require.NoError(t, err)
-		require.True(t, held)
-		flush()
-	}
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(c, k.name)
+		for range 2 {
+			hold := take(t, lock, rlock.Watchdog)
+			flush()
+			inner := takeWith(hold.Context(), t, lock, rlock.Watchdog)
+			flush()
+			info, err := lock.Info(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 2, info.Count)
+			flush()
+			before := hold.Deadline()
+			eventually(t, func() bool { return hold.Deadline().After(before) }, "not renewed")
+			flush()
+			unlock(t, inner)
+			flush()
+			unlock(t, hold)
+			flush()
+			take(t, lock, longLease)
+			flush()
+			held, err := lock.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.True(t, held)
+			flush()
+		}
+	})
 }
 
 func TestScriptFlushDuringOperationsIsNotNoticed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
-	lock := c.NewLock("order")
 
 	flushing, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
@@ -66,25 +68,28 @@ func TestScriptFlushDuringOperationsIsNotNoticed(t *testing.T) {
 
 	redis := s.Client(t)
 	var workers sync.WaitGroup
-	sections := make([]int, 8)
+	var sections [2][]int
+	excluding := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.shared })
 	for i := range sections {
-		workers.Go(func() {
-			for flushing.Err() == nil {
-				if err := countUnder(context.WithoutCancel(flushing), lock, redis, "counter"); err != nil {
-					t.Error(err)
-					return
+		sections[i] = make([]int, len(excluding))
+		for j, k := range excluding {
+			workers.Go(func() {
+				for flushing.Err() == nil {
+					if err := countUnder(context.WithoutCancel(flushing), k.lock(c, k.name), redis, "counter "+k.name); err != nil {
+						t.Errorf("%s: %v", k.name, err)
+						return
+					}
+					sections[i][j]++
 				}
-				sections[i]++
-			}
-		})
+			})
+		}
 	}
 	workers.Wait()
-	total := 0
-	for _, n := range sections {
-		total += n
+	for j, k := range excluding {
+		total := sections[0][j] + sections[1][j]
+		require.Equal(t, strconv.Itoa(total), s.DoString(t, "GET", "counter "+k.name), k.name)
+		require.Positive(t, total)
+		requireFree(t, s, k.name)
 	}
-	require.Equal(t, strconv.Itoa(total), s.DoString(t, "GET", "counter"))
-	require.Positive(t, total)
 	require.Greater(t, <-flushed, 10)
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
 }

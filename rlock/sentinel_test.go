@@ -15,7 +15,8 @@ func TestLocksWorkThroughSentinel(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartSentinel(t)
 	requireAllBasics(t, func() rueidis.Client { return group.Client(t) }, true)
-	require.Zero(t, group.Nodes[0].DoInt(t, "DBSIZE"))
+	keys, _ := left(group.Nodes[0])
+	require.Empty(t, keys)
 }
 
 // failOver kills the master and returns the new one. The replica has all that the master had.
@@ -41,40 +42,59 @@ func TestLocksSurviveAFailover(t *testing.T) {
 	group := redistest.StartSentinel(t)
 	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: 20 * time.Second})
 	waiting := newClientOn(t, group.Client(t), rlock.Options{})
-	renewed := take(t, holder.NewLock("renewed"), rlock.Watchdog)
-	explicit := take(t, holder.NewLock("explicit"), time.Minute)
-	waiter := lockInBackground(t.Context(), waiting.NewLock("explicit"), time.Minute)
-	awaitListeners(t, group.Nodes[0], "explicit", 1)
+	renewed, explicit := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+	waiters := make(map[string]<-chan outcome)
+	for _, k := range kinds {
+		renewed[k.name] = take(t, k.lock(holder, "renewed "+k.name), rlock.Watchdog)
+	}
+	for _, k := range rivalries() {
+		explicit[k.name] = take(t, k.rival(holder, k.name), time.Minute)
+		waiters[k.name] = lockInBackground(t.Context(), k.lock(waiting, k.name), time.Minute)
+		k.awaitListeners(t, group.Nodes[0], k.name, 1)
+	}
 
 	master := failOver(t, group)
-	require.True(t, renewed.Valid())
-	require.Equal(t, map[string]string{renewed.Owner(): "1"}, master.DoMap(t, "HGETALL", "renewed"))
-	_, err := waiting.NewLock("renewed").TryLock(t.Context(), 200*time.Millisecond, time.Minute)
-	require.Error(t, err, "taken from its holder")
+	for _, k := range kinds {
+		require.True(t, renewed[k.name].Valid(), k.name)
+		require.Equal(t, k.hash(renewed[k.name].Owner(), 1), master.DoMap(t, "HGETALL", "renewed "+k.name))
+		_, err := k.rival(waiting, "renewed "+k.name).TryLock(t.Context(), 200*time.Millisecond, time.Minute)
+		require.Error(t, err, "%s: taken from its holder", k.name)
+	}
 
-	// The waiter has moved to the new master, where the release is announced.
-	awaitListeners(t, master, "explicit", 1)
-	start := time.Now()
-	unlock(t, explicit)
-	unlock(t, acquired(t, waiter))
-	require.Less(t, time.Since(start), 3*time.Second, "not woken")
-	unlock(t, renewed)
-	require.Zero(t, master.DoInt(t, "DBSIZE"))
+	// The waiters have moved to the new master, where the releases are announced.
+	for _, k := range rivalries() {
+		k.awaitListeners(t, master, k.name, 1)
+		start := time.Now()
+		unlock(t, explicit[k.name])
+		unlock(t, acquired(t, waiters[k.name]))
+		require.Less(t, time.Since(start), 3*time.Second, "%s: not woken", k.name)
+	}
+	for _, hold := range renewed {
+		unlock(t, hold)
+	}
+	keys, _ := left(master)
+	require.Empty(t, keys)
 }
 
 func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndPassesOn(t *testing.T) {
 	t.Parallel()
 	const lease = 400 * time.Millisecond // the Sentinel waits 500 ms before it does anything
 	group := redistest.StartSentinel(t)
-	hold := take(t, newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: lease}).NewLock("job"), rlock.Watchdog)
+	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: lease})
 	c := newClientOn(t, group.Client(t), rlock.Options{})
-	waiter := lockInBackground(t.Context(), c.NewLock("job"), time.Minute)
-	awaitListeners(t, group.Nodes[0], "job", 1)
+	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
+	for _, k := range rivalries() {
+		holds[k.name] = take(t, k.rival(holder, k.name), rlock.Watchdog)
+		waiters[k.name] = lockInBackground(t.Context(), k.lock(c, k.name), time.Minute)
+		k.awaitListeners(t, group.Nodes[0], k.name, 1)
+	}
 	master := failOver(t, group)
 
-	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-	next := acquired(t, waiter)
-	require.Equal(t, map[string]string{next.Owner(): "1"}, master.DoMap(t, "HGETALL", "job"))
-	unlock(t, next)
-	unlock(t, take(t, c.NewLock("another"), time.Second))
+	for _, k := range rivalries() {
+		require.ErrorIs(t, holds[k.name].Err(), rlock.ErrLost, k.name)
+		next := acquired(t, waiters[k.name])
+		require.Equal(t, k.hash(next.Owner(), 1), master.DoMap(t, "HGETALL", k.name))
+		unlock(t, next)
+		unlock(t, take(t, k.lock(c, "another "+k.name), time.Second))
+	}
 }

@@ -15,7 +15,7 @@ import (
 // others can only wait for.
 
 func TestCallWaitsForItsTurnNoLongerThanItsWait(t *testing.T) {
-	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		ctx := rlock.WithOwner(t.Context())
 		b.server.Pause()
 		first := lockInBackground(ctx, b.lock, rlock.Watchdog)
@@ -35,7 +35,7 @@ func TestCallWaitsForItsTurnNoLongerThanItsWait(t *testing.T) {
 }
 
 func TestUnlockThatDoesNotGetItsTurnIsMadeUpForInTheBackground(t *testing.T) {
-	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		ctx := rlock.WithOwner(t.Context())
 		outer := takeWith(ctx, t, b.lock, time.Minute)
 		b.server.Pause()
@@ -52,14 +52,14 @@ func TestUnlockThatDoesNotGetItsTurnIsMadeUpForInTheBackground(t *testing.T) {
 		require.NotEqual(t, outer.Owner(), hold.Owner())
 		require.True(t, hold.Valid())
 		synctest.Wait()
-		require.Len(t, b.called("release.lua"), 1, "the outer level")
+		require.Len(t, b.called(k.release), 1, "the outer level")
 		unlock(t, hold)
-		require.Len(t, b.called("release.lua"), 2)
+		require.Len(t, b.called(k.release), 2)
 	})
 }
 
 func TestPartialUnlockThatDoesNotGetItsTurnLeavesTheOuterLevel(t *testing.T) {
-	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		outer := take(t, b.lock, time.Minute)
 		inner := takeWith(outer.Context(), t, b.lock, time.Minute)
 		b.server.Pause()

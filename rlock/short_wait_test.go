@@ -13,8 +13,8 @@ import (
 // A waiter that gets to the head of its line just before its time is over has no time for an answer of its own. That is
 // no fault of the server's, and the line knows who has the lock.
 func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
-	inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
-		b.answer("acquire.lua", func([]string) any {
+	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
+		b.answer(k.acquire, func([]string) any {
 			time.Sleep(5 * time.Millisecond)
 			return []any{20000, "another:7", -1}
 		})

@@ -15,88 +15,103 @@ func isNotHeld(err error) bool { return errors.Is(err, rlock.ErrNotHeld) }
 
 func TestTryLockWithoutWaitReturnsAtOnce(t *testing.T) {
 	s := redistest.Start(t)
-	client := newClient(t, s, rlock.Options{})
-	lock := client.NewLock("lock")
-	hold := take(t, lock, 30*time.Second)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		hold := take(t, k.rival(client, k.name), 30*time.Second)
 
-	start := time.Now()
-	_, err := lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
-	took := time.Since(start)
-	var held *rlock.HeldError
-	require.ErrorAs(t, err, &held)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	require.Equal(t, "lock", held.Lock)
-	require.Equal(t, hold.Owner(), held.Owner)
-	require.InDelta(t, 30*time.Second, held.TTL, float64(2*time.Second))
-	require.Less(t, took, time.Second)
-	require.Zero(t, subscribers(s, "lock"), "an attempt without wait does not listen")
+		before := s.DoStrings(t, "KEYS", "*")
+		start := time.Now()
+		_, err := k.lock(client, k.name).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+		took := time.Since(start)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Equal(t, k.name, held.Lock)
+		require.Equal(t, hold.Owner(), held.Owner)
+		require.InDelta(t, 30*time.Second, held.TTL, float64(2*time.Second))
+		require.Less(t, took, time.Second)
+		require.Zero(t, k.listeners(s, k.name), "an attempt without wait does not listen")
+		require.ElementsMatch(t, before, s.DoStrings(t, "KEYS", "*"), "and has no place in a queue")
+		unlock(t, hold)
+	})
 }
 
 // The best of a few is compared: a busy machine can make one of them late, but nothing may make one of them early.
 func TestTryLockWaitIsHonouredWithin20Milliseconds(t *testing.T) {
 	s := redistest.Start(t)
-	client := newClient(t, s, rlock.Options{})
-	lock := client.NewLock("lock")
-	hold := take(t, lock, 30*time.Second)
-	for _, wait := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond} {
-		best := time.Duration(-1)
-		for range 5 {
-			start := time.Now()
-			_, err := lock.TryLock(t.Context(), wait, rlock.Watchdog)
-			took := time.Since(start)
-			var held *rlock.HeldError
-			require.ErrorAs(t, err, &held)
-			require.Equal(t, hold.Owner(), held.Owner)
-			require.NotContains(t, err.Error(), "context")
-			require.GreaterOrEqual(t, took, wait, "never earlier")
-			if best < 0 || took < best {
-				best = took
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		lock := k.lock(client, k.name)
+		hold := take(t, k.rival(client, k.name), 30*time.Second)
+		for _, wait := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond} {
+			best := time.Hour
+			for try := 0; try < 10 && best >= wait+20*time.Millisecond; try++ {
+				start := time.Now()
+				_, err := lock.TryLock(t.Context(), wait, rlock.Watchdog)
+				took := time.Since(start)
+				require.GreaterOrEqual(t, took, wait, "never earlier")
+				if errors.Is(err, rlock.ErrOutcomeUnknown) {
+					continue // the machine is too busy to answer in so short a time
+				}
+				var held *rlock.HeldError
+				require.ErrorAs(t, err, &held)
+				require.Equal(t, hold.Owner(), held.Owner)
+				require.NotContains(t, err.Error(), "context")
+				best = min(best, took)
 			}
+			require.Less(t, best, wait+20*time.Millisecond)
 		}
-		require.Less(t, best, wait+20*time.Millisecond)
-	}
+	})
 }
 
 func TestTryLockOfAFreeLockDoesNotWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	start := time.Now()
-	hold, err := lock.TryLock(t.Context(), time.Minute, rlock.Watchdog)
-	require.NoError(t, err)
-	require.Less(t, time.Since(start), patience)
-	unlock(t, hold)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		within(t, patience, func() {
+			hold, err := lock.TryLock(t.Context(), time.Minute, rlock.Watchdog)
+			require.NoError(t, err)
+			unlock(t, hold)
+		})
+		require.Zero(t, k.listeners(s, k.name), "it need not listen")
+	})
 }
 
 // Waiters behind the head have asked nobody, and still know who is in the way from what the head was told.
 func TestWaiterBehindAnotherSaysWhoHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := newClient(t, s, rlock.Options{})
-	lock := client.NewLock("lock")
-	hold := take(t, lock, 30*time.Second)
-	lockInBackground(t.Context(), lock, rlock.Watchdog)
-	awaitListeners(t, s, "lock", 1)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		lock := k.lock(client, k.name)
+		hold := take(t, k.rival(client, k.name), 30*time.Second)
+		lockInBackground(t.Context(), lock, rlock.Watchdog)
+		k.awaitListeners(t, s, k.name, 1)
 
-	_, err := lock.TryLock(t.Context(), 50*time.Millisecond, rlock.Watchdog)
-	var held *rlock.HeldError
-	require.ErrorAs(t, err, &held)
-	require.Equal(t, hold.Owner(), held.Owner)
-	require.InDelta(t, 30*time.Second, held.TTL, float64(2*time.Second))
+		_, err := lock.TryLock(t.Context(), 200*time.Millisecond, rlock.Watchdog)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, hold.Owner(), held.Owner)
+		require.False(t, held.Next)
+		require.InDelta(t, 30*time.Second, held.TTL, float64(2*time.Second))
+	})
 }
 
 // What a loser hears is about now, not about when it last asked.
 func TestHeldErrorSaysHowLongTheLockIsStillHeldWhenTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	const lease, wait = 30 * time.Second, 300 * time.Millisecond
-	took := time.Now()
-	hold := take(t, lock, lease)
-	defer unlock(t, hold)
-	_, err := lock.TryLock(t.Context(), wait, lease)
-	var held *rlock.HeldError
-	require.ErrorAs(t, err, &held)
-	require.LessOrEqual(t, held.TTL, lease-wait+10*time.Millisecond)
-	require.GreaterOrEqual(t, held.TTL, lease-time.Since(took)-10*time.Millisecond)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		const lease, wait = 30 * time.Second, 300 * time.Millisecond
+		took := time.Now()
+		hold := take(t, k.rival(client, k.name), lease)
+		defer unlock(t, hold)
+		_, err := k.lock(client, k.name).TryLock(t.Context(), wait, lease)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.LessOrEqual(t, held.TTL, lease-wait+10*time.Millisecond)
+		require.GreaterOrEqual(t, held.TTL, lease-time.Since(took)-10*time.Millisecond)
+	})
 }

@@ -15,20 +15,22 @@ import (
 func TestUnlockWorksOnACancelledContext(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	hold := takeWith(ctx, t, c.NewLock("order"), longLease)
-	cancel()
-	require.ErrorIs(t, hold.Context().Err(), context.Canceled)
-	require.True(t, hold.Valid(), "a lock is held until it is released")
-	require.NoError(t, hold.Unlock(ctx))
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		ctx, cancel := context.WithCancel(t.Context())
+		hold := takeWith(ctx, t, lock, longLease)
+		cancel()
+		require.ErrorIs(t, hold.Context().Err(), context.Canceled)
+		require.True(t, hold.Valid(), "a lock is held until it is released")
+		require.NoError(t, hold.Unlock(ctx))
+		requireFree(t, s, k.name)
 
-	owner, cancel := context.WithCancel(rlock.WithOwner(t.Context()))
-	takeWith(owner, t, c.NewLock("order"), longLease)
-	cancel()
-	require.NoError(t, c.NewLock("order").Unlock(owner))
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
+		owner, cancel := context.WithCancel(rlock.WithOwner(t.Context()))
+		takeWith(owner, t, lock, longLease)
+		cancel()
+		require.NoError(t, lock.Unlock(owner))
+		requireFree(t, s, k.name)
+	})
 }
 
 // lostTo requires that the hold ends soon with ErrLost for the given reason, that its context says so, and that releasing
@@ -51,98 +53,130 @@ func lostTo(t *testing.T, hold *rlock.Hold, reason error) {
 func TestForceUnlockWakesAWaiterAndEndsTheHoldOfTheSameClientAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	hold := take(t, c.NewLock("order"), longLease)
-	inner := takeWith(hold.Context(), t, c.NewLock("order"), longLease)
-	waiter := lockInBackground(t.Context(), c.NewLock("order"), longLease)
-	awaitListeners(t, s, "order", 1)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		c := newClient(t, s, rlock.Options{})
+		holding := k.rival(c, k.name)
+		hold := take(t, holding, longLease)
+		inner := takeWith(hold.Context(), t, holding, longLease)
+		waiter := k.parked(t, s, k.lock(c, k.name))
 
-	start := time.Now()
-	forced, err := c.NewLock("order").ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, forced)
-	require.ErrorIs(t, hold.Err(), rlock.ErrLost, "its hold has to be over when ForceUnlock returns")
-	next := acquired(t, waiter)
-	require.Less(t, time.Since(start), 2*time.Second, "the waiter was not woken")
-	lostTo(t, hold, nil)
-	lostTo(t, inner, nil)
-	require.True(t, next.Valid())
-	unlock(t, next)
+		start := time.Now()
+		forced, err := holding.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost, "its hold has to be over when ForceUnlock returns")
+		next := acquired(t, waiter)
+		require.Less(t, time.Since(start), 2*time.Second, "the waiter was not woken")
+		lostTo(t, hold, nil)
+		lostTo(t, inner, nil)
+		require.True(t, next.Valid())
+		unlock(t, next)
+		requireFree(t, s, k.name)
+	})
+}
+
+func TestForceUnlockOfAFreeLockSaysThatItWasFree(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		forced, err := lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.False(t, forced)
+		unlock(t, take(t, lock, longLease))
+		forced, err = lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.False(t, forced)
+		requireFree(t, s, k.name)
+	})
 }
 
 func TestForceUnlockEndsTheHoldOfAnotherClientAtItsNextRenewal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	holder := newClient(t, s, rlock.Options{WatchdogLease: 600 * time.Millisecond})
-	other := newClient(t, s, rlock.Options{})
-	hold := take(t, holder.NewLock("order"), rlock.Watchdog)
-	start := time.Now()
-	forced, err := other.NewLock("order").ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, forced)
-	lostTo(t, hold, watchdog.ErrGone)
-	require.Less(t, time.Since(start), 500*time.Millisecond, "a renewal comes every 200 ms, the deadline after 592 ms")
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		holder := newClient(t, s, rlock.Options{WatchdogLease: watchedLease})
+		other := newClient(t, s, rlock.Options{})
+		hold := take(t, k.lock(holder, k.name), rlock.Watchdog)
+		start := time.Now()
+		forced, err := k.lock(other, k.name).ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+		lostTo(t, hold, watchdog.ErrGone)
+		require.Less(t, time.Since(start), watchedLease*5/6, "a renewal comes every third of a lease")
+		requireFree(t, s, k.name)
+	})
 }
+
+// watchedLease is short enough to wait for a renewal, and long enough not to mistake it for the end.
+const watchedLease = 1500 * time.Millisecond
 
 // A force unlock is known to those who wait before it is known to the one who asked for it: what they take then was not
 // meant.
 func TestForceUnlockSparesWhoeverTookTheLockAfterIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	other := newClient(t, s, rlock.Options{})
-	take(t, other.NewLock("order"), longLease)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		other := newClient(t, s, rlock.Options{})
+		take(t, k.rival(other, k.name), longLease)
 
-	gate := keepAnswers(s.Client(t), loaded(t, s, "force_unlock.lua"))
-	c := newClientOn(t, gate, rlock.Options{})
-	t.Cleanup(gate.open)
-	waiter := lockInBackground(t.Context(), c.NewLock("order"), longLease)
-	awaitListeners(t, s, "order", 1)
-	forcing := make(chan error, 1)
-	go func() {
-		_, err := c.NewLock("order").ForceUnlock(t.Context())
-		forcing <- err
-	}()
-	next := acquired(t, waiter)
-	gate.open()
-	require.NoError(t, receive(t, forcing, "ForceUnlock hangs"))
-	require.NoError(t, next.Err())
-	require.True(t, next.Valid())
-	unlock(t, next)
+		gate := keepAnswers(s.Client(t), loaded(t, s, k.forceUnlock))
+		c := newClientOn(t, gate, rlock.Options{})
+		t.Cleanup(gate.open)
+		waiter := k.parked(t, s, k.lock(c, k.name))
+		forcing := make(chan error, 1)
+		go func() {
+			_, err := k.rival(c, k.name).ForceUnlock(t.Context())
+			forcing <- err
+		}()
+		next := acquired(t, waiter)
+		gate.open()
+		require.NoError(t, receive(t, forcing, "ForceUnlock hangs"))
+		require.NoError(t, next.Err())
+		require.True(t, next.Valid())
+		unlock(t, next)
+	})
 }
 
 func TestDeletedKeyEndsTheHoldAtTheNextRenewal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 600 * time.Millisecond})
-	hold := take(t, c.NewLock("order"), rlock.Watchdog)
-	inner := takeWith(hold.Context(), t, c.NewLock("order"), rlock.Watchdog)
-	start := time.Now()
-	require.EqualValues(t, 1, s.DoInt(t, "DEL", "order"))
-	lostTo(t, hold, watchdog.ErrGone)
-	require.Less(t, time.Since(start), 500*time.Millisecond, "a renewal comes every 200 ms, the deadline after 592 ms")
-	lostTo(t, inner, watchdog.ErrGone)
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"))
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		lock := k.lock(newClient(t, s, rlock.Options{WatchdogLease: watchedLease}), k.name)
+		hold := take(t, lock, rlock.Watchdog)
+		inner := takeWith(hold.Context(), t, lock, rlock.Watchdog)
+		start := time.Now()
+		require.EqualValues(t, 1, s.DoInt(t, "DEL", k.name))
+		lostTo(t, hold, watchdog.ErrGone)
+		require.Less(t, time.Since(start), watchedLease*5/6, "a renewal comes every third of a lease")
+		lostTo(t, inner, watchdog.ErrGone)
+		require.Zero(t, s.DoInt(t, "EXISTS", k.name))
+	})
 }
 
 func TestUnlockOfADeletedKeySaysThatTheLockWasLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	hold := take(t, c.NewLock("order"), longLease)
-	s.Do(t, "DEL", "order")
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		s.Do(t, "DEL", k.name)
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+	})
 }
 
 func TestNestedLockOfADeletedKeyEndsTheHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{})
-	hold := take(t, c.NewLock("order"), longLease)
-	s.Do(t, "DEL", "order")
-	_, err := c.NewLock("order").TryLock(hold.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrLost)
-	lostTo(t, hold, watchdog.ErrGone)
-	require.Zero(t, s.DoInt(t, "EXISTS", "order"), "a nested lock has taken a free lock")
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		hold := take(t, lock, longLease)
+		s.Do(t, "DEL", k.name)
+		_, err := lock.TryLock(hold.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrLost)
+		lostTo(t, hold, watchdog.ErrGone)
+		require.Zero(t, s.DoInt(t, "EXISTS", k.name), "a nested lock has taken a free lock")
+	})
 }

@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -28,48 +29,68 @@ var variants = map[string]func(*rueidis.ClientOption){
 
 func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
 
-// requireAllBasics requires that clients, made by newRedis, nest, wait, are woken and renewed. Leases of the watchdog are
-// real time.
+// requireAllBasics requires that clients, made by newRedis, nest, wait, are woken and renewed, with every kind of lock. Without
+// renewed the server's clock may stand still.
 func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool) {
 	t.Helper()
-	const lease = 300 * time.Millisecond
-	mine := newClientOn(t, newRedis(), rlock.Options{WatchdogLease: lease}).NewLock(t.Name())
-	theirs := newClientOn(t, newRedis(), rlock.Options{WatchdogLease: lease}).NewLock(t.Name())
-
-	outer := take(t, mine, rlock.Watchdog)
-	inner := takeWith(outer.Context(), t, mine, rlock.Watchdog)
-	count, err := theirs.Info(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2, count.Count)
-	_, err = theirs.TryLock(t.Context(), rlock.NoWait, time.Minute)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	_, err = theirs.TryLock(t.Context(), 50*time.Millisecond, time.Minute)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	if renewed {
-		require.Never(t, func() bool { return !outer.Valid() }, 3*lease, lease/10, "not renewed")
+	const lease = 500 * time.Millisecond
+	options := rlock.Options{WatchdogLease: lease}
+	if !renewed { // where the clock stands still nobody's precedence ends
+		options.WriterPreference = rlock.PreferNobody
 	}
-	unlock(t, inner)
-	unlock(t, outer)
+	newClient := func() *rlock.Client { return newClientOn(t, newRedis(), options) }
+	mine, theirs, bystander := newClient(), newClient(), newClient()
 
-	// A lease that outlasts the test: only a message can wake the waiter in time. Without one it would look after 5 s.
-	// The machine may be busy, so not every wake-up need be quick.
-	bystander := newClientOn(t, newRedis(), rlock.Options{}).NewLock(t.Name())
-	quick := 0
+	var held [][]*rlock.Hold // of each kind, innermost first
+	for _, k := range kinds {
+		name := t.Name() + " " + k.name
+		outer := take(t, k.lock(mine, name), rlock.Watchdog)
+		held = append(held, []*rlock.Hold{takeWith(outer.Context(), t, k.lock(mine, name), rlock.Watchdog), outer})
+		count, err := k.lock(theirs, name).Info(t.Context())
+		require.NoError(t, err, k.name)
+		require.Equal(t, 2, count.Count, k.name)
+		_, err = k.rival(theirs, name).TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
+		_, err = k.rival(theirs, name).TryLock(t.Context(), 50*time.Millisecond, time.Minute)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
+	}
+	if renewed {
+		require.Never(t, func() bool {
+			return slices.ContainsFunc(held, func(levels []*rlock.Hold) bool { return !levels[0].Valid() })
+		}, 2*lease, lease/10, "not renewed")
+	}
+	for _, levels := range held {
+		unlock(t, levels[0])
+		unlock(t, levels[1])
+	}
+	for _, k := range rivalries() {
+		requireWoken(t, k, mine, theirs, bystander)
+	}
+}
+
+// requireWoken requires that a release by one client wakes a waiter of another. The lease outlasts the test: only a message
+// can wake the waiter in time. Without one it would look after 5 s. The machine may be busy, so not every wake-up need be
+// quick.
+func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
+	t.Helper()
+	name, quick := t.Name()+" "+k.name, 0
 	for try := 0; try < 6 && quick < 2; try++ {
-		hold := take(t, mine, time.Minute)
-		waiter := lockInBackground(t.Context(), theirs, time.Minute)
-		_, err = bystander.TryLock(t.Context(), 100*time.Millisecond, time.Minute) // by then the waiter listens
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		// It may have to wait, as long as readers have their turn.
+		hold := acquired(t, lockInBackground(t.Context(), k.rival(mine, name), time.Minute))
+		waiter := lockInBackground(t.Context(), k.lock(theirs, name), time.Minute)
+		// By then the waiter listens.
+		_, err := k.lock(bystander, name).TryLock(t.Context(), 100*time.Millisecond, time.Minute)
+		require.Error(t, err, k.name)
 		start := time.Now()
 		unlock(t, hold)
 		o := result(t, waiter)
-		require.NoError(t, o.err)
+		require.NoError(t, o.err, k.name)
 		if o.at.Sub(start) < 50*time.Millisecond {
 			quick++
 		}
 		unlock(t, o.hold)
 	}
-	require.Equal(t, 2, quick, "waiters are not woken")
+	require.Equal(t, 2, quick, "waiters of the %s lock are not woken", k.name)
 }
 
 func TestLocksWorkWithEveryKindOfRueidisClient(t *testing.T) {
@@ -78,7 +99,7 @@ func TestLocksWorkWithEveryKindOfRueidisClient(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			requireAllBasics(t, func() rueidis.Client { return s.Client(t, variant) }, true)
-			require.Zero(t, s.DoInt(t, "DBSIZE"))
+			awaitNothingLeft(t, s)
 		})
 	}
 }

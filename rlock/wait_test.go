@@ -11,10 +11,13 @@ import (
 )
 
 // wakeUp is how long after release a waiter has the lock whose holder's lease is 30 s.
-func wakeUp(t *testing.T, s *redistest.Server, waiting, holding *rlock.Lock, release func(*rlock.Hold)) time.Duration {
+func (k kind) wakeUp(
+	t *testing.T, s *redistest.Server, waiting, holding *rlock.Lock, release func(*rlock.Hold),
+) time.Duration {
 	t.Helper()
-	hold := take(t, holding, 30*time.Second)
-	waiter := parkedWaiter(t, s, waiting)
+	// A writer may have to let readers pass that waited with the round before.
+	hold := acquired(t, lockInBackground(t.Context(), holding, 30*time.Second))
+	waiter := k.parked(t, s, waiting)
 	start := time.Now()
 	release(hold)
 	o := result(t, waiter)
@@ -23,13 +26,19 @@ func wakeUp(t *testing.T, s *redistest.Server, waiting, holding *rlock.Lock, rel
 	return o.at.Sub(start)
 }
 
-// parkedWaiter starts a waiter for a lock that is held, and returns when it has looked for the second time, which it does
-// once it listens. From then on only a message, or the clock, makes it look again.
+// parkedWaiter starts a waiter for a reentrant lock that is held; see kind.parked.
 func parkedWaiter(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
+	t.Helper()
+	return kinds[0].parked(t, s, lock)
+}
+
+// parked starts a waiter for a lock that is held, and returns when it has looked for the second time, which it does once it
+// listens. From then on only a message, or the clock, makes it look again.
+func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
 	t.Helper()
 	before := s.CommandStats(t)["evalsha"]
 	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
-	awaitListeners(t, s, lock.Name(), 1)
+	k.awaitListeners(t, s, lock.Name(), 1)
 	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] >= before+2 }, "the second look")
 	return waiter
 }
@@ -38,62 +47,93 @@ func parkedWaiter(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan ou
 // delay the others.
 func requireFast(t *testing.T, measure func() time.Duration) {
 	t.Helper()
-	best := time.Hour
-	for range 3 {
-		best = min(best, measure())
-	}
-	require.Less(t, best, 50*time.Millisecond)
+	bestOf(t, 50*time.Millisecond, measure)
 }
 
 func TestWaiterIsWokenByAnUnlockInItsOwnClient(t *testing.T) {
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	requireFast(t, func() time.Duration {
-		return wakeUp(t, s, lock, lock, func(h *rlock.Hold) { unlock(t, h) })
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{})
+		requireFast(t, func() time.Duration {
+			return k.wakeUp(t, s, k.lock(client, k.name), k.rival(client, k.name), func(h *rlock.Hold) { unlock(t, h) })
+		})
 	})
 }
 
 func TestWaiterIsWokenByAnUnlockInAnotherClient(t *testing.T) {
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	elsewhere := newClient(t, s, rlock.Options{}).NewLock("lock")
-	requireFast(t, func() time.Duration {
-		return wakeUp(t, s, lock, elsewhere, func(h *rlock.Hold) { unlock(t, h) })
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		client, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+		requireFast(t, func() time.Duration {
+			return k.wakeUp(t, s, k.lock(client, k.name), k.rival(other, k.name), func(h *rlock.Hold) { unlock(t, h) })
+		})
 	})
 }
 
+// What Redisson does, without the keys that only this library knows.
 func TestWaiterIsWokenByAPlainRelease(t *testing.T) {
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	requireFast(t, func() time.Duration {
-		s.Do(t, "HSET", "lock", "another:1", "1")
-		s.Do(t, "PEXPIRE", "lock", "30000")
-		waiter := parkedWaiter(t, s, lock)
-		start := time.Now()
-		s.Do(t, "HDEL", "lock", "another:1")
-		require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", channelOf("lock"), "0"))
-		o := result(t, waiter)
-		require.NoError(t, o.err)
-		unlock(t, o.hold)
-		return o.at.Sub(start)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		requireFast(t, func() time.Duration {
+			plant(t, s, k.name, k.rivalHash("another:1", 1))
+			s.Do(t, "PEXPIRE", k.name, "30000")
+			waiter := k.parked(t, s, lock)
+			channels := s.DoStrings(t, "PUBSUB", "CHANNELS", k.channel+":{"+k.name+"}*")
+			require.Len(t, channels, 1)
+			start := time.Now()
+			s.Do(t, "DEL", k.name)
+			message := "0"
+			if k.rivalMode == "write" {
+				message = "1"
+			}
+			require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", channels[0], message))
+			o := result(t, waiter)
+			require.NoError(t, o.err)
+			unlock(t, o.hold)
+			return o.at.Sub(start)
+		})
 	})
 }
 
 func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	take(t, lock, 30*time.Second)
-	monitor := s.Monitor(t)
-	const waiters = 20
-	for range waiters {
-		lockInBackground(t.Context(), lock, rlock.Watchdog)
-	}
-	eventually(t, func() bool { return rlock.Waiting(lock) == waiters }, "all stand in line")
-	// The head of the line tries, listens, and tries again.
-	require.Equal(t, []string{"evalsha", "subscribe", "evalsha"}, verbs(awaitCommands(t, monitor, 3)))
-	<-time.After(1500 * time.Millisecond)
-	require.Empty(t, monitor.Commands(t))
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		client := newClient(t, s, rlock.Options{})
+		lock := k.lock(client, k.name)
+		warm(t, client, "scripts that all kinds share")
+		unlock(t, take(t, lock, rlock.Watchdog)) // so that the server knows the scripts
+		hold := take(t, k.rival(client, k.name), 30*time.Second)
+		monitor := s.Monitor(t)
+		const waiters = 20
+		for range waiters {
+			lockInBackground(t.Context(), lock, rlock.Watchdog)
+		}
+		eventually(t, func() bool { return rlock.Waiting(lock) == waiters }, "all wait")
+		asking := 1 // the head of the line
+		if k.lonely {
+			asking = waiters
+		}
+		// Whoever asks tries, listens, and tries again.
+		k.awaitListeners(t, s, k.name, asking)
+		tries := 0
+		eventually(t, func() bool {
+			for _, verb := range verbs(monitor.Commands(t)) {
+				if verb == "evalsha" {
+					tries++
+				}
+			}
+			return tries >= 2*asking
+		}, "everybody has looked twice")
+		<-time.After(1500 * time.Millisecond)
+		for _, command := range monitor.Commands(t) {
+			require.Equal(t, "pubsub", command[0], "only the test itself asks")
+		}
+		require.Equal(t, 2*asking, tries)
+		require.True(t, hold.Valid())
+	})
 }
 
 // awaitCommands collects commands until there are at least n.
@@ -120,26 +160,34 @@ func verbs(commands [][]string) []string {
 func TestLockWithoutExpiryIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	s.Do(t, "HSET", "lock", "another:1", "1")
-	start := time.Now()
-	_, err := lock.TryLock(t.Context(), 100*time.Millisecond, rlock.Watchdog)
-	var held *rlock.HeldError
-	require.ErrorAs(t, err, &held)
-	require.Equal(t, rlock.NoExpiry, held.TTL)
-	require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond)
-	require.Equal(t, map[string]string{"another:1": "1"}, s.DoMap(t, "HGETALL", "lock"))
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		plant(t, s, k.name, k.rivalHash("another:1", 2))
+		before := s.CommandStats(t)["evalsha"]
+		start := time.Now()
+		_, err := lock.TryLock(t.Context(), 500*time.Millisecond, rlock.Watchdog)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, rlock.NoExpiry, held.TTL)
+		require.Equal(t, "another:1", held.Owner)
+		require.GreaterOrEqual(t, time.Since(start), 500*time.Millisecond)
+		require.LessOrEqual(t, s.CommandStats(t)["evalsha"]-before, 3, "it spins") // two looks, and perhaps a clean-up
+		require.Equal(t, k.rivalHash("another:1", 2), s.DoMap(t, "HGETALL", k.name))
+	})
 }
 
 func TestLeaseExpiryPassesTheLockOn(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
-	elsewhere := newClient(t, s, rlock.Options{}).NewLock("lock")
-	hold := take(t, lock, 300*time.Millisecond)
-	o := result(t, lockInBackground(t.Context(), elsewhere, rlock.Watchdog))
-	require.NoError(t, o.err)
-	require.False(t, o.at.Before(hold.Deadline()), "two may not trust the lock at a time")
-	require.Less(t, o.at.Sub(hold.Deadline()), 2*time.Second, "long before a park of 5 s")
-	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		holding := k.rival(newClient(t, s, rlock.Options{}), k.name)
+		waiting := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		hold := take(t, holding, 300*time.Millisecond)
+		o := result(t, lockInBackground(t.Context(), waiting, rlock.Watchdog))
+		require.NoError(t, o.err)
+		require.False(t, o.at.Before(hold.Deadline()), "two may not trust the lock at a time")
+		require.Less(t, o.at.Sub(hold.Deadline()), 2*time.Second, "long before a park of 5 s")
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	})
 }

@@ -2,24 +2,26 @@
 -- milliseconds since the epoch, from which on its owner counts as gone once it is the head. It is that of the one before
 -- plus the owner's own window, and Redisson relies on that: who leaves the queue takes its window off all behind it.
 --
--- A third key, which only this library knows, says until when the head may take its turn: "<time> <owner>". A head that
+-- A third key, which only this library knows, says until when the head may take its turn: "<time> <score> <owner>". The
+-- score tells this stay in the queue from an earlier one: owners of Redisson come again under the same name. A head that
 -- listens and does not come has lost its server or its mind; one that nobody listens for has just queued, or is gone.
 
--- shift: adds milliseconds to the scores of the owners.
+-- shift: adds milliseconds to the scores of the owners, which all have one.
 local function shift(scores, owners, milliseconds)
+  local by = whole(milliseconds)
   for _, owner in ipairs(owners) do
-    if redis.call('ZSCORE', scores, owner) then
-      redis.call('ZINCRBY', scores, whole(milliseconds), owner)
-    end
+    redis.call('ZINCRBY', scores, by, owner)
   end
 end
 
--- behind: those who are queued behind the owner, and the one before it; nil if it is not queued.
-local function behind(queue, owner)
+-- behind: those with a score who are queued behind the owner, and the one before it; nil if it is not queued.
+local function behind(queue, scores, owner)
   local after, before, found = {}, false, false
   for _, queued in ipairs(redis.call('LRANGE', queue, 0, -1)) do
     if found then
-      after[#after + 1] = queued
+      if redis.call('ZSCORE', scores, queued) then
+        after[#after + 1] = queued
+      end
     elseif queued == owner then
       found = true
     else
@@ -37,7 +39,7 @@ local function withdraw(queue, scores, owner, window)
   if not redis.call('ZSCORE', scores, owner) then
     return false
   end
-  shift(scores, behind(queue, owner) or {}, -window)
+  shift(scores, behind(queue, scores, owner) or {}, -window)
   redis.call('LREM', queue, 0, owner)
   redis.call('ZREM', scores, owner)
   return true
@@ -63,7 +65,7 @@ end
 -- pass, for the next. It returns for how many milliseconds the head has its turn still, 0 when whoever asks may go; and
 -- the server's refusal to tell the head, if any.
 local function offer(queue, scores, turn, time, asking, verb, channel, heeded, unheard)
-  local silent, refusal = false, ''
+  local silent, hung, refusal = false, nil, ''
   while true do
     local head = redis.call('LINDEX', queue, 0)
     if not head or head == asking then
@@ -71,22 +73,29 @@ local function offer(queue, scores, turn, time, asking, verb, channel, heeded, u
     end
     local listeners
     listeners, refusal = announce(verb, channel .. ':' .. head, '0')
+    -- PUBLISH does not always count everybody: then both times are the same.
+    local deaf = listeners == 0 and refusal == '' and unheard < heeded
+    local client = string.match(head, '^(.*):') or head
     local patience = heeded
-    if listeners == 0 and refusal == '' then
+    if deaf or client == hung then
       patience = unheard
     end
-    local ends, owner = string.match(redis.call('GET', turn) or '', '^(%d+) (.*)$')
-    if owner == head then
-      if tonumber(ends) > time then
-        return tonumber(ends) - time, refusal
-      end
-    elseif not silent or patience == heeded then
-      -- Without memory for this the head keeps its turn for as long as its score allows.
-      redis.pcall('SET', turn, whole(time + patience) .. ' ' .. head, 'PX', whole(2 * heeded))
+    local stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
+    local ends, whose = string.match(redis.call('GET', turn) or '', '^(%d+) (.*)$')
+    local left = whose == stay and tonumber(ends) - time
+    if left and left <= 0 then
+      -- It did not come.
+    elseif left and left <= patience then
+      return left, refusal
+    elseif left or not (silent and deaf) then
+      -- Its turn begins, or it was heard then and is not any more. Without memory for this the head keeps its turn for as
+      -- long as its score allows.
+      redis.pcall('SET', turn, whole(time + patience) .. ' ' .. stay, 'PX', whole(2 * heeded))
       return patience, refusal
     end
-    -- Those behind it that nobody listens for have had the same time to come: a process that died leaves many.
-    silent = patience < heeded
+    -- Those behind it that nobody listens for have had the same time to come: a process that died leaves many. Those of a
+    -- client that listens and does not come, but hangs, are told all the same, and get less time.
+    silent, hung = deaf, client
     redis.call('LPOP', queue)
     redis.call('ZREM', scores, head)
   end

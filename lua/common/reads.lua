@@ -62,3 +62,28 @@ local function extend_read(holds, number, lease)
   end
   return nil
 end
+
+-- take_read: gives an owner the read hold with that number, besides other fields, and makes the lock last for its lease at
+-- least. It returns nil, or the refusal of the server; then nothing has changed.
+local function take_read(lock, holds, owner, number, lease, ...)
+  local left, count = redis.call('PTTL', lock), redis.call('HGET', lock, owner)
+  local refusal = grant(lock, lease, owner, number, ...) or extend_read(holds, number, lease)
+  if not refusal then
+    -- An owner that lost its holds, and had more, begins anew.
+    for i = number + 1, tonumber(count or 0) do
+      redis.call('DEL', holds .. ':' .. i)
+    end
+    return nil
+  end
+  if left == -2 then
+    redis.call('DEL', lock)
+  elseif count then
+    redis.call('HSET', lock, owner, count)
+  else
+    redis.call('HDEL', lock, owner)
+  end
+  if left > 0 then
+    redis.pcall('PEXPIRE', lock, left)
+  end
+  return refusal
+end

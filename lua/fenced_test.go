@@ -1,0 +1,221 @@
+package lua_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// counter is the key that has the number of the last acquisition of the fenced lock called lock.
+const counter = "redisson_lock_token:{order:42}"
+
+// takeFenced takes a fenced lock that is free or the owner's, and returns its token.
+func takeFenced(t *testing.T, c rueidis.CoreClient, owner string) int64 {
+	t.Helper()
+	token, holder, err := lua.AcquireFenced(t.Context(), c, lock, owner, 1, lease)
+	require.NoError(t, err)
+	require.Nil(t, holder)
+	return token
+}
+
+func free(t *testing.T, c rueidis.CoreClient, owner string) {
+	t.Helper()
+	out, err := lua.Release(t.Context(), c, lock, owner, 0, announcement)
+	require.NoError(t, err)
+	require.True(t, out.Held)
+}
+
+func TestFencedLockIsNumberedFromOneInAKeyThatNeverExpires(t *testing.T) {
+	s, c := start(t)
+	require.EqualValues(t, 1, takeFenced(t, c, me))
+	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+	require.Equal(t, "1", s.DoString(t, "GET", counter))
+	requireTTL(t, s, counter, lua.NoExpiry)
+	require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
+}
+
+func TestTokenIsOneMoreAfterEachWayInWhichALockBecomesFree(t *testing.T) {
+	s, c := start(t)
+	token := takeFenced(t, c, me)
+	for name, leave := range map[string]func(){
+		"release": func() { free(t, c, me) },
+		"force unlock": func() {
+			out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+			require.NoError(t, err)
+			require.True(t, out.Held)
+		},
+		"expiry": func() {
+			s.Do(t, "PEXPIRE", lock, "1")
+			require.Eventually(t, func() bool { return !has(s, lock) }, eventually, poll)
+		},
+		"another program's DEL": func() { s.Do(t, "DEL", lock) },
+		"flush of the scripts":  func() { s.Do(t, "SCRIPT", "FLUSH"); free(t, c, me) },
+	} {
+		leave()
+		requireFree(t, s, lock)
+		require.Equal(t, strconv.FormatInt(token, 10), s.DoString(t, "GET", counter), name)
+		requireTTL(t, s, counter, lua.NoExpiry)
+		next := takeFenced(t, c, me)
+		require.Equal(t, token+1, next, name)
+		token = next
+	}
+}
+
+func has(s *redistest.Server, key string) bool {
+	reply, err := s.Call("EXISTS", key)
+	return err != nil || reply == int64(1)
+}
+
+func TestRepeatedFencedAcquireKeepsItsToken(t *testing.T) {
+	s, c := start(t)
+	takeFenced(t, c, other)
+	free(t, c, other)
+	token := takeFenced(t, c, me)
+	for range 3 {
+		require.Equal(t, token, takeFenced(t, c, me))
+	}
+	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+	require.Equal(t, strconv.FormatInt(token, 10), s.DoString(t, "GET", counter))
+}
+
+// A Java peer counts its nested acquisitions as well.
+func TestTokenContinuesFromWhateverAnotherProgramCounted(t *testing.T) {
+	s, c := start(t)
+	token := takeFenced(t, c, me)
+	free(t, c, me)
+	hold(t, s, lock, other, "2", lease)
+	s.Do(t, "INCRBY", counter, "2")
+	s.Do(t, "DEL", lock)
+	require.Equal(t, token+3, takeFenced(t, c, me))
+}
+
+func TestOwnersFencedLockWithoutACounterGetsANumber(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, me, "1", lease)
+	require.EqualValues(t, 1, takeFenced(t, c, me))
+	require.EqualValues(t, 1, takeFenced(t, c, me))
+}
+
+// Somebody who lost the counter may well begin again with the time in nanoseconds, which no double can tell apart.
+func TestTokensBeyondTheNumbersOfLuaAreExact(t *testing.T) {
+	s, c := start(t)
+	const begin = int64(1_790_000_000_000_000_001)
+	s.Do(t, "SET", counter, strconv.FormatInt(begin, 10))
+	for i := int64(1); i <= 3; i++ {
+		require.Equal(t, begin+i, takeFenced(t, c, me))
+		require.Equal(t, begin+i, takeFenced(t, c, me), "repeated")
+		state, err := lua.InspectFenced(t.Context(), c, lock)
+		require.NoError(t, err)
+		require.Equal(t, begin+i, state.Token)
+		free(t, c, me)
+	}
+}
+
+func TestFencedLockOfAnotherIsRefusedAndNotNumbered(t *testing.T) {
+	for name, left := range map[string]string{"with a lease": "30000", "without expiry": "-1"} {
+		t.Run(name, func(t *testing.T) {
+			s, c := start(t)
+			s.Do(t, "HSET", lock, other, "3")
+			if left != "-1" {
+				s.Do(t, "PEXPIRE", lock, left)
+			}
+			s.Do(t, "SET", counter, "7")
+			_, holder, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+			require.NoError(t, err)
+			require.Equal(t, other, holder.Owner)
+			require.Zero(t, holder.Nap)
+			if left == "-1" {
+				require.Equal(t, lua.NoExpiry, holder.TTL)
+			}
+			require.Equal(t, map[string]string{other: "3"}, s.DoMap(t, "HGETALL", lock))
+			require.Equal(t, "7", s.DoString(t, "GET", counter))
+		})
+	}
+}
+
+func TestFencedAcquireWithoutItsCounterTakesNothingAndSaysWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*testing.T, *redistest.Server)
+		code    string
+		advice  string
+	}{
+		"a text": {func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", counter, "a page") }, "ERR", counter},
+		"at its end": {func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", counter, "9223372036854775807") },
+			"ERR", counter},
+		"another type": {func(t *testing.T, s *redistest.Server) { s.Do(t, "RPUSH", counter, "a") }, "WRONGTYPE", counter},
+		"out of memory": {func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
+			"OOM", "maxmemory"},
+		"forbidden": {func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "ACL", "SETUSER", "app", "resetkeys", "~"+lock)
+		}, "NOPERM", "ACL"},
+		"forbidden to count": {func(t *testing.T, s *redistest.Server) { s.Do(t, "ACL", "SETUSER", "app", "-incr") },
+			"NOPERM", "ACL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, client := startAs(t)
+			c.prepare(t, s)
+			_, holder, err := lua.AcquireFenced(t.Context(), client, lock, me, 1, lease)
+			require.Nil(t, holder)
+			e := requireError(t, err, lua.Permanent, c.code)
+			require.Contains(t, e.Advice, c.advice)
+			requireFree(t, s, lock)
+		})
+	}
+}
+
+func TestFencedLockThatMayNotExpireIsNotTaken(t *testing.T) {
+	s, c := startAs(t, "-pexpire")
+	_, _, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+	requireError(t, err, lua.Permanent, "NOPERM")
+	requireFree(t, s, lock)
+}
+
+func TestHoldersOwnCounterThatIsNoNumberIsAnErrorAndNoToken(t *testing.T) {
+	s, c := start(t)
+	takeFenced(t, c, me)
+	s.Do(t, "SET", counter, "a page")
+	_, holder, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+	require.Nil(t, holder)
+	e := new(lua.Error)
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, e.Advice, counter)
+	require.Equal(t, lua.Unknown, e.Class, "the lock is the owner's: it has to be undone")
+}
+
+func TestFencedAcquireOnAKeyThatIsNoLockDoesNotCount(t *testing.T) {
+	s, c := start(t)
+	s.Do(t, "SET", lock, "a page")
+	_, _, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	require.Equal(t, "a page", s.DoString(t, "GET", lock))
+	require.False(t, has(s, counter))
+}
+
+func TestInspectionOfAFencedLockTellsTheLastToken(t *testing.T) {
+	s, c := start(t)
+	state, err := lua.InspectFenced(t.Context(), c, lock)
+	require.NoError(t, err)
+	require.Equal(t, lua.State{}, state)
+	takeFenced(t, c, me)
+	free(t, c, me)
+	takeFenced(t, c, other)
+	state, err = lua.InspectFenced(t.Context(), c, lock)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, state.Token)
+	require.Equal(t, []lua.Hold{{Owner: other, Count: 1}}, state.Holds)
+	free(t, c, other)
+	state, err = lua.InspectFenced(t.Context(), c, lock)
+	require.NoError(t, err)
+	require.Equal(t, lua.State{Token: 2}, state)
+
+	s.Do(t, "SET", counter, "a page")
+	_, err = lua.InspectFenced(t.Context(), c, lock)
+	e := new(lua.Error)
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, e.Advice, counter)
+}

@@ -1,0 +1,202 @@
+package lua_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"holdfast/lua"
+)
+
+func TestReentrantLockAgreesWithItsModel(t *testing.T) {
+	t.Parallel()
+	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newExclusive(p, false).actions() })
+}
+
+func TestFencedLockAgreesWithItsModel(t *testing.T) {
+	t.Parallel()
+	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newExclusive(p, true).actions() })
+}
+
+func (m *exclusiveModel) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"acquire":       m.acquire,
+		"acquire again": m.acquire,
+		"reenter":       m.reenter,
+		"release":       m.release,
+		"force unlock":  m.forceUnlock,
+		"renew":         m.renew,
+		"inspect":       m.inspect,
+		"Java acquires": m.javaAcquires,
+		"Java releases": m.javaReleases,
+	}
+}
+
+func (m *exclusiveModel) acquire(t *rapid.T) {
+	owner, count, lease := ours.Draw(t, "owner"), evenly(1, 2, 3).Draw(t, "count"), leases.Draw(t, "lease")
+	var holder *lua.Holder
+	var token int64
+	m.step(t, func() {
+		var err error
+		if m.fenced {
+			token, holder, err = lua.AcquireFenced(t.Context(), m, lock, owner, count, lease)
+		} else {
+			holder, err = lua.Acquire(t.Context(), m, lock, owner, count, lease)
+		}
+		require.NoError(t, err)
+	}, func() {
+		if m.owner != "" && m.owner != owner {
+			m.requireHolder(t, &lua.Holder{Owner: m.owner, TTL: m.left()}, holder)
+			require.Zero(t, token)
+			return
+		}
+		require.Nil(t, holder)
+		if taken := m.owner == ""; m.fenced && taken {
+			require.Greater(t, token, m.token, "each token is larger than all before")
+			m.token++
+			m.given = m.token
+		}
+		require.Equal(t, m.given, token, "a hold keeps its token")
+		m.hold(owner, count, lease)
+	})
+}
+
+func (m *exclusiveModel) reenter(t *rapid.T) {
+	owner, count, lease := ours.Draw(t, "owner"), evenly(1, 2, 3, 4).Draw(t, "count"), leases.Draw(t, "lease")
+	var ok bool
+	m.step(t, func() {
+		var err error
+		ok, err = lua.Reenter(t.Context(), m, lock, owner, count, lease)
+		require.NoError(t, err)
+	}, func() {
+		require.Equal(t, m.owner == owner, ok)
+		if ok {
+			m.hold(owner, count, lease)
+		}
+	})
+}
+
+func (m *exclusiveModel) release(t *rapid.T) {
+	owner, count := ours.Draw(t, "owner"), evenly(0, 1, 2).Draw(t, "count")
+	var out lua.Released
+	m.step(t, func() {
+		var err error
+		out, err = lua.Release(t.Context(), m, lock, owner, count, announcement)
+		require.NoError(t, err)
+	}, func() {
+		require.Equal(t, lua.Released{Held: m.owner == owner}, out)
+		switch {
+		case m.owner != owner:
+		case count > 0:
+			m.count = count
+		default:
+			m.free()
+			m.announce()
+		}
+	})
+}
+
+func (m *exclusiveModel) forceUnlock(t *rapid.T) {
+	var out lua.Released
+	m.step(t, func() {
+		var err error
+		out, err = lua.ForceUnlock(t.Context(), m, lock, announcement)
+		require.NoError(t, err)
+	}, func() {
+		require.Equal(t, lua.Released{Held: m.owner != ""}, out)
+		if out.Held {
+			m.free()
+			m.announce()
+		}
+	})
+}
+
+// renew renews for all owners at once: only the one that has the lock may be told that it has.
+func (m *exclusiveModel) renew(t *rapid.T) {
+	lease := leases.Draw(t, "lease")
+	claims := []lua.Claim{{Lock: lock, Owner: anna}, {Lock: "another", Owner: anna}, {Lock: lock, Owner: bert},
+		{Lock: lock, Owner: cleo}}
+	var held []bool
+	m.step(t, func() {
+		var err error
+		held, err = lua.Renew(t.Context(), m, lease, claims)
+		require.NoError(t, err)
+	}, func() {
+		for i, claim := range claims {
+			require.Equal(t, claim.Lock == lock && claim.Owner == m.owner, held[i], "%v", claim)
+			if held[i] {
+				m.hold(m.owner, m.count, lease)
+			}
+		}
+	})
+}
+
+func (m *exclusiveModel) inspect(t *rapid.T) {
+	var state lua.State
+	m.step(t, func() {
+		var err error
+		look := lua.Inspect
+		if m.fenced {
+			look = lua.InspectFenced
+		}
+		state, err = look(t.Context(), m, lock)
+		require.NoError(t, err)
+	}, func() { m.requireState(t, state) })
+}
+
+// requireState asserts what was seen of the hold and its token, all but the queue.
+func (m *exclusiveModel) requireState(t *rapid.T, state lua.State) {
+	t.Helper()
+	want := lua.State{Queue: state.Queue, TTL: state.TTL}
+	if m.owner != "" {
+		want.Holds = []lua.Hold{{Owner: m.owner, Count: m.count}}
+		require.InDelta(t, m.left(), state.TTL, float64(time.Duration(m.slack+2)*time.Millisecond))
+	} else {
+		require.Zero(t, state.TTL)
+	}
+	if m.fenced {
+		want.Token = m.token
+	}
+	require.Equal(t, want, state)
+}
+
+// javaAcquires takes the lock or re-enters it as Redisson does: it counts up, and its lease counts from now, whatever was
+// left. A lock of Redisson's that never expires cannot be taken, but found.
+func (m *exclusiveModel) javaAcquires(t *rapid.T) {
+	lease, forever := leases.Draw(t, "lease"), rarely.Draw(t, "forever")
+	m.plainly(t, func() [][]string {
+		if m.owner != "" && m.owner != java {
+			return nil
+		}
+		commands := [][]string{{"HINCRBY", lock, java, "1"}}
+		m.owner, m.ends = java, instant(m.now+lease.Milliseconds())
+		m.count++
+		if m.fenced {
+			commands = append(commands, []string{"INCR", "redisson_lock_token:{" + lock + "}"})
+			m.token++
+			m.given = m.token
+		}
+		if forever {
+			m.ends = nil
+			return append(commands, []string{"PERSIST", lock})
+		}
+		return append(commands, []string{"PEXPIRE", lock, ms(lease)})
+	})
+}
+
+// javaReleases counts down. The lease begins again while levels are left.
+func (m *exclusiveModel) javaReleases(t *rapid.T) {
+	m.plainly(t, func() [][]string {
+		if m.owner != java {
+			return nil
+		}
+		if m.count--; m.count > 0 {
+			m.ends = instant(m.now + lease.Milliseconds())
+			return [][]string{{"HINCRBY", lock, java, "-1"}, {"PEXPIRE", lock, ms(lease)}}
+		}
+		m.free()
+		return [][]string{{"DEL", lock}, {"PUBLISH", announcement.Channel, "0"}}
+	})
+}

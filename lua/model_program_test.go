@@ -1,0 +1,250 @@
+package lua_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"holdfast/lua"
+)
+
+// A model says what a lock is to be. It is written from the promises of this package and those of the protocol, and does not
+// look at Redis.
+type model interface {
+	// want is all that should be in Redis.
+	want() keyspace
+	// limits are times, other than scores and the ends of keys, at which the lock behaves differently.
+	limits() []int64
+	// expire forgets what has ended by now.
+	expire(now int64)
+}
+
+// The owners in random programs. That of Java is played by plain commands, which do what Redisson does.
+const (
+	java = "b1a7c9d2-58b0-4c0e-8f3b-6b1f2f9d1c55:7"
+	anna = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:1"
+	bert = "90a4cbd5-6c57-4b54-a6c4-3f1f40e0b3de:1"
+	cleo = "c2d7b5a0-1b43-4d8e-9a57-60f0c9a1e77d:4"
+)
+
+var (
+	ours   = evenly(anna, bert, cleo)
+	leases = evenly(time.Second, 7*time.Second, 30*time.Second, 2*time.Minute)
+	// spells are how much time passes at once.
+	spells = evenly(40*time.Millisecond, 500*time.Millisecond, 1500*time.Millisecond, 2500*time.Millisecond,
+		5*time.Second, 12*time.Second, time.Minute, 10*time.Minute)
+	times  = evenly(1, 1, 1, 2)
+	rarely = evenly(false, false, false, false, false, false, false, true)
+)
+
+// evenly draws each value as often. The generators of rapid prefer those that come first.
+func evenly[V any](values ...V) *rapid.Generator[V] {
+	return rapid.Custom(func(t *rapid.T) V {
+		n := 0
+		for range 12 {
+			n *= 2
+			if rapid.Bool().Draw(t, "bit") {
+				n++
+			}
+		}
+		return values[n*len(values)>>12]
+	})
+}
+
+const (
+	// rounding is by how many milliseconds times that should be equal may differ.
+	rounding = 2
+	// stall is for how many milliseconds a script may be held up between two readings of the clock.
+	stall = 20
+)
+
+// program is one random program on an empty server, and what it is compared with.
+type program struct {
+	*world
+	model model
+	now   int64     // the server's clock before the step
+	slack int64     // how long the step took
+	told  []message // what the model says was published in the step
+	lost  bool      // a time in the model came too close to the step to say what was first: the rest proves nothing
+	steps *int
+}
+
+// rounds are how many times as many programs are run as the flag -rapid.checks says.
+const rounds = 2
+
+// checkModel runs random programs, each of actions of a model that prepare makes for it. The one called "" is an assertion
+// about the model, between two others.
+func checkModel(t *testing.T, prepare func(t *rapid.T, p *program) map[string]func(*rapid.T)) {
+	t.Helper()
+	w := newWorld(t)
+	steps, lost := 0, 0
+	for range rounds {
+		rapid.Check(t, func(t *rapid.T) {
+			require.NoError(t, w.Client.Do(t.Context(), w.B().Flushall().Build()).Error())
+			p := &program{world: w, steps: &steps}
+			p.run(t, prepare(t, p))
+			if p.lost {
+				lost++
+			}
+		})
+	}
+	t.Logf("%d steps compared, %d programs broken off", steps, lost)
+}
+
+func (p *program) run(t *rapid.T, actions map[string]func(*rapid.T)) {
+	t.Helper()
+	actions["time passes"] = func(t *rapid.T) { p.pass(t, spells.Draw(t, "spell")) }
+	check, ok := actions[""]
+	if !ok {
+		check = func(*rapid.T) {}
+	}
+	delete(actions, "")
+	names := evenly(slices.Sorted(maps.Keys(actions))...)
+	t.Repeat(map[string]func(*rapid.T){
+		"": check,
+		"step": func(t *rapid.T) {
+			if !p.lost {
+				actions[names.Draw(t, "what")](t)
+			}
+		},
+	})
+}
+
+// step executes commands of the package, and has the model say what they should have done. It repeats them sometimes, as
+// somebody does who got no reply: nothing may change then.
+func (p *program) step(t *rapid.T, execute, expect func()) {
+	t.Helper()
+	var first map[string]string
+	for range times.Draw(t, "times") {
+		p.pass(t, 0)
+		p.looks, p.world.told, p.told = nil, nil, nil
+		execute()
+		before, after := parse(t, p.looks[0]), parse(t, p.looks[len(p.looks)-1])
+		if !p.begin(t, before, after.at) {
+			return
+		}
+		expect()
+		p.end(t, after)
+		if p.lost {
+			return
+		}
+		if first != nil && maps.Equal(first, before.keys.contents()) {
+			require.Equal(t, first, after.keys.contents(), "after the second run")
+		}
+		first = after.keys.contents()
+	}
+}
+
+// plainly has the model say which plain commands somebody else executes, and executes them.
+func (p *program) plainly(t *rapid.T, decide func() [][]string) {
+	t.Helper()
+	p.pass(t, 0)
+	p.looks, p.world.told, p.told = nil, nil, nil
+	p.batch(t.Context())
+	before := parse(t, p.looks[0])
+	if !p.begin(t, before, before.at+1) {
+		return
+	}
+	var commands []rueidis.Completed
+	for _, command := range decide() {
+		commands = append(commands, p.B().Arbitrary(command...).Build())
+	}
+	for i, reply := range p.batch(t.Context(), commands...) {
+		require.NoError(t, reply.Error(), "%v", commands[i])
+	}
+	after := parse(t, p.looks[len(p.looks)-1])
+	p.slack = after.at - before.at
+	p.end(t, after)
+}
+
+// begin compares the state before a step that ended at a time. It returns false if nobody can say what the step should do.
+func (p *program) begin(t *rapid.T, before sighting, ended int64) bool {
+	t.Helper()
+	p.now, p.slack = before.at, ended-before.at
+	if p.uncertain() {
+		return false
+	}
+	p.model.expire(p.now)
+	p.model.want().settle(t, before, rounding, "before the step")
+	return true
+}
+
+func (p *program) end(t *rapid.T, after sighting) {
+	t.Helper()
+	if p.uncertain() {
+		return
+	}
+	p.model.want().settle(t, after, p.slack+rounding, "after the step")
+	require.Equal(t, p.told, p.world.told, "messages")
+	*p.steps++
+}
+
+// uncertain tells whether some time in the model came during the step, so that nobody knows which was first.
+func (p *program) uncertain() bool {
+	for _, limit := range p.limits() {
+		p.lost = p.lost || limit >= p.now-stall && limit <= p.now+p.slack+rounding
+	}
+	return p.lost
+}
+
+// limits are all times at which something happens.
+func (p *program) limits() []int64 {
+	limits := p.model.limits()
+	for _, e := range p.model.want() {
+		if e.ends != nil {
+			limits = append(limits, *e.ends)
+		}
+		for _, score := range e.scores {
+			limits = append(limits, *score)
+		}
+	}
+	return limits
+}
+
+// pass lets time pass, for Redis and for the model: as much as given, and a little more where something would happen at the
+// very moment of the next step.
+func (p *program) pass(t *rapid.T, d time.Duration) {
+	t.Helper()
+	if p.lost {
+		return
+	}
+	passed := d.Milliseconds()
+	for limits := p.limits(); slices.ContainsFunc(limits, func(limit int64) bool {
+		left := limit - passed - p.now
+		return left > -2*stall && left < 2*stall
+	}); {
+		passed += stall
+	}
+	if passed == 0 {
+		return
+	}
+	aging := p.B().Evalsha().Sha1(p.aging).Numkeys(0).Arg(strconv.FormatInt(passed, 10)).Build()
+	require.True(t, rueidis.IsRedisNil(p.Client.Do(t.Context(), aging).Error()))
+	for _, instant := range p.model.want().instants() {
+		*instant -= passed
+	}
+	if m, ok := p.model.(interface{ age(passed int64) }); ok {
+		m.age(passed)
+	}
+}
+
+// requireHolder asserts who is in the way. Of several owners that hold the lock one is named, and of those want names all.
+func (p *program) requireHolder(t *rapid.T, want, got *lua.Holder) {
+	t.Helper()
+	if want == nil || got == nil {
+		require.Equal(t, want, got)
+		return
+	}
+	require.Contains(t, strings.Split(want.Owner, " "), got.Owner)
+	require.Equal(t, want.Next, got.Next, "next")
+	tolerance := float64(time.Duration(p.slack+2) * time.Millisecond)
+	require.InDelta(t, want.TTL, got.TTL, tolerance, "TTL")
+	require.InDelta(t, want.Nap, got.Nap, tolerance, "nap")
+}

@@ -1,0 +1,253 @@
+package lua_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/lua"
+)
+
+// The keys of a read-write lock beside the lock itself and the read holds.
+const (
+	writerName = "holdfast_rwlock_writer:{" + lock + "}"
+	readerName = "holdfast_rwlock_reader:{" + lock + "}"
+)
+
+// What readers and writers of this library promise each other: when one that waits and does not ask again is forgotten, and
+// how long the turn of readers is once a writer has left.
+const (
+	forgotten   = 7 * time.Second
+	readersTurn = 100 * time.Millisecond
+)
+
+// readWriteModel is the model of a read-write lock.
+type readWriteModel struct {
+	*program
+	lock lua.ReadWrite
+
+	mode    string
+	writer  string // "" when there is none
+	writes  int
+	readers map[string]*reading
+	ends    *int64 // of the hash
+
+	waiting *waitingWriter
+	row     *readersKey
+}
+
+// reading are the read holds of one owner: when each ends. A nil time is never, a nil hold has ended.
+type reading struct{ holds []*held }
+
+type held struct{ ends *int64 }
+
+// waitingWriter is the writer for which new readers step back.
+type waitingWriter struct {
+	owner       string
+	since, ends *int64
+}
+
+// readersKey says that readers wait for a writer, or that they have their turn.
+type readersKey struct {
+	text string
+	ends *int64
+}
+
+func newReadWrite(p *program, bound time.Duration) *readWriteModel {
+	m := &readWriteModel{program: p, lock: lua.ReadWrite{Lock: lock, Bound: bound}, readers: map[string]*reading{}}
+	p.model = m
+	return m
+}
+
+func holdName(owner string, i int) string {
+	return "{" + lock + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(i+1)
+}
+
+func (m *readWriteModel) want() keyspace {
+	k := keyspace{}
+	if m.mode != "" {
+		hash := map[string]string{"mode": m.mode}
+		if m.writer != "" {
+			hash[lua.WriteField(m.writer)] = strconv.Itoa(m.writes)
+		}
+		for owner, r := range m.readers {
+			hash[owner] = strconv.Itoa(len(r.holds))
+			for i, h := range r.holds {
+				if h != nil {
+					k[holdName(owner, i)] = entry{text: "1", ends: h.ends}
+				}
+			}
+		}
+		k[lock] = entry{hash: hash, ends: m.ends}
+	}
+	if m.waiting != nil {
+		k[writerName] = entry{text: lua.WriteField(m.waiting.owner), stamps: []*int64{m.waiting.since}, ends: m.waiting.ends}
+	}
+	if m.row != nil {
+		k[readerName] = entry{text: m.row.text, ends: m.row.ends}
+	}
+	return k
+}
+
+// limits are when readers no longer step back, and when they do again.
+func (m *readWriteModel) limits() []int64 {
+	if m.waiting == nil {
+		return nil
+	}
+	bound := m.lock.Bound.Milliseconds()
+	return []int64{*m.waiting.since + bound, *m.waiting.since + bound*11/10}
+}
+
+func over(ends *int64, now int64) bool { return ends != nil && *ends <= now }
+
+func (m *readWriteModel) expire(now int64) {
+	for _, r := range m.readers {
+		for i, h := range r.holds {
+			if h != nil && over(h.ends, now) {
+				r.holds[i] = nil
+			}
+		}
+	}
+	if m.mode != "" && over(m.ends, now) {
+		m.free()
+	}
+	if m.waiting != nil && over(m.waiting.ends, now) {
+		m.waiting = nil
+	}
+	if m.row != nil && over(m.row.ends, now) {
+		m.row = nil
+	}
+}
+
+func (m *readWriteModel) free() {
+	m.mode, m.writer, m.writes, m.ends = "", "", 0, nil
+	clear(m.readers)
+}
+
+// later is the later of two ends, of which nil is never.
+func later(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return instant(max(*a, *b))
+}
+
+// longest is the end of the longest of an owner's holds, or of all; ok is false if none lasts.
+func longest(all ...*reading) (ends *int64, ok bool) {
+	for _, r := range all {
+		for _, h := range r.holds {
+			switch {
+			case h == nil:
+			case !ok:
+				ends, ok = h.ends, true
+			default:
+				ends = later(ends, h.ends)
+			}
+		}
+	}
+	if ends != nil {
+		ends = instant(*ends)
+	}
+	return ends, ok
+}
+
+// last has the hash last for the lease at least.
+func (m *readWriteModel) last(lease time.Duration, taken bool) {
+	end := instant(m.now + lease.Milliseconds())
+	if !taken {
+		end = later(m.ends, end)
+	}
+	m.ends = end
+}
+
+// takeRead gives an owner the hold with a number, which lasts for the lease at least, and those below it as they are.
+func (m *readWriteModel) takeRead(owner string, number int, lease time.Duration) {
+	taken := m.mode == ""
+	if taken {
+		m.mode = "read"
+	}
+	m.last(lease, taken)
+	r := m.readers[owner]
+	if r == nil {
+		r = &reading{}
+		m.readers[owner] = r
+	}
+	for len(r.holds) < number {
+		r.holds = append(r.holds, nil)
+	}
+	r.holds = r.holds[:number]
+	end := instant(m.now + lease.Milliseconds())
+	if h := r.holds[number-1]; h != nil {
+		end = later(h.ends, end)
+	}
+	r.holds[number-1] = &held{end}
+}
+
+// reads tells whether an owner has a read hold that lasts.
+func (m *readWriteModel) reads(owner string) bool {
+	r := m.readers[owner]
+	if r == nil {
+		return false
+	}
+	_, ok := longest(r)
+	return ok
+}
+
+// leaveRead takes all read holds of an owner. It returns whether it had one that lasts.
+func (m *readWriteModel) leaveRead(owner string) bool {
+	known, held := m.readers[owner] != nil, m.reads(owner)
+	delete(m.readers, owner)
+	if known && m.mode == "read" {
+		m.onlyReaders("0")
+	}
+	return held
+}
+
+// onlyReaders has the lock last as long as the longest read hold, and forgets readers that died. Without any it is free.
+func (m *readWriteModel) onlyReaders(message string) {
+	for owner := range m.readers {
+		if !m.reads(owner) {
+			delete(m.readers, owner)
+		}
+	}
+	var all []*reading
+	for _, r := range m.readers {
+		all = append(all, r)
+	}
+	before := m.ends
+	ends, ok := longest(all...)
+	if !ok {
+		m.free()
+		m.announce(message)
+		return
+	}
+	m.mode, m.writer, m.writes, m.ends = "read", "", 0, ends
+	if message == "1" {
+		m.announce(message)
+	} else if sleeps := m.now + lua.MaxNap.Milliseconds(); ends != nil && *ends < sleeps && (before == nil || *ends < *before) {
+		m.announce(message) // those who wait went to sleep for longer
+	}
+}
+
+func (m *readWriteModel) announce(text string) {
+	m.told = append(m.told, message{"PUBLISH", lua.RWChannel(lock), text})
+}
+
+// left is what is left of the lease of the lock.
+func (m *readWriteModel) left() time.Duration {
+	if m.ends == nil {
+		return lua.NoExpiry
+	}
+	return time.Duration(*m.ends-m.now) * time.Millisecond
+}
+
+// holder is anybody who has the lock.
+func (m *readWriteModel) holder() *lua.Holder {
+	owners := slices.Collect(maps.Keys(m.readers))
+	if m.writer != "" {
+		owners = append(owners, m.writer)
+	}
+	return &lua.Holder{Owner: strings.Join(owners, " "), TTL: m.left()}
+}

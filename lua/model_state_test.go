@@ -1,0 +1,164 @@
+package lua_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// An entry is a key in Redis, as found or as a model wants it. Times are milliseconds of the server's clock. They are
+// pointers into the model, because a model that was right about one to some milliseconds is then told it exactly.
+type entry struct {
+	ends   *int64 // when it expires; nil is never
+	text   string
+	stamps []*int64 // the times that a string begins with
+	hash   map[string]string
+	list   []string
+	scores map[string]*int64
+}
+
+// content is all of an entry but its times.
+func (e entry) content() string {
+	return fmt.Sprintf("text %q hash %v list %v scored %v expires %t", e.text, e.hash, e.list,
+		slices.Sorted(maps.Keys(e.scores)), e.ends != nil)
+}
+
+// times are those of an entry, by what they are.
+func (e entry) times() map[string]*int64 {
+	times := map[string]*int64{}
+	for owner, score := range e.scores {
+		times["score of "+owner] = score
+	}
+	if e.ends != nil {
+		times["end"] = e.ends
+	}
+	for i, stamp := range e.stamps {
+		times["time "+strconv.Itoa(i)+" in the text"] = stamp
+	}
+	return times
+}
+
+// keyspace is everything in a server.
+type keyspace map[string]entry
+
+// contents are a keyspace without its times: what a second run of a command must leave as it is.
+func (k keyspace) contents() map[string]string {
+	contents := map[string]string{}
+	for key, e := range k {
+		contents[key] = e.content()
+	}
+	return contents
+}
+
+// instants are all times in a keyspace.
+func (k keyspace) instants() []*int64 {
+	var all []*int64
+	for _, e := range k {
+		all = slices.AppendSeq(all, maps.Values(e.times()))
+	}
+	return all
+}
+
+// settle asserts that a model wants what was found, times within a tolerance, and makes it want the times that were found.
+func (k keyspace) settle(t *rapid.T, found sighting, tolerance int64, when string) {
+	t.Helper()
+	require.Equal(t, k.contents(), found.keys.contents(), when)
+	for key, want := range k {
+		times := found.keys[key].times()
+		for what, time := range want.times() {
+			require.Contains(t, times, what, "%s: %s", when, key)
+			require.InDelta(t, *time-found.at, *times[what]-found.at, float64(tolerance),
+				"%s: milliseconds to the %s of %s", when, what, key)
+			*time = *times[what]
+		}
+	}
+}
+
+// sighting is a server at one moment.
+type sighting struct {
+	at   int64
+	keys keyspace
+}
+
+// lookScript is a script that reads all there is at one moment.
+const lookScript = `
+local time = redis.call('TIME')
+local found = {time[1] * 1000 + math.floor(time[2] / 1000)}
+local read = {string = {'GET'}, hash = {'HGETALL'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  local command = read[kind]
+  local content = redis.call(command[1], key, unpack(command, 2))
+  found[#found + 1] = {key, kind, redis.call('PEXPIRETIME', key), type(content) == 'table' and content or {content}}
+end
+return found`
+
+// stamped is a string that begins with a time.
+var stamped = regexp.MustCompile(`^(\d{13}) (.*)$`)
+
+// instant is a time to point at.
+func instant(milliseconds int64) *int64 { return &milliseconds }
+
+// parse reads the reply of lookScript.
+func parse(t *rapid.T, reply rueidis.RedisResult) sighting {
+	values, err := reply.ToArray()
+	require.NoError(t, err)
+	at, err := values[0].AsInt64()
+	require.NoError(t, err)
+	s := sighting{at: at, keys: keyspace{}}
+	for _, value := range values[1:] {
+		found, err := value.ToArray()
+		require.NoError(t, err)
+		key, err := found[0].ToString()
+		require.NoError(t, err)
+		kind, err := found[1].ToString()
+		require.NoError(t, err)
+		ends, err := found[2].AsInt64()
+		require.NoError(t, err)
+		content, err := found[3].AsStrSlice()
+		require.NoError(t, err)
+		s.keys[key] = entryOf(t, kind, content)
+		if ends >= 0 {
+			e := s.keys[key]
+			e.ends = &ends
+			s.keys[key] = e
+		}
+	}
+	return s
+}
+
+func entryOf(t *rapid.T, kind string, content []string) (e entry) {
+	switch kind {
+	case "string":
+		e.text = content[0]
+		for parts := stamped.FindStringSubmatch(e.text); parts != nil; parts = stamped.FindStringSubmatch(e.text) {
+			e.stamps, e.text = append(e.stamps, instant(number(t, parts[1]))), parts[2]
+		}
+	case "list":
+		e.list = content
+	case "hash":
+		e.hash = map[string]string{}
+		for pair := range slices.Chunk(content, 2) {
+			e.hash[pair[0]] = pair[1]
+		}
+	case "zset":
+		e.scores = map[string]*int64{}
+		for pair := range slices.Chunk(content, 2) {
+			e.scores[pair[0]] = instant(number(t, pair[1]))
+		}
+	}
+	return e
+}
+
+func number(t *rapid.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	return n
+}

@@ -1,0 +1,147 @@
+package lua_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+// world is the server on which random programs run, one after the other. It is also a client of it, which looks at all that
+// the server has right before and right after each command, so that nothing is between the looks but the command.
+type world struct {
+	rueidis.Client
+	looking string // the SHA-1 of lookScript
+	aging   string // the SHA-1 of ageScript
+	looks   []rueidis.RedisResult
+	monitor *bufio.Reader
+	markers int
+	told    []message // what scripts have published since the step began
+	ears    net.Conn
+	heard   *bufio.Reader
+}
+
+// message is one that was published.
+type message struct{ verb, channel, text string }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s := redistest.Start(t)
+	w := &world{Client: s.Client(t, func(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 })} // one connection: one order
+	for script, sha := range map[string]*string{lookScript: &w.looking, ageScript: &w.aging} {
+		var err error
+		*sha, err = w.Client.Do(t.Context(), w.B().ScriptLoad().Script(script).Build()).ToString()
+		require.NoError(t, err)
+	}
+	monitor := dial(t, s)
+	_, err := fmt.Fprint(monitor, array("MONITOR"))
+	require.NoError(t, err)
+	w.monitor = bufio.NewReader(monitor)
+	_, err = w.monitor.ReadString('\n')
+	require.NoError(t, err)
+	w.ears = dial(t, s)
+	w.heard = bufio.NewReader(w.ears)
+	return w
+}
+
+func dial(t *testing.T, s *redistest.Server) net.Conn {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", s.Addr(), eventually)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Minute))) // more than a test may take
+	return conn
+}
+
+// Do executes one command, between two looks.
+func (w *world) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	replies := w.batch(ctx, command)
+	return replies[0]
+}
+
+// batch executes commands of which nobody else's come in between, between two looks.
+func (w *world) batch(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
+	w.markers++
+	marker := "marker-" + strconv.Itoa(w.markers)
+	all := append([]rueidis.Completed{w.look()}, commands...)
+	all = append(all, w.look(), w.B().Echo().Message(marker).Build())
+	replies := w.DoMulti(ctx, all...)
+	end := len(commands) + 1
+	w.looks = append(w.looks, replies[0], replies[end])
+	w.listen(marker)
+	return replies[1:end]
+}
+
+func (w *world) look() rueidis.Completed {
+	return w.B().Evalsha().Sha1(w.looking).Numkeys(0).Build()
+}
+
+// listen reads what scripts publish, up to the marker. A subscriber would count as one of those who wait.
+func (w *world) listen(marker string) {
+	for {
+		line, err := w.monitor.ReadString('\n')
+		if err != nil {
+			panic(err) // the server is gone
+		}
+		if strings.Contains(line, `"`+marker+`"`) {
+			return
+		}
+		_, command, _ := strings.Cut(line, ` lua] "`)
+		if parts := strings.Split(strings.TrimSpace(command), `" "`); len(parts) == 3 && strings.Contains(parts[0], "PUBLISH") {
+			w.told = append(w.told, message{parts[0], parts[1], strings.TrimSuffix(parts[2], `"`)})
+		}
+	}
+}
+
+// subscribe has somebody listen on a channel, or no longer, from now on.
+func (w *world) subscribe(t require.TestingT, verb, channel string) {
+	_, err := fmt.Fprint(w.ears, array(verb, channel))
+	require.NoError(t, err)
+	for {
+		push := make([]string, 6) // *3, and each of the first two with its length
+		for i := range push[:5] {
+			push[i], err = w.heard.ReadString('\n')
+			require.NoError(t, err)
+		}
+		last, err := w.heard.ReadString('\n')
+		require.NoError(t, err)
+		if strings.HasPrefix(last, ":") {
+			return
+		}
+		_, err = w.heard.ReadString('\n') // the text of a message
+		require.NoError(t, err)
+	}
+}
+
+// ageScript is a script that makes everything in the server older, as if so many milliseconds had passed.
+const ageScript = `
+local passed = tonumber(ARGV[1])
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'zset' then
+    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+      redis.call('ZINCRBY', key, -passed, member)
+    end
+  elseif kind == 'string' then
+    local text = redis.call('GET', key)
+    local older = string.gsub(text, '%f[%d]%d%d%d%d%d%d%d%d%d%d%d%d%d%f[%D]', function(time)
+      return string.format('%.0f', time - passed)
+    end)
+    if older ~= text then
+      redis.call('SET', key, older, 'KEEPTTL')
+    end
+  end
+  local ends = redis.call('PEXPIRETIME', key)
+  if ends ~= -1 then
+    redis.call('PEXPIREAT', key, ends - passed)
+  end
+end`

@@ -1,0 +1,250 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// The keys of this library's own beside a read-write lock.
+const (
+	writerKey = "holdfast_rwlock_writer:{order:42}"
+	readerKey = "holdfast_rwlock_reader:{order:42}"
+)
+
+const (
+	reader = "a7c1:1"
+	writer = "b8d2:2"
+)
+
+// awaitingReaders returns a lock that other reads and writer waits for.
+func awaitingReaders(t *testing.T) (*redistest.Server, client) {
+	t.Helper()
+	s, c := start(t)
+	read(t, c, other, 1, lease)
+	refuse(t, preferring.AcquireWrite, c, writer)
+	return s, c
+}
+
+type acquire func(context.Context, client, string, int, time.Duration, bool) (*lua.Holder, error)
+
+// refuse has somebody wait for the lock, and returns who is in the way.
+func refuse(t *testing.T, side acquire, c client, owner string) *lua.Holder {
+	t.Helper()
+	holder, err := side(t.Context(), c, owner, 1, lease, true)
+	require.NoError(t, err)
+	require.NotNil(t, holder)
+	return holder
+}
+
+// grants has somebody get the lock.
+func grants(t *testing.T, side acquire, c client, owner string) {
+	t.Helper()
+	holder, err := side(t.Context(), c, owner, 1, lease, true)
+	require.NoError(t, err)
+	require.Nil(t, holder)
+}
+
+// waitingSince pretends that writer began to wait some time ago.
+func waitingSince(t *testing.T, s *redistest.Server, ago time.Duration) {
+	t.Helper()
+	now := time.Now().Add(-ago).UnixMilli() // the clock of this machine is the server's
+	s.Do(t, "SET", writerKey, fmt.Sprintf("%d %s:write", now, writer), "PX", "7000")
+}
+
+func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
+	s, c := awaitingReaders(t)
+	for _, waits := range []bool{true, false} {
+		holder, err := preferring.AcquireRead(t.Context(), c, reader, 1, lease, waits)
+		require.NoError(t, err)
+		require.Equal(t, writer, holder.Owner)
+		require.True(t, holder.Next)
+		require.Greater(t, holder.Nap, time.Second)
+		require.LessOrEqual(t, holder.Nap, 7*time.Second, "a writer that died is forgotten by then")
+	}
+	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
+	requireTTL(t, s, writerKey, 7*time.Second)
+
+	// Not even when the lock is free: the writer has been told, and is on its way.
+	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	require.True(t, refuse(t, preferring.AcquireRead, c, reader).Next)
+	requireFree(t, s, lock)
+}
+
+func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
+	s, c := awaitingReaders(t)
+	reentered, err := preferring.ReenterRead(t.Context(), c, other, 2, lease)
+	require.NoError(t, err)
+	require.True(t, reentered)
+	grants(t, preferring.AcquireRead, c, other) // a repeated command is no new reader either
+	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
+}
+
+func TestWriterThatReadsIsNotHeldBackByTheNextWriter(t *testing.T) {
+	s, c := awaitingReaders(t)
+	s.Do(t, "DEL", lock, holdKey(other, 1))
+	s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
+	s.Do(t, "PEXPIRE", lock, ms(lease))
+	grants(t, preferring.AcquireRead, c, me)
+	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.True(t, out.Reading)
+	require.Equal(t, writer, refuse(t, preferring.AcquireRead, c, reader).Owner)
+}
+
+func TestReaderWithoutPreferenceIsNotHeldBack(t *testing.T) {
+	s, c := awaitingReaders(t)
+	grants(t, pair.AcquireRead, c, reader)
+	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1", reader: "1"}, lease)
+}
+
+func TestLockHasNoOwnKeysWithoutPreference(t *testing.T) {
+	s, c := start(t)
+	grants(t, pair.AcquireRead, c, other)
+	refuse(t, pair.AcquireWrite, c, writer)
+	_, err := pair.ReleaseWrite(t.Context(), c, writer, 0) // it gives up
+	require.NoError(t, err)
+	requireKeys(t, s, lock, holdKey(other, 1))
+	_, err = pair.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	grants(t, pair.AcquireWrite, c, writer)
+	refuse(t, pair.AcquireRead, c, reader)
+	requireKeys(t, s, lock)
+	_, err = pair.ReleaseWrite(t.Context(), c, writer, 0)
+	require.NoError(t, err)
+	requireKeys(t, s)
+}
+
+func TestAttemptWithoutWaitHoldsNobodyBack(t *testing.T) {
+	s, c := start(t)
+	read(t, c, other, 1, lease)
+	holder, err := preferring.AcquireWrite(t.Context(), c, writer, 1, lease, false)
+	require.NoError(t, err)
+	require.NotNil(t, holder)
+	requireKeys(t, s, lock, holdKey(other, 1))
+	_, err = preferring.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	write(t, c, writer, lease)
+	holder, err = preferring.AcquireRead(t.Context(), c, reader, 1, lease, false)
+	require.NoError(t, err)
+	require.NotNil(t, holder)
+	requireKeys(t, s, lock)
+}
+
+func TestWriterBehindAWriterHoldsNobodyBack(t *testing.T) {
+	s, c := start(t)
+	write(t, c, other, lease)
+	refuse(t, preferring.AcquireWrite, c, writer)
+	requireKeys(t, s, lock)
+}
+
+func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
+	s, c := awaitingReaders(t)
+	bound := preferring.Bound
+	waitingSince(t, s, bound-2*time.Second)
+	nap := refuse(t, preferring.AcquireRead, c, reader).Nap
+	require.LessOrEqual(t, nap, 2*time.Second, "it must look again when it may pass")
+
+	waitingSince(t, s, bound+bound/20)
+	refuse(t, preferring.AcquireWrite, c, writer) // it asks again, and keeps its place
+	grants(t, preferring.AcquireRead, c, reader)
+
+	// A tenth of the time later it is the writer's again.
+	waitingSince(t, s, bound+bound/5)
+	grants(t, preferring.AcquireRead, c, "third:3")
+	refuse(t, preferring.AcquireWrite, c, writer)
+	require.Equal(t, writer, refuse(t, preferring.AcquireRead, c, "fourth:4").Owner)
+}
+
+func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
+	s, c := awaitingReaders(t)
+	waitingSince(t, s, 20*time.Second)
+	before := s.DoString(t, "GET", writerKey)
+	refuse(t, preferring.AcquireWrite, c, me)
+	require.Equal(t, before, s.DoString(t, "GET", writerKey), "or two that take turns would keep readers back for ever")
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	_, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.Equal(t, before, s.DoString(t, "GET", writerKey))
+	sub.requireNothing(t)
+}
+
+func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
+	s, c := awaitingReaders(t)
+	refuse(t, preferring.AcquireRead, c, reader)
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	for range 2 { // the second time after a lost reply
+		out, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
+		require.NoError(t, err)
+		require.False(t, out.Held)
+	}
+	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
+	sub.requireBytes(t, array("message", pairChannel, "1"))
+	sub.requireNothing(t)
+	grants(t, preferring.AcquireRead, c, reader)
+}
+
+func TestWriterThatGetsTheLockWaitsNoMore(t *testing.T) {
+	s, c := awaitingReaders(t)
+	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	for range 2 { // the second time after a lost reply
+		grants(t, preferring.AcquireWrite, c, writer)
+		requireKeys(t, s, lock)
+	}
+}
+
+func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
+	const turn = 100 * time.Millisecond
+	s, c := awaitingReaders(t)
+	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	grants(t, preferring.AcquireWrite, c, writer)
+	refuse(t, preferring.AcquireRead, c, reader)
+	requireTTL(t, s, readerKey, 7*time.Second)
+	_, err = preferring.ReleaseWrite(t.Context(), c, writer, 0)
+	require.NoError(t, err)
+	require.Equal(t, "turn", s.DoString(t, "GET", readerKey))
+	require.LessOrEqual(t, s.DoInt(t, "PTTL", readerKey), turn.Milliseconds())
+	s.Do(t, "PEXPIRE", readerKey, ms(lease)) // so that a slow machine does not miss it
+
+	holder := refuse(t, preferring.AcquireWrite, c, me)
+	require.Empty(t, holder.Owner)
+	require.True(t, holder.Next)
+	require.Positive(t, holder.Nap)
+	waitingSince(t, s, 0)
+	grants(t, preferring.AcquireRead, c, reader)
+	grants(t, preferring.AcquireRead, c, "third:3")
+
+	// One that leaves meanwhile does not lengthen it, and afterwards writers come first again.
+	s.Do(t, "DEL", readerKey)
+	require.Equal(t, writer, refuse(t, preferring.AcquireRead, c, "fourth:4").Owner)
+}
+
+func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
+	s, c := start(t)
+	s.Do(t, "SET", readerKey, "waiting", "PX", "7000")
+	grants(t, preferring.AcquireWrite, c, writer)
+	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		holder, err := preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
+		return err == nil && holder == nil
+	}, eventually, poll)
+	requireKeys(t, s, lock)
+}
+
+func TestWriterThatNobodyWaitedForGivesNobodyATurn(t *testing.T) {
+	s, c := start(t)
+	grants(t, preferring.AcquireWrite, c, writer)
+	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
+	require.NoError(t, err)
+	requireKeys(t, s)
+}

@@ -1,0 +1,78 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast/lua"
+)
+
+// Readers share the lock, and a writer has to wait for them. As long as it does, new readers step back for it.
+func ExampleReadWrite_AcquireWrite() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	lock := lua.ReadWrite{Lock: "page:1", Bound: 30 * time.Second}
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true); err != nil {
+		panic(err)
+	}
+	holder, err := lock.AcquireWrite(ctx, client, "client:2", 1, 30*time.Second, true)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("client:2 has to wait for", holder.Owner, "for", holder.TTL.Round(time.Second))
+	holder, err = lock.AcquireRead(ctx, client, "client:3", 1, 30*time.Second, true)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("client:3 has to wait for", holder.Owner, "which waits itself:", holder.Next)
+	// Output:
+	// client:2 has to wait for client:1 for 30s
+	// client:3 has to wait for client:2 which waits itself: true
+}
+
+// A writer that reads as well goes on reading when it has given the write lock back.
+func ExampleReadWrite_ReleaseWrite() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	lock := lua.ReadWrite{Lock: "page:1"}
+	if _, err := lock.AcquireWrite(ctx, client, "client:1", 1, 30*time.Second, true); err != nil {
+		panic(err)
+	}
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true); err != nil {
+		panic(err)
+	}
+	released, err := lock.ReleaseWrite(ctx, client, "client:1", 0)
+	fmt.Println("a reader now:", released.Reading, err)
+	state, err := lua.Inspect(ctx, client, "page:1")
+	fmt.Println(state.Mode, state.Holds, err)
+	// Output:
+	// a reader now: true <nil>
+	// read [{client:1 1 false}] <nil>
+}
+
+// A level that is given back leaves the others their leases. The numbers are those to leave behind.
+func ExampleReadWrite_ReleaseRead() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	lock := lua.ReadWrite{Lock: "page:1"}
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 10*time.Second, true); err != nil {
+		panic(err)
+	}
+	if _, err := lock.ReenterRead(ctx, client, "client:1", 2, 30*time.Second); err != nil {
+		panic(err)
+	}
+	released, err := lock.ReleaseRead(ctx, client, "client:1", 1)
+	fmt.Println("held:", released.Held, err)
+	state, err := lua.Inspect(ctx, client, "page:1")
+	fmt.Println(state.Holds, state.TTL.Round(time.Second), err)
+	// Output:
+	// held: true <nil>
+	// [{client:1 1 false}] 30s <nil>
+}

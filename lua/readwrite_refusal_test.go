@@ -1,0 +1,169 @@
+package lua_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
+)
+
+// A server that refuses a part of what a script of a read-write lock does must not get half of it.
+
+// preferring is pair with precedence for writers that wait.
+var preferring = lua.ReadWrite{Lock: lock, Bound: time.Minute}
+
+func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
+	for _, rule := range []string{"-pexpire", "-set", "-hset"} {
+		for name, refused := range map[string]func(*testing.T, client) error{
+			"another reader": func(t *testing.T, c client) error {
+				_, err := pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true)
+				return err
+			},
+			"a nested read": func(t *testing.T, c client) error {
+				_, err := pair.ReenterRead(t.Context(), c, other, 2, 3*lease)
+				return err
+			},
+		} {
+			t.Run(name+" "+rule, func(t *testing.T) {
+				s, c := startAs(t, rule)
+				plantReader(t, s, lease)
+				requireError(t, refused(t, c), lua.Permanent, "NOPERM")
+				requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
+				requireTTL(t, s, holdKey(other, 1), lease)
+				requireKeys(t, s, lock, holdKey(other, 1))
+			})
+		}
+		t.Run("the first reader "+rule, func(t *testing.T) {
+			s, c := startAs(t, rule)
+			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true)
+			requireError(t, err, lua.Permanent, "NOPERM")
+			requireKeys(t, s)
+		})
+		t.Run("a writer that reads "+rule, func(t *testing.T) {
+			s, c := startAs(t, rule)
+			s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
+			s.Do(t, "PEXPIRE", lock, ms(lease))
+			_, err := pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true)
+			requireError(t, err, lua.Permanent, "NOPERM")
+			requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, lease)
+			requireKeys(t, s, lock)
+		})
+	}
+}
+
+func TestRefusedWriteLeavesTheLockFree(t *testing.T) {
+	for _, rule := range []string{"-pexpire", "-hset"} {
+		s, c := startAs(t, rule)
+		_, err := preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
+		requireError(t, err, lua.Permanent, "NOPERM")
+		requireKeys(t, s)
+	}
+}
+
+func TestReleaseOfEitherSideSucceedsWithoutPermissionForTheChannel(t *testing.T) {
+	for name, release := range map[string]func(*testing.T, client) (lua.Released, error){
+		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseRead(t.Context(), c, me, 0) },
+		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseWrite(t.Context(), c, me, 0) },
+		"force": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockWrite(t.Context(), c) },
+	} {
+		for _, rule := range []string{"-publish", "resetchannels"} {
+			t.Run(name+" "+rule, func(t *testing.T) {
+				s, c := startAs(t, rule)
+				if name == "read" {
+					read(t, c, me, 1, lease)
+				} else {
+					write(t, c, me, lease)
+				}
+				out, err := release(t, c)
+				require.NoError(t, err)
+				require.True(t, out.Held)
+				require.Contains(t, out.Refusal, "NOPERM")
+				requireKeys(t, s)
+			})
+		}
+	}
+}
+
+func TestWriterThatMayNotGiveReadersTheirTurnStillLetsThemIn(t *testing.T) {
+	s, c := startAs(t, "-set")
+	write(t, c, me, lease)
+	s.Do(t, "SET", readerKey, "waiting")
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireKeys(t, s, readerKey)
+	sub.requireBytes(t, array("message", pairChannel, "1"))
+}
+
+func TestServerOutOfMemoryRefusesBothSides(t *testing.T) {
+	s, c := start(t)
+	fill(t, s)
+	_, err := preferring.AcquireRead(t.Context(), c, me, 1, lease, true)
+	requireError(t, err, lua.Permanent, "OOM")
+	_, err = preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
+	requireError(t, err, lua.Permanent, "OOM")
+	requireKeys(t, s)
+}
+
+func TestServerOutOfMemoryStillSaysWhoReadsOrWrites(t *testing.T) {
+	s, c := start(t)
+	plantReader(t, s, lease)
+	fill(t, s)
+	holder, err := preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
+	require.NoError(t, err)
+	require.Equal(t, other, holder.Owner)
+	s.Do(t, "HDEL", lock, other)
+	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	s.Do(t, "HSET", lock, "mode", "write", other+":write", "1")
+	fill(t, s)
+	holder, err = preferring.AcquireRead(t.Context(), c, me, 1, lease, true)
+	require.NoError(t, err)
+	require.Equal(t, other, holder.Owner)
+}
+
+func TestServerOutOfMemoryShortensNoReadHold(t *testing.T) {
+	s, c := start(t)
+	read(t, c, me, 1, lease)
+	_, err := pair.ReenterRead(t.Context(), c, me, 2, 3*lease)
+	require.NoError(t, err)
+	fill(t, s)
+	// One level is left, and for all that this owner knows it lasts for the longer lease.
+	out, err := pair.ReleaseRead(t.Context(), c, me, 1)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	read(t, c, other, 1, lease)
+	_, err = pair.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	requireTTL(t, s, lock, 3*lease)
+
+	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	requireKeys(t, s)
+}
+
+func TestServerOutOfMemoryRenewsReadsAndDowngrades(t *testing.T) {
+	s, c := start(t)
+	write(t, c, me, lease)
+	read(t, c, me, 1, lease)
+	s.Do(t, "SET", readerKey, "waiting")
+	fill(t, s)
+	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	require.NoError(t, err)
+	require.Equal(t, []bool{true}, held)
+	requireTTL(t, s, holdKey(me, 1), 3*lease)
+
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true, Reading: true}, out)
+	requireLock(t, s, lock, map[string]string{"mode": "read", me: "1"}, 3*lease)
+	sub.requireBytes(t, array("message", pairChannel, "1"))
+	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	requireFree(t, s, lock)
+	sub.requireBytes(t, array("message", pairChannel, "0"))
+}

@@ -1,0 +1,346 @@
+package lua_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+type client = rueidis.CoreClient
+
+// What happens between the sides of a read-write lock: downgrades, readers that died, readers of another library, force.
+
+func TestWriterThatReadsBecomesAReaderAndLetsOthersIn(t *testing.T) {
+	s, c := start(t)
+	write(t, c, me, 3*lease)
+	read(t, c, me, 1, lease)
+	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1", me: "1"}, 3*lease)
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	out, err := pair.ReleaseWrite(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true, Reading: true}, out)
+	requireLock(t, s, lock, map[string]string{"mode": "read", me: "1"}, lease)
+	sub.requireBytes(t, array("message", pairChannel, "1"))
+	sub.requireNothing(t)
+	read(t, c, other, 1, lease)
+}
+
+func TestWriterWhoseReadsHaveRunOutFreesTheLock(t *testing.T) {
+	s, c := start(t)
+	write(t, c, me, 3*lease)
+	read(t, c, me, 1, lease)
+	s.Do(t, "DEL", holdKey(me, 1))
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	out, err := pair.ReleaseWrite(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireKeys(t, s)
+	sub.requireBytes(t, array("message", pairChannel, "1"))
+}
+
+func TestWriterThatStopsReadingGoesOnWriting(t *testing.T) {
+	s, c := start(t)
+	write(t, c, me, 3*lease)
+	read(t, c, me, 1, lease)
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	out, err := pair.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, 3*lease)
+	requireKeys(t, s, lock)
+	sub.requireNothing(t)
+}
+
+func TestDeadReaderIsForgottenWhenTheLastLiveOneLeaves(t *testing.T) {
+	s, c := start(t)
+	read(t, c, me, 1, lease)
+	s.Do(t, "HSET", lock, other, "2") // its hold keys have run out
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	_, err := pair.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	requireKeys(t, s)
+	sub.requireBytes(t, array("message", pairChannel, "0"))
+}
+
+func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
+	s, c := start(t)
+	plantReader(t, s, 10*time.Second)
+	read(t, c, me, 1, lease)
+	_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	require.NoError(t, err)
+	requireTTL(t, s, lock, 3*lease)
+	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, 10*time.Second)
+}
+
+// A waiter has gone to sleep for the lease of the one that leaves, and nobody would tell it when the other's is over.
+func TestReaderThatLeavesAloneWhoMayBeDeadHasWaitersLookAgain(t *testing.T) {
+	s, c := start(t)
+	plantReader(t, s, 2*time.Second)
+	read(t, c, me, 1, lease)
+	read(t, c, "third:3", 1, lease)
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	_, err := pair.ReleaseRead(t.Context(), c, "third:3", 0)
+	require.NoError(t, err)
+	sub.requireNothing(t)
+	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	require.Less(t, s.DoInt(t, "PTTL", lock), int64(2001))
+	sub.requireBytes(t, array("message", pairChannel, "0"))
+}
+
+func TestReadersOfAnotherLibraryAreLeftAlone(t *testing.T) {
+	s, c := start(t)
+	plantReader(t, s, lease, 2*lease)
+	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+	read(t, c, me, 1, lease)
+	holder, err := pair.AcquireWrite(t.Context(), c, "third:3", 1, lease, true)
+	require.NoError(t, err)
+	require.NotNil(t, holder)
+	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	requireLock(t, s, lock, map[string]string{"mode": "read", other: "2"}, 2*lease)
+	requireTTL(t, s, holdKey(other, 1), lease)
+	requireTTL(t, s, holdKey(other, 2), 2*lease)
+	sub.requireNothing(t)
+}
+
+func TestHoldKeyWithoutExpiryCountsAsHeld(t *testing.T) {
+	for name, leave := range map[string]func(*testing.T, client){
+		"when a reader leaves": func(t *testing.T, c client) {
+			_, err := pair.ReleaseRead(t.Context(), c, me, 0)
+			require.NoError(t, err)
+		},
+		"when its own writer leaves": func(t *testing.T, c client) {
+			_, err := pair.ReleaseWrite(t.Context(), c, other, 0)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := start(t)
+			plantReader(t, s, lua.NoExpiry)
+			if name == "when a reader leaves" {
+				read(t, c, me, 1, lease)
+			} else {
+				s.Do(t, "HSET", lock, "mode", "write", other+":write", "1")
+			}
+			s.Do(t, "PEXPIRE", lock, ms(lease))
+			leave(t, c)
+			requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
+			requireTTL(t, s, holdKey(other, 1), lua.NoExpiry)
+			reentered, err := pair.ReenterRead(t.Context(), c, other, 2, lease)
+			require.NoError(t, err)
+			require.True(t, reentered)
+			holder, err := pair.AcquireWrite(t.Context(), c, me, 1, lease, true)
+			require.NoError(t, err)
+			require.Equal(t, other, holder.Owner)
+		})
+	}
+}
+
+func TestHashWithoutExpiryIsHeld(t *testing.T) {
+	s, c := start(t)
+	s.Do(t, "HSET", lock, "mode", "read", other, "1")
+	holder, err := pair.AcquireWrite(t.Context(), c, me, 1, lease, true)
+	require.NoError(t, err)
+	require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry}, holder)
+	s.Do(t, "HSET", lock, "mode", "write", other+":write", "1")
+	holder, err = pair.AcquireRead(t.Context(), c, me, 1, lease, true)
+	require.NoError(t, err)
+	require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry}, holder)
+	requireTTL(t, s, lock, lua.NoExpiry)
+}
+
+func TestForceUnlockFreesTheSideThatHolds(t *testing.T) {
+	sides := map[string]func(*testing.T, client) (lua.Released, error){
+		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockReads(t.Context(), c) },
+		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockWrite(t.Context(), c) },
+	}
+	for held := range sides {
+		for side, force := range sides {
+			t.Run(side+" of a lock held to "+held, func(t *testing.T) {
+				s, c := start(t)
+				if held == "write" {
+					write(t, c, me, lease)
+				} else {
+					plantReader(t, s, lease, lua.NoExpiry)
+				}
+				read(t, c, me, 1, lease)
+				before := s.DoMap(t, "HGETALL", lock)
+				sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+				out, err := force(t, c)
+				require.NoError(t, err)
+				require.Equal(t, lua.Released{Held: side == held}, out)
+				if side == held {
+					requireKeys(t, s)
+					sub.requireBytes(t, array("message", pairChannel, "1"))
+				} else {
+					requireLock(t, s, lock, before, lease)
+					sub.requireNothing(t)
+				}
+			})
+		}
+	}
+}
+
+func TestLockOfAnotherKindIsNeitherTakenNorDestroyed(t *testing.T) {
+	for name, run := range sideOperations {
+		for _, owner := range []string{me, other} {
+			t.Run(name+" by "+owner, func(t *testing.T) {
+				s, c := start(t)
+				hold(t, s, lock, me, "2", lease)
+				sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+				require.NoError(t, run(t, c, owner))
+				requireLock(t, s, lock, map[string]string{me: "2"}, lease)
+				requireKeys(t, s, lock)
+				sub.requireNothing(t)
+			})
+		}
+	}
+}
+
+// sideOperations are all that can be done with a read-write lock that somebody else's lock is in the way of: they must say
+// that nothing was held or got.
+var sideOperations = map[string]func(t *testing.T, c client, owner string) error{
+	"read": func(t *testing.T, c client, owner string) error {
+		holder, err := pair.AcquireRead(t.Context(), c, owner, 1, 3*lease, true)
+		require.NotNil(t, holder)
+		return err
+	},
+	"write": func(t *testing.T, c client, owner string) error {
+		holder, err := pair.AcquireWrite(t.Context(), c, owner, 1, 3*lease, true)
+		require.NotNil(t, holder)
+		return err
+	},
+	"nested read": func(t *testing.T, c client, owner string) error {
+		held, err := pair.ReenterRead(t.Context(), c, owner, 2, 3*lease)
+		require.False(t, held)
+		return err
+	},
+	"nested write": func(t *testing.T, c client, owner string) error {
+		held, err := pair.ReenterWrite(t.Context(), c, owner, 2, 3*lease)
+		require.False(t, held)
+		return err
+	},
+	"read release": func(t *testing.T, c client, owner string) error {
+		return nothingReleased(t)(pair.ReleaseRead(t.Context(), c, owner, 0))
+	},
+	"partial read release": func(t *testing.T, c client, owner string) error {
+		return nothingReleased(t)(pair.ReleaseRead(t.Context(), c, owner, 1))
+	},
+	"write release": func(t *testing.T, c client, owner string) error {
+		return nothingReleased(t)(pair.ReleaseWrite(t.Context(), c, owner, 0))
+	},
+	"force unlock of reads": func(t *testing.T, c client, _ string) error {
+		return nothingReleased(t)(pair.ForceUnlockReads(t.Context(), c))
+	},
+	"force unlock of the writer": func(t *testing.T, c client, _ string) error {
+		return nothingReleased(t)(pair.ForceUnlockWrite(t.Context(), c))
+	},
+	"read renewal": func(t *testing.T, c client, owner string) error {
+		held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, owner}})
+		require.Equal(t, []bool{false}, held)
+		return err
+	},
+}
+
+func nothingReleased(t *testing.T) func(lua.Released, error) error {
+	return func(out lua.Released, err error) error {
+		require.False(t, out.Held)
+		return err
+	}
+}
+
+// snapshot is everything that a server has but for the clock: each key with its contents, and whether it expires.
+func snapshot(t *testing.T, s *redistest.Server) map[string]any {
+	t.Helper()
+	keys := map[string]any{}
+	for _, key := range s.DoStrings(t, "KEYS", "*") {
+		expires := s.DoInt(t, "PTTL", key) >= 0
+		if s.DoString(t, "TYPE", key) == "hash" {
+			keys[key] = []any{s.DoMap(t, "HGETALL", key), expires}
+		} else {
+			keys[key] = []any{s.DoString(t, "GET", key), expires}
+		}
+	}
+	return keys
+}
+
+// Redis need not have answered the first time: the second is to leave the same behind.
+func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
+	repeated := map[string]func(*testing.T, client) error{
+		"read": func(t *testing.T, c client) error {
+			_, err := pair.AcquireRead(t.Context(), c, "third:3", 1, lease, true)
+			return err
+		},
+		"write": func(t *testing.T, c client) error {
+			_, err := pair.AcquireWrite(t.Context(), c, me, 1, lease, true)
+			return err
+		},
+		"nested read": func(t *testing.T, c client) error {
+			_, err := pair.ReenterRead(t.Context(), c, me, 3, 3*lease)
+			return err
+		},
+		"nested write": func(t *testing.T, c client) error {
+			_, err := pair.ReenterWrite(t.Context(), c, me, 2, 3*lease)
+			return err
+		},
+		"partial read release": func(t *testing.T, c client) error {
+			_, err := pair.ReleaseRead(t.Context(), c, me, 1)
+			return err
+		},
+		"read release": func(t *testing.T, c client) error {
+			_, err := pair.ReleaseRead(t.Context(), c, me, 0)
+			return err
+		},
+		"write release": func(t *testing.T, c client) error {
+			_, err := pair.ReleaseWrite(t.Context(), c, me, 0)
+			return err
+		},
+		"read renewal": func(t *testing.T, c client) error {
+			_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+			return err
+		},
+		"force unlock of reads": func(t *testing.T, c client) error {
+			_, err := pair.ForceUnlockReads(t.Context(), c)
+			return err
+		},
+		"force unlock of the writer": func(t *testing.T, c client) error {
+			_, err := pair.ForceUnlockWrite(t.Context(), c)
+			return err
+		},
+	}
+	states := map[string]func(*testing.T, *redistest.Server, client){
+		"free":    func(*testing.T, *redistest.Server, client) {},
+		"writing": func(t *testing.T, _ *redistest.Server, c client) { write(t, c, me, lease) },
+		"reading": func(t *testing.T, s *redistest.Server, c client) {
+			plantReader(t, s, lease)
+			read(t, c, me, 1, lease)
+			read(t, c, me, 2, 2*lease)
+		},
+		"writing and reading": func(t *testing.T, _ *redistest.Server, c client) {
+			write(t, c, me, lease)
+			read(t, c, me, 1, lease)
+			read(t, c, me, 2, 2*lease)
+		},
+	}
+	s, c := start(t)
+	for state, prepare := range states {
+		for name, run := range repeated {
+			t.Run(name+" of a lock "+state, func(t *testing.T) {
+				s.Do(t, "FLUSHALL")
+				prepare(t, s, c)
+				require.NoError(t, run(t, c))
+				once := snapshot(t, s)
+				require.NoError(t, run(t, c))
+				require.Equal(t, once, snapshot(t, s))
+			})
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package lua_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// acknowledged takes the lock on a connection of its own, and counts who has it.
+func acknowledged(t *testing.T, c rueidis.Client, replicas int, timeout time.Duration) (n int, took time.Duration) {
+	t.Helper()
+	require.NoError(t, c.Dedicated(func(connection rueidis.DedicatedClient) error {
+		if _, err := lua.Acquire(t.Context(), connection, lock, me, 1, lease); err != nil {
+			return err
+		}
+		start := time.Now()
+		var err error
+		n, err = lua.Acknowledged(t.Context(), connection, replicas, timeout)
+		took = time.Since(start)
+		return err
+	}))
+	return n, took
+}
+
+func TestReplicasThatHaveAWriteAcknowledgeIt(t *testing.T) {
+	t.Parallel()
+	master, c := start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+	first, second := redistest.StartReplica(t, master), redistest.StartReplica(t, master)
+	n, took := acknowledged(t, c, 2, eventually)
+	require.Equal(t, 2, n)
+	require.Less(t, took, eventually/2, "it waited for more than the acknowledgements")
+	for _, replica := range []*redistest.Server{first, second} {
+		require.Equal(t, map[string]string{me: "1"}, replica.DoMap(t, "HGETALL", lock))
+	}
+}
+
+func TestReplicaThatLagsDoesNotAcknowledge(t *testing.T) {
+	t.Parallel()
+	const timeout = 100 * time.Millisecond
+	master, c := start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+	redistest.StartReplica(t, master)
+	redistest.StartReplica(t, master).Pause(t)
+	n, took := acknowledged(t, c, 2, timeout)
+	require.Equal(t, 1, n)
+	require.GreaterOrEqual(t, took, timeout)
+}
+
+func TestNobodyAcknowledgesWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	const timeout = 50 * time.Millisecond
+	_, c := start(t)
+	n, took := acknowledged(t, c, 1, timeout)
+	require.Zero(t, n)
+	require.GreaterOrEqual(t, took, timeout)
+}
+
+func TestRefusedQuestionForAcknowledgementsIsClassified(t *testing.T) {
+	t.Parallel()
+	_, c := startAs(t, "-wait")
+	_, err := lua.Acknowledged(t.Context(), c, 1, time.Second)
+	e := requireError(t, err, lua.Permanent, "NOPERM")
+	require.Contains(t, e.Advice, "ACL")
+}
+
+// The master learns that it is one no longer, from a Sentinel for example, while a client waits.
+func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
+	t.Parallel()
+	master, c := start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+	redistest.StartReplica(t, master).Pause(t)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Dedicated(func(connection rueidis.DedicatedClient) error {
+			if _, err := lua.Acquire(t.Context(), connection, lock, me, 1, lease); err != nil {
+				return err
+			}
+			_, err := lua.Acknowledged(t.Context(), connection, 1, time.Minute)
+			return err
+		})
+	}()
+	require.Eventually(t, func() bool {
+		reply, err := master.Call("INFO", "clients")
+		info, _ := reply.(string)
+		return err == nil && blocked(info)
+	}, eventually, poll, "nobody waits")
+	master.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	select {
+	case err := <-ended:
+		requireError(t, err, lua.Temporary, "UNBLOCKED")
+	case <-time.After(eventually):
+		require.FailNow(t, "the wait goes on")
+	}
+}
+
+// blocked tells from INFO clients whether somebody waits in a command.
+func blocked(info string) bool {
+	return strings.Contains(info, "blocked_clients:") && !strings.Contains(info, "blocked_clients:0")
+}

@@ -1,0 +1,186 @@
+package lua_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+func TestHeadThatListensHasTenSeconds(t *testing.T) {
+	s, c := queued(t, first, second)
+	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+first)
+	leave(t, c, other)
+	sub.requireBytes(t, array("message", fairChannel+first, "0"))
+	requireTurn(t, s, first, 10*time.Second)
+	turn := s.DoString(t, "GET", fairTurn)
+	for range 3 { // who asks in between tells it again, and does not make its turn longer
+		holder := ask(t, c, second)
+		require.Equal(t, first, holder.Owner)
+		require.LessOrEqual(t, holder.Nap, 10*time.Second)
+		sub.requireBytes(t, array("message", fairChannel+first, "0"))
+		require.Equal(t, turn, s.DoString(t, "GET", fairTurn))
+	}
+	endTurn(t, s)
+	require.Nil(t, ask(t, c, second))
+	requireHolder(t, s, second)
+	require.Zero(t, s.DoInt(t, "EXISTS", fairQueue, fairScores, fairTurn))
+}
+
+func TestHeadThatNobodyListensForHasTwoSeconds(t *testing.T) {
+	s, c := queued(t, first, second)
+	leave(t, c, other)
+	requireTurn(t, s, first, 2*time.Second)
+	holder := ask(t, c, second)
+	require.Equal(t, first, holder.Owner)
+	require.InDelta(t, 2*time.Second, holder.Nap, float64(time.Second))
+	endTurn(t, s)
+	require.Nil(t, ask(t, c, second))
+}
+
+func TestHeadThatStopsListeningHasTwoSecondsFromThen(t *testing.T) {
+	s, c := queued(t, first, second)
+	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+first)
+	leave(t, c, other)
+	requireTurn(t, s, first, 10*time.Second)
+	require.NoError(t, sub.Close())
+	require.Eventually(t, func() bool {
+		return s.DoStrings(t, "PUBSUB", "NUMSUB", fairChannel+first)[1] == "0"
+	}, eventually, poll)
+	require.Equal(t, first, ask(t, c, second).Owner)
+	requireTurn(t, s, first, 2*time.Second)
+	turn := s.DoString(t, "GET", fairTurn)
+	for range 3 { // silence that goes on is no new silence
+		require.LessOrEqual(t, ask(t, c, second).Nap, 2*time.Second)
+	}
+	require.Equal(t, turn, s.DoString(t, "GET", fairTurn))
+	endTurn(t, s)
+	require.Nil(t, ask(t, c, second))
+}
+
+func TestHeadThatAsksAfterItsTurnTakesTheLockIfNobodyElseAsked(t *testing.T) {
+	s, c := queued(t, first, second)
+	leave(t, c, other)
+	endTurn(t, s)
+	require.Nil(t, ask(t, c, first))
+	requireQueue(t, s, second)
+}
+
+func TestDroppedWaiterThatAsksAgainIsQueuedAtTheEnd(t *testing.T) {
+	s, c := queued(t, first, second)
+	leave(t, c, other)
+	endTurn(t, s)
+	require.Nil(t, ask(t, c, second))
+	require.Equal(t, second, ask(t, c, first).Owner)
+	requireQueue(t, s, first)
+}
+
+// Where PUBLISH does not know of listeners elsewhere, silence means nothing.
+func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
+	s, c := queued(t, first, second, third)
+	uncounted := lua.Fair{Lock: lock}
+	_, err := uncounted.Release(t.Context(), c, other, 0, 0)
+	require.NoError(t, err)
+	requireTurn(t, s, first, 10*time.Second)
+	endTurn(t, s)
+	holder, err := uncounted.Acquire(t.Context(), c, third, 1, lease, true, fairWindow)
+	require.NoError(t, err)
+	require.Equal(t, second, holder.Owner, "one that may listen was dropped with the one before it")
+	requireTurn(t, s, second, 10*time.Second)
+}
+
+func TestShardedAnnouncementsReachTheHead(t *testing.T) {
+	s, c := queued(t, first, second)
+	sub := subscribe(t, s, "SSUBSCRIBE", fairChannel+first)
+	sharded := lua.Fair{Lock: lock, Sharded: true, Counted: true}
+	_, err := sharded.Release(t.Context(), c, other, 0, 0)
+	require.NoError(t, err)
+	sub.requireBytes(t, array("smessage", fairChannel+first, "0"))
+	requireTurn(t, s, first, 10*time.Second)
+}
+
+func TestWaitersOfADeadProcessAreDroppedTogether(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, other, "1", lease)
+	for i := range 10 {
+		ask(t, c, fmt.Sprintf("dead:%d", i))
+	}
+	ask(t, c, first)
+	ask(t, c, second)
+	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+first)
+	leave(t, c, other)
+	require.Equal(t, "dead:0", ask(t, c, second).Owner)
+	endTurn(t, s)
+	require.Equal(t, first, ask(t, c, second).Owner)
+	requireQueue(t, s, first, second)
+	sub.requireBytes(t, array("message", fairChannel+first, "0"))
+	requireTurn(t, s, first, 10*time.Second)
+	require.Nil(t, ask(t, c, first))
+}
+
+func TestSilentWaiterBehindOneThatListenedHasItsOwnTurn(t *testing.T) {
+	s, c := queued(t, first, second, third)
+	subscribe(t, s, "SUBSCRIBE", fairChannel+first)
+	leave(t, c, other)
+	requireTurn(t, s, first, 10*time.Second)
+	endTurn(t, s)
+	require.Equal(t, second, ask(t, c, third).Owner)
+	requireTurn(t, s, second, 2*time.Second)
+	requireQueue(t, s, second, third)
+}
+
+// A turn that ended in an earlier round must not count against a head that has its first chance.
+func TestTurnOfAnEarlierRoundDropsNobody(t *testing.T) {
+	for name, between := range map[string]func(*testing.T, *redistest.Server, rueidis.Client){
+		"taken and released": func(t *testing.T, _ *redistest.Server, c rueidis.Client) {
+			require.Nil(t, ask(t, c, first))
+			leave(t, c, first)
+		},
+		"another kind had the lock meanwhile": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
+			hold(t, s, lock, me, "1", lease)
+			ask(t, c, second)
+			s.Do(t, "DEL", lock)
+		},
+		"force-unlocked meanwhile": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
+			hold(t, s, lock, me, "1", lease)
+			_, err := fair.ForceUnlock(t.Context(), c)
+			require.NoError(t, err)
+		},
+		"released meanwhile": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
+			hold(t, s, lock, me, "1", lease)
+			require.True(t, leave(t, c, me).Held)
+		},
+		"the head left": func(t *testing.T, _ *redistest.Server, c rueidis.Client) { leave(t, c, first) },
+		// Redisson's owners have the same name again, and its scripts know no turns.
+		"left and queued again by Redisson": func(t *testing.T, s *redistest.Server, _ rueidis.Client) {
+			s.Do(t, "LPOP", fairQueue)
+			s.Do(t, "ZREM", fairScores, first)
+			s.Do(t, "DEL", fairQueue, fairScores)
+			enqueue(t, s, first, serverTime(t, s)+300_000)
+			enqueue(t, s, second, serverTime(t, s)+600_000)
+		},
+		"taken, released and queued again by Redisson": func(t *testing.T, s *redistest.Server, _ rueidis.Client) {
+			s.Do(t, "DEL", fairQueue, fairScores)
+			enqueue(t, s, first, serverTime(t, s)+300_000)
+			enqueue(t, s, second, serverTime(t, s)+600_000)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := queued(t, first, second, third)
+			leave(t, c, other)
+			requireTurn(t, s, first, 2*time.Second)
+			endTurn(t, s)
+			between(t, s, c)
+			head := s.DoString(t, "LINDEX", fairQueue, "0")
+			holder := ask(t, c, third)
+			require.NotNil(t, holder)
+			require.Equal(t, head, holder.Owner, "dropped for a turn that was another's")
+			requireTurn(t, s, head, 2*time.Second)
+		})
+	}
+}

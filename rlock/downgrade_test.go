@@ -1,0 +1,255 @@
+package rlock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// A writer that reads: what becomes of either hold when the other ends.
+
+// writerThatReads takes both sides with one owner.
+func writerThatReads(t *testing.T, lock *rlock.ReadWriteLock, writing, reading time.Duration) (write, read *rlock.Hold) {
+	t.Helper()
+	owner := rlock.WithOwner(t.Context())
+	return takeWith(owner, t, lock.Write(), writing), takeWith(owner, t, lock.Read(), reading)
+}
+
+func TestDowngradeLetsReadersInAtOnceAndKeepsWritersOut(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, d := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	lock := c.NewReadWriteLock("page")
+	write, read := writerThatReads(t, lock, time.Minute, rlock.Watchdog)
+	require.Equal(t, write.Owner(), read.Owner())
+	readers := []<-chan outcome{
+		lockInBackground(t.Context(), lock.Read(), time.Minute),
+		lockInBackground(t.Context(), lock.Read(), time.Minute),
+		lockInBackground(t.Context(), d.NewReadWriteLock("page").Read(), time.Minute),
+	}
+	awaitParked(t, s, 2)
+	eventually(t, func() bool { return rlock.Waiting(lock.Read()) == 2 }, "both wait")
+	released := time.Now()
+	unlock(t, write)
+	var holds []*rlock.Hold
+	for _, reader := range readers {
+		o := result(t, reader)
+		require.NoError(t, o.err)
+		require.Less(t, o.at.Sub(released), promptly)
+		holds = append(holds, o.hold)
+	}
+	require.True(t, read.Valid())
+	require.Equal(t, "read", s.DoString(t, "HGET", "page", "mode"))
+	_, err := d.NewReadWriteLock("page").Write().TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	_, err = lock.Write().TryLock(read.Context(), time.Second, time.Minute)
+	require.ErrorIs(t, err, rlock.ErrUpgrade, "the way back is closed")
+	for _, hold := range append(holds, read) {
+		unlock(t, hold)
+	}
+	requireFree(t, s, "page")
+}
+
+func TestWriterReadsAtOnceThoughOthersOfItsClientWaitToRead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+	owner := rlock.WithOwner(t.Context())
+	write := takeWith(owner, t, lock.Write(), time.Minute)
+	reader := lockInBackground(t.Context(), lock.Read(), time.Minute)
+	awaitParked(t, s, 1)
+	read := acquired(t, lockInBackground(owner, lock.Read(), time.Minute))
+	require.Empty(t, reader)
+	unlock(t, read)
+	require.True(t, write.Valid())
+	require.Empty(t, reader)
+	unlock(t, write)
+	unlock(t, acquired(t, reader))
+}
+
+func TestWriteLeaseThatRunsOutLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
+	t.Parallel()
+	const lease = 700 * time.Millisecond
+	s := redistest.Start(t)
+	c, d := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	taken := time.Now()
+	write, read := writerThatReads(t, c.NewReadWriteLock("page"), lease, time.Hour)
+	reader := lockInBackground(t.Context(), d.NewReadWriteLock("page").Read(), time.Minute)
+	o := result(t, reader)
+	require.NoError(t, o.err)
+	require.Less(t, o.at.Sub(taken), lease+promptly, "in Redis the read hold keeps the writer's field, too")
+	require.ErrorIs(t, write.Err(), rlock.ErrLost)
+	require.ErrorIs(t, write.Unlock(t.Context()), rlock.ErrLost)
+	require.True(t, read.Valid())
+	require.Equal(t, map[string]string{"mode": "read", read.Owner(): "1", o.hold.Owner(): "1"}, s.DoMap(t, "HGETALL", "page"))
+	unlock(t, read)
+	unlock(t, o.hold)
+	requireFree(t, s, "page")
+}
+
+func TestWriteLeaseThatRunsOutWhileRedisIsAwayLetsReadersInWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	const lease, timeout = 200 * time.Millisecond, 200 * time.Millisecond
+	s := redistest.Start(t)
+	c, proxy := proxied(t, s, rlock.Options{CommandTimeout: timeout})
+	write, read := writerThatReads(t, c.NewReadWriteLock("page"), lease, time.Minute)
+	proxy.Refuse()
+	proxy.Reset()
+	receive(t, write.Done(), "the write lease does not end")
+	<-time.After(4 * timeout)
+	require.NoError(t, proxy.Accept())
+	reader := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
+	unlock(t, acquired(t, reader))
+	require.True(t, read.Valid())
+	unlock(t, read)
+	requireFree(t, s, "page")
+}
+
+func TestReadLeaseThatRunsOutLeavesTheWriterItsLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	write, read := writerThatReads(t, c.NewReadWriteLock("page"), time.Minute, 200*time.Millisecond)
+	receive(t, read.Done(), "the read lease does not end")
+	require.ErrorIs(t, read.Err(), rlock.ErrLost)
+	require.True(t, write.Valid())
+	eventually(t, func() bool { return len(s.DoMap(t, "HGETALL", "page")) == 2 }, "the read field is taken away")
+	require.Equal(t, map[string]string{"mode": "write", write.Owner() + ":write": "1"}, s.DoMap(t, "HGETALL", "page"))
+
+	reader := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
+	awaitParked(t, s, 1)
+	unlock(t, write)
+	unlock(t, acquired(t, reader))
+	requireFree(t, s, "page")
+}
+
+// stepwise is a rueidis client that sends each command with a given argument when it is told to.
+type stepwise struct {
+	rueidis.Client
+	argument string
+	arrived  chan struct{} // gets a value for each command that waits
+	step     chan struct{} // lets one through; all when it is closed
+}
+
+func (s *stepwise) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	if slices.Contains(command.Commands(), s.argument) {
+		s.arrived <- struct{}{}
+		<-s.step
+	}
+	return s.Client.Do(ctx, command)
+}
+
+// readingStepwise returns a lock whose releases of read holds are sent when they are told to.
+func readingStepwise(t *testing.T, s *redistest.Server, options rlock.Options) (*rlock.ReadWriteLock, *stepwise) {
+	t.Helper()
+	gate := &stepwise{Client: s.Client(t), argument: loaded(t, s, "read_release.lua"),
+		arrived: make(chan struct{}, 1000), step: make(chan struct{})}
+	c := newClientOn(t, gate, options)
+	t.Cleanup(func() { close(gate.step) }) // before the client is closed
+	return c.NewReadWriteLock("page"), gate
+}
+
+// The next read hold of a writer has the name of the one before: what cleans up after that must let it be.
+func TestWriterThatReadsAgainKeepsItsReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	const lease = 300 * time.Millisecond
+	for name, lose := range map[string]func(*testing.T, *rlock.Hold){
+		"its deadline ended it": func(t *testing.T, read *rlock.Hold) { receive(t, read.Done(), "the read lease does not end") },
+		"it was released after its deadline": func(t *testing.T, read *rlock.Hold) {
+			<-time.After(time.Until(read.Deadline()))
+			require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrLost)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			lock, gate := readingStepwise(t, s, rlock.Options{})
+			owner := rlock.WithOwner(t.Context())
+			write := takeWith(owner, t, lock.Write(), time.Minute)
+			for range 3 {
+				read := takeWith(owner, t, lock.Read(), lease)
+				lose(t, read)
+				receive(t, gate.arrived, "nothing is cleaned up")
+				again := lockInBackground(owner, lock.Read(), time.Minute)
+				gate.step <- struct{}{}
+				hold := acquired(t, again)
+				late := time.After(20 * time.Millisecond)
+				for waiting := true; waiting; {
+					select {
+					case <-gate.arrived: // a clean-up once more
+						gate.step <- struct{}{}
+					case <-late:
+						waiting = false
+					}
+				}
+				require.Equal(t, "1", s.DoString(t, "HGET", "page", hold.Owner()))
+				released := make(chan error, 1)
+				go func() { released <- hold.Unlock(context.Background()) }()
+				receive(t, gate.arrived, "no release")
+				gate.step <- struct{}{}
+				require.NoError(t, receive(t, released, "the release has not ended"))
+			}
+			unlock(t, write)
+			requireFree(t, s, "page")
+		})
+	}
+}
+
+// A release whose answer did not come may still be executed, and the name of the next read hold is the same. As long as the
+// owner writes nothing can come of it; when it stops, it hears.
+func TestWriterWhoseReadHoldALateReleaseTookHearsOfItWhenItStopsWriting(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+	owner := rlock.WithOwner(t.Context())
+	write := takeWith(owner, t, lock.Write(), time.Minute)
+	read := takeWith(owner, t, lock.Read(), time.Minute)
+	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	receive(t, gate.arrived, "not sent")
+	again := takeWith(owner, t, lock.Read(), time.Minute)
+	gate.step <- struct{}{}
+	eventually(t, func() bool { return s.DoString(t, "HGET", "page", again.Owner()) != "1" }, "not executed")
+	require.True(t, write.Valid())
+	unlock(t, write)
+	require.ErrorIs(t, again.Err(), rlock.ErrLost)
+	requireFree(t, s, "page")
+}
+
+func TestForceUnlockEndsTheHoldsThatItFreed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+	force := func(side *rlock.Lock) bool {
+		held, err := side.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		return held
+	}
+	write, read := writerThatReads(t, lock, time.Minute, time.Minute)
+	require.False(t, force(lock.Read()), "the lock is a writer's")
+	require.True(t, write.Valid())
+	require.True(t, read.Valid())
+	waiting := lockInBackground(t.Context(), lock.Read(), time.Minute)
+	awaitParked(t, s, 1)
+	require.True(t, force(lock.Write()))
+	require.ErrorIs(t, write.Err(), rlock.ErrLost)
+	require.ErrorIs(t, read.Err(), rlock.ErrLost)
+	reader := acquired(t, waiting)
+
+	require.False(t, force(lock.Write()), "the lock is a reader's")
+	require.True(t, reader.Valid())
+	writer := lockInBackground(t.Context(), lock.Write(), time.Minute)
+	awaitParked(t, s, 1)
+	require.True(t, force(lock.Read()))
+	require.ErrorIs(t, reader.Err(), rlock.ErrLost)
+	unlock(t, acquired(t, writer))
+	require.False(t, force(lock.Read()))
+	require.False(t, force(lock.Write()))
+	requireFree(t, s, "page")
+}

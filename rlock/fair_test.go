@@ -1,0 +1,217 @@
+package rlock_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// sooner is how long a waiter may take that was told. One that has to look by itself may take 5 s.
+const sooner = 2 * time.Second
+
+// fairWaiter is a goroutine that waits for the fair lock "job".
+type fairWaiter struct {
+	done  <-chan outcome
+	leave context.CancelFunc
+}
+
+// waitInTurn has one goroutine wait at each of the locks, in that order. It returns when all are queued and listen.
+func waitInTurn(t *testing.T, s *redistest.Server, at ...*rlock.Lock) []fairWaiter {
+	t.Helper()
+	before := int(s.DoInt(t, "LLEN", fairQueue))
+	waiters := make([]fairWaiter, len(at))
+	for i, lock := range at {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		waiters[i] = fairWaiter{lockInBackground(ctx, lock, longLease), cancel}
+		owner := awaitFairQueue(t, s, before+i+1)[before+i]
+		eventually(t, func() bool { return fairListeners(t, s, owner) == 1 }, "the waiter listens")
+	}
+	return waiters
+}
+
+// fairListeners is how many connections listen for an owner that waits for the lock "job".
+func fairListeners(t *testing.T, s *redistest.Server, owner string) int64 {
+	t.Helper()
+	return s.Do(t, "PUBSUB", "NUMSUB", channelOf("job")+":"+owner).([]any)[1].(int64)
+}
+
+// requireNothingFairLeft waits until nothing is left in Redis of the lock "job" and of its waiters.
+func requireNothingFairLeft(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool { return s.DoInt(t, "EXISTS", "job", fairQueue, fairScores) == 0 }, "something is left")
+}
+
+// fairScore is that of a queued owner.
+func fairScore(t *testing.T, s *redistest.Server, owner string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(s.DoString(t, "ZSCORE", fairScores, owner), 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// plantHead queues an owner as Redisson would, with a window of 5 min.
+func plantHead(t *testing.T, s *redistest.Server, owner string) {
+	t.Helper()
+	s.Do(t, "RPUSH", fairQueue, owner)
+	s.Do(t, "ZADD", fairScores, strconv.FormatInt(time.Now().Add(5*time.Minute).UnixMilli(), 10), owner)
+}
+
+func TestFairLockAlternatesBetweenClientsAsTheyCame(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	a := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	b := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	hold := take(t, a, longLease)
+	waiters := waitInTurn(t, s, a, b, b, a, b, a)
+	for i, w := range waiters {
+		within(t, sooner, func() {
+			unlock(t, hold)
+			hold = acquired(t, w.done)
+		})
+		for _, later := range waiters[i+1:] {
+			require.Empty(t, later.done)
+		}
+	}
+	unlock(t, hold)
+	requireNothingFairLeft(t, s)
+}
+
+func TestReleaserOfAFairLockThatWantsItAgainComesLast(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	hold := take(t, lock, longLease)
+	waiter := waitInTurn(t, s, lock)[0]
+	unlock(t, hold)
+	again := lockInBackground(t.Context(), lock, longLease)
+	hold = acquired(t, waiter.done)
+	require.Empty(t, again)
+	unlock(t, hold)
+	unlock(t, acquired(t, again))
+}
+
+func TestFairAttemptWithoutWaitStepsBackForTheQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	plantHead(t, s, "java:1")
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+	var held *rlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, "java:1", held.Owner)
+	require.True(t, held.Next, "it does not hold the lock, it comes first")
+	require.EqualValues(t, 1, s.DoInt(t, "LLEN", fairQueue))
+	require.True(t, absent(s, "job"))
+}
+
+func TestFairQueueIsShownByInfo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	hold := take(t, lock, longLease)
+	plantHead(t, s, "java:1")
+	waiter := waitInTurn(t, s, lock)[0]
+	info, err := lock.Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, hold.Owner(), info.Owner)
+	require.Len(t, info.Queue, 2)
+	require.Equal(t, "java:1", info.Queue[0])
+	waiter.leave()
+	require.Error(t, result(t, waiter.done).err)
+	unlock(t, hold)
+}
+
+func TestFairWaitersThatGiveUpLeaveTheQueueAtOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	hold := take(t, lock, longLease)
+	waiters := waitInTurn(t, s, lock, lock, lock)
+	queue := awaitFairQueue(t, s, 3)
+
+	within(t, sooner, func() {
+		waiters[1].leave() // from the middle
+		require.ErrorIs(t, result(t, waiters[1].done).err, context.Canceled)
+		require.Equal(t, []string{queue[0], queue[2]}, awaitFairQueue(t, s, 2))
+	})
+	within(t, sooner, func() {
+		waiters[0].leave() // the head
+		require.ErrorIs(t, result(t, waiters[0].done).err, context.Canceled)
+		require.Equal(t, []string{queue[2]}, awaitFairQueue(t, s, 1))
+	})
+	within(t, sooner, func() {
+		_, err := lock.TryLock(t.Context(), 50*time.Millisecond, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Equal(t, []string{queue[2]}, awaitFairQueue(t, s, 1))
+	})
+	within(t, sooner, func() {
+		unlock(t, hold)
+		unlock(t, acquired(t, waiters[2].done))
+	})
+	requireNothingFairLeft(t, s)
+}
+
+// The message may be on its way to a waiter that leaves. Then the next one must be told.
+func TestFairHeadThatLeavesWhenItIsToldPassesTheTurnOn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	for range 20 {
+		hold := take(t, lock, longLease)
+		waiters := waitInTurn(t, s, lock, lock)
+		within(t, sooner, func() {
+			go waiters[0].leave()
+			unlock(t, hold)
+			if o := result(t, waiters[0].done); o.err == nil { // it was quicker
+				unlock(t, o.hold)
+			}
+			unlock(t, acquired(t, waiters[1].done))
+		})
+		requireNothingFairLeft(t, s)
+	}
+}
+
+func TestClosingAClientTakesItsWaitersOutOfAFairQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	leaving, staying := c.NewFairLock("job"), newClient(t, s, rlock.Options{}).NewFairLock("job")
+	hold := take(t, staying, longLease)
+	waiters := waitInTurn(t, s, leaving, leaving, staying, leaving)
+	queue := awaitFairQueue(t, s, 4)
+	closeClient(t, c)
+	for _, i := range []int{0, 1, 3} {
+		require.ErrorIs(t, result(t, waiters[i].done).err, rlock.ErrClosed)
+	}
+	require.Equal(t, queue[2:3], s.DoStrings(t, "LRANGE", fairQueue, "0", "-1"))
+	within(t, sooner, func() {
+		unlock(t, hold)
+		unlock(t, acquired(t, waiters[2].done))
+	})
+	requireNothingFairLeft(t, s)
+}
+
+func TestForcedFairUnlockWakesTheHead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
+	hold := take(t, lock, longLease)
+	waiters := waitInTurn(t, s, lock, lock)
+	within(t, sooner, func() {
+		held, err := lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		next := acquired(t, waiters[0].done)
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+		require.Empty(t, waiters[1].done)
+		unlock(t, next)
+		unlock(t, acquired(t, waiters[1].done))
+	})
+}

@@ -1,0 +1,191 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// Faults that only locks of some kinds can suffer: of those that have a queue in Redis, and of a writer that also reads.
+
+// A place in a queue outlasts the wait of its owner, and so does the effort to give it up.
+func TestPlaceInAQueueIsGivenUpWhenTheServerCanBeReachedAgain(t *testing.T) {
+	t.Parallel()
+	const wait = 100 * time.Millisecond
+	s := redistest.Start(t)
+	other := newClient(t, s, rlock.Options{})
+	c, p := proxied(t, s, rlock.Options{})
+	hold := take(t, other.NewFairLock("fair"), longLease)
+	reading := take(t, newReadLock(other, "read"), longLease)
+	attempts := []<-chan outcome{}
+	for _, lock := range []*rlock.Lock{c.NewFairLock("fair"), newWriteLock(c, "read")} {
+		attempts = append(attempts, inBackground(func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), wait, wait/2) }))
+	}
+	places := []string{"redisson_lock_queue:{fair}", "holdfast_rwlock_writer:{read}"}
+	for _, place := range places {
+		eventually(t, func() bool { return exists(s, place) }, "nobody waits")
+	}
+	p.Refuse()
+	p.Reset()
+	for _, attempt := range attempts {
+		require.Error(t, result(t, attempt).err)
+	}
+	<-time.After(6 * wait)
+	for _, place := range places {
+		require.True(t, exists(s, place))
+	}
+	require.NoError(t, p.Accept())
+	start := time.Now()
+	for _, place := range places {
+		eventually(t, func() bool { return absent(s, place) }, place+" is left")
+	}
+	require.Less(t, time.Since(start), beforeItLapses)
+	unlock(t, hold)
+	unlock(t, reading)
+}
+
+func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]bool{"it comes late": false, "it is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			c, p := proxied(t, s, rlock.Options{})
+			kindNamed("write").warm(t, c, "order")
+			reading := take(t, newReadLock(newClient(t, s, rlock.Options{}), "order"), longLease)
+			p.HoldReplies()
+			ctx, cancel := context.WithCancel(t.Context())
+			writer := lockInBackground(ctx, newWriteLock(c, "order"), longLease)
+			eventually(t, func() bool { return exists(s, "holdfast_rwlock_writer:{order}") }, "the writer does not wait")
+			reader := parkedWaiterFor(t, s, kindNamed("read"), newReadLock(newClient(t, s, rlock.Options{}), "order"))
+			require.Empty(t, reader, "it does not step back for the writer")
+
+			cancel()
+			require.ErrorIs(t, result(t, writer).err, context.Canceled)
+			if lose {
+				p.Reset()
+			}
+			p.Pass()
+			start := time.Now()
+			unlock(t, acquired(t, reader))
+			require.Less(t, time.Since(start), 2*time.Second, "it was not woken")
+			unlock(t, reading)
+			awaitFree(t, s, "order")
+		})
+	}
+}
+
+// parkedWaiterFor starts a waiter for a lock, and returns when it listens.
+func parkedWaiterFor(t *testing.T, s *redistest.Server, k kind, lock *rlock.Lock) <-chan outcome {
+	t.Helper()
+	before := calls(s, "evalsha")
+	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
+	k.awaitListeners(t, s, lock.Name(), 1)
+	eventually(t, func() bool { return calls(s, "evalsha") >= before+2 }, "the second look")
+	return waiter
+}
+
+// writing returns a read-write lock behind a proxy, whose write side is held.
+func writing(t *testing.T, s *redistest.Server, options rlock.Options) (*writerOfOrder, func(file string, n int)) {
+	t.Helper()
+	c, p := proxied(t, s, options)
+	w := &writerOfOrder{pair: c.NewReadWriteLock("order"), ctx: rlock.WithOwner(t.Context())}
+	for _, k := range []string{"read", "write"} {
+		kindNamed(k).warm(t, c, "order")
+	}
+	w.hold = takeWith(w.ctx, t, w.pair.Write(), longLease)
+	return w, func(file string, n int) { p.CutReply(script(t, file), n) }
+}
+
+type writerOfOrder struct {
+	pair *rlock.ReadWriteLock
+	ctx  context.Context // of the owner
+	hold *rlock.Hold
+}
+
+// hash is the hash of the lock in a mode, while its owner has so many holds; those it has none of are left out.
+func (w *writerOfOrder) hash(mode string, fields ...string) map[string]string {
+	hash := map[string]string{"mode": mode}
+	for _, field := range fields {
+		hash[w.hold.Owner()+field] = "1"
+	}
+	return hash
+}
+
+func TestLostReplyOfAReadLockOfTheWriterIsUndone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	w, cut := writing(t, s, rlock.Options{})
+	cut("read_acquire.lua", 2)
+	reading, err := w.pair.Read().TryLock(w.ctx, patience, longLease)
+	require.NoError(t, err)
+	require.Equal(t, w.hash("write", "", ":write"), counts(t, s))
+	unlock(t, reading)
+	require.Equal(t, w.hash("write", ":write"), counts(t, s))
+
+	cut("read_acquire.lua", 1)
+	_, err = w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	readHold := "{order}:" + w.hold.Owner() + ":rwlock_timeout:1"
+	eventually(t, func() bool { return absent(s, readHold) }, "a read hold that nobody knows of")
+	require.Equal(t, w.hash("write", ":write"), counts(t, s))
+	require.True(t, w.hold.Valid())
+
+	// A writer that leaves meanwhile must not become a reader for good.
+	cut("read_acquire.lua", 1)
+	_, err = w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	unlock(t, w.hold)
+	awaitFree(t, s, "order")
+}
+
+func TestReadLockThatTheWriterTakesAgainIsNotUndone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	w, cut := writing(t, s, rlock.Options{})
+	for range 20 {
+		cut("read_acquire.lua", 1)
+		_, err := w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
+		require.Equal(t, w.hash("write", "", ":write"), counts(t, s))
+		unlock(t, reading) // ErrLost if the clean-up had removed it
+	}
+	unlock(t, w.hold)
+	awaitFree(t, s, "order")
+}
+
+func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]int{"twice": 2, "always": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			w, cut := writing(t, s, rlock.Options{CommandTimeout: 300 * time.Millisecond})
+			reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
+			parked := parkedWaiterFor(t, s, kindNamed("read"), newReadLock(newClient(t, s, rlock.Options{}), "order"))
+			cut("write_release.lua", lost)
+			err := w.hold.Unlock(t.Context())
+			if lost > 100 {
+				require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			} else {
+				require.NoError(t, err)
+			}
+			require.True(t, reading.Valid())
+			require.NoError(t, reading.Err())
+
+			// The others are readers too now.
+			unlock(t, acquired(t, parked))
+			require.Equal(t, w.hash("read", ""), counts(t, s))
+			_, err = newWriteLock(newClient(t, s, rlock.Options{}), "order").TryLock(t.Context(), rlock.NoWait, time.Second)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			unlock(t, reading)
+			awaitFree(t, s, "order")
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"holdfast/rlock"
+)
+
+func ExampleClient_NewFairLock() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	lock := client.NewFairLock("printer")
+
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	// Whoever calls Lock now is queued, and gets the lock in the order of coming.
+	info, err := lock.Info(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("waiting:", len(info.Queue))
+	fmt.Println("error:", hold.Unlock(ctx))
+	// Output:
+	// waiting: 0
+	// error: <nil>
+}
+
+func ExampleClient_NewFencedLock() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	lock := client.NewFencedLock("ledger")
+
+	for range 2 {
+		hold, err := lock.Lock(ctx, rlock.Watchdog)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println("token:", hold.Token())
+		_ = hold.Unlock(ctx)
+	}
+	// Output:
+	// token: 1
+	// token: 2
+}
+
+func ExampleClient_NewReadWriteLock() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	lock := client.NewReadWriteLock("catalogue")
+
+	first, err := lock.Read().Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	second, err := lock.Read().Lock(ctx, rlock.Watchdog) // readers share it
+	if err != nil {
+		panic(err)
+	}
+	_, err = lock.Write().TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+	fmt.Println("a writer must wait:", errors.Is(err, rlock.ErrNotAcquired))
+	_ = first.Unlock(ctx)
+	_ = second.Unlock(ctx)
+	// Output: a writer must wait: true
+}
+
+func ExampleReadWriteLock_Read() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	catalogue := client.NewReadWriteLock("catalogue")
+
+	err := rlock.Do(ctx, catalogue.Read(), rlock.NoWait, rlock.Watchdog, func(ctx context.Context) error {
+		info, err := catalogue.Read().Info(ctx)
+		fmt.Println("readers:", len(info.Readers))
+		return err
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// readers: 1
+	// error: <nil>
+}
+
+// A writer that goes on as a reader. Both locks are taken with one owner, and not one with the context of the other's hold,
+// which ends with it.
+func ExampleReadWriteLock_Write() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := rlock.WithOwner(context.Background())
+	catalogue := client.NewReadWriteLock("catalogue")
+
+	writing, err := catalogue.Write().Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	reading, err := catalogue.Read().Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	_ = writing.Unlock(ctx) // other readers are let in, and no writer
+
+	_, err = catalogue.Write().Lock(ctx, rlock.Watchdog)
+	fmt.Println("and back again:", errors.Is(err, rlock.ErrUpgrade))
+	fmt.Println("still reading:", reading.Valid())
+	_ = reading.Unlock(ctx)
+	// Output:
+	// and back again: true
+	// still reading: true
+}

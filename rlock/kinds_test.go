@@ -1,0 +1,242 @@
+package rlock_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// kind is what a test has to know of a kind of lock, so that one test holds for all of them.
+type kind struct {
+	name string
+	// lock makes the lock.
+	lock func(c *rlock.Client, name string) *rlock.Lock
+	// rival makes the lock that keeps another owner out of this one: mostly itself, for the read lock the write lock.
+	rival func(c *rlock.Client, name string) *rlock.Lock
+	// shared tells that any number of owners hold it at a time.
+	shared bool
+	// lonely tells that each waiter has its place in Redis and a channel of its own, instead of one in a local line.
+	lonely bool
+	// withdraws tells that a waiter that leaves takes something back from Redis.
+	withdraws bool
+	// fenced tells that holds have a token.
+	fenced bool
+	// mode is what the hash of the lock says while it is held; "" if it says nothing.
+	mode string
+	// rivalMode is mode while the rival holds it.
+	rivalMode string
+	// channel is what the channels of the lock begin with, before its name in braces.
+	channel string
+	// The files of the scripts.
+	acquire, reenter, release, forceUnlock, inspect, renew string
+}
+
+// kinds are all kinds of locks. What the reentrant lock can do, each of them can.
+var kinds = []kind{
+	{
+		name: "reentrant", lock: (*rlock.Client).NewLock, rival: (*rlock.Client).NewLock, channel: "redisson_lock__channel",
+		acquire: "acquire.lua", reenter: "reenter.lua", release: "release.lua", forceUnlock: "force_unlock.lua",
+		inspect: "inspect.lua", renew: "renew.lua",
+	},
+	{
+		name: "fair", lock: (*rlock.Client).NewFairLock, rival: (*rlock.Client).NewFairLock, channel: "redisson_lock__channel",
+		lonely: true, withdraws: true, acquire: "fair_acquire.lua", reenter: "reenter.lua", release: "fair_release.lua",
+		forceUnlock: "fair_force_unlock.lua", inspect: "fair_inspect.lua", renew: "renew.lua",
+	},
+	{
+		name: "read", lock: newReadLock, rival: newWriteLock, channel: "redisson_rwlock", shared: true,
+		mode: "read", rivalMode: "write", acquire: "read_acquire.lua", reenter: "read_reenter.lua", release: "read_release.lua",
+		forceUnlock: "readwrite_force_unlock.lua", inspect: "inspect.lua", renew: "read_renew.lua",
+	},
+	{
+		name: "write", lock: newWriteLock, rival: newWriteLock, channel: "redisson_rwlock", withdraws: true,
+		mode: "write", rivalMode: "write", acquire: "write_acquire.lua", reenter: "reenter.lua", release: "write_release.lua",
+		forceUnlock: "readwrite_force_unlock.lua", inspect: "inspect.lua", renew: "renew.lua",
+	},
+	{
+		name: "fenced", lock: (*rlock.Client).NewFencedLock, rival: (*rlock.Client).NewFencedLock,
+		channel: "redisson_lock__channel", fenced: true,
+		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "release.lua",
+		forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua", renew: "renew.lua",
+	},
+}
+
+func newReadLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Read() }
+
+func newWriteLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Write() }
+
+// onEveryKind runs a test for each kind of lock, one after the other unless the test says t.Parallel. Those that share a
+// server call their locks after the kind, so that they do not meet.
+func onEveryKind(t *testing.T, test func(t *testing.T, k kind)) {
+	t.Helper()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) { test(t, k) })
+	}
+}
+
+// rivalries are the kinds for tests in which somebody waits for the rival: writers wait for writers, and for readers too.
+func rivalries() []kind {
+	behind := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == "write" })]
+	behind.name, behind.rival, behind.rivalMode = "write behind readers", newReadLock, "read"
+	return append(slices.Clip(kinds), behind)
+}
+
+// onEveryRivalry is onEveryKind for each of rivalries.
+func onEveryRivalry(t *testing.T, test func(t *testing.T, k kind)) {
+	t.Helper()
+	for _, k := range rivalries() {
+		t.Run(k.name, func(t *testing.T) { test(t, k) })
+	}
+}
+
+// kindNamed is the kind that is called like that, for test processes.
+func kindNamed(name string) kind {
+	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
+}
+
+// field is the field of the hash of the lock that an owner's levels are in.
+func (k kind) field(owner string) string { return fieldIn(k.mode, owner) }
+
+func fieldIn(mode, owner string) string {
+	if mode == "write" {
+		return owner + ":write"
+	}
+	return owner
+}
+
+// hash is the hash of the lock when an owner has as many levels.
+func (k kind) hash(owner string, levels int) map[string]string {
+	return hashIn(k.mode, owner, levels)
+}
+
+// rivalHash is hash when the rival is held.
+func (k kind) rivalHash(owner string, levels int) map[string]string {
+	return hashIn(k.rivalMode, owner, levels)
+}
+
+func hashIn(mode, owner string, levels int) map[string]string {
+	hash := map[string]string{fieldIn(mode, owner): strconv.Itoa(levels)}
+	if mode != "" {
+		hash["mode"] = mode
+	}
+	return hash
+}
+
+// plant writes the hash of a lock, without expiry, as another client would.
+func plant(t testing.TB, s *redistest.Server, name string, hash map[string]string) {
+	t.Helper()
+	command := []string{"HSET", name}
+	for field, value := range hash {
+		command = append(command, field, value)
+	}
+	s.Do(t, command...)
+}
+
+// levels is what Redis says of the number of an owner's levels; "" if it has none.
+func (k kind) levels(t testing.TB, s *redistest.Server, name, owner string) string {
+	t.Helper()
+	return s.DoString(t, "HGET", name, k.field(owner))
+}
+
+// awaitListeners waits until exactly n listen on the channels of a lock whose name has no braces: waiters of a fair lock, of
+// others connections.
+func (k kind) awaitListeners(t testing.TB, s *redistest.Server, name string, n int) {
+	t.Helper()
+	eventually(t, func() bool { return k.listeners(s, name) == n }, strconv.Itoa(n)+" listeners for "+name)
+}
+
+// listeners is how many listen on the channels of a lock. -1 if the server does not say. From any goroutine.
+func (k kind) listeners(s *redistest.Server, name string) int {
+	reply, err := s.Call("PUBSUB", "CHANNELS", k.channel+":{"+name+"}*")
+	if err != nil {
+		return -1
+	}
+	channels, _ := reply.([]any)
+	total := 0
+	for _, channel := range channels {
+		reply, err := s.Call("PUBSUB", "NUMSUB", channel.(string))
+		if err != nil {
+			return -1
+		}
+		n, _ := reply.([]any)[1].(int64)
+		total += int(n)
+	}
+	return total
+}
+
+// whatLasts is what the keys begin with that stay when a lock is free, by design: the counter of a fenced lock for ever, and
+// this library's own ones for some seconds.
+var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_", "holdfast_lock_turn:"}
+
+// left are the keys of a server that hold or queue for some lock, or for the named one. nil and false if the server does not
+// answer. From any goroutine.
+func left(s *redistest.Server, names ...string) (keys []string, ok bool) {
+	reply, err := s.Call("KEYS", "*")
+	if err != nil {
+		return nil, false
+	}
+	for _, each := range reply.([]any) {
+		key := each.(string)
+		lasts := slices.ContainsFunc(whatLasts, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		concerns := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool {
+			return key == name || strings.Contains(key, "{"+name+"}")
+		})
+		if concerns && !lasts {
+			keys = append(keys, key)
+		}
+	}
+	return keys, true
+}
+
+// requireFree requires that the server has nothing left of a hold of the lock, or of a place in its queue.
+func requireFree(t testing.TB, s *redistest.Server, name string) {
+	t.Helper()
+	keys, ok := left(s, name)
+	require.True(t, ok, "the server does not answer")
+	require.Empty(t, keys)
+}
+
+// awaitFree waits until requireFree would be content.
+func awaitFree(t testing.TB, s *redistest.Server, name string) {
+	t.Helper()
+	eventually(t, func() bool {
+		keys, ok := left(s, name)
+		return ok && len(keys) == 0
+	}, name+" is free")
+}
+
+// awaitNothingLeft waits until the server has no hold, no place in a queue and no channel left of any lock.
+func awaitNothingLeft(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool {
+		keys, ok := left(s)
+		return ok && len(keys) == 0
+	}, "a key is left")
+	eventually(t, func() bool {
+		channels, err := s.Call("PUBSUB", "CHANNELS")
+		list, _ := channels.([]any)
+		return err == nil && len(list) == 0
+	}, "a channel is left")
+}
+
+// lasts is how many milliseconds an owner's hold lasts in Redis, if nothing lengthens it.
+func (k kind) lasts(t testing.TB, s *redistest.Server, name, owner string) int64 {
+	t.Helper()
+	lasts := s.DoInt(t, "PTTL", name)
+	if !k.shared {
+		return lasts
+	}
+	// Each read hold has a key of its own, and the hash lasts as long as the holds of others also.
+	longest := int64(-2)
+	for level := range 3 {
+		key := "{" + name + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(level+1)
+		longest = max(longest, s.DoInt(t, "PTTL", key))
+	}
+	return min(lasts, longest)
+}

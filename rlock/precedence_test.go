@@ -1,0 +1,267 @@
+package rlock_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+func init() { processes["waiting writer"] = waitToWrite }
+
+// waitToWrite waits for the write lock "page" of a server, until it is killed.
+func waitToWrite(args []string) error {
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	c, err := rlock.New(redis, rlock.Options{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+		cancel()
+	}()
+	_, err = c.NewReadWriteLock("page").Write().Lock(ctx, time.Minute)
+	fmt.Println(err)
+	return c.Close(context.Background())
+}
+
+const ownKeys = "holdfast_rwlock_"
+
+// awaitWriter waits until readers of the lock "page" step back for a writer.
+func awaitWriter(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool { return exists(s, ownKeys+"writer:{page}") }, "no writer waits")
+}
+
+// readersBehindAWriter returns a lock that one reads, another waits to write, and two more, of two clients, wait to read.
+func readersBehindAWriter(t *testing.T, s *redistest.Server, wait func()) (reader *rlock.Hold, behind []<-chan outcome) {
+	t.Helper()
+	c, d := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	reader = take(t, c.NewReadWriteLock("page").Read(), 10*time.Minute)
+	wait()
+	awaitWriter(t, s)
+	for _, client := range []*rlock.Client{c, d} {
+		behind = append(behind, lockInBackground(t.Context(), client.NewReadWriteLock("page").Read(), time.Minute))
+	}
+	awaitParked(t, s, 3)
+	require.Empty(t, behind[0])
+	require.Empty(t, behind[1])
+	return reader, behind
+}
+
+func TestNewReadersComeAfterAWriterThatWaits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	lock := c.NewReadWriteLock("page")
+	var writer <-chan outcome
+	reader, behind := readersBehindAWriter(t, s, func() { writer = lockInBackground(t.Context(), lock.Write(), time.Minute) })
+
+	_, err := lock.Read().TryLock(t.Context(), rlock.NoWait, time.Minute)
+	var held *rlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.True(t, held.Next)
+	require.True(t, strings.HasPrefix(held.Owner, c.ID()+":"), held.Owner)
+	require.NotContains(t, held.Owner, "write")
+	require.ErrorContains(t, err, "comes first")
+
+	unlock(t, reader)
+	write := acquired(t, writer)
+	require.Equal(t, write.Owner(), held.Owner)
+	require.Empty(t, behind[0])
+	require.Empty(t, behind[1])
+	unlock(t, write)
+	for _, reader := range behind {
+		unlock(t, acquired(t, reader))
+	}
+}
+
+func TestNestedReadIsNotHeldBackByAWriterThatWaits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+	outer := take(t, lock.Read(), time.Minute)
+	writer := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
+	awaitWriter(t, s)
+	within(t, patience/2, func() {
+		nested, err := lock.Read().Lock(outer.Context(), time.Minute)
+		require.NoError(t, err)
+		unlock(t, nested)
+	})
+	require.Empty(t, writer)
+	unlock(t, outer)
+	unlock(t, acquired(t, writer))
+}
+
+func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	for name, way := range map[string]struct {
+		wait  func(*rlock.Lock) (*rlock.Hold, error)
+		leave func(*testing.T, *rlock.Client)
+		err   error
+	}{
+		"because its time is over": {
+			func(l *rlock.Lock) (*rlock.Hold, error) {
+				return l.TryLock(context.Background(), time.Second, time.Minute)
+			},
+			func(*testing.T, *rlock.Client) {}, rlock.ErrNotAcquired,
+		},
+		"because its context ends": {
+			func(l *rlock.Lock) (*rlock.Hold, error) { return l.Lock(ctx, time.Minute) },
+			func(*testing.T, *rlock.Client) { cancel() }, context.Canceled,
+		},
+		"because its client closes": {
+			func(l *rlock.Lock) (*rlock.Hold, error) { return l.Lock(context.Background(), time.Minute) },
+			func(t *testing.T, c *rlock.Client) { closeClient(t, c) }, rlock.ErrClosed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			c := newClient(t, s, rlock.Options{})
+			var writer <-chan outcome
+			reader, behind := readersBehindAWriter(t, s, func() {
+				writer = inBackground(func() (*rlock.Hold, error) { return way.wait(c.NewReadWriteLock("page").Write()) })
+			})
+			way.leave(t, c)
+			o := result(t, writer)
+			require.ErrorIs(t, o.err, way.err)
+			for _, reader := range behind {
+				read := result(t, reader)
+				require.NoError(t, read.err)
+				require.Less(t, read.at.Sub(o.at), promptly)
+				unlock(t, read.hold)
+			}
+			require.True(t, reader.Valid())
+			unlock(t, reader)
+			require.False(t, exists(s, ownKeys+"writer:{page}"))
+		})
+	}
+}
+
+func TestWriterWhoseProcessDiedKeepsReadersBackForSomeSecondsOnly(t *testing.T) {
+	t.Parallel()
+	const lapse = 7 * time.Second // from when it asked last
+	s := redistest.Start(t)
+	writer := startProcess(t, "waiting writer", s.Addr())
+	_, behind := readersBehindAWriter(t, s, func() {})
+	require.NoError(t, writer.Kill())
+	died := time.Now()
+	for _, reader := range behind {
+		o := result(t, reader)
+		require.NoError(t, o.err)
+		require.Less(t, o.at.Sub(died), lapse+promptly)
+		unlock(t, o.hold)
+	}
+}
+
+func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
+	t.Parallel()
+	const bound = time.Second
+	s := redistest.Start(t)
+	options := rlock.Options{WatchdogLease: bound}
+	lock := newClient(t, s, options).NewReadWriteLock("page")
+	reader := take(t, lock.Read(), 10*time.Minute)
+	writer := lockInBackground(t.Context(), newClient(t, s, options).NewReadWriteLock("page").Write(), time.Minute)
+	awaitWriter(t, s)
+	began := time.Now()
+	o := result(t, lockInBackground(t.Context(), lock.Read(), time.Minute))
+	require.NoError(t, o.err)
+	require.Greater(t, o.at.Sub(began), bound/2)
+	require.Less(t, o.at.Sub(began), bound+promptly)
+	require.Empty(t, writer)
+	unlock(t, o.hold)
+	unlock(t, reader)
+	unlock(t, acquired(t, writer))
+}
+
+// Only precedence needs GET: a server that was never asked for one has none of its keys.
+func TestNothingIsWrittenBesideTheLockWithoutPreference(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	options := rlock.Options{WriterPreference: rlock.PreferNobody}
+	lock, far := newClient(t, s, options).NewReadWriteLock("page"), newClient(t, s, options).NewReadWriteLock("page")
+	reader := take(t, lock.Read(), time.Minute)
+	writer := lockInBackground(t.Context(), far.Write(), time.Minute)
+	awaitParked(t, s, 1)
+	_, err := far.Write().TryLock(t.Context(), 20*time.Millisecond, time.Minute)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	unlock(t, take(t, lock.Read(), time.Minute)) // nobody steps back
+	unlock(t, reader)
+	write := acquired(t, writer)
+	behind := lockInBackground(t.Context(), lock.Read(), time.Minute)
+	awaitParked(t, s, 2)
+	unlock(t, write)
+	unlock(t, acquired(t, behind))
+	require.Zero(t, s.CommandStats(t)["get"])
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+}
+
+func TestAttemptWithoutWaitKeepsNobodyBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+	far := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+	reader := take(t, lock.Read(), time.Minute)
+	_, err := far.Write().TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	unlock(t, take(t, lock.Read(), time.Minute))
+	unlock(t, reader)
+	write := take(t, far.Write(), time.Minute)
+	_, err = lock.Read().TryLock(t.Context(), rlock.NoWait, time.Minute)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	unlock(t, write)
+	require.Empty(t, s.DoStrings(t, "KEYS", ownKeys+"*"))
+	unlock(t, take(t, lock.Write(), time.Minute)) // and no reader has its turn
+}
+
+// A loss of what is known of who waits costs the writer its precedence until it asks again, and nobody the lock.
+func TestLockSurvivesTheLossOfItsOwnKeys(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var writer <-chan outcome
+	c := newClient(t, s, rlock.Options{})
+	reader, behind := readersBehindAWriter(t, s, func() {
+		writer = lockInBackground(t.Context(), c.NewReadWriteLock("page").Write(), time.Minute)
+	})
+	for _, key := range s.DoStrings(t, "KEYS", ownKeys+"*") {
+		s.Do(t, "DEL", key)
+	}
+	unlock(t, take(t, c.NewReadWriteLock("page").Read(), time.Minute))
+	unlock(t, reader)
+	var ends []<-chan error
+	for _, waiting := range append(behind, writer) {
+		ends = append(ends, passedOn(waiting)) // in whatever order they get it
+	}
+	for _, end := range ends {
+		require.NoError(t, receive(t, end, "somebody waits for ever"))
+	}
+	awaitFree(t, s, "page")
+}
+
+// passedOn releases what is acquired, and tells how either went.
+func passedOn(waiting <-chan outcome) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		o := <-waiting
+		if o.err == nil {
+			o.err = o.hold.Unlock(context.Background())
+		}
+		done <- o.err
+	}()
+	return done
+}

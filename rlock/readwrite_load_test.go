@@ -1,0 +1,202 @@
+package rlock_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// How readers and writers get on with each other when there are many. HOLDFAST_MIX_TIME makes these tests longer.
+
+// distributions are over how many clients the callers of a test are spread.
+var distributions = map[string]int{"of one client": 1, "of four clients": 4}
+
+// pairsOn returns a read-write lock of each of as many new clients.
+func pairsOn(t testing.TB, s *redistest.Server, clients int, options rlock.Options) []*rlock.ReadWriteLock {
+	t.Helper()
+	pairs := make([]*rlock.ReadWriteLock, clients)
+	for i := range pairs {
+		pairs[i] = newClient(t, s, options).NewReadWriteLock("page")
+	}
+	return pairs
+}
+
+// letReadersIn parks readers behind a writer, with another one waiting if asked to, and returns how long after the writer's
+// release the last of them is in.
+func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
+	t.Helper()
+	const readers = 20
+	s := redistest.Start(t)
+	pairs := pairsOn(t, s, clients, rlock.Options{})
+	elsewhere := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+	unlock(t, take(t, elsewhere.Read(), time.Minute)) // so that the server knows the scripts
+	writer := take(t, elsewhere.Write(), time.Minute)
+	var waiting []<-chan outcome
+	for i := range readers {
+		waiting = append(waiting, lockInBackground(t.Context(), pairs[i%clients].Read(), time.Minute))
+	}
+	for _, pair := range pairs {
+		eventually(t, func() bool { return rlock.Waiting(pair.Read()) == readers/clients }, "all wait")
+	}
+	parked, second := clients, (<-chan outcome)(nil)
+	if secondWriter {
+		second = lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
+		parked++
+	}
+	awaitParked(t, s, parked)
+	awaitQuiet(t, s)
+	released := time.Now()
+	unlock(t, writer)
+	var holds []*rlock.Hold
+	last := released
+	for _, reader := range waiting {
+		o := result(t, reader) // and keeps it
+		require.NoError(t, o.err)
+		holds = append(holds, o.hold)
+		if o.at.After(last) {
+			last = o.at
+		}
+	}
+	for _, hold := range holds {
+		unlock(t, hold)
+	}
+	if secondWriter {
+		unlock(t, acquired(t, second))
+	}
+	return last.Sub(released)
+}
+
+// awaitQuiet waits until nobody has sent a script for a while: who has subscribed has looked again.
+func awaitQuiet(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	monitor := s.Monitor(t)
+	for {
+		<-time.After(20 * time.Millisecond)
+		if len(monitor.Commands(t)) == 0 {
+			return
+		}
+	}
+}
+
+func TestReadersBehindAWriterAreAllInWithin50MillisecondsOfItsRelease(t *testing.T) {
+	for name, clients := range distributions {
+		for also, second := range map[string]bool{"": false, "before a second writer": true} {
+			t.Run(strings.TrimSpace(name+" "+also), func(t *testing.T) {
+				bestOf(t, 50*time.Millisecond, func() time.Duration {
+					took := letReadersIn(t, clients, second)
+					t.Logf("20 readers were in %v after the release", took)
+					return took
+				})
+			})
+		}
+	}
+}
+
+// mix is a load of readers and writers that take the lock, keep it for a while, and come back at once. With fifty readers
+// that take 20 ms there is always one.
+type mix struct {
+	readers, writers, clients int
+	reading                   time.Duration
+	options                   rlock.Options
+}
+
+// waits are how long each acquisition of a mix took, the shortest first.
+type waits struct{ reads, writes []time.Duration }
+
+func (m mix) run(t testing.TB, length time.Duration) waits {
+	t.Helper()
+	s := redistest.Start(t)
+	pairs := pairsOn(t, s, m.clients, m.options)
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		result waits // guarded by mu
+	)
+	for i := range m.readers + m.writers {
+		lock, took, rest := pairs[i%m.clients].Read(), &result.reads, m.reading
+		if i >= m.readers {
+			lock, took, rest = pairs[i%m.clients].Write(), &result.writes, time.Millisecond
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
+				// One that waits at the end is let in, or who starves would not be seen.
+				hold, err := lock.TryLock(context.Background(), patience, rlock.Watchdog)
+				mu.Lock()
+				*took = append(*took, time.Since(began))
+				mu.Unlock()
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				pause(ctx.Done(), rest)
+				if err := hold.Unlock(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(result.reads)
+	slices.Sort(result.writes)
+	t.Logf("%d readers: %s; %d writers: %s", m.readers, summary(result.reads), m.writers, summary(result.writes))
+	return result
+}
+
+// summary is how many waits there were, the middle one and the longest.
+func summary(sorted []time.Duration) string {
+	if len(sorted) == 0 {
+		return "none"
+	}
+	middle, longest := sorted[len(sorted)/2], sorted[len(sorted)-1]
+	return fmt.Sprintf("%d times, after %v, at most %v", len(sorted), middle, longest)
+}
+
+// mixTime is for how long a mix runs.
+func mixTime(t testing.TB) time.Duration {
+	t.Helper()
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_MIX_TIME"), "1500ms"))
+	require.NoError(t, err)
+	return length
+}
+
+func TestWriterGetsInAmongFiftyReadersThatLoop(t *testing.T) {
+	for name, clients := range distributions {
+		t.Run(name, func(t *testing.T) {
+			bestOf(t, time.Second, func() time.Duration {
+				got := mix{readers: 50, writers: 1, clients: clients, reading: 20 * time.Millisecond}.run(t, mixTime(t))
+				require.NotEmpty(t, got.writes)
+				require.Greater(t, len(got.reads), 50, "readers starve")
+				return slices.Max(got.writes)
+			})
+		})
+	}
+}
+
+func TestReadersProgressAmongFourWritersThatLoop(t *testing.T) {
+	for name, clients := range distributions {
+		t.Run(name, func(t *testing.T) {
+			bestOf(t, time.Second, func() time.Duration {
+				got := mix{readers: 20, writers: 4, clients: clients, reading: 2 * time.Millisecond}.run(t, mixTime(t))
+				require.Greater(t, len(got.reads), 40)
+				require.Greater(t, len(got.writes), 4)
+				return slices.Max(got.reads) // writers have no order among themselves
+			})
+		})
+	}
+}

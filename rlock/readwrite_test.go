@@ -1,0 +1,268 @@
+package rlock_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// readKey is the key of a read hold of a lock whose name has no braces.
+func readKey(lock, owner string, number int) string {
+	return "{" + lock + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
+}
+
+// awaitParked waits until n connections listen for releases of the read-write lock "page".
+func awaitParked(t testing.TB, s *redistest.Server, n int) {
+	t.Helper()
+	const channel = "redisson_rwlock:{page}"
+	eventually(t, func() bool {
+		reply, err := s.Call("PUBSUB", "NUMSUB", channel)
+		return err == nil && reply.([]any)[1] == int64(n)
+	}, strconv.Itoa(n)+" listeners on "+channel)
+}
+
+// plantReader writes what a reader of another library would, with plain commands.
+func plantReader(t testing.TB, s *redistest.Server, lock, owner string, lease time.Duration) {
+	t.Helper()
+	milliseconds := strconv.FormatInt(lease.Milliseconds(), 10)
+	s.Do(t, "HSET", lock, "mode", "read", owner, "1")
+	s.Do(t, "SET", readKey(lock, owner, 1), "1", "PX", milliseconds)
+	s.Do(t, "PEXPIRE", lock, milliseconds)
+}
+
+func TestReadersOfAllClientsShareTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, d := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	first := take(t, c.NewReadWriteLock("page").Read(), time.Minute)
+	second := take(t, c.NewReadWriteLock("page").Read(), rlock.Watchdog)
+	third := take(t, d.NewReadWriteLock("page").Read(), 2*time.Minute)
+	nested := takeWith(third.Context(), t, d.NewReadWriteLock("page").Read(), time.Minute)
+	require.Equal(t, map[string]string{"mode": "read", first.Owner(): "1", second.Owner(): "1", third.Owner(): "2"},
+		s.DoMap(t, "HGETALL", "page"))
+	require.ElementsMatch(t, []string{"page", readKey("page", first.Owner(), 1), readKey("page", second.Owner(), 1),
+		readKey("page", third.Owner(), 1), readKey("page", third.Owner(), 2)}, s.DoStrings(t, "KEYS", "*"))
+
+	info, err := c.NewReadWriteLock("page").Read().Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{first.Owner(): 1, second.Owner(): 1, third.Owner(): 2}, info.Readers)
+	for _, client := range []*rlock.Client{c, d} {
+		_, err := client.NewReadWriteLock("page").Write().TryLock(t.Context(), rlock.NoWait, time.Minute)
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Contains(t, info.Readers, held.Owner)
+		require.False(t, held.Next)
+	}
+	for _, hold := range []*rlock.Hold{third, first, second, nested} {
+		unlock(t, hold)
+	}
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+}
+
+func TestOwnerThatReadsIsRefusedTheWriteLockAtOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	owner := rlock.WithOwner(ctx)
+	hold := takeWith(owner, t, lock.Read(), time.Minute)
+	before := s.DoMap(t, "HGETALL", "page")
+	monitor := s.Monitor(t)
+	for _, attempt := range []func() (*rlock.Hold, error){
+		func() (*rlock.Hold, error) { return lock.Write().Lock(owner, time.Minute) },
+		func() (*rlock.Hold, error) { return lock.Write().TryLock(owner, time.Minute, time.Minute) },
+		func() (*rlock.Hold, error) { return lock.Write().TryLock(owner, rlock.NoWait, time.Minute) },
+	} {
+		_, err := attempt()
+		require.ErrorIs(t, err, rlock.ErrUpgrade)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	}
+	require.Empty(t, monitor.Commands(t), "there is nothing to ask Redis")
+	require.Equal(t, before, s.DoMap(t, "HGETALL", "page"))
+	unlock(t, hold)
+	unlock(t, takeWith(owner, t, lock.Write(), time.Minute))
+}
+
+func TestWritersReleaseLetsAllReadersInWhereverTheyWait(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var clients []*rlock.Client
+	for range 3 {
+		clients = append(clients, newClient(t, s, rlock.Options{}))
+	}
+	writer := take(t, clients[0].NewReadWriteLock("page").Write(), time.Minute)
+	var readers []<-chan outcome
+	for i := range 12 {
+		readers = append(readers, lockInBackground(t.Context(), clients[i%3].NewReadWriteLock("page").Read(), time.Minute))
+	}
+	for i := range clients {
+		eventually(t, func() bool { return rlock.Waiting(clients[i].NewReadWriteLock("page").Read()) == 4 }, "all wait")
+	}
+	awaitParked(t, s, 3)
+	released := time.Now()
+	unlock(t, writer)
+	var holds []*rlock.Hold
+	for _, reader := range readers {
+		o := result(t, reader)
+		require.NoError(t, o.err)
+		require.Less(t, o.at.Sub(released), promptly)
+		holds = append(holds, o.hold) // and keep it
+	}
+	for _, hold := range holds {
+		unlock(t, hold)
+	}
+}
+
+func TestLastReadersReleaseLetsAWriterInAtOnce(t *testing.T) {
+	for _, where := range []string{"in the same client", "in another client"} {
+		t.Run(where, func(t *testing.T) {
+			bestOf(t, promptly, func() time.Duration {
+				s := redistest.Start(t)
+				c, waiting := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+				if where == "in the same client" {
+					waiting = c
+				}
+				lock := c.NewReadWriteLock("page")
+				first, last := take(t, lock.Read(), time.Minute), take(t, lock.Read(), time.Minute)
+				writers := []<-chan outcome{}
+				for range 2 {
+					writers = append(writers, lockInBackground(t.Context(), waiting.NewReadWriteLock("page").Write(), time.Minute))
+				}
+				eventually(t, func() bool { return rlock.Waiting(waiting.NewReadWriteLock("page").Write()) == 2 }, "both wait")
+				awaitParked(t, s, 1)
+				unlock(t, first)
+				<-time.After(50 * time.Millisecond)
+				require.Empty(t, writers[0])
+				require.Empty(t, writers[1])
+				released := time.Now()
+				unlock(t, last)
+				eventually(t, func() bool { return len(writers[0])+len(writers[1]) == 1 }, "no writer was woken")
+				took := time.Since(released)
+				for range writers { // the second follows the first
+					select {
+					case o := <-writers[0]:
+						unlock(t, o.hold)
+						writers[0] = nil
+					case o := <-writers[1]:
+						unlock(t, o.hold)
+						writers[1] = nil
+					case <-time.After(patience):
+						require.FailNow(t, "the second writer was not woken")
+					}
+				}
+				return took
+			})
+		})
+	}
+}
+
+func TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly(t *testing.T) {
+	t.Parallel()
+	const lease, watchdogLease = 1500 * time.Millisecond, 6 * time.Second
+	for name, readers := range map[string]int{"alone": 0, "while live readers come, renew and go": 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			c := newClient(t, s, rlock.Options{WriterPreference: rlock.PreferNobody, WatchdogLease: watchdogLease})
+			lock := c.NewReadWriteLock("page")
+			died := time.Now()
+			plantReader(t, s, "page", "dead:1", lease)
+			var live *rlock.Hold
+			if readers > 0 {
+				live = take(t, lock.Read(), rlock.Watchdog)
+			}
+			writer := lockInBackground(t.Context(), lock.Write(), time.Minute)
+			awaitParked(t, s, 1)
+			for range readers {
+				next := take(t, lock.Read(), rlock.Watchdog) // so that there is always one
+				unlock(t, live)
+				live = next
+			}
+			if live != nil {
+				unlock(t, live)
+			}
+			o := result(t, writer)
+			require.NoError(t, o.err)
+			require.GreaterOrEqual(t, o.at.Sub(died), lease)
+			require.Less(t, o.at.Sub(died), lease+promptly)
+			unlock(t, o.hold)
+		})
+	}
+}
+
+func TestReleasedReadLevelNeverShortensTheOther(t *testing.T) {
+	t.Parallel()
+	for name, outerFirst := range map[string]bool{"outer first": true, "inner first": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
+			outer := take(t, lock.Read(), time.Minute)
+			inner := takeWith(outer.Context(), t, lock.Read(), time.Hour)
+			leaves, stays := outer, inner
+			if !outerFirst {
+				leaves, stays = inner, outer
+			}
+			unlock(t, leaves)
+			require.True(t, stays.Valid())
+			require.Greater(t, time.Until(stays.Deadline()), 50*time.Minute)
+			require.Greater(t, s.DoInt(t, "PTTL", readKey("page", stays.Owner(), 1)), (50 * time.Minute).Milliseconds(),
+				"Redis must keep it for as long as we believe in it")
+			require.Greater(t, s.DoInt(t, "PTTL", "page"), (50 * time.Minute).Milliseconds())
+			unlock(t, stays)
+			require.Zero(t, s.DoInt(t, "DBSIZE"))
+		})
+	}
+}
+
+func TestReadersAndWritersNeverHoldTheLockTogether(t *testing.T) {
+	t.Parallel()
+	preferences := map[string]rlock.WriterPreference{"writers first": rlock.PreferWriters, "nobody first": rlock.PreferNobody}
+	for name, preference := range preferences {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			var readers, writers, together atomic.Int64
+			var all sync.WaitGroup
+			options := rlock.Options{WriterPreference: preference}
+			clients := []*rlock.Client{newClient(t, s, options), newClient(t, s, options)}
+			for i := range 12 {
+				lock := clients[i%2].NewReadWriteLock("page")
+				all.Go(func() {
+					for j := range 25 {
+						side, mine, theirs := lock.Read(), &readers, &writers
+						if (i+j)%4 == 0 {
+							side, mine, theirs = lock.Write(), &writers, &readers
+						}
+						hold, err := side.Lock(t.Context(), rlock.Watchdog)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						n := mine.Add(1)
+						<-time.After(200 * time.Microsecond) // the work
+						if theirs.Load() > 0 || mine == &writers && n > 1 {
+							together.Add(1)
+						}
+						mine.Add(-1)
+						if err := hold.Unlock(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			require.Zero(t, together.Load())
+			awaitFree(t, s, "page")
+		})
+	}
+}

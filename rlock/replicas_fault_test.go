@@ -1,0 +1,189 @@
+package rlock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// The second try, on another connection, finds the lock taken by itself. It must wait for replicas as the first did.
+func TestConnectionKilledInWaitIsReplacedByOneThatWaitsAsWell(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		replicas[0].Pause(t)
+		c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+		attempt := lockInBackground(t.Context(), k.lock(c, k.name), longLease)
+		for range 2 {
+			awaitBlocked(t, master, "1")
+			require.Equal(t, 1, killWaiting(t, master))
+		}
+		awaitBlocked(t, master, "1")
+		require.Empty(t, attempt, "acquired without a replica that has it")
+		replicas[0].Resume(t)
+		hold := acquired(t, attempt)
+		require.Equal(t, k.hash(hold.Owner(), 1), replicas[0].DoMap(t, "HGETALL", k.name))
+		unlock(t, hold)
+		requireFree(t, master, k.name)
+	})
+}
+
+// killWaiting kills the connections that are in WAIT, and returns how many there were.
+func killWaiting(t testing.TB, s *redistest.Server) (killed int) {
+	t.Helper()
+	for line := range strings.Lines(s.DoString(t, "CLIENT", "LIST")) {
+		if !strings.Contains(line, " cmd=wait ") {
+			continue
+		}
+		id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+		killed += int(s.DoInt(t, "CLIENT", "KILL", "ID", id))
+	}
+	return killed
+}
+
+func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsInDoubtAndUndone(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: patience})
+	attempt := inBackground(func() (*rlock.Hold, error) {
+		return c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	})
+	awaitBlocked(t, master, "1")
+	require.Equal(t, 1, killWaiting(t, master))
+	require.ErrorIs(t, result(t, attempt).err, rlock.ErrOutcomeUnknown)
+	awaitFree(t, master, "order")
+}
+
+func TestCallerThatLeavesDuringWaitComesBackAtOnceAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	const timeout = 1500 * time.Millisecond
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+		ctx, cancel := context.WithCancel(t.Context())
+		attempt := lockInBackground(ctx, k.lock(c, k.name), longLease)
+		eventually(t, func() bool { return exists(master, k.name) }, "not taken")
+		left := time.Now()
+		cancel()
+		o := result(t, attempt)
+		require.ErrorIs(t, o.err, context.Canceled)
+		require.ErrorIs(t, o.err, rlock.ErrOutcomeUnknown)
+		require.Less(t, o.at.Sub(left), timeout/2, "it waited for the replica")
+		awaitFree(t, master, k.name)
+	})
+}
+
+func TestCallerThatLeftDuringWaitLeavesNothingWhenTheReplicaAcknowledgesLate(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	ctx, cancel := context.WithCancel(t.Context())
+	attempt := lockInBackground(ctx, c.NewLock("order"), longLease)
+	awaitBlocked(t, master, "1")
+	cancel()
+	require.ErrorIs(t, result(t, attempt).err, rlock.ErrOutcomeUnknown)
+	require.True(t, exists(master, "order"))
+	replicas[0].Resume(t)
+	awaitFree(t, master, "order")
+}
+
+func TestCallerWithLittleTimeHearsThatReplicasAreMissing(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Minute})
+	const wait = 600 * time.Millisecond
+	_, err := c.NewLock("waits").TryLock(t.Context(), wait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotReplicated)
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	_, err = c.NewLock("has a deadline").Lock(ctx, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotReplicated)
+	awaitFree(t, master, "waits")
+	awaitFree(t, master, "has a deadline")
+}
+
+func TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose(t *testing.T) {
+	t.Parallel()
+	const (
+		wait    = 500 * time.Millisecond
+		timeout = 300 * time.Millisecond
+	)
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	for _, closing := range []bool{false, true} {
+		// What rueidis gives up by itself, all but a WAIT, it gives up soon.
+		c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second, CommandTimeout: timeout},
+			func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
+		start := time.Now()
+		attempt := inBackground(func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), wait, longLease) })
+		awaitBlocked(t, master, "1")
+		master.Pause(t)
+		o := result(t, attempt)
+		unanswered(t, o.err)
+		require.GreaterOrEqual(t, o.at.Sub(start), wait)
+		require.Less(t, o.at.Sub(start), wait+2*time.Second)
+		if closing {
+			closeClient(t, c) // while nobody answers
+		}
+		master.Resume(t)
+		if !closing {
+			awaitFree(t, master, "order")
+		}
+	}
+}
+
+func TestClosedClientDoesNotWaitOutTheReplicas(t *testing.T) {
+	t.Parallel()
+	master, replicas := startReplicated(t, 1)
+	replicas[0].Pause(t)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second})
+	attempt := lockInBackground(t.Context(), c.NewLock("order"), longLease)
+	awaitBlocked(t, master, "1")
+	closeClient(t, c)
+	require.ErrorIs(t, result(t, attempt).err, rlock.ErrClosed)
+	requireFree(t, master, "order")
+}
+
+// Were it not undone, it would be held for its whole lease by nobody.
+func TestServerThatRefusesToWaitForReplicasIsNotLeftWithALock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	restrict(t, s, "-wait")
+	c := newClient(t, s, rlock.Options{SyncReplicas: 1}, asUser)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(c, k.name)
+		requireRefusedAtOnce(t, lock, "NOPERM")
+		awaitFree(t, s, k.name)
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		requireRefusal(t, err, "NOPERM")
+		awaitFree(t, s, k.name)
+	})
+}
+
+func TestCallerThatLeftBeforeTheServerRefusedToWaitLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	restrict(t, s, "-wait")
+	c, p := proxied(t, s, rlock.Options{SyncReplicas: 1}, asUser)
+	lock := c.NewLock("order")
+	requireRefusedAtOnce(t, lock, "NOPERM") // the connection and the script are there
+	awaitFree(t, s, "order")
+	p.HoldReplies()
+	_, err := lock.TryLock(t.Context(), 100*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	eventually(t, func() bool { return exists(s, "order") }, "not executed")
+	p.Pass()
+	awaitFree(t, s, "order")
+}

@@ -1,0 +1,236 @@
+package rlock_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// startReplicated starts a master and replicas of it that are in step.
+func startReplicated(t testing.TB, replicas int) (master *redistest.Server, copies []*redistest.Server) {
+	t.Helper()
+	master = redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+	for range replicas {
+		copies = append(copies, redistest.StartReplica(t, master))
+	}
+	return master, copies
+}
+
+// awaitBlocked waits until n clients of the server wait in a command, as WAIT makes them.
+func awaitBlocked(t testing.TB, s *redistest.Server, n string) {
+	t.Helper()
+	eventually(t, func() bool {
+		reply, err := s.Call("INFO", "clients")
+		info, _ := reply.(string)
+		return err == nil && strings.Contains(info, "blocked_clients:"+n+"\r\n")
+	}, n+" clients in WAIT")
+}
+
+// shortfall requires an error that tells how many replicas had the acquisition.
+func shortfall(t testing.TB, err error, want, got int, waited time.Duration) {
+	t.Helper()
+	require.ErrorIs(t, err, rlock.ErrNotReplicated)
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	short := new(rlock.ReplicationError)
+	require.ErrorAs(t, err, &short)
+	require.Equal(t, rlock.ReplicationError{Lock: short.Lock, Want: want, Got: got, Waited: waited}, *short)
+	require.ErrorContains(t, err, "SyncTimeout")
+}
+
+// enough is a time for acknowledgements that healthy replicas do not use up.
+const enough = patience
+
+// One of the replicas is far away, or it would mostly have the lock as soon as anybody looks.
+func TestReplicasHaveALockOfAnyKindBeforeItsHolderKnows(t *testing.T) {
+	t.Parallel()
+	const distance = 30 * time.Millisecond
+	master, replicas := startReplicated(t, 2)
+	line := faultproxy.Start(t, master.Addr())
+	address, port, err := net.SplitHostPort(line.Addr())
+	require.NoError(t, err)
+	replicas[1].Do(t, "REPLICAOF", address, port)
+	redistest.AwaitReplica(t, master, replicas[1])
+	line.Delay(distance)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: enough})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(c, k.name)
+		for _, wait := range []time.Duration{rlock.NoWait, patience} {
+			start := time.Now()
+			hold, err := lock.TryLock(t.Context(), wait, longLease)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, time.Since(start), distance)
+			for _, replica := range replicas {
+				require.Equal(t, k.hash(hold.Owner(), 1), replica.DoMap(t, "HGETALL", k.name))
+			}
+			unlock(t, takeWith(hold.Context(), t, lock, longLease))
+			unlock(t, hold)
+			requireFree(t, master, k.name)
+		}
+	})
+}
+
+// A connection that was used before knows of acknowledgements that are older than the acquisition.
+func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
+	t.Parallel()
+	const timeout = 500 * time.Millisecond
+	master, replicas := startReplicated(t, 1)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}, oneConnection)
+	for range 3 {
+		unlock(t, take(t, c.NewLock("order"), longLease))
+	}
+	replicas[0].Pause(t)
+	_, err := c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	shortfall(t, err, 1, 0, timeout)
+	requireFree(t, master, "order")
+	replicas[0].Resume(t)
+	unlock(t, take(t, c.NewLock("order"), longLease))
+}
+
+func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
+	t.Parallel()
+	master, _ := startReplicated(t, 1)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: time.Second}, oneConnection)
+	warm(t, c, "order")
+	connections := func() int { return len(strings.Split(master.DoString(t, "CLIENT", "LIST", "TYPE", "normal"), "\n")) }
+	before := connections()
+	monitor := master.Monitor(t)
+	for range 20 {
+		hold := take(t, c.NewLock("order"), longLease)
+		inner := takeWith(hold.Context(), t, c.NewLock("order"), longLease)
+		unlock(t, inner)
+		unlock(t, hold)
+	}
+	require.LessOrEqual(t, connections(), before+1, "connections pile up") // the monitor
+	names := map[string]int{}
+	for _, command := range monitor.Commands(t) {
+		names[command[0]]++
+		if command[0] == "wait" {
+			require.Equal(t, []string{"wait", "1"}, command[:2])
+		}
+	}
+	delete(names, "info")
+	delete(names, "replconf")
+	require.Equal(t, map[string]int{"evalsha": 4 * 20, "wait": 20}, names)
+
+	renewed := take(t, c.NewLock("order"), rlock.Watchdog)
+	waits := calls(master, "wait")
+	deadline := renewed.Deadline()
+	eventually(t, func() bool { return renewed.Deadline().After(deadline) }, "not renewed")
+	require.Equal(t, waits, calls(master, "wait"), "a renewal waits for replicas")
+	unlock(t, renewed)
+}
+
+func TestAcquisitionThatALaggingReplicaMissesIsUndoneAndWakesWaiters(t *testing.T) {
+	t.Parallel()
+	const timeout = time.Second
+	master, replicas := startReplicated(t, 2)
+	replicas[1].Pause(t)
+	onEveryRivalry(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		// The rival is the one that is not replicated, and its waiter does not mind.
+		c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: timeout})
+		other := newClient(t, master, rlock.Options{})
+		name := strings.ReplaceAll(k.name, " ", "-")
+		started := time.Now()
+		attempt := inBackground(func() (*rlock.Hold, error) { return k.rival(c, name).TryLock(t.Context(), patience, longLease) })
+		eventually(t, func() bool { return exists(master, name) || len(attempt) > 0 }, "not taken")
+		waiter := lockInBackground(t.Context(), k.lock(other, name), longLease)
+		short := result(t, attempt)
+		shortfall(t, short.err, 2, 1, timeout)
+		require.GreaterOrEqual(t, short.at.Sub(started), timeout)
+		require.Less(t, short.at.Sub(started), timeout+patience/2)
+		next := result(t, waiter)
+		require.NoError(t, next.err)
+		require.Less(t, next.at.Sub(short.at), longestParkLess, "not woken")
+		unlock(t, next.hold)
+		awaitFree(t, master, name)
+		eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")
+	})
+}
+
+// longestParkLess is less than the time after which a waiter looks by itself.
+const longestParkLess = 3 * time.Second
+
+func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		replicas, want int
+		timeout, lease time.Duration
+		waited         time.Duration
+	}{
+		"none at all":            {0, 1, 200 * time.Millisecond, longLease, 200 * time.Millisecond},
+		"fewer than asked for":   {1, 2, 200 * time.Millisecond, longLease, 200 * time.Millisecond},
+		"half the lease at most": {0, 1, time.Minute, 400 * time.Millisecond, 200 * time.Millisecond},
+		"of the watchdog too":    {0, 1, time.Minute, rlock.Watchdog, 300 * time.Millisecond},
+		"the shortest lease":     {0, 1, time.Minute, 3 * time.Millisecond, time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			master, _ := startReplicated(t, c.replicas)
+			client := newClient(t, master, rlock.Options{SyncReplicas: c.want, SyncTimeout: c.timeout,
+				WatchdogLease: 600 * time.Millisecond})
+			for _, wait := range []time.Duration{rlock.NoWait, 2 * patience} {
+				start := time.Now()
+				_, err := client.NewLock("order").TryLock(t.Context(), wait, c.lease)
+				took := time.Since(start)
+				if c.waited == time.Millisecond {
+					require.Less(t, took, patience)
+					awaitFree(t, master, "order")
+					continue // such a lease may be over before anything is known
+				}
+				shortfall(t, err, c.want, c.replicas, c.waited)
+				require.GreaterOrEqual(t, took, c.waited)
+				require.Less(t, took, c.waited+patience/2)
+				requireFree(t, master, "order")
+			}
+		})
+	}
+}
+
+func TestReplicaThatWasKilledIsMissedAtOnceAndCountsAgainWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	const timeout = 300 * time.Millisecond
+	master, replicas := startReplicated(t, 1)
+	lock := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}).NewFencedLock("order")
+	unlock(t, take(t, lock, longLease))
+	replicas[0].Kill(t)
+	_, err := lock.TryLock(t.Context(), patience, longLease)
+	shortfall(t, err, 1, 0, timeout)
+	requireFree(t, master, "order")
+	redistest.StartReplica(t, master)
+	hold := take(t, lock, longLease)
+	require.EqualValues(t, 3, hold.Token(), "what was undone is not given again")
+	unlock(t, hold)
+}
+
+func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {
+	t.Parallel()
+	master, _ := startReplicated(t, 1)
+	holder := newClient(t, master, rlock.Options{})
+	// With two connections of this sort, one of them for subscriptions, those who kept one would be in each other's way.
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough}, func(o *rueidis.ClientOption) {
+		o.BlockingPoolSize = 2
+	})
+	var holds []*rlock.Hold
+	var waiters []<-chan outcome
+	for _, name := range []string{"a", "b", "c", "d"} {
+		holds = append(holds, take(t, holder.NewLock(name), longLease))
+		waiters = append(waiters, lockInBackground(t.Context(), c.NewLock(name), longLease))
+		awaitListeners(t, master, name, 1)
+	}
+	unlock(t, take(t, c.NewLock("another"), longLease))
+	awaitBlocked(t, master, "0")
+	for i, hold := range holds {
+		unlock(t, hold)
+		unlock(t, acquired(t, waiters[i]))
+	}
+}

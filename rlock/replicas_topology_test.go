@@ -1,0 +1,85 @@
+package rlock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testing.T) {
+	t.Parallel()
+	const timeout = 300 * time.Millisecond
+	group := redistest.StartSentinel(t, redistest.WithFastReplicas())
+	redistest.AwaitReplica(t, group.Nodes[0], group.Nodes[1])
+	c := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	impatient := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	hold := take(t, c.NewFencedLock("order"), longLease)
+	require.EqualValues(t, 1, hold.Token())
+
+	master := failOver(t, group)
+	require.Equal(t, map[string]string{hold.Owner(): "1"}, master.DoMap(t, "HGETALL", "order"))
+	// Nobody is left to acknowledge. While the Sentinel's clients move there may be other trouble.
+	eventually(t, func() bool {
+		_, err := impatient.NewLock("another").TryLock(t.Context(), patience, longLease)
+		require.Error(t, err)
+		short := new(rlock.ReplicationError)
+		return errors.As(err, &short) && short.Got == 0
+	}, "acquired without replicas")
+	awaitFree(t, master, "another")
+
+	_, err := impatient.NewFencedLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired, "taken from its holder")
+	unlock(t, hold)
+	redistest.StartReplica(t, master)
+	next, err := c.NewFencedLock("order").TryLock(t.Context(), patience, longLease)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, next.Token())
+	unlock(t, next)
+}
+
+func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
+	t.Parallel()
+	const timeout = 20 * time.Millisecond
+	cluster := redistest.StartCluster(t, 3, redistest.WithFastReplicas())
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	replica := cluster.AddReplica(t, to)
+	name := oneLockPerNode(t, cluster)[from]
+	slot := cluster.Slot(t, name)
+	impatient := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	patient := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	// bothWays takes and releases the lock, of any kind, without and with a wait.
+	bothWays := func(when string, c *rlock.Client, judge func(*testing.T, *rlock.Hold, error)) {
+		onEveryKind(t, func(t *testing.T, k kind) {
+			if when == "moving" && k.name != "reentrant" {
+				return // has several keys, which Redis keeps from everybody until it knows where all of them are
+			}
+			for _, wait := range []time.Duration{rlock.NoWait, patience} {
+				hold, err := k.lock(c, name).TryLock(t.Context(), wait, longLease)
+				judge(t, hold, err)
+				if hold != nil {
+					unlock(t, hold)
+				}
+				for _, node := range cluster.Nodes {
+					require.Empty(t, node.DoStrings(t, "KEYS", name), when)
+				}
+			}
+		})
+	}
+	missed := func(t *testing.T, _ *rlock.Hold, err error) { shortfall(t, err, 1, 0, timeout) }
+	acknowledged := func(t *testing.T, _ *rlock.Hold, err error) {
+		require.NoError(t, err)
+		require.Equal(t, []string{name}, to.DoStrings(t, "KEYS", name)) // which asks this node alone
+	}
+	bothWays("before", impatient, missed)
+	cluster.BeginMove(t, slot, from, to)
+	bothWays("moving", patient, acknowledged)
+	cluster.FinishMove(t, slot, from, to)
+	bothWays("moved", patient, acknowledged)
+	replica.Pause(t)
+	bothWays("without the replica", impatient, missed)
+}
