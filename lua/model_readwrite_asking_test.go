@@ -7,24 +7,24 @@ import (
 )
 
 // asksToRead is an attempt to read. It returns who is in the way.
-func (m *readWriteModel) asksToRead(owner string, number int, lease time.Duration, waits bool) *lua.Holder {
+func (m *readWriteModel) asksToRead(owner string, number int, lease time.Duration, waits, waited bool) *lua.Holder {
 	var holder *lua.Holder
 	if m.mode == "write" && m.writer != owner {
 		holder = m.holder()
-	} else if m.mode != "write" && !m.reads(owner) {
+	} else if m.mode != "write" && !m.reads(owner) && !(waited && m.turn != nil) {
 		holder = m.precedes()
 	}
 	if holder == nil {
 		m.takeRead(owner, number, lease)
 	} else if m.lock.Bound > 0 && waits {
-		m.row = &readersKey{"waiting", instant(m.now + forgotten.Milliseconds())}
+		m.row = instant(m.now + forgotten.Milliseconds())
 	}
 	return holder
 }
 
 // precedes is the writer that new readers step back for.
 func (m *readWriteModel) precedes() *lua.Holder {
-	if m.lock.Bound == 0 || m.waiting == nil || m.row != nil && m.row.text == "turn" {
+	if m.lock.Bound == 0 || m.waiting == nil {
 		return nil
 	}
 	nap := min(*m.waiting.since+m.lock.Bound.Milliseconds(), *m.waiting.ends) - m.now
@@ -48,8 +48,8 @@ func (m *readWriteModel) asksToWrite(owner string, number int, lease time.Durati
 		}
 		return m.holder()
 	}
-	if bound > 0 && m.mode == "" && m.row != nil && m.row.text == "turn" {
-		return &lua.Holder{Next: true, Nap: time.Duration(*m.row.ends-m.now) * time.Millisecond}
+	if bound > 0 && m.mode == "" && m.turn != nil {
+		return &lua.Holder{Next: true, Nap: time.Duration(*m.turn-m.now) * time.Millisecond}
 	}
 	taken := m.mode == ""
 	m.mode, m.writer, m.writes = "write", owner, number
@@ -80,8 +80,8 @@ func (m *readWriteModel) leaveWrite(owner string) lua.Released {
 	}
 	m.writer = ""
 	m.onlyReaders("1")
-	if m.lock.Bound > 0 && m.row != nil && m.row.text == "waiting" {
-		m.row = &readersKey{"turn", instant(m.now + readersTurn.Milliseconds())}
+	if m.lock.Bound > 0 && m.row != nil {
+		m.row, m.turn = nil, instant(m.now+readersTurn.Milliseconds())
 	}
 	return lua.Released{Held: true, Reading: m.mode == "read"}
 }

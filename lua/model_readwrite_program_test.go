@@ -92,13 +92,14 @@ func (m *readWriteModel) requireExclusion(t *rapid.T) {
 }
 
 func (m *readWriteModel) read(t *rapid.T, owner string, waits bool) {
+	waited := rapid.Bool().Draw(t, "waited")
 	number, lease := evenly(1, 2).Draw(t, "number"), leases.Draw(t, "lease")
 	var holder *lua.Holder
 	m.step(t, func() {
 		var err error
-		holder, err = m.lock.AcquireRead(t.Context(), m, owner, number, lease, waits)
+		holder, err = m.lock.AcquireRead(t.Context(), m, owner, number, lease, waits, waited)
 		require.NoError(t, err)
-	}, func() { m.requireHolder(t, m.asksToRead(owner, number, lease, waits), holder) })
+	}, func() { m.requireHolder(t, m.asksToRead(owner, number, lease, waits, waits && waited), holder) })
 }
 
 func (m *readWriteModel) readAgain(t *rapid.T) {

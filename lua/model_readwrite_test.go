@@ -14,6 +14,7 @@ import (
 const (
 	writerName = "holdfast_rwlock_writer:{" + lock + "}"
 	readerName = "holdfast_rwlock_reader:{" + lock + "}"
+	passName   = "holdfast_rwlock_turn:{" + lock + "}"
 )
 
 // What readers and writers of this library promise each other: when one that waits and does not ask again is forgotten, and
@@ -21,6 +22,7 @@ const (
 const (
 	forgotten   = 7 * time.Second
 	readersTurn = 100 * time.Millisecond
+	afterTurn   = 10 * time.Millisecond // when the last reader has left
 )
 
 // readWriteModel is the model of a read-write lock.
@@ -35,7 +37,8 @@ type readWriteModel struct {
 	ends    *int64 // of the hash
 
 	waiting *waitingWriter
-	row     *readersKey
+	row     *int64 // readers wait until then
+	turn    *int64 // those that waited have their turn until then
 }
 
 // reading are the read holds of one owner: when each ends. A nil time is never, a nil hold has ended.
@@ -47,12 +50,6 @@ type held struct{ ends *int64 }
 type waitingWriter struct {
 	owner       string
 	since, ends *int64
-}
-
-// readersKey says that readers wait for a writer, or that they have their turn.
-type readersKey struct {
-	text string
-	ends *int64
 }
 
 func newReadWrite(p *program, bound time.Duration) *readWriteModel {
@@ -86,7 +83,10 @@ func (m *readWriteModel) want() keyspace {
 		k[writerName] = entry{text: lua.WriteField(m.waiting.owner), stamps: []*int64{m.waiting.since}, ends: m.waiting.ends}
 	}
 	if m.row != nil {
-		k[readerName] = entry{text: m.row.text, ends: m.row.ends}
+		k[readerName] = entry{text: "1", ends: m.row}
+	}
+	if m.turn != nil {
+		k[passName] = entry{text: "1", ends: m.turn}
 	}
 	return k
 }
@@ -116,8 +116,11 @@ func (m *readWriteModel) expire(now int64) {
 	if m.waiting != nil && over(m.waiting.ends, now) {
 		m.waiting = nil
 	}
-	if m.row != nil && over(m.row.ends, now) {
+	if over(m.row, now) {
 		m.row = nil
+	}
+	if over(m.turn, now) {
+		m.turn = nil
 	}
 }
 
@@ -220,6 +223,9 @@ func (m *readWriteModel) onlyReaders(message string) {
 	ends, ok := longest(all...)
 	if !ok {
 		m.free()
+		if end := m.now + afterTurn.Milliseconds(); message == "0" && m.turn != nil && *m.turn > end {
+			m.turn = instant(end)
+		}
 		m.announce(message)
 		return
 	}

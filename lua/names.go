@@ -38,12 +38,13 @@ func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
 // Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others only this library knows.
-func queueKey(n string) string  { return Prefix("redisson_lock_queue", n) }
-func scoresKey(n string) string { return Prefix("redisson_lock_timeout", n) }
-func turnKey(n string) string   { return Prefix("holdfast_lock_turn", n) }
-func tokenKey(n string) string  { return Prefix("redisson_lock_token", n) }
-func writerKey(n string) string { return Prefix("holdfast_rwlock_writer", n) }
-func readerKey(n string) string { return Prefix("holdfast_rwlock_reader", n) }
+func queueKey(n string) string       { return Prefix("redisson_lock_queue", n) }
+func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
+func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
+func tokenKey(n string) string       { return Prefix("redisson_lock_token", n) }
+func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n) }
+func readerKey(n string) string      { return Prefix("holdfast_rwlock_reader", n) }
+func readersTurnKey(n string) string { return Prefix("holdfast_rwlock_turn", n) }
 
 // holdsKey is what the keys of an owner's read holds begin with; their number follows. For every owner it begins with
 // Suffix(n, "").
@@ -56,7 +57,7 @@ const writeSuffix = ":write"
 
 // Related are the names beside n itself that a lock of any kind derives from n: keys and a channel.
 func Related(n string) []string {
-	return []string{Channel(n), RWChannel(n), queueKey(n), scoresKey(n), turnKey(n), tokenKey(n), writerKey(n), readerKey(n),
+	return []string{Channel(n), RWChannel(n), queueKey(n), scoresKey(n), turnKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
 		holdsKey(n, "owner")}
 }
 

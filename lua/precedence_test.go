@@ -16,6 +16,7 @@ import (
 const (
 	writerKey = "holdfast_rwlock_writer:{order:42}"
 	readerKey = "holdfast_rwlock_reader:{order:42}"
+	passKey   = "holdfast_rwlock_turn:{order:42}"
 )
 
 const (
@@ -33,6 +34,19 @@ func awaitingReaders(t *testing.T) (*redistest.Server, client) {
 }
 
 type acquire func(context.Context, client, string, int, time.Duration, bool) (*lua.Holder, error)
+
+// asReader is the read side for somebody who comes to it, and asThatWaited for somebody who was refused before.
+func asReader(pair lua.ReadWrite) acquire {
+	return func(ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool) (*lua.Holder, error) {
+		return pair.AcquireRead(ctx, c, owner, number, lease, waits, false)
+	}
+}
+
+func asThatWaited(pair lua.ReadWrite) acquire {
+	return func(ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool) (*lua.Holder, error) {
+		return pair.AcquireRead(ctx, c, owner, number, lease, waits, true)
+	}
+}
 
 // refuse has somebody wait for the lock, and returns who is in the way.
 func refuse(t *testing.T, side acquire, c client, owner string) *lua.Holder {
@@ -61,7 +75,7 @@ func waitingSince(t *testing.T, s *redistest.Server, ago time.Duration) {
 func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
 	s, c := awaitingReaders(t)
 	for _, waits := range []bool{true, false} {
-		holder, err := preferring.AcquireRead(t.Context(), c, reader, 1, lease, waits)
+		holder, err := preferring.AcquireRead(t.Context(), c, reader, 1, lease, waits, false)
 		require.NoError(t, err)
 		require.Equal(t, writer, holder.Owner)
 		require.True(t, holder.Next)
@@ -74,7 +88,7 @@ func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
 	// Not even when the lock is free: the writer has been told, and is on its way.
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
-	require.True(t, refuse(t, preferring.AcquireRead, c, reader).Next)
+	require.True(t, refuse(t, asReader(preferring), c, reader).Next)
 	requireFree(t, s, lock)
 }
 
@@ -83,7 +97,7 @@ func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
 	reentered, err := preferring.ReenterRead(t.Context(), c, other, 2, lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
-	grants(t, preferring.AcquireRead, c, other) // a repeated command is no new reader either
+	grants(t, asReader(preferring), c, other) // a repeated command is no new reader either
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
 }
 
@@ -92,22 +106,22 @@ func TestWriterThatReadsIsNotHeldBackByTheNextWriter(t *testing.T) {
 	s.Do(t, "DEL", lock, holdKey(other, 1))
 	s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
 	s.Do(t, "PEXPIRE", lock, ms(lease))
-	grants(t, preferring.AcquireRead, c, me)
+	grants(t, asReader(preferring), c, me)
 	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
 	require.NoError(t, err)
 	require.True(t, out.Reading)
-	require.Equal(t, writer, refuse(t, preferring.AcquireRead, c, reader).Owner)
+	require.Equal(t, writer, refuse(t, asReader(preferring), c, reader).Owner)
 }
 
 func TestReaderWithoutPreferenceIsNotHeldBack(t *testing.T) {
 	s, c := awaitingReaders(t)
-	grants(t, pair.AcquireRead, c, reader)
+	grants(t, asReader(pair), c, reader)
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1", reader: "1"}, lease)
 }
 
 func TestLockHasNoOwnKeysWithoutPreference(t *testing.T) {
 	s, c := start(t)
-	grants(t, pair.AcquireRead, c, other)
+	grants(t, asReader(pair), c, other)
 	refuse(t, pair.AcquireWrite, c, writer)
 	_, err := pair.ReleaseWrite(t.Context(), c, writer, 0) // it gives up
 	require.NoError(t, err)
@@ -115,7 +129,7 @@ func TestLockHasNoOwnKeysWithoutPreference(t *testing.T) {
 	_, err = pair.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	grants(t, pair.AcquireWrite, c, writer)
-	refuse(t, pair.AcquireRead, c, reader)
+	refuse(t, asReader(pair), c, reader)
 	requireKeys(t, s, lock)
 	_, err = pair.ReleaseWrite(t.Context(), c, writer, 0)
 	require.NoError(t, err)
@@ -132,7 +146,7 @@ func TestAttemptWithoutWaitHoldsNobodyBack(t *testing.T) {
 	_, err = preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	write(t, c, writer, lease)
-	holder, err = preferring.AcquireRead(t.Context(), c, reader, 1, lease, false)
+	holder, err = preferring.AcquireRead(t.Context(), c, reader, 1, lease, false, false)
 	require.NoError(t, err)
 	require.NotNil(t, holder)
 	requireKeys(t, s, lock)
@@ -149,18 +163,18 @@ func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
 	s, c := awaitingReaders(t)
 	bound := preferring.Bound
 	waitingSince(t, s, bound-2*time.Second)
-	nap := refuse(t, preferring.AcquireRead, c, reader).Nap
+	nap := refuse(t, asReader(preferring), c, reader).Nap
 	require.LessOrEqual(t, nap, 2*time.Second, "it must look again when it may pass")
 
 	waitingSince(t, s, bound+bound/20)
 	refuse(t, preferring.AcquireWrite, c, writer) // it asks again, and keeps its place
-	grants(t, preferring.AcquireRead, c, reader)
+	grants(t, asReader(preferring), c, reader)
 
 	// A tenth of the time later it is the writer's again.
 	waitingSince(t, s, bound+bound/5)
-	grants(t, preferring.AcquireRead, c, "third:3")
+	grants(t, asReader(preferring), c, "third:3")
 	refuse(t, preferring.AcquireWrite, c, writer)
-	require.Equal(t, writer, refuse(t, preferring.AcquireRead, c, "fourth:4").Owner)
+	require.Equal(t, writer, refuse(t, asReader(preferring), c, "fourth:4").Owner)
 }
 
 func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
@@ -178,7 +192,7 @@ func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
 
 func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
 	s, c := awaitingReaders(t)
-	refuse(t, preferring.AcquireRead, c, reader)
+	refuse(t, asReader(preferring), c, reader)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	for range 2 { // the second time after a lost reply
 		out, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
@@ -188,7 +202,7 @@ func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
 	sub.requireBytes(t, array("message", pairChannel, "1"))
 	sub.requireNothing(t)
-	grants(t, preferring.AcquireRead, c, reader)
+	grants(t, asReader(preferring), c, reader)
 }
 
 func TestWriterThatGetsTheLockWaitsNoMore(t *testing.T) {
@@ -207,30 +221,45 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	grants(t, preferring.AcquireWrite, c, writer)
-	refuse(t, preferring.AcquireRead, c, reader)
+	refuse(t, asReader(preferring), c, reader)
 	requireTTL(t, s, readerKey, 7*time.Second)
 	_, err = preferring.ReleaseWrite(t.Context(), c, writer, 0)
 	require.NoError(t, err)
-	require.Equal(t, "turn", s.DoString(t, "GET", readerKey))
-	require.LessOrEqual(t, s.DoInt(t, "PTTL", readerKey), turn.Milliseconds())
-	s.Do(t, "PEXPIRE", readerKey, ms(lease)) // so that a slow machine does not miss it
+	requireKeys(t, s, passKey)
+	require.LessOrEqual(t, s.DoInt(t, "PTTL", passKey), turn.Milliseconds())
+	s.Do(t, "PEXPIRE", passKey, ms(lease)) // so that a slow machine does not miss it
 
 	holder := refuse(t, preferring.AcquireWrite, c, me)
 	require.Empty(t, holder.Owner)
 	require.True(t, holder.Next)
 	require.Positive(t, holder.Nap)
 	waitingSince(t, s, 0)
-	grants(t, preferring.AcquireRead, c, reader)
-	grants(t, preferring.AcquireRead, c, "third:3")
+	grants(t, asThatWaited(preferring), c, reader)
+	grants(t, asThatWaited(preferring), c, "third:3")
+	require.Equal(t, writer, refuse(t, asReader(preferring), c, "fourth:4").Owner, "it did not wait")
+	requireTTL(t, s, passKey, lease)
 
-	// One that leaves meanwhile does not lengthen it, and afterwards writers come first again.
-	s.Do(t, "DEL", readerKey)
-	require.Equal(t, writer, refuse(t, preferring.AcquireRead, c, "fourth:4").Owner)
+	// Afterwards writers come first again, for those as well.
+	s.Do(t, "DEL", passKey)
+	require.Equal(t, writer, refuse(t, asThatWaited(preferring), c, "fourth:4").Owner)
+}
+
+func TestTurnOfReadersIsOverSoonAfterTheLastHasLeft(t *testing.T) {
+	s, c := start(t)
+	read(t, c, me, 1, lease)
+	read(t, c, other, 1, lease)
+	s.Do(t, "SET", passKey, "1", "PX", ms(lease))
+	_, err := preferring.ReleaseRead(t.Context(), c, me, 0)
+	require.NoError(t, err)
+	requireTTL(t, s, passKey, lease) // somebody reads still
+	_, err = preferring.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	require.LessOrEqual(t, s.DoInt(t, "PTTL", passKey), int64(10))
 }
 
 func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 	s, c := start(t)
-	s.Do(t, "SET", readerKey, "waiting", "PX", "7000")
+	s.Do(t, "SET", readerKey, "1", "PX", "7000")
 	grants(t, preferring.AcquireWrite, c, writer)
 	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
 	require.NoError(t, err)

@@ -4,11 +4,12 @@
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
 -- KEYS[2]  the owner's read holds, without the number of each
 -- KEYS[3]  writer that waits
--- KEYS[4]  readers that wait, or have their turn
+-- KEYS[4]  readers that wait
+-- KEYS[5]  turn of readers that waited
 -- ARGV[1]  owner
 -- ARGV[2]  number of read holds to leave behind (absolute); the last of them is the one to take
 -- ARGV[3]  its lease in milliseconds
--- ARGV[4]  1 = the owner waits, 0 = it does not
+-- ARGV[4]  1 = the owner waits, 2 = it was refused before, 0 = it does not wait
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
 -- ARGV[6]  milliseconds after which one that waits and does not ask again is forgotten
 --
@@ -25,12 +26,12 @@ local no
 if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0
   or not mode and redis.call('PTTL', KEYS[1]) ~= -2 then
   no = refused(KEYS[1], -1)
-elseif bound > 0 and mode ~= 'write' and not known then
-  local writer, left = waiting_writer(KEYS[3], KEYS[4], bound)
+elseif bound > 0 and mode ~= 'write' and not known and not (ARGV[4] == '2' and redis.call('EXISTS', KEYS[5]) == 1) then
+  local writer, left = waiting_writer(KEYS[3], bound)
   no = writer and {-2, writer, left}
 end
 if no then
-  if bound > 0 and ARGV[4] == '1' then
+  if bound > 0 and ARGV[4] ~= '0' then
     await_writer(KEYS[4], ARGV[6])
   end
   return no

@@ -2,6 +2,7 @@
 --
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
 -- KEYS[2]  the owner's read holds, without the number of each
+-- KEYS[3]  turn of readers that waited
 -- ARGV[1]  owner
 -- ARGV[2]  number of read holds to leave behind (absolute); 0 drops the owner whatever its number
 -- ARGV[3]  what the read holds of all owners of this lock begin with
@@ -10,7 +11,7 @@
 -- ARGV[6]  PUBLISH or SPUBLISH
 -- ARGV[7]  milliseconds that those who wait sleep at most
 --
--- Uses     hold, announce, reads
+-- Uses     hold, announce, clock, reads, precedence
 -- Returns  {status, refusal}: status -1 = not the owner's, 0 = holds are left, 1 = released; refusal as in release.lua
 -- Retry    safe: a second run answers -1 or leaves the same number behind
 
@@ -62,5 +63,6 @@ if others ~= -2 then
   return {status, refusal}
 end
 redis.call('DEL', KEYS[1])
+end_turn(KEYS[3])
 local _, refusal = announce(ARGV[6], ARGV[4], ARGV[5])
 return {status, refusal}

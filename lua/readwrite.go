@@ -32,16 +32,20 @@ const (
 	// lapse is when a waiter that does not ask again is forgotten; it asks every 5 s.
 	lapse = 7 * time.Second
 	// turn is for how long readers that waited for a writer may pass, and writers step back, once it has left: for a
-	// message to come and a command to go.
+	// message to come and a command to go. It ends 10 ms after the last of them has left.
 	turn = 100 * time.Millisecond
 )
 
 // AcquireRead takes one read hold, the one with the given number, for owner, or returns who is in the way. A nil holder means
-// that the owner has it.
-func (r ReadWrite) AcquireRead(ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration, waits bool) (*Holder, error) {
+// that the owner has it. Among those who wait, one that waited already may pass when a writer has left.
+func (r ReadWrite) AcquireRead(ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration, waits, waited bool) (*Holder, error) {
+	how := flag(waits)
+	if waits && waited {
+		how = "2"
+	}
 	return inTheWay(readAcquire.run(ctx, c,
-		[]string{r.Lock, holdsKey(r.Lock, owner), writerKey(r.Lock), readerKey(r.Lock)},
-		[]string{owner, strconv.Itoa(number), milliseconds(lease), flag(waits), milliseconds(r.Bound), milliseconds(lapse)}))
+		[]string{r.Lock, holdsKey(r.Lock, owner), writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)},
+		[]string{owner, strconv.Itoa(number), milliseconds(lease), how, milliseconds(r.Bound), milliseconds(lapse)}))
 }
 
 // ReenterRead adds the read hold with the given number to those that owner has. It returns false, and changes nothing, when
@@ -54,14 +58,14 @@ func (r ReadWrite) ReenterRead(ctx context.Context, c rueidis.CoreClient, owner 
 // ReleaseRead leaves owner with the given number of read holds, which last as long as the longest of those it had.
 func (r ReadWrite) ReleaseRead(ctx context.Context, c rueidis.CoreClient, owner string, number int) (Released, error) {
 	a := r.announcement(Unlocked)
-	return released(readRelease.run(ctx, c, []string{r.Lock, holdsKey(r.Lock, owner)},
+	return released(readRelease.run(ctx, c, []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)},
 		[]string{owner, strconv.Itoa(number), Suffix(r.Lock, ""), a.Channel, a.Message, a.verb(), milliseconds(MaxNap)}))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in the way. A nil holder means
 // that the owner has it. An owner that only reads is in its own way.
 func (r ReadWrite) AcquireWrite(ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration, waits bool) (*Holder, error) {
-	return inTheWay(writeAcquire.run(ctx, c, []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock)},
+	return inTheWay(writeAcquire.run(ctx, c, []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)},
 		[]string{WriteField(owner), strconv.Itoa(number), milliseconds(lease), flag(waits), milliseconds(r.Bound), milliseconds(lapse)}))
 }
 
@@ -78,7 +82,7 @@ func (r ReadWrite) ReleaseWrite(ctx context.Context, c rueidis.CoreClient, owner
 	if r.Bound > 0 {
 		milli = milliseconds(turn)
 	}
-	return released(writeRelease.run(ctx, c, []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock)},
+	return released(writeRelease.run(ctx, c, []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)},
 		[]string{WriteField(owner), strconv.Itoa(number), Suffix(r.Lock, ""), a.Channel, a.Message, a.verb(), milli}))
 }
 

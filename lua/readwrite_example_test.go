@@ -15,7 +15,7 @@ func ExampleReadWrite_AcquireWrite() {
 	ctx := context.Background()
 
 	lock := lua.ReadWrite{Lock: "page:1", Bound: 30 * time.Second}
-	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true); err != nil {
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true, false); err != nil {
 		panic(err)
 	}
 	holder, err := lock.AcquireWrite(ctx, client, "client:2", 1, 30*time.Second, true)
@@ -23,7 +23,7 @@ func ExampleReadWrite_AcquireWrite() {
 		panic(err)
 	}
 	fmt.Println("client:2 has to wait for", holder.Owner, "for", holder.TTL.Round(time.Second))
-	holder, err = lock.AcquireRead(ctx, client, "client:3", 1, 30*time.Second, true)
+	holder, err = lock.AcquireRead(ctx, client, "client:3", 1, 30*time.Second, true, false)
 	if err != nil {
 		panic(err)
 	}
@@ -43,7 +43,7 @@ func ExampleReadWrite_ReleaseWrite() {
 	if _, err := lock.AcquireWrite(ctx, client, "client:1", 1, 30*time.Second, true); err != nil {
 		panic(err)
 	}
-	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true); err != nil {
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true, false); err != nil {
 		panic(err)
 	}
 	released, err := lock.ReleaseWrite(ctx, client, "client:1", 0)
@@ -62,7 +62,7 @@ func ExampleReadWrite_ReleaseRead() {
 	ctx := context.Background()
 
 	lock := lua.ReadWrite{Lock: "page:1"}
-	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 10*time.Second, true); err != nil {
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 10*time.Second, true, false); err != nil {
 		panic(err)
 	}
 	if _, err := lock.ReenterRead(ctx, client, "client:1", 2, 30*time.Second); err != nil {

@@ -18,7 +18,7 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 	for _, rule := range []string{"-pexpire", "-set", "-hset"} {
 		for name, refused := range map[string]func(*testing.T, client) error{
 			"another reader": func(t *testing.T, c client) error {
-				_, err := pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true)
+				_, err := pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true, false)
 				return err
 			},
 			"a nested read": func(t *testing.T, c client) error {
@@ -37,7 +37,7 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 		}
 		t.Run("the first reader "+rule, func(t *testing.T) {
 			s, c := startAs(t, rule)
-			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true)
+			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
 			requireError(t, err, lua.Permanent, "NOPERM")
 			requireKeys(t, s)
 		})
@@ -45,7 +45,7 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 			s, c := startAs(t, rule)
 			s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
 			s.Do(t, "PEXPIRE", lock, ms(lease))
-			_, err := pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true)
+			_, err := pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true, false)
 			requireError(t, err, lua.Permanent, "NOPERM")
 			requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, lease)
 			requireKeys(t, s, lock)
@@ -89,19 +89,19 @@ func TestReleaseOfEitherSideSucceedsWithoutPermissionForTheChannel(t *testing.T)
 func TestWriterThatMayNotGiveReadersTheirTurnStillLetsThemIn(t *testing.T) {
 	s, c := startAs(t, "-set")
 	write(t, c, me, lease)
-	s.Do(t, "SET", readerKey, "waiting")
+	s.Do(t, "SET", readerKey, "1")
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
-	requireKeys(t, s, readerKey)
+	requireKeys(t, s)
 	sub.requireBytes(t, array("message", pairChannel, "1"))
 }
 
 func TestServerOutOfMemoryRefusesBothSides(t *testing.T) {
 	s, c := start(t)
 	fill(t, s)
-	_, err := preferring.AcquireRead(t.Context(), c, me, 1, lease, true)
+	_, err := preferring.AcquireRead(t.Context(), c, me, 1, lease, true, false)
 	requireError(t, err, lua.Permanent, "OOM")
 	_, err = preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
 	requireError(t, err, lua.Permanent, "OOM")
@@ -119,7 +119,7 @@ func TestServerOutOfMemoryStillSaysWhoReadsOrWrites(t *testing.T) {
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	s.Do(t, "HSET", lock, "mode", "write", other+":write", "1")
 	fill(t, s)
-	holder, err = preferring.AcquireRead(t.Context(), c, me, 1, lease, true)
+	holder, err = preferring.AcquireRead(t.Context(), c, me, 1, lease, true, false)
 	require.NoError(t, err)
 	require.Equal(t, other, holder.Owner)
 }
@@ -149,7 +149,7 @@ func TestServerOutOfMemoryRenewsReadsAndDowngrades(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, lease)
 	read(t, c, me, 1, lease)
-	s.Do(t, "SET", readerKey, "waiting")
+	s.Do(t, "SET", readerKey, "1")
 	fill(t, s)
 	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
 	require.NoError(t, err)

@@ -151,7 +151,7 @@ func TestHashWithoutExpiryIsHeld(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry}, holder)
 	s.Do(t, "HSET", lock, "mode", "write", other+":write", "1")
-	holder, err = pair.AcquireRead(t.Context(), c, me, 1, lease, true)
+	holder, err = pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
 	require.NoError(t, err)
 	require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry}, holder)
 	requireTTL(t, s, lock, lua.NoExpiry)
@@ -209,7 +209,7 @@ func TestLockOfAnotherKindIsNeitherTakenNorDestroyed(t *testing.T) {
 // that nothing was held or got.
 var sideOperations = map[string]func(t *testing.T, c client, owner string) error{
 	"read": func(t *testing.T, c client, owner string) error {
-		holder, err := pair.AcquireRead(t.Context(), c, owner, 1, 3*lease, true)
+		holder, err := pair.AcquireRead(t.Context(), c, owner, 1, 3*lease, true, false)
 		require.NotNil(t, holder)
 		return err
 	},
@@ -276,7 +276,7 @@ func snapshot(t *testing.T, s *redistest.Server) map[string]any {
 func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 	repeated := map[string]func(*testing.T, client) error{
 		"read": func(t *testing.T, c client) error {
-			_, err := pair.AcquireRead(t.Context(), c, "third:3", 1, lease, true)
+			_, err := pair.AcquireRead(t.Context(), c, "third:3", 1, lease, true, false)
 			return err
 		},
 		"write": func(t *testing.T, c client) error {

@@ -25,7 +25,7 @@ func holdKey(owner string, number int) string {
 // read takes a read hold, which must succeed.
 func read(tb testing.TB, c client, owner string, number int, lease time.Duration) {
 	tb.Helper()
-	holder, err := pair.AcquireRead(tb.Context(), c, owner, number, lease, false)
+	holder, err := pair.AcquireRead(tb.Context(), c, owner, number, lease, false, false)
 	require.NoError(tb, err)
 	require.Nil(tb, holder)
 }
@@ -67,7 +67,7 @@ func TestEachReadHoldHasAKeyOfItsOwn(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s, c := start(t)
 			pair := lua.ReadWrite{Lock: test.name}
-			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true)
+			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
 			require.NoError(t, err)
 			reentered, err := pair.ReenterRead(t.Context(), c, me, 2, 3*lease)
 			require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestWriterHasTheLockForItself(t *testing.T) {
 	s, c := start(t)
 	write(t, c, other, lease)
 	for name, acquire := range map[string]func() (*lua.Holder, error){
-		"reader": func() (*lua.Holder, error) { return pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true) },
+		"reader": func() (*lua.Holder, error) { return pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true, false) },
 		"writer": func() (*lua.Holder, error) { return pair.AcquireWrite(t.Context(), c, me, 1, 3*lease, true) },
 	} {
 		holder, err := acquire()

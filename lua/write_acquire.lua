@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
 -- KEYS[2]  writer that waits
--- KEYS[3]  readers that wait, or have their turn
+-- KEYS[3]  turn of readers that waited
 -- ARGV[1]  owner, with :write
 -- ARGV[2]  number of write holds to leave behind (absolute)
 -- ARGV[3]  lease in milliseconds
@@ -23,8 +23,9 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     end
     return refused(KEYS[1], -1)
   end
-  if bound > 0 and redis.call('GET', KEYS[3]) == 'turn' then
-    return {-2, '', redis.call('PTTL', KEYS[3])}
+  local turn = bound > 0 and redis.call('PTTL', KEYS[3]) or 0
+  if turn > 0 then
+    return {-2, '', turn}
   end
 end
 local refusal = grant(KEYS[1], ARGV[3], 'mode', 'write', ARGV[1], ARGV[2])

@@ -3,7 +3,8 @@
 --
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
 -- KEYS[2]  writer that waits
--- KEYS[3]  readers that wait, or have their turn
+-- KEYS[3]  readers that wait
+-- KEYS[4]  turn of readers that waited
 -- ARGV[1]  owner, with :write
 -- ARGV[2]  number of write holds to leave behind (absolute); 0 drops the owner whatever its number
 -- ARGV[3]  what the read holds of all owners of this lock begin with
@@ -12,7 +13,7 @@
 -- ARGV[6]  PUBLISH or SPUBLISH
 -- ARGV[7]  milliseconds for which waiting readers have their turn now, 0 = readers and writers have no precedence
 --
--- Uses     hold, announce, reads, precedence
+-- Uses     hold, announce, clock, reads, precedence
 -- Returns  {status, refusal}: status -1 = not the owner's, 0 = holds are left, 1 = released, 2 = released, and the owner is
 --          a reader now; refusal as in release.lua
 -- Retry    safe: a second run answers -1 or leaves the same number behind
@@ -35,8 +36,8 @@ if held then
     last_until(KEYS[1], longest)
     status = 2
   end
-  if turn > 0 and redis.call('GET', KEYS[3]) == 'waiting' then
-    redis.pcall('SET', KEYS[3], 'turn', 'PX', turn) -- an ACL that forbids it must not hide the release
+  if turn > 0 then
+    take_turns(KEYS[3], KEYS[4], turn)
   end
 end
 local refusal = ''

@@ -100,6 +100,7 @@ func (a *attempt) queue() (*Hold, error) {
 	var delay backoff
 	for {
 		if look {
+			a.bid.waited = spot.waited()
 			hold, left, err := a.try()
 			switch {
 			case hold != nil:
@@ -118,7 +119,7 @@ func (a *attempt) queue() (*Hold, error) {
 				a.giveUp()
 				return nil, err
 			case a.failure == nil:
-				spot.line.answered(a.holder)
+				spot.line.refused(a.holder)
 				delay = backoff{}
 			default:
 				spot.line.failed(a.failure)

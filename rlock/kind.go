@@ -37,6 +37,7 @@ type bid struct {
 	owner  string
 	lease  time.Duration
 	waits  bool          // it tries again when it is refused
+	waited bool          // it was refused before, or whoever asked for it
 	window time.Duration // for how long it means to keep its place in a fair lock's queue without asking
 }
 

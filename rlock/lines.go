@@ -33,6 +33,7 @@ type line struct {
 	freeAt  time.Time            // when it should be free, by the last answer; zero before the first
 	lookAt  time.Time            // when the head should look by itself, by the last answer
 	failure error                // why the last try got no answer; nil if it did
+	denials int                  // how often a try was refused
 }
 
 // spot is a waiter's place in a line.
@@ -40,6 +41,7 @@ type spot struct {
 	line    *line
 	element *list.Element
 	first   bool      // it was at the head from the start
+	denials int       // the line's when it came
 	head    chan bool // says once that it has got to the head, and whether it should look at once
 }
 
@@ -56,7 +58,7 @@ func (ls *lines) join(by call) *spot {
 		q = &line{lines: ls, call: by, waiting: list.New()}
 		ls.byName[by.line] = q
 	}
-	s := &spot{line: q, first: q.waiting.Len() == 0}
+	s := &spot{line: q, first: q.waiting.Len() == 0, denials: q.denials}
 	if !s.first {
 		s.head = make(chan bool, 1)
 	}
@@ -98,6 +100,21 @@ func (s *spot) leave(look bool) {
 	if next == nil && sub != nil {
 		sub.Close()
 	}
+}
+
+// waited tells whether a try was refused since the waiter came: its own, or that of the head before it.
+func (s *spot) waited() bool {
+	s.line.lines.mu.Lock()
+	defer s.line.lines.mu.Unlock()
+	return s.line.denials > s.denials
+}
+
+// refused notes who is in the way.
+func (q *line) refused(holder lua.Holder) {
+	q.answered(holder)
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	q.denials++
 }
 
 // answered notes what Redis, or an acquisition of our own, says about the lock.

@@ -67,7 +67,7 @@ func (k readWrite) inspect(redis rueidis.CoreClient) (lua.State, error) {
 type read struct{ readWrite }
 
 func (k read) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := k.script().AcquireRead(context.Background(), redis, b.owner, 1, b.lease, b.waits)
+	holder, err := k.script().AcquireRead(context.Background(), redis, b.owner, 1, b.lease, b.waits, b.waited)
 	return grant{holder: holder}, err
 }
 

@@ -1,15 +1,15 @@
--- Precedence between the readers and writers of this library. Redisson knows nothing of it: it is two keys beside the
+-- Precedence between the readers and writers of this library. Redisson knows nothing of it: it is three keys beside the
 -- lock, and whoever ignores them is only quicker. A server without memory for them does without.
 --
 --   writer  "<since> <owner>": this writer waits for readers to leave, and new readers step back for it. The writer
 --           renews the key; it is gone soon after the writer is.
---   reader  "waiting": a reader waits for a writer. When one leaves, that becomes "turn" for a moment, in which
---           readers may pass and writers step back.
+--   reader  a reader waits for a writer. When one leaves, that becomes
+--   turn    a moment in which readers that waited may pass, and writers step back. It is over soon after they have left.
 
 -- waiting_writer: the writer that new readers step back for, and for how many milliseconds; nil if there is none.
-local function waiting_writer(writer, reader, bound)
+local function waiting_writer(writer, bound)
   local since, owner = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
-  if not since or redis.call('GET', reader) == 'turn' then
+  if not since then
     return nil
   end
   local left = math.min(tonumber(since) + bound - now(), redis.call('PTTL', writer))
@@ -35,11 +35,27 @@ end
 
 -- await_writer: has readers come first when a writer leaves.
 local function await_writer(reader, lapse)
-  redis.pcall('SET', reader, 'waiting', 'PX', lapse)
+  redis.pcall('SET', reader, '1', 'PX', lapse)
+end
+
+-- take_turns: a writer has left. Readers that waited for it have their turn.
+local function take_turns(reader, turn, milliseconds)
+  if redis.call('EXISTS', reader) == 1 then
+    -- With pcall, because an ACL that forbids it must not hide that the lock was released.
+    redis.pcall('SET', turn, '1', 'PX', milliseconds)
+    redis.pcall('DEL', reader)
+  end
+end
+
+-- end_turn: all readers have left. Some of those whose turn it is may be on their way still.
+local function end_turn(turn)
+  if redis.call('PTTL', turn) > 10 then
+    redis.pcall('PEXPIRE', turn, 10)
+  end
 end
 
 -- stop_waiting: nobody steps back for this writer any more. It returns whether somebody did.
 local function stop_waiting(writer, owner)
   local waiting = string.match(redis.call('GET', writer) or '', '^%d+ (.*)$')
-  return waiting == owner and redis.call('DEL', writer) == 1
+  return waiting == owner and redis.pcall('DEL', writer) == 1
 end
