@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 10s
+# Tests at a time within a package. Most of them wait, so more than there are cores.
+PARALLEL ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 
@@ -17,10 +19,13 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
+# Has a test run leave the profile of the statements that it covered.
+profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
+
 # Where the tests get their Redis servers from: see internal/redistest.
 with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
 
-.PHONY: help demo test test-quick lint fmt bench cover fuzz compiler
+.PHONY: help demo test test-quick lint fmt bench cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,10 +34,10 @@ demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
 
 test: compiler ## run all tests under the race detector; finds or installs a Redis server
-	@$(with-server) $(GO) test -race -timeout 6m $(TESTFLAGS) ./...
+	@$(with-server) $(GO) test -race -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...
 
 test-quick: ## run the tests of the core packages, without the race detector
-	@$(with-server) $(GO) test -timeout 3m $(TESTFLAGS) $(CORE)
+	@$(with-server) $(GO) test -timeout 5m -parallel $(PARALLEL) $(TESTFLAGS) $(CORE)
 
 lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mod
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
@@ -48,9 +53,11 @@ bench: ## run the benchmarks
 	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
-	@packages=$$($(GO) list $(CORE)); \
-	$(with-server) $(GO) test -timeout 5m -coverprofile coverage.out -coverpkg "$${packages//$$'\n'/,}" $(TESTFLAGS) $(CORE); \
-	awk -v minimum=$(MIN_COVERAGE) -v packages="$$packages" -f internal/coverage.awk coverage.out
+	@$(with-server) $(GO) test -timeout 5m -parallel $(PARALLEL) $(profile) $(TESTFLAGS) $(CORE)
+	@$(MAKE) --no-print-directory covered
+
+covered: ## the same for the last run of make test COVER=1
+	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage.out
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \
