@@ -111,7 +111,7 @@ var verdicts = map[string]verdict{
 	"NOAUTH":      {Permanent, "the server wants a password: set rueidis.ClientOption.Password"},
 	"WRONGPASS":   {Permanent, "user name or password are wrong: see rueidis.ClientOption.Username and Password"},
 	"NOPERM":      {Permanent, "the ACL of this user forbids it: see \"Permissions\" in the README"},
-	"WRONGTYPE":   {Permanent, "a key of this name exists and is not a lock: choose another name"},
+	"WRONGTYPE":   {Permanent, "a key of this name, or one that goes with it, is not a lock's: choose another name"},
 	"CROSSSLOT":   {Permanent, "the keys of one call are in different cluster slots"},
 	"NOPROTO":     {Permanent, "the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache"},
 	"DENIED":      {Permanent, "the server is in protected mode: give it a password or an address of its own"},

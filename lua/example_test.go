@@ -158,7 +158,7 @@ func ExampleClassify() {
 	}
 	// Output:
 	// WRONGTYPE is permanent: true
-	// a key of this name exists and is not a lock: choose another name
+	// a key of this name, or one that goes with it, is not a lock's: choose another name
 }
 
 func ExampleChannel() {

@@ -54,6 +54,7 @@ func (f Fair) notice() []string {
 // every [MaxNap], for ever. It returns who holds the lock or comes first; nil means that the owner has it.
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, owner string, count int, lease time.Duration, waits bool, window time.Duration) (*Holder, error) {
 	args := append([]string{owner, strconv.Itoa(count), milliseconds(lease), flag(waits), milliseconds(window)}, f.notice()...)
+	args = append(args, milliseconds(MaxNap))
 	return inTheWay(fairAcquire.run(ctx, c, f.keys(), args))
 }
 

@@ -13,6 +13,7 @@
 -- ARGV[7]  PUBLISH or SPUBLISH
 -- ARGV[8]  milliseconds that a head has to take its turn
 -- ARGV[9]  the same for one that nobody listens for
+-- ARGV[10] milliseconds after which an owner that waits asks again at the latest
 --
 -- Uses     hold, announce, clock, queue
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of -1 means "held, no expiry",
@@ -23,7 +24,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   return grant(KEYS[1], ARGV[3], ARGV[1], ARGV[2])
 end
 
-local time, window = now(), tonumber(ARGV[5])
+local time, window, longest_nap = now(), tonumber(ARGV[5]), tonumber(ARGV[10])
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 then
   -- Somebody came: the next head has a turn of its own. A server that is out of memory refuses no write after this one, so
@@ -33,7 +34,7 @@ end
 
 -- Whoever asks is alive, however late it comes: its place is kept, and those behind keep their distance. Not least those
 -- of Redisson, which do not ask again. A score must outlast the time to the next question by far.
-local spare = 10000
+local spare = 2 * longest_nap
 local score = redis.call('ZSCORE', KEYS[3], ARGV[1])
 if score and tonumber(score) < time + math.max(left, 0) + window + spare then
   local after, before = behind(KEYS[2], KEYS[3], ARGV[1])
@@ -78,6 +79,6 @@ if left == -2 then
   return {-2, head, nap}
 end
 if head and head ~= ARGV[1] then
-  nap = 5000 -- the end of the lease is the head's business
+  nap = longest_nap -- the end of the lease is the head's business
 end
 return refused(KEYS[1], nap)

@@ -11,7 +11,7 @@ func (m *readWriteModel) asksToRead(owner string, number int, lease time.Duratio
 	var holder *lua.Holder
 	if m.mode == "write" && m.writer != owner {
 		holder = m.holder()
-	} else if m.mode != "write" && !m.reads(owner) && !(waited && m.turn != nil) {
+	} else if m.mode != "write" && !m.reads(owner) && (!waited || m.turn == nil) {
 		holder = m.precedes()
 	}
 	if holder == nil {

@@ -165,7 +165,8 @@ func (m *readWriteModel) last(lease time.Duration, taken bool) {
 	m.ends = end
 }
 
-// takeRead gives an owner the hold with a number, which lasts for the lease at least, and those below it as they are.
+// takeRead gives an owner the hold with a number, which lasts for the lease at least, and those below it as they are. If it
+// had some above, the longest lease goes to this one.
 func (m *readWriteModel) takeRead(owner string, number int, lease time.Duration) {
 	taken := m.mode == ""
 	if taken {
@@ -180,8 +181,11 @@ func (m *readWriteModel) takeRead(owner string, number int, lease time.Duration)
 	for len(r.holds) < number {
 		r.holds = append(r.holds, nil)
 	}
-	r.holds = r.holds[:number]
 	end := instant(m.now + lease.Milliseconds())
+	if ends, ok := longest(r); ok && ends != nil && len(r.holds) > number {
+		end = later(end, ends)
+	}
+	r.holds = r.holds[:number]
 	if h := r.holds[number-1]; h != nil {
 		end = later(h.ends, end)
 	}

@@ -267,6 +267,8 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 		holder, err := preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
 		return err == nil && holder == nil
 	}, eventually, poll)
+	// In its last millisecond a key is there, and has no time left.
+	require.Eventually(t, func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 }, eventually, poll)
 	requireKeys(t, s, lock)
 }
 

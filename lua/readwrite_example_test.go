@@ -76,3 +76,55 @@ func ExampleReadWrite_ReleaseRead() {
 	// held: true <nil>
 	// [{client:1 1 false}] 30s <nil>
 }
+
+// Readers do not have to wait for each other.
+func ExampleReadWrite_AcquireRead() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	lock := lua.ReadWrite{Lock: "page:1"}
+	for _, owner := range []string{"client:1", "client:2"} {
+		holder, err := lock.AcquireRead(ctx, client, owner, 1, 30*time.Second, false, false)
+		fmt.Println(owner, "reads:", holder == nil, err)
+	}
+	// Output:
+	// client:1 reads: true <nil>
+	// client:2 reads: true <nil>
+}
+
+// Renewing one reader's lease does nothing for another who died.
+func ExampleRenewReads() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	if _, err := (lua.ReadWrite{Lock: "page:1"}).AcquireRead(ctx, client, "client:1", 1, time.Second, false, false); err != nil {
+		panic(err)
+	}
+	held, err := lua.RenewReads(ctx, client, 30*time.Second, []lua.Claim{
+		{Lock: "page:1", Owner: "client:1"},
+		{Lock: "page:1", Owner: "client:2"},
+	})
+	fmt.Println(held, err)
+	// Output: [true false] <nil>
+}
+
+// Each side frees the lock only of its own holds.
+func ExampleReadWrite_ForceUnlockReads() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	lock := lua.ReadWrite{Lock: "page:1"}
+	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, false, false); err != nil {
+		panic(err)
+	}
+	released, err := lock.ForceUnlockWrite(ctx, client)
+	fmt.Println("of a writer:", released.Held, err)
+	released, err = lock.ForceUnlockReads(ctx, client)
+	fmt.Println("of readers:", released.Held, err)
+	// Output:
+	// of a writer: false <nil>
+	// of readers: true <nil>
+}

@@ -134,6 +134,31 @@ func TestSilentWaiterBehindOneThatListenedHasItsOwnTurn(t *testing.T) {
 	requireQueue(t, s, second, third)
 }
 
+// A client that hangs, but whose connection is open, may have many waiters.
+func TestWaitersOfAClientThatHangsGetLessTimeEach(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, lock, other, "1", lease)
+	for i := range 6 {
+		owner := fmt.Sprintf("hung:%d", i)
+		ask(t, c, owner)
+		subscribe(t, s, "SUBSCRIBE", fairChannel+owner)
+	}
+	ask(t, c, first)
+	leave(t, c, other)
+	turns := []time.Duration{10 * time.Second, 2 * time.Second, 500 * time.Millisecond, 125 * time.Millisecond,
+		100 * time.Millisecond, 100 * time.Millisecond}
+	for i, turn := range turns {
+		holder := ask(t, c, first)
+		require.Equal(t, fmt.Sprintf("hung:%d", i), holder.Owner)
+		require.LessOrEqual(t, holder.Nap, turn)
+		if turn > time.Second {
+			require.Greater(t, holder.Nap, turn-time.Second)
+		}
+		endTurn(t, s)
+	}
+	require.Nil(t, ask(t, c, first))
+}
+
 // A turn that ended in an earlier round must not count against a head that has its first chance.
 func TestTurnOfAnEarlierRoundDropsNobody(t *testing.T) {
 	for name, between := range map[string]func(*testing.T, *redistest.Server, rueidis.Client){

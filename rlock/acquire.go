@@ -162,8 +162,10 @@ func (a *attempt) giveUp() {
 func (a *attempt) leftover(held time.Duration) leftover {
 	lasts := a.bid.lease
 	if a.lock.kind.queues() {
-		// A place in a queue outlasts the holder's lease and the last question by twice the longest nap.
-		lasts = max(lasts, max(held, 0)+a.bid.window+2*lua.MaxNap)
+		// A place in a queue outlasts the holder's lease and the last question by twice the longest nap. Either may be as
+		// long as a Duration can be, and their sum must still be one.
+		const ever = 100 * 365 * 24 * time.Hour
+		lasts = max(lasts, min(max(held, 0), ever)+min(a.bid.window, ever)+2*lua.MaxNap)
 	}
 	l := leftover{lock: a.lock, bid: a.bid, until: time.Now().Add(lasts)}
 	if a.writing {
@@ -243,6 +245,7 @@ func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
 	h.lease.OnLost = h.lost
 	a.seat.hold(h)
 	c.watchdog.Add(&h.lease, deadline, a.renew)
+	a.seat.settle() // the owner may have ceased to write meanwhile
 	return level
 }
 

@@ -109,7 +109,7 @@ func (e *ReplicationError) Unwrap() error { return ErrNotReplicated }
 // LostError says why a lock is lost. It matches [ErrLost].
 type LostError struct {
 	Lock   string
-	Reason error // watchdog.ErrExpired, watchdog.ErrGone, or that this client force-unlocked it
+	Reason error // watchdog.ErrExpired, watchdog.ErrGone, that this client force-unlocked it, or an earlier release in doubt
 }
 
 // Error gives the lock and the reason.
@@ -122,6 +122,10 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
 
 // errForced is the reason of a loss that this client's own ForceUnlock brought about.
 var errForced = errors.New("force-unlocked")
+
+// errLoose is the reason of the loss of a read hold that a writer took after a release of its read lock got no answer. That
+// release may still be executed, and nothing tells the two apart.
+var errLoose = errors.New("an earlier release by the same owner, which got no answer, may still take it")
 
 // wrap names the lock in an error that leaves the package. It is deferred once per exported function.
 func wrap(err *error, lock string) {

@@ -14,8 +14,9 @@ import (
 // queue. For impossible names see [Client.NewLock].
 //
 // An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves the queue at once. One
-// whose process died is passed over two seconds after its turn has come, together with others of that process; one whose
-// process hangs, ten seconds after. It is noticed by the next in the queue, which looks every five seconds.
+// whose process died is passed over two seconds after its turn has come, together with others of that process next in the
+// queue; one whose process hangs, ten seconds after, and others of its client next in the queue after less time each. It is
+// noticed by those who wait behind, who look every five seconds.
 //
 // Each waiter listens on a channel of its own, and a hand-over costs time in proportion to the length of the queue: in it
 // every place has a time, and Redisson counts on those being put forward.

@@ -101,7 +101,8 @@ func (g *holding) lost(reason error) {
 	}
 	g.report(lost)
 	g.seat.drop(g) // first: to the janitor what is held from the seat is held again
-	if errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {
+	g.seat.settle()
+	if errors.Is(reason, errLoose) || errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {
 		// A command whose answer never came may have kept the lock for an owner that has given it up.
 		g.client.janitor.add(g.leftover())
 	}

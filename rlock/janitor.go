@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"holdfast/lua"
 )
 
 // janitor releases what may be held in Redis though nobody here holds it: after an acquire whose answer never came, a
@@ -86,18 +88,29 @@ func (j *janitor) release(l leftover) bool {
 		return true
 	}
 	c := j.client
-	if s := l.seat; s != nil && s.owner() == l.bid.owner {
-		if !s.tryClaim() {
-			return false
-		}
-		defer s.pass()
-		if s.held(l.lock.side) != nil {
-			return true
+	s, loose := l.seat, false
+	if s != nil {
+		if loose = s.disown(l.bid.owner, l.lock.side); !loose {
+			if !s.tryClaim() {
+				return false
+			}
+			defer s.pass()
+			if s.held(l.lock.side) != nil {
+				return true
+			}
 		}
 	}
 	reply, err := l.lock.kind.withdraw(c.redis, l.bid)
 	if err == nil {
 		c.refused(l.lock, reply.Refusal)
+	}
+	if s != nil && l.lock.side == shared {
+		switch doubt := err != nil && lua.ClassOf(err) == lua.Unknown; {
+		case loose && !doubt:
+			s.tighten(l.bid.owner)
+		case doubt && !loose:
+			s.loosen(l.bid.owner)
+		}
 	}
 	return err == nil || c.hopeless(err)
 }

@@ -34,6 +34,7 @@ type line struct {
 	lookAt  time.Time            // when the head should look by itself, by the last answer
 	failure error                // why the last try got no answer; nil if it did
 	denials int                  // how often a try was refused
+	denied  bool                 // the last answer was a refusal: who joins now waits for the same as the head
 }
 
 // spot is a waiter's place in a line.
@@ -41,7 +42,7 @@ type spot struct {
 	line    *line
 	element *list.Element
 	first   bool      // it was at the head from the start
-	denials int       // the line's when it came
+	denials int       // the line's when it came, without the refusal that it came to wait behind
 	head    chan bool // says once that it has got to the head, and whether it should look at once
 }
 
@@ -59,6 +60,9 @@ func (ls *lines) join(by call) *spot {
 		ls.byName[by.line] = q
 	}
 	s := &spot{line: q, first: q.waiting.Len() == 0, denials: q.denials}
+	if q.denied {
+		s.denials--
+	}
 	if !s.first {
 		s.head = make(chan bool, 1)
 	}
@@ -102,7 +106,8 @@ func (s *spot) leave(look bool) {
 	}
 }
 
-// waited tells whether a try was refused since the waiter came: its own, or that of the head before it.
+// waited tells whether the waiter had to wait: a try was refused since it came, or shortly before and none has succeeded
+// since. Its own, or that of the head before it.
 func (s *spot) waited() bool {
 	s.line.lines.mu.Lock()
 	defer s.line.lines.mu.Unlock()
@@ -115,13 +120,14 @@ func (q *line) refused(holder lua.Holder) {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
 	q.denials++
+	q.denied = true
 }
 
 // answered notes what Redis, or an acquisition of our own, says about the lock.
 func (q *line) answered(holder lua.Holder) {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
-	q.holder, q.failure = holder, nil
+	q.holder, q.failure, q.denied = holder, nil, false
 	q.freeAt = time.Now().Add(holder.TTL)
 	if holder.TTL == NoExpiry {
 		q.freeAt = time.Now().Add(longestPark)

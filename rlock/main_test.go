@@ -52,7 +52,8 @@ func startProcess(t *testing.T, role string, args ...string) *process {
 	path, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(path, args...)
-	cmd.Env = append(os.Environ(), processVariable+"="+role)
+	// A program with the race detector sleeps for a second before it ends, unless told not to.
+	cmd.Env = append(os.Environ(), processVariable+"="+role, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)

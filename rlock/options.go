@@ -56,11 +56,11 @@ type Options struct {
 	PubSub PubSubMode
 
 	// FairWindow is for how long a fair lock keeps the place of a waiter without a limit on its wait that does not ask
-	// again. With a limit it is that. Defaults to 5 min, as in Redisson.
+	// again; at least 10 s. With a limit it is that. Defaults to 5 min, as in Redisson.
 	FairWindow time.Duration
 
-	// WriterPreference is between the readers and writers of read-write locks. It uses two keys of this library's own beside
-	// the lock. Defaults to PreferWriters.
+	// WriterPreference is between the readers and writers of read-write locks. It uses three keys of this library's own
+	// beside the lock. Defaults to PreferWriters.
 	WriterPreference WriterPreference
 
 	// SyncReplicas is how many replicas must acknowledge an acquisition, so that a failover to one of them does not lose
@@ -69,8 +69,8 @@ type Options struct {
 	SyncReplicas int
 
 	// SyncTimeout is for how long acknowledgements are waited for, and at most for half the lease and half of what is left of
-	// the wait. If there are too few
-	// then, the acquisition is undone and fails with [ErrNotReplicated]. Defaults to 1 s, as in Redisson.
+	// the wait. If there are too few then, the acquisition is undone and fails with [ErrNotReplicated]. Defaults to 1 s, as in
+	// Redisson.
 	SyncTimeout time.Duration
 
 	// ReleaseOnClose makes Close release everything this client holds. Defaults to false: the leases run out.

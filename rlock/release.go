@@ -80,6 +80,7 @@ func (g *holding) send(p *patience, left int) error {
 		c     = g.client
 		delay backoff
 		doubt bool // an earlier command may have been executed
+		ends  = left == 0 && g.lock.side == shared
 	)
 	cleanUp := func() {
 		if left == 0 {
@@ -94,10 +95,15 @@ func (g *holding) send(p *patience, left int) error {
 			func(_ lua.Released, err error) {
 				if err != nil {
 					cleanUp()
+				} else if ends {
+					g.seat.tighten(g.owner)
 				}
 			})
 		switch {
 		case gone:
+			if ends {
+				g.seat.loosen(g.owner)
+			}
 			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout)
 		case err == nil && (reply.Held || left == 0 && doubt && time.Now().Before(g.lease.Deadline())):
 			// Not held after a doubtful attempt, while our lease lasts: that attempt was the release. One that was to
@@ -119,7 +125,12 @@ func (g *holding) send(p *patience, left int) error {
 		case c.hopeless(err):
 			return err
 		}
-		doubt = doubt || lua.ClassOf(err) == lua.Unknown
+		if lua.ClassOf(err) == lua.Unknown {
+			doubt = true
+			if ends {
+				g.seat.loosen(g.owner)
+			}
+		}
 		if !p.sleep(delay.next(), nil) {
 			cleanUp()
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
@@ -162,6 +173,7 @@ func (g *holding) forget() {
 	g.client.watchdog.Remove(&g.lease)
 	g.end(ErrReleased)
 	g.seat.drop(g)
+	g.seat.settle()
 }
 
 // lostError is why the lock was lost; nil if it was not.

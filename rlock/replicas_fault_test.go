@@ -144,15 +144,19 @@ func TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose(t *testing.T) {
 	}
 }
 
-func TestClosedClientDoesNotWaitOutTheReplicas(t *testing.T) {
+func TestCloseSendsACallerHomeThatWaitsForReplicasAndUndoesWhatItTook(t *testing.T) {
 	t.Parallel()
+	const timeout = 1500 * time.Millisecond
 	master, replicas := startReplicated(t, 1)
 	replicas[0].Pause(t)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second})
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
 	attempt := lockInBackground(t.Context(), c.NewLock("order"), longLease)
 	awaitBlocked(t, master, "1")
+	closing := time.Now()
 	closeClient(t, c)
-	require.ErrorIs(t, result(t, attempt).err, rlock.ErrClosed)
+	o := result(t, attempt)
+	require.ErrorIs(t, o.err, rlock.ErrClosed)
+	require.Less(t, o.at.Sub(closing), timeout/2, "it waited for the replica")
 	requireFree(t, master, "order")
 }
 

@@ -12,6 +12,10 @@ type seat struct {
 
 	mu       sync.Mutex
 	holdings [sides]*holding // guarded by mu; nil while the owner does not hold that side
+
+	// loose counts, for names of writers that read, releases of the read lock that may be under way though nobody waits for
+	// them any more: each takes whatever read hold it finds under that name. Guarded by mu; nil as long as there was none.
+	loose map[string]int
 }
 
 // registry has the seats of a client that are in use.

@@ -2,9 +2,10 @@
 -- milliseconds since the epoch, from which on its owner counts as gone once it is the head. It is that of the one before
 -- plus the owner's own window, and Redisson relies on that: who leaves the queue takes its window off all behind it.
 --
--- A third key, which only this library knows, says until when the head may take its turn: "<time> <score> <owner>". The
--- score tells this stay in the queue from an earlier one: owners of Redisson come again under the same name. A head that
--- listens and does not come has lost its server or its mind; one that nobody listens for has just queued, or is gone.
+-- A third key, which only this library knows, says until when the head may take its turn: "<time> <score> <owner>", and
+-- the milliseconds it was given if they are few because others of its client did not come. The score tells this stay in the
+-- queue from an earlier one: owners of Redisson come again under the same name. A head that listens and does not come has
+-- lost its server or its mind; one that nobody listens for has just queued, or is gone.
 
 -- shift: adds milliseconds to the scores of the owners, which all have one.
 local function shift(scores, owners, milliseconds)
@@ -66,6 +67,7 @@ end
 -- the server's refusal to tell the head, if any.
 local function offer(queue, scores, turn, time, asking, verb, channel, heeded, unheard)
   local silent, hung, refusal = false, nil, ''
+  local hurry = unheard
   while true do
     local head = redis.call('LINDEX', queue, 0)
     if not head or head == asking then
@@ -77,11 +79,13 @@ local function offer(queue, scores, turn, time, asking, verb, channel, heeded, u
     local deaf = listeners == 0 and refusal == '' and unheard < heeded
     local client = string.match(head, '^(.*):') or head
     local patience = heeded
-    if deaf or client == hung then
+    if deaf then
       patience = unheard
+    elseif client == hung then
+      patience = hurry
     end
     local stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
-    local ends, whose = string.match(redis.call('GET', turn) or '', '^(%d+) (.*)$')
+    local ends, whose, hurried = string.match(redis.call('GET', turn) or '', '^(%d+) (%S+ %S+) ?(%d*)$')
     local left = whose == stay and tonumber(ends) - time
     if left and left <= 0 then
       -- It did not come.
@@ -90,12 +94,17 @@ local function offer(queue, scores, turn, time, asking, verb, channel, heeded, u
     elseif left or not (silent and deaf) then
       -- Its turn begins, or it was heard then and is not any more. Without memory for this the head keeps its turn for as
       -- long as its score allows.
+      if client == hung then
+        stay = stay .. ' ' .. whole(hurry)
+      end
       redis.pcall('SET', turn, whole(time + patience) .. ' ' .. stay, 'PX', whole(2 * heeded))
       return patience, refusal
     end
     -- Those behind it that nobody listens for have had the same time to come: a process that died leaves many. Those of a
-    -- client that listens and does not come, but hangs, are told all the same, and get less time.
+    -- client that listens and does not come, but hangs, are told all the same, and get less time, each less than the one
+    -- before.
     silent, hung = deaf, client
+    hurry = left and tonumber(hurried) and math.max(math.floor(tonumber(hurried) / 4), 100) or unheard
     redis.call('LPOP', queue)
     redis.call('ZREM', scores, head)
   end

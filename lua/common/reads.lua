@@ -67,10 +67,15 @@ end
 -- least. It returns nil, or the refusal of the server; then nothing has changed.
 local function take_read(lock, holds, owner, number, lease, ...)
   local left, count = redis.call('PTTL', lock), redis.call('HGET', lock, owner)
-  local refusal = grant(lock, lease, owner, number, ...) or extend_read(holds, number, lease)
+  local had, lasts = tonumber(count or 0), tonumber(lease)
+  if had > tonumber(number) then
+    -- Those above go: this command comes late, or the server had no memory for giving them back, or their owner lost them
+    -- and begins anew. As in a release, the longest lease is the owner's until it gives back the last.
+    lasts = math.max(lasts, remaining(holds, had))
+  end
+  local refusal = grant(lock, lease, owner, number, ...) or extend_read(holds, number, lasts)
   if not refusal then
-    -- An owner that lost its holds, and had more, begins anew.
-    for i = number + 1, tonumber(count or 0) do
+    for i = number + 1, had do
       redis.call('DEL', holds .. ':' .. i)
     end
     return nil

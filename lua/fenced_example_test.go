@@ -1,0 +1,52 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast/lua"
+)
+
+// A repeated call, after an answer that never came, gets the same number; the next acquisition gets a larger one.
+func ExampleAcquireFenced() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+	free := lua.Announcement{Channel: lua.Channel("order:42"), Message: lua.Unlocked}
+
+	for _, owner := range []string{"client:1", "client:1", "client:2"} {
+		token, holder, err := lua.AcquireFenced(ctx, client, "order:42", owner, 1, 30*time.Second)
+		if err != nil {
+			panic(err)
+		}
+		if holder == nil {
+			fmt.Println(owner, "has it, with the token", token)
+			continue
+		}
+		fmt.Println(owner, "has to wait for", holder.Owner)
+		if _, err := lua.Release(ctx, client, "order:42", holder.Owner, 0, free); err != nil {
+			panic(err)
+		}
+		token, _, err = lua.AcquireFenced(ctx, client, "order:42", owner, 1, 30*time.Second)
+		fmt.Println(owner, "has it, with the token", token, err)
+	}
+	// Output:
+	// client:1 has it, with the token 1
+	// client:1 has it, with the token 1
+	// client:2 has to wait for client:1
+	// client:2 has it, with the token 2 <nil>
+}
+
+func ExampleInspectFenced() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	if _, _, err := lua.AcquireFenced(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+		panic(err)
+	}
+	state, err := lua.InspectFenced(ctx, client, "order:42")
+	fmt.Println(state.Holds, state.Token, err)
+	// Output: [{client:1 1 false}] 1 <nil>
+}

@@ -1,0 +1,32 @@
+package lua_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The owner believes in the longest lease that it was given, whichever of its levels is left: a nested read that was given up
+// and is executed all the same, after others, must not take it back.
+func TestLateNestedReadNeverShortensTheReadsAboveIt(t *testing.T) {
+	s, c := start(t)
+	read(t, c, me, 1, time.Second)
+	for i, lasts := range []time.Duration{lease, 3 * lease} {
+		held, err := pair.ReenterRead(t.Context(), c, me, i+2, lasts)
+		require.NoError(t, err)
+		require.True(t, held)
+	}
+	held, err := pair.ReenterRead(t.Context(), c, me, 2, time.Second)
+	require.NoError(t, err)
+	require.True(t, held)
+	requireLock(t, s, lock, map[string]string{"mode": "read", me: "2"}, 3*lease)
+	requireTTL(t, s, holdKey(me, 2), 3*lease)
+	requireKeys(t, s, lock, holdKey(me, 1), holdKey(me, 2))
+
+	// Nor do others who leave take the lock away from it.
+	read(t, c, other, 1, lease)
+	_, err = pair.ReleaseRead(t.Context(), c, other, 0)
+	require.NoError(t, err)
+	requireLock(t, s, lock, map[string]string{"mode": "read", me: "2"}, 3*lease)
+}

@@ -1,0 +1,65 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// A release of a read lock that got no answer may be executed at any time, and the next read hold of a writer has the same
+// name. While the owner writes nobody else gets in; when it ceases to, that read hold cannot be trusted.
+func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	for name, cease := range map[string]func(*testing.T, *rlock.Hold){
+		"that is released": func(t *testing.T, write *rlock.Hold) { unlock(t, write) },
+		"that runs out":    func(t *testing.T, write *rlock.Hold) { receive(t, write.Done(), "the write lease does not end") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+			owner := rlock.WithOwner(t.Context())
+			write := takeWith(owner, t, lock.Write(), lease)
+			read := takeWith(owner, t, lock.Read(), time.Minute)
+			require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+			receive(t, gate.arrived, "not sent")
+			again := takeWith(owner, t, lock.Read(), time.Minute)
+			require.True(t, again.Valid())
+
+			cease(t, write)
+			receive(t, again.Done(), "it is trusted")
+			require.ErrorIs(t, again.Err(), rlock.ErrLost)
+			require.ErrorContains(t, again.Err(), "earlier release")
+			eventually(t, func() bool {
+				select {
+				case gate.step <- struct{}{}: // the late one, or what cleans up
+				default:
+				}
+				return absent(s, "page")
+			}, "the lock is free")
+		})
+	}
+}
+
+// One that was executed before the next read hold was taken takes nothing from that.
+func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
+	s := redistest.Start(t)
+	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+	owner := rlock.WithOwner(t.Context())
+	write := takeWith(owner, t, lock.Write(), time.Minute)
+	read := takeWith(owner, t, lock.Read(), time.Minute)
+	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	receive(t, gate.arrived, "not sent")
+	gate.step <- struct{}{}
+	eventually(t, func() bool { return goroutinesIn("(*holding).send") == 0 }, "the answer has not come")
+
+	again := takeWith(owner, t, lock.Read(), time.Minute)
+	unlock(t, write)
+	require.True(t, again.Valid())
+	require.Equal(t, map[string]string{"mode": "read", again.Owner(): "1"}, s.DoMap(t, "HGETALL", "page"))
+}

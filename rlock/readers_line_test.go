@@ -1,0 +1,43 @@
+package rlock_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// Only the first reader of a client asks, so the others were never refused themselves. They waited all the same, and have
+// their turn with the first when the writer leaves, before another writer who waits.
+func TestReadersThatStoodBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
+	t.Parallel()
+	const readers = 5
+	s := redistest.Start(t)
+	writer := take(t, newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
+	c := newClient(t, s, rlock.Options{})
+	join := func() <-chan outcome {
+		return lockInBackground(t.Context(), c.NewReadWriteLock("page").Read(), time.Minute)
+	}
+	waiting := []<-chan outcome{join()}
+	awaitParked(t, s, 1)
+	awaitQuiet(t, s) // the first has looked again, and does not ask any more
+	for range readers - 1 {
+		waiting = append(waiting, join())
+	}
+	eventually(t, func() bool { return rlock.Waiting(c.NewReadWriteLock("page").Read()) == readers }, "all stand in line")
+
+	// Another writer, who began to wait when there were readers.
+	since := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	s.Do(t, "SET", ownKeys+"writer:{page}", since+" another client:1", "PX", "5000")
+	unlock(t, writer)
+	released := time.Now()
+	for _, reader := range waiting {
+		o := result(t, reader)
+		require.NoError(t, o.err)
+		require.Less(t, o.at.Sub(released), promptly)
+	}
+}
