@@ -48,7 +48,7 @@ func (m move) finish(t testing.TB) { m.cluster.FinishMove(t, m.slot, m.from, m.t
 // arrived. Renewals cannot wait that long.
 func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 2 * time.Second // two clusters at a time start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
@@ -91,7 +91,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 
 func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 2 * time.Second // two clusters at a time start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
