@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -21,22 +20,15 @@ import (
 // Each waiter listens on a channel of its own, and a hand-over costs time in proportion to the length of the queue: in it
 // every place has a time, and Redisson counts on those being put forward.
 func (c *Client) NewFairLock(name string) *Lock {
-	return c.newLock(name, "fair", exclusive, fair{wire: c.wire, name: name})
+	return c.newLock(name, "fair", exclusive, fair{reentrant{wire: c.wire, name: name}})
 }
 
-// fair is the kind of a lock with a queue in Redis.
-type fair struct {
-	wire *wire
-	name string
-}
+// fair is the kind of a lock with a queue in Redis. What is done while it is held is the same as for the plain one.
+type fair struct{ reentrant }
 
 func (k fair) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
 	holder, err := k.script().Acquire(context.Background(), redis, b.owner, 1, b.lease, b.waits, b.window)
 	return grant{holder: holder}, err
-}
-
-func (k fair) reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error) {
-	return lua.Reenter(context.Background(), redis, k.name, owner, count, lease)
 }
 
 func (k fair) release(redis rueidis.CoreClient, owner string, count int) (lua.Released, error) {
@@ -54,8 +46,6 @@ func (k fair) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
 func (k fair) inspect(redis rueidis.CoreClient) (lua.State, error) {
 	return lua.InspectFair(context.Background(), redis, k.name)
 }
-
-func (k fair) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
 
 func (k fair) queues() bool { return true }
 

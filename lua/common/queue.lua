@@ -87,11 +87,11 @@ local function offer(queue, scores, turn, time, asking, verb, channel, heeded, u
     local stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
     local ends, whose, hurried = string.match(redis.call('GET', turn) or '', '^(%d+) (%S+ %S+) ?(%d*)$')
     local left = whose == stay and tonumber(ends) - time
-    if left and left <= 0 then
-      -- It did not come.
-    elseif left and left <= patience then
+    local missed = left and left <= 0
+    if left and not missed and left <= patience then
       return left, refusal
-    elseif left or not (silent and deaf) then
+    end
+    if not missed and (left or not (silent and deaf)) then
       -- Its turn begins, or it was heard then and is not any more. Without memory for this the head keeps its turn for as
       -- long as its score allows.
       if client == hung then
