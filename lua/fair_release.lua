@@ -27,11 +27,17 @@ if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
   redis.call('DEL', KEYS[4])
   status = 1
 end
+local led = redis.call('LINDEX', KEYS[2], 0) == ARGV[1]
 local queued = withdraw(KEYS[2], KEYS[3], ARGV[1], tonumber(ARGV[3]))
 local refusal = ''
 if (status == 1 or queued) and redis.call('PTTL', KEYS[1]) == -2 then
   local time = now()
   purge(KEYS[2], KEYS[3], time)
+  if led and redis.call('LINDEX', KEYS[2], 0) then
+    -- The next one's turn begins, even if there is one in its name: it was the head before, left without our hearing of it
+    -- and came back, and windows add up to the same score.
+    redis.call('DEL', KEYS[4])
+  end
   local _
   _, refusal = offer(KEYS[2], KEYS[3], KEYS[4], time, nil, ARGV[5], ARGV[4], tonumber(ARGV[6]), tonumber(ARGV[7]))
 end

@@ -2,6 +2,7 @@ package lua_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -132,6 +133,24 @@ func TestSilentWaiterBehindOneThatListenedHasItsOwnTurn(t *testing.T) {
 	require.Equal(t, second, ask(t, c, third).Owner)
 	requireTurn(t, s, second, 2*time.Second)
 	requireQueue(t, s, second, third)
+}
+
+// Redisson's waiters leave without our hearing of it. One that was the head and had its turn may come back behind another,
+// and have the same score again when that one leaves: windows are added and taken off.
+func TestTurnOfAWaiterThatLeftDoesNotCountWhenItIsBackWithTheSameScore(t *testing.T) {
+	const java = "7c1f4b36-54f1-4b0f-8f51-1e0b6a5f2c09:88"
+	s, c := queued(t, first)
+	again := score(t, s, first)
+	enqueue(t, s, java, again+fairWindow.Milliseconds())
+	s.Do(t, "DEL", lock)
+	passed := strconv.FormatInt(serverTime(t, s)-1, 10)
+	s.Do(t, "SET", fairTurn, passed+" "+strconv.FormatInt(again, 10)+" "+java, "PX", "20000")
+
+	_, err := fair.Release(t.Context(), c, first, 0, fairWindow)
+	require.NoError(t, err)
+	require.Equal(t, again, score(t, s, java))
+	requireQueue(t, s, java)
+	requireTurn(t, s, java, 2*time.Second)
 }
 
 // A client that hangs, but whose connection is open, may have many waiters.
