@@ -81,8 +81,16 @@ func inTheWay(reply rueidis.RedisResult) (*Holder, error) {
 	if rueidis.IsRedisNil(reply.Error()) {
 		return nil, nil
 	}
-	values, err := list(reply, 3)
+	values, err := reply.ToArray()
 	if err != nil {
+		return nil, Classify(err)
+	}
+	return holderOf(values)
+}
+
+// holderOf reads what the scripts say of somebody who is in the way.
+func holderOf(values []rueidis.RedisMessage) (*Holder, error) {
+	if err := sized(values, 3); err != nil {
 		return nil, err
 	}
 	left, err := integer(values[0])

@@ -115,6 +115,8 @@ var verdicts = map[string]verdict{
 	"CROSSSLOT":   {Permanent, "the keys of one call are in different cluster slots"},
 	"NOPROTO":     {Permanent, "the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache"},
 	"DENIED":      {Permanent, "the server is in protected mode: give it a password or an address of its own"},
+	noInfo:        {Permanent, "allow +info for this user, because RedLock must know since when the server runs, or set redlock.Options.FsyncAlways"},
+	noEpoch:       {Permanent, "something else writes to the key " + EpochKey + ": delete it, and the server counts again after the delay"},
 	unsupported:   {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
 }
 
@@ -124,6 +126,9 @@ const (
 	HalfMoved   = "HALFMOVED"
 	maxClients  = "MAXCLIENTS"
 	unsupported = "UNSUPPORTED"
+	// Scripts of ours give these two themselves, with the server's reason behind.
+	noInfo  = "NOINFO"
+	noEpoch = "NOEPOCH"
 )
 
 var (
@@ -138,6 +143,10 @@ var (
 // codeOf finds the code of an error message, also where an old server hides it. rueidis cuts off a leading "ERR ".
 func codeOf(message string) string {
 	switch {
+	case strings.HasPrefix(message, noInfo+" "): // whatever the reason
+		return noInfo
+	case strings.HasPrefix(message, noEpoch+" "):
+		return noEpoch
 	case strings.Contains(message, "The user executing the script can't"), // up to 7.0, inside a script
 		strings.Contains(message, "ACL failure in script"): // since 7.2
 		return "NOPERM"

@@ -17,7 +17,7 @@ var commandCall = regexp.MustCompile(`redis\.p?call\(([^,)]+)`)
 // options that the script gives it.
 func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
 	known := []string{"'DEL'", "'EXISTS'", "'GET'", "'HDEL'", "'HEXISTS'", "'HGET'", "'HGETALL'", "'HKEYS'", "'HLEN'", "'HSET'", "'INCR'",
-		"'LINDEX'", "'LPOP'", "'LRANGE'", "'LREM'", "'PEXPIRE'", "'PTTL'", "'RPUSH'", "'SET'", "'TIME'", "'ZADD'", "'ZINCRBY'",
+		"'INFO'", "'LINDEX'", "'LPOP'", "'LRANGE'", "'LREM'", "'PEXPIRE'", "'PTTL'", "'RPUSH'", "'SET'", "'TIME'", "'ZADD'", "'ZINCRBY'",
 		"'ZRANGE'", "'ZREM'", "'ZSCORE'", "verb"} // of an announcement
 	// Lua that came with 7: script flags, the ACL check, the other name of redis, options of PEXPIRE.
 	newer := []string{"#!lua", "acl_check_cmd", "server.", "'NX'", "'XX'", "'GT'", "'LT'"}

@@ -58,8 +58,16 @@ func ForceUnlock(ctx context.Context, c rueidis.CoreClient, lock string, a Annou
 }
 
 func released(reply rueidis.RedisResult) (Released, error) {
-	values, err := list(reply, 2)
+	values, err := reply.ToArray()
 	if err != nil {
+		return Released{}, Classify(err)
+	}
+	return outcomeOf(values)
+}
+
+// outcomeOf reads what the scripts say of one release.
+func outcomeOf(values []rueidis.RedisMessage) (Released, error) {
+	if err := sized(values, 2); err != nil {
 		return Released{}, err
 	}
 	status, err := integer(values[0])

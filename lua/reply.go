@@ -12,10 +12,15 @@ func list(reply rueidis.RedisResult, n int) ([]rueidis.RedisMessage, error) {
 	if err != nil {
 		return nil, Classify(err)
 	}
+	return values, sized(values, n)
+}
+
+// sized is the error for a list that has not n values.
+func sized(values []rueidis.RedisMessage, n int) error {
 	if len(values) != n {
-		return nil, unexpected(fmt.Sprintf("%d values instead of %d", len(values), n))
+		return unexpected(fmt.Sprintf("%d values instead of %d", len(values), n))
 	}
-	return values, nil
+	return nil
 }
 
 // boolean reads a value that must be 0 or 1.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/owner"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -24,7 +25,7 @@ type attempt struct {
 	patience *patience
 	bid      bid // whose owner is of this acquisition, in Redis
 	renew    bool
-	token    uint64 // of the owner, in this process
+	token    owner.Token // in this process
 	seat     *seat
 	writing  bool // the owner has the write lock, and asks to read
 
@@ -223,7 +224,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	select {
 	case <-a.patience.closing:
 		// Too late for Close to know of it: nobody would renew it or end its context.
-		hold.holding.forget()
+		hold.tenure.(*holding).forget()
 		a.doubt = true
 		return nil, false, ErrClosed
 	default:
@@ -235,22 +236,23 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
 	c := a.client
 	h := &holding{client: c, lock: a.lock, seat: a.seat, token: a.token, owner: a.bid.owner, fence: fence}
-	level := &Hold{holding: h, parent: a.ctx, renew: a.renew}
-	h.levels = []*Hold{level}
-	if a.renew {
-		h.mayLast(a.bid.lease)
-	}
-	h.lease.Group = c.wire.node(a.lock.name)
-	h.lease.Value = h
-	h.lease.OnLost = h.lost
-	a.seat.hold(h)
-	c.watchdog.Add(&h.lease, deadline, a.renew)
+	level := h.begin(a.ctx, deadline, a.renew)
 	a.seat.settle() // the owner may have ceased to write meanwhile
 	return level
 }
 
 // reenter adds a level to what the owner holds.
 func (a *attempt) reenter(h *holding) (*Hold, error) {
+	deadline, err := a.lengthen(h, h.depth()+1)
+	if err != nil {
+		return nil, err
+	}
+	return h.push(a.ctx, deadline, a.renew)
+}
+
+// lengthen makes Redis keep what the owner holds, with as many levels, for as long as the attempt wants it, and returns
+// until when that can be trusted.
+func (a *attempt) lengthen(h *holding, levels int) (deadline time.Time, err error) {
 	c, lock, owner, lease := a.client, a.lock, h.owner, a.bid.lease
 	var delay backoff
 	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any more does.
@@ -261,25 +263,26 @@ func (a *attempt) reenter(h *holding) (*Hold, error) {
 	}
 	for {
 		h.mayLast(lease)
-		sent, count := time.Now(), h.depth()+1
+		sent := time.Now()
 		held, left, err := await(c, a.patience,
 			func() (bool, error) {
-				return lock.kind.reenter(c.redis, owner, count, lease)
+				return lock.kind.reenter(c.redis, owner, levels, lease)
 			}, settle)
 		if left {
 			a.failure = errNoAnswer
-			return nil, a.ended()
+			return time.Time{}, a.ended()
 		}
 		settle(held, err)
-		if err == nil {
-			if !held {
-				h.lost(watchdog.ErrGone)
-			}
-			return h.push(a.ctx, watchdog.Deadline(sent, lease), a.renew)
+		switch {
+		case err == nil && !held:
+			h.lost(watchdog.ErrGone)
+			return time.Time{}, h.why()
+		case err == nil:
+			return watchdog.Deadline(sent, lease), nil
 		}
 		a.failure = err
 		if c.hopeless(err) || !a.bid.waits || !a.patience.sleep(delay.next(), nil) {
-			return nil, a.unavailable()
+			return time.Time{}, a.unavailable()
 		}
 	}
 }

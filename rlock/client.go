@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/crew"
 	"holdfast/watchdog"
 )
 
@@ -29,6 +30,7 @@ type Client struct {
 	watchdog *watchdog.Watchdog
 	janitor  *janitor
 	tasks    *tasks
+	crew     *crew.Crew // for commands of which many may be in doubt at a time
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
@@ -58,6 +60,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 	}
+	c.crew = crew.New(c.tasks.start)
 	c.wire = newWire(redis, options)
 	c.seats = newRegistry()
 	c.lines = newLines(c.wire)

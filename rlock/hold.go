@@ -2,7 +2,12 @@ package rlock
 
 import (
 	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"holdfast/internal/owner"
 )
 
 // Hold is one level of one acquisition: what Lock and TryLock return and what is to be released once. All methods are
@@ -10,24 +15,58 @@ import (
 type Hold struct {
 	_ noCopy
 
-	holding *holding
-	parent  context.Context // the caller's
-	renew   bool            // this level asked for the watchdog
+	tenure Tenure
+	parent context.Context // the caller's
+	owner  owner.Token     // whom the context of the hold carries
+	renew  bool            // this level asked for the watchdog
 
-	// Guarded by holding.mu. The channel and the context are made when somebody asks for them.
-	leaving bool // Unlock was called
-	ended   error
-	done    chan struct{}
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
+	leaving atomic.Bool // Unlock was called
+
+	// The channel and the context are made when somebody asks for them.
+	mu       sync.Mutex
+	ended    error                   // guarded by mu
+	done     chan struct{}           // guarded by mu
+	ctx      context.Context         // guarded by mu
+	cancel   context.CancelCauseFunc // guarded by mu
+	afterEnd []func(error)           // guarded by mu
+}
+
+// Tenure is what is behind a [Hold]: the possession of a lock. Implement it for a [Locker] of your own, such as one made of
+// other locks, or a fake for the tests of code that takes locks, and make its holds with [NewHold]. Its methods must be
+// safe for concurrent use.
+type Tenure interface {
+	// Name is the name of the lock.
+	Name() string
+	// Owner is who holds it, as others see it.
+	Owner() string
+	// Token is the number of the acquisition of a fenced lock; 0 if it is none.
+	Token() int64
+	// Deadline is the instant until which the lock can be trusted, on the monotonic clock of this process.
+	Deadline() time.Time
+	// Extend makes the lock last for lease from now, as [Hold.Extend] says.
+	Extend(ctx context.Context, lease time.Duration) error
+	// Release gives back what h stands for, and ends h. It is called once for each hold, also if h has ended before.
+	Release(h *Hold) error
+}
+
+// NewHold makes a hold of a lock that is not of this package, and a function that ends it for a reason: [ErrReleased], or
+// an error that matches [ErrLost] or [ErrClosed]. Only the first call counts. ctx is the caller's; it carries the owner if
+// there is one.
+func NewHold(ctx context.Context, of Tenure) (h *Hold, end func(reason error)) {
+	token, named := owner.From(ctx)
+	if !named {
+		token = owner.New()
+	}
+	h = &Hold{tenure: of, parent: ctx, owner: token}
+	return h, h.end
 }
 
 // Name is the name of the lock.
-func (h *Hold) Name() string { return h.holding.lock.name }
+func (h *Hold) Name() string { return h.tenure.Name() }
 
 // Owner is who holds the lock, as Redis and other clients see it: "<client id>:<token>". All levels of an acquisition have
 // the same; the next acquisition has another.
-func (h *Hold) Owner() string { return h.holding.owner }
+func (h *Hold) Owner() string { return h.tenure.Owner() }
 
 // Token is the number of this acquisition of a fenced lock ([Client.NewFencedLock]): larger than that of any acquisition
 // before, by whatever client, as long as Redis keeps its data; 0 for locks of other kinds. All levels of an acquisition
@@ -35,7 +74,7 @@ func (h *Hold) Owner() string { return h.holding.owner }
 //
 // Hand it to the resource that the lock guards with each write, and have the resource refuse a token that is smaller than
 // the largest it has seen. Then a holder that was stopped and does not know yet that its lease is over does no harm.
-func (h *Hold) Token() int64 { return h.holding.fence }
+func (h *Hold) Token() int64 { return h.tenure.Token() }
 
 // noCopy makes go vet object to a copy, which could neither be released nor hear of a loss.
 type noCopy struct{}
@@ -47,11 +86,10 @@ func (*noCopy) Unlock() {}
 // that a lock taken with it re-enters. It ends when the hold ends: with the cause [ErrLost] (a *[LostError]) at the
 // instant from which the lock cannot be trusted, [ErrReleased] after Unlock, or [ErrClosed].
 func (h *Hold) Context() context.Context {
-	g := h.holding
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.ctx == nil {
-		h.ctx, h.cancel = context.WithCancelCause(withToken(h.parent, g.token))
+		h.ctx, h.cancel = context.WithCancelCause(owner.With(h.parent, h.owner))
 		if h.ended != nil {
 			h.cancel(h.ended)
 		}
@@ -62,9 +100,8 @@ func (h *Hold) Context() context.Context {
 // Done is closed when the hold has ended, for whatever reason Err gives. Unlike Context it does not end with the
 // caller's context: a lock is held until it is released.
 func (h *Hold) Done() <-chan struct{} {
-	g := h.holding
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.done == nil {
 		h.done = make(chan struct{})
 		if h.ended != nil {
@@ -76,14 +113,14 @@ func (h *Hold) Done() <-chan struct{} {
 
 // Err is nil while the lock is held, and then why the hold ended: [ErrLost], [ErrReleased] or [ErrClosed].
 func (h *Hold) Err() error {
-	h.holding.mu.Lock()
-	defer h.holding.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return h.ended
 }
 
 // Deadline is the instant until which the lock can be trusted, on the monotonic clock of this process. Each renewal by the
 // watchdog moves it. See package watchdog for how it is reckoned.
-func (h *Hold) Deadline() time.Time { return h.holding.lease.Deadline() }
+func (h *Hold) Deadline() time.Time { return h.tenure.Deadline() }
 
 // Valid tells whether the lock can be trusted at this instant. It reads the clock itself: code that may have been
 // stopped for long (a paused process, a long garbage collection) should ask right before it writes, because its
@@ -91,6 +128,31 @@ func (h *Hold) Deadline() time.Time { return h.holding.lease.Deadline() }
 // already on its way.
 func (h *Hold) Valid() bool {
 	return h.Err() == nil && time.Now().Before(h.Deadline())
+}
+
+// Extend makes the lock last for lease from now, unless it lasts longer already, for work under an explicit lease that takes
+// longer than was thought. A lock with the lease [Watchdog] needs it not. Deadline moves on when it returns nil.
+//
+// It blocks until ctx ends, and at most Options.CommandTimeout, and returns
+//   - [ErrLost] if the lock was lost, also when only Redis knew;
+//   - [ErrNotHeld] if this hold was released;
+//   - ctx's error, or [ErrOutcomeUnknown], if Redis did not answer in time, and a *[ServerError] if it refuses: the hold
+//     lasts until its Deadline, as before;
+//   - [ErrInvalid] for a lease of less than 3 ms.
+func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
+	defer wrap(&err, h.Name())
+	if err := h.Err(); err != nil {
+		return ofEnded(err)
+	}
+	return h.tenure.Extend(ctx, lease)
+}
+
+// ofEnded is the error for something asked of a hold that has ended.
+func ofEnded(reason error) error {
+	if reason == ErrReleased { //nolint:errorlint // what is wrapped is another reason
+		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
+	}
+	return reason
 }
 
 // Unlock releases this level. The lock becomes free, and a waiter is woken, when the outermost level is released; levels
@@ -105,21 +167,48 @@ func (h *Hold) Valid() bool {
 //   - a *[ServerError] if Redis refuses: the hold is over for this process, and the lock is free when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
-	return h.holding.release(h)
+	if !h.leave() {
+		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
+	}
+	return h.tenure.Release(h)
 }
 
-// end ends the hold for the given reason. The holding's mutex must be held; what is returned is to be called after
-// it was released, because it runs the code of whoever derived a context.
-func (h *Hold) end(reason error) (cancel func()) {
+// leave claims the release of the hold, which happens once. It returns false if somebody else has.
+func (h *Hold) leave() bool { return h.leaving.CompareAndSwap(false, true) }
+
+// end ends the hold for the given reason, unless it has ended. It runs the code of whoever derived a context, so the caller
+// must hold no mutex.
+func (h *Hold) end(reason error) {
+	h.mu.Lock()
 	if h.ended != nil {
-		return func() {}
+		h.mu.Unlock()
+		return
 	}
 	h.ended = reason
 	if h.done != nil {
 		close(h.done)
 	}
-	if h.cancel == nil {
-		return func() {}
+	cancel, callbacks := h.cancel, h.afterEnd
+	h.afterEnd = nil
+	h.mu.Unlock()
+	for _, tell := range callbacks {
+		tell(reason)
 	}
-	return func() { h.cancel(reason) }
+	if cancel != nil {
+		cancel(reason)
+	}
+}
+
+// onEnd has f told when the hold ends, by whoever ends it, before its context does; at once if it has ended. f must not
+// block.
+func (h *Hold) onEnd(f func(reason error)) {
+	h.mu.Lock()
+	ended := h.ended
+	if ended == nil {
+		h.afterEnd = append(h.afterEnd, f)
+	}
+	h.mu.Unlock()
+	if ended != nil {
+		f(ended)
+	}
 }

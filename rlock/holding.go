@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/owner"
 	"holdfast/watchdog"
 )
 
@@ -18,10 +19,13 @@ type holding struct {
 	client *Client
 	lock   *Lock
 	seat   *seat
-	token  uint64 // of the owner, in this process
-	owner  string // of this holding, in Redis
-	fence  int64  // its number, if the lock is fenced
+	token  owner.Token // in this process
+	owner  string      // of this holding, in Redis
+	fence  int64       // its number, if the lock is fenced
 	lease  watchdog.Lease
+
+	// renewed is told of each renewal. Only one node's part of a RedLock has it, whose loss is not that of the lock.
+	renewed func()
 
 	// lasts is the longest lease, in nanoseconds, that Redis may give it on its own account: by a renewal, or by a nested
 	// lock, that is executed without our hearing of it. 0 while there is neither.
@@ -32,9 +36,43 @@ type holding struct {
 	ended  error   // guarded by mu; why nothing is held any more
 }
 
+var _ Tenure = (*holding)(nil)
+
+// Name is the lock's.
+func (g *holding) Name() string { return g.lock.name }
+
+// Owner is that in Redis.
+func (g *holding) Owner() string { return g.owner }
+
+// Token is the fence.
+func (g *holding) Token() int64 { return g.fence }
+
+// Deadline is until when the lease can be trusted.
+func (g *holding) Deadline() time.Time { return g.lease.Deadline() }
+
+// level makes a level, which is still to be put among levels.
+func (g *holding) level(ctx context.Context, renew bool) *Hold {
+	return &Hold{tenure: g, parent: ctx, owner: g.token, renew: renew}
+}
+
+// begin starts to watch over what Redis has given, and returns the first level.
+func (g *holding) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
+	c, level := g.client, g.level(ctx, renew)
+	g.levels = []*Hold{level}
+	if renew {
+		g.mayLast(c.options.WatchdogLease)
+	}
+	g.lease.Group = c.wire.node(g.lock.name)
+	g.lease.Value = g
+	g.lease.OnLost = g.lost
+	g.seat.hold(g)
+	c.watchdog.Add(&g.lease, deadline, renew)
+	return level
+}
+
 // push adds a level, after Redis has it.
 func (g *holding) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
-	level := &Hold{holding: g, parent: ctx, renew: renew}
+	level := g.level(ctx, renew)
 	g.mu.Lock()
 	if g.ended != nil {
 		defer g.mu.Unlock()
@@ -42,13 +80,16 @@ func (g *holding) push(ctx context.Context, deadline time.Time, renew bool) (*Ho
 	}
 	g.levels = append(g.levels, level)
 	g.mu.Unlock()
-	g.client.watchdog.Extend(&g.lease, deadline)
+	g.extend(deadline)
 	if renew {
 		g.mayLast(g.client.options.WatchdogLease)
 		g.client.watchdog.SetRenew(&g.lease, true)
 	}
 	return level, nil
 }
+
+// extend notes that Redis keeps the lock until deadline.
+func (g *holding) extend(deadline time.Time) { g.client.watchdog.Extend(&g.lease, deadline) }
 
 // depth is the number of levels, 0 when the holding has ended.
 func (g *holding) depth() int {
@@ -57,14 +98,20 @@ func (g *holding) depth() int {
 	return len(g.levels)
 }
 
+// why is why nothing is held any more; nil if something is.
+func (g *holding) why() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ended
+}
+
 // leaveInnermost picks the level that was taken last and is not being released, for the caller to give it back; nil if
 // there is none. Of callers at the same time each gets another.
 func (g *holding) leaveInnermost() *Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, level := range slices.Backward(g.levels) {
-		if !level.leaving {
-			level.leaving = true
+		if level.leave() {
 			return level
 		}
 	}
@@ -80,13 +127,10 @@ func (g *holding) end(reason error) bool {
 		return false
 	}
 	g.ended = reason
-	cancels := make([]func(), 0, len(g.levels))
-	for _, level := range g.levels {
-		cancels = append(cancels, level.end(reason))
-	}
+	levels := slices.Clone(g.levels)
 	g.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel()
+	for _, level := range levels {
+		level.end(reason)
 	}
 	return true
 }
@@ -110,6 +154,9 @@ func (g *holding) lost(reason error) {
 
 // report tells the operator of a loss.
 func (g *holding) report(lost *LostError) {
+	if g.renewed != nil {
+		return
+	}
 	g.client.warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)
 }
 

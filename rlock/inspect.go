@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/owner"
 	"holdfast/lua"
 )
 
@@ -80,7 +81,7 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if token, named := tokenFrom(ctx); named {
+	if token, named := owner.From(ctx); named {
 		if h := l.client.seats.find(l.place(token), l.side); h != nil {
 			for _, hold := range state.Holds {
 				if l.has(hold) && hold.Owner == h.owner {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/internal/owner"
 	"holdfast/lua"
 )
 
@@ -68,5 +69,5 @@ const (
 type place struct {
 	kind  string
 	lock  string
-	token uint64 // the owner's
+	token owner.Token
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/owner"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -49,13 +50,17 @@ func (c *Client) newLock(name, standing string, of side, k kind) *Lock {
 }
 
 // place is where an owner stands with its holds of this lock.
-func (l *Lock) place(token uint64) place { return place{l.standing, l.name, token} }
+func (l *Lock) place(token owner.Token) place { return place{l.standing, l.name, token} }
 
 // outlived tells whether Redis may keep a hold beyond its lease: what keeps one side of a read-write lock keeps its key.
 func (l *Lock) outlived() bool { return l.standing == readWriteKind }
 
 // Name is the name of the lock, which is also its key in Redis.
 func (l *Lock) Name() string { return l.name }
+
+// Server is what the Redis of the lock is called: Options.Server, or its address; "" for Sentinel and Cluster, whose
+// addresses change, when nobody named them.
+func (l *Lock) Server() string { return l.client.wire.name }
 
 // Lock acquires the lock and blocks until it is free, or until ctx ends or the client is closed. While the server cannot be
 // reached, is loading or fails over, it goes on trying: give ctx a deadline to bound that.
@@ -105,10 +110,8 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	if renew {
 		lease = l.client.options.WatchdogLease
 	}
-	asked := lease
-	lease = lease.Truncate(time.Millisecond) // as it goes over the wire
-	if lease <= watchdog.Drift(lease) {
-		return nil, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", ErrInvalid, asked)
+	if lease, err = wholeLease(lease); err != nil {
+		return nil, err
 	}
 	limit := wait
 	switch {
@@ -121,9 +124,9 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 		return nil, ErrClosed
 	}
 	defer l.client.tasks.leave()
-	token, named := tokenFrom(ctx)
+	token, named := owner.From(ctx)
 	if !named {
-		token = newToken()
+		token = owner.New()
 	}
 	window := l.client.options.FairWindow
 	if wait != NoWait && wait != unlimited {
@@ -142,12 +145,21 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	return a.run()
 }
 
+// wholeLease is a lease as it goes over the wire, if it can be used at all.
+func wholeLease(lease time.Duration) (time.Duration, error) {
+	whole := lease.Truncate(time.Millisecond)
+	if whole <= watchdog.Drift(whole) {
+		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", ErrInvalid, lease)
+	}
+	return whole, nil
+}
+
 // Unlock releases the innermost level that ctx's owner holds, for code that has no [Hold] at hand. See [Hold.Unlock], which
 // also works for a lock that was taken without an owner. It returns [ErrNotHeld] if ctx has no owner, or one that does
 // not hold this lock through this client.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
-	token, named := tokenFrom(ctx)
+	token, named := owner.From(ctx)
 	if !named {
 		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
 			ErrNotHeld)

@@ -73,6 +73,11 @@ type Options struct {
 	// Redisson.
 	SyncTimeout time.Duration
 
+	// Server is what this Redis is called where several are at work: in errors, and in the order in which a MultiLock takes
+	// its parts, so all processes that share locks must give it the same. Defaults to its address. With Sentinel and
+	// Cluster, whose addresses change, it has no default, and a MultiLock over several Redises needs it.
+	Server string
+
 	// ReleaseOnClose makes Close release everything this client holds. Defaults to false: the leases run out.
 	ReleaseOnClose bool
 

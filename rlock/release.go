@@ -11,25 +11,15 @@ import (
 	"holdfast/watchdog"
 )
 
-// release gives back one level.
-func (g *holding) release(level *Hold) error {
-	g.mu.Lock()
-	if level.leaving {
-		g.mu.Unlock()
-		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
-	}
-	level.leaving = true
-	g.mu.Unlock()
-	return g.giveBack([]*Hold{level})
-}
+// Release gives back one level.
+func (g *holding) Release(level *Hold) error { return g.giveBack([]*Hold{level}) }
 
 // releaseWhole gives back all levels that are not being released already.
 func (g *holding) releaseWhole() error {
 	var leaving []*Hold
 	g.mu.Lock()
 	for _, level := range g.levels {
-		if !level.leaving {
-			level.leaving = true
+		if level.leave() {
 			leaving = append(leaving, level)
 		}
 	}
@@ -48,30 +38,43 @@ func (g *holding) giveBack(levels []*Hold) error {
 	if claimed {
 		defer g.seat.pass()
 	}
-	err := g.lostError()
-	if err == nil && !time.Now().Before(g.lease.Deadline()) {
-		err = &LostError{Lock: g.lock.name, Reason: watchdog.ErrExpired}
-		g.lost(watchdog.ErrExpired)
-	}
-	left := g.remove(levels)
-	if left == 0 {
-		g.forget()
-	}
+	left, err := g.depart(levels)
 	switch {
-	case errors.Is(err, watchdog.ErrExpired):
-		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for another 14 minutes.
-		l := g.leftover()
-		l.until = time.Now().Add(max(time.Until(l.until), g.client.options.CommandTimeout))
-		g.client.janitor.add(l)
-		return err
 	case err != nil:
 		return err
 	case claimed:
 		return g.send(p, left)
-	case left == 0:
+	default:
+		return g.noTurn(left)
+	}
+}
+
+// noTurn is the end of a release that another call of the same owner keeps from being sent.
+func (g *holding) noTurn(left int) error {
+	if left == 0 {
 		g.client.janitor.add(g.leftover())
 	}
 	return fmt.Errorf("%w: another call of the same owner is still waiting for Redis", ErrOutcomeUnknown)
+}
+
+// depart ends levels in this process, and returns how many are left, which Redis is to be told. With an error there is
+// nothing to be told: the lock is lost.
+func (g *holding) depart(levels []*Hold) (left int, err error) {
+	err = g.lostError()
+	if err == nil && !time.Now().Before(g.lease.Deadline()) {
+		err = &LostError{Lock: g.lock.name, Reason: watchdog.ErrExpired}
+		g.lost(watchdog.ErrExpired)
+	}
+	if left = g.remove(levels); left == 0 {
+		g.forget()
+	}
+	if errors.Is(err, watchdog.ErrExpired) {
+		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for another 14 minutes.
+		l := g.leftover()
+		l.until = time.Now().Add(max(time.Until(l.until), g.client.options.CommandTimeout))
+		g.client.janitor.add(l)
+	}
+	return left, err
 }
 
 // send tells Redis the count that is left. It has the seat's turn.
@@ -105,23 +108,14 @@ func (g *holding) send(p *patience, left int) error {
 				g.seat.loosen(g.owner)
 			}
 			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout)
-		case err == nil && (reply.Held || left == 0 && doubt && time.Now().Before(g.lease.Deadline())):
-			// Not held after a doubtful attempt, while our lease lasts: that attempt was the release. One that was to
-			// leave levels behind takes nothing away.
+		case err == nil && (reply.Held || g.wasReleased(left, doubt)):
 			c.refused(g.lock, reply.Refusal)
 			if reply.Held && left == 0 && !reply.Reading {
 				g.lostReads()
 			}
 			return nil
 		case err == nil:
-			g.lost(watchdog.ErrGone)
-			if err := g.lostError(); err != nil {
-				return err
-			}
-			// The last level has ended as released, and nobody but its caller would hear of it.
-			lost := &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
-			g.report(lost)
-			return lost
+			return g.notHeld()
 		case c.hopeless(err):
 			return err
 		}
@@ -138,19 +132,33 @@ func (g *holding) send(p *patience, left int) error {
 	}
 }
 
+// wasReleased tells that an answer "not held" is because an earlier attempt, whose answer did not come, was the release:
+// our lease lasts still. One that was to leave levels behind takes nothing away.
+func (g *holding) wasReleased(left int, doubt bool) bool {
+	return left == 0 && doubt && time.Now().Before(g.lease.Deadline())
+}
+
+// notHeld is the end of a release of what Redis says is not held.
+func (g *holding) notHeld() error {
+	g.lost(watchdog.ErrGone)
+	if err := g.lostError(); err != nil {
+		return err
+	}
+	// The last level has ended as released, and nobody but its caller would hear of it.
+	lost := &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
+	g.report(lost)
+	return lost
+}
+
 // remove ends levels as released, and returns how many are left.
 func (g *holding) remove(levels []*Hold) int {
 	g.mu.Lock()
-	cancels := make([]func(), 0, len(levels))
-	for _, level := range levels {
-		cancels = append(cancels, level.end(ErrReleased))
-	}
 	g.levels = slices.DeleteFunc(g.levels, func(h *Hold) bool { return slices.Contains(levels, h) })
 	left := len(g.levels)
 	renew := slices.ContainsFunc(g.levels, func(h *Hold) bool { return h.renew })
 	g.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel()
+	for _, level := range levels {
+		level.end(ErrReleased)
 	}
 	if left > 0 {
 		g.client.watchdog.SetRenew(&g.lease, renew)
@@ -178,10 +186,8 @@ func (g *holding) forget() {
 
 // lostError is why the lock was lost; nil if it was not.
 func (g *holding) lostError() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if errors.Is(g.ended, ErrLost) {
-		return g.ended
+	if err := g.why(); errors.Is(err, ErrLost) {
+		return err
 	}
 	return nil
 }

@@ -106,8 +106,12 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 	outcomes := make([]watchdog.Outcome, len(held))
 	for i := range held {
 		outcomes[i] = watchdog.Gone
-		if held[i] {
-			outcomes[i] = watchdog.Held
+		if !held[i] {
+			continue
+		}
+		outcomes[i] = watchdog.Held
+		if renewed := holdingOf(leases[i]).renewed; renewed != nil {
+			renewed()
 		}
 	}
 	return outcomes, nil

@@ -15,7 +15,7 @@ func TestValidReadsTheClockItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchdog.New(watchdog.Options{Lease: time.Minute, Renew: (&Client{}).renew})
 		h := &holding{}
-		level := &Hold{holding: h}
+		level := h.level(t.Context(), false)
 		w.Add(&h.lease, time.Now().Add(time.Second), false)
 		w.Close()
 		time.Sleep(time.Second - time.Nanosecond)

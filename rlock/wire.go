@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type wire struct {
 	options Options
 	cluster *topology.Cluster // nil if it is none
 	server  string            // what to call the one node there is, if it is none
+	name    string            // what the whole of it is called in all processes; "" if nobody said
 
 	asking sync.Mutex  // held while the cluster is asked
 	asked  atomic.Bool // the cluster has answered
@@ -32,7 +34,7 @@ type wire struct {
 }
 
 func newWire(redis rueidis.Client, options Options) *wire {
-	w := &wire{redis: redis, options: options, server: "the master"}
+	w := &wire{redis: redis, options: options, server: "the master", name: options.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
 		w.cluster = topology.New(redis)
@@ -40,6 +42,7 @@ func newWire(redis rueidis.Client, options Options) *wire {
 		for address := range redis.Nodes() {
 			w.server = address
 		}
+		w.name = cmp.Or(w.name, w.server)
 	}
 	if w.cluster == nil || options.PubSub != PubSubAuto {
 		w.open(w.cluster != nil && options.PubSub == PubSubSharded)

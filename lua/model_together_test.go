@@ -1,0 +1,205 @@
+package lua_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"holdfast/lua"
+)
+
+// togetherModel is the model of four locks, each for one owner at a time, that are taken and released alone or together.
+type togetherModel struct {
+	*program
+	held map[string]*grip
+}
+
+// grip is one owner's hold of one of them.
+type grip struct {
+	owner string
+	count int
+	ends  *int64
+}
+
+var (
+	several = []string{"a", "b", "c", "d"}
+	one     = evenly(several...)
+)
+
+func TestLocksTakenTogetherAgreeWithTheirModel(t *testing.T) {
+	t.Parallel()
+	checkModel(t, func(_ *rapid.T, p *program) map[string]func(*rapid.T) {
+		m := &togetherModel{program: p, held: map[string]*grip{}}
+		p.model = m
+		return map[string]func(*rapid.T){
+			"acquire together":       m.acquireTogether,
+			"acquire together again": m.acquireTogether,
+			"release together":       m.releaseTogether,
+			"acquire":                m.acquire,
+			"release":                m.release,
+			"end":                    m.end,
+		}
+	})
+}
+
+func (m *togetherModel) want() keyspace {
+	k := keyspace{}
+	for lock, g := range m.held {
+		k[lock] = entry{hash: map[string]string{g.owner: strconv.Itoa(g.count)}, ends: g.ends}
+	}
+	return k
+}
+
+func (m *togetherModel) limits() []int64 { return nil }
+
+func (m *togetherModel) expire(now int64) {
+	for lock, g := range m.held {
+		if *g.ends <= now {
+			delete(m.held, lock)
+		}
+	}
+}
+
+// owned tells whether an owner has a lock.
+func (m *togetherModel) owned(lock, owner string) bool {
+	return m.held[lock] != nil && m.held[lock].owner == owner
+}
+
+// inTheWay is who keeps an owner from a lock.
+func (m *togetherModel) inTheWay(lock, owner string) *lua.Holder {
+	g := m.held[lock]
+	if g == nil || g.owner == owner {
+		return nil
+	}
+	return &lua.Holder{Owner: g.owner, TTL: time.Duration(*g.ends-m.now) * time.Millisecond}
+}
+
+func (m *togetherModel) take(lock, owner string, count int, lease time.Duration) {
+	ends := m.now + lease.Milliseconds()
+	if g := m.held[lock]; g != nil {
+		ends = max(ends, *g.ends)
+	}
+	m.held[lock] = &grip{owner, count, &ends}
+}
+
+// leave returns whether the owner had the lock.
+func (m *togetherModel) leave(lock, owner string, count int) bool {
+	if !m.owned(lock, owner) {
+		return false
+	}
+	if m.held[lock].count = count; count == 0 {
+		delete(m.held, lock)
+		m.told = append(m.told, message{"PUBLISH", lua.Channel(lock), lua.Unlocked})
+	}
+	return true
+}
+
+// some draws some of the locks, in any order.
+func some(t *rapid.T) []string {
+	n := evenly(0, 1, 2, 2, 3, 3, 4).Draw(t, "how many")
+	return rapid.Permutation(several).Draw(t, "locks")[:n]
+}
+
+// mostly draws an owner that is most often the given one.
+func mostly(t *rapid.T, owner string) string {
+	return evenly(owner, owner, owner, ours.Draw(t, "another owner")).Draw(t, "owner")
+}
+
+func (m *togetherModel) acquireTogether(t *rapid.T) {
+	lease, owner := leases.Draw(t, "lease"), ours.Draw(t, "owner")
+	var takings []lua.Taking
+	for _, lock := range some(t) {
+		taking := lua.Taking{Lock: lock, Owner: mostly(t, owner), Count: evenly(1, 2, 3).Draw(t, "count")}
+		// Mostly what the owner believes is true.
+		taking.Nested = m.owned(lock, taking.Owner) != rarely.Draw(t, "mistaken")
+		takings = append(takings, taking)
+	}
+	var index int
+	var holder *lua.Holder
+	m.step(t, func() {
+		var err error
+		index, holder, err = lua.AcquireTogether(t.Context(), m, lease, takings)
+		require.NoError(t, err)
+	}, func() {
+		for i, want := range takings {
+			if m.owned(want.Lock, want.Owner) || !want.Nested && m.held[want.Lock] == nil {
+				continue
+			}
+			require.Equal(t, i, index)
+			if want.Nested {
+				require.Nil(t, holder)
+			} else {
+				m.requireHolder(t, m.inTheWay(want.Lock, want.Owner), holder)
+			}
+			return
+		}
+		require.Equal(t, -1, index)
+		require.Nil(t, holder)
+		for _, taken := range takings {
+			m.take(taken.Lock, taken.Owner, taken.Count, lease)
+		}
+	})
+}
+
+func (m *togetherModel) releaseTogether(t *rapid.T) {
+	owner := ours.Draw(t, "owner")
+	var leavings []lua.Leaving
+	for _, lock := range some(t) {
+		leavings = append(leavings, leaving(lock, mostly(t, owner), evenly(0, 0, 1, 2).Draw(t, "count")))
+	}
+	if rarely.Draw(t, "twice") && len(leavings) > 0 {
+		leavings = append(leavings, leavings[0])
+	}
+	var parts []lua.PartReleased
+	m.step(t, func() {
+		var err error
+		parts, err = lua.ReleaseTogether(t.Context(), m, leavings)
+		require.NoError(t, err)
+	}, func() {
+		require.Len(t, parts, len(leavings))
+		for i, l := range leavings {
+			want := lua.PartReleased{Released: lua.Released{Held: m.leave(l.Lock, l.Owner, l.Count)}}
+			require.Equal(t, want, parts[i], "%v", l)
+		}
+	})
+}
+
+func (m *togetherModel) acquire(t *rapid.T) {
+	lock, owner := one.Draw(t, "lock"), ours.Draw(t, "owner")
+	count, lease := evenly(1, 2, 3).Draw(t, "count"), leases.Draw(t, "lease")
+	var holder *lua.Holder
+	m.step(t, func() {
+		var err error
+		holder, err = lua.Acquire(t.Context(), m, lock, owner, count, lease)
+		require.NoError(t, err)
+	}, func() {
+		want := m.inTheWay(lock, owner)
+		if m.requireHolder(t, want, holder); want == nil {
+			m.take(lock, owner, count, lease)
+		}
+	})
+}
+
+func (m *togetherModel) release(t *rapid.T) {
+	l := leaving(one.Draw(t, "lock"), ours.Draw(t, "owner"), evenly(0, 1, 2).Draw(t, "count"))
+	var out lua.Released
+	m.step(t, func() {
+		var err error
+		out, err = lua.Release(t.Context(), m, l.Lock, l.Owner, l.Count, l.Announcement)
+		require.NoError(t, err)
+	}, func() {
+		require.Equal(t, lua.Released{Held: m.leave(l.Lock, l.Owner, l.Count)}, out)
+	})
+}
+
+// end has a lease end at once, as PEXPIRE of another program does.
+func (m *togetherModel) end(t *rapid.T) {
+	lock := one.Draw(t, "lock")
+	m.plainly(t, func() [][]string {
+		delete(m.held, lock)
+		return [][]string{{"PEXPIRE", lock, "0"}}
+	})
+}

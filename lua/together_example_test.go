@@ -1,0 +1,65 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast/lua"
+)
+
+// Whoever wants two accounts gets both or none, so nobody waits with one of them in hand.
+func ExampleAcquireTogether() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	for _, transfer := range [][3]string{{"client:1", "account:7", "account:8"}, {"client:2", "account:9", "account:8"}} {
+		owner, accounts := transfer[0], transfer[1:]
+		var takings []lua.Taking
+		for _, account := range accounts {
+			takings = append(takings, lua.Taking{Lock: account, Owner: owner, Count: 1})
+		}
+		index, holder, err := lua.AcquireTogether(ctx, client, 30*time.Second, takings)
+		switch {
+		case err != nil:
+			panic(err)
+		case index == -1:
+			fmt.Println(owner, "has", accounts)
+		default:
+			fmt.Println(owner, "has none, as", holder.Owner, "has", accounts[index])
+		}
+	}
+	state, err := lua.Inspect(ctx, client, "account:9")
+	fmt.Println(state.Holds, err)
+	// Output:
+	// client:1 has [account:7 account:8]
+	// client:2 has none, as client:1 has account:8
+	// [] <nil>
+}
+
+// Each release has its own outcome: here the second lock was lost meanwhile.
+func ExampleReleaseTogether() {
+	client, disconnect := connect()
+	defer disconnect()
+	ctx := context.Background()
+
+	if _, err := lua.Acquire(ctx, client, "account:7", "client:1", 1, 30*time.Second); err != nil {
+		panic(err)
+	}
+	var leavings []lua.Leaving
+	for _, account := range []string{"account:7", "account:8"} {
+		leavings = append(leavings, lua.Leaving{Lock: account, Owner: "client:1",
+			Announcement: lua.Announcement{Channel: lua.Channel(account), Message: lua.Unlocked}})
+	}
+	parts, err := lua.ReleaseTogether(ctx, client, leavings)
+	if err != nil {
+		panic(err)
+	}
+	for i, part := range parts {
+		fmt.Println(leavings[i].Lock, part.Held, part.Err)
+	}
+	// Output:
+	// account:7 true <nil>
+	// account:8 false <nil>
+}

@@ -1,0 +1,129 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// notOnSouth is a rule of an ACL: all the locks, but for this command on the last of them. Only such a rule of Redis 7 is
+// met when something was written already; else the server refuses the script, or its first write.
+func notOnSouth(command string) string { return "(+@all -" + command + " ~account:* &*)" }
+
+// command returns what executes a command on a server.
+func command(words ...string) func(*testing.T, *redistest.Server) {
+	return func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		s.Do(t, words...)
+	}
+}
+
+// user returns what changes the user of startAs.
+func user(rules ...string) func(*testing.T, *redistest.Server) {
+	return command(append([]string{"ACL", "SETUSER", "app"}, rules...)...)
+}
+
+// In each of these north is free, middle has a level of the owner's, and south is free.
+func togetherInOrder(order ...string) []lua.Taking {
+	all := map[string]lua.Taking{
+		north:  {Lock: north, Owner: me, Count: 1},
+		middle: {Lock: middle, Owner: me, Count: 2, Nested: true},
+		south:  {Lock: south, Owner: me, Count: 1},
+	}
+	takings := make([]lua.Taking, len(order))
+	for i, lock := range order {
+		takings[i] = all[lock]
+	}
+	return takings
+}
+
+func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*testing.T, *redistest.Server)
+		code    string
+	}{
+		"another type":                         {command("SET", south, "a page"), "WRONGTYPE"},
+		"no memory":                            {fill, "OOM"},
+		"a key that the ACL hides":             {user("resetkeys", "~"+north, "~"+middle), "NOPERM"},
+		"a key that the ACL lets only be read": {user("resetkeys", "~"+north, "~"+middle, "%R~"+south), "NOPERM"},
+		"a key that the ACL lets a script have, and not write": {
+			user("resetkeys", "~"+north, "~"+middle, notOnSouth("hset")), "NOPERM"},
+		"a key that the ACL does not let expire": {
+			user("resetkeys", "~"+north, "~"+middle, notOnSouth("pexpire")), "NOPERM"},
+		"no write":          {user("-hset"), "NOPERM"},
+		"no expiry":         {user("-pexpire"), "NOPERM"},
+		"no expiry, no DEL": {user("-pexpire", "-del"), "NOPERM"},
+		"no look":           {user("-hgetall"), "NOPERM"},
+		"no replicas":       {command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS"},
+		"no master":         {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, order := range [][]string{{north, middle, south}, {south, middle, north}, {middle, south, north}} {
+				s, c := startAs(t)
+				// Longer than wanted: what is refused later than this lock's count is then not its own lease.
+				hold(t, s, middle, me, "1", 5*lease)
+				test.prepare(t, s)
+				index, holder, err := lua.AcquireTogether(t.Context(), c, lease, togetherInOrder(order...))
+				require.Equal(t, -1, index)
+				require.Nil(t, holder)
+				class := lua.Permanent
+				if test.code == "NOREPLICAS" {
+					class = lua.Temporary
+				}
+				requireError(t, err, class, test.code)
+				requireFree(t, s, north)
+				requireLock(t, s, middle, map[string]string{me: "1"}, 5*lease)
+				if test.code == "WRONGTYPE" {
+					require.Equal(t, "a page", s.DoString(t, "GET", south))
+				} else {
+					requireFree(t, s, south)
+				}
+			}
+		})
+	}
+}
+
+// The leases come after all counts, so one that was lengthened is not left by a refusal.
+func TestRefusedTakingTogetherLengthensNoLease(t *testing.T) {
+	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle, notOnSouth("hset"))
+	hold(t, s, middle, me, "1", lease)
+	_, _, err := lua.AcquireTogether(t.Context(), c, 3*lease, togetherInOrder(middle, north, south))
+	requireError(t, err, lua.Permanent, "NOPERM")
+	requireFree(t, s, north)
+	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
+}
+
+func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, south, other, "1", lease)
+	fill(t, s)
+	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{
+		{Lock: north, Owner: me, Count: 1}, {Lock: south, Owner: me, Count: 1}})
+	require.NoError(t, err)
+	require.Equal(t, 1, index)
+	require.Equal(t, other, holder.Owner)
+}
+
+// Taking needs no more of an ACL than what is listed for every lock.
+func TestPermissionsOfAPlainLockAreEnoughToTakeAndReleaseTogether(t *testing.T) {
+	s, c := startAs(t, "-@all", "+evalsha", "+eval", "+pttl", "+hexists", "+hkeys", "+hset", "+hdel", "+hlen", "+hgetall",
+		"+pexpire", "+del", "+publish", "+ping", "+hello", "+client")
+	hold(t, s, middle, me, "1", lease)
+	requireTogether(t, c, lease, togetherInOrder(north, middle, south)...)
+	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{{Lock: north, Owner: other, Count: 1}})
+	require.NoError(t, err)
+	require.Zero(t, index)
+	require.Equal(t, me, holder.Owner)
+	parts, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{
+		{Lock: north, Owner: me, Announcement: announcement}, {Lock: middle, Owner: me, Count: 1, Announcement: announcement}})
+	require.NoError(t, err)
+	for _, part := range parts {
+		require.Equal(t, lua.PartReleased{Released: lua.Released{Held: true}}, part)
+	}
+	requireFree(t, s, north)
+	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
+}

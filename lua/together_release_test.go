@@ -1,0 +1,150 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
+)
+
+// leaving is what the owner leaves behind of a lock, announced on the lock's own channel.
+func leaving(lock, owner string, count int) lua.Leaving {
+	return lua.Leaving{Lock: lock, Owner: owner, Count: count,
+		Announcement: lua.Announcement{Channel: lua.Channel(lock), Message: lua.Unlocked}}
+}
+
+func releaseTogether(t *testing.T, c rueidis.CoreClient, leavings ...lua.Leaving) []lua.PartReleased {
+	t.Helper()
+	parts, err := lua.ReleaseTogether(t.Context(), c, leavings)
+	require.NoError(t, err)
+	require.Len(t, parts, len(leavings))
+	return parts
+}
+
+var (
+	gone = lua.PartReleased{Released: lua.Released{Held: true}}
+	none = lua.PartReleased{}
+)
+
+func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, north, me, "3", lease)
+	hold(t, s, middle, other, "1", lease)
+	hold(t, s, south, me, "2", 3*lease)
+	freed := subscribe(t, s, "SUBSCRIBE", lua.Channel(north))
+	others := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
+	lowered := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
+	// Twice, as after a lost reply.
+	for _, want := range [][]lua.PartReleased{{gone, none, gone, none}, {none, none, gone, none}} {
+		require.Equal(t, want, releaseTogether(t, c,
+			leaving(north, me, 0), leaving(middle, me, 0), leaving(south, me, 1), leaving("free", me, 0)))
+		requireFree(t, s, north)
+		requireLock(t, s, middle, map[string]string{other: "1"}, lease)
+		requireLock(t, s, south, map[string]string{me: "1"}, 3*lease)
+		requireFree(t, s, "free")
+	}
+	freed.requireBytes(t, array("message", lua.Channel(north), "0"))
+	freed.requireNothing(t)
+	others.requireNothing(t)
+	lowered.requireNothing(t)
+}
+
+func TestNoLocksAreReleasedTogether(t *testing.T) {
+	_, c := start(t)
+	require.Empty(t, releaseTogether(t, c))
+}
+
+func TestLocksAreReleasedTogetherForDifferentOwnersAndWithDifferentMessages(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, north, me, "1", lease)
+	hold(t, s, middle, other, "1", lease)
+	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
+	all := leaving(middle, other, 0)
+	all.Announcement.Message = lua.UnlockedForAll
+	require.Equal(t, []lua.PartReleased{gone, gone}, releaseTogether(t, c, leaving(north, me, 0), all))
+	sub.requireBytes(t, array("message", lua.Channel(middle), "1"))
+}
+
+func TestKeyThatIsNoLockDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, north, me, "1", lease)
+	s.Do(t, "SET", middle, "a page")
+	hold(t, s, south, me, "2", lease)
+	parts := releaseTogether(t, c, leaving(north, me, 0), leaving(middle, me, 0), leaving(south, me, 1))
+	require.Equal(t, gone, parts[0])
+	requireError(t, parts[1].Err, lua.Permanent, "WRONGTYPE")
+	require.Equal(t, lua.Released{}, parts[1].Released)
+	require.Equal(t, gone, parts[2])
+	requireFree(t, s, north)
+	require.Equal(t, "a page", s.DoString(t, "GET", middle))
+	requireLock(t, s, south, map[string]string{me: "1"}, lease)
+}
+
+func TestRefusedLevelDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
+	s, c := startAs(t, "-hset")
+	hold(t, s, north, me, "2", lease)
+	hold(t, s, middle, me, "1", lease)
+	parts := releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0))
+	requireError(t, parts[0].Err, lua.Permanent, "NOPERM")
+	require.Equal(t, gone, parts[1])
+	requireLock(t, s, north, map[string]string{me: "2"}, lease)
+	requireFree(t, s, middle)
+}
+
+func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromIt(t *testing.T) {
+	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle, notOnSouth("hdel"))
+	hold(t, s, south, me, "2", lease)
+	hold(t, s, middle, me, "1", lease)
+	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
+	parts := releaseTogether(t, c, leaving(south, me, 0), leaving(middle, me, 0))
+	requireError(t, parts[0].Err, lua.Permanent, "NOPERM")
+	require.Equal(t, gone, parts[1])
+	requireLock(t, s, south, map[string]string{me: "2"}, lease)
+	requireFree(t, s, middle)
+	sub.requireNothing(t)
+}
+
+func TestRefusedAnnouncementIsToldOfTheLockThatItIsFor(t *testing.T) {
+	s, c := startAs(t, "resetchannels", "&"+lua.Channel(middle))
+	hold(t, s, north, me, "1", lease)
+	hold(t, s, middle, me, "1", lease)
+	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
+	parts := releaseTogether(t, c, leaving(north, me, 0), leaving(middle, me, 0))
+	require.NoError(t, parts[0].Err)
+	require.True(t, parts[0].Held)
+	require.Regexp(t, "^NOPERM ", parts[0].Refusal)
+	require.Equal(t, gone, parts[1])
+	requireFree(t, s, north)
+	requireFree(t, s, middle)
+	sub.requireBytes(t, array("message", lua.Channel(middle), "0"))
+}
+
+func TestServerOutOfMemoryReleasesTogether(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, north, me, "2", lease)
+	hold(t, s, middle, me, "2", lease)
+	fill(t, s)
+	// The lower count in Redis is not written; the level is left all the same.
+	require.Equal(t, []lua.PartReleased{gone, gone}, releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0)))
+	requireLock(t, s, north, map[string]string{me: "2"}, lease)
+	requireFree(t, s, middle)
+}
+
+func TestRefusalOfEachReleaseHasItsClass(t *testing.T) {
+	s, c := start(t)
+	hold(t, s, north, me, "2", lease)
+	hold(t, s, middle, me, "1", lease)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	for _, part := range releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0)) {
+		requireError(t, part.Err, lua.Temporary, "NOREPLICAS")
+	}
+	requireLock(t, s, north, map[string]string{me: "2"}, lease)
+	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	for _, part := range releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0)) {
+		requireError(t, part.Err, lua.Permanent, "READONLY")
+	}
+}

@@ -1,0 +1,84 @@
+package lua_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
+)
+
+func TestReplyThatTakingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
+	f, c := startFake(t)
+	for _, reply := range []string{
+		"+OK\r\n", ":1\r\n", "*0\r\n", "*1\r\n:0\r\n", "*3\r\n:0\r\n:1\r\n:1\r\n", "*2\r\n+a\r\n$-1\r\n", "*2\r\n:-1\r\n$-1\r\n",
+		"*2\r\n:2\r\n$-1\r\n", "*2\r\n:0\r\n:1\r\n", "*2\r\n:0\r\n*2\r\n:1\r\n+a\r\n", "*2\r\n:0\r\n*3\r\n+a\r\n+a\r\n:1\r\n",
+	} {
+		f.says(reply)
+		index, holder, err := lua.AcquireTogether(t.Context(), c, lease, togetherInOrder(north, middle))
+		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply", "%q", reply)
+		require.Equal(t, -1, index)
+		require.Nil(t, holder)
+	}
+}
+
+func TestReplyThatReleasingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
+	f, c := startFake(t)
+	for _, reply := range []string{"+OK\r\n", "$-1\r\n", "*0\r\n", "*1\r\n*2\r\n:1\r\n+\r\n"} {
+		f.says(reply)
+		parts, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{leaving(north, me, 0), leaving(south, me, 0)})
+		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply", "%q", reply)
+		require.Nil(t, parts)
+	}
+	for _, part := range []string{":1\r\n", "$-1\r\n", "*1\r\n:1\r\n", "*2\r\n+a\r\n+\r\n", "*2\r\n:1\r\n*0\r\n"} {
+		f.says("*2\r\n" + part + "*2\r\n:1\r\n+\r\n")
+		parts := releaseTogether(t, c, leaving(north, me, 0), leaving(south, me, 0))
+		require.Contains(t, requireError(t, parts[0].Err, lua.Unknown, "").Message, "unexpected reply", "%q", part)
+		require.Equal(t, gone, parts[1])
+	}
+}
+
+// Before Redis 7 the code of an error inside a script is hidden, and so it is in a list.
+func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
+	f, c := startFake(t)
+	for message, code := range map[string]string{
+		"@user_script: 18: -READONLY You can't write against a read only replica.":                         "READONLY",
+		"READONLY You can't write against a read only replica.":                                            "READONLY",
+		"@user_script: 18: The user executing the script can't run this command or subcommand":             "NOPERM",
+		"NOPERM ACL failure in script: User app has no permissions to run the 'hdel' command":              "NOPERM",
+		"WRONGTYPE Operation against a key holding the wrong kind of value":                                "WRONGTYPE",
+		"ERR The user executing the script can't access at least one of the keys mentioned in the command": "NOPERM",
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.": "MISCONF",
+	} {
+		f.says("*2\r\n-" + message + "\r\n*2\r\n:1\r\n+NOPERM no channel\r\n")
+		parts := releaseTogether(t, c, leaving(north, me, 0), leaving(south, me, 0))
+		requireError(t, parts[0].Err, lua.Permanent, code)
+		require.Equal(t, lua.PartReleased{Released: lua.Released{Held: true, Refusal: "NOPERM no channel"}}, parts[1])
+	}
+}
+
+func TestReplyThatNoVoteGivesIsAnUnknownOutcome(t *testing.T) {
+	f, c := startFake(t)
+	for _, reply := range []string{
+		"+OK\r\n", ":1\r\n", "*0\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n",
+		"*2\r\n+a\r\n:0\r\n", "*2\r\n:5\r\n:7\r\n",
+		"*2\r\n:5\r\n+a\r\n", "*3\r\n:1\r\n:2\r\n:3\r\n", "*4\r\n:1\r\n+a\r\n:3\r\n:4\r\n",
+	} {
+		f.says(reply)
+		v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: time.Hour})
+		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply", "%q", reply)
+		require.Equal(t, lua.Vote{}, v)
+	}
+}
+
+func TestConnectionThatEndsBeforeSeveralLocksAnswerIsAnUnknownOutcome(t *testing.T) {
+	f, c := startFake(t)
+	f.hangsUp()
+	_, _, err := lua.AcquireTogether(t.Context(), c, lease, togetherInOrder(north, middle))
+	requireError(t, err, lua.Unknown, "")
+	_, err = lua.ReleaseTogether(t.Context(), c, []lua.Leaving{leaving(north, me, 0)})
+	requireError(t, err, lua.Unknown, "")
+	_, err = lua.AcquireVote(t.Context(), c, lock, me, lease, undelayed)
+	requireError(t, err, lua.Unknown, "")
+}

@@ -1,0 +1,218 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"holdfast/lua"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// acquisition is one caller's way to all of the locks. It is used by one goroutine.
+type acquisition struct {
+	lock  *Lock
+	lease time.Duration
+	take  func(context.Context, rlock.Locker) (*rlock.Hold, error) // takes one, and waits as long as the caller wants to
+	waits bool
+	until time.Time // when the caller's wait is over; zero if it has no limit, or if nothing is waited for
+
+	taken  []*rlock.Hold // in the order of the parts
+	newest []*rlock.Hold // those of the last step
+}
+
+// run takes one part after the other. Those that can be taken with one script are, if they are free; if not, the first of
+// them is waited for by itself, and the rest of them is tried again.
+func (a *acquisition) run(ctx context.Context) (*rlock.Hold, error) {
+	taking, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	parts := a.lock.parts
+	for len(a.taken) < len(parts) {
+		rest := parts[len(a.taken):]
+		var err error
+		a.keeping(func() { a.newest, err = a.step(taking, rest) })
+		if err != nil {
+			return nil, a.fail(ctx, taking, err)
+		}
+		for _, h := range a.newest {
+			a.taken = append(a.taken, h)
+			// Whoever waits for one part has no use for it when another is lost.
+			inside.OnEnd(h, func(reason error) { abort(ended(h, reason)) })
+		}
+	}
+	if err := a.settle(taking); err != nil {
+		return nil, a.fail(ctx, taking, err)
+	}
+	return begin(ctx, a.lock, a.taken), nil
+}
+
+// step takes one part at least.
+func (a *acquisition) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
+	if together := company(rest); len(together) > 1 {
+		holds, err := a.tryTogether(ctx, together)
+		if err == nil || !a.mayWait(err) {
+			return holds, err
+		}
+	}
+	hold, err := a.take(ctx, rest[0])
+	if err != nil {
+		return nil, err
+	}
+	return []*rlock.Hold{hold}, nil
+}
+
+// tryTogether tries once to take several, for no longer than the caller waits. After that it is up to the one that is waited
+// for by itself to say what was in the way.
+func (a *acquisition) tryTogether(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
+	if !a.until.IsZero() {
+		// As a single lock it has a moment for its answer, however short the wait.
+		const moment = 10 * time.Millisecond
+		bounded, cancel := context.WithTimeout(ctx, max(time.Until(a.until), moment))
+		defer cancel()
+		ctx = bounded
+	}
+	return inside.TryTogether(ctx, a.lease, locks)
+}
+
+// company are the first of the parts, as many of them as can be taken together.
+func company(parts []part) []*rlock.Lock {
+	var together []*rlock.Lock
+	for _, p := range parts {
+		if p.company.Client == "" || p.company != parts[0].company {
+			break
+		}
+		together = append(together, p.plain)
+	}
+	return together
+}
+
+// mayWait tells that an attempt to take several together may be followed by waiting for one of them.
+func (a *acquisition) mayWait(err error) bool {
+	switch {
+	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed), errors.Is(err, rlock.ErrInvalid):
+		return false
+	case errors.Is(err, rlock.ErrReleased):
+		return true // by another goroutine of the owner: it is the first again
+	}
+	var refusal *rlock.ServerError
+	if errors.As(err, &refusal) {
+		// As on a cluster that moves the slot, where a single key is still found. What needs somebody to act fails again.
+		return a.waits || refusal.Class == lua.Temporary
+	}
+	return a.waits
+}
+
+// keeping does a step, and meanwhile keeps the leases of the parts that were taken before from running out. No lease is ever
+// longer than asked for: a process that dies here leaves nothing that lasts longer than what it wanted.
+func (a *acquisition) keeping(step func()) {
+	if len(a.taken) == 0 || a.lease <= rlock.Watchdog {
+		step()
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() {
+		again := time.NewTimer(a.due())
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				// What fails is tried again. A part that is lost aborts the step.
+				_ = each(a.taken, func(h *rlock.Hold) error { return h.Extend(ctx, a.lease) })
+				again.Reset(a.due())
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	step()
+	cancel()
+	work.Wait()
+}
+
+// due is in what time a third of the lease of some part is over, which may have begun several steps ago; but a moment at
+// least, for a server that refuses.
+func (a *acquisition) due() time.Duration {
+	return max(time.Until(earliest(a.taken))-a.lease/3*2, a.lease/30, time.Millisecond)
+}
+
+// settle gives those parts the lease that was asked for anew that have held it for longer than the margin that a hold leaves
+// for drifting clocks, counted from what the last step took. A part that is not held any more refuses it.
+func (a *acquisition) settle(ctx context.Context) error {
+	late := make([]*rlock.Hold, 0, len(a.taken))
+	if a.lease > rlock.Watchdog {
+		wanted := watchdog.Deadline(time.Now(), a.lease)
+		if newest := earliest(a.newest); newest.Before(wanted) {
+			wanted = newest // and not later, as that of a part which the owner had for longer already
+		}
+		wanted = wanted.Add(-watchdog.Drift(a.lease))
+		for _, h := range a.taken {
+			if h.Deadline().Before(wanted) {
+				late = append(late, h)
+			}
+		}
+	}
+	if err := each(late, func(h *rlock.Hold) error { return h.Extend(ctx, a.lease) }); err != nil {
+		return err
+	}
+	for _, h := range a.taken {
+		if err := h.Err(); err != nil {
+			return ended(h, err)
+		}
+	}
+	return nil
+}
+
+// ended is why an acquisition fails one of whose parts has ended.
+func ended(h *rlock.Hold, reason error) error {
+	if errors.Is(reason, rlock.ErrReleased) {
+		return &rlock.LostError{Lock: h.Name(), Reason: errReleased}
+	}
+	return reason
+}
+
+// errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the same owner or by the end of
+// its client. It is not [rlock.ErrReleased], which no function returns.
+var errReleased = errors.New("it was released meanwhile")
+
+// fail gives back what was taken, and says why it failed.
+func (a *acquisition) fail(ctx, taking context.Context, err error) error {
+	if ctx.Err() == nil && taking.Err() != nil && !errors.Is(err, rlock.ErrClosed) {
+		// What ended the wait was the loss of another part.
+		err = fmt.Errorf("while another part was waited for: %w", context.Cause(taking))
+	}
+	for _, failure := range release(a.lock.parts, a.taken) {
+		if failure != nil && !errors.Is(failure, rlock.ErrLost) && !errors.Is(failure, rlock.ErrNotHeld) {
+			err = errors.Join(err, fmt.Errorf("and a part was not released: %w", failure))
+		}
+	}
+	return err
+}
+
+// earliest is until when all of the holds can be trusted. There is one at least.
+func earliest(holds []*rlock.Hold) time.Time {
+	first := holds[0].Deadline()
+	for _, h := range holds[1:] {
+		if d := h.Deadline(); d.Before(first) {
+			first = d
+		}
+	}
+	return first
+}
+
+// each calls f for all holds at the same time, and joins the errors.
+func each(holds []*rlock.Hold, f func(*rlock.Hold) error) error {
+	if len(holds) == 1 {
+		return f(holds[0])
+	}
+	errs := make([]error, len(holds))
+	var calls sync.WaitGroup
+	for i, h := range holds {
+		calls.Go(func() { errs[i] = f(h) })
+	}
+	calls.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,255 @@
+package multilock_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+const (
+	// patience is how long a test waits for what must happen soon, on a machine that may be busy.
+	patience = 10 * time.Second
+	// promptly is how long something may take that must not wait for a server, a lease or a time-out, all of which take
+	// seconds, on a machine that may be busy.
+	promptly = 500 * time.Millisecond
+	// longLease is longer than any test: a lock that is free before it ends was released.
+	longLease = 10 * time.Minute
+)
+
+// newClient returns a client of the server with connections of its own, both closed in clean-up. It logs nothing unless
+// options say so.
+func newClient(t testing.TB, s *redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) *rlock.Client {
+	t.Helper()
+	return newClientOn(t, s.Client(t, mutators...), options)
+}
+
+// newClientOn returns a client on the given connections, closed in clean-up.
+func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlock.Client {
+	t.Helper()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	c, err := rlock.New(redis, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { closeClient(t, c) })
+	return c
+}
+
+// closeClient closes c, which must not take longer than patience.
+func closeClient(t testing.TB, c *rlock.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(t, c.Close(ctx))
+}
+
+// oneConnection makes a client send all commands on one connection: by default rueidis picks one of four at random. Its
+// subscriptions have another one.
+func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
+
+// take acquires a lock that is free.
+func take(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
+	t.Helper()
+	return takeWith(t.Context(), t, l, lease)
+}
+
+// takeWith acquires, with a given context, a lock that is free or its owner's.
+func takeWith(ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
+	t.Helper()
+	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
+	require.NoError(t, err)
+	return hold
+}
+
+// unlock releases a hold, which must succeed.
+func unlock(t testing.TB, h *rlock.Hold) {
+	t.Helper()
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// forceUnlock frees a lock that somebody holds.
+func forceUnlock(t testing.TB, l *rlock.Lock) {
+	t.Helper()
+	held, err := l.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, held, l.Name())
+}
+
+// outcome is what became of an acquisition, and when.
+type outcome struct {
+	hold *rlock.Hold
+	err  error
+	at   time.Time
+}
+
+// inBackground acquires in a goroutine. The channel is closed after the outcome.
+func inBackground(acquire func() (*rlock.Hold, error)) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		defer close(done)
+		hold, err := acquire()
+		done <- outcome{hold, err, time.Now()}
+	}()
+	return done
+}
+
+// lockInBackground waits for a lock in a goroutine.
+func lockInBackground(ctx context.Context, l rlock.Locker, lease time.Duration) <-chan outcome {
+	return inBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, lease) })
+}
+
+// result is the outcome, which must come within patience.
+func result(t testing.TB, done <-chan outcome) outcome {
+	t.Helper()
+	return receive(t, done, "the acquisition has not ended")
+}
+
+// acquired is the hold of an acquisition that must succeed within patience.
+func acquired(t testing.TB, done <-chan outcome) *rlock.Hold {
+	t.Helper()
+	o := result(t, done)
+	require.NoError(t, o.err)
+	return o.hold
+}
+
+// receive takes a value from a channel on which one must come within patience. A closed channel counts.
+func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(patience):
+		require.FailNow(t, otherwise)
+		panic("unreachable")
+	}
+}
+
+// eventually waits until the condition is true, which must be within patience. The condition is asked by the goroutine of
+// the test, so that it may use Server.Do and the like.
+func eventually(t testing.TB, condition func() bool, otherwise string) {
+	t.Helper()
+	late := time.After(patience)
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for !condition() {
+		select {
+		case <-again.C:
+		case <-late:
+			require.FailNow(t, "never came true: "+otherwise)
+		}
+	}
+}
+
+// within requires that f does not take longer than limit.
+func within(t testing.TB, limit time.Duration, f func()) {
+	t.Helper()
+	start := time.Now()
+	f()
+	require.Less(t, time.Since(start), limit)
+}
+
+// awaitListener waits until somebody listens for releases of a plain or fenced lock whose name has no braces: from then on it
+// waits for that lock.
+func awaitListener(t testing.TB, s *redistest.Server, lock string) {
+	t.Helper()
+	eventually(t, func() bool {
+		return s.DoStrings(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{"+lock+"}")[1] != "0"
+	}, "somebody waits for "+lock)
+}
+
+// awaitWaiting waits until part a is held, and somebody listens for releases of b: who wants both waits for b from then on.
+func awaitWaiting(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool { return exists(t, s, "a") }, "a is taken")
+	awaitListener(t, s, "b")
+}
+
+// exists tells whether the server has the key.
+func exists(t testing.TB, s *redistest.Server, key string) bool {
+	t.Helper()
+	return s.DoInt(t, "EXISTS", key) == 1
+}
+
+// levels are the hold counts of a plain, fair or fenced lock, one for each owner.
+func levels(t testing.TB, s *redistest.Server, lock string) []string {
+	t.Helper()
+	return s.DoStrings(t, "HVALS", lock)
+}
+
+// lasts is what is left of the lease of a lock.
+func lasts(t testing.TB, s *redistest.Server, lock string) time.Duration {
+	t.Helper()
+	return time.Duration(s.DoInt(t, "PTTL", lock)) * time.Millisecond
+}
+
+// whatLasts is what the keys begin with that stay when a lock is free, by design: the counter of a fenced lock for ever, and
+// this library's own ones for some seconds.
+var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_", "holdfast_lock_turn:"}
+
+// left are the keys of a server that hold or queue for some lock.
+func left(t testing.TB, s *redistest.Server) []string {
+	t.Helper()
+	return slices.DeleteFunc(s.DoStrings(t, "KEYS", "*"), func(key string) bool {
+		return slices.ContainsFunc(whatLasts, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	})
+}
+
+// requireFree requires that nothing is left of any hold on the servers, nor of a place in a queue.
+func requireFree(t testing.TB, servers ...*redistest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		require.Empty(t, left(t, s))
+	}
+}
+
+// awaitFree waits until requireFree would be content.
+func awaitFree(t testing.TB, servers ...*redistest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		eventually(t, func() bool { return len(left(t, s)) == 0 }, "nothing is held on "+s.Addr())
+	}
+}
+
+// scriptCalls is how many scripts the server was asked to run since the monitor was last read.
+func scriptCalls(t testing.TB, m *redistest.Monitor) int {
+	t.Helper()
+	n := 0
+	for _, command := range m.Commands(t) {
+		require.Equal(t, "evalsha", command[0], strconv.Quote(strings.Join(command, " ")))
+		n++
+	}
+	return n
+}
+
+// pair is two servers and a client of each, whose names say in which order their locks are taken.
+type pair struct {
+	first, second   *redistest.Server
+	client, another *rlock.Client // of the first and of the second
+}
+
+// startPair starts two servers. What else the options say is for both clients.
+func startPair(t testing.TB, options rlock.Options) *pair {
+	t.Helper()
+	p := &pair{first: redistest.Start(t), second: redistest.Start(t)}
+	p.client, p.another = p.clients(t, options)
+	return p
+}
+
+// clients returns other clients of both servers, as another process would have them.
+func (p *pair) clients(t testing.TB, options rlock.Options) (client, another *rlock.Client) {
+	t.Helper()
+	options.Server = "first"
+	client = newClient(t, p.first, options)
+	options.Server = "second"
+	return client, newClient(t, p.second, options)
+}

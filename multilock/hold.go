@@ -1,0 +1,169 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/internal/owner"
+	"holdfast/internal/seam"
+	"holdfast/rlock"
+)
+
+// tenure is the possession of all parts.
+type tenure struct {
+	lock  *Lock
+	parts []*rlock.Hold // in the order of the lock's
+	place standing
+	end   func(reason error)
+	left  atomic.Int32 // parts that have not ended
+}
+
+var _ rlock.Tenure = (*tenure)(nil)
+
+// begin makes the hold of all parts. ctx has an owner.
+func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
+	token, _ := owner.From(ctx)
+	t := &tenure{lock: l, parts: parts, place: standing{token, l.identity}}
+	hold, end := rlock.NewHold(ctx, t)
+	t.end = end
+	t.left.Store(int32(len(parts)))
+	held.add(t.place, hold)
+	for _, p := range parts {
+		inside.OnEnd(p, func(reason error) { t.ended(hold, reason) })
+	}
+	return hold
+}
+
+// ended is told that a part has. As long as there are others, whoever has no hold at hand must be able to release them.
+func (t *tenure) ended(hold *rlock.Hold, reason error) {
+	if t.left.Add(-1) == 0 {
+		held.remove(t.place, hold)
+	}
+	if errors.Is(reason, rlock.ErrLost) {
+		reason = &rlock.LostError{Lock: t.lock.name, Reason: reason} // which says what part, and why
+	}
+	t.end(reason)
+}
+
+// Name is the lock's.
+func (t *tenure) Name() string { return t.lock.name }
+
+// Owner is that of the first part. Each has its own.
+func (t *tenure) Owner() string { return t.parts[0].Owner() }
+
+// Token is that of the fenced part, if there is just one.
+func (t *tenure) Token() int64 {
+	var token int64
+	for _, p := range t.parts {
+		switch {
+		case p.Token() == 0:
+		case token != 0:
+			return 0
+		default:
+			token = p.Token()
+		}
+	}
+	return token
+}
+
+// Deadline is the earliest of those of the parts.
+func (t *tenure) Deadline() time.Time { return earliest(t.parts) }
+
+// Extend extends all parts.
+func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
+	return each(t.parts, func(p *rlock.Hold) error { return p.Extend(ctx, lease) })
+}
+
+// Release gives back all parts, whatever becomes of each.
+func (t *tenure) Release(h *rlock.Hold) error {
+	t.end(rlock.ErrReleased)
+	held.remove(t.place, h)
+	if err := errors.Join(release(t.lock.parts, t.parts)...); err != nil {
+		return releaseError{err}
+	}
+	return nil
+}
+
+// releaseError is that of a release that was tried, whatever was wrong with parts. Without it the hold was released before.
+type releaseError struct{ error }
+
+func (e releaseError) Unwrap() error { return e.error }
+
+// release gives back holds of the first of the parts: those that can go with one script together, and all others at the same
+// time. It returns an error for each.
+func release(parts []part, holds []*rlock.Hold) []error {
+	errs := make([]error, len(holds))
+	var calls sync.WaitGroup
+	for _, indexes := range companies(parts[:len(holds)]) {
+		calls.Go(func() {
+			together := make([]*rlock.Hold, len(indexes))
+			for i, index := range indexes {
+				together[i] = holds[index]
+			}
+			if len(together) == 1 {
+				errs[indexes[0]] = together[0].Unlock(context.Background())
+				return
+			}
+			for i, err := range inside.ReleaseTogether(together) {
+				errs[indexes[i]] = err
+			}
+		})
+	}
+	calls.Wait()
+	return errs
+}
+
+// companies are the indexes of the parts, those that can be released together side by side.
+func companies(parts []part) [][]int {
+	var groups [][]int
+	of := make(map[seam.Company]int) // indexes into groups
+	for i, p := range parts {
+		if group, known := of[p.company]; known && p.company.Client != "" {
+			groups[group] = append(groups[group], i)
+			continue
+		}
+		of[p.company] = len(groups)
+		groups = append(groups, []int{i})
+	}
+	return groups
+}
+
+// standing is where an owner stands with its holds of a MultiLock.
+type standing struct {
+	token owner.Token
+	lock  string // the identity of the lock
+}
+
+// registry has what is held in this process, for those who have no hold at hand.
+type registry struct {
+	mu    sync.Mutex
+	holds map[standing][]*rlock.Hold // guarded by mu; outermost first
+}
+
+var held = registry{holds: make(map[standing][]*rlock.Hold)}
+
+func (r *registry) add(at standing, h *rlock.Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holds[at] = append(r.holds[at], h)
+}
+
+func (r *registry) remove(at standing, h *rlock.Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := slices.DeleteFunc(slices.Clone(r.holds[at]), func(other *rlock.Hold) bool { return other == h })
+	if r.holds[at] = left; len(left) == 0 {
+		delete(r.holds, at)
+	}
+}
+
+// of are the holds of an owner, which the caller must not change.
+func (r *registry) of(at standing) []*rlock.Hold {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holds[at]
+}

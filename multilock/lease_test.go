@@ -1,0 +1,257 @@
+package multilock_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/multilock"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// watchLease requires that a lock is held by one owner without a gap, and never for longer than lease, until stop is called,
+// which returns how long the shortest rest of its lease was.
+func watchLease(t *testing.T, s *redistest.Server, lock string, lease time.Duration) (stop func() (shortest time.Duration)) {
+	t.Helper()
+	var watching sync.WaitGroup
+	end := make(chan struct{})
+	shortest, longest := lease, time.Duration(0)
+	var failure error
+	owners := make(map[string]bool)
+	watching.Go(func() {
+		for again := time.NewTicker(2 * time.Millisecond); ; {
+			select {
+			case <-end:
+				again.Stop()
+				return
+			case <-again.C:
+			}
+			reply, err := s.Call("PTTL", lock)
+			if err != nil {
+				failure = err
+				return
+			}
+			left := time.Duration(reply.(int64)) * time.Millisecond
+			shortest, longest = min(shortest, left), max(longest, left)
+			if reply, err = s.Call("HKEYS", lock); err != nil {
+				failure = err
+				return
+			}
+			for _, owner := range reply.([]any) {
+				owners[owner.(string)] = true
+			}
+		}
+	})
+	return sync.OnceValue(func() time.Duration {
+		close(end)
+		watching.Wait()
+		require.NoError(t, failure)
+		require.Len(t, owners, 1)
+		require.LessOrEqual(t, longest, lease, "a lease is longer than asked for")
+		return shortest
+	})
+}
+
+// The wait is three times as long as the lease.
+func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testing.T) {
+	t.Parallel()
+	const lease = 900 * time.Millisecond
+	p := startPair(t, rlock.Options{})
+	for name, locks := range map[string][]*rlock.Lock{
+		"plain": {p.client.NewLock("a"), p.client.NewLock("b")},
+		"fair":  {p.another.NewFairLock("a"), p.another.NewFairLock("b")},
+	} {
+		s := map[string]*redistest.Server{"plain": p.first, "fair": p.second}[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theirs := take(t, locks[1], longLease)
+			waiter := inBackground(func() (*rlock.Hold, error) { return of(locks).TryLock(t.Context(), time.Minute, lease) })
+			eventually(t, func() bool { return exists(t, s, "a") }, "a is taken")
+			stop := watchLease(t, s, "a", lease)
+			<-time.After(3 * lease)
+			require.Positive(t, stop())
+			unlock(t, theirs)
+			hold := acquired(t, waiter)
+			require.True(t, hold.Valid())
+			unlock(t, hold)
+		})
+	}
+}
+
+// Each of four waits is shorter than a third of the lease, and all of them together are longer than the lease.
+func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
+	t.Parallel()
+	const lease, each = 1500 * time.Millisecond, 450 * time.Millisecond
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	var locks []*rlock.Lock
+	for i, name := range []string{"a", "b", "c", "d", "e"} {
+		lock := c.NewFencedLock(name) // each by itself
+		locks = append(locks, lock)
+		if i > 0 {
+			take(t, lock, time.Duration(i)*each)
+		}
+	}
+	start := time.Now()
+	waiter := lockInBackground(t.Context(), of(locks), lease)
+	eventually(t, func() bool { return exists(t, s, "a") }, "a is taken")
+	stop := watchLease(t, s, "a", lease)
+	hold := acquired(t, waiter)
+	require.Positive(t, stop())
+	require.Greater(t, time.Since(start), lease, "there was nothing to keep")
+	unlock(t, hold)
+	requireFree(t, s)
+}
+
+// Less than a third of the lease is a time in which nothing need be kept; the hold must not be shorter for it.
+func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		for late, part := range map[string]*rlock.Lock{"the second part": locks[1], "the last part": locks[2]} {
+			t.Run(name+", "+late, func(t *testing.T) {
+				const lease = 10 * time.Second
+				theirs := take(t, part, longLease)
+				waiter := lockInBackground(t.Context(), of(locks), lease)
+				eventually(t, func() bool { return exists(t, p.first, "a") }, "a is taken")
+				<-time.After(lease / 10)
+				unlock(t, theirs)
+				released := time.Now()
+				hold := acquired(t, waiter)
+				require.True(t, hold.Deadline().After(released.Add(lease-2*watchdog.Drift(lease))),
+					"the lease is shorter by %v", released.Add(lease).Sub(hold.Deadline()))
+				require.LessOrEqual(t, lasts(t, p.first, "a"), lease)
+				require.False(t, hold.Deadline().After(time.Now().Add(lease)))
+				unlock(t, hold)
+				requireFree(t, p.first, p.second)
+			})
+		}
+	}
+}
+
+// Nobody waited for anything, so nothing needs a second command.
+func TestPartThatTheOwnerHeldForLongerKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			const lease = 20 * time.Second
+			outer := take(t, locks[0], longLease)
+			hold := takeWith(outer.Context(), t, of(locks), lease)
+			require.Greater(t, lasts(t, p.first, "a"), longLease-time.Minute)
+			require.Less(t, time.Until(hold.Deadline()), lease)
+			require.Greater(t, time.Until(hold.Deadline()), lease-5*time.Second)
+			unlock(t, hold)
+			require.Greater(t, lasts(t, p.first, "a"), longLease-time.Minute)
+			require.True(t, outer.Valid())
+			unlock(t, outer)
+			requireFree(t, p.first, p.second)
+		})
+	}
+}
+
+func TestWatchdogKeepsAllParts(t *testing.T) {
+	t.Parallel()
+	const lease = 600 * time.Millisecond
+	p := startPair(t, rlock.Options{WatchdogLease: lease})
+	var waiting sync.WaitGroup
+	for name, locks := range shapes(p) {
+		if name == "together" {
+			locks = locks[2:] // c, which is on the other server in the other shape
+		}
+		theirs := take(t, locks[len(locks)-1], longLease)
+		waiter := lockInBackground(t.Context(), of(locks), rlock.Watchdog)
+		waiting.Go(func() {
+			<-time.After(2 * lease)
+			_ = theirs.Unlock(t.Context())
+		})
+		hold := acquired(t, waiter)
+		require.Never(t, func() bool { return !hold.Valid() }, 2*lease, 20*time.Millisecond, "%s: %v", name, hold.Err())
+		for _, s := range []*redistest.Server{p.first, p.second} {
+			for _, key := range left(t, s) {
+				require.LessOrEqual(t, lasts(t, s, key), lease, key)
+			}
+		}
+		unlock(t, hold)
+	}
+	waiting.Wait()
+	requireFree(t, p.first, p.second)
+}
+
+// requireLostWhileWaiting requires that an acquisition fails at once when lose takes part a from it while it waits for b.
+func requireLostWhileWaiting(t *testing.T, p *pair, locks []*rlock.Lock, lease time.Duration, lose func()) {
+	t.Helper()
+	theirs := take(t, p.client.NewFencedLock("b"), longLease)
+	waiter := lockInBackground(t.Context(), of(locks), lease)
+	awaitWaiting(t, p.first)
+	lose()
+	o := result(t, waiter)
+	require.ErrorIs(t, o.err, rlock.ErrLost)
+	require.NotErrorIs(t, o.err, rlock.ErrReleased)
+	require.ErrorContains(t, o.err, `lock "a" lost`)
+	require.ErrorContains(t, o.err, "while another part was waited for")
+	var lost *rlock.LostError
+	require.ErrorAs(t, o.err, &lost)
+	require.Equal(t, "a", lost.Lock)
+	unlock(t, theirs)
+	awaitFree(t, p.first, p.second)
+}
+
+func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{WatchdogLease: time.Second})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			for how, lease := range map[string]time.Duration{"renewed": rlock.Watchdog, "kept": time.Second} {
+				t.Run(how, func(t *testing.T) {
+					requireLostWhileWaiting(t, p, locks, lease, func() { forceUnlock(t, locks[0]) })
+					// Only Redis knows that; it is found out at the next renewal.
+					requireLostWhileWaiting(t, p, locks, lease, func() { p.first.Do(t, "DEL", "a") })
+				})
+			}
+			t.Run("released by the same owner", func(t *testing.T) {
+				theirs := take(t, p.client.NewFencedLock("b"), longLease)
+				ctx := rlock.WithOwner(t.Context())
+				waiter := lockInBackground(ctx, of(locks), longLease)
+				awaitWaiting(t, p.first)
+				require.NoError(t, locks[0].Unlock(ctx))
+				o := result(t, waiter)
+				require.ErrorIs(t, o.err, rlock.ErrLost)
+				require.NotErrorIs(t, o.err, rlock.ErrReleased)
+				require.ErrorContains(t, o.err, `lock "a"`)
+				require.NotContains(t, o.err.Error(), "was not released")
+				unlock(t, theirs)
+				awaitFree(t, p.first, p.second)
+			})
+		})
+	}
+}
+
+// With a lease that is long nobody asks about the first part until the last is held.
+func TestFinalStepThatIsRefusedFailsTheAcquisition(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			const lease = 20 * time.Second // its margin is 202 ms
+			theirs := take(t, locks[2], longLease)
+			waiter := lockInBackground(t.Context(), of(locks), lease)
+			eventually(t, func() bool { return exists(t, p.first, "b") }, "b is taken")
+			<-time.After(300 * time.Millisecond)
+			p.first.Do(t, "DEL", "a")
+			rival := take(t, multilock.New(p.client.NewLock("a")), longLease)
+			unlock(t, theirs)
+			o := result(t, waiter)
+			require.ErrorIs(t, o.err, rlock.ErrLost)
+			require.ErrorContains(t, o.err, `lock "a" lost`)
+			require.Equal(t, []string{"a"}, left(t, p.first))
+			require.True(t, rival.Valid())
+			unlock(t, rival)
+			requireFree(t, p.first, p.second)
+		})
+	}
+}

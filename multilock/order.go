@@ -1,0 +1,136 @@
+package multilock
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"holdfast/internal/seam"
+	"holdfast/rlock"
+)
+
+// part is one of the locks.
+type part struct {
+	rlock.Locker
+	plain   *rlock.Lock  // the same, if it is a lock of package rlock
+	company seam.Company // with which others it can be taken in one step
+	place   seam.Place
+}
+
+// inOrder are the parts of all the locks, in the order of (server, name) and each once. Everybody who wants some of them
+// takes them in this order. So among those who wait for each other in a circle there would be one that holds the last of
+// the locks they wait for, and waits for an earlier one, which nobody does.
+//
+// On a cluster the slot comes before the name, so that what can be taken together stands together.
+func inOrder(locks []rlock.Locker) ([]part, error) {
+	parts, err := flatten(nil, locks)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("%w: no locks", rlock.ErrInvalid)
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return comparePlaces(a.place, b.place) })
+	parts = slices.CompactFunc(parts, same)
+	for i, p := range parts[1:] {
+		if err := compatible(parts[i], p); err != nil {
+			return nil, err
+		}
+	}
+	return parts, oneOrder(parts)
+}
+
+// flatten puts MultiLocks among the locks apart.
+func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
+	for _, l := range locks {
+		switch l := l.(type) {
+		case nil:
+			return nil, fmt.Errorf("%w: one of the locks is nil", rlock.ErrInvalid)
+		case *Lock:
+			if l.invalid != nil {
+				return nil, l.invalid
+			}
+			parts = append(parts, l.parts...)
+		case *rlock.Lock:
+			parts = append(parts, part{Locker: l, plain: l, company: inside.Apart(l), place: inside.Place(l)})
+		default:
+			p := part{Locker: l, place: seam.Place{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}}
+			if of, ok := l.(interface{ Server() string }); ok {
+				p.place.Server = of.Server()
+			}
+			parts = append(parts, p)
+		}
+	}
+	return parts, nil
+}
+
+// same tells that two parts are one lock.
+func same(a, b part) bool {
+	if a.plain != nil && b.plain != nil {
+		return a.place == b.place
+	}
+	return reflect.ValueOf(a.Locker).Comparable() && reflect.ValueOf(b.Locker).Comparable() && a.Locker == b.Locker
+}
+
+func comparePlaces(a, b seam.Place) int {
+	return cmp.Or(
+		cmp.Compare(a.Server, b.Server),
+		cmp.Compare(a.Slot, b.Slot),
+		cmp.Compare(a.Name, b.Name),
+		compareBool(a.Shared, b.Shared), // a writer may read, and a reader may not write
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Client, b.Client),
+	)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// compatible refuses neighbours in the order that keep each other out, also for one owner.
+func compatible(a, b part) error {
+	if a.plain == nil || b.plain == nil || a.place.Server != b.place.Server || a.place.Name != b.place.Name {
+		return nil
+	}
+	if a.place.Client != b.place.Client {
+		if a.place.Server == "" {
+			return nil // oneOrder refuses them for that
+		}
+		return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out", rlock.ErrInvalid, a.place.Name, a.place.Server)
+	}
+	if a.place.Kind != b.place.Kind {
+		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out", rlock.ErrInvalid, a.place.Name)
+	}
+	return nil
+}
+
+// oneOrder refuses locks on several Redises if one of those has no name: other processes might take them in another order,
+// and wait in a circle.
+func oneOrder(parts []part) error {
+	first, several, unnamed := "", false, ""
+	for _, p := range parts {
+		if p.plain == nil {
+			continue
+		}
+		if first == "" {
+			first = p.place.Client
+		}
+		several = several || p.place.Client != first
+		if p.place.Server == "" {
+			unnamed = p.place.Name
+		}
+	}
+	if several && unnamed != "" {
+		return fmt.Errorf("%w: locks on several Redises are taken in the order of their servers' names, and the server of %q has none: set rlock.Options.Server, in all processes alike",
+			rlock.ErrInvalid, unnamed)
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package multilock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/multilock"
+	"holdfast/rlock"
+)
+
+// every is one lock of each kind, on both servers.
+func every(p *pair) []rlock.Locker {
+	var locks []rlock.Locker
+	for _, c := range []*rlock.Client{p.another, p.client} {
+		pages := c.NewReadWriteLock("pages")
+		locks = append(locks, c.NewLock("z"), c.NewFairLock("fair"), c.NewReadWriteLock("read").Read(),
+			c.NewReadWriteLock("write").Write(), c.NewFencedLock("fenced"), pages.Read(), pages.Write(), c.NewLock("a"))
+	}
+	return locks
+}
+
+// everyName are the keys that are held when all of every are.
+var everyName = []string{"a", "fair", "fenced", "pages", "read", "write", "z"}
+
+func TestPartsOfEveryKindOnTwoServersAreAllHeldOrNone(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	rival, rivalToo := p.clients(t, rlock.Options{})
+	all := multilock.New(every(p)...)
+	hold := take(t, all, longLease)
+	for _, s := range []*redistest.Server{p.first, p.second} {
+		for _, name := range everyName {
+			require.True(t, exists(t, s, name), name)
+		}
+	}
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+	requireFree(t, p.first, p.second)
+	require.Equal(t, rlock.ErrReleased, hold.Err())
+
+	// Whichever of them somebody else has, all others are free.
+	for _, name := range everyName {
+		for server, c := range map[*redistest.Server]*rlock.Client{p.first: rival, p.second: rivalToo} {
+			lock := c.NewLock(name)
+			if name == "read" || name == "write" || name == "pages" {
+				lock = c.NewReadWriteLock(name).Write()
+			}
+			theirs := take(t, lock, longLease)
+			_, err := all.TryLock(t.Context(), rlock.NoWait, longLease)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired, name)
+			var held *rlock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, name, held.Lock)
+			require.Equal(t, theirs.Owner(), held.Owner)
+			require.ErrorContains(t, err, `lock "`+name+`"`)
+			require.ErrorContains(t, err, `multilock "`+all.Name()+`"`)
+			require.Equal(t, []string{name}, left(t, server))
+			unlock(t, theirs)
+			requireFree(t, p.first, p.second)
+		}
+	}
+}
+
+func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	locks := []rlock.Locker{p.client.NewLock("a"), p.client.NewFairLock("b"), p.another.NewLock("a")}
+	unlock(t, take(t, multilock.New(locks...), longLease)) // the servers learn the scripts
+	first, second := p.first.Monitor(t), p.second.Monitor(t)
+	orders := [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
+	for _, order := range orders {
+		lock := multilock.New(locks[order[0]], locks[order[1]], locks[order[2]])
+		p.first.Do(t, "HSET", "b", "somebody:1", "1")
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Empty(t, second.Commands(t), "%v", order)
+		p.first.Do(t, "DEL", "b")
+		first.Commands(t)
+
+		p.second.Do(t, "HSET", "a", "somebody:1", "1")
+		_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		p.second.Do(t, "DEL", "a")
+		var keys []string
+		for _, command := range first.Commands(t) {
+			keys = append(keys, command[3])
+		}
+		require.Equal(t, []string{"a", "b"}, keys[:2], "%v", order) // and then the releases, at the same time
+		second.Commands(t)
+		requireFree(t, p.first)
+	}
+	for _, order := range orders {
+		lock := multilock.New(locks[order[0]], locks[order[1]], locks[order[2]])
+		require.Equal(t, locks[order[0]].Name()+"+"+locks[order[1]].Name()+"+"+locks[order[2]].Name(), lock.Name())
+		unlock(t, take(t, lock, longLease))
+	}
+	requireFree(t, p.first, p.second)
+}
+
+func TestLockThatIsNamedTwiceIsOnePart(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	hold := take(t, multilock.New(c.NewLock("a"), c.NewFairLock("b"), c.NewLock("a"), c.NewFairLock("b"),
+		multilock.New(c.NewLock("a"))), longLease)
+	require.Equal(t, []string{"1"}, levels(t, s, "a"))
+	require.Equal(t, []string{"1"}, levels(t, s, "b"))
+	unlock(t, hold)
+	requireFree(t, s)
+}
+
+func TestMultiLocksAreOneLockWithTheirParts(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	inner := multilock.New(p.another.NewLock("a"), p.client.NewLock("b"))
+	middle := multilock.New(inner, p.client.NewFencedLock("a"))
+	outer := multilock.New(p.another.NewFairLock("c"), middle, p.client.NewLock("b"))
+	require.Equal(t, "c+a+b+a+b", outer.Name())
+	hold := take(t, outer, longLease)
+	require.ElementsMatch(t, []string{"a", "b"}, left(t, p.first))
+	require.ElementsMatch(t, []string{"a", "c"}, left(t, p.second))
+	require.Equal(t, []string{"1"}, levels(t, p.first, "b"))
+	unlock(t, hold)
+	requireFree(t, p.first, p.second)
+}
+
+func TestBothSidesOfAReadWriteLockAreHeldByOneOwner(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	for _, lock := range []*multilock.Lock{
+		multilock.New(c.NewReadWriteLock("a").Read(), c.NewReadWriteLock("a").Write()),
+		multilock.New(c.NewReadWriteLock("a").Write(), c.NewReadWriteLock("a").Read()),
+	} {
+		hold := take(t, lock, longLease)
+		require.Len(t, s.DoMap(t, "HGETALL", "a"), 3)
+		_, err := other.NewReadWriteLock("a").Read().TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		inner := takeWith(hold.Context(), t, lock, longLease)
+		unlock(t, inner)
+		unlock(t, hold)
+		requireFree(t, s)
+	}
+}
+
+func TestReaderIsRefusedTheWriteSideAtOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	reading := take(t, c.NewReadWriteLock("b").Read(), longLease)
+	_, err := multilock.New(c.NewLock("a"), c.NewReadWriteLock("b").Write()).Lock(reading.Context(), longLease)
+	require.ErrorIs(t, err, rlock.ErrUpgrade)
+	require.Equal(t, 0, int(s.DoInt(t, "EXISTS", "a")))
+	require.True(t, reading.Valid())
+	unlock(t, reading)
+	requireFree(t, s)
+}
+
+func TestNestedAcquisitionAddsALevelToEachPart(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewFairLock("c"), p.another.NewLock("d"))
+	requireLevels := func(want string) {
+		t.Helper()
+		for _, name := range []string{"a", "b", "c"} {
+			require.Equal(t, []string{want}, levels(t, p.first, name), name)
+		}
+		require.Equal(t, []string{want}, levels(t, p.second, "d"))
+	}
+	outer := take(t, lock, longLease)
+	requireLevels("1")
+	for _, wait := range []func(context.Context) (*rlock.Hold, error){
+		func(ctx context.Context) (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, longLease) },
+		func(ctx context.Context) (*rlock.Hold, error) { return lock.TryLock(ctx, patience, longLease) },
+		func(ctx context.Context) (*rlock.Hold, error) { return lock.Lock(ctx, rlock.Watchdog) },
+	} {
+		inner, err := wait(outer.Context())
+		require.NoError(t, err)
+		requireLevels("2")
+		unlock(t, inner)
+		requireLevels("1")
+		require.True(t, outer.Valid())
+	}
+	inner := takeWith(outer.Context(), t, lock, longLease)
+	unlock(t, outer) // levels may go in any order
+	requireLevels("1")
+	require.True(t, inner.Valid())
+	unlock(t, inner)
+	requireFree(t, p.first, p.second)
+}
+
+func TestOwnerThatHoldsSomePartsGetsALevelOfThose(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	b := take(t, p.client.NewLock("b"), longLease)
+	d := takeWith(b.Context(), t, p.another.NewLock("d"), longLease)
+	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c"), p.another.NewLock("d"))
+	hold := takeWith(b.Context(), t, lock, longLease)
+	require.Equal(t, []string{"1"}, levels(t, p.first, "a"))
+	require.Equal(t, []string{"2"}, levels(t, p.first, "b"))
+	require.Equal(t, []string{"2"}, levels(t, p.second, "d"))
+	require.Equal(t, []string{b.Owner()}, p.first.DoStrings(t, "HKEYS", "b"))
+	unlock(t, hold)
+	require.Equal(t, []string{"b"}, left(t, p.first))
+	require.Equal(t, []string{"d"}, left(t, p.second))
+
+	// Nor does an acquisition that fails take them away.
+	p.first.Do(t, "HSET", "c", "somebody:1", "1")
+	_, err := lock.TryLock(b.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.True(t, b.Valid() && d.Valid())
+	p.first.Do(t, "DEL", "c")
+	unlock(t, d)
+	unlock(t, b)
+	requireFree(t, p.first, p.second)
+}
+
+// Its hold goes on, and so does whoever comes with an owner of its own.
+func TestContextWithoutOwnerGetsOneForAllParts(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	lock := multilock.New(c.NewLock("a"), c.NewFairLock("b"))
+	hold := take(t, lock, longLease)
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired, "another owner")
+	for _, part := range []*rlock.Lock{c.NewLock("a"), c.NewFairLock("b")} {
+		held, err := part.IsHeld(hold.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		unlock(t, takeWith(hold.Context(), t, part, longLease))
+	}
+	unlock(t, hold)
+	requireFree(t, s)
+}

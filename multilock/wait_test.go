@@ -1,0 +1,204 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/multilock"
+	"holdfast/rlock"
+)
+
+// shapes are MultiLocks of a, b and c: of one company, and of parts that are taken one by one, on two servers.
+func shapes(p *pair) map[string][]*rlock.Lock {
+	return map[string][]*rlock.Lock{
+		"together":   {p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c")},
+		"one by one": {p.client.NewLock("a"), p.client.NewFencedLock("b"), p.another.NewLock("c")},
+	}
+}
+
+func of(locks []*rlock.Lock) *multilock.Lock {
+	all := make([]rlock.Locker, len(locks))
+	for i, l := range locks {
+		all[i] = l
+	}
+	return multilock.New(all...)
+}
+
+func TestOneWaitIsForAllPartsTogether(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			const wait = 600 * time.Millisecond
+			// Each becomes free after less than the wait, and all of them after more.
+			owner := rlock.WithOwner(t.Context())
+			for i, l := range locks {
+				takeWith(owner, t, l, time.Duration(i+1)*400*time.Millisecond)
+			}
+			start := time.Now()
+			_, err := of(locks).TryLock(t.Context(), wait, longLease)
+			took := time.Since(start)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			var held *rlock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, "b", held.Lock)
+			require.GreaterOrEqual(t, took, wait)
+			require.Less(t, took, wait+promptly)
+			awaitFree(t, p.first, p.second)
+		})
+	}
+}
+
+func TestPartsThatBecomeFreeOneAfterTheOtherAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			owner := rlock.WithOwner(t.Context())
+			for i, l := range locks {
+				takeWith(owner, t, l, time.Duration(i+1)*150*time.Millisecond)
+			}
+			hold, err := of(locks).TryLock(t.Context(), patience, longLease)
+			require.NoError(t, err)
+			unlock(t, hold)
+			requireFree(t, p.first, p.second)
+		})
+	}
+}
+
+func TestReleaseOfAPartWakesWhoWaitsForAll(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			for _, l := range []*rlock.Lock{locks[0], locks[1]} {
+				theirs := take(t, l, longLease)
+				waiter := lockInBackground(t.Context(), of(locks), longLease)
+				awaitListener(t, p.first, l.Name())
+				start := time.Now()
+				unlock(t, theirs)
+				hold := acquired(t, waiter)
+				require.Less(t, time.Since(start), 3*time.Second, "woken, and not by the clock")
+				// And its release wakes others.
+				waiter = lockInBackground(t.Context(), l, longLease)
+				awaitListener(t, p.first, l.Name())
+				start = time.Now()
+				unlock(t, hold)
+				unlock(t, acquired(t, waiter))
+				require.Less(t, time.Since(start), 3*time.Second, "woken, and not by the clock")
+			}
+			requireFree(t, p.first, p.second)
+		})
+	}
+}
+
+func TestContextThatEndsEndsTheWaitAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			theirs := take(t, locks[1], longLease)
+			why := errors.New("the caller went home")
+			for _, lock := range []func(context.Context) (*rlock.Hold, error){
+				func(ctx context.Context) (*rlock.Hold, error) { return of(locks).Lock(ctx, longLease) },
+				func(ctx context.Context) (*rlock.Hold, error) { return of(locks).TryLock(ctx, time.Minute, rlock.Watchdog) },
+			} {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				waiter := inBackground(func() (*rlock.Hold, error) { return lock(ctx) })
+				awaitWaiting(t, p.first)
+				cancel(why)
+				o := result(t, waiter)
+				require.ErrorIs(t, o.err, context.Canceled)
+				require.ErrorIs(t, o.err, why)
+				requireNotHad(t, o.err)
+				require.Equal(t, []string{"b"}, left(t, p.first))
+				eventually(t, func() bool {
+					return p.first.DoStrings(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{b}")[1] == "0"
+				}, "nobody listens any more")
+
+				// One that has ended already sends nothing.
+				first := p.first.Monitor(t)
+				_, err := lock(ctx)
+				require.ErrorIs(t, err, context.Canceled)
+				require.Empty(t, first.Commands(t))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err := of(locks).Lock(ctx, longLease)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			requireNotHad(t, err)
+			unlock(t, theirs)
+			requireFree(t, p.first, p.second)
+		})
+	}
+}
+
+// requireNotHad requires the error of somebody who was refused, or was sent home before the answer came.
+func requireNotHad(t *testing.T, err error) {
+	t.Helper()
+	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrOutcomeUnknown), err)
+	require.NotErrorIs(t, err, rlock.ErrLost)
+}
+
+func TestCloseEndsTheWaitWithErrClosed(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			mine, another := p.clients(t, rlock.Options{})
+			locks := shapes(&pair{client: mine, another: another})[name]
+			theirs := take(t, p.client.NewFencedLock("b"), longLease)
+			waiter := lockInBackground(t.Context(), of(locks), longLease)
+			awaitWaiting(t, p.first)
+			closeClient(t, mine)
+			o := result(t, waiter)
+			require.ErrorIs(t, o.err, rlock.ErrClosed)
+			require.NotErrorIs(t, o.err, rlock.ErrLost)
+			_, err := of(locks).TryLock(t.Context(), rlock.NoWait, longLease)
+			require.ErrorIs(t, err, rlock.ErrClosed)
+			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+			unlock(t, theirs)
+			requireFree(t, p.first, p.second)
+		})
+	}
+}
+
+// Close releases the part that is held already, which must not pass for a release by the caller.
+func TestCloseThatReleasesEndsTheWait(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	mine, _ := p.clients(t, rlock.Options{ReleaseOnClose: true})
+	theirs := take(t, p.client.NewLock("b"), longLease)
+	waiter := lockInBackground(t.Context(), multilock.New(mine.NewLock("a"), mine.NewLock("b")), longLease)
+	awaitWaiting(t, p.first)
+	closeClient(t, mine)
+	o := result(t, waiter)
+	require.True(t, errors.Is(o.err, rlock.ErrClosed) || errors.Is(o.err, rlock.ErrLost), o.err)
+	require.NotErrorIs(t, o.err, rlock.ErrReleased)
+	unlock(t, theirs)
+	requireFree(t, p.first)
+}
+
+// One call of an owner waits for a lock; until it is through, others of the same owner cannot ask for that lock.
+func TestWaitIsNotExceededWhileAnotherCallOfTheSameOwnerIsAtAPart(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	theirs := take(t, p.client.NewLock("b"), longLease)
+	ctx, cancel := context.WithCancel(rlock.WithOwner(t.Context()))
+	defer cancel()
+	waiting := lockInBackground(ctx, p.client.NewLock("b"), longLease)
+	awaitListener(t, p.first, "b")
+	within(t, 200*time.Millisecond+promptly, func() {
+		_, err := of(shapes(p)["together"]).TryLock(ctx, 200*time.Millisecond, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	})
+	cancel()
+	require.ErrorIs(t, result(t, waiting).err, context.Canceled)
+	unlock(t, theirs)
+	requireFree(t, p.first)
+}

@@ -1,0 +1,114 @@
+package redlock
+
+import (
+	"errors"
+	"time"
+
+	"holdfast/internal/owner"
+	"holdfast/rlock"
+)
+
+// attempt is one caller's way to a lock. It is used by one goroutine.
+type attempt struct {
+	lock     *Lock
+	patience *patience
+	waits    bool
+	lease    time.Duration
+	renew    bool
+	token    owner.Token
+	seat     *seat
+
+	last *verdict // the last round's; nil before the first
+}
+
+// run gets the lock, or tells why not. It waits for its turn at the owner's seat first.
+func (a *attempt) run() (*rlock.Hold, error) {
+	if err := a.patience.reason(); err != nil {
+		return nil, a.ended()
+	}
+	a.seat = seats.enter(place{a.lock.identity, a.token})
+	defer seats.leave(a.seat)
+	if !a.seat.claim(a.patience) {
+		return nil, a.ended()
+	}
+	defer a.seat.pass()
+	if t := a.seat.held(); t != nil {
+		hold, err := t.nest(a)
+		if !errors.Is(err, rlock.ErrReleased) {
+			return hold, err
+		}
+		// Another goroutine of this owner has released the lock meanwhile. This one is the first again.
+	}
+	if a.waits {
+		return a.queue()
+	}
+	if hold := a.round(); hold != nil {
+		return hold, nil
+	}
+	return nil, a.ended()
+}
+
+// round asks all nodes at once, and returns the hold if a quorum grants it in time. Answers that come later are kept if it
+// does, and else released.
+func (a *attempt) round() *rlock.Hold {
+	l, start := a.lock, time.Now()
+	t := newTenure(l, a.seat, a.token)
+	t.mu.Lock()
+	t.decided = func() bool {
+		yes := t.in(granted)
+		return yes >= l.quorum || yes+t.in(asked) < l.quorum
+	}
+	for i := range l.nodes {
+		t.ask(i, t.owner, a.lease)
+	}
+	t.mu.Unlock()
+	t.await(a.patience, l.options.nodeTimeout(a.lease))
+
+	t.mu.Lock()
+	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
+		if v := t.verdict(time.Since(start)); a.last == nil || !a.last.err.outvoted() || !a.patience.ended() {
+			a.last = v // one that was cut short says less than the one before
+		}
+		t.phase, t.ended = over, rlock.ErrReleased
+		t.mu.Unlock()
+		t.giveUp()
+		return nil
+	}
+	defer t.mu.Unlock()
+	t.phase = held
+	for i := range t.parts {
+		// What has not even been sent would be a question in line at a node that does not answer.
+		if p := &t.parts[i]; p.state == asked && l.nodes[i].Crew().Withdraw(p.call) {
+			p.state, p.err = missing, errNoAnswer
+		}
+	}
+	a.seat.hold(t)
+	return t.begin(a.patience.ctx, a.renew)
+}
+
+// ended says why an attempt ended without the lock.
+func (a *attempt) ended() error {
+	cause := a.patience.reason()
+	if a.last == nil {
+		return &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, cause: cause}
+	}
+	err := *a.last.err
+	err.cause = cause
+	return &err
+}
+
+// nest adds a level to what the owner holds.
+func (t *tenure) nest(a *attempt) (*rlock.Hold, error) {
+	t.mu.Lock()
+	levels := len(t.levels) + 1
+	t.mu.Unlock()
+	if err := t.lengthen(a.patience, levels, a.lease, a.waits); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase == over {
+		return nil, t.ended
+	}
+	return t.begin(a.patience.ctx, a.renew), nil
+}

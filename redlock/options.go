@@ -1,0 +1,54 @@
+package redlock
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"holdfast/internal/seam"
+	"holdfast/rlock"
+)
+
+// Options of a [Lock]. The zero value is ready for use. All processes that share a lock must agree on MaxLease,
+// FsyncAlways and Epoch.
+type Options struct {
+	// NodeTimeout is for how long an answer of a node is waited for. It is long compared to a round trip, and short compared
+	// to the lease. Defaults to lease/200, at least 5 ms and at most 50 ms.
+	NodeTimeout time.Duration
+
+	// MaxLease is the longest lease anybody takes; a longer one is refused. A node that has restarted is not counted for
+	// acquisitions until it has been up for that long (and a second, because it counts in whole seconds). Defaults to the
+	// WatchdogLease of the clients.
+	MaxLease time.Duration
+
+	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, so that a restart forgets
+	// nothing. Then a node is counted at once after a restart, and MaxLease means nothing. With appendfsync everysec the last
+	// second is forgotten: that is not it. Defaults to false.
+	FsyncAlways bool
+
+	// Epoch keeps a key, holdfast_redlock_epoch, on each node, by which the acquisition notices that the node was emptied
+	// (FLUSHALL, or a restart that lost everything): it is then not counted for MaxLease, nor is a new node after its first
+	// use. Defaults to false.
+	Epoch bool
+}
+
+// withDefaults fills in what is not given and refuses what cannot work.
+func (o Options) withDefaults(nodes []seam.Node) (Options, error) {
+	o.MaxLease = cmp.Or(o.MaxLease, nodes[0].WatchdogLease())
+	switch {
+	case o.NodeTimeout < 0:
+		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
+	case o.MaxLease < 0:
+		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
+	}
+	return o, nil
+}
+
+// nodeTimeout is for how long the answer of a node is waited for. The band is that of the Redlock description, which gives
+// 5 to 50 ms for a lease of 10 s.
+func (o Options) nodeTimeout(lease time.Duration) time.Duration {
+	if o.NodeTimeout > 0 {
+		return o.NodeTimeout
+	}
+	return min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
+}

@@ -1,0 +1,231 @@
+package redlock
+
+import (
+	"container/list"
+	"reflect"
+	"sync"
+	"time"
+
+	"holdfast/pubsub"
+	"holdfast/rlock"
+)
+
+// longestPark is how long a waiter sleeps at most before it looks by itself. It bounds the harm of a message that never
+// comes.
+const longestPark = 5 * time.Second
+
+// splits is how many rounds may fail without anybody having a quorum before that is taken for more than bad luck: somebody
+// holds the lock under a name on each node, as Redisson does.
+const splits = 5
+
+// queue stands in line until this attempt is at its head, and then asks whenever there is a reason to.
+func (a *attempt) queue() (*rlock.Hold, error) {
+	s := lines.join(a.lock)
+	look, ok := s.advance(a.patience)
+	if !ok {
+		a.last = s.line.last()
+		s.leave(true)
+		return nil, a.ended()
+	}
+	var delay backoff
+	for {
+		if look {
+			if hold := a.round(); hold != nil {
+				s.leave(false) // the next in line waits for us
+				return hold, nil
+			}
+			s.line.note(a.last)
+			if a.last.hopeless {
+				s.leave(true)
+				return nil, a.ended()
+			}
+		} else {
+			// Somebody of this process has just got it.
+			a.last = &verdict{err: &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}, held: true, refusing: all(a.lock)}
+		}
+		if a.last.held {
+			delay = backoff{}
+		}
+		if !a.pause(s.line, &delay) {
+			s.leave(true)
+			return nil, a.ended()
+		}
+		look = true
+	}
+}
+
+// all are the indexes of the nodes.
+func all(l *Lock) []int {
+	indexes := make([]int, len(l.nodes))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	return indexes
+}
+
+// pause waits until it is worth to ask again, and returns false if patience ended before.
+//
+// When somebody has the lock that is when enough nodes announce that they are free, or when leases should be over. When
+// nobody has it, the vote was split or nodes are missing, and it is a random time, during which nothing is heard: what the
+// others announce is their own retreat, and whoever followed it would meet them again.
+func (a *attempt) pause(q *line, delay *backoff) bool {
+	v := a.last
+	after := delay.next(v.took)
+	if !v.held && delay.failures < splits {
+		return a.patience.sleep(after)
+	}
+	if v.held {
+		after = longestPark
+		if v.freeAfter > 0 {
+			after = min(after, v.freeAfter)
+		}
+	}
+	return q.listen(a.patience, v, after, a.lock.quorum)
+}
+
+// line is the local queue for one lock, first come, first served. Only its head asks the nodes; the others would only be
+// told the same, and split the vote.
+type line struct {
+	lines   *queues
+	lock    *Lock
+	waiting *list.List             // guarded by queues.mu; of *spot; the front is the head
+	subs    []*pubsub.Subscription // guarded by queues.mu; by node; nil until a head had to wait
+	verdict *verdict               // guarded by queues.mu; of the head's last round
+}
+
+// spot is a waiter's place in a line.
+type spot struct {
+	line    *line
+	element *list.Element
+	first   bool      // it was at the head from the start
+	head    chan bool // says once that it has got to the head, and whether it should look at once
+}
+
+// queues are the lines of this process. They are of the process and not of a Lock, because any number of those may be made
+// of the same nodes.
+type queues struct {
+	mu         sync.Mutex
+	byIdentity map[string]*line // guarded by mu
+}
+
+var lines = queues{byIdentity: make(map[string]*line)}
+
+// join puts a new waiter at the end of the line for l.
+func (qs *queues) join(l *Lock) *spot {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.byIdentity[l.identity]
+	if q == nil {
+		q = &line{lines: qs, lock: l, waiting: list.New()}
+		qs.byIdentity[l.identity] = q
+	}
+	s := &spot{line: q, first: q.waiting.Len() == 0, head: make(chan bool, 1)}
+	s.element = q.waiting.PushBack(s)
+	return s
+}
+
+// advance waits until the waiter is at the head, and tells whether it should look at once; ok is false if p ended first.
+func (s *spot) advance(p *patience) (look, ok bool) {
+	if s.first {
+		return true, true
+	}
+	select {
+	case look = <-s.head:
+		return look, true
+	case <-p.over:
+	case <-p.ctx.Done():
+	}
+	return false, false
+}
+
+// leave takes the waiter out. If it was the head, the next one becomes it, and looks at once if told to.
+func (s *spot) leave(look bool) {
+	q := s.line
+	q.lines.mu.Lock()
+	head := q.waiting.Front() == s.element
+	q.waiting.Remove(s.element)
+	next := q.waiting.Front()
+	if head && next != nil {
+		next.Value.(*spot).head <- look
+	}
+	var subs []*pubsub.Subscription
+	if next == nil {
+		delete(q.lines.byIdentity, q.lock.identity)
+		subs, q.subs = q.subs, nil
+	}
+	q.lines.mu.Unlock()
+	for _, sub := range subs {
+		if sub != nil {
+			sub.Close()
+		}
+	}
+}
+
+// note keeps what the head learned, for those who leave without having asked.
+func (q *line) note(v *verdict) {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	q.verdict = v
+}
+
+func (q *line) last() *verdict {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	return q.verdict
+}
+
+// subscriptions are where the head hears of releases, by node. The first call subscribes; the confirmation of each counts
+// as a message, so whatever was announced before is looked for.
+func (q *line) subscriptions() []*pubsub.Subscription {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	if q.subs == nil {
+		for _, node := range q.lock.nodes {
+			q.subs = append(q.subs, node.Subscribe())
+		}
+	}
+	return q.subs
+}
+
+// listen waits for d, or until so many of the refusing nodes have announced a release that there may be a quorum; and when
+// the first has, for the others not much longer than a round takes. It returns false if p ended before. It is used by the
+// head only.
+func (q *line) listen(p *patience, v *verdict, d time.Duration, quorum int) bool {
+	timer, end := time.NewTimer(d), time.Now().Add(d)
+	defer timer.Stop()
+	const fixed = 3
+	cases := []reflect.SelectCase{
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.over)},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.ctx.Done())},
+	}
+	subs := q.subscriptions()
+	for _, i := range v.refusing {
+		var c <-chan struct{} // never, if the client is closed
+		if subs[i] != nil {
+			c = subs[i].C()
+		}
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	messages := len(cases)
+	for _, node := range q.lock.nodes {
+		if available(node) != rlock.ErrClosed { //nolint:errorlint // it is that very value
+			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())})
+		}
+	}
+	for heard := 1; ; heard++ {
+		chosen, _, _ := reflect.Select(cases)
+		switch {
+		case chosen == 0, chosen >= messages:
+			return true
+		case chosen < fixed:
+			return false
+		case v.free+heard >= quorum:
+			return true
+		}
+		cases[chosen].Chan = reflect.ValueOf((<-chan struct{})(nil)) // it has been heard
+		if heard == 1 {
+			timer.Reset(min(time.Until(end), max(2*v.took, time.Millisecond)))
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/internal/owner"
+	"holdfast/internal/seam"
+	"holdfast/lua"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// inside is what package rlock shows of itself.
+var inside = seam.Enter[*rlock.Lock, *rlock.Hold]()
+
+// Lock is a lock over N independent masters: who has it on a quorum of them, N/2+1, has it. It has no state of its own;
+// any number of them may be made of the same nodes. It is safe for concurrent use.
+type Lock struct {
+	name     string
+	server   string
+	nodes    []seam.Node
+	quorum   int
+	options  Options
+	identity string // the same for locks of the same nodes and names
+	invalid  error  // why this can never be locked
+}
+
+var _ rlock.Locker = (*Lock)(nil)
+
+// New returns the lock over the given nodes: a plain lock ([rlock.Client.NewLock]) on each of N independent masters, mostly
+// all of one name. It has the default [Options]; see [Lock.WithOptions]. It sends nothing, and what can never be locked is
+// refused by the first use, with [rlock.ErrInvalid]: no locks at all, one that is not a plain one, two on one server, and
+// clients whose WatchdogLease differ.
+func New(locks ...*rlock.Lock) *Lock {
+	l := &Lock{quorum: len(locks)/2 + 1}
+	l.invalid = l.join(locks)
+	return l.WithOptions(Options{})
+}
+
+// NewOn is New for locks of one name on each of the clients.
+func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
+	locks := make([]*rlock.Lock, len(clients))
+	for i, c := range clients {
+		if c != nil {
+			locks[i] = c.NewLock(name)
+		}
+	}
+	return New(locks...).WithOptions(o)
+}
+
+// WithOptions returns the same lock with other options. Those that cannot work are refused by the first use.
+func (l *Lock) WithOptions(o Options) *Lock {
+	with := *l
+	if with.invalid == nil {
+		with.options, with.invalid = o.withDefaults(l.nodes)
+	}
+	return &with
+}
+
+// join makes the locks the nodes.
+func (l *Lock) join(locks []*rlock.Lock) error {
+	if len(locks) == 0 {
+		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
+	}
+	var names, servers, identity []string
+	clients, known := make(map[string]bool), make(map[string]bool)
+	for i, lock := range locks {
+		if lock == nil {
+			return fmt.Errorf("%w: node %d is nil", rlock.ErrInvalid, i)
+		}
+		node, err := inside.Node(lock)
+		if err != nil {
+			return err
+		}
+		server := node.Server()
+		if clients[node.Client()] || server != "" && known[server] {
+			return fmt.Errorf("%w: two nodes are on one server (%s), so they are not independent", rlock.ErrInvalid, server)
+		}
+		clients[node.Client()], known[server] = true, true
+		if node.WatchdogLease() != locksLease(l.nodes, node) {
+			return fmt.Errorf("%w: the clients of the nodes have different rlock.Options.WatchdogLease", rlock.ErrInvalid)
+		}
+		l.nodes = append(l.nodes, node)
+		servers = append(servers, server)
+		identity = append(identity, node.Client()+" "+node.Name())
+		if i == 0 || node.Name() != names[0] {
+			names = append(names, node.Name())
+		}
+	}
+	slices.Sort(identity) // they are the same nodes in any order
+	l.name, l.server, l.identity = strings.Join(names, ","), strings.Join(servers, ","), strings.Join(identity, "\n")
+	return nil
+}
+
+// locksLease is the watchdog lease of the nodes, or of one that is the first.
+func locksLease(nodes []seam.Node, first seam.Node) time.Duration {
+	if len(nodes) == 0 {
+		return first.WatchdogLease()
+	}
+	return nodes[0].WatchdogLease()
+}
+
+// Name is the name of the lock; if the nodes call it differently, all their names.
+func (l *Lock) Name() string { return l.name }
+
+// Server is what the servers are called, all together.
+func (l *Lock) Server() string { return l.server }
+
+// called is what node i's server is called in errors.
+func (l *Lock) called(i int) string {
+	return cmp.Or(l.nodes[i].Server(), "node "+strconv.Itoa(i))
+}
+
+// Lock acquires the lock, and blocks until it is free on a quorum of nodes, or until ctx ends. While too few nodes can be
+// asked it goes on trying: give ctx a deadline to bound that.
+//
+// The lock is held for lease at most, or with [rlock.Watchdog] until it is released: then each node's part is renewed by
+// its client's watchdog, and a node that missed the acquisition joins at the next renewal. If ctx carries an owner that
+// holds the lock already, this adds a level to it, which takes a quorum as well.
+//
+// It returns
+//   - a *[QuorumError], which says what each node answered. It matches [rlock.ErrNotAcquired] if others held the lock, and
+//     [ErrNoQuorum] if too few nodes could be counted; also ctx's error if that ended the wait. It is returned at once if
+//     waiting would not help, because too many nodes refuse for good;
+//   - [rlock.ErrLost] if ctx's owner held the lock, and a quorum of nodes does not say so any more;
+//   - [rlock.ErrClosed] if the clients of too many nodes are closed;
+//   - [rlock.ErrInvalid] for a lease of less than 3 ms or a negative one, and for one longer than [Options].MaxLease.
+//
+// After an error nothing is held by this call: what may have been taken on a node is released in the background.
+func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
+	return l.acquire(ctx, unlimited, lease)
+}
+
+// TryLock is [Lock.Lock] for at most wait. With [rlock.NoWait] all nodes are asked once, which takes Options.NodeTimeout at
+// most. A shorter wait than 10 ms counts as 10 ms, and a negative one is [rlock.ErrInvalid].
+func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
+	if wait < 0 {
+		return nil, l.named(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit", rlock.ErrInvalid, wait))
+	}
+	return l.acquire(ctx, wait, lease)
+}
+
+// shortestWait gives the nodes time for an answer.
+const shortestWait = 10 * time.Millisecond
+
+func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
+	if l.invalid != nil {
+		return nil, l.named(l.invalid)
+	}
+	renew := lease == rlock.Watchdog
+	if renew {
+		lease = l.nodes[0].WatchdogLease()
+	}
+	lease, err := l.options.usable(lease)
+	if err != nil {
+		return nil, l.named(err)
+	}
+	token, named := owner.From(ctx)
+	if !named {
+		token = owner.New()
+		ctx = owner.With(ctx, token)
+	}
+	limit := wait
+	switch {
+	case wait == rlock.NoWait:
+		limit = l.nodes[0].CommandTimeout()
+	case wait != unlimited:
+		limit = max(wait, shortestWait)
+	}
+	a := attempt{lock: l, patience: newPatience(ctx, limit), waits: wait != rlock.NoWait, lease: lease, renew: renew, token: token}
+	defer a.patience.stop()
+	hold, err := a.run()
+	if err != nil {
+		return nil, l.named(err)
+	}
+	return hold, nil
+}
+
+// usable is a lease as it goes over the wire, if it can be used at all.
+func (o Options) usable(lease time.Duration) (time.Duration, error) {
+	whole := lease.Truncate(time.Millisecond)
+	switch {
+	case whole <= watchdog.Drift(whole):
+		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", rlock.ErrInvalid, lease)
+	case whole > o.MaxLease && !o.FsyncAlways:
+		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, for which a node is not counted after a restart: raise redlock.Options.MaxLease in all processes",
+			rlock.ErrInvalid, lease, o.MaxLease)
+	}
+	return whole, nil
+}
+
+// delay is for how long a node that may have forgotten locks is not counted.
+func (o Options) delay() lua.Delay {
+	if o.FsyncAlways {
+		return lua.Delay{}
+	}
+	return lua.Delay{For: o.MaxLease, Epoch: o.Epoch}
+}
+
+// Unlock releases the innermost level that ctx's owner holds, for code that has no hold at hand. See [rlock.Hold.Unlock]. It
+// returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this lock.
+func (l *Lock) Unlock(ctx context.Context) error {
+	token, named := owner.From(ctx)
+	if !named {
+		return l.named(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
+			rlock.ErrNotHeld))
+	}
+	if t := seats.find(place{l.identity, token}); t != nil {
+		for _, hold := range t.innermost() {
+			// One that somebody else releases at this moment is passed over.
+			if err := hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
+				return err
+			}
+		}
+	}
+	return l.named(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
+}
+
+func (l *Lock) named(err error) error {
+	var lost *rlock.LostError
+	if errors.As(err, &lost) {
+		return err // it names the lock
+	}
+	return fmt.Errorf("holdfast: redlock %q: %w", l.name, err)
+}

@@ -1,0 +1,199 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/internal/crew"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// Release gives back a level, and with the last one the lock. It returns when a quorum of nodes has released it: then
+// somebody else can have it. The others are released in the background.
+func (t *tenure) Release(h *rlock.Hold) error {
+	t.mu.Lock()
+	if t.phase == held && !time.Now().Before(t.trusted()) {
+		// Our margin is over, and whoever should tell us has not come to it yet.
+		t.deadline = t.trusted()
+		t.lose(watchdog.ErrExpired)
+		t.mu.Lock()
+	}
+	if t.phase == over {
+		defer t.mu.Unlock()
+		return t.ended
+	}
+	before := t.renews()
+	at := slices.IndexFunc(t.levels, func(l level) bool { return l.hold == h })
+	end := t.levels[at].end
+	t.levels = slices.Delete(t.levels, at, at+1)
+	if len(t.levels) > 0 {
+		t.setRenew(before)
+		t.mu.Unlock()
+		end(rlock.ErrReleased)
+		return nil
+	}
+	t.deadline = t.trusted()
+	t.phase, t.ended = over, rlock.ErrReleased
+	t.mu.Unlock()
+	end(rlock.ErrReleased)
+	t.seat.drop(t)
+	return t.depart().run()
+}
+
+// departure is the release of a tenure that is over. Its fields are guarded by the tenure's mutex.
+type departure struct {
+	tenure    *tenure
+	parts     []leaving
+	abandoned bool // nobody waits any more: what fails is left to the background
+}
+
+// leaving is the release of one part.
+type leaving struct {
+	node  int
+	owner string
+	state leavingState
+	err   error // of the last try
+}
+
+type leavingState uint8
+
+const (
+	unsent leavingState = iota // or to be sent again
+	sent
+	released
+	gone    // it was not held
+	refused // for good
+)
+
+// depart takes over what is granted, and takes back what is still asked for.
+func (t *tenure) depart() *departure {
+	d := &departure{tenure: t}
+	for i := range t.parts {
+		t.mu.Lock()
+		p := t.parts[i]
+		t.parts[i].state, t.parts[i].grant = missing, nil
+		t.mu.Unlock()
+		switch p.state {
+		case granted:
+			p.grant.hold.LetGo()
+			d.parts = append(d.parts, leaving{node: i, owner: p.owner})
+		case asked:
+			t.retract(i, p)
+		case missing:
+		}
+	}
+	return d
+}
+
+// in counts the parts in any of the states. It is called with mu held.
+func (d *departure) in(states ...leavingState) int {
+	n := 0
+	for i := range d.parts {
+		if slices.Contains(states, d.parts[i].state) {
+			n++
+		}
+	}
+	return n
+}
+
+// run sends the releases, and those that fail again, until it is known whether a quorum held the lock until it was released,
+// or the time for that is over.
+func (d *departure) run() error {
+	t, quorum := d.tenure, d.tenure.lock.quorum
+	p := newPatience(context.Background(), t.lock.nodes[0].CommandTimeout())
+	defer p.stop()
+	known := func() bool { return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum }
+	t.mu.Lock()
+	t.decided = func() bool { return known() || d.in(sent) == 0 }
+	t.mu.Unlock()
+	var delay backoff
+	for {
+		start := time.Now()
+		t.mu.Lock()
+		limit := t.lock.options.nodeTimeout(t.longest)
+		for i := range d.parts {
+			if d.parts[i].state == unsent {
+				d.send(&d.parts[i])
+			}
+		}
+		t.mu.Unlock()
+		t.await(p, limit)
+		t.mu.Lock()
+		over, again := known() || p.ended(), d.in(unsent) > 0
+		t.mu.Unlock()
+		if over || again && !p.sleep(delay.next(time.Since(start))) {
+			return d.outcome()
+		}
+	}
+}
+
+// send sends the release of a part, if its node answers at present. It is called with mu held.
+func (d *departure) send(l *leaving) {
+	t, node := d.tenure, d.tenure.lock.nodes[l.node]
+	if err := available(node); err != nil {
+		l.err = err
+		return
+	}
+	call := &crew.Call{Patience: t.lock.options.nodeTimeout(t.longest), Run: func() {
+		reply, err := node.Release(l.owner)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		switch {
+		case err == nil && !reply.Held && l.err == nil:
+			l.state = gone
+		case err == nil:
+			l.state = released // perhaps by a try whose answer did not come
+		case node.Hopeless(err):
+			l.state, l.err = refused, err
+		default:
+			l.state, l.err = unsent, err
+			if d.abandoned {
+				node.Abandon(l.owner, time.Now().Add(t.longest))
+			}
+		}
+		t.tell()
+	}}
+	l.state = sent
+	if !node.Crew().Do(call) {
+		l.state, l.err = refused, rlock.ErrClosed // its lease ends it
+	}
+}
+
+// outcome leaves the rest to the background, and says what is known.
+func (d *departure) outcome() error {
+	t := d.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d.abandoned = true
+	quorum := t.lock.quorum
+	e := &QuorumError{Lock: t.lock.name, Want: quorum, Granted: d.in(released), cause: rlock.ErrOutcomeUnknown}
+	for i := range d.parts {
+		l, err := &d.parts[i], d.parts[i].err
+		node := t.lock.nodes[l.node]
+		switch l.state {
+		case released:
+			continue
+		case unsent:
+			node.Abandon(l.owner, time.Now().Add(t.longest))
+		case gone:
+			err = watchdog.ErrGone
+		case sent:
+			err = errNoAnswer
+		case refused:
+		}
+		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(l.node), Err: err})
+	}
+	switch {
+	case e.Granted >= quorum:
+		return nil
+	case len(d.parts)-d.in(gone) < quorum:
+		lost := &rlock.LostError{Lock: t.lock.name, Reason: &lossError{held: len(d.parts) - d.in(gone), want: quorum, nodes: e.Nodes, last: watchdog.ErrGone}}
+		t.lock.nodes[0].Warn(lost.Error(), "lock", t.lock.name, "owner", t.owner)
+		return lost
+	default:
+		return fmt.Errorf("released: %w", e)
+	}
+}

@@ -1,0 +1,36 @@
+package rlock
+
+import (
+	"context"
+	"time"
+)
+
+// Extend makes Redis keep the lock for lease from now at least.
+func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
+	lease, err := wholeLease(lease)
+	if err != nil {
+		return err
+	}
+	c := g.client
+	if !c.tasks.enter() {
+		return ErrClosed
+	}
+	defer c.tasks.leave()
+	a := attempt{client: c, lock: g.lock, ctx: ctx, patience: c.patience(ctx, c.options.CommandTimeout),
+		bid: bid{lease: lease, waits: true}, failure: errNoAnswer}
+	defer a.patience.stop()
+	if a.patience.reason() != nil || !g.seat.claim(a.patience) {
+		return a.ended()
+	}
+	defer g.seat.pass()
+	levels := g.depth()
+	if levels == 0 {
+		return ofEnded(g.why())
+	}
+	deadline, err := a.lengthen(g, levels)
+	if err != nil {
+		return ofEnded(err)
+	}
+	g.extend(deadline)
+	return nil
+}

@@ -1,0 +1,121 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"holdfast/internal/crew"
+	"holdfast/internal/owner"
+	"holdfast/internal/seam"
+	"holdfast/lua"
+	"holdfast/pubsub"
+)
+
+// node is a plain lock as a part of a RedLock. What it takes is a holding of its client like any other: renewed with the
+// others, ended by ForceUnlock and Close. When it is taken and released is up to the RedLock.
+type node struct {
+	*Lock
+	reentrant reentrant
+}
+
+func (l *Lock) node() (seam.Node, error) {
+	plain, ok := l.kind.(reentrant)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: lock %q is not a plain one: a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
+			ErrInvalid, l.name)
+	case l.invalid != nil:
+		return nil, l.invalid
+	}
+	return node{l, plain}, nil
+}
+
+func (n node) Client() string                { return n.client.id }
+func (n node) NewOwner() string              { return n.client.newOwner() }
+func (n node) WatchdogLease() time.Duration  { return n.client.options.WatchdogLease }
+func (n node) CommandTimeout() time.Duration { return n.client.options.CommandTimeout }
+func (n node) Crew() *crew.Crew              { return n.client.crew }
+func (n node) Closing() <-chan struct{}      { return n.client.closing }
+func (n node) Hopeless(err error) bool       { return n.client.hopeless(err) }
+
+func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error) {
+	if err := n.client.wire.ready(context.Background()); err != nil {
+		return lua.Vote{}, err
+	}
+	return lua.AcquireVote(context.Background(), n.client.redis, n.name, owner, lease, d)
+}
+
+func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
+	return n.reentrant.reenter(n.client.redis, owner, count, lease)
+}
+
+func (n node) Release(owner string) (lua.Released, error) {
+	released, err := n.reentrant.release(n.client.redis, owner, 0)
+	if err == nil {
+		n.client.refused(n.Lock, released.Refusal)
+	}
+	return released, err
+}
+
+func (n node) Abandon(owner string, until time.Time) {
+	n.client.janitor.add(leftover{lock: n.Lock, bid: bid{owner: owner}, until: until})
+}
+
+func (n node) Subscribe() *pubsub.Subscription {
+	to := n.kind.call("")
+	to.line = "redlock " + n.name
+	return n.client.wire.subscribe(to)
+}
+
+func (n node) Hold(name string, as owner.Token, deadline time.Time, renew bool, ended func(error), renewed func()) seam.NodeHold {
+	c := n.client
+	// A seat of its own: nothing else is ever asked from it.
+	s := c.seats.enter(place{kind: "node", lock: n.name, token: owner.New()})
+	defer s.leave()
+	g := &holding{client: c, lock: n.Lock, seat: s, token: as, owner: name, renewed: renewed}
+	level := g.begin(context.Background(), deadline, renew)
+	select {
+	case <-c.closing: // too late for Close to know of it
+		g.forget()
+		return nil
+	default:
+	}
+	h := &nodeHold{holding: g}
+	level.onEnd(func(reason error) {
+		switch {
+		case h.letGo.Load():
+		case errors.Is(reason, ErrReleased): // by Options.ReleaseOnClose
+			ended(ErrClosed)
+		default:
+			ended(reason)
+		}
+	})
+	return h
+}
+
+func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
+
+// nodeHold is what a RedLock holds on one node.
+type nodeHold struct {
+	*holding
+	letGo atomic.Bool
+}
+
+func (h *nodeHold) Extend(deadline time.Time) { h.extend(deadline) }
+
+func (h *nodeHold) MayLast(lease time.Duration) { h.mayLast(lease) }
+
+func (h *nodeHold) SetRenew(renew bool) {
+	if renew {
+		h.mayLast(h.client.options.WatchdogLease)
+	}
+	h.client.watchdog.SetRenew(&h.lease, renew)
+}
+
+func (h *nodeHold) LetGo() {
+	h.letGo.Store(true)
+	h.forget()
+}
