@@ -12,7 +12,7 @@ PARALLEL ?= 4
 TESTFLAGS ?=
 
 # The packages whose coverage is promised. CORE is also what test-quick runs.
-CORE := ./lua ./pubsub ./watchdog ./rlock
+CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
 MIN_COVERAGE := 90
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2

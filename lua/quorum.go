@@ -20,6 +20,8 @@ type Delay struct {
 	// Epoch has it also count from the moment when a node without [EpochKey] is first asked: one whose data was dropped, as by
 	// FLUSHALL, and any new one.
 	Epoch bool
+	// Durable tells that a restart forgets nothing, so that only the epoch counts.
+	Durable bool
 }
 
 // Vote is the answer of one node of a RedLock. Just one of Granted, Holder and Delayed is set.
@@ -44,7 +46,7 @@ func AcquireVote(ctx context.Context, c rueidis.CoreClient, lock, owner string, 
 	if rest := delay % time.Millisecond; rest > 0 {
 		delay += min(time.Millisecond, 1<<63-1-delay)
 	}
-	return voted(quorumAcquire.run(ctx, c, keys, []string{owner, milliseconds(lease), milliseconds(delay)}))
+	return voted(quorumAcquire.run(ctx, c, keys, []string{owner, milliseconds(lease), milliseconds(delay), flag(d.Durable)}))
 }
 
 func voted(reply rueidis.RedisResult) (Vote, error) {

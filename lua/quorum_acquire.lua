@@ -7,6 +7,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease in milliseconds
 -- ARGV[3]  for how many milliseconds a node that may have forgotten locks is not counted, 0 = it is
+-- ARGV[4]  1 = a restart forgets nothing
 --
 -- Uses     hold, clock
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, its holder, -1}, where a PTTL of -1 means "held,
@@ -57,11 +58,13 @@ local delay = tonumber(ARGV[3])
 if delay > 0 then
   -- Also for an owner that has the lock: a server that was restarted may bring back what the owner gave back since, and
   -- somebody else may have it on the other nodes. Who repeats a call to a node that was counted passes again.
-  local wait, refusal = restarting(delay)
-  if refusal then
-    return refusal
+  local wait, reason, refusal = 0, 0, nil
+  if ARGV[4] == '0' then
+    wait, refusal = restarting(delay)
+    if refusal then
+      return refusal
+    end
   end
-  local reason = 0
   if KEYS[2] then
     local longer
     longer, refusal = emptied(KEYS[2], delay)

@@ -106,3 +106,15 @@ func TestZeroDelayDoesNotBeginAnEpoch(t *testing.T) {
 	require.True(t, vote(t, c, me, lua.Delay{Epoch: true}).Granted)
 	require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"))
 }
+
+func TestDurableNodeIsDelayedForItsEpochOnly(t *testing.T) {
+	s := redistest.Start(t)
+	c := s.Client(t)
+	d := lua.Delay{For: time.Hour, Epoch: true, Durable: true}
+	v := vote(t, c, me, d)
+	require.True(t, v.Emptied)
+	require.Positive(t, v.Delayed)
+	s.Do(t, "SET", lua.EpochKey, "1")
+	require.True(t, vote(t, c, me, d).Granted, "though the server has just been started")
+	require.Positive(t, vote(t, c, me, lua.Delay{For: time.Hour, Epoch: true}).Delayed)
+}

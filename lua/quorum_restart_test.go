@@ -84,6 +84,7 @@ func TestHoldThatOutlivedARestartIsStillInTheWayAndRenewedAndReleased(t *testing
 	s.Restart(t)
 	c := s.Client(t)
 	v := vote(t, c, other, lua.Delay{For: time.Hour, Epoch: true})
+	require.NotNil(t, v.Holder)
 	require.Equal(t, me, v.Holder.Owner)
 	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Claim{{Lock: lock, Owner: me}})
 	require.NoError(t, err)

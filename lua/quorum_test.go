@@ -41,6 +41,7 @@ func TestVoteOfAnotherOwnersLockNamesTheHolder(t *testing.T) {
 				v := vote(t, c, me, d)
 				require.False(t, v.Granted)
 				require.Zero(t, v.Delayed)
+				require.NotNil(t, v.Holder)
 				require.Equal(t, other, v.Holder.Owner)
 				require.InDelta(t, left, v.Holder.TTL, float64(5*time.Second))
 				requireLock(t, s, lock, map[string]string{other: "3"}, left)
@@ -76,7 +77,7 @@ func TestLeaseOfAVoteIsCutToMillisecondsAndItsDelayIsNot(t *testing.T) {
 		_, err := lua.AcquireVote(t.Context(), c, lock, me, 1500*time.Millisecond+999*time.Microsecond, lua.Delay{For: d})
 		require.NoError(t, err)
 		for _, command := range monitor.Commands(t) {
-			require.Equal(t, []string{"1", lock, me, "1500", want}, command[len(command)-5:], "%d", d)
+			require.Equal(t, []string{"1", lock, me, "1500", want, "0"}, command[len(command)-6:], "%d", d)
 		}
 	}
 	v, err := lua.AcquireVote(t.Context(), c, "huge", me, math.MaxInt64, undelayed)

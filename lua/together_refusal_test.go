@@ -105,6 +105,7 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 		{Lock: north, Owner: me, Count: 1}, {Lock: south, Owner: me, Count: 1}})
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
+	require.NotNil(t, holder)
 	require.Equal(t, other, holder.Owner)
 }
 
@@ -117,6 +118,7 @@ func TestPermissionsOfAPlainLockAreEnoughToTakeAndReleaseTogether(t *testing.T) 
 	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{{Lock: north, Owner: other, Count: 1}})
 	require.NoError(t, err)
 	require.Zero(t, index)
+	require.NotNil(t, holder)
 	require.Equal(t, me, holder.Owner)
 	parts, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{
 		{Lock: north, Owner: me, Announcement: announcement}, {Lock: middle, Owner: me, Count: 1, Announcement: announcement}})

@@ -56,6 +56,7 @@ func TestOneLockInTheWayKeepsAllFromBeingTaken(t *testing.T) {
 				got, holder, err := lua.AcquireTogether(t.Context(), c, 3*lease, takings)
 				require.NoError(t, err)
 				require.Equal(t, index, got)
+				require.NotNil(t, holder)
 				require.Equal(t, other, holder.Owner)
 				require.InDelta(t, left, holder.TTL, float64(5*time.Second))
 				require.False(t, holder.Next)
@@ -118,6 +119,7 @@ func TestReadWriteLockIsInTheWayOfTakingTogether(t *testing.T) {
 		{Lock: north, Owner: me, Count: 1}, {Lock: middle, Owner: me, Count: 1}})
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
+	require.NotNil(t, holder)
 	require.Equal(t, other, holder.Owner, "and not its mode")
 	requireFree(t, s, north)
 }

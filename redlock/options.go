@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/internal/seam"
@@ -22,7 +23,8 @@ type Options struct {
 	MaxLease time.Duration
 
 	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, so that a restart forgets
-	// nothing. Then a node is counted at once after a restart, and MaxLease means nothing. With appendfsync everysec the last
+	// nothing. Then a node is counted at once after a restart, and leases may be longer than MaxLease, unless Epoch is set.
+	// With appendfsync everysec the last
 	// second is forgotten: that is not it. Defaults to false.
 	FsyncAlways bool
 
@@ -38,6 +40,8 @@ func (o Options) withDefaults(nodes []seam.Node) (Options, error) {
 	switch {
 	case o.NodeTimeout < 0:
 		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
+	case o.Epoch && slices.ContainsFunc(nodes, seam.Node.Clustered):
+		return o, fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does not have: leave it out, or use single servers", rlock.ErrInvalid)
 	case o.MaxLease < 0:
 		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
 	}

@@ -189,8 +189,8 @@ func (o Options) usable(lease time.Duration) (time.Duration, error) {
 	switch {
 	case whole <= watchdog.Drift(whole):
 		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", rlock.ErrInvalid, lease)
-	case whole > o.MaxLease && !o.FsyncAlways:
-		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, for which a node is not counted after a restart: raise redlock.Options.MaxLease in all processes",
+	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
+		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, for which a node that may have forgotten it is not counted: raise redlock.Options.MaxLease in all processes",
 			rlock.ErrInvalid, lease, o.MaxLease)
 	}
 	return whole, nil
@@ -198,10 +198,10 @@ func (o Options) usable(lease time.Duration) (time.Duration, error) {
 
 // delay is for how long a node that may have forgotten locks is not counted.
 func (o Options) delay() lua.Delay {
-	if o.FsyncAlways {
+	if o.FsyncAlways && !o.Epoch {
 		return lua.Delay{}
 	}
-	return lua.Delay{For: o.MaxLease, Epoch: o.Epoch}
+	return lua.Delay{For: o.MaxLease, Epoch: o.Epoch, Durable: o.FsyncAlways}
 }
 
 // Unlock releases the innermost level that ctx's owner holds, for code that has no hold at hand. See [rlock.Hold.Unlock]. It

@@ -34,6 +34,7 @@ func (l *Lock) node() (seam.Node, error) {
 }
 
 func (n node) Client() string                { return n.client.id }
+func (n node) Clustered() bool               { return n.client.wire.cluster != nil }
 func (n node) NewOwner() string              { return n.client.newOwner() }
 func (n node) WatchdogLease() time.Duration  { return n.client.options.WatchdogLease }
 func (n node) CommandTimeout() time.Duration { return n.client.options.CommandTimeout }

@@ -54,6 +54,7 @@ type Node interface {
 	Name() string
 	Server() string
 	Client() string // its id
+	Clustered() bool
 	NewOwner() string
 	WatchdogLease() time.Duration
 	CommandTimeout() time.Duration
