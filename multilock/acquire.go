@@ -168,21 +168,27 @@ func (a *acquisition) settle(ctx context.Context) error {
 
 // ended is why an acquisition fails one of whose parts has ended.
 func ended(h *rlock.Hold, reason error) error {
-	if errors.Is(reason, rlock.ErrReleased) {
+	switch {
+	case errors.Is(reason, rlock.ErrReleased):
 		return &rlock.LostError{Lock: h.Name(), Reason: errReleased}
+	case errors.Is(reason, rlock.ErrClosed):
+		return fmt.Errorf("holdfast: lock %q: %w", h.Name(), reason)
+	default:
+		return reason // which names the lock
 	}
-	return reason
 }
 
-// errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the same owner or by the end of
-// its client. It is not [rlock.ErrReleased], which no function returns.
+// errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the same owner or by the end
+// of its client. It is not [rlock.ErrReleased], which no function returns.
 var errReleased = errors.New("it was released meanwhile")
 
 // fail gives back what was taken, and says why it failed.
 func (a *acquisition) fail(ctx, taking context.Context, err error) error {
-	if ctx.Err() == nil && taking.Err() != nil && !errors.Is(err, rlock.ErrClosed) {
-		// What ended the wait was the loss of another part.
-		err = fmt.Errorf("while another part was waited for: %w", context.Cause(taking))
+	// What ended the wait was the end of another part, unless a client that is closed released that first.
+	cause := context.Cause(taking)
+	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
+	if ctx.Err() == nil && cause != nil && !byClose {
+		err = fmt.Errorf("while another part was waited for: %w", cause)
 	}
 	for _, failure := range release(a.lock.parts, a.taken) {
 		if failure != nil && !errors.Is(failure, rlock.ErrLost) && !errors.Is(failure, rlock.ErrNotHeld) {

@@ -73,6 +73,23 @@ func TestPlainLocksAmongOthersAreTakenTogetherAsFarAsTheyFollowEachOther(t *test
 	requireFree(t, p.first, p.second)
 }
 
+// Its lease is no measure for those of the others.
+func TestLastPartThatTheOwnerHeldForLongerCostsNothingMore(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		learn(t, of(locks), locks[0], locks[1], locks[2])
+		outer := take(t, locks[2], longLease)
+		first, second := p.first.Monitor(t), p.second.Monitor(t)
+		hold := takeWith(outer.Context(), t, of(locks), 5*time.Minute)
+		want := map[string]int{"together": 1, "one by one": 3}[name]
+		require.Equal(t, want, scriptCalls(t, first)+scriptCalls(t, second), name)
+		unlock(t, hold)
+		unlock(t, outer)
+		requireFree(t, p.first, p.second)
+	}
+}
+
 // It was taken with as many commands as there are locks, and goes with as many.
 func TestPlainLocksOfAClientThatWaitsForReplicasAreTakenOneByOne(t *testing.T) {
 	t.Parallel()
@@ -99,7 +116,8 @@ func TestPlainLocksOfOneSlotOfAClusterAreTwoCommands(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	c := newClientOn(t, cluster.Client(t), rlock.Options{})
 	// Named so that their names alone would mix them.
-	lock := multilock.New(c.NewLock("1{east}"), c.NewLock("2{west}"), c.NewLock("3{east}"), c.NewLock("4{west}"), c.NewLock("5{east}"))
+	lock := multilock.New(c.NewLock("1{east}"), c.NewLock("2{west}"), c.NewLock("3{east}"),
+		c.NewLock("4{west}"), c.NewLock("5{east}"))
 	learn(t, lock, c.NewLock("1{east}"))
 	monitors := make([]*redistest.Monitor, len(cluster.Nodes))
 	for i, node := range cluster.Nodes {

@@ -34,7 +34,7 @@ var _ rlock.Locker = (*Lock)(nil)
 func New(locks ...rlock.Locker) *Lock {
 	names := make([]string, 0, len(locks))
 	for _, l := range locks {
-		if l != nil {
+		if !absent(l) {
 			names = append(names, l.Name())
 		}
 	}
@@ -64,7 +64,9 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 	}, true, time.Time{})
 }
 
-// TryLock is [Lock.Lock] for at most wait, for all of the locks together. With [rlock.NoWait] each is tried once.
+// TryLock is [Lock.Lock] for at most wait, for all of the locks together. With [rlock.NoWait] each is tried once. If the server
+// of a lock that was taken already hangs, the last step and giving back what was taken last up to Options.CommandTimeout
+// each, beyond the wait.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
 		return nil, l.named(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit", rlock.ErrInvalid, wait))

@@ -44,9 +44,10 @@ func inOrder(locks []rlock.Locker) ([]part, error) {
 // flatten puts MultiLocks among the locks apart.
 func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 	for _, l := range locks {
-		switch l := l.(type) {
-		case nil:
+		if absent(l) {
 			return nil, fmt.Errorf("%w: one of the locks is nil", rlock.ErrInvalid)
+		}
+		switch l := l.(type) {
 		case *Lock:
 			if l.invalid != nil {
 				return nil, l.invalid
@@ -58,11 +59,21 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 			p := part{Locker: l, place: seam.Place{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}}
 			if of, ok := l.(interface{ Server() string }); ok {
 				p.place.Server = of.Server()
+				p.place.Client = "of " + p.place.Server
 			}
 			parts = append(parts, p)
 		}
 	}
 	return parts, nil
+}
+
+// absent tells that a lock is nil, or a nil pointer.
+func absent(l rlock.Locker) bool {
+	if l == nil {
+		return true
+	}
+	v := reflect.ValueOf(l)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // same tells that two parts are one lock.
@@ -117,8 +128,8 @@ func compatible(a, b part) error {
 func oneOrder(parts []part) error {
 	first, several, unnamed := "", false, ""
 	for _, p := range parts {
-		if p.plain == nil {
-			continue
+		if p.place.Client == "" {
+			continue // a locker that says nothing of servers
 		}
 		if first == "" {
 			first = p.place.Client

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -36,11 +37,14 @@ func TestPartsThatCanNeverBeHeldTogetherAreRefused(t *testing.T) {
 		locks []rlock.Locker
 		texts []string
 	}{
-		"none":               {nil, []string{"no locks"}},
-		"only an empty one":  {[]rlock.Locker{multilock.New()}, []string{"no locks"}},
-		"nil":                {[]rlock.Locker{p.client.NewLock("a"), nil}, []string{"nil", `multilock "a"`}},
-		"two clients":        {[]rlock.Locker{p.client.NewLock("a"), again.NewLock("a")}, []string{`"a" on first`, "two clients"}},
-		"two clients nested": {[]rlock.Locker{multilock.New(p.client.NewLock("a")), multilock.New(again.NewLock("a"))}, []string{"two clients"}},
+		"none":              {nil, []string{"no locks"}},
+		"only an empty one": {[]rlock.Locker{multilock.New()}, []string{"no locks"}},
+		"nil":               {[]rlock.Locker{p.client.NewLock("a"), nil}, []string{"nil", `multilock "a"`}},
+		"a nil pointer":     {[]rlock.Locker{p.client.NewLock("a"), (*rlock.Lock)(nil)}, []string{"nil"}},
+		"two clients": {[]rlock.Locker{p.client.NewLock("a"), again.NewLock("a")},
+			[]string{`"a" on first`, "two clients"}},
+		"two clients nested": {[]rlock.Locker{multilock.New(p.client.NewLock("a")), multilock.New(again.NewLock("a"))},
+			[]string{"two clients"}},
 		"two clients, one in between": {[]rlock.Locker{p.client.NewLock("b"), p.client.NewLock("a"), again.NewLock("b")},
 			[]string{`"b" on first`, "two clients"}},
 		"plain and fair":   {[]rlock.Locker{p.client.NewLock("a"), p.client.NewFairLock("a")}, []string{`"a" as two kinds`}},
@@ -65,10 +69,11 @@ func TestSeveralRedisesNeedNamesThatAllProcessesKnow(t *testing.T) {
 	t.Parallel()
 	s, group := redistest.Start(t), redistest.StartSentinel(t)
 	plain := newClient(t, s, rlock.Options{})
-	unnamed, named := newClientOn(t, group.Client(t), rlock.Options{}), newClientOn(t, group.Client(t), rlock.Options{Server: "group"})
+	unnamed, another := newClientOn(t, group.Client(t), rlock.Options{}), newClientOn(t, group.Client(t), rlock.Options{})
+	named := newClientOn(t, group.Client(t), rlock.Options{Server: "group"})
 	requireInvalid(t, multilock.New(unnamed.NewLock("b"), plain.NewLock("a")), `"b"`, "rlock.Options.Server", "in all processes")
 	requireInvalid(t, multilock.New(plain.NewLock("a"), unnamed.NewLock("b")), `"b"`, "rlock.Options.Server", "in all processes")
-	requireInvalid(t, multilock.New(unnamed.NewLock("b"), newClientOn(t, group.Client(t), rlock.Options{}).NewLock("b")), "rlock.Options.Server")
+	requireInvalid(t, multilock.New(unnamed.NewLock("b"), another.NewLock("b")), "rlock.Options.Server")
 
 	// One Redis needs none, and an address is one.
 	unlock(t, take(t, multilock.New(unnamed.NewLock("b"), unnamed.NewFairLock("a")), longLease))
@@ -76,6 +81,24 @@ func TestSeveralRedisesNeedNamesThatAllProcessesKnow(t *testing.T) {
 	require.Empty(t, unnamed.NewLock("b").Server())
 	require.Equal(t, "group", named.NewLock("b").Server())
 	require.Equal(t, s.Addr(), plain.NewLock("a").Server())
+}
+
+// It has two addresses, and which of them is the master's is not told: processes might call it by either.
+func TestMasterWithReplicasToReadFromHasNoNameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	master, other := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas()), redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	reading := func(o *rueidis.ClientOption) {
+		o.Standalone.ReplicaAddress = []string{replica.Addr()}
+		o.SendToReplicas = func(cmd rueidis.Completed) bool { return cmd.IsReadOnly() }
+	}
+	c, plain := newClient(t, master, rlock.Options{}, reading), newClient(t, other, rlock.Options{})
+	require.Empty(t, c.NewLock("a").Server())
+	requireInvalid(t, multilock.New(c.NewLock("a"), plain.NewLock("b")), `"a"`, "rlock.Options.Server")
+	unlock(t, take(t, multilock.New(c.NewLock("a"), c.NewLock("b")), longLease))
+	named := newClient(t, master, rlock.Options{Server: "master"}, reading)
+	unlock(t, take(t, multilock.New(named.NewLock("a"), plain.NewLock("b")), longLease))
+	requireFree(t, master, other)
 }
 
 func TestImpossibleWaitsAndLeasesAreRefused(t *testing.T) {

@@ -55,18 +55,24 @@ func (a *attempt) round() *rlock.Hold {
 	t := newTenure(l, a.seat, a.token)
 	t.mu.Lock()
 	t.decided = func() bool {
-		yes := t.in(granted)
-		return yes >= l.quorum || yes+t.in(asked) < l.quorum
+		yes, open := t.in(granted), t.in(asked)
+		if yes >= l.quorum {
+			return true
+		}
+		// Who waits has failed only for now, and hears more answers out while they may tell whether one other has a quorum,
+		// whose release is worth waiting for.
+		rival := t.rival()
+		return yes+open < l.quorum && (!a.waits || rival >= l.quorum || rival+open < l.quorum)
 	}
 	for i := range l.nodes {
 		t.ask(i, t.owner, a.lease)
 	}
 	t.mu.Unlock()
-	t.await(a.patience, l.options.nodeTimeout(a.lease))
+	decided := t.await(a.patience, l.options.nodeTimeout(a.lease))
 
 	t.mu.Lock()
 	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
-		if v := t.verdict(time.Since(start)); a.last == nil || !a.last.err.outvoted() || !a.patience.ended() {
+		if v := t.verdict(time.Since(start)); a.last == nil || decided || !a.patience.ended() {
 			a.last = v // one that was cut short says less than the one before
 		}
 		t.phase, t.ended = over, rlock.ErrReleased
@@ -77,9 +83,11 @@ func (a *attempt) round() *rlock.Hold {
 	defer t.mu.Unlock()
 	t.phase = held
 	for i := range t.parts {
-		// What has not even been sent would be a question in line at a node that does not answer.
-		if p := &t.parts[i]; p.state == asked && l.nodes[i].Crew().Withdraw(p.call) {
-			p.state, p.err = missing, errNoAnswer
+		// What has not even been sent would be a question in line at a node that does not answer. Elsewhere it is just about
+		// to be sent: the others were quicker.
+		p := &t.parts[i]
+		if err := available(l.nodes[i]); err != nil && p.state == asked && l.nodes[i].Crew().Withdraw(p.call) {
+			p.state, p.err = missing, err
 		}
 	}
 	a.seat.hold(t)

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,10 +9,11 @@ import (
 
 	"holdfast/lua"
 	"holdfast/rlock"
+	"holdfast/watchdog"
 )
 
-// ErrNoQuorum: too few nodes could be counted, whoever holds the lock. The error is a *[QuorumError] that says what is wrong
-// with each.
+// ErrNoQuorum is the error when too few nodes could be counted, whoever holds the lock. It comes as a *[QuorumError] that
+// says what is wrong with each.
 var ErrNoQuorum = errors.New("no quorum")
 
 // QuorumError says what each node answered when there was no quorum.
@@ -67,16 +69,20 @@ func (e *QuorumError) Unwrap() []error {
 	return errs
 }
 
-// outvoted tells that others hold the lock: enough nodes were asked with success.
+// outvoted tells that others hold the lock: there would be enough nodes without them. Those that had not answered yet when it
+// became impossible are taken to be well.
 func (e *QuorumError) outvoted() bool {
-	answered := e.Granted
+	others, open := 0, 0
 	for _, n := range e.Nodes {
 		var held *rlock.HeldError
-		if errors.As(n.Err, &held) {
-			answered++
+		switch {
+		case errors.As(n.Err, &held):
+			others++
+		case errors.Is(n.Err, errNotAwaited):
+			open++
 		}
 	}
-	return answered >= e.Want
+	return others > 0 && e.Granted+others+open >= e.Want
 }
 
 // DelayedError says that a node may have forgotten who holds the lock, and for how long it is not counted.
@@ -122,29 +128,47 @@ func (t *tenure) failure(cause error) *QuorumError {
 			err = errNotAwaited
 		case p.state == asked:
 			err = errNoAnswer
-		case err != nil:
-		case p.vote.Holder != nil:
-			h := p.vote.Holder
-			err = &rlock.HeldError{Lock: t.lock.nodes[i].Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
-		case p.vote.Delayed > 0:
-			err = &DelayedError{For: p.vote.Delayed, Emptied: p.vote.Emptied}
+		case err == nil:
+			err = t.refusal(i)
 		}
 		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: err})
 	}
 	return e
 }
 
+// refusal is what node i had against it, nil if nothing. It is called with mu held.
+func (t *tenure) refusal(i int) error {
+	vote := t.parts[i].vote
+	switch {
+	case vote.Holder != nil:
+		h := vote.Holder
+		return &rlock.HeldError{Lock: t.lock.nodes[i].Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
+	case vote.Delayed > 0:
+		return &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
+	default:
+		return nil
+	}
+}
+
 // tally is the reason of a loss: what became of the parts. It is called with mu held.
 func (t *tenure) tally(last error) error {
-	e := &lossError{held: t.in(granted), want: t.lock.quorum, last: last}
+	e := &lossError{want: t.lock.quorum, last: last}
+	now := time.Now()
 	for i := range t.parts {
-		if p := &t.parts[i]; p.state != granted {
-			err := p.err
-			if err == nil {
-				err = errNoPart
-			}
-			e.nodes = append(e.nodes, NodeError{Server: t.lock.called(i), Err: err})
+		p := &t.parts[i]
+		err := p.err
+		switch {
+		case p.state == granted && now.Before(p.grant.trusted()):
+			e.held++
+			continue
+		case p.state == granted:
+			err = watchdog.ErrExpired // and nobody has told us yet
+		case p.state == asked:
+			err = errNoAnswer
+		case err == nil:
+			err = cmp.Or(t.refusal(i), errNoPart)
 		}
+		e.nodes = append(e.nodes, NodeError{Server: t.lock.called(i), Err: err})
 	}
 	return e
 }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,16 +36,23 @@ func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
 
 // lengthening is the count of what the nodes answer to the question to keep a tenure for longer. It is guarded by the
 // tenure's mutex.
-type lengthening struct{ pending, held int }
+type lengthening struct {
+	pending, held int
+	kept          []bool // by node
+}
 
 // lengthen makes a quorum of the nodes keep the lock, with as many levels, for lease from now. A node that says that it is
 // not held there is a part lost. It is called by who has the seat's turn.
 func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bool) error {
-	var delay backoff
+	var (
+		delay   backoff
+		failure *QuorumError
+	)
 	for {
 		start := time.Now()
-		var count lengthening
+		count := lengthening{kept: make([]bool, len(t.lock.nodes))}
 		t.mu.Lock()
+		t.expire()
 		if t.phase == over {
 			defer t.mu.Unlock()
 			return t.ended
@@ -52,7 +60,7 @@ func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bo
 		t.longest = max(t.longest, lease)
 		quorum := t.lock.quorum
 		t.decided = func() bool {
-			return t.phase == over || count.held >= quorum || count.held+count.pending < quorum
+			return t.phase == over || count.held >= quorum || count.pending == 0
 		}
 		for i := range t.parts {
 			if part := &t.parts[i]; part.state == granted {
@@ -63,15 +71,18 @@ func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bo
 		t.await(p, t.lock.options.nodeTimeout(lease))
 
 		t.mu.Lock()
+		t.expire()
 		switch {
-		case count.held >= quorum:
-			t.mu.Unlock()
-			return nil
 		case t.phase == over:
 			defer t.mu.Unlock()
 			return t.ended
+		case count.held >= quorum:
+			t.mu.Unlock()
+			return nil
 		}
-		failure := t.unconfirmed(count.held)
+		if failure == nil || !p.ended() { // a round that was cut short says less than the one before
+			failure = t.unconfirmed(&count)
+		}
 		hopeless := t.hopeless()
 		t.mu.Unlock()
 		if hopeless || !again || !p.sleep(delay.next(time.Since(start))) {
@@ -87,25 +98,30 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 	if err := available(node); err != nil {
 		return err
 	}
-	g.hold.MayLast(lease)
+	if g.hold != nil {
+		g.hold.MayLast(lease)
+	}
 	call := &crew.Call{Patience: t.lock.options.nodeTimeout(lease), Run: func() {
 		sent := time.Now()
 		yes, err := node.Reenter(as, levels, lease)
-		if yes {
-			g.hold.Extend(watchdog.Deadline(sent, lease))
-		}
 		if err == nil && !yes {
-			g.hold.LetGo()
-			t.partEnded(i, g, watchdog.ErrGone)
+			g.lost()
 		}
+		deadline := watchdog.Deadline(sent, lease)
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		t.expire()
+		if yes {
+			g.extend(deadline)
+		}
 		count.pending--
 		switch {
-		case yes:
-			count.held++
-		case err != nil && t.parts[i].grant == g:
+		case t.parts[i].grant != g:
+		case err != nil:
 			t.parts[i].err = err
+		case yes && !g.trusted().Before(deadline): // or the answer came too late: the part is lost already
+			count.held++
+			count.kept[i] = true
 		}
 		t.tell()
 	}}
@@ -117,16 +133,18 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 }
 
 // unconfirmed is the error when too few nodes have said in time that they keep the lock. It is called with mu held.
-func (t *tenure) unconfirmed(held int) *QuorumError {
-	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, Granted: held}
+func (t *tenure) unconfirmed(count *lengthening) *QuorumError {
+	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, Granted: count.held}
 	for i := range t.parts {
 		part := &t.parts[i]
 		err := part.err
-		if err == nil && part.state == granted {
+		switch {
+		case count.kept[i]:
 			continue
-		}
-		if err == nil {
-			err = errNoPart
+		case err == nil && part.state == granted:
+			err = errNoAnswer
+		case err == nil:
+			err = cmp.Or(t.refusal(i), errNoPart)
 		}
 		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: err})
 	}

@@ -3,6 +3,7 @@ package redlock
 import (
 	"container/list"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ func (a *attempt) queue() (*rlock.Hold, error) {
 	for {
 		if look {
 			if hold := a.round(); hold != nil {
+				s.line.taken(a.lease)
 				s.leave(false) // the next in line waits for us
 				return hold, nil
 			}
@@ -41,7 +43,8 @@ func (a *attempt) queue() (*rlock.Hold, error) {
 			}
 		} else {
 			// Somebody of this process has just got it.
-			a.last = &verdict{err: &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}, held: true, refusing: all(a.lock)}
+			a.last = &verdict{err: &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}, held: true, refusing: all(a.lock),
+				freeAfter: s.line.freeAfter()}
 		}
 		if a.last.held {
 			delay = backoff{}
@@ -80,7 +83,7 @@ func (a *attempt) pause(q *line, delay *backoff) bool {
 			after = min(after, v.freeAfter)
 		}
 	}
-	return q.listen(a.patience, v, after, a.lock.quorum)
+	return q.listen(a.patience, a.lock, v, after)
 }
 
 // line is the local queue for one lock, first come, first served. Only its head asks the nodes; the others would only be
@@ -88,9 +91,10 @@ func (a *attempt) pause(q *line, delay *backoff) bool {
 type line struct {
 	lines   *queues
 	lock    *Lock
-	waiting *list.List             // guarded by queues.mu; of *spot; the front is the head
-	subs    []*pubsub.Subscription // guarded by queues.mu; by node; nil until a head had to wait
-	verdict *verdict               // guarded by queues.mu; of the head's last round
+	waiting *list.List                      // guarded by queues.mu; of *spot; the front is the head
+	subs    map[string]*pubsub.Subscription // guarded by queues.mu; by node (see identify); nil until a head had to wait
+	verdict *verdict                        // guarded by queues.mu; of the head's last round
+	freeAt  time.Time                       // guarded by queues.mu; when the lease of the last head that got it ends
 }
 
 // spot is a waiter's place in a line.
@@ -148,7 +152,7 @@ func (s *spot) leave(look bool) {
 	if head && next != nil {
 		next.Value.(*spot).head <- look
 	}
-	var subs []*pubsub.Subscription
+	var subs map[string]*pubsub.Subscription
 	if next == nil {
 		delete(q.lines.byIdentity, q.lock.identity)
 		subs, q.subs = q.subs, nil
@@ -174,23 +178,40 @@ func (q *line) last() *verdict {
 	return q.verdict
 }
 
-// subscriptions are where the head hears of releases, by node. The first call subscribes; the confirmation of each counts
-// as a message, so whatever was announced before is looked for.
-func (q *line) subscriptions() []*pubsub.Subscription {
+// taken notes that the head got the lock, for the next one, which has not asked the nodes: nobody announces the end of a
+// lease. What the head learned before is about somebody who does not hold it any more.
+func (q *line) taken(lease time.Duration) {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	q.freeAt, q.verdict = time.Now().Add(lease), nil
+}
+
+// freeAfter is when the lease that the last head got ends, unless it is renewed.
+func (q *line) freeAfter() time.Duration {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	return max(time.Until(q.freeAt), time.Millisecond)
+}
+
+// subscriptions are where the head hears of releases, by node, because the locks of those who wait may have their nodes in
+// any order. The first call subscribes; the confirmation of each counts as a message, so whatever was announced before is
+// looked for.
+func (q *line) subscriptions() map[string]*pubsub.Subscription {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
 	if q.subs == nil {
+		q.subs = make(map[string]*pubsub.Subscription, len(q.lock.nodes))
 		for _, node := range q.lock.nodes {
-			q.subs = append(q.subs, node.Subscribe())
+			q.subs[identify(node)] = node.Subscribe()
 		}
 	}
 	return q.subs
 }
 
-// listen waits for d, or until so many of the refusing nodes have announced a release that there may be a quorum; and when
+// listen waits for d, or until so many of l's nodes that refused have announced a release that there may be a quorum; and when
 // the first has, for the others not much longer than a round takes. It returns false if p ended before. It is used by the
 // head only.
-func (q *line) listen(p *patience, v *verdict, d time.Duration, quorum int) bool {
+func (q *line) listen(p *patience, l *Lock, v *verdict, d time.Duration) bool {
 	timer, end := time.NewTimer(d), time.Now().Add(d)
 	defer timer.Stop()
 	const fixed = 3
@@ -202,14 +223,14 @@ func (q *line) listen(p *patience, v *verdict, d time.Duration, quorum int) bool
 	subs := q.subscriptions()
 	for _, i := range v.refusing {
 		var c <-chan struct{} // never, if the client is closed
-		if subs[i] != nil {
-			c = subs[i].C()
+		if sub := subs[identify(l.nodes[i])]; sub != nil {
+			c = sub.C()
 		}
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
 	}
 	messages := len(cases)
-	for _, node := range q.lock.nodes {
-		if available(node) != rlock.ErrClosed { //nolint:errorlint // it is that very value
+	for i, node := range l.nodes {
+		if !slices.Contains(v.closed, i) {
 			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())})
 		}
 	}
@@ -220,7 +241,7 @@ func (q *line) listen(p *patience, v *verdict, d time.Duration, quorum int) bool
 			return true
 		case chosen < fixed:
 			return false
-		case v.free+heard >= quorum:
+		case v.free+heard >= l.quorum:
 			return true
 		}
 		cases[chosen].Chan = reflect.ValueOf((<-chan struct{})(nil)) // it has been heard

@@ -29,7 +29,8 @@ type Lock struct {
 	quorum   int
 	options  Options
 	identity string // the same for locks of the same nodes and names
-	invalid  error  // why this can never be locked
+	unfit    error  // what is wrong with the nodes
+	invalid  error  // why this can never be locked: that, or what is wrong with the options
 }
 
 var _ rlock.Locker = (*Lock)(nil)
@@ -40,7 +41,7 @@ var _ rlock.Locker = (*Lock)(nil)
 // clients whose WatchdogLease differ.
 func New(locks ...*rlock.Lock) *Lock {
 	l := &Lock{quorum: len(locks)/2 + 1}
-	l.invalid = l.join(locks)
+	l.unfit = l.join(locks)
 	return l.WithOptions(Options{})
 }
 
@@ -58,7 +59,7 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 // WithOptions returns the same lock with other options. Those that cannot work are refused by the first use.
 func (l *Lock) WithOptions(o Options) *Lock {
 	with := *l
-	if with.invalid == nil {
+	if with.invalid = l.unfit; with.invalid == nil {
 		with.options, with.invalid = o.withDefaults(l.nodes)
 	}
 	return &with
@@ -89,15 +90,21 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 		}
 		l.nodes = append(l.nodes, node)
 		servers = append(servers, server)
-		identity = append(identity, node.Client()+" "+node.Name())
+		identity = append(identity, identify(node))
 		if i == 0 || node.Name() != names[0] {
 			names = append(names, node.Name())
 		}
 	}
 	slices.Sort(identity) // they are the same nodes in any order
+	if slices.Sort(servers); servers[0] == "" {
+		servers = nil
+	}
 	l.name, l.server, l.identity = strings.Join(names, ","), strings.Join(servers, ","), strings.Join(identity, "\n")
 	return nil
 }
+
+// identify names a node. Two are the same one if they are of one client and one name.
+func identify(node seam.Node) string { return node.Client() + " " + node.Name() }
 
 // locksLease is the watchdog lease of the nodes, or of one that is the first.
 func locksLease(nodes []seam.Node, first seam.Node) time.Duration {
@@ -110,7 +117,7 @@ func locksLease(nodes []seam.Node, first seam.Node) time.Duration {
 // Name is the name of the lock; if the nodes call it differently, all their names.
 func (l *Lock) Name() string { return l.name }
 
-// Server is what the servers are called, all together.
+// Server is what the servers are called, all together, in whatever order they were given; "" if one has no name.
 func (l *Lock) Server() string { return l.server }
 
 // called is what node i's server is called in errors.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"holdfast/internal/crew"
+	"holdfast/internal/seam"
+	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
@@ -15,19 +17,15 @@ import (
 // somebody else can have it. The others are released in the background.
 func (t *tenure) Release(h *rlock.Hold) error {
 	t.mu.Lock()
-	if t.phase == held && !time.Now().Before(t.trusted()) {
-		// Our margin is over, and whoever should tell us has not come to it yet.
-		t.deadline = t.trusted()
-		t.lose(watchdog.ErrExpired)
-		t.mu.Lock()
-	}
-	if t.phase == over {
-		defer t.mu.Unlock()
-		return t.ended
-	}
+	t.expire()
 	before := t.renews()
 	at := slices.IndexFunc(t.levels, func(l level) bool { return l.hold == h })
 	end := t.levels[at].end
+	if reason := t.ended; t.phase == over {
+		t.mu.Unlock()
+		end(reason) // whoever has ended the tenure may not have come to this level yet
+		return reason
+	}
 	t.levels = slices.Delete(t.levels, at, at+1)
 	if len(t.levels) > 0 {
 		t.setRenew(before)
@@ -54,8 +52,11 @@ type departure struct {
 type leaving struct {
 	node  int
 	owner string
+	late  bool          // the question for it was still under way; its answer sees to the release
+	hold  seam.NodeHold // to be let go; nil if it was
 	state leavingState
 	err   error // of the last try
+	doubt bool  // a try whose answer did not come may have released it
 }
 
 type leavingState uint8
@@ -64,28 +65,55 @@ const (
 	unsent leavingState = iota // or to be sent again
 	sent
 	released
-	gone    // it was not held
+	gone    // it was not held, or never granted
 	refused // for good
 )
 
 // depart takes over what is granted, and takes back what is still asked for.
 func (t *tenure) depart() *departure {
-	d := &departure{tenure: t}
+	d := &departure{tenure: t, parts: make([]leaving, 0, len(t.parts))}
+	var silent []part
+	t.mu.Lock()
+	t.leaving = d
 	for i := range t.parts {
-		t.mu.Lock()
-		p := t.parts[i]
-		t.parts[i].state, t.parts[i].grant = missing, nil
-		t.mu.Unlock()
+		p, hold := t.take(i)
 		switch p.state {
 		case granted:
-			p.grant.hold.LetGo()
-			d.parts = append(d.parts, leaving{node: i, owner: p.owner})
+			d.parts = append(d.parts, leaving{node: i, owner: p.owner, hold: hold})
 		case asked:
-			t.retract(i, p)
+			if t.withdraw(p) {
+				continue
+			}
+			d.parts = append(d.parts, leaving{node: i, owner: p.owner, late: true, state: sent})
+			if p.silent() {
+				silent = append(silent, p)
+			}
 		case missing:
 		}
 	}
+	t.mu.Unlock()
+	for _, p := range silent {
+		t.sendRelease(p.node, p.owner)
+	}
 	return d
+}
+
+// left is told what became of a part whose question was still under way when the tenure was over.
+func (t *tenure) left(i int, wasHeld bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leaving == nil {
+		return
+	}
+	for j := range t.leaving.parts {
+		if l := &t.leaving.parts[j]; l.node == i && l.late {
+			l.state = gone
+			if wasHeld {
+				l.state = released
+			}
+		}
+	}
+	t.tell()
 }
 
 // in counts the parts in any of the states. It is called with mu held.
@@ -103,8 +131,7 @@ func (d *departure) in(states ...leavingState) int {
 // or the time for that is over.
 func (d *departure) run() error {
 	t, quorum := d.tenure, d.tenure.lock.quorum
-	p := newPatience(context.Background(), t.lock.nodes[0].CommandTimeout())
-	defer p.stop()
+	p := &patience{ctx: context.Background()} // mostly one try is enough, and needs no timer
 	known := func() bool { return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum }
 	t.mu.Lock()
 	t.decided = func() bool { return known() || d.in(sent) == 0 }
@@ -120,13 +147,27 @@ func (d *departure) run() error {
 			}
 		}
 		t.mu.Unlock()
+		d.letGo()
 		t.await(p, limit)
 		t.mu.Lock()
 		over, again := known() || p.ended(), d.in(unsent) > 0
 		t.mu.Unlock()
+		if !over && p.timer == nil {
+			p = newPatience(context.Background(), t.lock.nodes[0].CommandTimeout())
+			defer p.stop()
+		}
 		if over || again && !p.sleep(delay.next(time.Since(start))) {
 			return d.outcome()
 		}
+	}
+}
+
+// letGo ends the watch over the parts. That is after the releases were sent, so that nobody waits for it: a renewal that
+// overtakes one keeps nothing, because it finds another owner or none.
+func (d *departure) letGo() {
+	for i := range d.parts {
+		letGo(d.parts[i].hold)
+		d.parts[i].hold = nil
 	}
 }
 
@@ -142,7 +183,7 @@ func (d *departure) send(l *leaving) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		switch {
-		case err == nil && !reply.Held && l.err == nil:
+		case err == nil && !reply.Held && !l.doubt:
 			l.state = gone
 		case err == nil:
 			l.state = released // perhaps by a try whose answer did not come
@@ -150,6 +191,7 @@ func (d *departure) send(l *leaving) {
 			l.state, l.err = refused, err
 		default:
 			l.state, l.err = unsent, err
+			l.doubt = l.doubt || lua.ClassOf(err) == lua.Unknown
 			if d.abandoned {
 				node.Abandon(l.owner, time.Now().Add(t.longest))
 			}

@@ -95,8 +95,12 @@ func (s *seat) hold(t *tenure) {
 	s.users++
 	seats.mu.Unlock()
 	s.mu.Lock()
+	before := s.tenure
 	s.tenure = t
 	s.mu.Unlock()
+	if before != nil {
+		seats.leave(s) // it is over, and its drop will not find it here any more
+	}
 }
 
 // drop ends t's use of the seat. Once is enough; more does no harm.

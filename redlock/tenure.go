@@ -35,6 +35,7 @@ type tenure struct {
 	longest  time.Duration // guarded by mu; the longest lease that any node was asked for
 	ended    error         // guarded by mu; why it is over
 	deadline time.Time     // guarded by mu; when it is over, until when it could be trusted
+	leaving  *departure    // guarded by mu; its release, if that was asked for
 	decided  func() bool   // guarded by mu; what somebody waits for, if anybody does; called with mu held
 	progress chan struct{} // told when decided is true
 }
@@ -50,6 +51,7 @@ const (
 
 // part is what the tenure has on one node.
 type part struct {
+	node  int
 	state state
 	owner string     // who was asked for
 	call  *crew.Call // the last question
@@ -59,11 +61,38 @@ type part struct {
 	grant *grant     // while granted
 }
 
-// grant is what a node has given.
+// grant is a question to a node, and what the node has given.
 type grant struct {
-	hold  seam.NodeHold
-	ended error // guarded by the tenure's mutex; why it is not held any more
+	call   crew.Call
+	tenure *tenure
+	node   int
+	owner  string // who was asked for
+	lease  time.Duration
+
+	// What follows is guarded by the tenure's mutex.
+	hold     seam.NodeHold // watches over what was given; nil until that has begun
+	deadline time.Time     // until when it can be trusted, while hold is nil
 }
+
+// trusted is until when the part can be.
+func (g *grant) trusted() time.Time {
+	if g.hold != nil {
+		return g.hold.Deadline()
+	}
+	return g.deadline
+}
+
+// extend notes that the node keeps it until deadline.
+func (g *grant) extend(deadline time.Time) {
+	switch {
+	case g.hold != nil:
+		g.hold.Extend(deadline)
+	case deadline.After(g.deadline):
+		g.deadline = deadline
+	}
+}
+
+var _ seam.Part = (*grant)(nil)
 
 // state is that of a part.
 type state uint8
@@ -113,7 +142,7 @@ func (t *tenure) trusted() time.Time {
 	deadlines := make([]time.Time, 0, 8)
 	for i := range t.parts {
 		if g := t.parts[i].grant; g != nil {
-			deadlines = append(deadlines, g.hold.Deadline())
+			deadlines = append(deadlines, g.trusted())
 		}
 	}
 	if len(deadlines) < t.lock.quorum {
@@ -153,14 +182,14 @@ func (t *tenure) tell() {
 // ask puts the question for its part to node i. What becomes of it is noted by answered.
 func (t *tenure) ask(i int, as string, lease time.Duration) {
 	node, p := t.lock.nodes[i], &t.parts[i]
-	*p = part{owner: as, asked: time.Now()}
-	patience := t.lock.options.nodeTimeout(lease)
+	*p = part{node: i, owner: as, asked: time.Now()}
 	if p.err = available(node); p.err != nil {
 		return
 	}
 	t.longest = max(t.longest, lease)
-	p.state = asked
-	p.call = &crew.Call{Patience: patience, Run: func() { t.acquire(i, as, lease) }}
+	g := &grant{tenure: t, node: i, owner: as, lease: lease}
+	g.call.Run, g.call.Patience = g.acquire, t.lock.options.nodeTimeout(lease)
+	p.state, p.call = asked, &g.call
 	if !node.Crew().Do(p.call) {
 		p.state, p.err = missing, rlock.ErrClosed
 	}
@@ -179,80 +208,120 @@ func available(node seam.Node) error {
 	return nil
 }
 
-// acquire asks node i. It may take as long as the node likes, and nobody may be left who wants to know.
-func (t *tenure) acquire(i int, as string, lease time.Duration) {
-	node := t.lock.nodes[i]
+// acquire asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
+func (g *grant) acquire() {
+	t, node := g.tenure, g.tenure.lock.nodes[g.node]
 	t.mu.Lock()
-	wanted, renew := t.phase != over, t.phase == held && t.renews()
+	wanted := t.phase != over
 	t.mu.Unlock()
 	if !wanted {
+		t.left(g.node, false)
 		return
 	}
 	sent := time.Now()
-	vote, err := node.Acquire(as, lease, t.lock.options.delay())
-	var g grant
-	if err == nil && vote.Granted {
-		deadline := watchdog.Deadline(sent, lease)
-		if time.Now().Before(deadline) {
-			g.hold = node.Hold(as, t.token, deadline, renew,
-				func(reason error) { t.partEnded(i, &g, reason) }, t.rejoin)
-		}
-		if g.hold == nil {
-			err = fmt.Errorf("granted, but the answer took longer than the lease of %v", lease)
-		}
-	}
+	vote, err := node.Acquire(g.owner, g.lease, t.lock.options.delay())
+	deadline := watchdog.Deadline(sent, g.lease)
 	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
+	if err == nil && vote.Granted && !time.Now().Before(deadline) {
+		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", g.lease)
+	}
 
 	t.mu.Lock()
-	p := &t.parts[i]
+	// A part that comes too late must not revive what could not be trusted in between.
+	t.expire()
+	p := &t.parts[g.node]
 	gone := t.phase == over
 	if !gone {
 		p.state, p.vote, p.err = missing, vote, err
-		switch {
-		case g.hold == nil:
-		case g.ended != nil:
-			p.err = g.ended
-		default:
-			p.state, p.grant = granted, &g
-			if now := t.renews(); now != renew && t.phase == held {
-				g.hold.SetRenew(now)
-			}
+		if err == nil && vote.Granted {
+			p.state, p.grant, g.deadline = granted, g, deadline
 		}
 		t.tell()
 	}
 	t.mu.Unlock()
 
 	switch {
-	case !taken:
 	case gone:
-		if g.hold != nil {
-			g.hold.LetGo()
-		}
-		t.sendRelease(i, as)
+		t.left(g.node, taken && t.release(g.node, g.owner))
+	case !taken:
 	case err != nil:
 		// It may have been taken in this name, which is never used again.
-		node.Abandon(as, time.Now().Add(lease))
+		node.Abandon(g.owner, time.Now().Add(g.lease))
+	default:
+		g.watch(deadline)
 	}
 }
 
-// partEnded is told that node i's part is lost there, or that its client is closed. It must not block.
-func (t *tenure) partEnded(i int, g *grant, reason error) {
+// watch begins to watch over what was given. Whoever waits for the quorum need not wait for this; and may have released
+// everything meanwhile.
+func (g *grant) watch(deadline time.Time) {
+	t := g.tenure
+	hold := t.lock.nodes[g.node].Hold(g.owner, t.token, deadline, false, g)
+	if hold == nil {
+		g.Ended(rlock.ErrClosed)
+		return
+	}
 	t.mu.Lock()
-	g.ended = reason
-	p := &t.parts[i]
+	mine := t.parts[g.node].grant == g
+	if mine {
+		hold.Extend(g.deadline)
+		g.hold = hold
+		if t.phase == held && t.renews() {
+			hold.SetRenew(true)
+		}
+	}
+	t.mu.Unlock()
+	if !mine {
+		hold.LetGo()
+	}
+}
+
+// Ended is told that the part is lost on its node, or that the node's client is closed; or what we know, that we let it go.
+func (g *grant) Ended(reason error) {
+	t := g.tenure
+	var lost *rlock.LostError
+	if errors.As(reason, &lost) {
+		reason = lost.Reason // it is not the lock that is lost
+	}
+	t.mu.Lock()
+	p := &t.parts[g.node]
 	if p.grant != g {
-		t.mu.Unlock() // not noted as granted yet, or not any more
+		t.mu.Unlock() // not any more
 		return
 	}
 	deadline := t.trusted()
 	p.state, p.grant, p.err = missing, nil, reason
 	t.tell()
-	if t.phase != held || t.in(granted) >= t.lock.quorum {
+	// When parts end at the same time their watchdogs may tell of the last one first.
+	if t.phase != held || t.in(granted) >= t.lock.quorum && time.Now().Before(deadline) {
 		t.mu.Unlock()
 		return
 	}
 	t.deadline = deadline
+	if now := time.Now(); now.Before(deadline) {
+		t.deadline = now
+	}
 	t.lose(reason)
+}
+
+// lost is told by the node that it does not hold the part any more.
+func (g *grant) lost() {
+	g.tenure.mu.Lock()
+	hold := g.hold
+	g.tenure.mu.Unlock()
+	g.Ended(watchdog.ErrGone)
+	letGo(hold)
+}
+
+// expire ends a tenure whose deadline has passed, if whoever tells of that has not come to it yet. It is called with mu held,
+// which it may release in between.
+func (t *tenure) expire() {
+	if t.phase != held || time.Now().Before(t.trusted()) {
+		return
+	}
+	t.deadline = t.trusted()
+	t.lose(watchdog.ErrExpired)
+	t.mu.Lock()
 }
 
 // lose ends the tenure because a quorum does not hold it any more. It is called with mu held, and releases it.
@@ -271,7 +340,6 @@ func (t *tenure) lose(reason error) {
 func (t *tenure) finish(reason error) {
 	t.phase, t.ended = over, reason
 	levels := t.levels
-	t.levels = nil
 	t.tell()
 	t.mu.Unlock()
 	t.seat.drop(t)
@@ -285,46 +353,72 @@ func (t *tenure) finish(reason error) {
 func (t *tenure) giveUp() {
 	for i := range t.parts {
 		t.mu.Lock()
-		p := t.parts[i]
-		t.parts[i].state, t.parts[i].grant = missing, nil
+		p, hold := t.take(i)
 		t.mu.Unlock()
-		switch {
-		case p.state == granted:
-			p.grant.hold.LetGo()
+		switch p.state {
+		case granted:
 			t.sendRelease(i, p.owner)
-		case p.state == asked:
-			t.retract(i, p)
+			letGo(hold)
+		case asked:
+			if !t.withdraw(p) && p.silent() {
+				t.sendRelease(i, p.owner)
+			}
+		case missing:
 		}
 	}
 }
 
-// retract takes back a question that was not answered yet. If it was sent, its answer will be seen to when it comes: what it
-// took is released. A node that is silent may carry it out when its connection has long been given up, and nobody gets the
-// answer: so it is sent the release as well, on the same connection, behind it.
-func (t *tenure) retract(i int, p part) {
-	if t.lock.nodes[i].Crew().Withdraw(p.call) || time.Since(p.asked) < p.call.Patience {
-		return
+// take takes over the part of node i, and what watches over it, if that has begun. It is called with mu held.
+func (t *tenure) take(i int) (p part, hold seam.NodeHold) {
+	p = t.parts[i]
+	t.parts[i].state, t.parts[i].grant = missing, nil
+	if p.grant != nil {
+		hold = p.grant.hold
 	}
-	t.sendRelease(i, p.owner)
+	return p, hold
 }
+
+// letGo ends the watch over what is being released.
+func letGo(hold seam.NodeHold) {
+	if hold != nil {
+		hold.LetGo()
+	}
+}
+
+// withdraw takes back a question that was not answered yet, and returns false if it has been sent. Then its answer will be
+// seen to when it comes: what it took is released.
+func (t *tenure) withdraw(p part) bool { return t.lock.nodes[p.node].Crew().Withdraw(p.call) }
+
+// silent tells that the node has not answered in time. It may carry out the question when its connection has long been given
+// up, and nobody gets the answer: so it is sent the release right away as well, to be found beside the question.
+func (p *part) silent() bool { return time.Since(p.asked) >= p.call.Patience }
 
 // sendRelease releases node i's part in the background. A refusal is definite and is not released: the script that refuses
 // has changed nothing.
 func (t *tenure) sendRelease(i int, as string) {
-	node := t.lock.nodes[i]
 	t.mu.Lock()
-	longest := t.longest
+	patience := t.lock.options.nodeTimeout(t.longest)
 	t.mu.Unlock()
-	call := &crew.Call{Patience: t.lock.options.nodeTimeout(longest), Run: func() {
-		if _, err := node.Release(as); err != nil && !node.Hopeless(err) {
-			node.Abandon(as, time.Now().Add(longest))
-		}
-	}}
-	node.Crew().Do(call) // when the client is closed the lease ends it
+	// When the client is closed the lease ends it.
+	t.lock.nodes[i].Crew().Do(&crew.Call{Patience: patience, Run: func() { _ = t.release(i, as) }})
 }
 
-// rejoin is told that a part was renewed, which is the time to ask the nodes that are missing.
-func (t *tenure) rejoin() {
+// release releases node i's part, and tells whether it was held. It may take as long as the node likes.
+func (t *tenure) release(i int, as string) (held bool) {
+	node := t.lock.nodes[i]
+	reply, err := node.Release(as)
+	if err != nil && !node.Hopeless(err) {
+		t.mu.Lock()
+		longest := t.longest
+		t.mu.Unlock()
+		node.Abandon(as, time.Now().Add(longest))
+	}
+	return err == nil && reply.Held
+}
+
+// Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
+func (g *grant) Renewed() {
+	t := g.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != held || !t.renews() {
@@ -355,7 +449,7 @@ func (t *tenure) setRenew(before bool) {
 		return
 	}
 	for i := range t.parts {
-		if g := t.parts[i].grant; g != nil {
+		if g := t.parts[i].grant; g != nil && g.hold != nil {
 			g.hold.SetRenew(now)
 		}
 	}

@@ -29,6 +29,9 @@
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
 //   - A fenced one ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses those that are late.
 //
+// Package multilock takes all of several locks, and package redlock makes one lock of a plain one on each of several servers.
+// Theirs is the same interface, [Locker], and their holds are a Hold, too.
+//
 // One name is for one kind. Locks of different kinds with the same name exclude each other, also for one owner, which does
 // not re-enter across kinds; but they do not always wake each other, and then look for themselves after 5 s at the latest.
 //

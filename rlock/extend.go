@@ -3,6 +3,8 @@ package rlock
 import (
 	"context"
 	"time"
+
+	"holdfast/watchdog"
 )
 
 // Extend makes Redis keep the lock for lease from now at least.
@@ -32,5 +34,12 @@ func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
 		return ofEnded(err)
 	}
 	g.extend(deadline)
+	// The answer may have come too late: what is lost stays lost, also before anybody noticed.
+	if !time.Now().Before(g.Deadline()) {
+		g.lost(watchdog.ErrExpired)
+	}
+	if err := g.why(); err != nil {
+		return ofEnded(err)
+	}
 	return nil
 }

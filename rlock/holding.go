@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/internal/owner"
+	"holdfast/internal/seam"
 	"holdfast/watchdog"
 )
 
@@ -24,8 +25,8 @@ type holding struct {
 	fence  int64       // its number, if the lock is fenced
 	lease  watchdog.Lease
 
-	// renewed is told of each renewal. Only one node's part of a RedLock has it, whose loss is not that of the lock.
-	renewed func()
+	// part is set if this is what a RedLock has on one node: its loss is not that of the lock.
+	part seam.Part
 
 	// lasts is the longest lease, in nanoseconds, that Redis may give it on its own account: by a renewal, or by a nested
 	// lock, that is executed without our hearing of it. 0 while there is neither.
@@ -127,10 +128,17 @@ func (g *holding) end(reason error) bool {
 		return false
 	}
 	g.ended = reason
-	levels := slices.Clone(g.levels)
+	var few [4]*Hold // mostly enough, and not garbage
+	levels := append(few[:0], g.levels...)
 	g.mu.Unlock()
 	for _, level := range levels {
 		level.end(reason)
+	}
+	if g.part != nil {
+		if errors.Is(reason, ErrReleased) { // by Options.ReleaseOnClose, or by the part itself, which knows better
+			reason = ErrClosed
+		}
+		g.part.Ended(reason)
 	}
 	return true
 }
@@ -154,7 +162,7 @@ func (g *holding) lost(reason error) {
 
 // report tells the operator of a loss.
 func (g *holding) report(lost *LostError) {
-	if g.renewed != nil {
+	if g.part != nil {
 		return
 	}
 	g.client.warn(lost.Error(), "lock", g.lock.name, "owner", g.owner)

@@ -2,9 +2,7 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"holdfast/internal/crew"
@@ -71,52 +69,40 @@ func (n node) Subscribe() *pubsub.Subscription {
 	return n.client.wire.subscribe(to)
 }
 
-func (n node) Hold(name string, as owner.Token, deadline time.Time, renew bool, ended func(error), renewed func()) seam.NodeHold {
+func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
+
+func (n node) Hold(name string, as owner.Token, deadline time.Time, renew bool, p seam.Part) seam.NodeHold {
 	c := n.client
 	// A seat of its own: nothing else is ever asked from it.
 	s := c.seats.enter(place{kind: "node", lock: n.name, token: owner.New()})
 	defer s.leave()
-	g := &holding{client: c, lock: n.Lock, seat: s, token: as, owner: name, renewed: renewed}
-	level := g.begin(context.Background(), deadline, renew)
+	g := &holding{client: c, lock: n.Lock, seat: s, token: as, owner: name, part: p}
+	g.begin(context.Background(), deadline, renew)
 	select {
 	case <-c.closing: // too late for Close to know of it
 		g.forget()
 		return nil
 	default:
+		return (*nodeHold)(g)
 	}
-	h := &nodeHold{holding: g}
-	level.onEnd(func(reason error) {
-		switch {
-		case h.letGo.Load():
-		case errors.Is(reason, ErrReleased): // by Options.ReleaseOnClose
-			ended(ErrClosed)
-		default:
-			ended(reason)
-		}
-	})
-	return h
 }
 
-func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
+// nodeHold is a holding as a RedLock sees it, which decides when it is released.
+type nodeHold holding
 
-// nodeHold is what a RedLock holds on one node.
-type nodeHold struct {
-	*holding
-	letGo atomic.Bool
-}
+func (h *nodeHold) holding() *holding { return (*holding)(h) }
 
-func (h *nodeHold) Extend(deadline time.Time) { h.extend(deadline) }
+func (h *nodeHold) Deadline() time.Time { return h.lease.Deadline() }
 
-func (h *nodeHold) MayLast(lease time.Duration) { h.mayLast(lease) }
+func (h *nodeHold) Extend(deadline time.Time) { h.holding().extend(deadline) }
+
+func (h *nodeHold) MayLast(lease time.Duration) { h.holding().mayLast(lease) }
 
 func (h *nodeHold) SetRenew(renew bool) {
 	if renew {
-		h.mayLast(h.client.options.WatchdogLease)
+		h.MayLast(h.client.options.WatchdogLease)
 	}
 	h.client.watchdog.SetRenew(&h.lease, renew)
 }
 
-func (h *nodeHold) LetGo() {
-	h.letGo.Store(true)
-	h.forget()
-}
+func (h *nodeHold) LetGo() { h.holding().forget() }

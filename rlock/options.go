@@ -75,7 +75,8 @@ type Options struct {
 
 	// Server is what this Redis is called where several are at work: in errors, and in the order in which a MultiLock takes
 	// its parts, so all processes that share locks must give it the same. Defaults to its address. With Sentinel and
-	// Cluster, whose addresses change, it has no default, and a MultiLock over several Redises needs it.
+	// Cluster, whose addresses change, and with replicas that rueidis reads from, it has no default, and a MultiLock over
+	// several Redises needs it.
 	Server string
 
 	// ReleaseOnClose makes Close release everything this client holds. Defaults to false: the leases run out.

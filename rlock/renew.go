@@ -110,8 +110,8 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 			continue
 		}
 		outcomes[i] = watchdog.Held
-		if renewed := holdingOf(leases[i]).renewed; renewed != nil {
-			renewed()
+		if part := holdingOf(leases[i]).part; part != nil {
+			part.Renewed()
 		}
 	}
 	return outcomes, nil

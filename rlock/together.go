@@ -243,6 +243,7 @@ func sendTogether(c *Client, p *patience, leaving []departure) {
 	var (
 		delay backoff
 		doubt bool // an earlier command may have been executed
+		last  error
 	)
 	fail := func(err error, cleanUp bool) {
 		for _, of := range leaving {
@@ -265,6 +266,10 @@ func sendTogether(c *Client, p *patience, leaving []departure) {
 		})
 		switch {
 		case gone:
+			if last != nil { // what went wrong before says more about what to do
+				fail(fmt.Errorf("%w: no answer to the release within %v; before that: %w", ErrOutcomeUnknown, c.options.CommandTimeout, last), false)
+				return
+			}
 			fail(fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout), false)
 			return
 		case err == nil:
@@ -274,8 +279,14 @@ func sendTogether(c *Client, p *patience, leaving []departure) {
 		case c.hopeless(err):
 			fail(err, false)
 			return
+		case c.wire.cluster != nil && !doubt && lua.ClassOf(err) == lua.Temporary:
+			// As while the slot moves: what cannot be found together can one by one.
+			for _, of := range leaving {
+				*of.err = of.send(p, of.left)
+			}
+			return
 		}
-		doubt = doubt || lua.ClassOf(err) == lua.Unknown
+		doubt, last = doubt || lua.ClassOf(err) == lua.Unknown, err
 		if !p.sleep(delay.next(), nil) {
 			fail(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err), true)
 			return

@@ -39,10 +39,13 @@ func newWire(redis rueidis.Client, options Options) *wire {
 	case rueidis.ClientModeCluster:
 		w.cluster = topology.New(redis)
 	case rueidis.ClientModeStandalone:
-		for address := range redis.Nodes() {
-			w.server = address
+		// With replicas besides, nobody tells which of the addresses is the master's.
+		if nodes := redis.Nodes(); len(nodes) == 1 {
+			for address := range nodes {
+				w.server = address
+			}
+			w.name = cmp.Or(w.name, w.server)
 		}
-		w.name = cmp.Or(w.name, w.server)
 	}
 	if w.cluster == nil || options.PubSub != PubSubAuto {
 		w.open(w.cluster != nil && options.PubSub == PubSubSharded)

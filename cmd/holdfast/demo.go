@@ -15,11 +15,13 @@ type demoCommand struct {
 
 // Help is shown by holdfast demo --help.
 func (demoCommand) Help() string {
-	return `22 processes play six scenes at the same time:
+	return `27 processes play eight scenes at the same time:
 
   counter    four processes increment one counter; only the lock keeps them apart
   queue      processes queue up for a fair lock; one gives up, one is killed, the others come in their order
   readwrite  readers are in together, a writer alone; new readers step back while it waits
+  transfer   two accounts are locked together, whatever order they are named in
+  redlock    a lock on a quorum of five embedded servers, of which two die
   watchdog   a holder outlives its lease several times over, because it is renewed
   takeover   a holder is killed; its lock passes on when its lease ends
   timeout    a loser gives up, and says for how long the lock is still held

@@ -64,7 +64,7 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 	began := time.Now()
 	o := run(t, "demo")
 	require.Zero(t, o.status, "%s%s", o.stdout, o.stderr)
-	require.Regexp(t, `^demo: 64 sections, 0 overlaps, counter 64, max wake-up .*, takeover .* s$`, o.lastLine())
+	require.Regexp(t, `^demo: 81 sections, 0 overlaps, counter 81, max wake-up .*, takeover .* s$`, o.lastLine())
 	require.Empty(t, o.stderr)
 	require.Less(t, time.Since(began), 15*time.Second)
 	requireStories(t, o.stdout)
@@ -76,7 +76,7 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 	redis.Do(t, "SET", "counter", "somebody else's")
 	o := run(t, "demo", "--plain", "--redis", "redis://"+redis.Addr()+"/0")
 	require.Zero(t, o.status, "%s%s", o.stdout, o.stderr)
-	require.Contains(t, o.lastLine(), "demo: 64 sections, 0 overlaps, counter 64, ")
+	require.Contains(t, o.lastLine(), "demo: 81 sections, 0 overlaps, counter 81, ")
 	requireStories(t, o.stdout)
 	require.Equal(t, []string{"counter"}, redis.DoStrings(t, "KEYS", "*"))
 }
@@ -103,6 +103,15 @@ func requireStories(t *testing.T, lines string) {
 		`readwrite uma +waits, for up to 10 s\n`,
 		`readwrite wim +lets go`,
 		`readwrite \w+ +reads with \w+, \w+, .* after wim let go\n`,
+	}, {
+		`redlock +vera +holds\n`,
+		`redlock +node5 dies; 4 of 5 servers are left\n`,
+		`redlock +vera +lets go after .*, [2-9] leases of 1 s\n`,
+		`redlock +(walt|xena) +holds, .* after vera let go`,
+		`redlock +node1 dies; 3 of 5 servers are left\n`,
+		`redlock +(walt|xena) +holds`,
+	}, {
+		`transfer +(yuri|zoe) +holds, .* after (yuri|zoe) let go`,
 	}} {
 		rest := lines
 		for _, want := range story {
@@ -117,7 +126,7 @@ func TestDemoWithoutTheLockFails(t *testing.T) {
 	t.Parallel()
 	o := run(t, "demo", "--break")
 	require.Equal(t, 1, o.status)
-	require.Regexp(t, `^demo: 64 sections, [1-9]\d* overlaps, counter \d+ instead of 64, `, o.lastLine())
+	require.Regexp(t, `^demo: 81 sections, [1-9]\d* overlaps, counter \d+ instead of 81, `, o.lastLine())
 }
 
 func TestUnreachableServerIsOneLine(t *testing.T) {

@@ -70,11 +70,19 @@ type Node interface {
 	// Abandon has Release called in the background until it succeeds, or the time has come.
 	Abandon(owner string, until time.Time)
 
-	// Hold watches over what Acquire took: until its deadline, or renewed until it is let go. ended is told when and why that
-	// is over, unless it was let go; renewed of each renewal. Neither may block. It returns nil if the client is closed.
-	Hold(owner string, as owner.Token, deadline time.Time, renew bool, ended func(reason error), renewed func()) NodeHold
+	// Hold watches over what Acquire took: until its deadline, or renewed until it is let go. It returns nil if the client is
+	// closed.
+	Hold(owner string, as owner.Token, deadline time.Time, renew bool, p Part) NodeHold
 	// Subscribe listens for releases.
 	Subscribe() *pubsub.Subscription
+}
+
+// Part hears what becomes of what is held on a node. Its methods must not block.
+type Part interface {
+	// Ended tells that it is over, and why.
+	Ended(reason error)
+	// Renewed tells of each renewal.
+	Renewed()
 }
 
 // NodeHold is what is held on a node.

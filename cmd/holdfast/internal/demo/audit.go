@@ -52,7 +52,7 @@ func sections(history []event) []section {
 		case killed:
 			gone[e.Process] = true
 			end(e)
-		case ready, waiting, queued, nested, unnested, left, gaveUp, failed, ended:
+		case ready, waiting, queued, nested, unnested, left, gaveUp, failed, died, ended:
 		}
 	}
 	for i := range all {
@@ -100,7 +100,7 @@ func overtakings(history []event) (found []overtaking) {
 			}
 		case gaveUp, killed:
 			leaves(e.Process)
-		case ready, nested, unnested, leaving, left, failed, ended:
+		case ready, nested, unnested, leaving, left, failed, died, ended:
 		}
 	}
 	return found

@@ -29,7 +29,8 @@ type row struct {
 	lock     string
 	owner    string // as Redis knew it when it last held the lock
 	spans    []span
-	sections int // entered
+	sections int  // entered
+	votes    bool // its lock is over a quorum
 }
 
 // state is what the process is doing now.
@@ -71,9 +72,11 @@ func (r *row) become(s state, at time.Duration) {
 // board knows who holds and who waits. It is told events in the order of their time.
 type board struct {
 	rows   []*row
-	free   map[string]release // by lock: how it last became free, or will
-	wakeUp time.Duration      // the longest so far
-	queue  []*row             // of all locks, first come first; a dead process stays until somebody gets past it
+	free   map[string]release         // by lock: how it last became free, or will
+	wakeUp time.Duration              // the longest so far
+	vote   time.Duration              // the same over a quorum, where who wakes up may have to ask more than once
+	queue  []*row                     // of all locks, first come first; a dead process stays until somebody gets past it
+	deaths map[string][]time.Duration // by lock: when servers of its own died
 }
 
 // release is the last end of a hold.
@@ -93,9 +96,9 @@ type passage struct {
 }
 
 func newBoard(parts []part) *board {
-	b := &board{free: map[string]release{}}
+	b := &board{free: map[string]release{}, deaths: map[string][]time.Duration{}}
 	for _, p := range parts {
-		b.rows = append(b.rows, &row{process: p.Process, lock: p.Lock})
+		b.rows = append(b.rows, &row{process: p.Process, lock: p.Lock, votes: p.Type == overQuorum})
 	}
 	return b
 }
@@ -111,6 +114,9 @@ func (b *board) row(process string) *row {
 
 // apply takes note of e. The passage is that of an entered event, else zero.
 func (b *board) apply(e event) (p passage) {
+	if e.Kind == died {
+		b.deaths[e.Lock] = append(b.deaths[e.Lock], e.At)
+	}
 	r := b.row(e.Process)
 	if r == nil {
 		return p
@@ -146,7 +152,7 @@ func (b *board) apply(e event) (p passage) {
 		default:
 			r.become(dead, e.At)
 		}
-	case ready, left, failed, ended:
+	case ready, left, failed, died, ended:
 	}
 	return p
 }
@@ -164,7 +170,11 @@ func (b *board) passage(r *row, e event) passage {
 	p := passage{from: from, past: b.bury(r, e)}
 	if r.state() == waits && r.since() <= from.at {
 		p.took = e.At - from.at
-		if !from.killed && len(p.past) == 0 {
+		switch {
+		case from.killed, len(p.past) > 0:
+		case r.votes:
+			b.vote = max(b.vote, p.took)
+		default:
 			b.wakeUp = max(b.wakeUp, p.took)
 		}
 	}

@@ -71,9 +71,14 @@ func Run(ctx context.Context, o Options) error {
 			s.cast[i].Prefix, s.cast[i].Server = prefix, where
 		}
 	}
+	nodes, err := startNodes(all)
+	if err != nil {
+		return err
+	}
+	defer nodes.Close()
 	defer cleanUp(ctx, redis, prefix, all)
 	view := newView(o, where, all)
-	stage := stage{scenes: all, view: view}
+	stage := stage{scenes: all, view: view, nodes: nodes}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
 	defer cancel()
 	history, err := stage.play(limited, program)
@@ -128,7 +133,12 @@ func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, scenes []
 			// Each hold of a reader has a key of its own.
 			_, _ = client.NewReadWriteLock(lock).Read().ForceUnlock(ctx)
 		}
-		for _, key := range append(append(keys, lock), lua.Related(lock)...) {
+		keys = append(append(keys, lock), lua.Related(lock)...)
+		for _, account := range s.cast[0].Accounts {
+			lock := accountKey(prefix, account)
+			keys = append(append(keys, balanceKey(prefix, account), lock), lua.Related(lock)...)
+		}
+		for _, key := range keys {
 			_ = redis.Do(ctx, redis.B().Del().Key(key).Build()).Error()
 		}
 	}

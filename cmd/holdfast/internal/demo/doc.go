@@ -1,4 +1,4 @@
-// Package demo plays six scenes with locks in several processes, shows them on a timeline, and judges them.
+// Package demo plays eight scenes with locks in several processes, shows them on a timeline, and judges them.
 //
 // [Run] is the stage: it starts one process per part, gives each its part and its cues on standard input, and reads what
 // happens to it from its standard output. [Work] is what such a process runs.
@@ -7,10 +7,11 @@
 //	part.go       what a process is told, event.go what it reports
 //	worker.go     how a process plays its part, section.go one section under a lock
 //	queued.go     how a process knows that it is queued, marker.go how processes notice each other inside
+//	transfer.go   what is done under the locks of two accounts, quorum.go how a process has a lock on several servers
 //	stage.go      starts and stops processes, process.go one of them, merge.go puts their reports in order
 //	board.go      who holds and who waits; plain.go and live.go show it, screen.go as much as fits
 //	audit.go      whether sections overlapped or somebody was overtaken, verdict.go all that is judged
-//	embedded.go   the server, where none is given, embedded_lua.go what its Lua lacks, redis.go how to reach it
+//	embedded.go   the server, where none is given, nodes.go those of a scene's own, redis.go how to reach them
 //
 // No process outlives the stage: each ends when its standard input does.
 package demo

@@ -17,6 +17,7 @@ const (
 	gaveUp   kind = "gave up"  // did not get the lock in time
 	failed   kind = "failed"   // something went wrong, and the process ends
 	killed   kind = "killed"   // the stage sent it SIGKILL
+	died     kind = "died"     // a server of the scene's own, which Process names, is gone
 	ended    kind = "ended"    // the process is gone; Error says how, if it did not simply end
 )
 
@@ -37,8 +38,10 @@ type event struct {
 	// Count is how many levels Redis says the process holds, when it nested.
 	Count int `json:"count,omitempty"`
 	// TTL is for how long the lock is still held, when the process gave up.
-	TTL   time.Duration `json:"ttl,omitempty"`
-	Error string        `json:"error,omitempty"`
+	TTL time.Duration `json:"ttl,omitempty"`
+	// Sum is what a transfer found in its accounts together, when the process leaves.
+	Sum   int64  `json:"sum,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // clock is the time since the demo started, the same in all its processes. Only one reading of the wall clock is

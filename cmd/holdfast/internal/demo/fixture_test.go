@@ -81,6 +81,32 @@ func perfect() []event {
 		}
 	}
 
+	at = ms
+	for range transferSections {
+		for _, process := range []string{"yuri", "zoe"} {
+			add("transfer", process, waiting, at-ms)
+			stays("transfer", process, at, at+240*ms)
+			at += 250 * ms
+		}
+	}
+
+	add("redlock", "vera", waiting, 0)
+	stays("redlock", "vera", 5*ms, 2400*ms)
+	add("redlock", "node5", died, 350*ms)
+	at = 2402 * ms
+	for n := range redlockSections {
+		for _, process := range []string{"walt", "xena"} {
+			asks := at - 10*ms
+			if n == 0 {
+				asks = 50 * ms
+			}
+			add("redlock", process, waiting, asks)
+			stays("redlock", process, at, at+140*ms)
+			at += 142 * ms
+		}
+	}
+	add("redlock", "node1", died, 2900*ms)
+
 	add("watchdog", "eve", waiting, 0)
 	stays("watchdog", "eve", ms, 4010*ms)
 	add("watchdog", "finn", waiting, 40*ms)
@@ -103,7 +129,7 @@ func perfect() []event {
 	return h
 }
 
-const perfectSections = 4*counterSections + 5 + 6 + 2 + 2 + 1
+const perfectSections = 4*counterSections + 5 + 6 + 2*transferSections + 1 + 2*redlockSections + 2 + 2 + 1
 
 // change returns the history with one event of a process changed.
 func change(h []event, process string, kind kind, how func(*event)) []event {

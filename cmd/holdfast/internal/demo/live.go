@@ -98,7 +98,7 @@ func (l *live) show(e event) {
 		l.notes[e.Process] = "failed"
 	case ended:
 		l.over[e.Process] = true
-	case ready, nested, unnested, left:
+	case ready, nested, unnested, left, died:
 	}
 }
 
@@ -148,6 +148,9 @@ func (l *live) picture(scenes []scene) []string {
 				note = fmt.Sprintf("holds for %.1f s", (l.now - l.board.row(p.Process).since()).Seconds())
 			}
 			lines = append(lines, fmt.Sprintf("  %-5s %s %s", p.Process, l.timeline(p.Process), l.ink.dim(note)))
+		}
+		if len(s.nodes) > 0 {
+			lines = append(lines, fmt.Sprintf("  %-5s %s %s", "nodes", l.alive(s), l.ink.dim(l.died(s))))
 		}
 	}
 	lines = append(lines, "        "+l.ink.dim(l.axis()), l.legend())

@@ -10,6 +10,11 @@ type part struct {
 	Prefix  string `json:"prefix"` // of all keys
 	Server  server `json:"server"`
 
+	// Nodes are the servers on which a quorum has the lock. All else is on Server.
+	Nodes []server `json:"nodes,omitempty"`
+	// Accounts are the two whose locks are to be had together, the first being the one that pays.
+	Accounts []string `json:"accounts,omitempty"`
+
 	// Sections is how often it takes the lock, and NestEvery in which of them it takes it again inside; 0 is never.
 	Sections  int `json:"sections"`
 	NestEvery int `json:"nestEvery"`
@@ -27,11 +32,13 @@ type part struct {
 	Unlocked bool `json:"unlocked"`
 }
 
-// The types of locks besides the reentrant one. The last two are the sides of one lock.
+// The types of locks besides the reentrant one. Reading and writing are the sides of one lock.
 const (
-	fair    = "fair"
-	reading = "read"
-	writing = "write"
+	fair       = "fair"
+	reading    = "read"
+	writing    = "write"
+	several    = "multi" // a MultiLock of fair locks, one for each account
+	overQuorum = "red"   // a RedLock over the nodes
 )
 
 // stay is an Inside that ends with a cue, or with the process.
@@ -43,6 +50,10 @@ func lockKey(prefix, lock string) string    { return prefix + lock }
 func counterKey(prefix, lock string) string { return prefix + lock + ":counter" }
 func markerKey(prefix, lock string) string  { return prefix + lock + ":inside" }
 func readersKey(prefix, lock string) string { return prefix + lock + ":readers" }
+
+// The keys of an account: its lock, and what is in it.
+func accountKey(prefix, account string) string { return prefix + account }
+func balanceKey(prefix, account string) string { return prefix + account + ":balance" }
 
 // keyLife bounds how long a counter or a marker stays in Redis after a demo that could not clean up.
 const keyLife = time.Minute

@@ -16,10 +16,11 @@ type plain struct {
 	out   io.Writer
 	board *board
 	parts map[string]part // by process
+	nodes map[string]int  // by lock: how many servers of its own it began with
 }
 
 func newPlain(out io.Writer, title string, scenes []scene) *plain {
-	p := &plain{out: out, parts: map[string]part{}}
+	p := &plain{out: out, parts: map[string]part{}, nodes: map[string]int{}}
 	fmt.Fprintf(out, "holdfast demo: %s\n", title)
 	var all []part
 	for _, s := range scenes {
@@ -28,6 +29,7 @@ func newPlain(out io.Writer, title string, scenes []scene) *plain {
 			p.parts[part.Process] = part
 		}
 		all = append(all, s.cast...)
+		p.nodes[s.lock] = len(s.nodes)
 	}
 	p.board = newBoard(all)
 	return p
@@ -73,6 +75,8 @@ func (p *plain) say(e event, passage passage, before state, since time.Duration)
 			return "is killed in the queue (SIGKILL)" + p.whoWaits(e.Lock)
 		}
 		return "is killed (SIGKILL)" + p.whoWaits(e.Lock)
+	case died:
+		return fmt.Sprintf("dies; %d of %d servers are left", p.nodes[e.Lock]-len(p.board.deaths[e.Lock]), p.nodes[e.Lock])
 	case failed:
 		return "fails: " + e.Error
 	case ready, unnested, left, ended:

@@ -8,6 +8,9 @@ type scene struct {
 	title string
 	// cast is who plays. Where the server is and what its keys begin with is filled in by Run.
 	cast []part
+	// nodes are servers of the scene's own, for those of the cast who take a lock on a quorum. They are embedded ones
+	// wherever the demo plays, because cues stop them.
+	nodes []string
 	// first are those who begin at once. The others wait for a cue.
 	first []string
 	// react gives cues upon what happened. It may be nil.
@@ -21,6 +24,7 @@ type cues interface {
 	begin(process string)
 	leave(process string)
 	kill(process string)
+	stop(node string)
 	after(d time.Duration, do func())
 }
 
@@ -34,7 +38,7 @@ const slack = time.Second
 func scenes(unlocked bool) []scene {
 	all := []scene{
 		counterScene(unlocked), queueScene(), readWriteScene(),
-		watchdogScene(), takeoverScene(), timeoutScene(),
+		transferScene(), redlockScene(), watchdogScene(), takeoverScene(), timeoutScene(),
 	}
 	for _, s := range all {
 		for i := range s.cast {

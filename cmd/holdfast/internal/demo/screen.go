@@ -9,8 +9,8 @@ import (
 // prompt.
 const besides = 6
 
-// linesOf is how many lines a scene takes: a blank one, its title, its cast.
-func linesOf(s scene) int { return 2 + len(s.cast) }
+// linesOf is how many lines a scene takes: a blank one, its title, its cast, and one for the servers of its own.
+func linesOf(s scene) int { return 2 + len(s.cast) + min(len(s.nodes), 1) }
 
 // lowest is the height of a screen on which each scene fits.
 func lowest(scenes []scene) (lines int) {

@@ -38,9 +38,9 @@ func TestLowScreenShowsWhereSomethingHappens(t *testing.T) {
 		require.LessOrEqual(t, len(l.picture(l.onScreen()))+2, height)
 	}
 	over("readwrite")
+	require.Equal(t, []string{"counter", "queue", "transfer"}, shown(l))
+	over("transfer")
 	require.Equal(t, []string{"counter", "queue", "watchdog"}, shown(l))
-	over("watchdog")
-	require.Equal(t, []string{"counter", "queue", "takeover"}, shown(l))
 	for _, s := range all {
 		over(s.lock)
 	}
@@ -52,7 +52,7 @@ func TestWhatDidNotFitIsDrawnAtTheEnd(t *testing.T) {
 	l := newLive(&out, "", scenes(false), 80, lowest(scenes(false)), false)
 	l.tick(0)
 	require.NotContains(t, out.String(), "takeover")
-	require.Contains(t, out.String(), "5 more when there is room")
+	require.Contains(t, out.String(), "7 more when there is room")
 	out.Reset()
 	l.close()
 	require.Contains(t, out.String(), "takeover")

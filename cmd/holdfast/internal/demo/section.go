@@ -29,12 +29,13 @@ func (w *worker) section(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
+	var sum int64
 	found, err := w.enter(work)
 	w.emit(event{Kind: entered, At: at, Owner: owner, Found: found, Shared: w.part.Type == reading})
 	if err == nil {
-		found, err = w.inside(work, w.part.NestEvery > 0 && n%w.part.NestEvery == 0)
+		found, sum, err = w.inside(work, w.part.NestEvery > 0 && n%w.part.NestEvery == 0)
 	}
-	w.emit(event{Kind: leaving, Found: found})
+	w.emit(event{Kind: leaving, Found: found, Sum: sum})
 	if err := errors.Join(err, unlock()); err != nil {
 		return err
 	}
@@ -42,19 +43,23 @@ func (w *worker) section(ctx context.Context, n int) error {
 	return nil
 }
 
-// inside is the section itself. It returns whose marker it found at the end.
-func (w *worker) inside(ctx context.Context, nest bool) (found string, err error) {
-	count := func() error { return w.increment(ctx, nest) }
+// inside is the section itself. It returns whose marker it found at the end, and what a transfer found in its accounts.
+func (w *worker) inside(ctx context.Context, nest bool) (found string, sum int64, err error) {
 	if w.part.Type == reading {
-		count = func() error { return w.tally(ctx) }
+		err = w.tally(ctx)
+	} else {
+		err = w.increment(ctx, nest)
 	}
-	if err := count(); err != nil {
-		return "", err
+	if err == nil && w.part.Type == several {
+		sum, err = w.transfer(ctx)
 	}
-	if err := w.pause(ctx, w.part.Inside); err != nil {
-		return "", err
+	if err == nil {
+		err = w.pause(ctx, w.part.Inside)
 	}
-	return w.exit(ctx)
+	if err == nil {
+		found, err = w.exit(ctx)
+	}
+	return found, sum, err
 }
 
 // take acquires the lock, unless the part is to do without.
@@ -75,6 +80,8 @@ const commandTimeout = 3 * time.Second
 // thinking is about how long it takes to add one. It is what makes a lost update likely where nobody prevents it.
 const thinking = 80 * time.Millisecond
 
+func (w *worker) think(ctx context.Context) error { return w.pause(ctx, thinking/2+rand.N(thinking)) }
+
 // increment adds one to the counter in the way that loses updates without a lock: it reads, takes its time, and writes. On
 // demand it writes in a nested section.
 func (w *worker) increment(ctx context.Context, nest bool) error {
@@ -86,7 +93,7 @@ func (w *worker) increment(ctx context.Context, nest bool) error {
 		return fmt.Errorf("read the counter: %w", err)
 	}
 	write := func(ctx context.Context) error {
-		if err := w.pause(ctx, thinking/2+rand.N(thinking)); err != nil {
+		if err := w.think(ctx); err != nil {
 			return err
 		}
 		next := strconv.FormatInt(count+1, 10)
@@ -113,7 +120,7 @@ func (w *worker) nested(ctx context.Context, work func(context.Context) error) (
 		err = errors.Join(err, hold.Unlock(ctx))
 		w.emit(event{Kind: unnested})
 	}()
-	count, err := w.lock.HoldCount(hold.Context()) //nolint:contextcheck // it derives from ctx
+	count, err := w.levels(hold.Context()) //nolint:contextcheck // it derives from ctx
 	if err != nil {
 		return fmt.Errorf("count the levels: %w", err)
 	}

@@ -16,6 +16,7 @@ const frame = 20 * time.Millisecond
 type stage struct {
 	scenes  []scene
 	view    view
+	nodes   nodes // that cues can stop
 	events  chan event
 	readers sync.WaitGroup
 
@@ -192,6 +193,15 @@ func (s *stage) kill(process string) {
 	p := s.processes[process]
 	s.merge.add(event{Kind: killed, At: s.clock.now(), Process: process, Lock: p.part.Lock})
 	p.kill()
+}
+
+func (s *stage) stop(node string) {
+	for _, scene := range s.scenes {
+		if slices.Contains(scene.nodes, node) {
+			s.merge.add(event{Kind: died, At: s.clock.now(), Process: node, Lock: scene.lock})
+		}
+	}
+	s.nodes[node].Close()
 }
 
 // after has something done later. It must not call after itself.

@@ -32,13 +32,19 @@ func short() []event {
 		{At: 150 * ms, Kind: queued, Lock: "queue", Process: "olga"},
 		{At: 160 * ms, Kind: waiting, Lock: "queue", Process: "paul"},
 		{At: 170 * ms, Kind: queued, Lock: "queue", Process: "paul"},
+		{At: 175 * ms, Kind: waiting, Lock: "redlock", Process: "vera"},
+		{At: 177 * ms, Kind: entered, Lock: "redlock", Process: "vera", Owner: "v:1"},
 		{At: 180 * ms, Kind: entered, Lock: "readwrite", Process: "quinn", Shared: true},
 		{At: 190 * ms, Kind: entered, Lock: "readwrite", Process: "rosa", Shared: true},
 		{At: 200 * ms, Kind: waiting, Lock: "readwrite", Process: "wim"},
 		{At: 210 * ms, Kind: queued, Lock: "readwrite", Process: "wim"},
+		{At: 215 * ms, Kind: waiting, Lock: "redlock", Process: "walt"},
+		{At: 217 * ms, Kind: waiting, Lock: "transfer", Process: "zoe"},
+		{At: 218 * ms, Kind: entered, Lock: "transfer", Process: "zoe", Owner: "z:1"},
 		{At: 220 * ms, Kind: waiting, Lock: "readwrite", Process: "sam"},
 		{At: 230 * ms, Kind: waiting, Lock: "readwrite", Process: "tess"},
 		{At: 500 * ms, Kind: nested, Lock: "counter", Process: "ada", Count: 2},
+		{At: 750 * ms, Kind: died, Lock: "redlock", Process: "node5"},
 		{At: 900 * ms, Kind: unnested, Lock: "counter", Process: "ada"},
 		{At: 910 * ms, Kind: killed, Lock: "queue", Process: "olga"},
 		{At: 920 * ms, Kind: leaving, Lock: "readwrite", Process: "quinn"},
@@ -58,6 +64,9 @@ func short() []event {
 		{At: 2200 * ms, Kind: leaving, Lock: "queue", Process: "kate"},
 		{At: 2202 * ms, Kind: entered, Lock: "queue", Process: "liam"},
 		{At: 2500 * ms, Kind: leaving, Lock: "queue", Process: "liam"},
+		{At: 2800 * ms, Kind: leaving, Lock: "redlock", Process: "vera", Found: "vera"},
+		{At: 2802 * ms, Kind: entered, Lock: "redlock", Process: "walt", Owner: "w:1"},
+		{At: 2900 * ms, Kind: died, Lock: "redlock", Process: "node1"},
 		{At: 2912 * ms, Kind: entered, Lock: "takeover", Process: "hugo", Owner: "h:1"},
 		{At: 3900 * ms, Kind: entered, Lock: "queue", Process: "paul"},
 		{At: 4009 * ms, Kind: leaving, Lock: "watchdog", Process: "eve", Found: "eve"},
@@ -67,15 +76,17 @@ func short() []event {
 
 func TestPlainLinesTellTheStory(t *testing.T) {
 	var out bytes.Buffer
-	p := newPlain(&out, "Redis at host:1, 22 processes", scenes(false))
+	p := newPlain(&out, "Redis at host:1, 27 processes", scenes(false))
 	for _, e := range short() {
 		p.show(e)
 	}
 	require.Equal(t, strings.TrimPrefix(`
-holdfast demo: Redis at host:1, 22 processes
+holdfast demo: Redis at host:1, 27 processes
   counter   4 processes, 48 sections, never two at a time
   queue     a fair lock: first come, first served; one gives up, one is killed
   readwrite readers together, a writer alone; new readers step back for it
+  transfer  a MultiLock of two fair locks, named in opposite orders
+  redlock   one lock on 5 servers; 2 of them die, and 3 are a quorum
   watchdog  a lease of 1 s, renewed while its holder lives
   takeover  SIGKILL: nobody renews the lease of 1 s any more
   timeout   a lease of 30 s, and one who waits 1.5 s
@@ -90,13 +101,16 @@ holdfast demo: Redis at host:1, 22 processes
   0.130 s  queue     mia   queues up for up to 1.5 s: liam, mia
   0.150 s  queue     olga  queues up for up to 20 s: liam, mia, olga
   0.170 s  queue     paul  queues up for up to 20 s: liam, mia, olga, paul
+  0.177 s  redlock   vera  holds
   0.180 s  readwrite quinn reads
   0.190 s  readwrite rosa  reads with quinn
   0.200 s  readwrite wim   waits, for up to 10 s
   0.210 s  readwrite wim   comes first from now on: new readers step back
+  0.218 s  transfer  zoe   holds
   0.220 s  readwrite sam   steps back for wim
   0.230 s  readwrite tess  steps back for wim
   0.500 s  counter   ada   re-enters, level 2
+  0.750 s  redlock   node5 dies; 4 of 5 servers are left
   0.910 s  queue     olga  is killed in the queue (SIGKILL); liam, mia, paul wait
   0.920 s  readwrite quinn lets go after 0.74 s
   0.930 s  readwrite rosa  lets go after 0.74 s
@@ -111,6 +125,9 @@ holdfast demo: Redis at host:1, 22 processes
   2.200 s  queue     kate  lets go after 2.18 s
   2.202 s  queue     liam  holds, 2.0 ms after kate let go; paul waits
   2.500 s  queue     liam  lets go after 0.3 s
+  2.800 s  redlock   vera  lets go after 2.62 s, 2 leases of 1 s
+  2.802 s  redlock   walt  holds, 2.0 ms after vera let go
+  2.900 s  redlock   node1 dies; 3 of 5 servers are left
   2.912 s  takeover  hugo  holds, 0.91 s after gina was killed
   3.900 s  queue     paul  holds, 1.4 s after liam let go, past olga, who is dead
   4.009 s  watchdog  eve   lets go after 4 s, 4 leases of 1 s
@@ -140,13 +157,13 @@ func TestLivePictureShowsWhoIsQueuedAndWhoStepsBack(t *testing.T) {
 }
 
 func TestLivePictureTellsTheStory(t *testing.T) {
-	l := newLive(new(bytes.Buffer), "Redis at host:1, 22 processes", scenes(false), 80, 99, false)
+	l := newLive(new(bytes.Buffer), "Redis at host:1, 27 processes", scenes(false), 80, 99, false)
 	for _, e := range short() {
 		l.show(e)
 	}
 	l.now = 4200 * ms
 	require.Equal(t, strings.TrimPrefix(`
-holdfast demo  Redis at host:1, 22 processes                              4.2 s
+holdfast demo  Redis at host:1, 27 processes                              4.2 s
 
 counter   4 processes, 48 sections, never two at a time
   ada   ███▓▓█                                          1/12
@@ -169,6 +186,16 @@ readwrite readers together, a writer alone; new readers step back for it
   sam    ·······████████████████                        woken in 2.0 ms
   tess   ·······████████████████                        woken in 4.0 ms
   uma
+
+transfer  a MultiLock of two fair locks, named in opposite orders
+  yuri
+  zoe    ███████████████████████                        1/4
+
+redlock   one lock on 5 servers; 2 of them die, and 3 are a quorum
+  vera   ███████████████                                outlived its lease
+  walt   ···············████████                        1/4  woken in 2.0 ms
+  xena
+  nodes 5555✗444444444444✗333333                        2 of 5 died
 
 watchdog  a lease of 1 s, renewed while its holder lives
   eve   ████████████████████████                        outlived its lease
@@ -219,7 +246,7 @@ func TestTerminalIsLeftAsItWasFound(t *testing.T) {
 	require.True(t, strings.HasPrefix(out.String(), hideCursor+noWrap))
 	require.True(t, strings.HasSuffix(out.String(), wrap+showCursor))
 	require.Equal(t, 3, strings.Count(out.String(), "holdfast demo"))
-	require.Equal(t, 2, strings.Count(out.String(), "\x1b[37A\r"), "moves up by as many lines as it has drawn")
+	require.Equal(t, 2, strings.Count(out.String(), "\x1b[47A\r"), "moves up by as many lines as it has drawn")
 }
 
 func trimmed(lines []string) string {

@@ -9,6 +9,10 @@ import (
 // slowest is the wake-up that is too slow to have come by a message: it then came when a lease or a park ended.
 const slowest = time.Second
 
+// slowestVote is the same for a lock over a quorum: with two servers dead it takes all others at once, and who fails tries
+// again later and later, up to a second or two.
+const slowestVote = 3 * time.Second
+
 // verdict is what is said at the end.
 type verdict struct {
 	sections int
@@ -54,6 +58,9 @@ func judge(scenes []scene, history []event, counter int64) verdict {
 	v.wakeUp = b.wakeUp
 	if v.wakeUp > slowest {
 		v.faults = append(v.faults, fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
+	}
+	if b.vote > slowestVote {
+		v.faults = append(v.faults, fmt.Sprintf("a quorum granted the lock only %s after the unlock", brief(b.vote)))
 	}
 	return v
 }

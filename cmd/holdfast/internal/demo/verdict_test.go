@@ -11,14 +11,14 @@ func TestPerfectHistoryPasses(t *testing.T) {
 	v := judge(scenes(false), perfect(), perfectSections)
 	require.Empty(t, v.faults)
 	require.True(t, v.ok())
-	require.Equal(t, "demo: 64 sections, 0 overlaps, counter 64, max wake-up 2.0 ms, takeover 0.85 s", v.String())
+	require.Equal(t, "demo: 81 sections, 0 overlaps, counter 81, max wake-up 2.0 ms, takeover 0.85 s", v.String())
 	require.LessOrEqual(t, len(v.String()), 80)
 }
 
 func TestLostUpdateFails(t *testing.T) {
 	v := judge(scenes(false), perfect(), perfectSections-1)
 	require.False(t, v.ok())
-	require.Contains(t, v.String(), "0 overlaps, counter 63 instead of 64")
+	require.Contains(t, v.String(), "0 overlaps, counter 80 instead of 81")
 }
 
 func TestOverlapFails(t *testing.T) {
@@ -26,7 +26,7 @@ func TestOverlapFails(t *testing.T) {
 	v := judge(scenes(false), h, perfectSections)
 	require.Empty(t, v.faults)
 	require.False(t, v.ok())
-	require.Contains(t, v.String(), "64 sections, 1 overlaps")
+	require.Contains(t, v.String(), "81 sections, 1 overlaps")
 }
 
 func TestBrokenPromiseFails(t *testing.T) {
@@ -60,9 +60,16 @@ func TestBrokenPromiseFails(t *testing.T) {
 			"paul", 5000*ms, func(e *event) { e.At += 3110 * ms }), "noah", 5000*ms, func(e *event) { e.At += 3110 * ms }),
 		"readwrite: [quinn rosa] did not read together": change(
 			change(perfect(), "rosa", entered, at(601*ms)), "rosa", waiting, at(90*ms)),
-		"readwrite: [sam tess uma] did not read together": change(perfect(), "sam", leaving, at(1501*ms)),
-		"readwrite: wim did not wait and then write":      without(perfect(), "wim", queued),
-		"readwrite: uma did not wait for wim":             change(perfect(), "uma", waiting, at(105*ms)),
+		"readwrite: [sam tess uma] did not read together":               change(perfect(), "sam", leaving, at(1501*ms)),
+		"readwrite: wim did not wait and then write":                    without(perfect(), "wim", queued),
+		"readwrite: uma did not wait for wim":                           change(perfect(), "uma", waiting, at(105*ms)),
+		"transfer: zoe made 3 transfers instead of 4":                   change(perfect(), "zoe", left, func(e *event) { e.Kind = unnested }),
+		"transfer: yuri found 2 in both accounts together instead of 0": change(perfect(), "yuri", leaving, func(e *event) { e.Sum = 2 }),
+		"redlock: vera did not hold the lock for 2 s after node5 died":  change(perfect(), "node5", died, at(401*ms)),
+		"redlock: walt got into 3 sections instead of 4":                change(perfect(), "walt", entered, func(e *event) { e.Kind = left }),
+		"redlock: nobody got in after two servers had died":             change(perfect(), "node1", died, at(3460*ms)),
+		"a quorum granted the lock only 3.01 s after the unlock": after(after(perfect(),
+			"walt", 2400*ms, func(e *event) { e.At += 3008 * ms }), "xena", 2400*ms, func(e *event) { e.At += 3008 * ms }),
 		"watchdog: eve: no route to host":                 append(perfect(), event{At: time.Minute, Kind: failed, Process: "eve", Lock: "watchdog", Error: "no route to host"}),
 		"watchdog: finn: exit status 2\npanic: something": append(perfect(), event{At: time.Minute, Kind: ended, Process: "finn", Lock: "watchdog", Error: "exit status 2\npanic: something"}),
 	} {

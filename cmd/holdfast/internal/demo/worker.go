@@ -13,17 +13,19 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"holdfast/multilock"
 	"holdfast/rlock"
 )
 
 // worker is a process that plays a part.
 type worker struct {
-	part  part
-	redis rueidis.Client
-	lock  *rlock.Lock
-	isIn  func(context.Context) bool // in a queue, as Redis knows it; nil if the lock has none
-	clock clock
-	leave chan struct{} // closed by the cue to leave
+	part   part
+	redis  rueidis.Client
+	lock   rlock.Locker
+	levels func(context.Context) (int, error) // that Redis says are held; nil if the part takes no lock again
+	isIn   func(context.Context) bool         // in a queue, as Redis knows it; nil if the lock has none
+	clock  clock
+	leave  chan struct{} // closed by the cue to leave
 
 	mu  sync.Mutex
 	out *json.Encoder // guarded by mu
@@ -63,6 +65,13 @@ func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
 	}
 	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // without a deadline it has no error to return
 	w.open(client)
+	if len(w.part.Nodes) > 0 {
+		disconnect, err := w.openOverQuorum(ctx)
+		if err != nil {
+			return err
+		}
+		defer disconnect()
+	}
 
 	w.emit(event{Kind: ready})
 	var first cue
@@ -89,16 +98,25 @@ func (w *worker) open(client *rlock.Client) {
 	name := lockKey(w.part.Prefix, w.part.Lock)
 	switch w.part.Type {
 	case fair:
-		w.lock = client.NewFairLock(name)
-		w.isIn = inQueue(w.lock, client.ID())
+		lock := client.NewFairLock(name)
+		w.lock = lock
+		w.isIn = inQueue(lock, client.ID())
 	case reading:
 		w.lock = client.NewReadWriteLock(name).Read()
 	case writing:
 		pair := client.NewReadWriteLock(name)
 		w.lock = pair.Write()
 		w.isIn = keepsReadersBack(pair.Read(), client.ID())
+	case several:
+		var locks []rlock.Locker
+		for _, account := range w.part.Accounts {
+			// Plain ones would be taken together by one script, and no order would be seen to matter.
+			locks = append(locks, client.NewFairLock(accountKey(w.part.Prefix, account)))
+		}
+		w.lock = multilock.New(locks...)
 	default:
-		w.lock = client.NewLock(name)
+		lock := client.NewLock(name)
+		w.lock, w.levels = lock, lock.HoldCount
 	}
 }
 

@@ -1,0 +1,33 @@
+package demo
+
+// nodes are the running servers of the scenes that have some of their own, by name.
+type nodes map[string]*embedded
+
+// startNodes starts the servers that the scenes want, and tells their casts where they are. They are to be stopped with
+// Close.
+func startNodes(scenes []scene) (nodes, error) {
+	all := nodes{}
+	for _, s := range scenes {
+		var where []server
+		for _, name := range s.nodes {
+			e, err := startEmbedded()
+			if err != nil {
+				all.Close()
+				return nil, err
+			}
+			all[name] = e
+			where = append(where, e.server())
+		}
+		for i := range s.cast {
+			s.cast[i].Nodes = where
+		}
+	}
+	return all, nil
+}
+
+// Close stops those that still run.
+func (n nodes) Close() {
+	for _, e := range n {
+		e.Close()
+	}
+}

@@ -1,0 +1,89 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/rlock"
+)
+
+// The redlock scene: five servers of its own, on which processes take one lock. One server dies while a holder is inside,
+// whose lease is renewed on the others from then on; a second one dies while the rest take turns, for which every server
+// that is left is needed.
+const (
+	redlockNodes    = 5
+	redlockLease    = time.Second
+	redlockStay     = 2 * redlockLease // how long the holder holds after a server has died
+	redlockSections = 4                // of each of the others
+	redlockBetween  = 4                // of them all, before the second server dies
+)
+
+func redlockScene() scene {
+	const holder = "vera"
+	others := []string{"walt", "xena"}
+	s := scene{
+		lock:  "redlock",
+		first: []string{holder},
+		cast: []part{{
+			Process: holder, Type: overQuorum, Sections: 1, Wait: patient,
+			Lease: rlock.Watchdog, WatchdogLease: redlockLease, Inside: stay,
+		}},
+	}
+	for _, name := range others {
+		s.cast = append(s.cast, part{
+			Process: name, Type: overQuorum, Sections: redlockSections, Wait: patient, Lease: 2 * time.Second,
+			Inside: 60 * time.Millisecond, Outside: 20 * time.Millisecond,
+		})
+	}
+	for i := range redlockNodes {
+		s.nodes = append(s.nodes, fmt.Sprintf("node%d", i+1))
+	}
+	early, late := s.nodes[redlockNodes-1], s.nodes[0]
+	s.title = fmt.Sprintf("one lock on %d servers; 2 of them die, and %d are a quorum", redlockNodes, redlockNodes/2+1)
+
+	var asked, between int
+	s.react = func(cues cues, e event) {
+		isOther := slices.Contains(others, e.Process)
+		switch {
+		case e.Process == holder && e.Kind == entered:
+			for _, name := range others {
+				cues.begin(name)
+			}
+		case isOther && e.Kind == waiting && asked < len(others):
+			if asked++; asked == len(others) {
+				cues.after(300*time.Millisecond, func() { cues.stop(early) })
+			}
+		case e.Process == early && e.Kind == died:
+			cues.after(redlockStay, func() { cues.leave(holder) })
+		case isOther && e.Kind == entered:
+			if between++; between == redlockBetween {
+				cues.stop(late)
+			}
+		}
+	}
+	s.verdict = func(history []event) (faults []string) {
+		held, ok := findAll(history, holder, entered, leaving)
+		death, ok2 := find(history, early, died)
+		if !ok || !ok2 || death.At < held[0].At || held[1].At-death.At < redlockStay {
+			faults = append(faults, fmt.Sprintf("%s did not hold the lock for %s after %s died", holder, brief(redlockStay), early))
+		}
+		second, ok := find(history, late, died)
+		after := 0
+		for _, name := range others {
+			if n := count(history, name, entered); n != redlockSections {
+				faults = append(faults, fmt.Sprintf("%s got into %d sections instead of %d", name, n, redlockSections))
+			}
+			for _, e := range history {
+				if e.Process == name && e.Kind == entered && e.At > second.At {
+					after++
+				}
+			}
+		}
+		if !ok || after == 0 {
+			faults = append(faults, "nobody got in after two servers had died")
+		}
+		return faults
+	}
+	return s
+}

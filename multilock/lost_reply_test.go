@@ -1,0 +1,230 @@
+package multilock_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+	"holdfast/multilock"
+	"holdfast/rlock"
+)
+
+// proxied is three plain locks of a client whose connections to the server, of which one is for commands, pass through a
+// proxy. The server knows the scripts. In clean-up the proxy lets everything pass before the client is closed.
+func proxied(t testing.TB, options rlock.Options) (*redistest.Server, *multilock.Lock, *faultproxy.Proxy) {
+	t.Helper()
+	s := redistest.Start(t)
+	p := faultproxy.Start(t, s.Addr())
+	c := newClient(t, s, options, oneConnection, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
+	t.Cleanup(p.Pass)
+	lock := multilock.New(c.NewLock("a"), c.NewLock("b"), c.NewLock("c"))
+	learn(t, lock, c.NewLock("a"))
+	return s, lock, p
+}
+
+// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
+func script(t testing.TB, file string) string {
+	t.Helper()
+	source, known := lua.Scripts()[file]
+	require.True(t, known, file)
+	sum := sha1.Sum([]byte(source))
+	return hex.EncodeToString(sum[:])
+}
+
+func requireLevels(t testing.TB, s *redistest.Server, want string) {
+	t.Helper()
+	for _, name := range []string{"a", "b", "c"} {
+		require.Equal(t, []string{want}, levels(t, s, name), name)
+	}
+}
+
+func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
+	t.Parallel()
+	s, lock, p := proxied(t, rlock.Options{})
+	cut := p.CutReply(script(t, "together_acquire.lua"), 1)
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	require.Equal(t, 1, cut.Done())
+	awaitFree(t, s)
+}
+
+func TestLostReplyOfAnAcquireIsMadeUpForByWhoWaits(t *testing.T) {
+	t.Parallel()
+	s, lock, p := proxied(t, rlock.Options{})
+	cut := p.CutReply(script(t, "together_acquire.lua"), 2)
+	hold, err := lock.TryLock(t.Context(), patience, longLease)
+	require.NoError(t, err)
+	require.Equal(t, 2, cut.Done())
+	requireLevels(t, s, "1")
+	unlock(t, hold)
+	awaitFree(t, s)
+}
+
+func TestLostReplyOfANestedAcquireTakesNothingFromTheOuterLevel(t *testing.T) {
+	t.Parallel()
+	s, lock, p := proxied(t, rlock.Options{})
+	outer := take(t, lock, longLease)
+	cut := p.CutReply(script(t, "together_acquire.lua"), 1)
+	_, err := lock.TryLock(outer.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	require.Equal(t, 1, cut.Done())
+	require.True(t, outer.Valid())
+	p.CutReply(script(t, "together_acquire.lua"), 1)
+	inner, err := lock.TryLock(outer.Context(), patience, longLease)
+	require.NoError(t, err)
+	requireLevels(t, s, "2")
+	unlock(t, inner)
+	requireLevels(t, s, "1")
+	unlock(t, outer)
+	requireFree(t, s)
+}
+
+func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
+	t.Parallel()
+	s, lock, p := proxied(t, rlock.Options{})
+	hold := take(t, lock, longLease)
+	inner := takeWith(hold.Context(), t, lock, longLease)
+	for level, h := range []*rlock.Hold{inner, hold} {
+		cut := p.CutReply(script(t, "together_release.lua"), 2)
+		unlock(t, h)
+		require.Equal(t, 2, cut.Done())
+		if level == 0 {
+			requireLevels(t, s, "1")
+			require.True(t, hold.Valid())
+		}
+	}
+	requireFree(t, s)
+}
+
+func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
+	t.Parallel()
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	hold := take(t, lock, longLease)
+	p.CutReply(script(t, "together_release.lua"), 1000)
+	within(t, 200*time.Millisecond+promptly, func() {
+		err := hold.Unlock(t.Context())
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		for _, name := range []string{"a", "b", "c"} {
+			require.ErrorContains(t, err, `lock "`+name+`"`)
+		}
+	})
+	requireFree(t, s)
+}
+
+func TestReleaseOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
+	t.Parallel()
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	hold := take(t, lock, longLease)
+	p.Refuse()
+	p.Reset()
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	require.Len(t, left(t, s), 3)
+	require.NoError(t, p.Accept())
+	awaitFree(t, s)
+}
+
+func TestReleaseWithoutAnswerIsMadeUpForInTheBackground(t *testing.T) {
+	t.Parallel()
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	hold := take(t, lock, longLease)
+	p.BlackHole()
+	within(t, 200*time.Millisecond+promptly, func() {
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	})
+	require.Len(t, left(t, s), 3)
+	p.Reset() // what was kept back is lost
+	p.Pass()
+	awaitFree(t, s)
+}
+
+func TestAcquireWhoseCallerLeftIsReleased(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]bool{"when its reply comes late": false, "when its reply is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, lock, p := proxied(t, rlock.Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			p.HoldReplies()
+			attempt := lockInBackground(ctx, lock, longLease)
+			eventually(t, func() bool { return len(left(t, s)) == 3 }, "executed")
+			cancel()
+			o := result(t, attempt)
+			require.ErrorIs(t, o.err, context.Canceled)
+			require.Len(t, left(t, s), 3)
+			if lose {
+				p.Reset()
+			}
+			p.Pass()
+			awaitFree(t, s)
+		})
+	}
+}
+
+func TestAcquireAnsweredAfterItsLeaseIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	s, lock, p := proxied(t, rlock.Options{})
+	p.HoldReplies()
+	attempt := lockInBackground(t.Context(), lock, lease)
+	eventually(t, func() bool { return len(left(t, s)) == 3 }, "executed")
+	<-time.After(lease)
+	p.Pass()
+	hold := acquired(t, attempt)
+	requireLevels(t, s, "1") // not what has run out
+	require.Greater(t, time.Until(hold.Deadline()), lease/2, "the deadline counts from the first try")
+	unlock(t, hold)
+	awaitFree(t, s)
+}
+
+// A server that wants more replicas than it has refuses each write of the script, and not the script: all parts are asked
+// for again, as a single lock would be.
+func TestReleaseThatIsRefusedForNowIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s, lock, _ := proxied(t, rlock.Options{})
+	hold := take(t, lock, longLease)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	before := s.CommandStats(t)["evalsha"]
+	released := make(chan error, 1)
+	go func() { released <- hold.Unlock(context.Background()) }()
+	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] >= before+3 }, "it is tried again")
+	require.Len(t, left(t, s), 3)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	require.NoError(t, receive(t, released, "the release has not ended"))
+	requireFree(t, s)
+}
+
+func TestReleaseThatIsRefusedForTooLongIsMadeUpForInTheBackground(t *testing.T) {
+	t.Parallel()
+	s, lock, _ := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	hold := take(t, lock, longLease)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	err := hold.Unlock(t.Context())
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	require.ErrorContains(t, err, "NOREPLICAS")
+	require.Len(t, left(t, s), 3)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	awaitFree(t, s)
+}
+
+// Only one of the parts is refused, for good: that is reported, and the others are free.
+func TestPartThatMayNotBeReleasedDoesNotKeepTheOthers(t *testing.T) {
+	t.Parallel()
+	s, lock, _ := proxied(t, rlock.Options{})
+	hold := take(t, lock, longLease)
+	s.Do(t, "DEL", "b")
+	s.Do(t, "SET", "b", "a page")
+	err := hold.Unlock(t.Context())
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.ErrorContains(t, err, `lock "b"`)
+	require.NotContains(t, err.Error(), `lock "a"`)
+	require.Equal(t, []string{"b"}, left(t, s))
+}

@@ -1,0 +1,190 @@
+package redlock_test
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/crew"
+	"holdfast/internal/redistest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// What nodes cost that hang for as long as many locks take. HOLDFAST_REDLOCK_LOCKS is how many; the tests count goroutines,
+// so none of them is parallel.
+
+// manyLocks is how many locks are taken.
+func manyLocks(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("HOLDFAST_REDLOCK_LOCKS"), "2000"))
+	require.NoError(t, err)
+	return n
+}
+
+// boundLease is the lease of all locks here.
+const boundLease = 5 * time.Second
+
+// footprint is what the process has.
+type footprint struct {
+	goroutines     int
+	objects, bytes int64
+}
+
+func weigh() footprint {
+	runtime.GC()
+	runtime.GC() // what the first one's finalizers have let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return footprint{runtime.NumGoroutine(), int64(m.HeapObjects), int64(m.HeapAlloc)}
+}
+
+// crowded is five nodes, clients of two processes, and what lock after lock is tried with.
+type crowded struct {
+	servers []*redistest.Server
+	clients []*rlock.Client
+	held    *redlock.Lock // by the other process
+}
+
+func newCrowded(t *testing.T) *crowded {
+	t.Helper()
+	c := &crowded{servers: startNodes(t, 5)}
+	// With one connection to each server, which is there from the start.
+	c.clients = newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, oneConnection)
+	warm(t, c.clients)
+	others := newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, oneConnection)
+	hold := take(t, redlock.NewOn("held", hasty, others...), rlock.Watchdog)
+	c.held = redlock.NewOn("held", hasty, c.clients...)
+	t.Cleanup(func() { _ = hold.Unlock(t.Context()) })
+	return c
+}
+
+// lock takes and releases the i-th lock: the same or a new one, by the watchdog or not. Each fourth one is somebody else's.
+func (c *crowded) lock(t *testing.T, same *redlock.Lock, i int) {
+	t.Helper()
+	lease := []time.Duration{rlock.Watchdog, boundLease}[i/4%2]
+	l := same
+	switch i % 4 {
+	case 1:
+		l = redlock.NewOn(name, hasty, c.clients...)
+	case 2:
+		l = redlock.NewOn(name+strconv.Itoa(i), hasty, c.clients...)
+	case 3:
+		_, err := c.held.TryLock(t.Context(), rlock.NoWait, lease)
+		requireUnlucky(t, err)
+		return
+	}
+	unlock(t, again(t, l, lease))
+}
+
+// again takes a lock that was just released. Unlock does not wait for all nodes: there may be some, with those that hang too
+// many, that have not heard of it yet.
+func again(t *testing.T, l *redlock.Lock, lease time.Duration) (hold *rlock.Hold) {
+	t.Helper()
+	eventually(t, func() bool {
+		var err error
+		hold, err = l.TryLock(t.Context(), rlock.NoWait, lease)
+		if err != nil {
+			requireUnlucky(t, err)
+		}
+		return err == nil
+	}, "the lock is free")
+	return hold
+}
+
+// requireUnlucky requires an error of a lock that was held; or, while two nodes hang and the machine is busy, of nodes that
+// did not answer in time.
+func requireUnlucky(t *testing.T, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, redlock.ErrNoQuorum), "%v", err)
+}
+
+func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
+	for _, hung := range []int{1, 2} {
+		t.Run(strconv.Itoa(hung)+" of 5", func(t *testing.T) {
+			n := manyLocks(t) / hung
+			c := newCrowded(t)
+			same := redlock.NewOn(name, hasty, c.clients...)
+			for i := range 40 {
+				c.lock(t, same, i)
+			}
+			before := weigh()
+			for _, s := range c.servers[5-hung:] {
+				s.Pause(t)
+			}
+			var early footprint
+			most := 0
+			for i := range n {
+				c.lock(t, same, i)
+				most = max(most, runtime.NumGoroutine())
+				if i == n/5 {
+					early = weigh()
+				}
+			}
+			late := weigh()
+			t.Logf("goroutines: %d before, %d at most, %d at the end; objects %d, %d, %d; bytes %d, %d, %d", before.goroutines, most,
+				late.goroutines, before.objects, early.objects, late.objects, before.bytes, early.bytes, late.bytes)
+
+			// As many calls may be under way to the two nodes that no quorum needs: those that hang, or one that is starved by
+			// the others for a moment. Besides there are a few goroutines at work for the lock of the moment.
+			require.LessOrEqual(t, most, before.goroutines+2*crew.Workers+30)
+			atMost := func(n int) func() bool { return func() bool { return runtime.NumGoroutine() <= n } }
+			eventually(t, atMost(before.goroutines+hung*crew.Workers+10), "the others have ended")
+			more, calls := int64(n-n/5), int64(max(0, late.goroutines-early.goroutines)) // a call has about 50 objects
+			require.Less(t, late.objects-early.objects, more/2+calls*100, "less than one object for each lock")
+			require.Less(t, late.bytes-early.bytes, more*100+calls*10_000)
+
+			for _, s := range c.servers[5-hung:] {
+				s.Resume(t)
+			}
+			// What hung is answered and released. Only a command in the buffer of a connection that was given up meanwhile is
+			// carried out without anybody knowing: it holds the node for one lease.
+			free := func() bool {
+				for _, key := range keysOf(t, c.servers...) {
+					if key[2:] != "held" {
+						return false
+					}
+				}
+				return true
+			}
+			if n > 5000 {
+				<-time.After(boundLease)
+			}
+			eventually(t, free, "nothing is left on any node")
+			eventually(t, atMost(before.goroutines+10), "those calls have ended")
+			unlock(t, again(t, same, boundLease))
+		})
+	}
+}
+
+func TestNodeThatHangsIsAskedByTheLocksOfOneTimeoutOnly(t *testing.T) {
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	l := redlock.NewOn(name, hasty, clients...)
+	servers[4].Pause(t)
+	unlock(t, again(t, l, boundLease))
+	<-time.After(2 * hasty.NodeTimeout)
+	for range 50 {
+		unlock(t, again(t, l, boundLease))
+	}
+	servers[4].Resume(t)
+	awaitFree(t, servers...)
+	// The first lock's question, and its release.
+	eventually(t, func() bool { return servers[4].CommandStats(t)["evalsha"] > 0 }, "it goes on")
+	stats := servers[4].CommandStats(t)
+	require.LessOrEqual(t, stats["evalsha"]+stats["eval"], 10, "with those that made it known")
+
+	// From now on it is asked again.
+	hold := again(t, l, longLease)
+	eventually(t, func() bool { return len(ownersOf(t, servers, name)[4]) > 0 }, "it is part of the next hold")
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}

@@ -1,0 +1,136 @@
+package redlock_test
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/fakeredis"
+	"holdfast/lua"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// bubble is a lock over five servers in a testing/synctest bubble, where time is exact: it passes only while all wait.
+type bubble struct {
+	nodes []*bubbleNode
+	lock  *redlock.Lock
+	start time.Time
+}
+
+// bubbleNode is a server that answers what it is told to.
+type bubbleNode struct {
+	server *fakeredis.Server
+	client *rlock.Client
+	start  time.Time
+
+	mu      sync.Mutex
+	scripts map[string]func(args []string) any // guarded by mu; by file name
+	calls   map[string][]time.Duration         // guarded by mu; when each was called, counted from start
+}
+
+// granting is what scripts answer to somebody whom nothing is in the way of.
+func granting() map[string]func([]string) any {
+	return map[string]func([]string) any{
+		"quorum_acquire.lua": func([]string) any { return nil },
+		"reenter.lua":        func([]string) any { return 1 },
+		"release.lua":        func([]string) any { return []any{1, ""} },
+		"renew.lua": func(args []string) any {
+			held := make([]any, len(args)/2)
+			for i := range held {
+				held[i] = 1
+			}
+			return held
+		},
+	}
+}
+
+// scriptNames are the files of the scripts, by the hash under which a server knows each.
+func scriptNames() map[string]string {
+	names := map[string]string{}
+	for file, source := range lua.Scripts() {
+		sum := sha1.Sum([]byte(source))
+		names[hex.EncodeToString(sum[:])] = file
+	}
+	return names
+}
+
+// inBubble runs a test with five servers that grant everything.
+func inBubble(t *testing.T, options redlock.Options, test func(*testing.T, *bubble)) {
+	t.Helper()
+	names := scriptNames()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bubble{start: time.Now()}
+		var clients []*rlock.Client
+		for i := range 5 {
+			n := &bubbleNode{server: fakeredis.New(), start: b.start, scripts: granting(), calls: map[string][]time.Duration{}}
+			defer n.server.Close()
+			n.server.Handle("EVALSHA", func(args []string) any { return n.execute(names[args[1]], args[3:]) })
+			redis, err := rueidis.NewClient(n.server.ClientOption())
+			require.NoError(t, err)
+			defer redis.Close()
+			n.client = newClientOn(t, redis, rlock.Options{Server: called(i)})
+			defer closeClient(t, n.client) // before redis is closed
+			defer n.server.Resume()        // and not while nobody answers
+			b.nodes, clients = append(b.nodes, n), append(clients, n.client)
+		}
+		b.lock = redlock.NewOn(name, options, clients...)
+		test(t, b)
+		for _, n := range b.nodes {
+			n.server.Resume()
+		}
+	})
+}
+
+// execute notes the call of a script, and answers it. args are its keys and arguments.
+func (n *bubbleNode) execute(script string, args []string) any {
+	n.mu.Lock()
+	n.calls[script] = append(n.calls[script], time.Since(n.start))
+	answer := n.scripts[script]
+	n.mu.Unlock()
+	return answer(args)
+}
+
+// answer makes a script answer like this from now on.
+func (n *bubbleNode) answer(script string, answer func(args []string) any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.scripts[script] = answer
+}
+
+// delay makes a script answer as before, and later by d.
+func (n *bubbleNode) delay(script string, d time.Duration) {
+	n.answer(script, func(args []string) any {
+		time.Sleep(d)
+		return granting()[script](args)
+	})
+}
+
+// called is when a script was called, counted from the start.
+func (n *bubbleNode) called(script string) []time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]time.Duration(nil), n.calls[script]...)
+}
+
+// rounds is when nodes were asked for the lock. A node need not be asked when the others have refused.
+func (b *bubble) rounds() []time.Duration {
+	var asked []time.Duration
+	for _, n := range b.nodes {
+		asked = append(asked, n.called("quorum_acquire.lua")...)
+	}
+	slices.Sort(asked)
+	return slices.Compact(asked)
+}
+
+// heldBy is the answer that an owner has the lock for as many milliseconds still.
+func heldBy(owner string, milliseconds int) func([]string) any {
+	return func([]string) any { return []any{milliseconds, owner, -1} }
+}

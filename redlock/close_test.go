@@ -1,0 +1,250 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func TestUnlockReturnsWhileAMinorityHangsAndReleasesItLater(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, hasty, clients...)
+	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	for _, s := range servers[:2] {
+		s.Pause(t)
+	}
+	within(t, promptly, func() { unlock(t, hold) })
+	require.Zero(t, count(servers[2:]))
+	for _, s := range servers[:2] {
+		s.Resume(t)
+	}
+	awaitFree(t, servers...)
+}
+
+func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsMadeUpForLater(t *testing.T) {
+	t.Parallel()
+	const limit = 300 * time.Millisecond
+	servers, clients := startFive(t, rlock.Options{CommandTimeout: limit})
+	lock := redlock.NewOn(name, hasty, clients...)
+	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	for _, s := range servers[:3] {
+		s.Pause(t)
+	}
+	ctx := hold.Context()
+	within(t, limit+promptly, func() {
+		err := hold.Unlock(t.Context())
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.NotErrorIs(t, err, rlock.ErrLost)
+		quorum := new(redlock.QuorumError)
+		require.ErrorAs(t, err, &quorum)
+		require.Equal(t, 2, quorum.Granted)
+	})
+	require.ErrorIs(t, context.Cause(ctx), rlock.ErrReleased)
+	require.False(t, hold.Valid())
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+	require.Zero(t, count(servers[3:]))
+	for _, s := range servers[:3] {
+		s.Resume(t)
+	}
+	awaitFree(t, servers...)
+}
+
+// A refusal is no release whose answer was lost.
+func TestUnlockOfWhatIsGoneSaysSoAlsoWhenTheNodeRefusedAtFirst(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{CommandTimeout: patience})
+	for _, s := range servers[3:] {
+		takenAway(t, s)
+	}
+	hold := take(t, redlock.NewOn(name, atOnce, clients...), longLease)
+	v := &victim{server: servers[2], client: clients[2]}
+	v.server.Do(t, "DEL", name)
+	faults["is busy"].begin(t, v)
+	unlocking := make(chan error, 1)
+	go func() { unlocking <- hold.Unlock(t.Context()) }()
+	<-time.After(100 * time.Millisecond)
+	require.Empty(t, unlocking)
+	faults["is busy"].end(t, v)
+	err := receive(t, unlocking, "Unlock hangs")
+	require.ErrorIs(t, err, rlock.ErrLost)
+	require.ErrorContains(t, err, "; c")
+}
+
+func TestUnlockWorksOnACancelledContext(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	ctx, cancel := context.WithCancel(rlock.WithOwner(t.Context()))
+	hold := takeWith(ctx, t, lock, longLease)
+	nested := takeWith(ctx, t, lock, longLease)
+	cancel()
+	require.ErrorIs(t, hold.Context().Err(), context.Canceled)
+	require.True(t, hold.Valid())
+	require.NoError(t, nested.Unlock(ctx))
+	require.NoError(t, lock.Unlock(ctx))
+	awaitFree(t, servers...)
+}
+
+func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, lock, rlock.Watchdog)
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	for _, c := range clients[:2] {
+		closeClient(t, c)
+		before := hold.Deadline()
+		eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before) }, "it is renewed")
+		require.True(t, hold.Valid(), "%v", hold.Err())
+	}
+	unlock(t, takeWith(hold.Context(), t, lock, rlock.Watchdog))
+	another := redlock.NewOn("another", atOnce, clients...)
+	unlock(t, take(t, another, rlock.Watchdog))
+
+	ctx := hold.Context()
+	closing := time.Now()
+	closeClient(t, clients[2])
+	require.ErrorIs(t, hold.Err(), rlock.ErrClosed, "it is over when Close returns")
+	require.ErrorIs(t, context.Cause(ctx), rlock.ErrClosed)
+	require.False(t, hold.Valid())
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrClosed)
+	awaitFree(t, servers[3:]...)
+	within(t, promptly, func() {
+		_, err := lock.Lock(t.Context(), rlock.Watchdog)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		_, err = another.TryLock(t.Context(), rlock.NoWait, lease)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+	})
+	require.Less(t, time.Since(closing), patience)
+}
+
+func TestCloseOfAMajorityEndsAWaitAtOnce(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	holder := newClients(t, servers, rlock.Options{})
+	hold := take(t, redlock.NewOn(name, atOnce, holder...), longLease)
+	waiter := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
+	next := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
+	awaitListeners(t, servers, name, 1)
+	closeClient(t, clients[0])
+	closeClient(t, clients[1])
+	require.Empty(t, waiter)
+	within(t, promptly, func() {
+		closeClient(t, clients[2])
+		require.ErrorIs(t, result(t, waiter).err, rlock.ErrClosed)
+		require.ErrorIs(t, result(t, next).err, rlock.ErrClosed)
+	})
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}
+
+func TestWaiterOfWhichAMinorityIsClosedIsStillWoken(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	hold := take(t, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...), longLease)
+	waiter := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
+	awaitListeners(t, servers, name, 1)
+	closeClient(t, clients[0])
+	closeClient(t, clients[3])
+	unlock(t, hold)
+	released := time.Now()
+	next := acquired(t, waiter)
+	require.Less(t, time.Since(released), 3*time.Second)
+	unlock(t, next)
+	awaitFree(t, servers...)
+}
+
+func TestReleaseOnCloseFreesTheNodesThatAreClosed(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{ReleaseOnClose: true})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, lock, rlock.Watchdog)
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	closeClient(t, clients[0])
+	awaitFree(t, servers[0])
+	require.True(t, hold.Valid())
+	for _, c := range clients[1:] {
+		closeClient(t, c)
+	}
+	require.ErrorIs(t, hold.Err(), rlock.ErrClosed)
+	awaitFree(t, servers...)
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrClosed)
+}
+
+func TestCloseWhileUnlockWaitsForHungNodes(t *testing.T) {
+	t.Parallel()
+	const limit = 500 * time.Millisecond
+	servers, clients := startFive(t, rlock.Options{CommandTimeout: limit})
+	lock := redlock.NewOn(name, hasty, clients...)
+	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
+	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
+	for _, s := range servers[:3] {
+		s.Pause(t)
+	}
+	unlocking := make(chan error, 1)
+	go func() { unlocking <- hold.Unlock(t.Context()) }()
+	closed := make(chan error, 5)
+	for _, c := range clients {
+		go func() { closed <- c.Close(context.Background()) }()
+	}
+	within(t, limit+promptly, func() {
+		err := receive(t, unlocking, "Unlock hangs")
+		if err != nil {
+			require.NotErrorIs(t, err, rlock.ErrLost)
+		}
+	})
+	for _, s := range servers[:3] {
+		s.Resume(t)
+	}
+	for range clients {
+		require.NoError(t, receive(t, closed, "Close hangs"))
+	}
+}
+
+// It looks at all that is in use in this process, so it does not run at the same time as others.
+func TestNothingIsInUseWhenEverythingIsReleased(t *testing.T) {
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: time.Second})
+	lock := redlock.NewOn(name, hasty, clients...)
+	ctx := rlock.WithOwner(t.Context())
+	hold := acquired(t, lockInBackground(ctx, lock, rlock.Watchdog))
+	nested := acquired(t, lockInBackground(ctx, lock, longLease))
+	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
+	_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	_, err = lock.TryLock(t.Context(), 20*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	unlock(t, hold)
+	unlock(t, nested)
+	lost := acquired(t, waiter)
+	for _, s := range servers[:3] {
+		takenAway(t, s)
+	}
+	lostTo(t, lost)
+	for _, s := range servers[:3] {
+		s.Do(t, "DEL", name)
+	}
+	paused := servers[:3]
+	for _, s := range paused {
+		s.Pause(t)
+	}
+	_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	for _, s := range paused {
+		s.Resume(t)
+	}
+	eventually(t, func() bool {
+		seated, waiting := redlock.InUse()
+		return seated == 0 && waiting == 0
+	}, "a seat or a line is in use")
+	awaitFree(t, servers...)
+}

@@ -1,0 +1,219 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// quorumError is the *QuorumError in err, whose nodes have one error each, and are named in its text.
+func quorumError(t testing.TB, err error) *redlock.QuorumError {
+	t.Helper()
+	var e *redlock.QuorumError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, name, e.Lock)
+	require.ErrorContains(t, err, "holdfast: redlock \"order\": ")
+	for _, n := range e.Nodes {
+		require.NotEmpty(t, n.Server)
+		require.Error(t, n.Err)
+		require.ErrorContains(t, err, n.Server)
+	}
+	return e
+}
+
+func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	give(t, servers[:1], name)
+	servers[1].Do(t, "REPLICAOF", "127.0.0.1", "1")
+	servers[2].Do(t, "REPLICAOF", "127.0.0.1", "1")
+	_, err := redlock.NewOn(name, atOnce, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired, "but for somebody on one node there would be a quorum")
+	require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+	e := quorumError(t, err)
+	var held *rlock.HeldError
+	require.ErrorAs(t, e.Nodes[0].Err, &held)
+	require.Equal(t, "somebody:0", held.Owner)
+	require.Contains(t, err.Error(), "; a: held by somebody:0 for another 10m0s")
+	require.Contains(t, err.Error(), "; b, c: READONLY")
+	require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
+	require.Regexp(t, `\d of 5 nodes granted it, 3 are needed`, err.Error())
+	awaitFree(t, servers[3:]...)
+}
+
+func TestHolderOnAQuorumIsWhyALockIsNotHadWhateverTheOtherNodesDo(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	l := redlock.NewOn(name, hasty, clients...)
+	hold := take(t, l, longLease)
+	eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 }, "held everywhere")
+	servers[0].Kill(t)
+	servers[1].Pause(t)
+	for _, wait := range []time.Duration{rlock.NoWait, 100 * time.Millisecond} {
+		_, err := l.TryLock(t.Context(), wait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+		e := quorumError(t, err)
+		require.Len(t, e.Nodes, 5)
+		require.Zero(t, e.Granted)
+	}
+	// A third one that does not say so makes it a question, when that is known.
+	servers[2].Pause(t)
+	eventually(t, func() bool {
+		_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
+		return errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, rlock.ErrNotAcquired)
+	}, "too few nodes answer")
+	servers[1].Resume(t)
+	servers[2].Resume(t)
+	unlock(t, hold)
+	awaitFree(t, servers[1:]...)
+}
+
+func TestSplitVoteIsNotAcquired(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	give(t, servers[:3], name)
+	_, err := redlock.NewOn(name, atOnce, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	for _, owner := range []string{"somebody:0", "somebody:1", "somebody:2"} {
+		require.ErrorContains(t, err, owner)
+	}
+	awaitFree(t, servers[3:]...)
+}
+
+func TestEndedContextIsToldBeforeAnybodyIsAsked(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 3)
+	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	resetStats(t, servers)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 {
+		for _, wait := range []time.Duration{rlock.NoWait, patience} {
+			_, err := l.TryLock(ctx, wait, longLease)
+			require.ErrorIs(t, err, context.Canceled)
+			_ = quorumError(t, err)
+		}
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	_, err := l.Lock(late, longLease)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Zero(t, scriptCalls(t, servers))
+}
+
+func TestContextThatEndsWhileNodesAreSilentIsTold(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	for _, s := range servers[:3] {
+		s.Pause(t)
+	}
+	l := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: patience}, clients...)
+	for _, wait := range []time.Duration{rlock.NoWait, patience} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		within(t, promptly, func() {
+			_, err := l.TryLock(ctx, wait, longLease)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		})
+	}
+	for _, s := range servers[:3] {
+		s.Resume(t)
+	}
+	awaitFree(t, servers...)
+}
+
+func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 3)
+	clients := newClients(t, servers, rlock.Options{})
+	_, err := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...).TryLock(t.Context(), 50*time.Millisecond, rlock.Watchdog)
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	var young *redlock.DelayedError
+	require.ErrorAs(t, err, &young)
+	require.Greater(t, young.For, 20*time.Second)
+	require.LessOrEqual(t, young.For, 31*time.Second)
+	require.False(t, young.Emptied)
+	require.ErrorContains(t, err, "not counted for another")
+	require.ErrorContains(t, err, "MaxLease")
+	require.Empty(t, keysOf(t, servers...))
+}
+
+func TestLockOfClosedClientsIsErrClosed(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 3)
+	clients := newClients(t, servers, rlock.Options{})
+	l := redlock.NewOn(name, atOnce, clients...)
+	closeClient(t, clients[0])
+	unlock(t, take(t, l, longLease))
+	closeClient(t, clients[1])
+	for _, wait := range []time.Duration{rlock.NoWait, patience} {
+		within(t, promptly, func() {
+			_, err := l.TryLock(t.Context(), wait, longLease)
+			require.ErrorIs(t, err, rlock.ErrClosed)
+			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		})
+	}
+	awaitFree(t, servers...)
+}
+
+func TestQuorumThatRefusesIsAnAnswerThoughOtherNodesHang(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	giveOne(t, servers[2:], name)
+	servers[0].Pause(t)
+	servers[1].Pause(t)
+	patient := redlock.Options{FsyncAlways: true, NodeTimeout: patience}
+	within(t, promptly, func() {
+		_, err := redlock.NewOn(name, patient, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.ErrorContains(t, err, "a, b: its answer was not waited for")
+		require.ErrorContains(t, err, "c, d, e: held by somebody")
+	})
+}
+
+func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testing.T) {
+	t.Parallel()
+	const lease, wait = 500 * time.Millisecond, 800 * time.Millisecond
+	servers := startNodes(t, 3)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	giveOne(t, servers, name)
+	for _, s := range servers {
+		s.Do(t, "PEXPIRE", name, strconv.FormatInt(lease.Milliseconds(), 10))
+	}
+	patient := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: patience}, clients...)
+	done := inBackground(func() (*rlock.Hold, error) { return patient.TryLock(t.Context(), wait, longLease) })
+	awaitListeners(t, servers, name, 1)
+	for _, s := range servers {
+		s.Pause(t)
+	}
+	err := result(t, done).err
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+	require.ErrorContains(t, err, "held by somebody")
+	for _, s := range servers {
+		s.Resume(t)
+	}
+	awaitFree(t, servers...)
+}

@@ -1,0 +1,183 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func ExampleNew() {
+	clients, disconnect := masters(3)
+	defer disconnect()
+
+	lock := redlock.New(clients[0].NewLock("order:42"), clients[1].NewLock("order:42"), clients[2].NewLock("order:42")).
+		WithOptions(durable)
+	hold, err := lock.Lock(context.Background(), rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("held:", hold.Name())
+	fmt.Println("error:", hold.Unlock(context.Background()))
+	// Output:
+	// held: order:42
+	// error: <nil>
+}
+
+func ExampleNewOn() {
+	clients, disconnect := masters(5)
+	defer disconnect()
+
+	order := func(id int) *redlock.Lock {
+		return redlock.NewOn(fmt.Sprintf("order:%d", id), durable, clients...)
+	}
+	err := rlock.Do(context.Background(), order(42), 3*time.Second, rlock.Watchdog, func(ctx context.Context) error {
+		fmt.Println("under the lock")
+		return ctx.Err() // ctx ends when a quorum does not hold it any more
+	})
+	fmt.Println(err)
+	// Output:
+	// under the lock
+	// <nil>
+}
+
+func ExampleLock_Lock() {
+	clients, disconnect := masters(3)
+	defer disconnect()
+	lock := redlock.NewOn("order:42", durable, clients...)
+
+	// Lock waits until the context ends, also while too few masters can be asked: so give it a deadline.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	defer hold.Unlock(ctx)
+	fmt.Println("work on", hold.Name(), hold.Valid())
+	// Output: work on order:42 true
+}
+
+func ExampleLock_TryLock() {
+	clients, disconnect := masters(3)
+	defer disconnect()
+	ctx := context.Background()
+	lock := redlock.NewOn("order:42", durable, clients...)
+
+	hold, err := lock.TryLock(ctx, 3*time.Second, 30*time.Second) // wait, lease
+	if err != nil {
+		panic(err)
+	}
+	defer hold.Unlock(ctx)
+	// The lease less one per cent and 2 ms, and less the time that it took to get it.
+	fmt.Println("valid for 29 s still:", time.Until(hold.Deadline()).Round(time.Second))
+
+	// Somebody else, who does not want to wait that long.
+	_, err = lock.TryLock(ctx, 50*time.Millisecond, 30*time.Second)
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	// Output:
+	// valid for 29 s still: 30s
+	// true
+}
+
+func ExampleLock_Unlock() {
+	clients, disconnect := masters(3)
+	defer disconnect()
+	lock := redlock.NewOn("order:42", durable, clients...)
+
+	// Code ported from Java has no hold at hand. The owner in the context is what the thread was.
+	ctx := rlock.WithOwner(context.Background())
+	if _, err := lock.Lock(ctx, rlock.Watchdog); err != nil {
+		panic(err)
+	}
+	fmt.Println(lock.Unlock(ctx))
+	fmt.Println(errors.Is(lock.Unlock(ctx), rlock.ErrNotHeld))
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExampleLock_WithOptions() {
+	clients, disconnect := masters(3)
+	defer disconnect()
+	ctx := context.Background()
+
+	lock := redlock.NewOn("order:42", durable, clients...)
+	far := lock.WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: 3 * time.Second}) // masters on other continents
+
+	// It is the same lock.
+	hold, err := lock.Lock(ctx, rlock.Watchdog)
+	if err != nil {
+		panic(err)
+	}
+	defer hold.Unlock(ctx)
+	_, err = far.TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	// Output: true
+}
+
+func ExampleOptions() {
+	clients, disconnect := youngMasters(3, 0)
+	defer disconnect()
+	ctx := context.Background()
+
+	// Masters without "appendfsync always" may forget locks when they restart. So they are not counted until every lock is
+	// over that they may have forgotten: nobody may take one for longer than MaxLease.
+	lock := redlock.NewOn("order:42", redlock.Options{MaxLease: time.Minute}, clients...)
+	_, err := lock.TryLock(ctx, rlock.NoWait, 2*time.Minute)
+	fmt.Println("too long:", errors.Is(err, rlock.ErrInvalid))
+	hold, err := lock.TryLock(ctx, rlock.NoWait, time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("error:", hold.Unlock(ctx))
+	// Output:
+	// too long: true
+	// error: <nil>
+}
+
+// Which masters are to be looked after, if there is no quorum.
+func ExampleQuorumError() {
+	clients, disconnect := masters(3)
+	defer disconnect()
+	for _, client := range clients[1:] { // as if these masters could not be reached
+		_ = client.Close(context.Background())
+	}
+
+	_, err := redlock.NewOn("order:42", durable, clients...).TryLock(context.Background(), rlock.NoWait, rlock.Watchdog)
+	var quorum *redlock.QuorumError
+	switch {
+	case err == nil:
+		fmt.Println("acquired")
+	case errors.Is(err, rlock.ErrNotAcquired):
+		fmt.Println("somebody else has it") // nothing is wrong
+	case errors.As(err, &quorum):
+		fmt.Println("needed:", quorum.Want)
+		for _, node := range quorum.Nodes {
+			if errors.Is(node.Err, rlock.ErrClosed) {
+				fmt.Println(node.Server, "did not say yes:", node.Err)
+			}
+		}
+	}
+	// Output:
+	// needed: 2
+	// master-2 did not say yes: lock client closed
+	// master-3 did not say yes: lock client closed
+}
+
+// When it is worth to try again, after masters have restarted.
+func ExampleDelayedError() {
+	clients, disconnect := youngMasters(3, 2)
+	defer disconnect()
+
+	_, err := redlock.NewOn("order:42", redlock.Options{NodeTimeout: 2 * time.Second}, clients...).
+		TryLock(context.Background(), rlock.NoWait, rlock.Watchdog)
+	var delayed *redlock.DelayedError
+	if errors.Is(err, redlock.ErrNoQuorum) && errors.As(err, &delayed) {
+		fmt.Println("again in", delayed.For)
+	}
+	// Output: again in 12s
+}

@@ -1,0 +1,256 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/internal/seam"
+	"holdfast/redlock"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// startFive starts five nodes and a client of each.
+func startFive(t testing.TB, options rlock.Options) ([]*redistest.Server, []*rlock.Client) {
+	t.Helper()
+	servers := startNodes(t, 5)
+	return servers, newClients(t, servers, options)
+}
+
+// count is on how many of the servers the lock "order" has an owner.
+func count(servers []*redistest.Server) int {
+	n := 0
+	for _, s := range servers {
+		if reply, err := s.Call("EXISTS", name); err == nil && reply == int64(1) {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitHeld waits until the lock "order" has an owner on all of the servers.
+func awaitHeld(t testing.TB, servers []*redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool { return count(servers) == len(servers) }, "the lock is held on every node")
+}
+
+// lostTo requires that the hold ends soon with ErrLost, that the error has each of the words, and that releasing says so, too.
+func lostTo(t testing.TB, hold *rlock.Hold, words ...string) {
+	t.Helper()
+	ctx := hold.Context()
+	receive(t, ctx.Done(), "the context of a lost hold has not ended")
+	lost := new(rlock.LostError)
+	require.ErrorAs(t, context.Cause(ctx), &lost)
+	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	require.False(t, hold.Valid())
+	for _, word := range words {
+		require.ErrorContains(t, lost, word)
+	}
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+}
+
+// losses are ways to take a lock away from its holder on one node.
+var losses = map[string]func(t testing.TB, s *redistest.Server, c *rlock.Client){
+	"force unlock": func(t testing.TB, _ *redistest.Server, c *rlock.Client) {
+		forced, err := c.NewLock(name).ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+	},
+	"deleted":        func(t testing.TB, s *redistest.Server, _ *rlock.Client) { s.Do(t, "DEL", name) },
+	"emptied":        func(t testing.TB, s *redistest.Server, _ *rlock.Client) { s.Do(t, "FLUSHALL") },
+	"clock jumped":   func(t testing.TB, s *redistest.Server, _ *rlock.Client) { s.Do(t, "PEXPIRE", name, "1") },
+	"somebody's now": func(t testing.TB, s *redistest.Server, _ *rlock.Client) { takenAway(t, s) },
+}
+
+// takenAway gives the lock on a node to somebody else.
+func takenAway(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'somebody', 1)", "1", name)
+}
+
+func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
+	t.Parallel()
+	const lease = 1200 * time.Millisecond
+	for how, lose := range losses {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
+			other := newClients(t, servers, rlock.Options{})
+			hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
+			awaitHeld(t, servers)
+			// Nobody can join again, so that losses add up.
+			for i := range 2 {
+				lose(t, servers[i], clients[i])
+				takenAway(t, servers[i])
+			}
+			before := hold.Deadline()
+			eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2)) }, "it is renewed")
+			require.True(t, hold.Valid(), "%v", hold.Err())
+			if how != "somebody's now" { // then it is not free on three
+				_, err := redlock.NewOn(name, atOnce, other...).TryLock(t.Context(), rlock.NoWait, lease)
+				require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			}
+
+			lose(t, servers[2], clients[2])
+			takenAway(t, servers[2])
+			lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed; a", "b: ", "; c: ")
+			awaitFree(t, servers[3:]...)
+		})
+	}
+}
+
+func TestUnlockOfAHoldThatAQuorumHasLostSaysSoAndReleasesTheRest(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, lock, longLease)
+	awaitHeld(t, servers)
+	for _, s := range servers[:2] {
+		s.Do(t, "DEL", name)
+	}
+	unlock(t, hold)
+	awaitFree(t, servers...)
+
+	hold = take(t, lock, longLease)
+	awaitHeld(t, servers)
+	for _, s := range servers[:3] {
+		s.Do(t, "DEL", name)
+	}
+	err := hold.Unlock(t.Context())
+	require.ErrorIs(t, err, rlock.ErrLost)
+	require.ErrorContains(t, err, "a, b, c: ")
+	awaitFree(t, servers...)
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+}
+
+func TestExplicitLeaseEndsInTimeAndIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	_, clients := startFive(t, rlock.Options{WatchdogLease: lease})
+	warm(t, clients)
+	lock := redlock.NewOn(name, atOnce, clients...)
+	before := time.Now()
+	hold := take(t, lock, lease)
+	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "it is held on every node")
+	deadline := hold.Deadline()
+	require.False(t, deadline.Before(watchdog.Deadline(before, lease)))
+	require.True(t, deadline.Before(watchdog.Deadline(time.Now(), lease)), "it counts from the question, not from the answer")
+	lostTo(t, hold, " of 5 nodes, 3 are needed")
+	require.False(t, time.Now().Before(deadline))
+	require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
+	require.Equal(t, deadline, hold.Deadline())
+}
+
+func TestAnswersThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	warm(t, clients)
+	for _, s := range servers[3:] {
+		s.Pause(t)
+	}
+	lock := redlock.NewOn(name, hasty, clients...)
+	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
+	for _, s := range servers[3:] {
+		s.Resume(t)
+	}
+	awaitHeld(t, servers)
+	require.Equal(t, []string{hold.Owner()}, slices.Compact(ownersOf(t, servers, name)))
+	// They count: without two others it is still a quorum.
+	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "the late answers are noted")
+	for i := range 2 {
+		_, err := clients[i].NewLock(name).ForceUnlock(t.Context())
+		require.NoError(t, err)
+	}
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}
+
+func TestAnswersThatComeAfterAFailureAreReleased(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	warm(t, clients)
+	for _, s := range servers[2:] {
+		s.Pause(t)
+	}
+	_, err := redlock.NewOn(name, hasty, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	for _, s := range servers[2:] {
+		s.Resume(t)
+	}
+	awaitFree(t, servers...)
+	require.Never(t, func() bool { return count(servers) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+
+	// Here the failure is certain while nodes may still answer in time.
+	for _, s := range servers[:3] {
+		takenAway(t, s)
+	}
+	for _, s := range servers[3:] {
+		s.Pause(t)
+	}
+	slow := redlock.Options{FsyncAlways: true, NodeTimeout: patience}
+	_, err = redlock.NewOn(name, slow, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	for _, s := range servers[3:] {
+		s.Resume(t)
+	}
+	awaitFree(t, servers[3:]...)
+	require.Never(t, func() bool { return count(servers[3:]) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+}
+
+// The process was stopped, or is very busy: nobody has told yet that the deadline has passed.
+func TestNothingRevivesAHoldAfterItsDeadlineThoughNobodyReportedItYet(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
+	warm(t, clients)
+	for _, s := range servers[3:] {
+		s.Do(t, "HSET", name, "somebody", "1")
+	}
+	hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
+	require.Equal(t, 3, redlock.NewOn(name, atOnce, clients...).Parts(hold))
+
+	// The third node cannot be reached any more, and its client's watchdog is kept busy.
+	busy := take(t, clients[2].NewLock("busy"), 100*time.Millisecond)
+	servers[2].Pause(t)
+	blocked, unblock := make(chan struct{}), make(chan struct{})
+	seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { close(blocked); <-unblock })
+	t.Cleanup(func() { close(unblock) })
+	receive(t, blocked, "the watchdog is not busy")
+
+	eventually(t, func() bool { return !hold.Valid() }, "the deadline passes")
+	for _, s := range servers[3:] {
+		s.Do(t, "DEL", name)
+	}
+	require.Never(t, hold.Valid, lease, 5*time.Millisecond, "it was revived by a node that joined")
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+}
+
+func TestValidityIsOverAtTheDeadlineWhenAMajorityDies(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
+	hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
+	awaitHeld(t, servers)
+	ctx := hold.Context()
+	onAll(servers[1:4], func(s *redistest.Server) { s.Kill(t) })
+	killed := time.Now()
+	receive(t, ctx.Done(), "a hold without a quorum goes on")
+	ended := time.Now()
+	require.False(t, ended.Before(hold.Deadline()), "while it could be trusted it was held")
+	require.True(t, hold.Deadline().Before(killed.Add(lease)))
+	require.Less(t, ended.Sub(hold.Deadline()), promptly)
+	require.False(t, hold.Valid())
+	lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed", "b, c, d: ")
+	awaitFree(t, servers[0], servers[4])
+	lost := new(rlock.LostError)
+	require.ErrorAs(t, hold.Err(), &lost)
+	require.Equal(t, 1, strings.Count(lost.Error(), "lost"), lost.Error())
+}

@@ -1,0 +1,121 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func TestWaitersOfOneProcessGetTheLockInTheOrderInWhichTheyCame(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	backwards := slices.Clone(clients)
+	slices.Reverse(backwards)
+	hold := take(t, redlock.NewOn(name, atOnce, clients...), longLease)
+	var waiters []<-chan outcome
+	for i := range 6 {
+		// Locks of the same nodes in any order are one lock, in one line.
+		nodes := clients
+		if i%2 == 1 {
+			nodes = backwards
+		}
+		waiters = append(waiters, queueUp(t.Context(), t, redlock.NewOn(name, atOnce, nodes...), longLease))
+		if i == 0 {
+			awaitListeners(t, servers, name, 1)
+		}
+	}
+	for i, w := range waiters {
+		unlock(t, hold)
+		hold = acquired(t, w)
+		for _, later := range waiters[i+1:] {
+			require.Empty(t, later)
+		}
+	}
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}
+
+// Waiters behind the head are told the same as it is: one waiter asks the nodes, however many there are.
+func TestOnlyTheHeadOfTheLineAsksTheNodes(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	l := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, l, longLease)
+	waiters := []<-chan outcome{queueUp(t.Context(), t, l, longLease)}
+	awaitListeners(t, servers, name, 1)
+	require.Zero(t, callsDuring(t, servers, 0))
+	for range 50 {
+		waiters = append(waiters, queueUp(t.Context(), t, l, longLease))
+	}
+	require.Zero(t, scriptCalls(t, servers))
+	awaitListeners(t, servers, name, 1)
+	unlock(t, hold)
+	for _, w := range waiters {
+		unlock(t, acquired(t, w))
+	}
+	// An acquisition and a release each, and now and then a round that came while the release was still under way.
+	calls := scriptCalls(t, servers)
+	t.Logf("%d commands for each of %d waiters", calls/len(waiters), len(waiters))
+	require.Less(t, calls, 25*len(waiters))
+	awaitFree(t, servers...)
+}
+
+// The nodes of a line are in the order of the lock that was first in it.
+func TestWaiterHearsOfAReleaseWhateverOrderItsNodesAreIn(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	backwards := slices.Clone(clients)
+	slices.Reverse(backwards)
+	warm(t, clients)
+	giveOne(t, servers[:3], name)
+	ctx, cancel := context.WithCancel(t.Context())
+	head := queueUp(ctx, t, redlock.NewOn(name, atOnce, clients...), longLease)
+	awaitListeners(t, servers, name, 1)
+	second := queueUp(t.Context(), t, redlock.NewOn(name, atOnce, backwards...), longLease)
+	cancel()
+	require.Error(t, result(t, head).err)
+	calls := callsDuring(t, servers, time.Second)
+	require.LessOrEqual(t, calls, 10, "it hears its own retreat from the other two")
+	within(t, promptly, func() {
+		giveBack(t, servers[:3], name)
+		unlock(t, acquired(t, second))
+	})
+	awaitFree(t, servers...)
+}
+
+// What the head was told when it asked is not true any more once it has the lock itself.
+func TestEndOfAWaitInLineDoesNotNameWhoHeldTheLockBeforeTheHeadGotIt(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 1)
+	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	giveOne(t, servers, name)
+	head := queueUp(t.Context(), t, l, longLease)
+	awaitListeners(t, servers, name, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	waiters := []<-chan outcome{queueUp(ctx, t, l, longLease), queueUp(ctx, t, l, longLease)}
+	_, err := l.TryLock(t.Context(), 50*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.ErrorContains(t, err, "held by somebody")
+
+	giveBack(t, servers, name)
+	hold := acquired(t, head)
+	_, err = l.TryLock(t.Context(), 50*time.Millisecond, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.NotContains(t, err.Error(), "held by somebody")
+	cancel()
+	for _, w := range waiters {
+		require.ErrorIs(t, result(t, w).err, rlock.ErrNotAcquired)
+	}
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}

@@ -1,0 +1,84 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/fakeredis"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// masters stands for what a program does at its start: one client for each of n masters, which here are inside the program,
+// so that the examples run anywhere. Those do not speak all of RESP3; a real Redis needs neither of the last two options.
+func masters(n int) (clients []*rlock.Client, disconnect func()) {
+	var undo []func()
+	for i := range n {
+		server, err := miniredis.Run()
+		if err != nil {
+			panic(err)
+		}
+		client, disconnect := exampleClient(i, rueidis.ClientOption{
+			InitAddress:       []string{server.Addr()},
+			ForceSingleClient: true, // a program must be able to start while some of the masters are down
+			AlwaysRESP2:       true,
+			DisableCache:      true,
+		})
+		clients, undo = append(clients, client), append(undo, func() { disconnect(); server.Close() })
+	}
+	return clients, all(undo)
+}
+
+// youngMasters is masters, the first so many of which have just restarted.
+func youngMasters(n, young int) (clients []*rlock.Client, disconnect func()) {
+	var undo []func()
+	for i := range n {
+		server := fakeredis.New()
+		names := scriptNames()
+		server.Handle("EVALSHA", func(args []string) any {
+			name := names[args[1]]
+			if name == "quorum_acquire.lua" && i < young {
+				return []any{12_000, 0}
+			}
+			return granting()[name](args)
+		})
+		client, disconnect := exampleClient(i, server.ClientOption())
+		clients, undo = append(clients, client), append(undo, func() { disconnect(); server.Close() })
+	}
+	return clients, all(undo)
+}
+
+func exampleClient(i int, o rueidis.ClientOption) (client *rlock.Client, disconnect func()) {
+	redis, err := rueidis.NewClient(o)
+	if err != nil {
+		panic(err)
+	}
+	client, err = rlock.New(redis, rlock.Options{
+		Server: fmt.Sprintf("master-%d", i+1),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	return client, func() {
+		_ = client.Close(context.Background())
+		redis.Close()
+	}
+}
+
+func all(undo []func()) func() {
+	return func() {
+		for _, f := range undo {
+			f()
+		}
+	}
+}
+
+// durable states that the masters of the examples write each command to disk before they answer, as none of them does that
+// runs inside a program. It also gives them time for an answer on a machine that is busy with tests.
+var durable = redlock.Options{FsyncAlways: true, NodeTimeout: 2 * time.Second}

@@ -1,0 +1,46 @@
+package redlock_test
+
+// trusts tells whether enough parts may be trusted at this instant.
+func (w *world) trusts(t *modelTenure) bool {
+	now := t.client.clock.at(w.now)
+	trusted, granted := 0, 0
+	for i := range t.parts {
+		if t.parts[i].granted {
+			granted++
+			if now < t.parts[i].deadline {
+				trusted++
+			}
+		}
+	}
+	if w.latest {
+		return granted >= w.quorum() && trusted > 0
+	}
+	return trusted >= w.quorum()
+}
+
+// believes tells whether its client takes the lock for its own.
+func (w *world) believes(t *modelTenure) bool { return t != nil && t.phase == holding && w.trusts(t) }
+
+// violation says what is wrong; "" if nothing is.
+func (w *world) violation() string {
+	var believers []*modelClient
+	for _, c := range w.clients {
+		if w.believes(c.tenure) {
+			believers = append(believers, c)
+		}
+	}
+	if len(believers) > 1 {
+		return believers[0].name + " and " + believers[1].name + " hold it at a time"
+	}
+	for _, c := range believers {
+		if c.tenure.broken {
+			return c.name + " holds it as if nobody had had it meanwhile"
+		}
+		for _, other := range w.clients {
+			if other != c && other.tenure != nil {
+				other.tenure.broken = other.tenure.broken || other.tenure.phase == holding
+			}
+		}
+	}
+	return ""
+}

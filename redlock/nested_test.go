@@ -1,0 +1,252 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func TestOwnerReentersAndTheLockIsFreeAfterTheLastLevelInWhateverOrder(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	other := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	lock := redlock.NewOn(name, atOnce, clients...)
+	for _, order := range [][]int{{2, 1, 0}, {0, 1, 2}, {1, 0, 2}} {
+		holds := []*rlock.Hold{take(t, lock, longLease)}
+		for range 2 {
+			holds = append(holds, takeWith(holds[0].Context(), t, lock, longLease))
+		}
+		for i, level := range order {
+			require.Equal(t, holds[0].Owner(), holds[level].Owner())
+			require.True(t, holds[level].Valid())
+			_, err := other.TryLock(t.Context(), rlock.NoWait, time.Second)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+			unlock(t, holds[level])
+			require.ErrorIs(t, holds[level].Err(), rlock.ErrReleased)
+			require.ErrorIs(t, holds[level].Unlock(t.Context()), rlock.ErrNotHeld)
+			if i < 2 {
+				require.True(t, holds[order[2]].Valid())
+			}
+		}
+		awaitFree(t, servers...)
+	}
+}
+
+func TestNestedLockLengthensTheLeaseOnEveryNode(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, lock, time.Minute)
+	awaitHeld(t, servers)
+	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "it is held on every node")
+	nested := takeWith(hold.Context(), t, lock, longLease)
+	require.Greater(t, time.Until(hold.Deadline()), longLease/2)
+	require.Equal(t, hold.Deadline(), nested.Deadline())
+	for _, s := range servers {
+		eventually(t, func() bool { return s.DoInt(t, "PTTL", name) > (longLease / 2).Milliseconds() }, "it lasts longer")
+	}
+	unlock(t, takeWith(hold.Context(), t, lock, time.Second))
+	require.Greater(t, time.Until(hold.Deadline()), longLease/2, "a shorter lease shortens nothing")
+	unlock(t, hold)
+	unlock(t, nested)
+	awaitFree(t, servers...)
+}
+
+func TestWatchdogWorksWhileALevelWantsIt(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, lock, lease)
+	nested := takeWith(hold.Context(), t, lock, rlock.Watchdog)
+	before := hold.Deadline()
+	eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) }, "it is renewed")
+	require.True(t, hold.Valid())
+	unlock(t, nested)
+	require.True(t, hold.Valid())
+	released := time.Now()
+	lostTo(t, hold, " of 5 nodes, 3 are needed")
+	require.Less(t, time.Since(released), lease+promptly, "renewed although no level wants it")
+	awaitFree(t, servers...)
+}
+
+func TestNestedLockOfWhatAQuorumHasLostEndsTheHold(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	for _, again := range []func(h *rlock.Hold) error{
+		func(h *rlock.Hold) error {
+			_, err := lock.TryLock(h.Context(), rlock.NoWait, longLease)
+			return err
+		},
+		func(h *rlock.Hold) error {
+			_, err := lock.Lock(h.Context(), rlock.Watchdog)
+			return err
+		},
+		func(h *rlock.Hold) error { return h.Extend(t.Context(), longLease) },
+	} {
+		hold := take(t, lock, longLease)
+		nested := takeWith(hold.Context(), t, lock, longLease)
+		awaitHeld(t, servers)
+		eventually(t, func() bool { return lock.Parts(hold) == 5 }, "it is held on every node")
+		for _, s := range servers[:3] {
+			s.Do(t, "DEL", name)
+		}
+		err := again(hold)
+		require.ErrorIs(t, err, rlock.ErrLost)
+		require.ErrorContains(t, err, "a, b, c: ")
+		lostTo(t, hold)
+		lostTo(t, nested)
+		awaitFree(t, servers...)
+		require.Never(t, func() bool { return count(servers) > 0 }, 50*time.Millisecond, 5*time.Millisecond)
+	}
+}
+
+func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: 2 * time.Second})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	other := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	ctx := rlock.WithOwner(t.Context())
+	var running sync.WaitGroup
+	for worker := range 6 {
+		running.Go(func() {
+			for range 30 {
+				lease := time.Second
+				if worker%2 == 0 {
+					lease = rlock.Watchdog
+				}
+				hold, err := lock.Lock(ctx, lease)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				// Another goroutine of the owner may have given it back, as the innermost.
+				if valid, err := hold.Valid(), hold.Err(); !valid && !errors.Is(err, rlock.ErrReleased) {
+					t.Errorf("a level is not valid: %v", err)
+				}
+				if another, err := other.TryLock(t.Context(), rlock.NoWait, time.Second); err == nil {
+					if hold.Valid() && another.Valid() && hold.Valid() {
+						t.Error("somebody else has it at the same time")
+					}
+					if err := another.Unlock(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if worker%3 == 0 {
+					err = lock.Unlock(ctx)
+				} else {
+					err = hold.Unlock(ctx)
+				}
+				// Somebody's Unlock(ctx) may have given back the innermost level, which is ours.
+				if err != nil && worker%3 != 0 && errors.Is(hold.Err(), rlock.ErrReleased) {
+					err = lock.Unlock(ctx)
+				}
+				if err != nil {
+					t.Errorf("%v, %v", err, hold.Err())
+				}
+			}
+		})
+	}
+	running.Wait()
+	awaitFree(t, servers...)
+	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
+}
+
+// The first of them takes the lock, and the others come in with it, although nobody of them has its hold.
+func TestGoroutinesOfOneOwnerAreInsideAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	ctx := rlock.WithOwner(t.Context())
+	for _, acquire := range []func() (*rlock.Hold, error){
+		func() (*rlock.Hold, error) { return lock.Lock(ctx, longLease) },
+		func() (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, longLease) },
+	} {
+		var coming []<-chan outcome
+		for range 8 {
+			coming = append(coming, inBackground(acquire))
+		}
+		var holds []*rlock.Hold
+		for _, o := range coming {
+			holds = append(holds, acquired(t, o))
+		}
+		for _, hold := range holds {
+			require.True(t, hold.Valid())
+			require.Equal(t, holds[0].Owner(), hold.Owner())
+		}
+		for _, hold := range holds {
+			unlock(t, hold)
+		}
+		awaitFree(t, servers...)
+	}
+}
+
+func TestUnlockByContextReleasesTheInnermostLevelAlsoThroughAnotherLockOfTheSameNodes(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	same := redlock.New(clients[4].NewLock(name), clients[2].NewLock(name), clients[0].NewLock(name), clients[1].NewLock(name),
+		clients[3].NewLock(name)).WithOptions(atOnce)
+	outer := take(t, lock, longLease)
+	inner := takeWith(outer.Context(), t, same, longLease)
+	require.Equal(t, outer.Owner(), inner.Owner())
+	require.NoError(t, same.Unlock(outer.Context()))
+	require.ErrorIs(t, inner.Err(), rlock.ErrReleased)
+	require.True(t, outer.Valid())
+	require.NoError(t, same.Unlock(outer.Context()))
+	require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
+	require.ErrorIs(t, same.Unlock(outer.Context()), rlock.ErrNotHeld)
+	require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld)
+	require.ErrorIs(t, lock.Unlock(t.Context()), rlock.ErrNotHeld)
+	require.ErrorContains(t, lock.Unlock(t.Context()), "no owner")
+	require.ErrorIs(t, redlock.NewOn(name, atOnce, clients[:3]...).Unlock(inner.Context()), rlock.ErrNotHeld, "of other nodes")
+	awaitFree(t, servers...)
+}
+
+func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{CommandTimeout: time.Second})
+	o := redlock.Options{FsyncAlways: true, NodeTimeout: 400 * time.Millisecond}
+	hold := acquired(t, lockInBackground(t.Context(), redlock.NewOn(name, o, clients...), time.Minute))
+	awaitHeld(t, servers)
+	require.NoError(t, hold.Extend(t.Context(), 2*time.Minute))
+	require.Greater(t, time.Until(hold.Deadline()), time.Minute)
+	servers[0].Kill(t)
+	servers[1].Pause(t)
+	require.NoError(t, hold.Extend(t.Context(), 4*time.Minute), "without two of five")
+	require.Greater(t, time.Until(hold.Deadline()), 3*time.Minute)
+
+	servers[2].Pause(t)
+	before := hold.Deadline()
+	within(t, time.Second+promptly, func() {
+		err := hold.Extend(t.Context(), longLease)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.NotErrorIs(t, err, rlock.ErrLost)
+		quorum := new(redlock.QuorumError)
+		require.ErrorAs(t, err, &quorum)
+		require.Equal(t, 2, quorum.Granted)
+	})
+	require.WithinDuration(t, before, hold.Deadline(), 10*time.Second, "two nodes are no quorum")
+	require.True(t, hold.Valid())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, hold.Extend(ctx, longLease), context.Canceled)
+	require.True(t, hold.Valid())
+	servers[1].Resume(t)
+	servers[2].Resume(t)
+	require.NoError(t, hold.Extend(t.Context(), longLease))
+	require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
+	unlock(t, hold)
+	require.ErrorIs(t, hold.Extend(t.Context(), time.Minute), rlock.ErrNotHeld)
+	awaitFree(t, servers[1:]...)
+}

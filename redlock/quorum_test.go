@@ -1,0 +1,192 @@
+package redlock_test
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/redistest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// death is a way in which a node stops to answer. Each test of one has nodes of its own, behind proxies.
+type death struct {
+	name string
+	die  func(t testing.TB, s *redistest.Server, p *faultproxy.Proxy)
+	back func(t testing.TB, s *redistest.Server, p *faultproxy.Proxy)
+}
+
+var deaths = []death{
+	{
+		name: "hanging",
+		die:  func(t testing.TB, s *redistest.Server, _ *faultproxy.Proxy) { s.Pause(t) },
+		back: func(t testing.TB, s *redistest.Server, _ *faultproxy.Proxy) { s.Resume(t) },
+	},
+	{
+		name: "killed",
+		die:  func(t testing.TB, s *redistest.Server, _ *faultproxy.Proxy) { s.Kill(t) },
+		back: func(t testing.TB, s *redistest.Server, _ *faultproxy.Proxy) { s.Restart(t) },
+	},
+	{
+		name: "black-holed",
+		die:  func(_ testing.TB, _ *redistest.Server, p *faultproxy.Proxy) { p.BlackHole() },
+		back: func(_ testing.TB, _ *redistest.Server, p *faultproxy.Proxy) { p.Pass() },
+	},
+}
+
+// quorumOptions give a node a time that the table below can wait for again and again, and that a busy machine seldom takes.
+var quorumOptions = redlock.Options{FsyncAlways: true, NodeTimeout: 400 * time.Millisecond}
+
+func TestLockIsHadIffThreeOfFiveNodesAreAlive(t *testing.T) {
+	t.Parallel()
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, 5)
+			clients, proxies := proxied(t, servers, rlock.Options{})
+			warm(t, clients)
+			l := redlock.NewOn(name, quorumOptions, clients...)
+			for set := range 1 << len(servers) {
+				dead := func(i int) bool { return set>>i&1 == 1 }
+				for i, s := range servers {
+					if dead(i) {
+						d.die(t, s, proxies[i])
+					}
+				}
+				if bits.OnesCount(uint(set)) <= 2 {
+					requireQuorum(t, l, set)
+				} else {
+					requireNoQuorum(t, l, set)
+				}
+				for i, s := range servers {
+					if !dead(i) {
+						awaitFree(t, s) // without the help of those that are away
+					}
+				}
+				for i, s := range servers {
+					if dead(i) {
+						d.back(t, s, proxies[i])
+					}
+				}
+				awaitFree(t, servers...)
+				awaitAnswers(t, clients)
+			}
+		})
+	}
+}
+
+// requireQuorum requires that the lock is had and released soon, whether the caller is willing to wait or not, and long before
+// a node that is silent is given up.
+func requireQuorum(t testing.TB, l *redlock.Lock, dead int) {
+	t.Helper()
+	for _, wait := range []time.Duration{rlock.NoWait, patience} {
+		start := time.Now()
+		hold, err := l.TryLock(t.Context(), wait, longLease)
+		require.NoError(t, err, "dead: %05b", dead)
+		require.Less(t, time.Since(start), quorumOptions.NodeTimeout, "dead: %05b", dead)
+		require.True(t, hold.Valid())
+		within(t, quorumOptions.NodeTimeout, func() { unlock(t, hold) })
+		require.False(t, hold.Valid())
+	}
+}
+
+// requireNoQuorum requires that the lock is not had, and that the answer comes in time and says which nodes are to blame.
+func requireNoQuorum(t testing.TB, l *redlock.Lock, dead int) {
+	t.Helper()
+	const wait = 50 * time.Millisecond
+	for _, wait := range []time.Duration{rlock.NoWait, wait} {
+		start := time.Now()
+		_, err := l.TryLock(t.Context(), wait, longLease)
+		require.Less(t, time.Since(start), max(wait, quorumOptions.NodeTimeout)+promptly, "dead: %05b", dead)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum, "dead: %05b", dead)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired, "nobody holds it; dead: %05b", dead)
+		var e *redlock.QuorumError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, 3, e.Want)
+		require.Less(t, e.Granted, 3)
+		require.Len(t, e.Nodes, 5-e.Granted)
+		for _, n := range e.Nodes {
+			require.Error(t, n.Err, n.Server)
+		}
+	}
+}
+
+// awaitAnswers waits until every client reaches its server again, and has the answers to everything that it has asked: a
+// server counts as silent until then.
+func awaitAnswers(t testing.TB, clients []*rlock.Client) {
+	t.Helper()
+	for i, c := range clients {
+		l := redlock.NewOn("answers", quorumOptions, c)
+		eventually(t, func() bool {
+			hold, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
+			if err != nil {
+				return false
+			}
+			unlock(t, hold)
+			return true
+		}, called(i)+" answers again")
+	}
+}
+
+func TestQuorumIsMoreThanHalfOfTheNodes(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 7; n++ {
+		t.Run(fmt.Sprint(n, " nodes"), func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, n)
+			clients := newClients(t, servers, rlock.Options{})
+			l := redlock.NewOn(name, atOnce, clients...)
+			may := n - (n/2 + 1) // this many may be somebody else's
+			for _, s := range servers[:may] {
+				s.Do(t, "HSET", name, "somebody", "1")
+			}
+			unlock(t, take(t, l, longLease))
+			awaitFree(t, servers[may:]...)
+			servers[may].Do(t, "HSET", name, "somebody", "1")
+			_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			require.ErrorContains(t, err, fmt.Sprintf(" of %d nodes granted it, %d are needed", n, n/2+1))
+			awaitFree(t, servers[may+1:]...)
+		})
+	}
+}
+
+// A hold on one set of nodes and one on another set always have a node in common, whatever nodes the owners reach.
+func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	first, proxies := proxied(t, servers, rlock.Options{})
+	second, others := proxied(t, servers, rlock.Options{})
+	warm(t, first)
+	warm(t, second)
+	for i := range 5 {
+		for j := i + 1; j < 5; j++ {
+			proxies[i].BlackHole()
+			proxies[j].BlackHole()
+			a, b := (i+2)%5, (j+2)%5
+			others[a].BlackHole()
+			others[b].BlackHole()
+
+			hold := take(t, redlock.NewOn(name, quorumOptions, first...), longLease)
+			_, err := redlock.NewOn(name, quorumOptions, second...).TryLock(t.Context(), rlock.NoWait, longLease)
+			require.Error(t, err, "%d and %d are out of reach of the first, %d and %d of the second", i, j, a, b)
+			require.True(t, hold.Valid())
+			unlock(t, hold)
+			var all sync.WaitGroup
+			for k := range proxies {
+				all.Go(proxies[k].Pass)
+				all.Go(others[k].Pass)
+			}
+			all.Wait()
+			awaitFree(t, servers...)
+			awaitAnswers(t, first)
+			awaitAnswers(t, second)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func init() { processes["racer"] = racer }
+
+// racer takes the lock on the nodes args[2:] args[0] times, and looks each time whether somebody else is inside, by the key
+// "inside" of the server args[1].
+func racer(args []string) error {
+	times, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	guard, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: args[1:2]})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	clients, closeAll, err := connect(args[2:])
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	l := redlock.NewOn(name, atOnce, clients...)
+	fmt.Println("ready")
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	longest := time.Duration(0)
+	for range times {
+		start := time.Now()
+		err := rlock.Do(ctx, l, time.Minute, rlock.Watchdog, func(ctx context.Context) error {
+			longest = max(longest, time.Since(start))
+			if err := guard.Do(ctx, guard.B().Set().Key("inside").Value("1").Nx().Build()).Error(); err != nil {
+				return fmt.Errorf("somebody else is inside: %w", err)
+			}
+			return guard.Do(ctx, guard.B().Del().Key("inside").Build()).Error()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Println(longest)
+	return nil
+}
+
+// connect returns a client of each address, and what closes them.
+func connect(addresses []string) ([]*rlock.Client, func(), error) {
+	var clients []*rlock.Client
+	var closes []func()
+	closeAll := func() {
+		for _, f := range closes {
+			f()
+		}
+	}
+	for _, address := range addresses {
+		redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}})
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		c, err := rlock.New(redis, rlock.Options{})
+		if err != nil {
+			redis.Close()
+			closeAll()
+			return nil, nil, err
+		}
+		closes = append(closes, func() {
+			_ = c.Close(context.Background()) // the process ends anyway
+			redis.Close()
+		})
+		clients = append(clients, c)
+	}
+	return clients, closeAll, nil
+}
+
+// addressesOf are the addresses of servers.
+func addressesOf(servers []*redistest.Server) []string {
+	addresses := make([]string, len(servers))
+	for i, s := range servers {
+		addresses[i] = s.Addr()
+	}
+	return addresses
+}
+
+func TestTwoProcessesNeverBothHoldAndBothMakeProgress(t *testing.T) {
+	t.Parallel()
+	const times = 300
+	servers, guard := startNodes(t, 5), redistest.Start(t)
+	args := append([]string{strconv.Itoa(times), guard.Addr()}, addressesOf(servers)...)
+	var racers [2]*process
+	for i := range racers {
+		racers[i] = startProcess(t, "racer", args...)
+		require.Equal(t, "ready", racers[i].line(t))
+	}
+	resetStats(t, servers)
+	start := time.Now()
+	for _, r := range racers {
+		r.tell(t, "go")
+	}
+	var waits []string
+	for _, r := range racers {
+		waits = append(waits, r.line(t))
+		r.wait(t)
+	}
+	t.Logf("%d acquisitions in %v, the longest waits %s, %d commands each", 2*times, time.Since(start),
+		strings.Join(waits, " and "), scriptCalls(t, servers)/(2*times))
+	for _, text := range waits {
+		longest, err := time.ParseDuration(text)
+		require.NoError(t, err)
+		require.Less(t, longest, patience)
+	}
+	awaitFree(t, servers...)
+}

@@ -1,0 +1,90 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// refusing are ways to make a server refuse a lock for good, and the code of the refusal.
+var refusing = map[string]func(t testing.TB, s *redistest.Server){
+	"READONLY": func(t testing.TB, s *redistest.Server) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+	"NOPERM":   func(t testing.TB, s *redistest.Server) { s.Do(t, "ACL", "SETUSER", "default", "-evalsha", "-eval") },
+	"OOM":      func(t testing.TB, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
+}
+
+func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing.T) {
+	t.Parallel()
+	for code, refuse := range refusing {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, 5)
+			clients := newClients(t, servers, rlock.Options{})
+			warm(t, clients)
+			l := redlock.NewOn(name, atOnce, clients...)
+			for _, s := range servers[:2] {
+				refuse(t, s)
+			}
+			unlock(t, take(t, l, longLease))
+			awaitFree(t, servers[2:]...)
+			giveOne(t, servers[2:], name)
+			for _, wait := range []time.Duration{rlock.NoWait, 100 * time.Millisecond} {
+				_, err := l.TryLock(t.Context(), wait, longLease)
+				require.ErrorIs(t, err, rlock.ErrNotAcquired, "it is had when somebody unlocks it")
+				require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+			}
+
+			// Whoever waits already finds out when it looks again.
+			var err error
+			done := queueUp(t.Context(), t, l, longLease)
+			awaitListeners(t, servers[2:], name, 1)
+			servers[2].Do(t, "DEL", name)
+			refuse(t, servers[2])
+			giveBack(t, servers[3:], name)
+			within(t, promptly, func() { err = result(t, done).err })
+			_, another := l.Lock(t.Context(), longLease)
+			for _, err := range []error{err, another} {
+				require.ErrorIs(t, err, redlock.ErrNoQuorum)
+				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+				var refusal *rlock.ServerError
+				require.ErrorAs(t, err, &refusal)
+				require.Equal(t, code, refusal.Code)
+				require.ErrorContains(t, err, refusal.Advice)
+				_ = quorumError(t, err)
+			}
+			awaitFree(t, servers[3:]...)
+		})
+	}
+}
+
+func TestRefusalThatPassesIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	// A replica that has no master, and says so.
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	for _, s := range servers[:3] {
+		s.Do(t, "CONFIG", "SET", "replica-serve-stale-data", "no")
+		s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	}
+	l := redlock.NewOn(name, atOnce, clients...)
+	start := time.Now()
+	_, err := l.TryLock(t.Context(), 200*time.Millisecond, longLease)
+	require.GreaterOrEqual(t, time.Since(start), 200*time.Millisecond, "%v", err)
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	var refusal *rlock.ServerError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, "MASTERDOWN", refusal.Code)
+
+	done := queueUp(t.Context(), t, l, longLease)
+	for _, s := range servers[:3] {
+		s.Do(t, "REPLICAOF", "NO", "ONE")
+	}
+	unlock(t, acquired(t, done))
+	awaitFree(t, servers...)
+}

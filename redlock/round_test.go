@@ -1,0 +1,133 @@
+package redlock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func TestSilentNodesAreWaitedForAHundredthOfTheLeaseAtMost(t *testing.T) {
+	for _, c := range []struct{ given, lease, timeout time.Duration }{
+		{0, 3 * time.Millisecond, 5 * time.Millisecond},
+		{0, time.Second, 5 * time.Millisecond},
+		{0, 2 * time.Second, 10 * time.Millisecond},
+		{0, 9 * time.Second, 45 * time.Millisecond},
+		{0, 10 * time.Second, 50 * time.Millisecond},
+		{0, rlock.Watchdog, 50 * time.Millisecond},
+		{0, time.Hour, 50 * time.Millisecond},
+		{123 * time.Millisecond, time.Second, 123 * time.Millisecond},
+		{time.Millisecond, time.Hour, time.Millisecond},
+	} {
+		inBubble(t, redlock.Options{NodeTimeout: c.given, FsyncAlways: true}, func(t *testing.T, b *bubble) {
+			for _, n := range b.nodes[:3] {
+				n.server.Pause()
+			}
+			_, err := b.lock.TryLock(t.Context(), rlock.NoWait, c.lease)
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+			require.Equal(t, c.timeout, time.Since(b.start), "%+v", c)
+		})
+	}
+}
+
+// With two nodes silent, one refusal is enough to know that there is no quorum. It takes three to know that this is because
+// somebody holds the lock: they decide whether a caller is told of a holder or of a fault, and what a waiter waits for.
+func TestSilentNodesDoNotHideWhoHoldsTheLock(t *testing.T) {
+	inBubble(t, redlock.Options{FsyncAlways: true}, func(t *testing.T, b *bubble) {
+		b.nodes[3].server.Pause()
+		b.nodes[4].server.Pause()
+		for i, n := range b.nodes[:3] {
+			n.answer("quorum_acquire.lua", func([]string) any {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				return []any{20_000, "another:1", -1}
+			})
+		}
+		// Once the silence is known, the first refusal is one too many.
+		for i, took := range []time.Duration{2 * time.Millisecond, 0} {
+			start := time.Now()
+			_, err := b.lock.TryLock(t.Context(), rlock.NoWait, 10*time.Second)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired, "silence known: %v", i == 1)
+			require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+			require.Equal(t, took, time.Since(start), "no longer than it takes to be impossible")
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+func TestNodeThatAnswersAgainIsAskedAgain(t *testing.T) {
+	inBubble(t, redlock.Options{FsyncAlways: true}, func(t *testing.T, b *bubble) {
+		n := b.nodes[4]
+		asked := func() int { return len(n.called("quorum_acquire.lua")) }
+		n.server.Pause()
+		hold := take(t, b.lock, 10*time.Second) // asks it, for 50 ms
+		synctest.Wait()
+		unlock(t, hold)
+		time.Sleep(51 * time.Millisecond)
+		for range 9 {
+			unlock(t, take(t, b.lock, 10*time.Second)) // do not
+			time.Sleep(time.Millisecond)
+		}
+		n.server.Resume()
+		synctest.Wait()
+		require.Equal(t, 1, asked())
+		require.Len(t, n.called("release.lua"), 1)
+
+		hold = take(t, b.lock, 10*time.Second)
+		synctest.Wait()
+		require.Equal(t, 2, asked())
+		unlock(t, hold)
+	})
+}
+
+// Nobody has a quorum: the others are as unlucky. Who asked at the same time must not ask at the same time again.
+func TestSplitVoteIsRepeatedAfterARandomDelayThatDoubles(t *testing.T) {
+	firsts := map[time.Duration]int{}
+	for range 12 {
+		inBubble(t, redlock.Options{NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
+			const took = 4 * time.Millisecond
+			split := []string{"x:1", "x:1", "y:1", "y:1"}
+			for i, owner := range split {
+				b.nodes[i].answer("quorum_acquire.lua", func([]string) any {
+					time.Sleep(took)
+					return []any{20_000, owner, -1}
+				})
+			}
+			_, err := b.lock.TryLock(t.Context(), 500*time.Millisecond, 10*time.Second)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			require.Equal(t, 500*time.Millisecond, time.Since(b.start))
+			rounds := b.rounds()
+			require.GreaterOrEqual(t, len(rounds), 5)
+			for i := range rounds[:4] {
+				delay := rounds[i+1] - rounds[i] - took
+				require.GreaterOrEqual(t, delay, took<<i)
+				require.Less(t, delay, 2*took<<i)
+				if i == 0 {
+					firsts[delay]++
+				}
+			}
+		})
+	}
+	require.Greater(t, len(firsts), 6, "a random time")
+}
+
+func TestWaiterAsksAgainWhenTheHoldersLeaseShouldBeOver(t *testing.T) {
+	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+		for _, n := range b.nodes {
+			n.answer("quorum_acquire.lua", heldBy("another:1", 3000))
+		}
+		_, err := b.lock.TryLock(t.Context(), 3500*time.Millisecond, 10*time.Second)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.Equal(t, 3500*time.Millisecond, time.Since(b.start))
+		// The confirmations of its subscriptions, which come one by one, make it look again as well.
+		asked := b.rounds()
+		require.LessOrEqual(t, len(asked), 5, "%v", asked)
+		require.GreaterOrEqual(t, asked[len(asked)-1], 3*time.Second, "%v", asked)
+		for _, at := range asked {
+			require.Less(t, at%(3*time.Second), 10*time.Millisecond, "%v", asked)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package redlock_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faultproxy"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// slowness is by how much a slow node's answers are late.
+const slowness = 100 * time.Millisecond
+
+// slowDown makes the answers behind the proxies late.
+func slowDown(proxies []*faultproxy.Proxy) {
+	for _, p := range proxies {
+		p.Delay(slowness / 2) // each way
+	}
+}
+
+// takeAgain acquires a lock that was just released on a quorum of its nodes. When slow nodes were among those, a release that
+// is still on its way to a fast one may be in the way.
+func takeAgain(t testing.TB, l *redlock.Lock) *rlock.Hold {
+	t.Helper()
+	hold, err := l.TryLock(t.Context(), patience, longLease)
+	require.NoError(t, err)
+	return hold
+}
+
+// median is that of how long it takes to lock and unlock.
+func median(t testing.TB, l *redlock.Lock) time.Duration {
+	t.Helper()
+	const times = 31
+	var took []time.Duration
+	for range times {
+		start := time.Now()
+		unlock(t, takeAgain(t, l))
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	return took[times/2]
+}
+
+func TestSlowMinorityDoesNotSlowTheLockDown(t *testing.T) {
+	for _, o := range []struct {
+		name    string
+		options redlock.Options
+	}{
+		{"that answers in time", redlock.Options{FsyncAlways: true, NodeTimeout: 10 * slowness}},
+		{"that answers too late", redlock.Options{FsyncAlways: true, NodeTimeout: slowness / 2}},
+	} {
+		t.Run(o.name, func(t *testing.T) {
+			servers := startNodes(t, 5)
+			clients, proxies := proxied(t, servers, rlock.Options{})
+			warm(t, clients)
+			l := redlock.NewOn(name, o.options, clients...)
+			fast := median(t, l)
+			slowDown(proxies[3:])
+			slow := median(t, l)
+			t.Logf("median of lock and unlock: %v, and %v with two slow nodes", fast, slow)
+			require.Less(t, slow, 3*fast+slowness/10)
+			awaitFree(t, servers...)
+		})
+	}
+}
+
+func TestSlowNodeIsHeldAsSoonAsItAnswersAndNotWaitedForAtTheEnd(t *testing.T) {
+	servers := startNodes(t, 5)
+	clients, proxies := proxied(t, servers, rlock.Options{})
+	warm(t, clients)
+	slowDown(proxies[3:])
+	bestOf(t, slowness/2, func() time.Duration {
+		hold := take(t, redlock.NewOn("slow", atOnce, clients...), longLease)
+		eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 }, "the slow nodes hold it too")
+		for _, owner := range ownersOf(t, servers, "slow") {
+			require.Equal(t, hold.Owner(), owner)
+		}
+		awaitAnswers(t, clients) // they have come by now
+		start := time.Now()
+		unlock(t, hold)
+		took := time.Since(start)
+		awaitFree(t, servers...)
+		return took
+	})
+}
+
+func TestLockReleasedBeforeASlowNodeAnswersIsReleasedThereToo(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients, proxies := proxied(t, servers, rlock.Options{})
+	warm(t, clients)
+	l := redlock.NewOn(name, atOnce, clients...)
+	monitor := servers[4].Monitor(t)
+	slowDown(proxies[3:])
+	for range 10 {
+		unlock(t, takeAgain(t, l))
+	}
+	// Once the last answer is there, nothing may be on its way any more.
+	awaitAnswers(t, clients)
+	awaitFree(t, servers...)
+	acquired := make(map[string]bool)
+	for _, c := range monitor.Commands(t) {
+		acquired[c[0]] = true
+	}
+	require.Contains(t, acquired, "evalsha", "the slow node was asked")
+}
+
+func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients, proxies := proxied(t, servers, rlock.Options{})
+	warm(t, clients)
+	slowDown(proxies[2:])
+	impatient := redlock.Options{FsyncAlways: true, NodeTimeout: 5 * time.Millisecond}
+	for i := range 5 {
+		// Another name each time, or what the last attempt has not given back yet would be in the way.
+		_, err := redlock.NewOn(name+strconv.Itoa(i), impatient, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		// The first time they are asked, and later they are known to be slow.
+		require.Regexp(t, `c.*: (no answer within the node's time-out \(see redlock.Options.NodeTimeout\)|it has not answered for \d+ms)`,
+			err.Error())
+	}
+	awaitAnswers(t, clients)
+	awaitFree(t, servers...)
+
+	unlock(t, take(t, redlock.NewOn(name, atOnce, clients...), longLease))
+	awaitFree(t, servers...)
+}
+
+func TestLockIsHadFromASlowMajorityWhileWaiting(t *testing.T) {
+	t.Parallel()
+	// Each round fails, until the nodes are fast again.
+	servers := startNodes(t, 5)
+	clients, proxies := proxied(t, servers, rlock.Options{})
+	warm(t, clients)
+	slowDown(proxies[2:])
+	options := redlock.Options{FsyncAlways: true, NodeTimeout: slowness / 2}
+	done := lockInBackground(t.Context(), redlock.NewOn(name, options, clients...), longLease)
+	select {
+	case o := <-done:
+		require.FailNow(t, "acquired from nodes that answer too late", "%v", o.err)
+	case <-time.After(4 * slowness):
+	}
+	for _, p := range proxies {
+		p.Delay(0)
+	}
+	hold := acquired(t, done)
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+	awaitAnswers(t, clients)
+	awaitFree(t, servers...)
+}

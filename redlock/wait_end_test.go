@@ -1,0 +1,137 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func init() { processes["holder"] = holder }
+
+// holder takes the lock on the nodes args[1:] for args[0], and holds it until it is killed.
+func holder(args []string) error {
+	lease, err := time.ParseDuration(args[0])
+	if err != nil {
+		return err
+	}
+	clients, closeAll, err := connect(args[1:])
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	_, err = redlock.NewOn(name, atOnce, clients...).Lock(context.Background(), lease)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	_, err = os.Stdin.Read(make([]byte, 1))
+	return err
+}
+
+func TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	bestOf(t, lease+promptly, func() time.Duration {
+		p := startProcess(t, "holder", append([]string{lease.String()}, addressesOf(servers)...)...)
+		require.Equal(t, "held", p.line(t))
+		start := time.Now()
+		left := time.Duration(servers[0].DoInt(t, "PTTL", name)) * time.Millisecond
+		done := queueUp(t.Context(), t, redlock.NewOn(name, atOnce, clients...), longLease)
+		require.NoError(t, p.cmd.Process.Kill())
+		next := result(t, done)
+		require.NoError(t, next.err)
+		took := next.at.Sub(start)
+		require.GreaterOrEqual(t, took, left-10*time.Millisecond, "while it was held")
+		unlock(t, next.hold)
+		awaitFree(t, servers...)
+		return took
+	})
+}
+
+// The next in line has not asked the nodes itself: it knows of the lease from who was before it. Nobody announces its end.
+func TestWaiterGetsTheLockWhenTheLeaseOfTheOneBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	const lease = 700 * time.Millisecond
+	servers := startNodes(t, 1) // more would wake it by their late confirmations of the subscription
+	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	bestOf(t, lease+promptly, func() time.Duration {
+		take(t, l, lease) // nobody unlocks, so no message tells anybody to look
+		first := queueUp(t.Context(), t, l, lease)
+		awaitListeners(t, servers, name, 1)
+		second := queueUp(t.Context(), t, l, longLease)
+		acquired(t, first)
+		start := time.Now()
+		next := result(t, second)
+		require.NoError(t, next.err)
+		unlock(t, next.hold)
+		return next.at.Sub(start)
+	})
+}
+
+func TestEndOfTheContextEndsTheWait(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	hold := take(t, l, longLease)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	head := queueUp(ctx, t, l, longLease)
+	awaitListeners(t, servers, name, 1)
+	next := queueUp(ctx, t, l, longLease)
+	start := time.Now()
+	cancel(enough)
+	for _, done := range []<-chan outcome{head, next} {
+		o := result(t, done)
+		require.ErrorIs(t, o.err, context.Canceled)
+		require.ErrorIs(t, o.err, enough)
+		require.ErrorIs(t, o.err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, o.err, redlock.ErrNoQuorum)
+		require.ErrorContains(t, o.err, hold.Owner())
+		require.Less(t, o.at.Sub(start), promptly)
+	}
+	_, err := l.Lock(ctx, longLease)
+	require.ErrorIs(t, err, enough)
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}
+
+func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
+	t.Parallel()
+	const wait = 300 * time.Millisecond
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	hold := take(t, redlock.NewOn(name, atOnce, clients...), longLease)
+	for _, l := range []*redlock.Lock{
+		redlock.NewOn(name, atOnce, clients...),
+		redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...),
+	} {
+		start := time.Now()
+		_, err := l.TryLock(t.Context(), wait, longLease)
+		took := time.Since(start)
+		require.GreaterOrEqual(t, took, wait)
+		require.Less(t, took, wait+promptly)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, hold.Owner())
+		var held *rlock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, hold.Owner(), held.Owner)
+		require.Greater(t, held.TTL, longLease-time.Minute)
+	}
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}

@@ -1,0 +1,157 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// callsDuring is how many scripts the servers are asked to run in d, once they have been asked for nothing for a moment, or
+// patience is over.
+func callsDuring(t testing.TB, servers []*redistest.Server, d time.Duration) int {
+	t.Helper()
+	const moment = 200 * time.Millisecond
+	for end := time.Now().Add(patience / 2); time.Now().Before(end); {
+		resetStats(t, servers)
+		<-time.After(moment)
+		if scriptCalls(t, servers) == 0 {
+			break
+		}
+	}
+	resetStats(t, servers)
+	<-time.After(d)
+	return scriptCalls(t, servers)
+}
+
+func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
+	t.Parallel()
+	// Just less than what a waiter sleeps at most before it looks by itself.
+	const length = 3 * time.Second
+	for _, c := range []struct {
+		name          string
+		held, waiters int
+	}{
+		{"one waiter, held on all nodes", 5, 1},
+		{"one waiter, held on a bare quorum", 3, 1},  // it gets the others, and hears its own retreat from them
+		{"two waiters, held on a bare quorum", 3, 2}, // and each other's
+		{"four waiters, held on four", 4, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, 5)
+			giveOne(t, servers[:c.held], name)
+			var waiters []<-chan outcome
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for range c.waiters {
+				clients := newClients(t, servers, rlock.Options{})
+				warm(t, clients)
+				waiters = append(waiters, queueUp(ctx, t, redlock.NewOn(name, atOnce, clients...), longLease))
+			}
+			awaitListeners(t, servers, name, int64(c.waiters))
+			// Each looks once more at most.
+			calls := callsDuring(t, servers, length)
+			t.Logf("%d commands in %v", calls, length)
+			require.LessOrEqual(t, calls, c.waiters*10)
+			giveBack(t, servers[:c.held], name)
+			for range waiters {
+				// Whoever it is unlocks for the next one.
+				hold := acquiredByAny(t, waiters)
+				unlock(t, hold)
+			}
+			awaitFree(t, servers...)
+		})
+	}
+}
+
+// acquiredByAny is the hold of the first of the waiters to get one.
+func acquiredByAny(t testing.TB, waiters []<-chan outcome) *rlock.Hold {
+	t.Helper()
+	var hold *rlock.Hold
+	eventually(t, func() bool {
+		for i, w := range waiters {
+			select {
+			case o, open := <-w:
+				if !open {
+					continue
+				}
+				require.NoError(t, o.err, "waiter %d", i)
+				hold = o.hold
+				return true
+			default:
+			}
+		}
+		return false
+	}, "somebody gets it")
+	return hold
+}
+
+func TestLockOfAnotherProgramIsWaitedForWithoutHammeringAndItsUnlockWakes(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	l := redlock.NewOn(name, atOnce, clients...)
+	bestOf(t, promptly, func() time.Duration {
+		give(t, servers[:3], name)
+		done := queueUp(t.Context(), t, l, longLease)
+		awaitListeners(t, servers, name, 1)
+		resetStats(t, servers)
+		<-time.After(time.Second)
+		// No owner has a quorum, so it might also be a split vote, which ends by itself.
+		require.LessOrEqual(t, scriptCalls(t, servers), 3*10, "more than three rounds within a second")
+		start := time.Now()
+		giveBack(t, servers[:3], name)
+		next := result(t, done)
+		require.NoError(t, next.err)
+		unlock(t, next.hold)
+		awaitFree(t, servers...)
+		return next.at.Sub(start)
+	})
+}
+
+// With two nodes away a round is lost at the first refusal, so a waiter never hears that one owner has a quorum.
+func TestWaiterDoesNotHammerWhileAMinorityIsAway(t *testing.T) {
+	t.Parallel()
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, 5)
+			clients, proxies := proxied(t, servers, rlock.Options{})
+			warm(t, clients)
+			for i := range 2 {
+				d.die(t, servers[i], proxies[i])
+			}
+			alive := servers[2:]
+			l := redlock.NewOn(d.name, hasty, clients...)
+			bestOf(t, promptly, func() time.Duration {
+				giveOne(t, alive, d.name)
+				done := queueUp(t.Context(), t, l, longLease)
+				awaitListeners(t, alive, d.name, 1)
+				resetStats(t, alive)
+				<-time.After(2 * time.Second)
+				calls := scriptCalls(t, alive)
+				t.Logf("%d commands in 2s", calls)
+				require.LessOrEqual(t, calls, 6*6)
+				start := time.Now()
+				giveBack(t, alive, d.name)
+				next := result(t, done)
+				require.NoError(t, next.err)
+				unlock(t, next.hold)
+				awaitFree(t, alive...)
+				return next.at.Sub(start)
+			})
+			for i := range 2 {
+				d.back(t, servers[i], proxies[i])
+			}
+			awaitAnswers(t, clients)
+			awaitFree(t, servers...)
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package redlock_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// waiting is a context that tells when somebody waits for its end: for a RedLock that is whoever has put a question to the
+// nodes, or stands in line behind somebody who has.
+type waiting struct {
+	context.Context
+	begun chan struct{}
+}
+
+func (w waiting) Done() <-chan struct{} {
+	select {
+	case w.begun <- struct{}{}:
+	default:
+	}
+	return w.Context.Done()
+}
+
+// queueUp waits for a lock in a goroutine, and returns when it stands in line.
+func queueUp(ctx context.Context, t testing.TB, l *redlock.Lock, lease time.Duration) <-chan outcome {
+	t.Helper()
+	w := waiting{ctx, make(chan struct{}, 1)}
+	done := lockInBackground(w, l, lease)
+	receive(t, w.begun, "it does not stand in line")
+	return done
+}
+
+// give has another program, such as a Java one, hold a lock for a long time, which is another owner on each node.
+func give(t testing.TB, servers []*redistest.Server, lock string) {
+	t.Helper()
+	for i, s := range servers {
+		s.Do(t, "HSET", lock, "somebody:"+strconv.Itoa(i), "1")
+		s.Do(t, "PEXPIRE", lock, strconv.FormatInt(longLease.Milliseconds(), 10))
+	}
+}
+
+// giveOne is give for one owner on all nodes.
+func giveOne(t testing.TB, servers []*redistest.Server, lock string) {
+	t.Helper()
+	for _, s := range servers {
+		s.Do(t, "HSET", lock, "somebody", "1")
+		s.Do(t, "PEXPIRE", lock, strconv.FormatInt(longLease.Milliseconds(), 10))
+	}
+}
+
+// giveBack ends give as Redisson does.
+func giveBack(t testing.TB, servers []*redistest.Server, lock string) {
+	t.Helper()
+	for _, s := range servers {
+		s.Do(t, "DEL", lock)
+		s.Do(t, "PUBLISH", channelOf(lock), "0")
+	}
+}
+
+func TestUnlockWakesAWaiterOfThisAndOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	clients := newClients(t, servers, rlock.Options{})
+	mine := redlock.NewOn(name, atOnce, clients...)
+	for _, other := range []*redlock.Lock{mine, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)} {
+		bestOf(t, promptly, func() time.Duration {
+			hold := take(t, mine, longLease)
+			done := queueUp(t.Context(), t, other, longLease)
+			awaitListeners(t, servers, name, 1)
+			require.Zero(t, callsDuring(t, servers, 0))
+			start := time.Now()
+			unlock(t, hold)
+			next := result(t, done)
+			require.NoError(t, next.err)
+			unlock(t, next.hold)
+			return next.at.Sub(start)
+		})
+	}
+	awaitFree(t, servers...)
+}
+
+func TestWaiterThatLeavesDoesNotKeepTheNextOneFromTheLock(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 5)
+	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	bestOf(t, promptly, func() time.Duration {
+		hold := take(t, l, longLease)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		head := queueUp(ctx, t, l, longLease)
+		awaitListeners(t, servers, name, 1)
+		second := queueUp(t.Context(), t, l, longLease)
+		third := queueUp(ctx, t, l, longLease)
+		start := time.Now()
+		go cancel() // at the same time
+		unlock(t, hold)
+		for _, leaving := range []<-chan outcome{head, third} {
+			if o := result(t, leaving); o.err == nil {
+				unlock(t, o.hold)
+			}
+		}
+		next := result(t, second)
+		require.NoError(t, next.err)
+		unlock(t, next.hold)
+		return next.at.Sub(start)
+	})
+	awaitFree(t, servers...)
+}
+
+// A head that leaves may have heard of a release that nobody has made use of.
+func TestNextInLineLooksAtOnceWhenTheHeadLeaves(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 1)
+	clients := newClients(t, servers, rlock.Options{})
+	warm(t, clients)
+	l := redlock.NewOn("another", atOnce, clients...)
+	bestOf(t, promptly, func() time.Duration {
+		giveOne(t, servers, "another")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		head := queueUp(ctx, t, l, longLease)
+		awaitListeners(t, servers, "another", 1)
+		require.Zero(t, callsDuring(t, servers, 0))
+		next := queueUp(t.Context(), t, l, longLease)
+		servers[0].Do(t, "DEL", "another") // and nobody hears of it
+		start := time.Now()
+		cancel()
+		require.Error(t, result(t, head).err)
+		o := result(t, next)
+		require.NoError(t, o.err)
+		unlock(t, o.hold)
+		return o.at.Sub(start)
+	})
+	awaitFree(t, servers...)
+}
+
+func TestLockWaitsForNodesThatAreDown(t *testing.T) {
+	t.Parallel()
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, 5)
+			clients, proxies := proxied(t, servers, rlock.Options{})
+			warm(t, clients)
+			for i := range 3 {
+				d.die(t, servers[i], proxies[i])
+			}
+			done := queueUp(t.Context(), t, redlock.NewOn(name, hasty, clients...), longLease)
+			select {
+			case o := <-done:
+				require.FailNow(t, "ended although a majority is away", "%v", o.err)
+			case <-time.After(5 * hasty.NodeTimeout):
+			}
+			for i := range 3 {
+				d.back(t, servers[i], proxies[i])
+			}
+			hold := acquired(t, done)
+			require.True(t, hold.Valid())
+			unlock(t, hold)
+			awaitFree(t, servers...)
+		})
+	}
+}

@@ -1,0 +1,280 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+func TestExtendLengthensALeaseAndNeverShortensIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		for name, lease := range map[string]time.Duration{"explicit": 10 * time.Second, "watchdog": rlock.Watchdog} {
+			hold := take(t, k.lock(c, k.name), lease)
+			sent := time.Now()
+			require.NoError(t, hold.Extend(t.Context(), time.Minute), name)
+			deadline := hold.Deadline()
+			require.False(t, deadline.Before(watchdog.Deadline(sent, time.Minute)), name)
+			require.False(t, deadline.After(watchdog.Deadline(time.Now(), time.Minute)), name)
+			require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000), name)
+
+			require.NoError(t, hold.Extend(t.Context(), time.Second), name)
+			require.Equal(t, deadline, hold.Deadline(), name)
+			require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000), name)
+			require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name), "it is no level")
+			require.True(t, hold.Valid())
+			unlock(t, hold)
+			requireFree(t, s, k.name)
+		}
+	})
+}
+
+// It is not the level that lasts, but the lock: until the last of the levels is released, in whatever order that is.
+func TestExtendOfOneLevelLastsForAll(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		for extended := range 3 {
+			for released := range 3 {
+				var levels []*rlock.Hold
+				ctx := rlock.WithOwner(t.Context())
+				for range 3 {
+					levels = append(levels, takeWith(ctx, t, k.lock(c, k.name), 5*time.Second))
+				}
+				owner := levels[0].Owner()
+				require.NoError(t, levels[extended].Extend(t.Context(), time.Minute))
+				require.Equal(t, k.hash(owner, 3), s.DoMap(t, "HGETALL", k.name))
+				for i := range levels {
+					level := levels[(released+i)%3]
+					require.Greater(t, time.Until(level.Deadline()), 50*time.Second)
+					require.Greater(t, k.lasts(t, s, k.name, owner), int64(50_000), "%d extended, %d released", extended, i)
+					unlock(t, level)
+				}
+				requireFree(t, s, k.name)
+			}
+		}
+	})
+}
+
+func TestExtendOfALockThatIsLostReturnsErrLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		for name, lose := range map[string]func(){
+			"gone":           func() { s.Do(t, "FLUSHALL") },
+			"force-unlocked": func() { _, err := k.lock(other, k.name).ForceUnlock(t.Context()); require.NoError(t, err) },
+			"another has it": func() { s.Do(t, "FLUSHALL"); plant(t, s, k.name, k.rivalHash("another:1", 1)) },
+		} {
+			hold := take(t, k.lock(c, k.name), longLease)
+			inner := takeWith(hold.Context(), t, k.lock(c, k.name), longLease)
+			lose()
+			before := s.DoMap(t, "HGETALL", k.name)
+			err := hold.Extend(t.Context(), longLease)
+			require.ErrorIs(t, err, rlock.ErrLost, name)
+			require.ErrorIs(t, err, watchdog.ErrGone, name)
+			var lost *rlock.LostError
+			require.ErrorAs(t, err, &lost)
+			require.Equal(t, k.name, lost.Lock)
+			require.ErrorIs(t, inner.Err(), rlock.ErrLost, name)
+			require.ErrorIs(t, hold.Extend(t.Context(), longLease), rlock.ErrLost, name)
+			require.Equal(t, before, s.DoMap(t, "HGETALL", k.name), "it takes nothing")
+			s.Do(t, "FLUSHALL")
+		}
+	})
+}
+
+func TestExtendOfAHoldThatHasEndedSendsNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		c := newClient(t, s, rlock.Options{})
+		outer := take(t, k.lock(c, k.name), longLease)
+		inner := takeWith(outer.Context(), t, k.lock(c, k.name), longLease)
+		unlock(t, inner)
+		monitor := s.Monitor(t)
+		err := inner.Extend(t.Context(), time.Hour)
+		require.ErrorIs(t, err, rlock.ErrNotHeld)
+		require.ErrorContains(t, err, k.name)
+		require.NotErrorIs(t, err, rlock.ErrReleased)
+		require.Less(t, time.Until(outer.Deadline()), longLease, "the outer level lasts as long as it did")
+
+		tooShort := 2*time.Millisecond + 999*time.Microsecond
+		for _, lease := range []time.Duration{-time.Second, rlock.Watchdog, time.Millisecond, tooShort} {
+			err := outer.Extend(t.Context(), lease)
+			require.ErrorIs(t, err, rlock.ErrInvalid)
+			require.ErrorContains(t, err, lease.String())
+			require.ErrorContains(t, err, "want at least 3ms")
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("the caller went home")
+		cancel(why)
+		err = outer.Extend(ctx, time.Hour)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, why)
+		require.NotErrorIs(t, err, rlock.ErrLost)
+		require.True(t, outer.Valid())
+		require.Empty(t, monitor.Commands(t))
+
+		unlock(t, outer)
+		outer = take(t, k.lock(c, k.name), longLease)
+		closeClient(t, c)
+		require.ErrorIs(t, outer.Extend(t.Context(), time.Hour), rlock.ErrClosed)
+		unlock(t, outer)
+		requireFree(t, s, k.name)
+	})
+}
+
+func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), 50*time.Millisecond)
+		receive(t, hold.Done(), "the lease does not end")
+		require.ErrorIs(t, hold.Extend(t.Context(), longLease), watchdog.ErrExpired)
+		awaitFree(t, s, k.name)
+	})
+}
+
+func TestExtendIsRepeatedWhenItsReplyIsLost(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, "order")
+		hold := take(t, k.lock(c, "order"), 10*time.Second)
+		cut := p.CutReply(script(t, k.reenter), 2)
+		require.NoError(t, hold.Extend(t.Context(), time.Minute))
+		require.Equal(t, 2, cut.Done())
+		require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
+		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
+		unlock(t, hold)
+		requireFree(t, s, "order")
+	})
+}
+
+func TestExtendThatIsRefusedChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		hold := take(t, k.lock(c, k.name), time.Minute)
+		deadline := hold.Deadline()
+		s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+		start := time.Now()
+		err := hold.Extend(t.Context(), longLease)
+		require.Less(t, time.Since(start), promptly)
+		var refusal *rlock.ServerError
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, "READONLY", refusal.Code)
+		require.ErrorContains(t, err, k.name)
+		require.True(t, hold.Valid())
+		require.Equal(t, deadline, hold.Deadline())
+		s.Do(t, "REPLICAOF", "NO", "ONE")
+		unlock(t, hold)
+		requireFree(t, s, k.name)
+	})
+}
+
+func TestExtendOnAHungServerComesBackInTime(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		const limit = 200 * time.Millisecond
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+		k.warm(t, c, "order")
+		hold := take(t, k.lock(c, "order"), time.Minute)
+		deadline := hold.Deadline()
+		s.Pause(t)
+		within(t, limit+promptly, func() { unanswered(t, hold.Extend(t.Context(), longLease)) })
+		ctx, cancel := context.WithTimeout(t.Context(), limit/4)
+		defer cancel()
+		within(t, promptly, func() { require.ErrorIs(t, hold.Extend(ctx, longLease), context.DeadlineExceeded) })
+		require.True(t, hold.Valid())
+		require.Equal(t, deadline, hold.Deadline(), "nobody knows that it lasts longer")
+		s.Resume(t)
+		eventually(t, func() bool { return hold.Extend(t.Context(), longLease) == nil }, "extended")
+		require.Greater(t, time.Until(hold.Deadline()), longLease/2)
+		unlock(t, hold)
+		requireFree(t, s, "order")
+	})
+}
+
+// The server executes it when it goes on. By then the hold is over, and nobody would release what lasts so long.
+func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+		k.warm(t, c, "order")
+		hold := take(t, k.lock(c, "order"), time.Second)
+		p.HoldReplies()
+		unanswered(t, hold.Extend(t.Context(), longLease))
+		require.Greater(t, k.lasts(t, s, "order", hold.Owner()), int64(60_000))
+		receive(t, hold.Done(), "the lease does not end")
+		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+		p.Pass()
+		awaitFree(t, s, "order")
+	})
+}
+
+// Redis has done what it was asked to, and its answer comes when the hold has been given up: the lock was lost all the same.
+func TestExtendWhoseAnswerComesAfterTheHoldWasLostReturnsErrLost(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: patience})
+		k.warm(t, c, "order")
+		hold := take(t, k.lock(c, "order"), time.Second)
+		p.HoldReplies()
+		extended := make(chan error, 1)
+		go func() { extended <- hold.Extend(t.Context(), longLease) }()
+		receive(t, hold.Done(), "the lease does not end")
+		p.Pass()
+		require.ErrorIs(t, receive(t, extended, "Extend has not ended"), rlock.ErrLost)
+		awaitFree(t, s, "order")
+	})
+}
+
+func TestExtendWhileTheLockIsReleasedLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		for range 10 {
+			outer := take(t, k.lock(c, k.name), longLease)
+			inner := takeWith(outer.Context(), t, k.lock(c, k.name), longLease)
+			errs := make(chan error, 8)
+			var calls sync.WaitGroup
+			for i := range cap(errs) {
+				calls.Go(func() { errs <- []*rlock.Hold{outer, inner}[i%2].Extend(t.Context(), longLease) })
+			}
+			unlock(t, outer)
+			unlock(t, inner)
+			calls.Wait()
+			close(errs)
+			for err := range errs {
+				if err != nil {
+					require.ErrorIs(t, err, rlock.ErrNotHeld)
+					require.NotErrorIs(t, err, rlock.ErrLost)
+				}
+			}
+			requireFree(t, s, k.name)
+		}
+	})
+}

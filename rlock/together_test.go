@@ -1,0 +1,252 @@
+package rlock_test
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/internal/seam"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// inside is what package rlock shows to package multilock, whose tests cover what is not here.
+var inside = seam.Enter[*rlock.Lock, *rlock.Hold]()
+
+// three are locks that can be taken together.
+func three(c *rlock.Client) []*rlock.Lock {
+	return []*rlock.Lock{c.NewLock("a"), c.NewLock("b"), c.NewLock("c")}
+}
+
+// takeThree takes them, for the owner in ctx.
+func takeThree(ctx context.Context, t *testing.T, c *rlock.Client, lease time.Duration) []*rlock.Hold {
+	t.Helper()
+	holds, err := inside.TryTogether(ctx, lease, three(c))
+	require.NoError(t, err)
+	require.Len(t, holds, 3)
+	return holds
+}
+
+func releaseThree(t *testing.T, holds []*rlock.Hold) {
+	t.Helper()
+	for _, err := range inside.ReleaseTogether(holds) {
+		require.NoError(t, err)
+	}
+}
+
+func TestLocksTakenTogetherAreHeldLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{WatchdogLease: shortLease})
+	ctx := rlock.WithOwner(t.Context())
+	holds := takeThree(ctx, t, c, rlock.Watchdog)
+	inner := takeWith(ctx, t, c.NewLock("b"), longLease)
+	require.Equal(t, holds[1].Owner(), inner.Owner())
+	require.Never(t, func() bool { return !holds[0].Valid() }, 2*shortLease, 20*time.Millisecond, "not renewed")
+	require.NoError(t, holds[2].Unlock(ctx))
+	require.NoError(t, c.NewLock("a").Unlock(ctx))
+	require.NoError(t, holds[1].Unlock(ctx))
+	unlock(t, inner)
+	requireFree(t, s, "a")
+	requireFree(t, s, "b")
+	requireFree(t, s, "c")
+	require.Zero(t, rlock.Seats(c))
+}
+
+func TestAttemptToTakeTogetherIsRefusedForOneInTheWay(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	theirs := take(t, c.NewLock("b"), longLease)
+	_, err := inside.TryTogether(t.Context(), longLease, three(c))
+	var held *rlock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, "b", held.Lock)
+	require.Equal(t, theirs.Owner(), held.Owner)
+	require.Greater(t, held.TTL, longLease/2)
+	require.ErrorContains(t, err, `lock "b"`)
+	unlock(t, theirs)
+	requireFree(t, s, "a")
+	require.Zero(t, rlock.Seats(c))
+
+	for _, lease := range []time.Duration{-1, time.Millisecond} {
+		_, err = inside.TryTogether(t.Context(), lease, three(c))
+		require.ErrorIs(t, err, rlock.ErrInvalid)
+	}
+	holds := takeThree(t.Context(), t, c, math.MaxInt64)
+	require.True(t, holds[0].Valid())
+	releaseThree(t, holds)
+}
+
+func TestNestedPartThatIsGoneFailsAllAndEndsItsHold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	ctx := rlock.WithOwner(t.Context())
+	outer := takeWith(ctx, t, c.NewLock("b"), longLease)
+	s.Do(t, "DEL", "b")
+	_, err := inside.TryTogether(ctx, longLease, three(c))
+	require.ErrorIs(t, err, watchdog.ErrGone)
+	require.ErrorContains(t, err, `lock "b" lost`)
+	require.ErrorIs(t, outer.Err(), rlock.ErrLost)
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	releaseThree(t, takeThree(ctx, t, c, longLease)) // afresh
+	require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrLost)
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+}
+
+// keptAttempt starts an attempt whose answer is kept back; the script is done.
+func keptAttempt(
+	ctx context.Context, t *testing.T, s *redistest.Server, options rlock.Options,
+) (*rlock.Client, *gated, <-chan outcome) {
+	t.Helper()
+	g := keepAnswers(s.Client(t), loaded(t, s, "together_acquire.lua"))
+	t.Cleanup(g.open)
+	c := newClientOn(t, g, options)
+	attempt := inBackground(func() (*rlock.Hold, error) {
+		_, err := inside.TryTogether(ctx, longLease, three(c))
+		return nil, err
+	})
+	receive(t, g.kept, "nothing was asked")
+	return c, g, attempt
+}
+
+func TestAttemptToTakeTogetherThatIsGivenUpIsUndone(t *testing.T) {
+	t.Parallel()
+	t.Run("by its caller", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, g, attempt := keptAttempt(ctx, t, s, rlock.Options{})
+		cancel()
+		o := result(t, attempt)
+		require.ErrorIs(t, o.err, context.Canceled)
+		require.ErrorIs(t, o.err, rlock.ErrOutcomeUnknown)
+		require.EqualValues(t, 3, s.DoInt(t, "DBSIZE"))
+		g.open()
+		awaitNothingLeft(t, s)
+	})
+	t.Run("by the command time-out", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t)
+		_, g, attempt := keptAttempt(t.Context(), t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+		unanswered(t, result(t, attempt).err)
+		g.open()
+		awaitNothingLeft(t, s)
+	})
+	t.Run("by Close", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c, g, attempt := keptAttempt(t.Context(), t, s, rlock.Options{})
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close(context.Background()) }()
+		o := result(t, attempt)
+		require.ErrorIs(t, o.err, rlock.ErrClosed)
+		require.NotErrorIs(t, o.err, rlock.ErrNotAcquired)
+		g.open()
+		require.NoError(t, receive(t, closed, "Close hangs"))
+		awaitNothingLeft(t, s)
+		_, err := inside.TryTogether(t.Context(), longLease, three(c))
+		require.ErrorIs(t, err, rlock.ErrClosed)
+	})
+}
+
+// What the others of the attempt got is given back, and what was held before stays.
+func TestPartThatIsForceUnlockedWhileTheAnswerIsOnItsWayFailsAll(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	g := keepAnswers(s.Client(t), loaded(t, s, "together_acquire.lua"))
+	t.Cleanup(g.open)
+	c := newClientOn(t, g, rlock.Options{})
+	ctx := rlock.WithOwner(t.Context())
+	a, b := takeWith(ctx, t, c.NewLock("a"), longLease), takeWith(ctx, t, c.NewLock("b"), longLease)
+	attempt := inBackground(func() (*rlock.Hold, error) {
+		_, err := inside.TryTogether(ctx, longLease, three(c))
+		return nil, err
+	})
+	receive(t, g.kept, "nothing was asked")
+	_, err := c.NewLock("b").ForceUnlock(t.Context())
+	require.NoError(t, err)
+	g.open()
+	o := result(t, attempt)
+	require.ErrorIs(t, o.err, rlock.ErrLost)
+	require.ErrorContains(t, o.err, `lock "b" lost`)
+	require.ErrorIs(t, b.Err(), rlock.ErrLost)
+	require.True(t, a.Valid())
+	awaitFree(t, s, "b")
+	awaitFree(t, s, "c")
+	unlock(t, a)
+	requireFree(t, s, "a")
+}
+
+func TestReleaseTogetherHasAnErrorForEach(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	ctx := rlock.WithOwner(t.Context())
+	outer := takeThree(ctx, t, c, longLease)
+	inner := takeThree(ctx, t, c, longLease)
+	unlock(t, inner[0])
+	s.Do(t, "DEL", "c") // which nobody knows
+	errs := inside.ReleaseTogether(inner)
+	require.ErrorIs(t, errs[0], rlock.ErrNotHeld)
+	require.NoError(t, errs[1])
+	require.ErrorIs(t, errs[2], rlock.ErrLost)
+	require.Equal(t, "1", s.DoString(t, "HGET", "a", outer[0].Owner()))
+	require.Equal(t, "1", s.DoString(t, "HGET", "b", outer[1].Owner()))
+	require.ErrorIs(t, outer[2].Err(), rlock.ErrLost)
+	errs = inside.ReleaseTogether(outer)
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	require.ErrorIs(t, errs[2], watchdog.ErrGone)
+	require.ErrorContains(t, errs[2], `lock "c" lost`)
+	for _, err := range inside.ReleaseTogether(outer) {
+		require.ErrorIs(t, err, rlock.ErrNotHeld)
+	}
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Zero(t, rlock.Seats(c))
+}
+
+// They come from both sides to each seat, and take their turns in one order.
+func TestManyCallsOfOneOwnerCountTheirLevelsRight(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	ctx := rlock.WithOwner(t.Context())
+	first := takeThree(ctx, t, c, longLease)
+	var calls sync.WaitGroup
+	failed := make(chan error, 1000)
+	for i := range 20 {
+		calls.Go(func() {
+			for range 5 {
+				if i%4 == 0 {
+					failed <- first[i%3].Extend(ctx, longLease)
+					continue
+				}
+				holds, err := inside.TryTogether(ctx, longLease, three(c))
+				failed <- err
+				if err == nil {
+					for _, err := range inside.ReleaseTogether(holds) {
+						failed <- err
+					}
+				}
+			}
+		})
+	}
+	calls.Wait()
+	close(failed)
+	for err := range failed {
+		require.NoError(t, err)
+	}
+	for i, lock := range three(c) {
+		require.Equal(t, "1", s.DoString(t, "HGET", lock.Name(), first[i].Owner()))
+	}
+	releaseThree(t, first)
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Zero(t, rlock.Seats(c))
+}
