@@ -98,9 +98,7 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 	if err := available(node); err != nil {
 		return err
 	}
-	if g.hold != nil {
-		g.hold.MayLast(lease)
-	}
+	g.mayLast(lease)
 	call := &crew.Call{Patience: t.lock.options.nodeTimeout(lease), Run: func() {
 		sent := time.Now()
 		yes, err := node.Reenter(as, levels, lease)

@@ -47,7 +47,7 @@ func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) 
 	}
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, rlock.Watchdog)
-	eventually(t, func() bool { return lock.Parts(hold) == 3 }, "it is held by three")
+	eventually(t, func() bool { return lock.Parts(hold) == 3 && lock.Asked(hold) == 0 }, "it is held by three, and the others have said no")
 	for _, s := range servers[:2] {
 		s.Do(t, "DEL", name)
 	}

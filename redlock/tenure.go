@@ -72,6 +72,7 @@ type grant struct {
 	// What follows is guarded by the tenure's mutex.
 	hold     seam.NodeHold // watches over what was given; nil until that has begun
 	deadline time.Time     // until when it can be trusted, while hold is nil
+	lasts    time.Duration // the longest lease that the node was asked for since, while hold is nil
 }
 
 // trusted is until when the part can be.
@@ -80,6 +81,14 @@ func (g *grant) trusted() time.Time {
 		return g.hold.Deadline()
 	}
 	return g.deadline
+}
+
+// mayLast notes that the node may be asked to keep it for lease, before it is.
+func (g *grant) mayLast(lease time.Duration) {
+	g.lasts = max(g.lasts, lease)
+	if g.hold != nil {
+		g.hold.MayLast(lease)
+	}
 }
 
 // extend notes that the node keeps it until deadline.
@@ -264,6 +273,7 @@ func (g *grant) watch(deadline time.Time) {
 	t.mu.Lock()
 	mine := t.parts[g.node].grant == g
 	if mine {
+		hold.MayLast(g.lasts)
 		hold.Extend(g.deadline)
 		g.hold = hold
 		if t.phase == held && t.renews() {
@@ -294,7 +304,12 @@ func (g *grant) Ended(reason error) {
 	t.tell()
 	// When parts end at the same time their watchdogs may tell of the last one first.
 	if t.phase != held || t.in(granted) >= t.lock.quorum && time.Now().Before(deadline) {
+		undecided := t.phase == asking
 		t.mu.Unlock()
+		if undecided && errors.Is(reason, rlock.ErrClosed) {
+			// Close leaves alone what is held, and this is not. Later, when the attempt has failed, it could not be released.
+			t.sendRelease(g.node, g.owner)
+		}
 		return
 	}
 	t.deadline = deadline
