@@ -133,9 +133,9 @@ func TestAcquisitionThatCannotGiveBackAPartSaysSo(t *testing.T) {
 	p.first.Kill(t)
 	cancel()
 	o := result(t, waiter)
-	require.ErrorIs(t, o.err, context.Canceled)
-	require.ErrorContains(t, o.err, "and a part was not released")
-	require.ErrorContains(t, o.err, `lock "a"`)
+	require.ErrorIs(t, o.Err, context.Canceled)
+	require.ErrorContains(t, o.Err, "and a part was not released")
+	require.ErrorContains(t, o.Err, `lock "a"`)
 }
 
 // A hung server must not keep anybody for longer than the wait, whether its locks are tried with one script or not.

@@ -158,7 +158,7 @@ func TestAcquireWhoseCallerLeftIsReleased(t *testing.T) {
 			eventually(t, func() bool { return len(left(t, s)) == 3 }, "executed")
 			cancel()
 			o := result(t, attempt)
-			require.ErrorIs(t, o.err, context.Canceled)
+			require.ErrorIs(t, o.Err, context.Canceled)
 			require.Len(t, left(t, s), 3)
 			if lose {
 				p.Reset()

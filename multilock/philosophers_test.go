@@ -164,24 +164,24 @@ func TestDiningPhilosophersAllEat(t *testing.T) {
 				running = append(running, startProcess(t, "philosophers", addresses...))
 			}
 			for _, p := range running {
-				require.Equal(t, "ready", p.line(t))
+				require.Equal(t, "ready", p.Line(t))
 			}
 			for _, p := range running {
-				p.tell(t, "eat")
+				p.Tell(t, "eat")
 			}
 			<-time.After(lasts)
 			for _, p := range running {
-				p.tell(t, "stop")
+				p.Tell(t, "stop")
 			}
 			total := 0
 			for _, p := range running {
-				for meals := range strings.FieldsSeq(strings.Trim(p.line(t), "[]")) {
+				for meals := range strings.FieldsSeq(strings.Trim(p.Line(t), "[]")) {
 					n, err := strconv.Atoi(meals)
 					require.NoError(t, err)
 					require.Positive(t, n, "somebody starved")
 					total += n
 				}
-				p.wait(t)
+				p.Wait(t)
 			}
 			t.Logf("%d meals in %v", total, lasts)
 			for _, s := range redises {

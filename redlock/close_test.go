@@ -142,8 +142,8 @@ func TestCloseOfAMajorityEndsAWaitAtOnce(t *testing.T) {
 	require.Empty(t, waiter)
 	within(t, promptly, func() {
 		closeClient(t, clients[2])
-		require.ErrorIs(t, result(t, waiter).err, rlock.ErrClosed)
-		require.ErrorIs(t, result(t, next).err, rlock.ErrClosed)
+		require.ErrorIs(t, result(t, waiter).Err, rlock.ErrClosed)
+		require.ErrorIs(t, result(t, next).Err, rlock.ErrClosed)
 	})
 	require.True(t, hold.Valid())
 	unlock(t, hold)

@@ -208,7 +208,7 @@ func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testi
 	for _, s := range servers {
 		s.Pause(t)
 	}
-	err := result(t, done).err
+	err := result(t, done).Err
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.NotErrorIs(t, err, redlock.ErrNoQuorum)
 	require.ErrorContains(t, err, "held by somebody")

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,14 +11,43 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
+// The names below are short for what locktest has for the tests of all locks.
+
+const patience = locktest.Patience
+
+type (
+	outcome = locktest.Outcome
+	process = locktest.Process
+)
+
+var (
+	closeClient      = locktest.CloseClient
+	take             = locktest.Take
+	takeWith         = locktest.TakeWith
+	unlock           = locktest.Unlock
+	inBackground     = locktest.InBackground
+	lockInBackground = locktest.LockInBackground
+	result           = locktest.Result
+	acquired         = locktest.Acquired
+	eventually       = locktest.Eventually
+	within           = locktest.Within
+	bestOf           = locktest.BestOf
+	startProcess     = locktest.StartProcess
+)
+
+// receive is locktest.Receive.
+func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
+	t.Helper()
+	return locktest.Receive(t, from, otherwise)
+}
+
 const (
-	// patience is how long a test waits for what must happen soon, on a machine that may be busy.
-	patience = 10 * time.Second
 	// promptly is how long something may take that must not wait for a server, a lease or a time-out, all of which take
 	// seconds, on a machine that may be busy.
 	promptly = 500 * time.Millisecond
@@ -97,14 +125,6 @@ func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options) (
 // subscriptions have another one.
 func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
 
-// closeClient closes c, which must not take longer than patience.
-func closeClient(t testing.TB, c *rlock.Client) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	require.NoError(t, c.Close(ctx))
-}
-
 // warm makes the clients connect and the servers know the scripts.
 func warm(t testing.TB, clients []*rlock.Client) {
 	t.Helper()
@@ -114,112 +134,6 @@ func warm(t testing.TB, clients []*rlock.Client) {
 		unlock(t, takeWith(hold.Context(), t, l, longLease))
 		unlock(t, hold)
 	}
-}
-
-// take acquires a lock that is free.
-func take(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
-	t.Helper()
-	return takeWith(t.Context(), t, l, lease)
-}
-
-// takeWith acquires, with a given context, a lock that is free or its owner's.
-func takeWith(ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
-	t.Helper()
-	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
-	require.NoError(t, err)
-	return hold
-}
-
-// unlock releases a hold, which must succeed.
-func unlock(t testing.TB, h *rlock.Hold) {
-	t.Helper()
-	require.NoError(t, h.Unlock(t.Context()))
-}
-
-// outcome is what became of an acquisition, and when.
-type outcome struct {
-	hold *rlock.Hold
-	err  error
-	at   time.Time
-}
-
-// inBackground acquires in a goroutine. The channel is closed after the outcome.
-func inBackground(acquire func() (*rlock.Hold, error)) <-chan outcome {
-	done := make(chan outcome, 1)
-	go func() {
-		defer close(done)
-		hold, err := acquire()
-		done <- outcome{hold, err, time.Now()}
-	}()
-	return done
-}
-
-// lockInBackground waits for a lock in a goroutine.
-func lockInBackground(ctx context.Context, l rlock.Locker, lease time.Duration) <-chan outcome {
-	return inBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, lease) })
-}
-
-// result is the outcome, which must come within patience.
-func result(t testing.TB, done <-chan outcome) outcome {
-	t.Helper()
-	return receive(t, done, "the acquisition has not ended")
-}
-
-// acquired is the hold of an acquisition that must succeed within patience.
-func acquired(t testing.TB, done <-chan outcome) *rlock.Hold {
-	t.Helper()
-	o := result(t, done)
-	require.NoError(t, o.err)
-	return o.hold
-}
-
-// receive takes a value from a channel on which one must come within patience. A closed channel counts.
-func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
-	t.Helper()
-	select {
-	case value := <-from:
-		return value
-	case <-time.After(patience):
-		require.FailNow(t, otherwise)
-		panic("unreachable")
-	}
-}
-
-// eventually waits until the condition is true, which must be within patience. The condition is asked by the goroutine of
-// the test, so that it may use Server.Do and the like.
-func eventually(t testing.TB, condition func() bool, otherwise string) {
-	t.Helper()
-	late := time.After(patience)
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for !condition() {
-		select {
-		case <-again.C:
-		case <-late:
-			require.FailNow(t, "never came true: "+otherwise)
-		}
-	}
-}
-
-// within requires that f does not take longer than limit.
-func within(t testing.TB, limit time.Duration, f func()) {
-	t.Helper()
-	start := time.Now()
-	f()
-	require.Less(t, time.Since(start), limit)
-}
-
-// bestOf runs a measurement of a latency up to three times, and requires that one of them is below limit: a busy machine
-// may delay one, but only a mechanism that does not work delays all.
-func bestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
-	t.Helper()
-	best := time.Duration(1<<63 - 1)
-	for range 3 {
-		if best = min(best, measure()); best < limit {
-			return
-		}
-	}
-	require.Less(t, best, limit)
 }
 
 // keysOf are the keys of all servers that answer, each after the name of its server, as in "a/order".

@@ -83,7 +83,7 @@ func TestWaiterHearsOfAReleaseWhateverOrderItsNodesAreIn(t *testing.T) {
 	awaitListeners(t, servers, name, 1)
 	second := queueUp(t.Context(), t, redlock.NewOn(name, atOnce, backwards...), longLease)
 	cancel()
-	require.Error(t, result(t, head).err)
+	require.Error(t, result(t, head).Err)
 	calls := callsDuring(t, servers, time.Second)
 	require.LessOrEqual(t, calls, 10, "it hears its own retreat from the other two")
 	within(t, promptly, func() {
@@ -114,7 +114,7 @@ func TestEndOfAWaitInLineDoesNotNameWhoHeldTheLockBeforeTheHeadGotIt(t *testing.
 	require.NotContains(t, err.Error(), "held by somebody")
 	cancel()
 	for _, w := range waiters {
-		require.ErrorIs(t, result(t, w).err, rlock.ErrNotAcquired)
+		require.ErrorIs(t, result(t, w).Err, rlock.ErrNotAcquired)
 	}
 	unlock(t, hold)
 	awaitFree(t, servers...)

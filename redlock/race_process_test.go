@@ -108,17 +108,17 @@ func TestTwoProcessesNeverBothHoldAndBothMakeProgress(t *testing.T) {
 	var racers [2]*process
 	for i := range racers {
 		racers[i] = startProcess(t, "racer", args...)
-		require.Equal(t, "ready", racers[i].line(t))
+		require.Equal(t, "ready", racers[i].Line(t))
 	}
 	resetStats(t, servers)
 	start := time.Now()
 	for _, r := range racers {
-		r.tell(t, "go")
+		r.Tell(t, "go")
 	}
 	var waits []string
 	for _, r := range racers {
-		waits = append(waits, r.line(t))
-		r.wait(t)
+		waits = append(waits, r.Line(t))
+		r.Wait(t)
 	}
 	t.Logf("%d acquisitions in %v, the longest waits %s, %d commands each", 2*times, time.Since(start),
 		strings.Join(waits, " and "), scriptCalls(t, servers)/(2*times))

@@ -46,7 +46,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 			servers[2].Do(t, "DEL", name)
 			refuse(t, servers[2])
 			giveBack(t, servers[3:], name)
-			within(t, promptly, func() { err = result(t, done).err })
+			within(t, promptly, func() { err = result(t, done).Err })
 			_, another := l.Lock(t.Context(), longLease)
 			for _, err := range []error{err, another} {
 				require.ErrorIs(t, err, redlock.ErrNoQuorum)

@@ -144,7 +144,7 @@ func TestLockIsHadFromASlowMajorityWhileWaiting(t *testing.T) {
 	done := lockInBackground(t.Context(), redlock.NewOn(name, options, clients...), longLease)
 	select {
 	case o := <-done:
-		require.FailNow(t, "acquired from nodes that answer too late", "%v", o.err)
+		require.FailNow(t, "acquired from nodes that answer too late", "%v", o.Err)
 	case <-time.After(4 * slowness):
 	}
 	for _, p := range proxies {

@@ -44,16 +44,16 @@ func TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds(t *testing.T) {
 	warm(t, clients)
 	bestOf(t, lease+promptly, func() time.Duration {
 		p := startProcess(t, "holder", append([]string{lease.String()}, addressesOf(servers)...)...)
-		require.Equal(t, "held", p.line(t))
+		require.Equal(t, "held", p.Line(t))
 		start := time.Now()
 		left := time.Duration(servers[0].DoInt(t, "PTTL", name)) * time.Millisecond
 		done := queueUp(t.Context(), t, redlock.NewOn(name, atOnce, clients...), longLease)
-		require.NoError(t, p.cmd.Process.Kill())
+		require.NoError(t, p.Kill())
 		next := result(t, done)
-		require.NoError(t, next.err)
-		took := next.at.Sub(start)
+		require.NoError(t, next.Err)
+		took := next.At.Sub(start)
 		require.GreaterOrEqual(t, took, left-10*time.Millisecond, "while it was held")
-		unlock(t, next.hold)
+		unlock(t, next.Hold)
 		awaitFree(t, servers...)
 		return took
 	})
@@ -73,9 +73,9 @@ func TestWaiterGetsTheLockWhenTheLeaseOfTheOneBeforeItEnds(t *testing.T) {
 		acquired(t, first)
 		start := time.Now()
 		next := result(t, second)
-		require.NoError(t, next.err)
-		unlock(t, next.hold)
-		return next.at.Sub(start)
+		require.NoError(t, next.Err)
+		unlock(t, next.Hold)
+		return next.At.Sub(start)
 	})
 }
 
@@ -93,12 +93,12 @@ func TestEndOfTheContextEndsTheWait(t *testing.T) {
 	cancel(enough)
 	for _, done := range []<-chan outcome{head, next} {
 		o := result(t, done)
-		require.ErrorIs(t, o.err, context.Canceled)
-		require.ErrorIs(t, o.err, enough)
-		require.ErrorIs(t, o.err, rlock.ErrNotAcquired)
-		require.NotErrorIs(t, o.err, redlock.ErrNoQuorum)
-		require.ErrorContains(t, o.err, hold.Owner())
-		require.Less(t, o.at.Sub(start), promptly)
+		require.ErrorIs(t, o.Err, context.Canceled)
+		require.ErrorIs(t, o.Err, enough)
+		require.ErrorIs(t, o.Err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, o.Err, redlock.ErrNoQuorum)
+		require.ErrorContains(t, o.Err, hold.Owner())
+		require.Less(t, o.At.Sub(start), promptly)
 	}
 	_, err := l.Lock(ctx, longLease)
 	require.ErrorIs(t, err, enough)

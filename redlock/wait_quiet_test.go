@@ -81,8 +81,8 @@ func acquiredByAny(t testing.TB, waiters []<-chan outcome) *rlock.Hold {
 				if !open {
 					continue
 				}
-				require.NoError(t, o.err, "waiter %d", i)
-				hold = o.hold
+				require.NoError(t, o.Err, "waiter %d", i)
+				hold = o.Hold
 				return true
 			default:
 			}
@@ -109,10 +109,10 @@ func TestLockOfAnotherProgramIsWaitedForWithoutHammeringAndItsUnlockWakes(t *tes
 		start := time.Now()
 		giveBack(t, servers[:3], name)
 		next := result(t, done)
-		require.NoError(t, next.err)
-		unlock(t, next.hold)
+		require.NoError(t, next.Err)
+		unlock(t, next.Hold)
 		awaitFree(t, servers...)
-		return next.at.Sub(start)
+		return next.At.Sub(start)
 	})
 }
 
@@ -142,10 +142,10 @@ func TestWaiterDoesNotHammerWhileAMinorityIsAway(t *testing.T) {
 				start := time.Now()
 				giveBack(t, alive, d.name)
 				next := result(t, done)
-				require.NoError(t, next.err)
-				unlock(t, next.hold)
+				require.NoError(t, next.Err)
+				unlock(t, next.Hold)
 				awaitFree(t, alive...)
-				return next.at.Sub(start)
+				return next.At.Sub(start)
 			})
 			for i := range 2 {
 				d.back(t, servers[i], proxies[i])

@@ -78,9 +78,9 @@ func TestUnlockWakesAWaiterOfThisAndOfAnotherProcess(t *testing.T) {
 			start := time.Now()
 			unlock(t, hold)
 			next := result(t, done)
-			require.NoError(t, next.err)
-			unlock(t, next.hold)
-			return next.at.Sub(start)
+			require.NoError(t, next.Err)
+			unlock(t, next.Hold)
+			return next.At.Sub(start)
 		})
 	}
 	awaitFree(t, servers...)
@@ -102,14 +102,14 @@ func TestWaiterThatLeavesDoesNotKeepTheNextOneFromTheLock(t *testing.T) {
 		go cancel() // at the same time
 		unlock(t, hold)
 		for _, leaving := range []<-chan outcome{head, third} {
-			if o := result(t, leaving); o.err == nil {
-				unlock(t, o.hold)
+			if o := result(t, leaving); o.Err == nil {
+				unlock(t, o.Hold)
 			}
 		}
 		next := result(t, second)
-		require.NoError(t, next.err)
-		unlock(t, next.hold)
-		return next.at.Sub(start)
+		require.NoError(t, next.Err)
+		unlock(t, next.Hold)
+		return next.At.Sub(start)
 	})
 	awaitFree(t, servers...)
 }
@@ -132,11 +132,11 @@ func TestNextInLineLooksAtOnceWhenTheHeadLeaves(t *testing.T) {
 		servers[0].Do(t, "DEL", "another") // and nobody hears of it
 		start := time.Now()
 		cancel()
-		require.Error(t, result(t, head).err)
+		require.Error(t, result(t, head).Err)
 		o := result(t, next)
-		require.NoError(t, o.err)
-		unlock(t, o.hold)
-		return o.at.Sub(start)
+		require.NoError(t, o.Err)
+		unlock(t, o.Hold)
+		return o.At.Sub(start)
 	})
 	awaitFree(t, servers...)
 }
@@ -155,7 +155,7 @@ func TestLockWaitsForNodesThatAreDown(t *testing.T) {
 			done := queueUp(t.Context(), t, redlock.NewOn(name, hasty, clients...), longLease)
 			select {
 			case o := <-done:
-				require.FailNow(t, "ended although a majority is away", "%v", o.err)
+				require.FailNow(t, "ended although a majority is away", "%v", o.Err)
 			case <-time.After(5 * hasty.NodeTimeout):
 			}
 			for i := range 3 {

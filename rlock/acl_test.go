@@ -48,8 +48,8 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 					k.awaitListeners(t, s, name+k.name, 1)
 					unlock(t, hold)
 					cancel()
-					if o := result(t, waiter); o.err == nil {
-						unlock(t, o.hold) // it looked in between, as each does when it begins to listen
+					if o := result(t, waiter); o.Err == nil {
+						unlock(t, o.Hold) // it looked in between, as each does when it begins to listen
 					}
 					awaitFree(t, s, name+k.name)
 				}
@@ -93,10 +93,10 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 			}
 			for i, k := range rivalries() {
 				o := result(t, waiters[i])
-				require.NoError(t, o.err, k.name)
-				require.Greater(t, o.at.Sub(start), c.after, "%s: it was woken", k.name)
-				require.Less(t, o.at.Sub(start), c.within, k.name)
-				unlock(t, o.hold)
+				require.NoError(t, o.Err, k.name)
+				require.Greater(t, o.At.Sub(start), c.after, "%s: it was woken", k.name)
+				require.Less(t, o.At.Sub(start), c.within, k.name)
+				unlock(t, o.Hold)
 			}
 		})
 	}

@@ -113,7 +113,7 @@ var stages = []stage{
 			return func() {
 				cancel()
 				for _, head := range heads {
-					require.Error(t, result(t, head).err)
+					require.Error(t, result(t, head).Err)
 				}
 				s.awaitPlaces(t, 0)
 				release()
@@ -247,8 +247,8 @@ func TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 		cancel()
 		for i, attempt := range attempts {
 			o := result(t, attempt)
-			require.ErrorIs(t, o.err, context.Canceled)
-			require.Less(t, o.at.Sub(cancelled), promptly, s.kinds[i].name)
+			require.ErrorIs(t, o.Err, context.Canceled)
+			require.Less(t, o.At.Sub(cancelled), promptly, s.kinds[i].name)
 		}
 		return nil
 	})
@@ -264,9 +264,9 @@ func TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 		reached()
 		for i, attempt := range attempts {
 			o := result(t, attempt)
-			require.Error(t, o.err)
-			require.NotErrorIs(t, o.err, context.DeadlineExceeded)
-			took := o.at.Sub(start)
+			require.Error(t, o.Err)
+			require.NotErrorIs(t, o.Err, context.DeadlineExceeded)
+			took := o.At.Sub(start)
 			require.GreaterOrEqual(t, took, wait)
 			require.Less(t, took, wait+promptly, s.kinds[i].name)
 		}
@@ -289,8 +289,8 @@ func TestCloseEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 				go func() { closing <- s.client.Close(context.Background()) }()
 				for i, attempt := range attempts {
 					o := result(t, attempt)
-					require.ErrorIs(t, o.err, rlock.ErrClosed)
-					require.Less(t, o.at.Sub(start), promptly, s.kinds[i].name)
+					require.ErrorIs(t, o.Err, rlock.ErrClosed)
+					require.Less(t, o.At.Sub(start), promptly, s.kinds[i].name)
 				}
 				return func() { require.NoError(t, receive(t, closing, "Close has not ended")) }
 			})

@@ -368,7 +368,7 @@ func TestWaiterBehindAHeadWithoutAnAnswerSaysThatRedisDoesNotAnswer(t *testing.T
 				if !k.lonely {
 					require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown, "it has sent nothing")
 				}
-				require.Error(t, (<-head).err)
+				require.Error(t, (<-head).Err)
 			})
 		})
 	}

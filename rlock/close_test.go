@@ -32,7 +32,7 @@ func TestCloseEndsWaitsWithErrClosed(t *testing.T) {
 	}
 	closeClient(t, client)
 	for _, waiter := range elsewhere {
-		require.ErrorIs(t, result(t, waiter).err, rlock.ErrClosed)
+		require.ErrorIs(t, result(t, waiter).Err, rlock.ErrClosed)
 	}
 	for _, waiter := range here {
 		require.Empty(t, waiter, "another client's Close is not theirs")
@@ -71,7 +71,7 @@ func TestCloseEndsTheWholeLine(t *testing.T) {
 	}
 	closeClient(t, client)
 	for _, waiter := range waiters {
-		err := result(t, waiter).err
+		err := result(t, waiter).Err
 		require.ErrorIs(t, err, rlock.ErrClosed)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	}
@@ -239,7 +239,7 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	require.ErrorIs(t, client.Close(ctx), context.DeadlineExceeded)
 	require.Less(t, time.Since(start), 2*time.Second)
 	for _, waiter := range waiters {
-		require.ErrorIs(t, result(t, waiter).err, rlock.ErrClosed, "the wait has ended, the command has not")
+		require.ErrorIs(t, result(t, waiter).Err, rlock.ErrClosed, "the wait has ended, the command has not")
 	}
 
 	s.Resume(t)

@@ -41,9 +41,9 @@ func TestDowngradeLetsReadersInAtOnceAndKeepsWritersOut(t *testing.T) {
 	var holds []*rlock.Hold
 	for _, reader := range readers {
 		o := result(t, reader)
-		require.NoError(t, o.err)
-		require.Less(t, o.at.Sub(released), promptly)
-		holds = append(holds, o.hold)
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(released), promptly)
+		holds = append(holds, o.Hold)
 	}
 	require.True(t, read.Valid())
 	require.Equal(t, "read", s.DoString(t, "HGET", "page", "mode"))
@@ -83,14 +83,14 @@ func TestWriteLeaseThatRunsOutLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
 	write, read := writerThatReads(t, c.NewReadWriteLock("page"), lease, time.Hour)
 	reader := lockInBackground(t.Context(), d.NewReadWriteLock("page").Read(), time.Minute)
 	o := result(t, reader)
-	require.NoError(t, o.err)
-	require.Less(t, o.at.Sub(taken), lease+promptly, "in Redis the read hold keeps the writer's field, too")
+	require.NoError(t, o.Err)
+	require.Less(t, o.At.Sub(taken), lease+promptly, "in Redis the read hold keeps the writer's field, too")
 	require.ErrorIs(t, write.Err(), rlock.ErrLost)
 	require.ErrorIs(t, write.Unlock(t.Context()), rlock.ErrLost)
 	require.True(t, read.Valid())
-	require.Equal(t, map[string]string{"mode": "read", read.Owner(): "1", o.hold.Owner(): "1"}, s.DoMap(t, "HGETALL", "page"))
+	require.Equal(t, map[string]string{"mode": "read", read.Owner(): "1", o.Hold.Owner(): "1"}, s.DoMap(t, "HGETALL", "page"))
 	unlock(t, read)
-	unlock(t, o.hold)
+	unlock(t, o.Hold)
 	requireFree(t, s, "page")
 }
 

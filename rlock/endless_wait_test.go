@@ -28,7 +28,7 @@ func TestPlaceOfAWaiterForEverIsTakenOutAlsoAfterAnOutage(t *testing.T) {
 	p.Refuse()
 	p.Reset()
 	cancel()
-	require.ErrorIs(t, result(t, waiter).err, context.Canceled)
+	require.ErrorIs(t, result(t, waiter).Err, context.Canceled)
 	<-time.After(3 * lease)
 	require.EqualValues(t, 1, queued())
 	require.NoError(t, p.Accept())

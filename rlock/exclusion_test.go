@@ -32,13 +32,13 @@ func TestNoTwoHoldersAmong32GoroutinesIn3Processes(t *testing.T) {
 			started = append(started, startProcess(t, "count", s.Addr(), k.name, strconv.Itoa(goroutines), strconv.Itoa(rounds)))
 		}
 		for _, p := range started {
-			require.Equal(t, "ready", p.line(t))
+			require.Equal(t, "ready", p.Line(t))
 		}
 		for _, p := range started {
-			p.tell(t, "go")
+			p.Tell(t, "go")
 		}
 		for _, p := range started {
-			p.wait(t)
+			p.Wait(t)
 		}
 		writers := goroutines
 		if k.shared {

@@ -48,7 +48,7 @@ func TestFairQueueSurvivesLostReplies(t *testing.T) {
 	before := fairScore(t, s, awaitFairQueue(t, s, 2)[1])
 	cut = p.CutReply(script(t, "fair_release.lua"), 2) // of the leaving
 	gone.leave()
-	require.ErrorIs(t, result(t, gone.done).err, context.Canceled)
+	require.ErrorIs(t, result(t, gone.done).Err, context.Canceled)
 	eventually(t, func() bool { return cut.Done() == 2 }, "not tried again")
 	after := fairScore(t, s, awaitFairQueue(t, s, 1)[0])
 	require.InDelta(t, 5*time.Minute.Milliseconds(), before-after, 20_000, "the window was not taken off once")
@@ -70,14 +70,14 @@ func TestFairWaitersOutlastARestart(t *testing.T) {
 	for _, w := range waiters {
 		go func() {
 			o := <-w.done
-			if o.err == nil {
-				o.err = o.hold.Unlock(t.Context())
+			if o.Err == nil {
+				o.Err = o.Hold.Unlock(t.Context())
 			}
 			served <- o
 		}()
 	}
 	for range waiters {
-		require.NoError(t, receive(t, served, "not served after the restart").err)
+		require.NoError(t, receive(t, served, "not served after the restart").Err)
 	}
 	requireNothingFairLeft(t, s)
 }
@@ -142,7 +142,7 @@ func TestFairWaitersDoNotSpin(t *testing.T) {
 			require.LessOrEqual(t, asked, 3*waiters)
 			cancel()
 			for _, d := range done {
-				require.ErrorIs(t, result(t, d).err, rlock.ErrNotAcquired)
+				require.ErrorIs(t, result(t, d).Err, rlock.ErrNotAcquired)
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func startFairWaiters(t *testing.T, s *redistest.Server, n int) []*process {
 		started[i] = startProcess(t, "fair waiters", s.Addr())
 	}
 	for _, p := range started {
-		require.Equal(t, "ready", p.line(t))
+		require.Equal(t, "ready", p.Line(t))
 	}
 	return started
 }
@@ -130,7 +130,7 @@ func TestWaitersOfFourProcessesAcquireAFairLockInTheOrderInWhichTheyWereStarted(
 			hold := take(t, newClient(t, s, rlock.Options{}).NewFairLock("job"), longLease)
 			for i := range waiters {
 				<-time.After(apart)
-				from[i%len(from)].tell(t, strconv.Itoa(i))
+				from[i%len(from)].Tell(t, strconv.Itoa(i))
 				if !measured {
 					eventually(t, func() bool { return length(t, look) > int64(i) }, "the waiter is in the queue")
 				}
@@ -138,8 +138,8 @@ func TestWaitersOfFourProcessesAcquireAFairLockInTheOrderInWhichTheyWereStarted(
 			queued := awaitFairQueue(t, s, waiters)
 			unlock(t, hold)
 			for _, p := range from {
-				require.NoError(t, p.stdin.Close())
-				p.wait(t)
+				require.NoError(t, p.Stdin.Close())
+				p.Wait(t)
 			}
 			var numbers, owners, started []string
 			for _, served := range s.DoStrings(t, "LRANGE", "served", "0", "-1") {
@@ -163,8 +163,8 @@ func fairDelay(t *testing.T, hold *rlock.Hold, mine <-chan outcome) time.Duratio
 	unlock(t, hold)
 	select {
 	case o := <-mine:
-		require.NoError(t, o.err)
-		unlock(t, o.hold)
+		require.NoError(t, o.Err)
+		unlock(t, o.Hold)
 	case <-time.After(time.Minute):
 		require.FailNow(t, "still waiting")
 	}
@@ -175,7 +175,7 @@ func fairDelay(t *testing.T, hold *rlock.Hold, mine <-chan outcome) time.Duratio
 func queueBehind(t *testing.T, s *redistest.Server, lock *rlock.Lock, p *process, n int) <-chan outcome {
 	t.Helper()
 	for i := range n {
-		p.tell(t, strconv.Itoa(i))
+		p.Tell(t, strconv.Itoa(i))
 		awaitFairQueue(t, s, i+1)
 	}
 	mine := lockInBackground(t.Context(), lock, longLease)
@@ -218,6 +218,6 @@ func TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds(t *testing.T) {
 	// It has lost its place and nothing else.
 	require.NoError(t, p.Signal(syscall.SIGCONT))
 	eventually(t, func() bool { return s.DoInt(t, "LLEN", "served") == 1 }, "it was not served")
-	require.NoError(t, p.stdin.Close())
-	p.wait(t)
+	require.NoError(t, p.Stdin.Close())
+	p.Wait(t)
 }

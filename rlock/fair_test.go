@@ -124,7 +124,7 @@ func TestFairQueueIsShownByInfo(t *testing.T) {
 	require.Len(t, info.Queue, 2)
 	require.Equal(t, "java:1", info.Queue[0])
 	waiter.leave()
-	require.Error(t, result(t, waiter.done).err)
+	require.Error(t, result(t, waiter.done).Err)
 	unlock(t, hold)
 }
 
@@ -138,12 +138,12 @@ func TestFairWaitersThatGiveUpLeaveTheQueueAtOnce(t *testing.T) {
 
 	within(t, sooner, func() {
 		waiters[1].leave() // from the middle
-		require.ErrorIs(t, result(t, waiters[1].done).err, context.Canceled)
+		require.ErrorIs(t, result(t, waiters[1].done).Err, context.Canceled)
 		require.Equal(t, []string{queue[0], queue[2]}, awaitFairQueue(t, s, 2))
 	})
 	within(t, sooner, func() {
 		waiters[0].leave() // the head
-		require.ErrorIs(t, result(t, waiters[0].done).err, context.Canceled)
+		require.ErrorIs(t, result(t, waiters[0].done).Err, context.Canceled)
 		require.Equal(t, []string{queue[2]}, awaitFairQueue(t, s, 1))
 	})
 	within(t, sooner, func() {
@@ -169,8 +169,8 @@ func TestFairHeadThatLeavesWhenItIsToldPassesTheTurnOn(t *testing.T) {
 		within(t, sooner, func() {
 			go waiters[0].leave()
 			unlock(t, hold)
-			if o := result(t, waiters[0].done); o.err == nil { // it was quicker
-				unlock(t, o.hold)
+			if o := result(t, waiters[0].done); o.Err == nil { // it was quicker
+				unlock(t, o.Hold)
 			}
 			unlock(t, acquired(t, waiters[1].done))
 		})
@@ -188,7 +188,7 @@ func TestClosingAClientTakesItsWaitersOutOfAFairQueue(t *testing.T) {
 	queue := awaitFairQueue(t, s, 4)
 	closeClient(t, c)
 	for _, i := range []int{0, 1, 3} {
-		require.ErrorIs(t, result(t, waiters[i].done).err, rlock.ErrClosed)
+		require.ErrorIs(t, result(t, waiters[i].done).Err, rlock.ErrClosed)
 	}
 	require.Equal(t, queue[2:3], s.DoStrings(t, "LRANGE", fairQueue, "0", "-1"))
 	within(t, sooner, func() {

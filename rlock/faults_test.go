@@ -136,24 +136,3 @@ func awaitEmpty(t testing.TB, s *redistest.Server) {
 		return err == nil && len(list) == 0
 	}, "a channel is left")
 }
-
-// within requires that f does not take longer than limit.
-func within(t testing.TB, limit time.Duration, f func()) {
-	t.Helper()
-	start := time.Now()
-	f()
-	require.Less(t, time.Since(start), limit)
-}
-
-// bestOf runs a measurement of a latency up to three times, and requires that one of them is below limit: a busy machine
-// may delay one, but only a mechanism that does not work delays all.
-func bestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
-	t.Helper()
-	best := time.Duration(1<<63 - 1)
-	for range 3 {
-		if best = min(best, measure()); best < limit {
-			return
-		}
-	}
-	require.Less(t, best, limit)
-}

@@ -109,7 +109,7 @@ type told struct {
 
 // listen notes what a process prints until it ends.
 func (n *told) listen(p *process) {
-	for lines := bufio.NewScanner(p.stdout); lines.Scan(); {
+	for lines := bufio.NewScanner(p.Stdout); lines.Scan(); {
 		var token int64
 		var owner string
 		if _, err := fmt.Sscan(lines.Text(), &token, &owner); err != nil || strings.Count(owner, ":") != 1 {
@@ -153,11 +153,11 @@ func TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled(t *testing.T) {
 	running := make([]*process, 8)
 	start := func(i int) {
 		p := startProcess(t, "numbered", s.Addr())
-		p.waited = true // here
+		reap := p.Adopt()
 		running[i] = p
 		listeners.Go(func() {
 			said.listen(p)
-			_ = p.cmd.Wait() // it was killed
+			reap()
 		})
 	}
 	killAll := func() {

@@ -151,7 +151,7 @@ func TestTokenOfAnAcquisitionThatNobodyWaitedForIsNotGivenAgain(t *testing.T) {
 	attempt := lockInBackground(ctx, lock, longLease)
 	eventually(t, func() bool { return exists(s, "order") }, "not executed")
 	cancel()
-	require.ErrorIs(t, result(t, attempt).err, context.Canceled)
+	require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 	p.Pass()
 	eventually(t, func() bool { return absent(s, "order") }, "an acquisition that nobody knows of was left behind")
 	require.EqualValues(t, 3, take(t, lock, longLease).Token())

@@ -57,12 +57,12 @@ func TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused(t *testing.T) {
 	stopped := startProcess(t, "ledger keeper", s.Addr(), lease.String())
 	// written is what the process writes next, with its token.
 	written := func() (token int64) {
-		_, err := fmt.Sscan(stopped.line(t), &token)
+		_, err := fmt.Sscan(stopped.Line(t), &token)
 		require.NoError(t, err)
 		return token
 	}
 	token := written() // it says so when it has the lock
-	stopped.tell(t, "write")
+	stopped.Tell(t, "write")
 	require.NoError(t, table.write("by the first", written()))
 
 	require.NoError(t, stopped.Signal(syscall.SIGSTOP))
@@ -71,7 +71,7 @@ func TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused(t *testing.T) {
 	require.Greater(t, next.Token(), token)
 	require.NoError(t, table.write("by the second", next.Token()))
 
-	stopped.tell(t, "write") // which it does first of all
+	stopped.Tell(t, "write") // which it does first of all
 	require.NoError(t, stopped.Signal(syscall.SIGCONT))
 	late := written()
 	require.Equal(t, token, late)
@@ -80,9 +80,9 @@ func TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused(t *testing.T) {
 
 	require.True(t, next.Valid())
 	require.NoError(t, table.write("by the second again", next.Token()))
-	stopped.tell(t, "end")
-	require.Equal(t, "true", stopped.line(t), "its Unlock does not say that the lock was lost")
-	stopped.wait(t)
+	stopped.Tell(t, "end")
+	require.Equal(t, "true", stopped.Line(t), "its Unlock does not say that the lock was lost")
+	stopped.Wait(t)
 	require.Equal(t, next.Owner(), s.DoStrings(t, "HKEYS", "ledger")[0])
 	unlock(t, next)
 }

@@ -221,7 +221,7 @@ func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
 	})
 	awaitGoroutines(t, "(*attempt).tryOnce", 1)
 	cancel()
-	require.ErrorIs(t, result(t, impatient).err, context.Canceled)
+	require.ErrorIs(t, result(t, impatient).Err, context.Canceled)
 	require.Never(t, func() bool { return len(patient) > 0 }, 50*time.Millisecond, 5*time.Millisecond, "its dial was ended")
 	close(d.release)
 	unlock(t, acquired(t, patient))

@@ -33,7 +33,7 @@ func TestPlaceInAQueueIsGivenUpWhenTheServerCanBeReachedAgain(t *testing.T) {
 	p.Refuse()
 	p.Reset()
 	for _, attempt := range attempts {
-		require.Error(t, result(t, attempt).err)
+		require.Error(t, result(t, attempt).Err)
 	}
 	<-time.After(6 * wait)
 	for _, place := range places {
@@ -66,7 +66,7 @@ func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
 			require.Empty(t, reader, "it does not step back for the writer")
 
 			cancel()
-			require.ErrorIs(t, result(t, writer).err, context.Canceled)
+			require.ErrorIs(t, result(t, writer).Err, context.Canceled)
 			if lose {
 				p.Reset()
 			}

@@ -37,7 +37,7 @@ func TestOwnerWhoseAcquireIsBeingUndoneAcquiresAgainAndKeepsTheLock(t *testing.T
 			attempt := lockInBackground(ctx, lock, longLease)
 			eventually(t, func() bool { return exists(s, "order") }, "not executed")
 			cancel()
-			require.ErrorIs(t, result(t, attempt).err, context.Canceled)
+			require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 			again := lockInBackground(owner, lock, longLease)
 			p.Pass()
 			hold := acquired(t, again)
@@ -158,7 +158,7 @@ func TestNestedLockExecutedAfterTheLossIsUndone(t *testing.T) {
 			return err == nil && count == "2"
 		}, "not executed")
 		lostTo(t, hold, watchdog.ErrExpired)
-		require.Error(t, result(t, nested).err)
+		require.Error(t, result(t, nested).Err)
 		p.Pass()
 		awaitFree(t, s, "order")
 	})

@@ -155,7 +155,7 @@ func TestAcquireWhoseCallerLeftIsReleasedWhenItsReplyIsLost(t *testing.T) {
 		attempt := lockInBackground(ctx, k.lock(c, "order"), longLease)
 		eventually(t, func() bool { return exists(s, "order") }, "not executed")
 		cancel()
-		require.ErrorIs(t, result(t, attempt).err, context.Canceled)
+		require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 		require.True(t, exists(s, "order"))
 		p.Reset()
 		p.Pass()

@@ -103,9 +103,9 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 	cancelled := time.Now()
 	for _, waiter := range waiters {
 		o := result(t, waiter)
-		require.ErrorIs(t, o.err, context.Canceled)
-		require.ErrorIs(t, o.err, rlock.ErrNotAcquired)
-		require.Less(t, o.at.Sub(cancelled), 2*promptly)
+		require.ErrorIs(t, o.Err, context.Canceled)
+		require.ErrorIs(t, o.Err, rlock.ErrNotAcquired)
+		require.Less(t, o.At.Sub(cancelled), 2*promptly)
 	}
 	for _, place := range []string{
 		"redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}", "holdfast_rwlock_writer:{write behind readers}",
@@ -140,7 +140,7 @@ func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	awaitGoroutines(t, "(*attempt).run", many)
 	cancel()
 	for _, attempt := range attempts {
-		require.ErrorIs(t, result(t, attempt).err, context.Canceled)
+		require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 	}
 	s.Resume(t)
 	awaitNothingLeft(t, s)

@@ -55,7 +55,7 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 			}
 			// At the end of a wait a try may be on its way. What was known before is told all the same.
 			for _, waiter := range impatient {
-				err := result(t, waiter).err
+				err := result(t, waiter).Err
 				require.ErrorContains(t, err, trouble.code)
 				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 			}
@@ -104,7 +104,7 @@ func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
 	s.Pause(t)
 
 	for _, waiter := range waiters {
-		err := result(t, waiter).err
+		err := result(t, waiter).Err
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.ErrorContains(t, err, "no answer")
 		require.ErrorContains(t, err, "NOREPLICAS")

@@ -139,12 +139,12 @@ func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
 			})
 			way.leave(t, c)
 			o := result(t, writer)
-			require.ErrorIs(t, o.err, way.err)
+			require.ErrorIs(t, o.Err, way.err)
 			for _, reader := range behind {
 				read := result(t, reader)
-				require.NoError(t, read.err)
-				require.Less(t, read.at.Sub(o.at), promptly)
-				unlock(t, read.hold)
+				require.NoError(t, read.Err)
+				require.Less(t, read.At.Sub(o.At), promptly)
+				unlock(t, read.Hold)
 			}
 			require.True(t, reader.Valid())
 			unlock(t, reader)
@@ -163,9 +163,9 @@ func TestWriterWhoseProcessDiedKeepsReadersBackForSomeSecondsOnly(t *testing.T) 
 	died := time.Now()
 	for _, reader := range behind {
 		o := result(t, reader)
-		require.NoError(t, o.err)
-		require.Less(t, o.at.Sub(died), lapse+promptly)
-		unlock(t, o.hold)
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(died), lapse+promptly)
+		unlock(t, o.Hold)
 	}
 }
 
@@ -180,11 +180,11 @@ func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
 	awaitWriter(t, s)
 	began := time.Now()
 	o := result(t, lockInBackground(t.Context(), lock.Read(), time.Minute))
-	require.NoError(t, o.err)
-	require.Greater(t, o.at.Sub(began), bound/2)
-	require.Less(t, o.at.Sub(began), bound+promptly)
+	require.NoError(t, o.Err)
+	require.Greater(t, o.At.Sub(began), bound/2)
+	require.Less(t, o.At.Sub(began), bound+promptly)
 	require.Empty(t, writer)
-	unlock(t, o.hold)
+	unlock(t, o.Hold)
 	unlock(t, reader)
 	unlock(t, acquired(t, writer))
 }
@@ -258,10 +258,10 @@ func passedOn(waiting <-chan outcome) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		o := <-waiting
-		if o.err == nil {
-			o.err = o.hold.Unlock(context.Background())
+		if o.Err == nil {
+			o.Err = o.Hold.Unlock(context.Background())
 		}
-		done <- o.err
+		done <- o.Err
 	}()
 	return done
 }

@@ -98,7 +98,7 @@ func TestHeadThatLeavesPromotesTheNext(t *testing.T) {
 	t.Parallel()
 	inLine(t, 3, func(t *testing.T, q *line) {
 		q.leave[0]()
-		require.ErrorIs(t, result(t, q.waiters[0]).err, context.Canceled)
+		require.ErrorIs(t, result(t, q.waiters[0]).Err, context.Canceled)
 		// The next one looks at once: a wake-up may have come for the head while it left. A writer that waits also withdraws,
 		// which readers hear of.
 		commands := awaitCommands(t, q.monitor, 1)
@@ -113,7 +113,7 @@ func TestWaiterThatLeavesFromTheMiddleCostsNothing(t *testing.T) {
 	t.Parallel()
 	inLine(t, 3, func(t *testing.T, q *line) {
 		q.leave[1]()
-		err := result(t, q.waiters[1]).err
+		err := result(t, q.waiters[1]).Err
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Empty(t, q.monitor.Commands(t))
@@ -130,7 +130,7 @@ func TestNothingIsSubscribedSoonAfterTheLastWaiterLeft(t *testing.T) {
 			leave()
 		}
 		for _, waiter := range q.waiters {
-			require.ErrorIs(t, result(t, waiter).err, context.Canceled)
+			require.ErrorIs(t, result(t, waiter).Err, context.Canceled)
 		}
 		q.kind.awaitListeners(t, q.server, q.kind.name, 0)
 		require.Zero(t, rlock.Waiting(q.lock))

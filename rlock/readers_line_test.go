@@ -37,7 +37,7 @@ func TestReadersThatStoodBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
 	released := time.Now()
 	for _, reader := range waiting {
 		o := result(t, reader)
-		require.NoError(t, o.err)
-		require.Less(t, o.at.Sub(released), promptly)
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(released), promptly)
 	}
 }

@@ -62,10 +62,10 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	last := released
 	for _, reader := range waiting {
 		o := result(t, reader) // and keeps it
-		require.NoError(t, o.err)
-		holds = append(holds, o.hold)
-		if o.at.After(last) {
-			last = o.at
+		require.NoError(t, o.Err)
+		holds = append(holds, o.Hold)
+		if o.At.After(last) {
+			last = o.At
 		}
 	}
 	for _, hold := range holds {

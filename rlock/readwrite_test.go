@@ -113,9 +113,9 @@ func TestWritersReleaseLetsAllReadersInWhereverTheyWait(t *testing.T) {
 	var holds []*rlock.Hold
 	for _, reader := range readers {
 		o := result(t, reader)
-		require.NoError(t, o.err)
-		require.Less(t, o.at.Sub(released), promptly)
-		holds = append(holds, o.hold) // and keep it
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(released), promptly)
+		holds = append(holds, o.Hold) // and keep it
 	}
 	for _, hold := range holds {
 		unlock(t, hold)
@@ -150,10 +150,10 @@ func TestLastReadersReleaseLetsAWriterInAtOnce(t *testing.T) {
 				for range writers { // the second follows the first
 					select {
 					case o := <-writers[0]:
-						unlock(t, o.hold)
+						unlock(t, o.Hold)
 						writers[0] = nil
 					case o := <-writers[1]:
-						unlock(t, o.hold)
+						unlock(t, o.Hold)
 						writers[1] = nil
 					case <-time.After(patience):
 						require.FailNow(t, "the second writer was not woken")
@@ -191,10 +191,10 @@ func TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly(t *testing.T) {
 				unlock(t, live)
 			}
 			o := result(t, writer)
-			require.NoError(t, o.err)
-			require.GreaterOrEqual(t, o.at.Sub(died), lease)
-			require.Less(t, o.at.Sub(died), lease+promptly)
-			unlock(t, o.hold)
+			require.NoError(t, o.Err)
+			require.GreaterOrEqual(t, o.At.Sub(died), lease)
+			require.Less(t, o.At.Sub(died), lease+promptly)
+			unlock(t, o.Hold)
 		})
 	}
 }

@@ -81,7 +81,7 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 		k.awaitListeners(t, s, k.name, 1)
 		unlock(t, outer[k.name])
 		// The waiter learns that the lock is free, and that it cannot have it.
-		requireRefusal(t, result(t, waiter).err, "OOM")
+		requireRefusal(t, result(t, waiter).Err, "OOM")
 		awaitFree(t, s, k.name)
 	})
 }
@@ -169,7 +169,7 @@ func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
 
 	onEveryRivalry(t, func(t *testing.T, k kind) {
-		requireRefusal(t, result(t, waiters[k.name]).err, "READONLY")
+		requireRefusal(t, result(t, waiters[k.name]).Err, "READONLY")
 		require.Error(t, holds[k.name].Unlock(t.Context()))
 	})
 }

@@ -58,7 +58,7 @@ func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsInDoubtAndUndone(t *te
 	})
 	awaitBlocked(t, master, "1")
 	require.Equal(t, 1, killWaiting(t, master))
-	require.ErrorIs(t, result(t, attempt).err, rlock.ErrOutcomeUnknown)
+	require.ErrorIs(t, result(t, attempt).Err, rlock.ErrOutcomeUnknown)
 	awaitFree(t, master, "order")
 }
 
@@ -76,9 +76,9 @@ func TestCallerThatLeavesDuringWaitComesBackAtOnceAndLeavesNothing(t *testing.T)
 		left := time.Now()
 		cancel()
 		o := result(t, attempt)
-		require.ErrorIs(t, o.err, context.Canceled)
-		require.ErrorIs(t, o.err, rlock.ErrOutcomeUnknown)
-		require.Less(t, o.at.Sub(left), timeout/2, "it waited for the replica")
+		require.ErrorIs(t, o.Err, context.Canceled)
+		require.ErrorIs(t, o.Err, rlock.ErrOutcomeUnknown)
+		require.Less(t, o.At.Sub(left), timeout/2, "it waited for the replica")
 		awaitFree(t, master, k.name)
 	})
 }
@@ -92,7 +92,7 @@ func TestCallerThatLeftDuringWaitLeavesNothingWhenTheReplicaAcknowledgesLate(t *
 	attempt := lockInBackground(ctx, c.NewLock("order"), longLease)
 	awaitBlocked(t, master, "1")
 	cancel()
-	require.ErrorIs(t, result(t, attempt).err, rlock.ErrOutcomeUnknown)
+	require.ErrorIs(t, result(t, attempt).Err, rlock.ErrOutcomeUnknown)
 	require.True(t, exists(master, "order"))
 	replicas[0].Resume(t)
 	awaitFree(t, master, "order")
@@ -131,9 +131,9 @@ func TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose(t *testing.T) {
 		awaitBlocked(t, master, "1")
 		master.Pause(t)
 		o := result(t, attempt)
-		unanswered(t, o.err)
-		require.GreaterOrEqual(t, o.at.Sub(start), wait)
-		require.Less(t, o.at.Sub(start), wait+2*time.Second)
+		unanswered(t, o.Err)
+		require.GreaterOrEqual(t, o.At.Sub(start), wait)
+		require.Less(t, o.At.Sub(start), wait+2*time.Second)
 		if closing {
 			closeClient(t, c) // while nobody answers
 		}
@@ -155,8 +155,8 @@ func TestCloseSendsACallerHomeThatWaitsForReplicasAndUndoesWhatItTook(t *testing
 	closing := time.Now()
 	closeClient(t, c)
 	o := result(t, attempt)
-	require.ErrorIs(t, o.err, rlock.ErrClosed)
-	require.Less(t, o.at.Sub(closing), timeout/2, "it waited for the replica")
+	require.ErrorIs(t, o.Err, rlock.ErrClosed)
+	require.Less(t, o.At.Sub(closing), timeout/2, "it waited for the replica")
 	requireFree(t, master, "order")
 }
 

@@ -28,7 +28,7 @@ func TestCallWaitsForItsTurnNoLongerThanItsWait(t *testing.T) {
 		second := lockInBackground(cancelled, b.lock, rlock.Watchdog)
 		synctest.Wait()
 		cancel()
-		require.ErrorIs(t, result(t, second).err, context.Canceled)
+		require.ErrorIs(t, result(t, second).Err, context.Canceled)
 		b.server.Resume()
 		unlock(t, acquired(t, first))
 	})

@@ -29,6 +29,6 @@ func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, "another:7", held.Owner)
 		require.InDelta(t, 19*time.Second, held.TTL, float64(20*time.Millisecond))
-		require.ErrorIs(t, result(t, head).err, rlock.ErrNotAcquired)
+		require.ErrorIs(t, result(t, head).Err, rlock.ErrNotAcquired)
 	})
 }

@@ -64,7 +64,7 @@ func TestStoppedProcessFindsItsHoldInvalidAtTheFirstLook(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		bestOf(t, 20*time.Millisecond, func() time.Duration {
 			holder := startProcess(t, "busy holder", s.Addr(), k.name, lease.String())
-			require.Equal(t, "holding", holder.line(t))
+			require.Equal(t, "holding", holder.Line(t))
 			left := s.DoInt(t, "PTTL", k.name)
 			eventually(t, func() bool {
 				before := left
@@ -82,15 +82,15 @@ func TestStoppedProcessFindsItsHoldInvalidAtTheFirstLook(t *testing.T) {
 
 			var valid, lost bool
 			var late string
-			_, err := fmt.Sscan(holder.line(t), &valid, &late, &lost)
+			_, err := fmt.Sscan(holder.Line(t), &valid, &late, &lost)
 			require.NoError(t, err)
 			require.False(t, valid, "Valid believed in a lease that was over")
 			require.True(t, lost)
 			require.True(t, next.Valid())
 			require.Equal(t, k.rivalHash(next.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 			unlock(t, next)
-			holder.tell(t, "end")
-			holder.wait(t)
+			holder.Tell(t, "end")
+			holder.Wait(t)
 			requireFree(t, s, k.name)
 			contextLate, err := time.ParseDuration(late)
 			require.NoError(t, err)

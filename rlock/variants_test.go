@@ -84,11 +84,11 @@ func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 		start := time.Now()
 		unlock(t, hold)
 		o := result(t, waiter)
-		require.NoError(t, o.err, k.name)
-		if o.at.Sub(start) < 50*time.Millisecond {
+		require.NoError(t, o.Err, k.name)
+		if o.At.Sub(start) < 50*time.Millisecond {
 			quick++
 		}
-		unlock(t, o.hold)
+		unlock(t, o.Hold)
 	}
 	require.Equal(t, 2, quick, "waiters of the %s lock are not woken", k.name)
 }

@@ -21,9 +21,9 @@ func (k kind) wakeUp(
 	start := time.Now()
 	release(hold)
 	o := result(t, waiter)
-	require.NoError(t, o.err)
-	unlock(t, o.hold)
-	return o.at.Sub(start)
+	require.NoError(t, o.Err)
+	unlock(t, o.Hold)
+	return o.At.Sub(start)
 }
 
 // parkedWaiter starts a waiter for a reentrant lock that is held; see kind.parked.
@@ -89,9 +89,9 @@ func TestWaiterIsWokenByAPlainRelease(t *testing.T) {
 			}
 			require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", channels[0], message))
 			o := result(t, waiter)
-			require.NoError(t, o.err)
-			unlock(t, o.hold)
-			return o.at.Sub(start)
+			require.NoError(t, o.Err)
+			unlock(t, o.Hold)
+			return o.At.Sub(start)
 		})
 	})
 }
@@ -185,9 +185,9 @@ func TestLeaseExpiryPassesTheLockOn(t *testing.T) {
 		waiting := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		hold := take(t, holding, 300*time.Millisecond)
 		o := result(t, lockInBackground(t.Context(), waiting, rlock.Watchdog))
-		require.NoError(t, o.err)
-		require.False(t, o.at.Before(hold.Deadline()), "two may not trust the lock at a time")
-		require.Less(t, o.at.Sub(hold.Deadline()), 2*time.Second, "long before a park of 5 s")
+		require.NoError(t, o.Err)
+		require.False(t, o.At.Before(hold.Deadline()), "two may not trust the lock at a time")
+		require.Less(t, o.At.Sub(hold.Deadline()), 2*time.Second, "long before a park of 5 s")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	})
 }

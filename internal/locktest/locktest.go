@@ -1,0 +1,131 @@
+// Package locktest takes, awaits and releases locks in tests, and starts client processes for them. It is for the tests of
+// the packages above rlock, and for those of package rlock_test. The ones inside package rlock cannot import it, because it
+// imports rlock.
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
+)
+
+// Patience is how long a test waits for what must happen soon, on a machine that may be busy.
+const Patience = 10 * time.Second
+
+// CloseClient closes c, which must not take longer than Patience.
+func CloseClient(t testing.TB, c *rlock.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	require.NoError(t, c.Close(ctx))
+}
+
+// Take acquires a lock that is free.
+func Take(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
+	t.Helper()
+	return TakeWith(t.Context(), t, l, lease)
+}
+
+// TakeWith acquires, with a given context, a lock that is free or its owner's.
+func TakeWith(ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
+	t.Helper()
+	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
+	require.NoError(t, err)
+	return hold
+}
+
+// Unlock releases a hold, which must succeed.
+func Unlock(t testing.TB, h *rlock.Hold) {
+	t.Helper()
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// Outcome is what became of an acquisition, and when.
+type Outcome struct {
+	Hold *rlock.Hold
+	Err  error
+	At   time.Time
+}
+
+// InBackground acquires in a goroutine. The channel is closed after the outcome.
+func InBackground(acquire func() (*rlock.Hold, error)) <-chan Outcome {
+	done := make(chan Outcome, 1)
+	go func() {
+		defer close(done)
+		hold, err := acquire()
+		done <- Outcome{hold, err, time.Now()}
+	}()
+	return done
+}
+
+// LockInBackground waits for a lock in a goroutine.
+func LockInBackground(ctx context.Context, l rlock.Locker, lease time.Duration) <-chan Outcome {
+	return InBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, lease) })
+}
+
+// Result is the outcome, which must come within Patience.
+func Result(t testing.TB, done <-chan Outcome) Outcome {
+	t.Helper()
+	return Receive(t, done, "the acquisition has not ended")
+}
+
+// Acquired is the hold of an acquisition that must succeed within Patience.
+func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
+	t.Helper()
+	o := Result(t, done)
+	require.NoError(t, o.Err)
+	return o.Hold
+}
+
+// Receive takes a value from a channel on which one must come within Patience. A closed channel counts.
+func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(Patience):
+		require.FailNow(t, otherwise)
+		panic("unreachable")
+	}
+}
+
+// Eventually waits until the condition is true, which must be within Patience. The condition is asked by the goroutine of
+// the test, so that it may use redistest.Server.Do and the like.
+func Eventually(t testing.TB, condition func() bool, otherwise string) {
+	t.Helper()
+	late := time.After(Patience)
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for !condition() {
+		select {
+		case <-again.C:
+		case <-late:
+			require.FailNow(t, "never came true: "+otherwise)
+		}
+	}
+}
+
+// Within requires that f does not take longer than limit.
+func Within(t testing.TB, limit time.Duration, f func()) {
+	t.Helper()
+	start := time.Now()
+	f()
+	require.Less(t, time.Since(start), limit)
+}
+
+// BestOf runs a measurement of a latency up to three times, and requires that one of them is below limit: a busy machine
+// may delay one, but only a mechanism that does not work delays all.
+func BestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
+	t.Helper()
+	best := time.Duration(1<<63 - 1)
+	for range 3 {
+		if best = min(best, measure()); best < limit {
+			return
+		}
+	}
+	require.Less(t, best, limit)
+}
