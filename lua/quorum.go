@@ -27,6 +27,7 @@ type Delay struct {
 // Vote is the answer of one node of a RedLock. Just one of Granted, Holder and Delayed is set.
 type Vote struct {
 	Granted bool
+	Again   bool          // granted, and the owner had it before
 	Holder  *Holder       // somebody else has the lock
 	Delayed time.Duration // the node is not counted yet, for so long
 	Emptied bool          // Delayed is for the epoch: nobody knows what the node had before
@@ -52,6 +53,9 @@ func AcquireVote(ctx context.Context, c rueidis.CoreClient, lock, owner string, 
 func voted(reply rueidis.RedisResult) (Vote, error) {
 	if rueidis.IsRedisNil(reply.Error()) {
 		return Vote{Granted: true}, nil
+	}
+	if n, err := reply.ToInt64(); err == nil && n == 1 {
+		return Vote{Granted: true, Again: true}, nil
 	}
 	values, err := reply.ToArray()
 	if err != nil {

@@ -10,8 +10,9 @@
 -- ARGV[4]  1 = a restart forgets nothing
 --
 -- Uses     hold, clock
--- Returns  nil when the owner holds the lock now, else {PTTL of the lock, its holder, -1}, where a PTTL of -1 means "held,
---          no expiry"; or {milliseconds, 1 = for the epoch or 0 = for the restart} when the node is not counted yet
+-- Returns  nil when the owner has got the lock, 1 when it had it before; else {PTTL of the lock, its holder, -1}, where a
+--          PTTL of -1 means "held, no expiry"; or {milliseconds, 1 = for the epoch or 0 = for the restart} when the node is
+--          not counted yet
 -- Retry    safe: the count is always 1, and an owner that holds the lock already keeps it; the TTL is never shortened. A
 --          delay that is over stays so, unless the node forgets again
 
@@ -51,7 +52,8 @@ local function emptied(epoch, delay)
   return tonumber(since) + delay - time
 end
 
-if redis.call('PTTL', KEYS[1]) ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+local again = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+if not again and redis.call('PTTL', KEYS[1]) ~= -2 then
   return refused(KEYS[1], -1)
 end
 local delay = tonumber(ARGV[3])
@@ -79,4 +81,4 @@ if delay > 0 then
     return {wait, reason}
   end
 end
-return grant(KEYS[1], ARGV[2], ARGV[1], '1')
+return grant(KEYS[1], ARGV[2], ARGV[1], '1') or (again and 1)

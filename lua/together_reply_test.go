@@ -61,7 +61,7 @@ func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
 func TestReplyThatNoVoteGivesIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{
-		"+OK\r\n", ":1\r\n", "*0\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n",
+		"+OK\r\n", ":2\r\n", "*0\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n",
 		"*2\r\n+a\r\n:0\r\n", "*2\r\n:5\r\n:7\r\n",
 		"*2\r\n:5\r\n+a\r\n", "*3\r\n:1\r\n:2\r\n:3\r\n", "*4\r\n:1\r\n+a\r\n:3\r\n:4\r\n",
 	} {

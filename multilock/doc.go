@@ -33,6 +33,11 @@
 // lease anew, by a step that checks the owner: if it was lost meanwhile, the acquisition fails. (Redisson takes each part for
 // twice the wait, and then sets the lease without asking who has it.)
 //
+// # Its hold
+//
+// Deadline is the earliest of those of the parts, Owner that of the first part in the order, and Token that of the fenced
+// part, if there is just one. Extend extends each part; if some cannot be, the others are longer already.
+//
 // The hold lasts as long as all of its parts. When one is lost it ends, with an error that names the part; the others are
 // held until Unlock, which is therefore always to be called.
 package multilock

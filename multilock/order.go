@@ -59,7 +59,7 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 			p := part{Locker: l, place: seam.Place{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}}
 			if of, ok := l.(interface{ Server() string }); ok {
 				p.place.Server = of.Server()
-				p.place.Client = "of " + p.place.Server
+				p.place.Client = "of " + p.place.Server // which is no client's id
 			}
 			parts = append(parts, p)
 		}

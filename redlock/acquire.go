@@ -74,6 +74,7 @@ func (a *attempt) round() *rlock.Hold {
 	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
 		if v := t.verdict(time.Since(start)); a.last == nil || decided || !a.patience.ended() {
 			a.last = v // one that was cut short says less than the one before
+			v.hopeless = v.hopeless || t.delayedBeyond(a.patience.until)
 		}
 		t.phase, t.ended = over, rlock.ErrReleased
 		t.mu.Unlock()

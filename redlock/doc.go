@@ -31,8 +31,15 @@
 // random time, longer than a round and twice as long each time, so that they do not meet again.
 //
 // A node that does not answer within [Options].NodeTimeout is not asked anything new until it has answered what it was
-// asked before. So a node that hangs for an hour costs a constant number of goroutines, whatever the number of locks that are
+// asked before, or its connection has been given up. So a node that hangs for an hour costs a constant number of goroutines, whatever the number of locks that are
 // taken meanwhile (package internal/crew has the argument), and no time.
+//
+// # Its hold
+//
+// Extend and a nested lock need a quorum of answers, and a partial Unlock sends nothing. Unlock returns when a quorum of nodes
+// has released the lock, and leaves the rest to the background; if too few answer within the CommandTimeout of the first
+// client it returns a *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is what the first parts are called on
+// their nodes. To free a RedLock by force, use [rlock.Lock.ForceUnlock] on each node.
 //
 // # Servers that restart
 //

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/lua"
 	"holdfast/rlock"
-	"holdfast/watchdog"
 )
 
 // ErrNoQuorum is the error when too few nodes could be counted, whoever holds the lock. It comes as a *[QuorumError] that
@@ -22,6 +20,7 @@ type QuorumError struct {
 	Want    int         // the quorum
 	Granted int         // nodes that said yes
 	Nodes   []NodeError // those that did not, in the order of the lock's nodes
+	did     string      // what the nodes that said yes did; "" = granted
 	cause   error       // why it was not tried again, or what it means
 }
 
@@ -39,11 +38,18 @@ func (e *QuorumError) Error() string {
 	if e.cause != nil {
 		fmt.Fprintf(&b, "%v: ", e.cause)
 	}
+	switch {
+	case e.did != "":
+	case e.outvoted():
+		b.WriteString("not acquired: ")
+	default:
+		b.WriteString("no quorum: ")
+	}
 	if len(e.Nodes) == 0 {
-		b.WriteString("not acquired: somebody in this process holds it or waits for it; wait longer or shorten its lease")
+		b.WriteString("somebody in this process holds it or waits for it; wait longer or shorten its lease")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%d of %d nodes granted it, %d are needed", e.Granted, e.Granted+len(e.Nodes), e.Want)
+	fmt.Fprintf(&b, "%d of %d nodes %s it, %d are needed", e.Granted, e.Granted+len(e.Nodes), cmp.Or(e.did, "granted"), e.Want)
 	b.WriteString(listed(e.Nodes))
 	return b.String()
 }
@@ -54,24 +60,31 @@ func (e *QuorumError) Unwrap() []error {
 	if e.cause != nil {
 		errs = append(errs, e.cause)
 	}
+	closed := 0
 	for _, n := range e.Nodes {
 		var held *rlock.HeldError
-		if !errors.As(n.Err, &held) || e.outvoted() {
+		switch {
+		case errors.Is(n.Err, rlock.ErrClosed):
+			closed++
+		case !errors.As(n.Err, &held) || e.outvoted():
 			errs = append(errs, n.Err)
 		}
 	}
-	switch {
-	case len(e.Nodes) == 0:
-		errs = append(errs, rlock.ErrNotAcquired)
-	case !e.outvoted():
-		errs = append(errs, ErrNoQuorum)
+	if closed > e.Granted+len(e.Nodes)-e.Want {
+		errs = append(errs, rlock.ErrClosed) // of too many
 	}
-	return errs
+	if e.outvoted() {
+		return append(errs, rlock.ErrNotAcquired)
+	}
+	return append(errs, ErrNoQuorum)
 }
 
 // outvoted tells that others hold the lock: there would be enough nodes without them. Those that had not answered yet when it
 // became impossible are taken to be well.
 func (e *QuorumError) outvoted() bool {
+	if len(e.Nodes) == 0 {
+		return true // by somebody of this process
+	}
 	others, open := 0, 0
 	for _, n := range e.Nodes {
 		var held *rlock.HeldError
@@ -93,11 +106,11 @@ type DelayedError struct {
 
 // Error says what to do about it.
 func (e *DelayedError) Error() string {
-	why := "it has restarted"
+	why := "was started less than MaxLease ago"
 	if e.Emptied {
-		why = "it is new, or was emptied"
+		why = "is new, or was emptied, less than MaxLease ago"
 	}
-	return fmt.Sprintf("not counted for another %v, because %s and may have forgotten who holds the lock (see redlock.Options.MaxLease)",
+	return fmt.Sprintf("not counted for another %v, because it %s and may have forgotten who holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, if it runs with appendfsync always, state FsyncAlways",
 		e.For.Round(time.Millisecond), why)
 }
 
@@ -108,86 +121,14 @@ func (e *silence) Error() string {
 	return fmt.Sprintf("it has not answered for %v", e.after.Round(time.Millisecond))
 }
 
+// errSameServer is a node that is not independent.
+var errSameServer = errors.New("it is the same server as another node, under another name: a RedLock wants independent servers")
+
 // errNotAwaited is a node whose answer would not have changed anything.
 var errNotAwaited = errors.New("its answer was not waited for")
 
 // errNoAnswer is a node that was asked in vain.
 var errNoAnswer = errors.New("no answer within the node's time-out (see redlock.Options.NodeTimeout)")
-
-// failure is the round's error. It is called with mu held.
-func (t *tenure) failure(cause error) *QuorumError {
-	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, cause: cause}
-	for i := range t.parts {
-		p := &t.parts[i]
-		err := p.err
-		switch {
-		case p.state == granted:
-			e.Granted++
-			continue
-		case p.state == asked && time.Since(p.asked) < p.call.Patience:
-			err = errNotAwaited
-		case p.state == asked:
-			err = errNoAnswer
-		case err == nil:
-			err = t.refusal(i)
-		}
-		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: err})
-	}
-	return e
-}
-
-// refusal is what node i had against it, nil if nothing. It is called with mu held.
-func (t *tenure) refusal(i int) error {
-	vote := t.parts[i].vote
-	switch {
-	case vote.Holder != nil:
-		h := vote.Holder
-		return &rlock.HeldError{Lock: t.lock.nodes[i].Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
-	case vote.Delayed > 0:
-		return &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
-	default:
-		return nil
-	}
-}
-
-// tally is the reason of a loss: what became of the parts. It is called with mu held.
-func (t *tenure) tally(last error) error {
-	e := &lossError{want: t.lock.quorum, last: last}
-	now := time.Now()
-	for i := range t.parts {
-		p := &t.parts[i]
-		err := p.err
-		switch {
-		case p.state == granted && now.Before(p.grant.trusted()):
-			e.held++
-			continue
-		case p.state == granted:
-			err = watchdog.ErrExpired // and nobody has told us yet
-		case p.state == asked:
-			err = errNoAnswer
-		case err == nil:
-			err = cmp.Or(t.refusal(i), errNoPart)
-		}
-		e.nodes = append(e.nodes, NodeError{Server: t.lock.called(i), Err: err})
-	}
-	return e
-}
-
-var errNoPart = errors.New("not taken there")
-
-// lossError says which nodes do not hold the lock any more.
-type lossError struct {
-	held, want int
-	nodes      []NodeError
-	last       error
-}
-
-func (e *lossError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "held on %d of %d nodes, %d are needed", e.held, e.held+len(e.nodes), e.want)
-	b.WriteString(listed(e.nodes))
-	return b.String()
-}
 
 // listed is what is wrong with each node, and once what is wrong with several.
 func listed(nodes []NodeError) string {
@@ -212,22 +153,4 @@ func listed(nodes []NodeError) string {
 		fmt.Fprintf(&b, "; %s: %s", strings.Join(servers[text], ", "), text)
 	}
 	return b.String()
-}
-
-func (e *lossError) Unwrap() error { return e.last }
-
-// hopeless tells that so many nodes refuse for good that waiting does not help. It is called with mu held.
-func (t *tenure) hopeless() bool {
-	refusing := 0
-	for i, node := range t.lock.nodes {
-		err := t.parts[i].err
-		if err == nil {
-			continue
-		}
-		var refusal *lua.Error
-		if errors.Is(err, rlock.ErrClosed) || errors.As(err, &refusal) && node.Hopeless(err) {
-			refusing++
-		}
-	}
-	return refusing > len(t.lock.nodes)-t.lock.quorum
 }

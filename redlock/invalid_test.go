@@ -35,8 +35,8 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 	}{
 		{"no locks", redlock.New(), 0, time.Second, "no nodes"},
 		{"no clients", redlock.NewOn(name, redlock.Options{}), 0, time.Second, "no nodes"},
-		{"a nil lock", with(nil), 0, time.Second, "node 2 is nil"},
-		{"a nil client", redlock.NewOn(name, redlock.Options{}, nil, clients[1]), 0, time.Second, "node 0 is nil"},
+		{"a nil lock", with(nil), 0, time.Second, "node 3 of 3 is nil"},
+		{"a nil client", redlock.NewOn(name, redlock.Options{}, nil, clients[1]), 0, time.Second, "node 1 of 2 is nil"},
 		{"a fair lock", with(clients[0].NewFairLock(name)), 0, time.Second, "not a plain one"},
 		{"a read lock", with(clients[0].NewReadWriteLock(name).Read()), 0, time.Second, "not a plain one"},
 		{"a write lock", with(clients[0].NewReadWriteLock(name).Write()), 0, time.Second, "not a plain one"},

@@ -20,6 +20,9 @@ func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	p := newPatience(ctx, t.lock.nodes[0].CommandTimeout())
 	defer p.stop()
+	if err := p.reason(); err != nil {
+		return err
+	}
 	if !t.seat.claim(p) {
 		return fmt.Errorf("%w: another call of the same owner is still waiting for the nodes", p.because(rlock.ErrOutcomeUnknown))
 	}
@@ -58,6 +61,9 @@ func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bo
 			return t.ended
 		}
 		t.longest = max(t.longest, lease)
+		if until := start.Add(lease); until.After(t.asFarAs) {
+			t.asFarAs = until
+		}
 		quorum := t.lock.quorum
 		t.decided = func() bool {
 			return t.phase == over || count.held >= quorum || count.pending == 0
@@ -132,7 +138,7 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 
 // unconfirmed is the error when too few nodes have said in time that they keep the lock. It is called with mu held.
 func (t *tenure) unconfirmed(count *lengthening) *QuorumError {
-	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, Granted: count.held}
+	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, Granted: count.held, did: "kept"}
 	for i := range t.parts {
 		part := &t.parts[i]
 		err := part.err

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"holdfast/internal/seam"
+	"holdfast/lua"
 	"holdfast/rlock"
+	"holdfast/watchdog"
 )
 
 // Options of a [Lock]. The zero value is ready for use. All processes that share a lock must agree on MaxLease,
@@ -55,4 +57,25 @@ func (o Options) nodeTimeout(lease time.Duration) time.Duration {
 		return o.NodeTimeout
 	}
 	return min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
+}
+
+// usable is a lease as it goes over the wire, if it can be used at all.
+func (o Options) usable(lease time.Duration) (time.Duration, error) {
+	whole := lease.Truncate(time.Millisecond)
+	switch {
+	case whole <= watchdog.Drift(whole):
+		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog to Lock and TryLock", rlock.ErrInvalid, lease)
+	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
+		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, for which a node that may have forgotten it is not counted: raise redlock.Options.MaxLease in all processes",
+			rlock.ErrInvalid, lease, o.MaxLease)
+	}
+	return whole, nil
+}
+
+// delay is for how long a node that may have forgotten locks is not counted.
+func (o Options) delay() lua.Delay {
+	if o.FsyncAlways && !o.Epoch {
+		return lua.Delay{}
+	}
+	return lua.Delay{For: o.MaxLease, Epoch: o.Epoch, Durable: o.FsyncAlways}
 }

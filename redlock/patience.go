@@ -12,7 +12,7 @@ import (
 // stop.
 type patience struct {
 	ctx   context.Context
-	until time.Time     // zero without a limit
+	until time.Time     // when its time, or its context's, is over; zero without a limit
 	timer *time.Timer   // nil without a limit
 	over  chan struct{} // closed by timer; nil without a limit
 }
@@ -22,9 +22,13 @@ const unlimited time.Duration = -1
 
 func newPatience(ctx context.Context, limit time.Duration) *patience {
 	p := &patience{ctx: ctx}
+	p.until, _ = ctx.Deadline()
 	if limit != unlimited {
 		over := make(chan struct{})
-		p.over, p.until = over, time.Now().Add(limit)
+		p.over = over
+		if end := time.Now().Add(limit); p.until.IsZero() || end.Before(p.until) {
+			p.until = end
+		}
 		p.timer = time.AfterFunc(limit, func() { close(over) })
 	}
 	return p

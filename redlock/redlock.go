@@ -1,20 +1,14 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"holdfast/internal/owner"
 	"holdfast/internal/seam"
-	"holdfast/lua"
 	"holdfast/rlock"
-	"holdfast/watchdog"
 )
 
 // inside is what package rlock shows of itself.
@@ -37,12 +31,11 @@ var _ rlock.Locker = (*Lock)(nil)
 
 // New returns the lock over the given nodes: a plain lock ([rlock.Client.NewLock]) on each of N independent masters, mostly
 // all of one name. It has the default [Options]; see [Lock.WithOptions]. It sends nothing, and what can never be locked is
-// refused by the first use, with [rlock.ErrInvalid]: no locks at all, one that is not a plain one, two on one server, and
-// clients whose WatchdogLease differ.
+// refused by the first use, with [rlock.ErrInvalid]: no locks at all, one that is not a plain one, two on one server as far as
+// [rlock.Lock.Server] tells, and clients whose WatchdogLease differ. A server that is there under two names counts once. The
+// clients' SyncReplicas is not used.
 func New(locks ...*rlock.Lock) *Lock {
-	l := &Lock{quorum: len(locks)/2 + 1}
-	l.unfit = l.join(locks)
-	return l.WithOptions(Options{})
+	return newLock(nameOf(locks), Options{}, locks)
 }
 
 // NewOn is New for locks of one name on each of the clients.
@@ -53,7 +46,13 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 			locks[i] = c.NewLock(name)
 		}
 	}
-	return New(locks...).WithOptions(o)
+	return newLock(name, o, locks)
+}
+
+func newLock(name string, o Options, locks []*rlock.Lock) *Lock {
+	l := &Lock{name: name, quorum: len(locks)/2 + 1}
+	l.unfit = l.join(locks)
+	return l.WithOptions(o)
 }
 
 // WithOptions returns the same lock with other options. Those that cannot work are refused by the first use.
@@ -65,65 +64,11 @@ func (l *Lock) WithOptions(o Options) *Lock {
 	return &with
 }
 
-// join makes the locks the nodes.
-func (l *Lock) join(locks []*rlock.Lock) error {
-	if len(locks) == 0 {
-		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
-	}
-	var names, servers, identity []string
-	clients, known := make(map[string]bool), make(map[string]bool)
-	for i, lock := range locks {
-		if lock == nil {
-			return fmt.Errorf("%w: node %d is nil", rlock.ErrInvalid, i)
-		}
-		node, err := inside.Node(lock)
-		if err != nil {
-			return err
-		}
-		server := node.Server()
-		if clients[node.Client()] || server != "" && known[server] {
-			return fmt.Errorf("%w: two nodes are on one server (%s), so they are not independent", rlock.ErrInvalid, server)
-		}
-		clients[node.Client()], known[server] = true, true
-		if node.WatchdogLease() != locksLease(l.nodes, node) {
-			return fmt.Errorf("%w: the clients of the nodes have different rlock.Options.WatchdogLease", rlock.ErrInvalid)
-		}
-		l.nodes = append(l.nodes, node)
-		servers = append(servers, server)
-		identity = append(identity, identify(node))
-		if i == 0 || node.Name() != names[0] {
-			names = append(names, node.Name())
-		}
-	}
-	slices.Sort(identity) // they are the same nodes in any order
-	if slices.Sort(servers); servers[0] == "" {
-		servers = nil
-	}
-	l.name, l.server, l.identity = strings.Join(names, ","), strings.Join(servers, ","), strings.Join(identity, "\n")
-	return nil
-}
-
-// identify names a node. Two are the same one if they are of one client and one name.
-func identify(node seam.Node) string { return node.Client() + " " + node.Name() }
-
-// locksLease is the watchdog lease of the nodes, or of one that is the first.
-func locksLease(nodes []seam.Node, first seam.Node) time.Duration {
-	if len(nodes) == 0 {
-		return first.WatchdogLease()
-	}
-	return nodes[0].WatchdogLease()
-}
-
 // Name is the name of the lock; if the nodes call it differently, all their names.
 func (l *Lock) Name() string { return l.name }
 
 // Server is what the servers are called, all together, in whatever order they were given; "" if one has no name.
 func (l *Lock) Server() string { return l.server }
-
-// called is what node i's server is called in errors.
-func (l *Lock) called(i int) string {
-	return cmp.Or(l.nodes[i].Server(), "node "+strconv.Itoa(i))
-}
 
 // Lock acquires the lock, and blocks until it is free on a quorum of nodes, or until ctx ends. While too few nodes can be
 // asked it goes on trying: give ctx a deadline to bound that.
@@ -135,8 +80,9 @@ func (l *Lock) called(i int) string {
 // It returns
 //   - a *[QuorumError], which says what each node answered. It matches [rlock.ErrNotAcquired] if others held the lock, and
 //     [ErrNoQuorum] if too few nodes could be counted; also ctx's error if that ended the wait. It is returned at once if
-//     waiting would not help, because too many nodes refuse for good;
+//     waiting would not help, because too many nodes refuse for good, or are not counted for longer than that;
 //   - [rlock.ErrLost] if ctx's owner held the lock, and a quorum of nodes does not say so any more;
+//   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if ctx's owner holds the lock, and too few nodes said so in time;
 //   - [rlock.ErrClosed] if the clients of too many nodes are closed;
 //   - [rlock.ErrInvalid] for a lease of less than 3 ms or a negative one, and for one longer than [Options].MaxLease.
 //
@@ -188,27 +134,6 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (*rlock.H
 		return nil, l.named(err)
 	}
 	return hold, nil
-}
-
-// usable is a lease as it goes over the wire, if it can be used at all.
-func (o Options) usable(lease time.Duration) (time.Duration, error) {
-	whole := lease.Truncate(time.Millisecond)
-	switch {
-	case whole <= watchdog.Drift(whole):
-		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms", rlock.ErrInvalid, lease)
-	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
-		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, for which a node that may have forgotten it is not counted: raise redlock.Options.MaxLease in all processes",
-			rlock.ErrInvalid, lease, o.MaxLease)
-	}
-	return whole, nil
-}
-
-// delay is for how long a node that may have forgotten locks is not counted.
-func (o Options) delay() lua.Delay {
-	if o.FsyncAlways && !o.Epoch {
-		return lua.Delay{}
-	}
-	return lua.Delay{For: o.MaxLease, Epoch: o.Epoch, Durable: o.FsyncAlways}
 }
 
 // Unlock releases the innermost level that ctx's owner holds, for code that has no hold at hand. See [rlock.Hold.Unlock]. It

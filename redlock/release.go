@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -211,7 +210,7 @@ func (d *departure) outcome() error {
 	defer t.mu.Unlock()
 	d.abandoned = true
 	quorum := t.lock.quorum
-	e := &QuorumError{Lock: t.lock.name, Want: quorum, Granted: d.in(released), cause: rlock.ErrOutcomeUnknown}
+	e := &QuorumError{Lock: t.lock.name, Want: quorum, Granted: d.in(released), did: "released", cause: rlock.ErrOutcomeUnknown}
 	for i := range d.parts {
 		l, err := &d.parts[i], d.parts[i].err
 		node := t.lock.nodes[l.node]
@@ -236,6 +235,6 @@ func (d *departure) outcome() error {
 		t.lock.nodes[0].Warn(lost.Error(), "lock", t.lock.name, "owner", t.owner)
 		return lost
 	default:
-		return fmt.Errorf("released: %w", e)
+		return e
 	}
 }

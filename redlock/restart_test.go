@@ -157,7 +157,7 @@ func TestNewNodesAreNotCountedAndALeaseBeyondMaxLeaseIsRefused(t *testing.T) {
 		}
 		require.Greater(t, delayed.For, 9*time.Minute)
 		require.False(t, delayed.Emptied)
-		require.ErrorContains(t, delayed, "it has restarted")
+		require.ErrorContains(t, delayed, "was started less than MaxLease ago")
 	}
 	delayed := new(redlock.DelayedError)
 	require.ErrorAs(t, err, &delayed)

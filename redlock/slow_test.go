@@ -105,9 +105,9 @@ func TestLockReleasedBeforeASlowNodeAnswersIsReleasedThereToo(t *testing.T) {
 	awaitFree(t, servers...)
 	acquired := make(map[string]bool)
 	for _, c := range monitor.Commands(t) {
-		acquired[c[0]] = true
+		acquired[c[0]] = acquired[c[0]] || slices.Contains(c, name)
 	}
-	require.Contains(t, acquired, "evalsha", "the slow node was asked")
+	require.True(t, acquired["evalsha"], "the slow node was asked for this lock")
 }
 
 func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {

@@ -33,6 +33,7 @@ type tenure struct {
 	parts    []part        // guarded by mu; by node
 	levels   []level       // guarded by mu; those not released, outermost first
 	longest  time.Duration // guarded by mu; the longest lease that any node was asked for
+	asFarAs  time.Time     // guarded by mu; until when a lengthening wants it kept; zero before the first
 	ended    error         // guarded by mu; why it is over
 	deadline time.Time     // guarded by mu; when it is over, until when it could be trusted
 	leaving  *departure    // guarded by mu; its release, if that was asked for
@@ -60,48 +61,6 @@ type part struct {
 	err   error      // why there is none, or why what was granted is gone
 	grant *grant     // while granted
 }
-
-// grant is a question to a node, and what the node has given.
-type grant struct {
-	call   crew.Call
-	tenure *tenure
-	node   int
-	owner  string // who was asked for
-	lease  time.Duration
-
-	// What follows is guarded by the tenure's mutex.
-	hold     seam.NodeHold // watches over what was given; nil until that has begun
-	deadline time.Time     // until when it can be trusted, while hold is nil
-	lasts    time.Duration // the longest lease that the node was asked for since, while hold is nil
-}
-
-// trusted is until when the part can be.
-func (g *grant) trusted() time.Time {
-	if g.hold != nil {
-		return g.hold.Deadline()
-	}
-	return g.deadline
-}
-
-// mayLast notes that the node may be asked to keep it for lease, before it is.
-func (g *grant) mayLast(lease time.Duration) {
-	g.lasts = max(g.lasts, lease)
-	if g.hold != nil {
-		g.hold.MayLast(lease)
-	}
-}
-
-// extend notes that the node keeps it until deadline.
-func (g *grant) extend(deadline time.Time) {
-	switch {
-	case g.hold != nil:
-		g.hold.Extend(deadline)
-	case deadline.After(g.deadline):
-		g.deadline = deadline
-	}
-}
-
-var _ seam.Part = (*grant)(nil)
 
 // state is that of a part.
 type state uint8
@@ -217,117 +176,6 @@ func available(node seam.Node) error {
 	return nil
 }
 
-// acquire asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
-func (g *grant) acquire() {
-	t, node := g.tenure, g.tenure.lock.nodes[g.node]
-	t.mu.Lock()
-	wanted := t.phase != over
-	t.mu.Unlock()
-	if !wanted {
-		t.left(g.node, false)
-		return
-	}
-	sent := time.Now()
-	vote, err := node.Acquire(g.owner, g.lease, t.lock.options.delay())
-	deadline := watchdog.Deadline(sent, g.lease)
-	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
-	if err == nil && vote.Granted && !time.Now().Before(deadline) {
-		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", g.lease)
-	}
-
-	t.mu.Lock()
-	// A part that comes too late must not revive what could not be trusted in between.
-	t.expire()
-	p := &t.parts[g.node]
-	gone := t.phase == over
-	if !gone {
-		p.state, p.vote, p.err = missing, vote, err
-		if err == nil && vote.Granted {
-			p.state, p.grant, g.deadline = granted, g, deadline
-		}
-		t.tell()
-	}
-	t.mu.Unlock()
-
-	switch {
-	case gone:
-		t.left(g.node, taken && t.release(g.node, g.owner))
-	case !taken:
-	case err != nil:
-		// It may have been taken in this name, which is never used again.
-		node.Abandon(g.owner, time.Now().Add(g.lease))
-	default:
-		g.watch(deadline)
-	}
-}
-
-// watch begins to watch over what was given. Whoever waits for the quorum need not wait for this; and may have released
-// everything meanwhile.
-func (g *grant) watch(deadline time.Time) {
-	t := g.tenure
-	hold := t.lock.nodes[g.node].Hold(g.owner, t.token, deadline, false, g)
-	if hold == nil {
-		g.Ended(rlock.ErrClosed)
-		return
-	}
-	t.mu.Lock()
-	mine := t.parts[g.node].grant == g
-	if mine {
-		hold.MayLast(g.lasts)
-		hold.Extend(g.deadline)
-		g.hold = hold
-		if t.phase == held && t.renews() {
-			hold.SetRenew(true)
-		}
-	}
-	t.mu.Unlock()
-	if !mine {
-		hold.LetGo()
-	}
-}
-
-// Ended is told that the part is lost on its node, or that the node's client is closed; or what we know, that we let it go.
-func (g *grant) Ended(reason error) {
-	t := g.tenure
-	var lost *rlock.LostError
-	if errors.As(reason, &lost) {
-		reason = lost.Reason // it is not the lock that is lost
-	}
-	t.mu.Lock()
-	p := &t.parts[g.node]
-	if p.grant != g {
-		t.mu.Unlock() // not any more
-		return
-	}
-	deadline := t.trusted()
-	p.state, p.grant, p.err = missing, nil, reason
-	t.tell()
-	// When parts end at the same time their watchdogs may tell of the last one first.
-	if t.phase != held || t.in(granted) >= t.lock.quorum && time.Now().Before(deadline) {
-		undecided := t.phase == asking
-		t.mu.Unlock()
-		if undecided && errors.Is(reason, rlock.ErrClosed) {
-			// Close leaves alone what is held, and this is not. Later, when the attempt has failed, it could not be released.
-			t.sendRelease(g.node, g.owner)
-		}
-		return
-	}
-	t.deadline = deadline
-	if now := time.Now(); now.Before(deadline) {
-		t.deadline = now
-	}
-	t.lose(reason)
-}
-
-// lost is told by the node that it does not hold the part any more.
-func (g *grant) lost() {
-	g.tenure.mu.Lock()
-	hold := g.hold
-	g.tenure.mu.Unlock()
-	g.Ended(watchdog.ErrGone)
-	letGo(hold)
-}
-
 // expire ends a tenure whose deadline has passed, if whoever tells of that has not come to it yet. It is called with mu held,
 // which it may release in between.
 func (t *tenure) expire() {
@@ -362,90 +210,6 @@ func (t *tenure) finish(reason error) {
 		l.end(reason)
 	}
 	t.giveUp()
-}
-
-// giveUp releases on all nodes what is, or may be, taken there. The tenure is over, so no part changes any more but by this.
-func (t *tenure) giveUp() {
-	for i := range t.parts {
-		t.mu.Lock()
-		p, hold := t.take(i)
-		t.mu.Unlock()
-		switch p.state {
-		case granted:
-			t.sendRelease(i, p.owner)
-			letGo(hold)
-		case asked:
-			if !t.withdraw(p) && p.silent() {
-				t.sendRelease(i, p.owner)
-			}
-		case missing:
-		}
-	}
-}
-
-// take takes over the part of node i, and what watches over it, if that has begun. It is called with mu held.
-func (t *tenure) take(i int) (p part, hold seam.NodeHold) {
-	p = t.parts[i]
-	t.parts[i].state, t.parts[i].grant = missing, nil
-	if p.grant != nil {
-		hold = p.grant.hold
-	}
-	return p, hold
-}
-
-// letGo ends the watch over what is being released.
-func letGo(hold seam.NodeHold) {
-	if hold != nil {
-		hold.LetGo()
-	}
-}
-
-// withdraw takes back a question that was not answered yet, and returns false if it has been sent. Then its answer will be
-// seen to when it comes: what it took is released.
-func (t *tenure) withdraw(p part) bool { return t.lock.nodes[p.node].Crew().Withdraw(p.call) }
-
-// silent tells that the node has not answered in time. It may carry out the question when its connection has long been given
-// up, and nobody gets the answer: so it is sent the release right away as well, to be found beside the question.
-func (p *part) silent() bool { return time.Since(p.asked) >= p.call.Patience }
-
-// sendRelease releases node i's part in the background. A refusal is definite and is not released: the script that refuses
-// has changed nothing.
-func (t *tenure) sendRelease(i int, as string) {
-	t.mu.Lock()
-	patience := t.lock.options.nodeTimeout(t.longest)
-	t.mu.Unlock()
-	// When the client is closed the lease ends it.
-	t.lock.nodes[i].Crew().Do(&crew.Call{Patience: patience, Run: func() { _ = t.release(i, as) }})
-}
-
-// release releases node i's part, and tells whether it was held. It may take as long as the node likes.
-func (t *tenure) release(i int, as string) (held bool) {
-	node := t.lock.nodes[i]
-	reply, err := node.Release(as)
-	if err != nil && !node.Hopeless(err) {
-		t.mu.Lock()
-		longest := t.longest
-		t.mu.Unlock()
-		node.Abandon(as, time.Now().Add(longest))
-	}
-	return err == nil && reply.Held
-}
-
-// Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
-func (g *grant) Renewed() {
-	t := g.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held || !t.renews() {
-		return
-	}
-	for i, node := range t.lock.nodes {
-		p := &t.parts[i]
-		// All parts of a renewal tell of it; a node need not hear the question of each.
-		if p.state == missing && time.Since(p.asked) > node.WatchdogLease()/6 {
-			t.ask(i, node.NewOwner(), node.WatchdogLease())
-		}
-	}
 }
 
 // begin adds a level, and returns its hold. It is called with mu held.

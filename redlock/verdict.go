@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -52,6 +53,17 @@ func (t *tenure) verdict(took time.Duration) *verdict {
 	return v
 }
 
+// delayedBeyond tells that so many nodes are not counted until then that waiting does not help. It is called with mu held.
+func (t *tenure) delayedBeyond(until time.Time) bool {
+	delayed := 0
+	for i := range t.parts {
+		if !until.IsZero() && t.parts[i].vote.Delayed > time.Until(until) {
+			delayed++
+		}
+	}
+	return delayed > len(t.parts)-t.lock.quorum
+}
+
 // rival is on how many nodes somebody else has the lock, whoever of the others has it on most. It is called with mu held.
 func (t *tenure) rival() (most int) {
 	nodes := make(map[string]int)
@@ -62,4 +74,56 @@ func (t *tenure) rival() (most int) {
 		}
 	}
 	return most
+}
+
+// failure is the round's error. It is called with mu held.
+func (t *tenure) failure(cause error) *QuorumError {
+	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, cause: cause}
+	for i := range t.parts {
+		p := &t.parts[i]
+		err := p.err
+		switch {
+		case p.state == granted:
+			e.Granted++
+			continue
+		case p.state == asked && time.Since(p.asked) < p.call.Patience:
+			err = errNotAwaited
+		case p.state == asked:
+			err = errNoAnswer
+		case err == nil:
+			err = t.refusal(i)
+		}
+		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: err})
+	}
+	return e
+}
+
+// refusal is what node i had against it, nil if nothing. It is called with mu held.
+func (t *tenure) refusal(i int) error {
+	vote := t.parts[i].vote
+	switch {
+	case vote.Holder != nil:
+		h := vote.Holder
+		return &rlock.HeldError{Lock: t.lock.nodes[i].Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
+	case vote.Delayed > 0:
+		return &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
+	default:
+		return nil
+	}
+}
+
+// hopeless tells that so many nodes refuse for good that waiting does not help. It is called with mu held.
+func (t *tenure) hopeless() bool {
+	refusing := 0
+	for i, node := range t.lock.nodes {
+		err := t.parts[i].err
+		if err == nil {
+			continue
+		}
+		var refusal *lua.Error
+		if errors.Is(err, rlock.ErrClosed) || errors.As(err, &refusal) && node.Hopeless(err) {
+			refusing++
+		}
+	}
+	return refusing > len(t.lock.nodes)-t.lock.quorum
 }

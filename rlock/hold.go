@@ -45,13 +45,14 @@ type Tenure interface {
 	Deadline() time.Time
 	// Extend makes the lock last for lease from now, as [Hold.Extend] says.
 	Extend(ctx context.Context, lease time.Duration) error
-	// Release gives back what h stands for, and ends h. It is called once for each hold, also if h has ended before.
+	// Release gives back what h stands for, and ends h. It is called once for each hold, also if h has ended before: if the
+	// lock was lost it returns that, h.Err(), for whoever unlocks must hear of it.
 	Release(h *Hold) error
 }
 
 // NewHold makes a hold of a lock that is not of this package, and a function that ends it for a reason: [ErrReleased], or
-// an error that matches [ErrLost] or [ErrClosed]. Only the first call counts. ctx is the caller's; it carries the owner if
-// there is one.
+// an error that matches [ErrLost] or [ErrClosed]; nil counts as ErrReleased. Only the first call counts. ctx is the caller's;
+// it carries the owner if there is one.
 func NewHold(ctx context.Context, of Tenure) (h *Hold, end func(reason error)) {
 	token, named := owner.From(ctx)
 	if !named {
@@ -70,7 +71,7 @@ func (h *Hold) Owner() string { return h.tenure.Owner() }
 
 // Token is the number of this acquisition of a fenced lock ([Client.NewFencedLock]): larger than that of any acquisition
 // before, by whatever client, as long as Redis keeps its data; 0 for locks of other kinds. All levels of an acquisition
-// have the same.
+// have the same. That of a MultiLock is the one of its fenced part, if it has just one; a RedLock has none.
 //
 // Hand it to the resource that the lock guards with each write, and have the resource refuse a token that is smaller than
 // the largest it has seen. Then a holder that was stopped and does not know yet that its lease is over does no harm.
@@ -133,7 +134,10 @@ func (h *Hold) Valid() bool {
 // Extend makes the lock last for lease from now, unless it lasts longer already, for work under an explicit lease that takes
 // longer than was thought. A lock with the lease [Watchdog] needs it not. Deadline moves on when it returns nil.
 //
-// It blocks until ctx ends, and at most Options.CommandTimeout, and returns
+// All levels of an acquisition last as long. It costs one command, of a MultiLock or RedLock one for each part; if some of
+// those fail, the others last for longer already.
+//
+// It blocks until ctx ends, and at most Options.CommandTimeout (of a RedLock that of its first client), and returns
 //   - [ErrLost] if the lock was lost, also when only Redis knew;
 //   - [ErrNotHeld] if this hold was released;
 //   - ctx's error, or [ErrOutcomeUnknown], if Redis did not answer in time, and a *[ServerError] if it refuses: the hold
@@ -179,6 +183,9 @@ func (h *Hold) leave() bool { return h.leaving.CompareAndSwap(false, true) }
 // end ends the hold for the given reason, unless it has ended. It runs the code of whoever derived a context, so the caller
 // must hold no mutex.
 func (h *Hold) end(reason error) {
+	if reason == nil {
+		reason = ErrReleased
+	}
 	h.mu.Lock()
 	if h.ended != nil {
 		h.mu.Unlock()

@@ -1,0 +1,41 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// Or a minority that fails would end the hold when the first lease is over.
+func TestExtendAlsoReachesPartsWhoseGrantIsStillOnItsWay(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"extend", "nested"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, 5)
+			clients, proxies := proxied(t, servers, rlock.Options{})
+			warm(t, clients)
+			slowDown(proxies[3:])
+			l := redlock.NewOn(name, atOnce, clients...)
+			hold := take(t, l, 2*time.Second)
+			if how == "extend" {
+				require.NoError(t, hold.Extend(t.Context(), longLease))
+			} else {
+				defer unlock(t, takeWith(hold.Context(), t, l, longLease))
+			}
+			eventually(t, func() bool { return l.Parts(hold) == 5 }, "all granted")
+			eventually(t, func() bool {
+				for _, s := range servers {
+					if s.DoInt(t, "PTTL", name) < (longLease / 2).Milliseconds() {
+						return false
+					}
+				}
+				return true
+			}, "all nodes keep it for as long")
+		})
+	}
+}

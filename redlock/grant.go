@@ -1,0 +1,199 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/internal/crew"
+	"holdfast/internal/seam"
+	"holdfast/lua"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// grant is a question to a node, and what the node has given.
+type grant struct {
+	call   crew.Call
+	tenure *tenure
+	node   int
+	owner  string // who was asked for
+	lease  time.Duration
+
+	// What follows is guarded by the tenure's mutex.
+	hold     seam.NodeHold // watches over what was given; nil until that has begun
+	deadline time.Time     // until when it can be trusted, while hold is nil
+	lasts    time.Duration // the longest lease that the node was asked for since, while hold is nil
+}
+
+var _ seam.Part = (*grant)(nil)
+
+// acquire asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
+func (g *grant) acquire() {
+	t, node := g.tenure, g.tenure.lock.nodes[g.node]
+	t.mu.Lock()
+	wanted := t.phase != over
+	t.mu.Unlock()
+	if !wanted {
+		t.left(g.node, false)
+		return
+	}
+	sent := time.Now()
+	vote, err := node.Acquire(g.owner, g.lease, t.lock.options.delay())
+	deadline := watchdog.Deadline(sent, g.lease)
+	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
+	if vote.Again {
+		// Nobody was asked in this name before, but other nodes: what is taken there must not count twice.
+		vote, err, taken = lua.Vote{}, errSameServer, false
+	}
+	if err == nil && vote.Granted && !time.Now().Before(deadline) {
+		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", g.lease)
+	}
+
+	t.mu.Lock()
+	// A part that comes too late must not revive what could not be trusted in between.
+	t.expire()
+	p := &t.parts[g.node]
+	gone := t.phase == over
+	if !gone {
+		p.state, p.vote, p.err = missing, vote, err
+		if err == nil && vote.Granted {
+			p.state, p.grant, g.deadline = granted, g, deadline
+		}
+		t.tell()
+	}
+	t.mu.Unlock()
+
+	switch {
+	case gone:
+		t.left(g.node, taken && t.release(g.node, g.owner))
+	case !taken:
+	case err != nil:
+		// It may have been taken in this name, which is never used again.
+		node.Abandon(g.owner, time.Now().Add(g.lease))
+	default:
+		g.watch(deadline)
+		g.catchUp()
+	}
+}
+
+// watch begins to watch over what was given. Whoever waits for the quorum need not wait for this; and may have released
+// everything meanwhile.
+func (g *grant) watch(deadline time.Time) {
+	t := g.tenure
+	hold := t.lock.nodes[g.node].Hold(g.owner, t.token, deadline, false, g)
+	if hold == nil {
+		g.Ended(rlock.ErrClosed)
+		return
+	}
+	t.mu.Lock()
+	mine := t.parts[g.node].grant == g
+	if mine {
+		hold.MayLast(g.lasts)
+		hold.Extend(g.deadline)
+		g.hold = hold
+		if t.phase == held && t.renews() {
+			hold.SetRenew(true)
+		}
+	}
+	t.mu.Unlock()
+	if !mine {
+		hold.LetGo()
+	}
+}
+
+// catchUp does for a part that comes late what a lengthening did meanwhile, which passed it over.
+func (g *grant) catchUp() {
+	t := g.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	more := time.Until(t.asFarAs).Truncate(time.Millisecond)
+	if t.phase == held && t.parts[g.node].grant == g && more > 0 && g.trusted().Before(watchdog.Deadline(t.asFarAs.Add(-more), more)) {
+		_ = t.keep(g.node, g, g.owner, len(t.levels), more, &lengthening{kept: make([]bool, len(t.parts))})
+	}
+}
+
+// Ended is told that the part is lost on its node, or that the node's client is closed; or what we know, that we let it go.
+func (g *grant) Ended(reason error) {
+	t := g.tenure
+	var lost *rlock.LostError
+	if errors.As(reason, &lost) {
+		reason = lost.Reason // it is not the lock that is lost
+	}
+	t.mu.Lock()
+	p := &t.parts[g.node]
+	if p.grant != g {
+		t.mu.Unlock() // not any more
+		return
+	}
+	deadline := t.trusted()
+	p.state, p.grant, p.err = missing, nil, reason
+	t.tell()
+	// When parts end at the same time their watchdogs may tell of the last one first.
+	if t.phase != held || t.in(granted) >= t.lock.quorum && time.Now().Before(deadline) {
+		undecided := t.phase == asking
+		t.mu.Unlock()
+		if undecided && errors.Is(reason, rlock.ErrClosed) {
+			// Close leaves alone what is held, and this is not. Later, when the attempt has failed, it could not be released.
+			t.sendRelease(g.node, g.owner)
+		}
+		return
+	}
+	t.deadline = deadline
+	if now := time.Now(); now.Before(deadline) {
+		t.deadline = now
+	}
+	t.lose(reason)
+}
+
+// lost is told by the node that it does not hold the part any more.
+func (g *grant) lost() {
+	g.tenure.mu.Lock()
+	hold := g.hold
+	g.tenure.mu.Unlock()
+	g.Ended(watchdog.ErrGone)
+	letGo(hold)
+}
+
+// Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
+func (g *grant) Renewed() {
+	t := g.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != held || !t.renews() {
+		return
+	}
+	for i, node := range t.lock.nodes {
+		p := &t.parts[i]
+		// All parts of a renewal tell of it; a node need not hear the question of each.
+		if p.state == missing && time.Since(p.asked) > node.WatchdogLease()/6 {
+			t.ask(i, node.NewOwner(), node.WatchdogLease())
+		}
+	}
+}
+
+// trusted is until when the part can be.
+func (g *grant) trusted() time.Time {
+	if g.hold != nil {
+		return g.hold.Deadline()
+	}
+	return g.deadline
+}
+
+// mayLast notes that the node may be asked to keep it for lease, before it is.
+func (g *grant) mayLast(lease time.Duration) {
+	g.lasts = max(g.lasts, lease)
+	if g.hold != nil {
+		g.hold.MayLast(lease)
+	}
+}
+
+// extend notes that the node keeps it until deadline.
+func (g *grant) extend(deadline time.Time) {
+	switch {
+	case g.hold != nil:
+		g.hold.Extend(deadline)
+	case deadline.After(g.deadline):
+		g.deadline = deadline
+	}
+}

@@ -1,0 +1,150 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+
+	"holdfast/lua"
+)
+
+// releaseTogether gives back holds of several plain locks of one client and slot, with one script. Each has an error of its
+// own.
+func releaseTogether(holds []*Hold) []error {
+	errs := make([]error, len(holds))
+	leaving := make([]departure, 0, len(holds))
+	c := holds[0].tenure.(*holding).client
+	p := c.resolve()
+	defer p.stop()
+	for i, h := range holds {
+		g := h.tenure.(*holding)
+		if !h.leave() {
+			errs[i] = ofEnded(ErrReleased)
+			continue
+		}
+		claimed := g.seat.claim(p)
+		if claimed {
+			defer g.seat.pass()
+		}
+		left, err := g.depart([]*Hold{h})
+		switch {
+		case err != nil:
+			errs[i] = err
+		case claimed:
+			leaving = append(leaving, departure{holding: g, left: left, err: &errs[i]})
+		default:
+			errs[i] = g.noTurn(left)
+		}
+	}
+	if len(leaving) > 0 {
+		sendTogether(c, p, leaving)
+	}
+	for i, h := range holds {
+		wrap(&errs[i], h.Name())
+	}
+	return errs
+}
+
+// departure is a holding that is to be left with so many levels.
+type departure struct {
+	*holding
+	left int
+	err  *error
+}
+
+// sendTogether tells Redis what is left of each. It has the turns of all their seats. Those that are refused for the time
+// being are sent again, by themselves.
+func sendTogether(c *Client, p *patience, leaving []departure) {
+	var (
+		delay backoff
+		doubt bool // an earlier command may have been executed
+		last  error
+	)
+	fail := func(err error, cleanUp bool) {
+		for _, of := range leaving {
+			*of.err = err
+			if cleanUp {
+				of.cleanUp()
+			}
+		}
+	}
+	for {
+		asked := leaving
+		replies, gone, err := await(c, p, func() ([]lua.PartReleased, error) {
+			return lua.ReleaseTogether(context.Background(), c.redis, leavings(asked))
+		}, func(replies []lua.PartReleased, err error) {
+			for i, of := range asked {
+				if err != nil || replies[i].Err != nil {
+					of.cleanUp()
+				}
+			}
+		})
+		switch {
+		case gone:
+			if last != nil { // what went wrong before says more about what to do
+				fail(fmt.Errorf("%w: no answer to the release within %v; before that: %w", ErrOutcomeUnknown, c.options.CommandTimeout, last), false)
+				return
+			}
+			fail(fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout), false)
+			return
+		case err == nil:
+			if leaving, err = refusedForNow(c, asked, replies, doubt); len(leaving) == 0 {
+				return
+			}
+		case c.hopeless(err):
+			fail(err, false)
+			return
+		case c.wire.cluster != nil && !doubt && lua.ClassOf(err) == lua.Temporary:
+			// As while the slot moves: what cannot be found together can one by one.
+			for _, of := range leaving {
+				*of.err = of.send(p, of.left)
+			}
+			return
+		}
+		doubt, last = doubt || lua.ClassOf(err) == lua.Unknown, err
+		if !p.sleep(delay.next(), nil) {
+			fail(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err), true)
+			return
+		}
+	}
+}
+
+func leavings(of []departure) []lua.Leaving {
+	all := make([]lua.Leaving, len(of))
+	for i, d := range of {
+		all[i] = lua.Leaving{Lock: d.lock.name, Owner: d.owner, Count: d.left, Announcement: d.lock.kind.(reentrant).announcement()}
+	}
+	return all
+}
+
+// refusedForNow takes the answers, and returns those departures that the server refused for a reason that passes by itself,
+// and that reason.
+func refusedForNow(c *Client, asked []departure, replies []lua.PartReleased, doubt bool) (again []departure, reason error) {
+	for i, reply := range replies {
+		if reply.Err != nil && !c.hopeless(reply.Err) {
+			again, reason = append(again, asked[i]), reply.Err
+			continue
+		}
+		*asked[i].err = asked[i].released(reply, doubt)
+	}
+	return again, reason
+}
+
+// cleanUp has what may be left in Redis released in the background.
+func (d departure) cleanUp() {
+	if d.left == 0 {
+		d.client.janitor.add(d.leftover())
+	}
+}
+
+// released is what one of the answers means.
+func (d departure) released(reply lua.PartReleased, doubt bool) error {
+	switch {
+	case reply.Err != nil:
+		return reply.Err
+	case reply.Held || d.wasReleased(d.left, doubt):
+		d.client.refused(d.lock, reply.Refusal)
+		return nil
+	default:
+		return d.notHeld()
+	}
+}
