@@ -31,8 +31,8 @@
 // random time, longer than a round and twice as long each time, so that they do not meet again.
 //
 // A node that does not answer within [Options].NodeTimeout is not asked anything new until it has answered what it was
-// asked before, or its connection has been given up. So a node that hangs for an hour costs a constant number of goroutines, whatever the number of locks that are
-// taken meanwhile (package internal/crew has the argument), and no time.
+// asked before, or its connection has been given up. So a node that hangs for an hour costs a constant number of
+// goroutines, whatever the number of locks that are taken meanwhile (package internal/crew has the argument), and no time.
 //
 // # Its hold
 //

@@ -108,7 +108,10 @@ func (g *grant) catchUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	more := time.Until(t.asFarAs).Truncate(time.Millisecond)
-	if t.phase == held && t.parts[g.node].grant == g && more > 0 && g.trusted().Before(watchdog.Deadline(t.asFarAs.Add(-more), more)) {
+	if t.phase != held || t.parts[g.node].grant != g || more <= 0 {
+		return
+	}
+	if g.trusted().Before(t.asFarAs.Add(-watchdog.Drift(more))) {
 		_ = t.keep(g.node, g, g.owner, len(t.levels), more, &lengthening{kept: make([]bool, len(t.parts))})
 	}
 }
