@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type acquisition struct {
 
 	taken  []*rlock.Hold // in the order of the parts
 	newest []*rlock.Hold // those of the last step
+	since  []time.Time   // when the step began that each was taken by
 }
 
 // run takes one part after the other. Those that can be taken with one script are, if they are free; if not, the first of
@@ -33,12 +35,13 @@ func (a *acquisition) run(ctx context.Context) (*rlock.Hold, error) {
 	for len(a.taken) < len(parts) {
 		rest := parts[len(a.taken):]
 		var err error
+		began := time.Now()
 		a.keeping(func() { a.newest, err = a.step(taking, rest) })
 		if err != nil {
 			return nil, a.fail(ctx, taking, err)
 		}
 		for _, h := range a.newest {
-			a.taken = append(a.taken, h)
+			a.taken, a.since = append(a.taken, h), append(a.since, began)
 			// Whoever waits for one part has no use for it when another is lost.
 			inside.OnEnd(h, func(reason error) { abort(ended(h, reason)) })
 		}
@@ -141,9 +144,18 @@ func (a *acquisition) due() time.Duration {
 
 // settle gives those parts the lease that was asked for anew that have held it for longer than the margin that a hold leaves
 // for drifting clocks, counted from what the last step took. A part that is not held any more refuses it.
+//
+// With a watchdog the leases last, and this is to see whether they are still there: of those that were taken some time ago.
 func (a *acquisition) settle(ctx context.Context) error {
 	late := make([]*rlock.Hold, 0, len(a.taken))
-	if a.lease > rlock.Watchdog {
+	if a.lease == rlock.Watchdog {
+		const some = 100 * time.Millisecond
+		for i, h := range a.taken {
+			if time.Since(a.since[i]) > some && !slices.Contains(a.newest, h) {
+				late = append(late, h)
+			}
+		}
+	} else {
 		wanted := watchdog.Deadline(time.Now(), a.lease)
 		if newest := earliest(a.newest); newest.Before(wanted) {
 			wanted = newest // and not later, as that of a part which the owner had for longer already

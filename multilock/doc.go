@@ -30,7 +30,8 @@
 //
 // Each part is taken for the lease asked for and no longer. While one is waited for, the leases of those that are held are
 // kept from running out; when all are held, each that is older than the margin of its deadline (lease/100 + 2 ms) gets the
-// lease anew, by a step that checks the owner: if it was lost meanwhile, the acquisition fails. (Redisson takes each part for
+// lease anew, by a step that checks the owner: if it was lost meanwhile, the acquisition fails. With a watchdog the same step is
+// for parts that have been held for 100 ms. (Redisson takes each part for
 // twice the wait, and then sets the lease without asking who has it.)
 //
 // # Its hold

@@ -31,7 +31,8 @@ var _ rlock.Locker = (*Lock)(nil)
 // RedLocks and lockers of your own. One that is named twice is one part. It sends nothing, and what can never be locked is
 // refused by the first use, with [rlock.ErrInvalid]: no locks at all; two of package rlock that keep each other out; locks on
 // several Redises of which one has no name that all processes agree on, see rlock.Options.Server. Lockers of your own take
-// part in the order by their Name, and by Server() string if they have such a method.
+// part in the order by their Name, and by Server() string if they have such a method; no two should have the same. A RedLock and
+// a plain lock that is one of its nodes, or two RedLocks that share nodes, keep each other out, and are not refused.
 func New(locks ...rlock.Locker) *Lock {
 	names := make([]string, 0, len(locks))
 	for _, l := range locks {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"holdfast/internal/seam"
 	"holdfast/rlock"
@@ -60,6 +61,9 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 			if of, ok := l.(interface{ Server() string }); ok {
 				p.place.Server = of.Server()
 				p.place.Client = "of " + p.place.Server // which is no client's id
+				if p.place.Server == "" {
+					p.place.Client += strconv.Itoa(len(parts)) // who says nothing may be anywhere
+				}
 			}
 			parts = append(parts, p)
 		}

@@ -59,10 +59,14 @@ func (a *attempt) round() *rlock.Hold {
 		if yes >= l.quorum {
 			return true
 		}
-		// Who waits has failed only for now, and hears more answers out while they may tell whether one other has a quorum,
-		// whose release is worth waiting for.
-		rival := t.rival()
-		return yes+open < l.quorum && (!a.waits || rival >= l.quorum || rival+open < l.quorum)
+		if yes+open >= l.quorum {
+			return false
+		}
+		// Who waits has failed only for now, and hears more answers out while they may tell what to wait for: whether one other
+		// has a quorum, whose release is worth waiting for, or too many nodes refuse for good.
+		rival, doomed, most := t.rival(), t.refusing(), len(l.nodes)-l.quorum
+		return !a.waits || doomed > most ||
+			(rival >= l.quorum || rival+open < l.quorum) && doomed+open <= most
 	}
 	for i := range l.nodes {
 		t.ask(i, t.owner, a.lease)
@@ -72,7 +76,8 @@ func (a *attempt) round() *rlock.Hold {
 
 	t.mu.Lock()
 	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
-		if v := t.verdict(time.Since(start)); a.last == nil || decided || !a.patience.ended() {
+		took := time.Since(start)
+		if v := t.verdict(decided || a.patience.ended() && took < shortestWait, took); a.last == nil || decided || !a.patience.ended() {
 			a.last = v // one that was cut short says less than the one before
 			v.hopeless = v.hopeless || t.delayedBeyond(a.patience.until)
 		}

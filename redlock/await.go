@@ -11,6 +11,10 @@ func (t *tenure) await(p *patience, limit time.Duration) (decided bool) {
 		decided := t.decided()
 		t.mu.Unlock()
 		if decided {
+			select { // somebody else may wait for the same: Release beside Extend
+			case t.progress <- struct{}{}:
+			default:
+			}
 			return true
 		}
 		select {

@@ -30,7 +30,7 @@
 // which it may have left something, also on those that did not answer. After a split vote each contender waits for a
 // random time, longer than a round and twice as long each time, so that they do not meet again.
 //
-// A node that does not answer within [Options].NodeTimeout is not asked anything new until it has answered what it was
+// A node that does not answer within [Options].NodeTimeout is not asked for anything new until it has answered what it was
 // asked before, or its connection has been given up. So a node that hangs for an hour costs a constant number of
 // goroutines, whatever the number of locks that are taken meanwhile (package internal/crew has the argument), and no time.
 //
@@ -67,6 +67,8 @@
 //     Independent masters are just that; with Sentinel or Cluster, use one lock with rlock.Options.SyncReplicas.
 //   - A server whose clock jumps forward. Redis counts leases by the wall clock: they end early then, and the uptime looks
 //     longer than it is. A jump on a minority of the nodes does no harm to a hold on all of them.
+//   - A server that forgets without a restart: one that evicts keys (see "Memory" in the README), is emptied without Epoch, or
+//     is a virtual machine that was set back.
 //   - Processes with another MaxLease, plain locks of the same name with longer leases, and Redisson, which does not delay.
 //
 // # What it does not guarantee

@@ -85,7 +85,7 @@ func (e *QuorumError) outvoted() bool {
 	if len(e.Nodes) == 0 {
 		return true // by somebody of this process
 	}
-	others, open := 0, 0
+	others, open, failed := 0, 0, 0
 	for _, n := range e.Nodes {
 		var held *rlock.HeldError
 		switch {
@@ -93,9 +93,11 @@ func (e *QuorumError) outvoted() bool {
 			others++
 		case errors.Is(n.Err, errNotAwaited):
 			open++
+		default:
+			failed++
 		}
 	}
-	return others > 0 && e.Granted+others+open >= e.Want
+	return (others > 0 || failed == 0) && e.Granted+others+open >= e.Want
 }
 
 // DelayedError says that a node may have forgotten who holds the lock, and for how long it is not counted.
@@ -128,7 +130,7 @@ var errSameServer = errors.New("it is the same server as another node, under ano
 var errNotAwaited = errors.New("its answer was not waited for")
 
 // errNoAnswer is a node that was asked in vain.
-var errNoAnswer = errors.New("no answer within the node's time-out (see redlock.Options.NodeTimeout)")
+var errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
 
 // listed is what is wrong with each node, and once what is wrong with several.
 func listed(nodes []NodeError) string {

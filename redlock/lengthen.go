@@ -14,6 +14,9 @@ import (
 
 // Extend makes the nodes keep the lock for lease from now at least.
 func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
+	if lease == rlock.Watchdog {
+		lease = t.lock.nodes[0].WatchdogLease()
+	}
 	lease, err := t.lock.options.usable(lease)
 	if err != nil {
 		return err

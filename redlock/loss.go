@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/rlock"
 	"holdfast/watchdog"
 )
 
@@ -29,6 +30,9 @@ func (t *tenure) tally(last error) error {
 			err = cmp.Or(t.refusal(i), errNoPart)
 		}
 		e.nodes = append(e.nodes, NodeError{Server: t.lock.called(i), Err: err})
+		if errors.Is(e.last, rlock.ErrClosed) {
+			e.last = err // a hold that ends because clients were closed is not lost
+		}
 	}
 	return e
 }

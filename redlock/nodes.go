@@ -46,7 +46,7 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 	return nil
 }
 
-// nameOf is the name that all the locks have, or all their names.
+// nameOf is the name that all the locks have, or all their names, in whatever order they were given.
 func nameOf(locks []*rlock.Lock) string {
 	var names []string
 	for _, lock := range locks {
@@ -54,6 +54,7 @@ func nameOf(locks []*rlock.Lock) string {
 			names = append(names, lock.Name())
 		}
 	}
+	slices.Sort(names)
 	return strings.Join(names, ",")
 }
 

@@ -64,7 +64,7 @@ func (o Options) usable(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):
-		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog to Lock and TryLock", rlock.ErrInvalid, lease)
+		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog", rlock.ErrInvalid, lease)
 	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
 		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, for which a node that may have forgotten it is not counted: raise redlock.Options.MaxLease in all processes",
 			rlock.ErrInvalid, lease, o.MaxLease)

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -34,10 +35,14 @@ func (t *tenure) Release(h *rlock.Hold) error {
 	}
 	t.deadline = t.trusted()
 	t.phase, t.ended = over, rlock.ErrReleased
+	d, silent := t.depart() // before anybody else can end a part
 	t.mu.Unlock()
 	end(rlock.ErrReleased)
 	t.seat.drop(t)
-	return t.depart().run()
+	for _, p := range silent {
+		t.sendRelease(p.node, p.owner)
+	}
+	return d.run()
 }
 
 // departure is the release of a tenure that is over. Its fields are guarded by the tenure's mutex.
@@ -69,10 +74,8 @@ const (
 )
 
 // depart takes over what is granted, and takes back what is still asked for.
-func (t *tenure) depart() *departure {
-	d := &departure{tenure: t, parts: make([]leaving, 0, len(t.parts))}
-	var silent []part
-	t.mu.Lock()
+func (t *tenure) depart() (d *departure, silent []part) {
+	d = &departure{tenure: t, parts: make([]leaving, 0, len(t.parts))}
 	t.leaving = d
 	for i := range t.parts {
 		p, hold := t.take(i)
@@ -90,11 +93,7 @@ func (t *tenure) depart() *departure {
 		case missing:
 		}
 	}
-	t.mu.Unlock()
-	for _, p := range silent {
-		t.sendRelease(p.node, p.owner)
-	}
-	return d
+	return d, silent
 }
 
 // left is told what became of a part whose question was still under way when the tenure was over.
@@ -134,6 +133,7 @@ func (d *departure) run() error {
 	known := func() bool { return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum }
 	t.mu.Lock()
 	t.decided = func() bool { return known() || d.in(sent) == 0 }
+	t.tell()
 	t.mu.Unlock()
 	var delay backoff
 	for {
@@ -175,6 +175,11 @@ func (d *departure) send(l *leaving) {
 	t, node := d.tenure, d.tenure.lock.nodes[l.node]
 	if err := available(node); err != nil {
 		l.err = err
+		if errors.Is(err, rlock.ErrClosed) {
+			// It will not answer again. What its client still does before it is closed may release it; else its lease ends it.
+			l.state = refused
+			node.Abandon(l.owner, time.Now().Add(t.longest))
+		}
 		return
 	}
 	call := &crew.Call{Patience: t.lock.options.nodeTimeout(t.longest), Run: func() {
@@ -226,6 +231,11 @@ func (d *departure) outcome() error {
 		case refused:
 		}
 		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(l.node), Err: err})
+	}
+	for i := range t.parts {
+		if !slices.ContainsFunc(d.parts, func(l leaving) bool { return l.node == i }) {
+			e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: errNoPart})
+		}
 	}
 	switch {
 	case e.Granted >= quorum:

@@ -1,10 +1,12 @@
 package redlock
 
 import (
+	"errors"
 	"time"
 
 	"holdfast/internal/crew"
 	"holdfast/internal/seam"
+	"holdfast/watchdog"
 )
 
 // giveUp releases on all nodes what is, or may be, taken there. The tenure is over, so no part changes any more but by this.
@@ -22,6 +24,9 @@ func (t *tenure) giveUp() {
 				t.sendRelease(i, p.owner)
 			}
 		case missing:
+			if errors.Is(p.err, watchdog.ErrExpired) {
+				t.sendRelease(i, p.owner) // our margin is over, and not the lease there
+			}
 		}
 	}
 }

@@ -190,7 +190,13 @@ func (t *tenure) expire() {
 // lose ends the tenure because a quorum does not hold it any more. It is called with mu held, and releases it.
 func (t *tenure) lose(reason error) {
 	lost := &rlock.LostError{Lock: t.lock.name, Reason: t.tally(reason)}
-	if errors.Is(reason, rlock.ErrClosed) {
+	closed := 0
+	for i := range t.parts {
+		if errors.Is(t.parts[i].err, rlock.ErrClosed) {
+			closed++
+		}
+	}
+	if closed > len(t.parts)-t.lock.quorum {
 		t.finish(fmt.Errorf("%w, of too many nodes", rlock.ErrClosed))
 		return
 	}

@@ -28,9 +28,10 @@ type verdict struct {
 	freeAfter time.Duration
 }
 
-// verdict is what the round that has just failed says. It is called with mu held, before anything is given up.
-func (t *tenure) verdict(took time.Duration) *verdict {
-	v := &verdict{err: t.failure(nil), hopeless: t.hopeless(), took: took, free: t.in(granted)}
+// verdict is what the round that has just failed says. For notAwaited see failure. It is called with mu held, before anything
+// is given up.
+func (t *tenure) verdict(notAwaited bool, took time.Duration) *verdict {
+	v := &verdict{err: t.failure(notAwaited), hopeless: t.hopeless(), took: took, free: t.in(granted)}
 	v.held = t.rival() >= t.lock.quorum
 	var leases []time.Duration
 	for i := range t.parts {
@@ -76,9 +77,10 @@ func (t *tenure) rival() (most int) {
 	return most
 }
 
-// failure is the round's error. It is called with mu held.
-func (t *tenure) failure(cause error) *QuorumError {
-	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, cause: cause}
+// failure is the round's error. Nodes that have not answered are not to blame if they were not awaited: the answers of others
+// decided it, or the caller's time was so short that nobody answers that fast. It is called with mu held.
+func (t *tenure) failure(notAwaited bool) *QuorumError {
+	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum}
 	for i := range t.parts {
 		p := &t.parts[i]
 		err := p.err
@@ -86,7 +88,7 @@ func (t *tenure) failure(cause error) *QuorumError {
 		case p.state == granted:
 			e.Granted++
 			continue
-		case p.state == asked && time.Since(p.asked) < p.call.Patience:
+		case p.state == asked && notAwaited:
 			err = errNotAwaited
 		case p.state == asked:
 			err = errNoAnswer
@@ -113,7 +115,10 @@ func (t *tenure) refusal(i int) error {
 }
 
 // hopeless tells that so many nodes refuse for good that waiting does not help. It is called with mu held.
-func (t *tenure) hopeless() bool {
+func (t *tenure) hopeless() bool { return t.refusing() > len(t.lock.nodes)-t.lock.quorum }
+
+// refusing counts the nodes that refuse for good. It is called with mu held.
+func (t *tenure) refusing() int {
 	refusing := 0
 	for i, node := range t.lock.nodes {
 		err := t.parts[i].err
@@ -125,5 +130,5 @@ func (t *tenure) hopeless() bool {
 			refusing++
 		}
 	}
-	return refusing > len(t.lock.nodes)-t.lock.quorum
+	return refusing
 }

@@ -63,7 +63,7 @@ func TestRefusedLeaseIsShownAsItWasGiven(t *testing.T) {
 	s := redistest.Start(t)
 	_, err := newClient(t, s, rlock.Options{}).NewLock("lock").Lock(t.Context(), 700*time.Microsecond)
 	require.EqualError(t, err,
-		`holdfast: lock "lock": invalid argument: a lease of 700µs is over before it can be used: want at least 3ms`)
+		`holdfast: lock "lock": invalid argument: a lease of 700µs is over before it can be used: want at least 3ms, or rlock.Watchdog`)
 }
 
 func TestShortestLeaseIsAccepted(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 
 // Extend makes Redis keep the lock for lease from now at least.
 func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
+	if lease == Watchdog {
+		lease = g.client.options.WatchdogLease
+	}
 	lease, err := wholeLease(lease)
 	if err != nil {
 		return err

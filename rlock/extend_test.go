@@ -39,6 +39,24 @@ func TestExtendLengthensALeaseAndNeverShortensIt(t *testing.T) {
 	})
 }
 
+func TestExtendWithTheLeaseOfTheWatchdogLastsForThatLeaseOnce(t *testing.T) {
+	t.Parallel()
+	const lease = time.Minute
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{WatchdogLease: lease})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		hold := take(t, k.lock(c, k.name), 10*time.Second)
+		sent := time.Now()
+		require.NoError(t, hold.Extend(t.Context(), rlock.Watchdog))
+		deadline := hold.Deadline()
+		require.False(t, deadline.Before(watchdog.Deadline(sent, lease)))
+		require.False(t, deadline.After(watchdog.Deadline(time.Now(), lease)))
+		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000))
+		unlock(t, hold)
+		requireFree(t, s, k.name)
+	})
+}
+
 // It is not the level that lasts, but the lock: until the last of the levels is released, in whatever order that is.
 func TestExtendOfOneLevelLastsForAll(t *testing.T) {
 	t.Parallel()
@@ -111,7 +129,7 @@ func TestExtendOfAHoldThatHasEndedSendsNothing(t *testing.T) {
 		require.Less(t, time.Until(outer.Deadline()), longLease, "the outer level lasts as long as it did")
 
 		tooShort := 2*time.Millisecond + 999*time.Microsecond
-		for _, lease := range []time.Duration{-time.Second, rlock.Watchdog, time.Millisecond, tooShort} {
+		for _, lease := range []time.Duration{-time.Second, time.Millisecond, tooShort} {
 			err := outer.Extend(t.Context(), lease)
 			require.ErrorIs(t, err, rlock.ErrInvalid)
 			require.ErrorContains(t, err, lease.String())

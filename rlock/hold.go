@@ -132,7 +132,8 @@ func (h *Hold) Valid() bool {
 }
 
 // Extend makes the lock last for lease from now, unless it lasts longer already, for work under an explicit lease that takes
-// longer than was thought. A lock with the lease [Watchdog] needs it not. Deadline moves on when it returns nil.
+// longer than was thought. Deadline moves on when it returns nil. A lock with the lease [Watchdog] needs it not; here that
+// lease is Options.WatchdogLease, once.
 //
 // All levels of an acquisition last as long. It costs one command, of a MultiLock or RedLock one for each part; if some of
 // those fail, the others last for longer already.

@@ -149,7 +149,7 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 func wholeLease(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	if whole <= watchdog.Drift(whole) {
-		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog to Lock and TryLock", ErrInvalid, lease)
+		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog", ErrInvalid, lease)
 	}
 	return whole, nil
 }

@@ -11,8 +11,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// together takes several plain locks of one client and slot, for one owner, with one script: all or none. The locks are in
-// the order that everybody takes them in, so that the turns at their seats are, too.
+// together takes several plain locks of one client and slot, for one owner, with one script: all or none.
 type together struct {
 	locks []*Lock
 
@@ -55,12 +54,16 @@ func (t *together) try(ctx context.Context, lease time.Duration) (holds []*Hold,
 		return nil, noTurnTo(t.locks[0], p)
 	}
 	fresh := c.newOwner()
-	for _, l := range t.locks {
-		s := c.seats.enter(l.place(token))
-		defer s.leave()
-		if !s.claim(p) {
-			return nil, noTurnTo(l, p)
-		}
+	seats := make([]*seat, len(t.locks))
+	for i, l := range t.locks {
+		seats[i] = c.seats.enter(l.place(token))
+		defer seats[i].leave()
+	}
+	if busy := claimAll(seats, p); busy >= 0 {
+		return nil, noTurnTo(t.locks[busy], p)
+	}
+	for i, l := range t.locks {
+		s := seats[i]
 		defer s.pass()
 		taking := part{lock: l, seat: s, owner: fresh, count: 1}
 		if h := s.held(exclusive); h != nil {
@@ -74,6 +77,31 @@ func (t *together) try(ctx context.Context, lease time.Duration) (holds []*Hold,
 		return nil, err
 	}
 	return t.begin(ctx, p, token, watchdog.Deadline(sent, lease), lease, renew)
+}
+
+// claimAll claims the turns at all seats, and has none while it waits for one: another call of the same owner may have that
+// for as long as it waits for its lock, and who is to release or extend another of the locks must not wait for that. It returns
+// the index of the seat whose turn did not come, or -1.
+func claimAll(seats []*seat, p *patience) (busy int) {
+	for first := 0; seats[first].claim(p); first = busy {
+		busy = -1
+		for i, s := range seats {
+			if i != first && !s.tryClaim() {
+				busy = i
+				break
+			}
+		}
+		if busy < 0 {
+			return -1
+		}
+		for i, s := range seats[:busy] {
+			if i != first {
+				s.pass()
+			}
+		}
+		seats[first].pass()
+	}
+	return max(busy, 0)
 }
 
 // named names the lock that an error is about; any of them if it is about the server.

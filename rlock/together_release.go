@@ -15,28 +15,32 @@ func releaseTogether(holds []*Hold) []error {
 	c := holds[0].tenure.(*holding).client
 	p := c.resolve()
 	defer p.stop()
+	var turns []*seat
+	var busy []int
 	for i, h := range holds {
 		g := h.tenure.(*holding)
-		if !h.leave() {
-			errs[i] = ofEnded(ErrReleased)
-			continue
-		}
-		claimed := g.seat.claim(p)
-		if claimed {
-			defer g.seat.pass()
-		}
-		left, err := g.depart([]*Hold{h})
 		switch {
-		case err != nil:
-			errs[i] = err
-		case claimed:
-			leaving = append(leaving, departure{holding: g, left: left, err: &errs[i]})
+		case !h.leave():
+			errs[i] = ofEnded(ErrReleased)
+		case !g.seat.tryClaim():
+			busy = append(busy, i)
 		default:
-			errs[i] = g.noTurn(left)
+			turns = append(turns, g.seat)
+			var left int
+			if left, errs[i] = g.depart([]*Hold{h}); errs[i] == nil {
+				leaving = append(leaving, departure{holding: g, left: left, err: &errs[i]})
+			}
 		}
 	}
 	if len(leaving) > 0 {
 		sendTogether(c, p, leaving)
+	}
+	for _, s := range turns {
+		s.pass()
+	}
+	// Another call of the same owner has the turn at these, perhaps for long. No turn is kept while it is waited for.
+	for _, i := range busy {
+		errs[i] = holds[i].tenure.Release(holds[i])
 	}
 	for i, h := range holds {
 		wrap(&errs[i], h.Name())
@@ -90,6 +94,12 @@ func sendTogether(c *Client, p *patience, leaving []departure) {
 			if leaving, err = refusedForNow(c, asked, replies, doubt); len(leaving) == 0 {
 				return
 			}
+		case c.hopeless(err) && len(asked) > 1:
+			// One of them may be why, as a key that the ACL forbids.
+			for _, of := range leaving {
+				*of.err = of.send(p, of.left)
+			}
+			return
 		case c.hopeless(err):
 			fail(err, false)
 			return

@@ -1,0 +1,51 @@
+package multilock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
+)
+
+// With a watchdog the next renewal would tell, which is long after the acquisition.
+func TestPartThatIsAnothersWhenTheLastIsHeldFailsTheAcquisitionWithAWatchdog(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			theirs := take(t, p.client.NewFencedLock("b"), longLease)
+			waiter := lockInBackground(t.Context(), of(locks), rlock.Watchdog)
+			awaitWaiting(t, p.first)
+			p.first.Do(t, "DEL", "a")
+			rival := take(t, p.client.NewLock("a"), longLease)
+			<-time.After(150 * time.Millisecond) // a part that has just been taken is not looked at again
+			unlock(t, theirs)
+			o := result(t, waiter)
+			require.ErrorIs(t, o.Err, rlock.ErrLost)
+			require.ErrorContains(t, o.Err, `lock "a" lost`)
+			var lost *rlock.LostError
+			require.ErrorAs(t, o.Err, &lost)
+			require.Equal(t, "a", lost.Lock)
+			require.True(t, rival.Valid())
+			unlock(t, rival)
+			awaitFree(t, p.first, p.second)
+		})
+	}
+}
+
+func TestExtendOfAllPartsMayBeWithTheLeaseOfTheWatchdog(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{WatchdogLease: time.Minute})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			hold := take(t, of(locks), 10*time.Second)
+			require.NoError(t, hold.Extend(t.Context(), rlock.Watchdog))
+			require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
+			require.Greater(t, lasts(t, p.first, "a"), 50*time.Second)
+			unlock(t, hold)
+			requireFree(t, p.first, p.second)
+		})
+	}
+}

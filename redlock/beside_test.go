@@ -1,0 +1,111 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/seam"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// What a release has to release is settled before anybody can hear of it. This is who hears of it first.
+func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []time.Duration{rlock.Watchdog, longLease} {
+		servers, clients := startFive(t, rlock.Options{})
+		lock := redlock.NewOn(name, atOnce, clients...)
+		hold := takeOnAll(t, lock, servers, kind)
+		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(hold, func(error) {
+			for _, c := range clients[:3] {
+				closeClient(t, c)
+			}
+		})
+		var err error
+		within(t, promptly, func() { err = hold.Unlock(t.Context()) })
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.ErrorIs(t, err, rlock.ErrClosed)
+		require.NotErrorIs(t, err, rlock.ErrLost)
+		awaitFree(t, servers[3:]...)
+	}
+}
+
+// Both wait for what the nodes say, and each is to hear of it, though there is not one answer more than is needed.
+func TestUnlockBesideACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) {
+	const aMoment = 10 * time.Millisecond
+	options := redlock.Options{FsyncAlways: true, NodeTimeout: 2 * time.Second}
+	for what, call := range map[string]func(l *redlock.Lock, h *rlock.Hold) error{
+		"extend": func(_ *redlock.Lock, h *rlock.Hold) error { return h.Extend(context.Background(), longLease) },
+		"nested": func(l *redlock.Lock, h *rlock.Hold) error {
+			_, err := l.TryLock(h.Context(), rlock.NoWait, longLease)
+			return err
+		},
+	} {
+		// The Unlock comes before the other question, while the nodes have that, and when it has been answered.
+		for _, after := range []time.Duration{0, aMoment, 2 * aMoment, 3 * aMoment} {
+			t.Run(fmt.Sprint(what, " and after ", after), func(t *testing.T) {
+				inBubble(t, options, func(t *testing.T, b *bubble) {
+					hold := take(t, b.lock, time.Minute)
+					synctest.Wait() // for the parts that no quorum needs
+					for i, n := range b.nodes {
+						answer := 3 * aMoment
+						if i > 2 {
+							answer = options.NodeTimeout + time.Second
+						}
+						n.delay("reenter.lua", answer)
+						n.delay("release.lua", answer)
+					}
+					start := time.Now()
+					var both sync.WaitGroup
+					both.Go(func() {
+						// It may come before the release, or after, or be over with the context of the hold.
+						if err := call(b.lock, hold); err != nil && !errors.Is(err, rlock.ErrNotHeld) && !errors.Is(err, context.Canceled) {
+							t.Error(err)
+						}
+					})
+					both.Go(func() {
+						time.Sleep(after)
+						if err := hold.Unlock(t.Context()); err != nil {
+							t.Error(err)
+						}
+					})
+					both.Wait()
+					require.Less(t, time.Since(start), 20*aMoment)
+					_ = b.lock.Unlock(hold.Context()) // a level that was added before
+				})
+			})
+		}
+	}
+}
+
+// The margin of a deadline is for clocks that drift. What Redis still has then is released all the same.
+func TestUnlockAfterTheDeadlineLeavesNothing(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	hold := takeOnAll(t, redlock.NewOn(name, atOnce, clients...), servers, 500*time.Millisecond)
+	for _, s := range servers {
+		s.Do(t, "PEXPIRE", name, "600000") // its clock stands still
+	}
+	receive(t, hold.Done(), "the hold has no end")
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	awaitFree(t, servers...)
+}
+
+func TestExtendMayBeWithTheLeaseOfTheWatchdog(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: time.Minute})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	hold := takeOnAll(t, lock, servers, 10*time.Second)
+	require.NoError(t, hold.Extend(t.Context(), rlock.Watchdog))
+	require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
+	require.LessOrEqual(t, time.Until(hold.Deadline()), time.Minute)
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}

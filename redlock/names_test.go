@@ -1,0 +1,42 @@
+package redlock_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/multilock"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// The name is part of the order in which a MultiLock takes its parts.
+func TestLockWhoseNodesHaveDifferentNamesIsCalledTheSameInAnyOrder(t *testing.T) {
+	t.Parallel()
+	c := newClients(t, startNodes(t, 3), rlock.Options{})
+	x, y, z := c[0].NewLock("x"), c[1].NewLock("y"), c[2].NewLock("z")
+	for _, nodes := range [][]*rlock.Lock{{x, y, z}, {z, y, x}, {y, x, z}} {
+		require.Equal(t, "x,y,z", redlock.New(nodes...).Name())
+	}
+}
+
+func TestSeveralRedLocksOnServersWithoutANameAreRefusedByAMultiLock(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 2)
+	unnamed := func(i int) *rlock.Client {
+		return newClientOn(t, servers[i].Client(t, func(o *rueidis.ClientOption) {
+			o.Standalone.ReplicaAddress = []string{servers[1-i].Addr()} // which of them is the master's is not told
+			o.SendToReplicas = func(rueidis.Completed) bool { return false }
+		}), rlock.Options{})
+	}
+	first, second := redlock.NewOn("x", atOnce, unnamed(0)), redlock.NewOn("y", atOnce, unnamed(1))
+	require.Empty(t, first.Server())
+	require.Empty(t, second.Server())
+	_, err := multilock.New(first, second).TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrInvalid)
+	require.ErrorContains(t, err, "rlock.Options.Server")
+	// One is taken in no order, and twice is one.
+	unlock(t, take(t, multilock.New(first, first), longLease))
+	awaitFree(t, servers...)
+}

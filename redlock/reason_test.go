@@ -1,0 +1,121 @@
+package redlock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+func TestMinorityOfClosedClientsIsNotWhyALockIsNotHad(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 3)
+	mine := newClients(t, servers, rlock.Options{})
+	hold := takeOnAll(t, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...), servers, longLease)
+	closeClient(t, mine[2])
+	for _, wait := range []time.Duration{rlock.NoWait, 50 * time.Millisecond} {
+		_, err := redlock.NewOn(name, atOnce, mine...).TryLock(t.Context(), wait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, err, rlock.ErrClosed)
+		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+	}
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}
+
+func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	hold := takeOnAll(t, redlock.NewOn(name, atOnce, clients...), servers, longLease)
+	for _, s := range servers[:2] {
+		s.Do(t, "DEL", name)
+	}
+	require.NoError(t, hold.Extend(t.Context(), longLease), "which finds out")
+	eventually(t, func() bool { return redlock.NewOn(name, atOnce, clients...).Parts(hold) == 3 }, "two parts are lost")
+	require.True(t, hold.Valid())
+	servers[2].Do(t, "DEL", name)
+	closeClient(t, clients[3])
+	require.NotErrorIs(t, hold.Err(), rlock.ErrClosed)
+	lostTo(t, hold, "held on 2 of 5 nodes", "; d: ")
+	awaitFree(t, servers[:3]...)
+}
+
+// Whoever comes to the head of the line with a moment left asks nodes that nobody could have heard from in that time.
+func TestWaitThatIsOverBeforeNodesCanHaveAnsweredIsNotAcquired(t *testing.T) {
+	inBubble(t, redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
+		for _, n := range b.nodes {
+			n.delay("quorum_acquire.lua", 100*time.Millisecond)
+		}
+		head := inBackground(func() (*rlock.Hold, error) {
+			return b.lock.TryLock(t.Context(), 50*time.Millisecond, longLease)
+		})
+		synctest.Wait()
+		_, err := b.lock.TryLock(t.Context(), 55*time.Millisecond, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Len(t, quorumError(t, err).Nodes, 5)
+		require.ErrorIs(t, result(t, head).Err, redlock.ErrNoQuorum, "they had time, and have not answered")
+	})
+}
+
+func TestUnknownOutcomeOfUnlockTellsOfAllNodes(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	giveOne(t, servers[:2], name)
+	lock := redlock.NewOn(name, hasty, clients...)
+	hold := take(t, lock, longLease)
+	eventually(t, func() bool { return lock.Asked(hold) == 0 }, "all have answered")
+	for _, s := range servers[2:] {
+		s.Pause(t)
+	}
+	err := hold.Unlock(t.Context())
+	for _, s := range servers[2:] {
+		s.Resume(t)
+	}
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	require.ErrorContains(t, err, "0 of 5 nodes released it, 3 are needed")
+	require.ErrorContains(t, err, "a, b: not taken there")
+	var e *redlock.QuorumError
+	require.ErrorAs(t, err, &e)
+	require.Len(t, e.Nodes, 5)
+	awaitFree(t, servers[2:]...)
+}
+
+// The last of those that refuse for good answers late, when it is known already that this round will not do.
+func TestMajorityThatRefusesForGoodEndsAWaitAtOnceWhateverTheOthersSay(t *testing.T) {
+	t.Parallel()
+	for why, others := range map[string]struct {
+		options redlock.Options
+		hold    func(t testing.TB, servers []*redistest.Server)
+	}{
+		"held by several": {atOnce, func(t testing.TB, servers []*redistest.Server) {
+			for i, s := range servers {
+				s.Do(t, "HSET", name, "somebody:"+called(i), "1")
+			}
+		}},
+		"not counted yet": {redlock.Options{NodeTimeout: time.Second}, func(testing.TB, []*redistest.Server) {}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			servers := startNodes(t, 5)
+			clients, proxies := proxied(t, servers, rlock.Options{})
+			warm(t, clients)
+			others.hold(t, servers[:2])
+			for _, s := range servers[2:] {
+				s.Do(t, "ACL", "SETUSER", "default", "-evalsha", "-eval")
+			}
+			for _, p := range proxies[3:] {
+				p.Delay(50 * time.Millisecond)
+			}
+			o := result(t, lockInBackground(t.Context(), redlock.NewOn(name, others.options, clients...), rlock.Watchdog))
+			require.ErrorIs(t, o.Err, redlock.ErrNoQuorum)
+			require.NotErrorIs(t, o.Err, rlock.ErrNotAcquired)
+			require.ErrorContains(t, o.Err, "NOPERM")
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package rlock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+func TestReleaseTogetherDoesNotWaitForAPartThatAnotherCallIsBusyWith(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	g := keepAnswers(s.Client(t), loaded(t, s, "reenter.lua"))
+	c := newClientOn(t, g, rlock.Options{CommandTimeout: 2 * patience})
+	t.Cleanup(g.open)
+	holds := takeThree(t.Context(), t, c, longLease)
+	extended := make(chan error, 1)
+	go func() { extended <- holds[1].Extend(t.Context(), longLease) }()
+	receive(t, g.kept, "nothing was asked")
+	released := make(chan []error, 1)
+	go func() { released <- inside.ReleaseTogether(holds) }()
+	awaitFree(t, s, "a")
+	awaitFree(t, s, "c")
+	require.Empty(t, released)
+	require.NotEmpty(t, s.DoMap(t, "HGETALL", "b"))
+
+	g.open()
+	require.NoError(t, receive(t, extended, "Extend hangs"))
+	for _, err := range receive(t, released, "the release hangs") {
+		require.NoError(t, err)
+	}
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+	require.Zero(t, rlock.Seats(c))
+}
