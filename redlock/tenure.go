@@ -147,7 +147,7 @@ func (t *tenure) tell() {
 	}
 }
 
-// ask puts the question for its part to node i. What becomes of it is noted by answered.
+// ask puts the question for its part to node i. What becomes of it is noted by grant.acquire.
 func (t *tenure) ask(i int, as string, lease time.Duration) {
 	node, p := t.lock.nodes[i], &t.parts[i]
 	*p = part{node: i, owner: as, asked: time.Now()}
