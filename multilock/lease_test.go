@@ -1,6 +1,7 @@
 package multilock_test
 
 import (
+	"errors"
 	"math"
 	"sync"
 	"testing"
@@ -234,7 +235,11 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testi
 				ctx := rlock.WithOwner(t.Context())
 				waiter := lockInBackground(ctx, of(locks), longLease)
 				awaitWaiting(t, p.first)
-				require.NoError(t, locks[0].Unlock(ctx))
+				eventually(t, func() bool { // Redis may know of the hold a moment before its owner does
+					err := locks[0].Unlock(ctx)
+					require.True(t, err == nil || errors.Is(err, rlock.ErrNotHeld), "%v", err)
+					return err == nil
+				}, "the part is released")
 				o := result(t, waiter)
 				require.ErrorIs(t, o.Err, rlock.ErrLost)
 				require.NotErrorIs(t, o.Err, rlock.ErrReleased)
