@@ -43,7 +43,7 @@ func (g *holding) giveBack(levels []*Hold) error {
 	case err != nil:
 		return err
 	case claimed:
-		return g.send(p, left)
+		return g.send(p, left, false)
 	default:
 		return g.noTurn(left)
 	}
@@ -77,12 +77,11 @@ func (g *holding) depart(levels []*Hold) (left int, err error) {
 	return left, err
 }
 
-// send tells Redis the count that is left. It has the seat's turn.
-func (g *holding) send(p *patience, left int) error {
+// send tells Redis the count that is left. It has the seat's turn. With doubt an earlier command may have been executed.
+func (g *holding) send(p *patience, left int, doubt bool) error {
 	var (
 		c     = g.client
 		delay backoff
-		doubt bool // an earlier command may have been executed
 		ends  = left == 0 && g.lock.side == shared
 	)
 	cleanUp := func() {

@@ -94,19 +94,11 @@ func sendTogether(c *Client, p *patience, leaving []departure) {
 			if leaving, err = refusedForNow(c, asked, replies, doubt); len(leaving) == 0 {
 				return
 			}
-		case c.hopeless(err) && len(asked) > 1:
-			// One of them may be why, as a key that the ACL forbids.
+		case c.hopeless(err), c.wire.cluster != nil && lua.ClassOf(err) == lua.Temporary:
+			// One of them may be why, as a key that the ACL forbids; and while a slot moves, what cannot be found together can one
+			// by one.
 			for _, of := range leaving {
-				*of.err = of.send(p, of.left)
-			}
-			return
-		case c.hopeless(err):
-			fail(err, false)
-			return
-		case c.wire.cluster != nil && !doubt && lua.ClassOf(err) == lua.Temporary:
-			// As while the slot moves: what cannot be found together can one by one.
-			for _, of := range leaving {
-				*of.err = of.send(p, of.left)
+				*of.err = of.send(p, of.left, doubt)
 			}
 			return
 		}
