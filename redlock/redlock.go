@@ -92,7 +92,8 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 }
 
 // TryLock is [Lock.Lock] for at most wait. With [rlock.NoWait] all nodes are asked once, which takes Options.NodeTimeout at
-// most; right after an attempt that failed, or an Unlock, on some nodes it may meet what those are still releasing there. A shorter wait than 10 ms counts as 10 ms, and a negative one is [rlock.ErrInvalid].
+// most; right after an attempt that failed, or an Unlock, it may meet on some nodes what those are still releasing there. A
+// shorter wait than 10 ms counts as 10 ms, and a negative one is [rlock.ErrInvalid].
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
 		return nil, l.named(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit", rlock.ErrInvalid, wait))
