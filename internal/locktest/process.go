@@ -100,3 +100,7 @@ func (p *Process) Adopt() (reap func()) {
 	p.waited = true
 	return func() { _ = p.cmd.Wait() } // it was killed
 }
+
+// PlayPart is the environment variable that makes the test binary play a part that Main knows, for those who start it
+// themselves.
+func PlayPart(role string) string { return processVariable + "=" + role }

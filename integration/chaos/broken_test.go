@@ -1,0 +1,146 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration/chaos"
+	"holdfast/integration/history"
+)
+
+// edit changes one place of a source file.
+type edit struct {
+	file     string // from the top of the repository
+	old, new string
+}
+
+// broken are locks with a mistake that others have made, and what has to be found.
+var broken = []struct {
+	mistake string
+	edits   []edit
+	faults  []chaos.Fault
+	kinds   []history.Kind
+	found   []string // invariants, of which one has to be breached
+}{
+	{
+		mistake: "release without owner check",
+		edits: []edit{{
+			"lua/release.lua",
+			"if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return {-1, ''}\nend\n",
+			"",
+		}, {
+			"lua/release.lua",
+			"redis.call('HDEL', KEYS[1], ARGV[1])",
+			"redis.call('DEL', KEYS[1])",
+		}},
+		faults: []chaos.Fault{chaos.ProcessStopped, chaos.Partition, chaos.RepliesLate},
+		kinds:  []history.Kind{history.Plain},
+		found:  []string{history.Exclusion, history.Linearizable},
+	},
+	{
+		mistake: "no second look after subscribing",
+		edits: []edit{
+			{"pubsub/channel.go", "	c.refused = nil\n	c.wakeAll()\n", "	c.refused = nil\n"},
+			{"pubsub/channel.go", "	if c.phase == confirmed {\n		s.permit()\n	}\n", ""},
+		},
+		faults: []chaos.Fault{chaos.Slow, chaos.Reset},
+		kinds:  []history.Kind{history.Plain},
+		found:  []string{history.WakeUps},
+	},
+	{
+		mistake: "a count that is incremented instead of set",
+		edits: []edit{
+			{"lua/reenter.lua", "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('HINCRBY', KEYS[1], ARGV[1], 1)"},
+			{
+				"lua/release.lua",
+				"if tonumber(ARGV[2]) > 0 then\n  return lower(KEYS[1], ARGV[1], ARGV[2]) or {0, ''}\nend\n",
+				"if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then\n  return {0, ''}\nend\n",
+			},
+		},
+		faults: []chaos.Fault{chaos.CutReplies, chaos.RepliesLost},
+		kinds:  []history.Kind{history.Plain},
+		found:  []string{history.WakeUps, history.Linearizable, history.Remains},
+	},
+	{
+		mistake: "no deadline",
+		edits: []edit{
+			{"watchdog/lease.go", "return epoch.Add(l.until())", "return epoch.Add(l.until() + time.Hour)"},
+			{"watchdog/lease.go", "return l.stage == watched && t < l.until()", "return l.stage == watched"},
+			{"watchdog/schedule.go", "\t\tnext = min(next, w.deadlines[0].until())\n", ""},
+		},
+		faults: []chaos.Fault{chaos.Partition, chaos.ProcessStopped},
+		kinds:  []history.Kind{history.Plain},
+		found:  []string{history.Exclusion, history.Linearizable},
+	},
+}
+
+// brokenLength is how long a broken lock may go on before it has to be found, on a machine that is busy.
+const brokenLength = 15 * time.Second
+
+// TestBrokenLocksAreFound builds the client processes from sources that have been broken on purpose, and has the same runs
+// and the same judgement find each of the mistakes.
+func TestBrokenLocksAreFound(t *testing.T) {
+	for _, b := range broken {
+		t.Run(b.mistake, func(t *testing.T) {
+			t.Parallel()
+			scenario := chaos.Scenario{
+				Name: b.mistake, Topology: chaos.Single, Durable: true, Kinds: b.kinds, Faults: b.faults, Peace: time.Second,
+				Program: buildBroken(t, b.edits),
+			}
+			_, verdict := chaos.Run(t, &scenario, 1, brokenLength)
+			found := map[string]int{}
+			for _, breach := range verdict.Breaches {
+				found[breach.Invariant]++
+			}
+			t.Logf("found: %v", found)
+			for _, invariant := range b.found {
+				if found[invariant] > 0 {
+					return
+				}
+			}
+			require.Fail(t, "not found", "one of %v has to be breached; breached were %v", b.found, found)
+		})
+	}
+}
+
+// buildBroken builds this test binary, which is also the client process, with some files replaced. Each edit has to fit
+// exactly once, so that it does not silently change nothing when the code has moved on.
+func buildBroken(t *testing.T, edits []edit) string {
+	t.Helper()
+	dir := t.TempDir()
+	top, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	sources := map[string]string{}
+	for _, e := range edits {
+		if _, known := sources[e.file]; !known {
+			source, err := os.ReadFile(filepath.Join(top, e.file))
+			require.NoError(t, err)
+			sources[e.file] = string(source)
+		}
+		require.Equal(t, 1, strings.Count(sources[e.file], e.old), "%s does not contain just once:\n%s", e.file, e.old)
+		sources[e.file] = strings.Replace(sources[e.file], e.old, e.new, 1)
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for file, source := range sources {
+		replacement := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		require.NoError(t, os.WriteFile(replacement, []byte(source), 0o600))
+		overlay.Replace[filepath.Join(top, file)] = replacement
+	}
+	list, err := json.Marshal(overlay)
+	require.NoError(t, err)
+	overlayFile := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(overlayFile, list, 0o600))
+	program := filepath.Join(dir, "client")
+	build := exec.Command("go", "test", "-c", "-overlay", overlayFile, "-o", program, "./integration/chaos")
+	build.Dir = top
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return program
+}

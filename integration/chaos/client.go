@@ -1,0 +1,164 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"holdfast/integration/history"
+	"holdfast/multilock"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// Client is the part of a client process: it reads its plan, uses locks until its standard input ends, and writes what
+// happened to its standard output.
+func Client([]string) error {
+	input := bufio.NewReader(os.Stdin)
+	line, err := input.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	var p plan
+	if err := json.Unmarshal(line, &p); err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		defer stop()
+		_, _ = io.Copy(io.Discard, input) // its end is what matters
+	}()
+	return newClient(p, newRecorder(p.Process, os.Stdout)).run(ctx)
+}
+
+// client is a process that uses locks.
+type client struct {
+	plan    plan
+	record  *recorder
+	redises []rueidis.Client
+	rlocks  []*rlock.Client
+}
+
+func newClient(p plan, r *recorder) *client { return &client{plan: p, record: r} }
+
+// run uses locks until ctx ends, then closes everything and says what is left.
+func (c *client) run(ctx context.Context) error {
+	if err := c.connect(ctx); err != nil {
+		return err
+	}
+	c.record.tell(history.Event{At: history.Now(), What: history.Started})
+	var workers sync.WaitGroup
+	for i := range c.plan.Workers {
+		w := &worker{client: c, dice: rand.New(rand.NewPCG(c.plan.Seed, uint64(i)))}
+		workers.Go(func() { w.run(ctx) })
+	}
+	workers.Wait()
+	ended := history.Event{What: history.Ended}
+	if err := c.close(); err != nil {
+		ended.Error = err.Error()
+	}
+	ended.At = history.Now()
+	c.record.tell(ended)
+	return nil
+}
+
+// connect makes the clients. A server may be away just then.
+func (c *client) connect(ctx context.Context) error {
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	for _, a := range c.plan.Redises {
+		redis, err := dial(ctx, c.plan.option(a))
+		if err != nil {
+			return err
+		}
+		c.redises = append(c.redises, redis)
+		locks, err := rlock.New(redis, rlock.Options{
+			WatchdogLease: c.plan.WatchdogLease, CommandTimeout: c.plan.Command, FairWindow: shortestFairWindow, Logger: logger,
+		})
+		if err != nil {
+			return err
+		}
+		c.rlocks = append(c.rlocks, locks)
+	}
+	return nil
+}
+
+// shortestFairWindow is the shortest that rlock accepts: a fair lock forgets a waiter that was killed after that.
+const shortestFairWindow = 10 * time.Second
+
+// dial makes a rueidis client, again and again until ctx ends.
+func dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		redis, err := rueidis.NewClient(option)
+		if err == nil {
+			return redis, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("never connected: %w", err)
+		}
+	}
+}
+
+// close closes everything. Its error is what is left behind.
+func (c *client) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.plan.WatchdogLease+5*c.plan.Command)
+	defer cancel()
+	for _, locks := range c.rlocks {
+		if err := locks.Close(ctx); err != nil {
+			return err
+		}
+	}
+	for _, redis := range c.redises {
+		redis.Close()
+	}
+	return goleak.Find(
+		goleak.IgnoreAnyFunction("holdfast/integration/chaos.Client.func1"),
+		// What rueidis does not wait for: see redistest.VerifyMain.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+	)
+}
+
+// locker makes what is asked for: one lock, or all of several.
+func (c *client) locker(locks []history.Lock) rlock.Locker {
+	if len(locks) == 1 {
+		return c.lock(locks[0])
+	}
+	parts := make([]rlock.Locker, len(locks))
+	for i, l := range locks {
+		parts[i] = c.lock(l)
+	}
+	return multilock.New(parts...)
+}
+
+func (c *client) lock(l history.Lock) rlock.Locker {
+	first := c.rlocks[0]
+	switch l.Kind {
+	case history.Fair:
+		return first.NewFairLock(l.Name)
+	case history.Fenced:
+		return first.NewFencedLock(l.Name)
+	case history.Read:
+		return first.NewReadWriteLock(l.Name).Read()
+	case history.Write:
+		return first.NewReadWriteLock(l.Name).Write()
+	case history.Quorum:
+		return redlock.NewOn(l.Name, redlock.Options{MaxLease: c.plan.WatchdogLease, FsyncAlways: c.plan.Durable}, c.rlocks...)
+	default:
+		return first.NewLock(l.Name)
+	}
+}

@@ -1,0 +1,89 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+
+	"holdfast/integration/history"
+)
+
+// Fault is something that goes wrong for a while.
+type Fault struct {
+	Name string
+	// Forgets says that servers may lose holds and fencing tokens by it.
+	Forgets bool
+	// begin starts it. It returns which processes are concerned, nil being all, and what ends it; both halves run in the
+	// goroutine of the test. It is nil, nil where there is nothing to be done just now.
+	begin func(r *run) (concerned []string, heal func())
+	// lasts is the longest time from begin to heal; 0 is for what happens in a moment.
+	lasts time.Duration
+	// settles is how much longer the effects may be felt, such as until a connection is made again.
+	settles time.Duration
+}
+
+// nemesis plays faults until the time is over, each about as often as the others, now and then two at a time, with some
+// peace in between.
+func (r *run) nemesis(end time.Time) {
+	for time.Now().Before(end) {
+		r.rest(r.upTo(r.scenario.Peace))
+		faults := []Fault{r.draw()}
+		if r.dice.IntN(4) == 0 {
+			if other := r.draw(); other.Name != faults[0].Name {
+				faults = append(faults, other)
+			}
+		}
+		r.play(faults)
+	}
+}
+
+// draw takes a fault from the deck, which is shuffled anew when it is empty: so none is left out for long.
+func (r *run) draw() Fault {
+	if len(r.deck) == 0 {
+		r.deck = slices.Clone(r.scenario.Faults)
+		r.dice.Shuffle(len(r.deck), func(i, j int) { r.deck[i], r.deck[j] = r.deck[j], r.deck[i] })
+	}
+	f := r.deck[0]
+	r.deck = r.deck[1:]
+	return f
+}
+
+// play begins faults, waits, and heals them in the reverse order.
+func (r *run) play(faults []Fault) {
+	var heals []func()
+	for _, f := range faults {
+		begun := history.Now()
+		concerned, heal := f.begin(r)
+		if heal == nil {
+			continue
+		}
+		// Recorded at the time before it began, and healed at the time after: so it is never shorter than what was felt.
+		r.log.add(history.Event{At: begun, What: history.Fault, Fault: f.Name, Processes: concerned, Forgets: f.Forgets})
+		heals = append(heals, func() {
+			heal()
+			now := history.Now()
+			r.log.add(history.Event{At: now, Until: now.Add(f.settles), What: history.Healed, Fault: f.Name})
+		})
+		r.played[f.Name]++
+		if f.lasts > 0 {
+			r.rest(r.upTo(f.lasts))
+		}
+	}
+	for i := range heals {
+		heals[len(heals)-1-i]()
+	}
+}
+
+// rest waits.
+func (r *run) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// upTo is a time from 1 ns to limit.
+func (r *run) upTo(limit time.Duration) time.Duration {
+	return 1 + time.Duration(r.dice.Int64N(int64(limit)))
+}
+
+// slot draws a client process.
+func (r *run) slot() *slot { return r.slots[r.dice.IntN(len(r.slots))] }

@@ -1,0 +1,68 @@
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"holdfast/integration/history"
+)
+
+// Report logs what was judged, and fails tb for each breach. What happened is kept then: the history, its picture, and
+// the command that plays it again.
+func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *history.History, v history.Verdict) {
+	tb.Helper()
+	tb.Logf("%d acquisitions, %d faults; judged: %s; expected of servers that forget: %d", len(h.Acquisitions), len(h.Faults),
+		judged(v), len(v.Expected))
+	if len(v.Breaches) == 0 && !tb.Failed() {
+		return
+	}
+	for _, b := range v.Breaches {
+		tb.Errorf("%v", b)
+	}
+	dir, err := keep(h, s.Name, seed)
+	assert.NoError(tb, err)
+	tb.Logf("history and picture: %s\nagain: make chaos SECONDS=%d SEED=%d SCENARIO=%q", dir, int(length.Seconds())*len(Scenarios), seed, s.Name)
+}
+
+// judged is a list of how many cases each invariant was tried on.
+func judged(v history.Verdict) string {
+	var list []string
+	for invariant, cases := range v.Judged {
+		list = append(list, fmt.Sprintf("%s %d", invariant, cases))
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// keep writes the history and its picture to a directory that stays.
+func keep(h *history.History, name string, seed uint64) (string, error) {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
+	if err != nil {
+		return "", err
+	}
+	lines, err := os.Create(filepath.Join(dir, "history.jsonl"))
+	if err != nil {
+		return dir, err
+	}
+	defer lines.Close()
+	if err := h.Encode(lines); err != nil {
+		return dir, err
+	}
+	picture, err := os.Create(filepath.Join(dir, "history.html"))
+	if err != nil {
+		return dir, err
+	}
+	defer picture.Close()
+	if p, ok := any(h).(interface{ Picture(io.Writer) error }); ok {
+		return dir, p.Picture(picture)
+	}
+	return dir, nil
+}

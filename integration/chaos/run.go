@@ -1,0 +1,108 @@
+package chaos
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration/history"
+	"holdfast/internal/faultproxy"
+)
+
+// run is one scenario that is being played.
+type run struct {
+	tb       testing.TB
+	scenario *Scenario
+	seed     uint64
+	dice     *rand.Rand
+	log      *log
+	world    *world
+	slots    []*slot
+	deck     []Fault        // those that have not had their turn
+	played   map[string]int // how often each fault was
+}
+
+// slot is a client process, and the one that takes its place when it was killed.
+type slot struct {
+	index    int
+	restarts int
+	process  *process
+	links    []*faultproxy.Proxy
+	routes   map[string]string
+}
+
+// Run plays a scenario for about the given time, and returns what happened and what is to be said of it. tb fails when the
+// run itself is not what it should be; breaches are for the caller.
+func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*history.History, history.Verdict) {
+	tb.Helper()
+	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{}, played: map[string]int{}}
+	r.world = s.Topology(tb)
+	for i := range orDefault(s.Processes, 3) {
+		r.slots = append(r.slots, r.newSlot(i))
+	}
+	for _, slot := range r.slots {
+		r.startProcess(slot)
+	}
+	stopWatching := r.watchQueues()
+	r.nemesis(time.Now().Add(length))
+	r.endProcesses()
+	stopWatching()
+	r.sweep()
+	h, err := history.New(r.log.all())
+	require.NoError(tb, err)
+	return h, h.Judge(history.Bounds{Lease: watchdogLease, Command: command, Slack: slack})
+}
+
+func orDefault(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// newSlot puts a proxy between the processes of a slot and each server.
+func (r *run) newSlot(index int) *slot {
+	s := &slot{index: index, routes: map[string]string{}}
+	for _, server := range r.world.dialled {
+		link := faultproxy.Start(r.tb, server.Addr())
+		s.links = append(s.links, link)
+		s.routes[server.Addr()] = link.Addr()
+	}
+	return s
+}
+
+// startProcess starts the next process of a slot.
+func (r *run) startProcess(s *slot) {
+	program := r.scenario.Program
+	if program == "" {
+		var err error
+		program, err = os.Executable()
+		require.NoError(r.tb, err)
+	}
+	s.process = startProcess(r.tb, program, plan{
+		Process: s.name(),
+		Seed:    r.dice.Uint64(),
+		Workers: orDefault(r.scenario.Workers, 3),
+		Redises: r.world.redises, Routes: s.routes, Names: r.scenario.locks(),
+		WatchdogLease: watchdogLease, Command: command, Durable: r.scenario.Durable,
+	}, r.log)
+}
+
+// endProcesses tells all processes to stop, and waits until they have. What they have to do yet is to end their sections.
+func (r *run) endProcesses() {
+	for _, s := range r.slots {
+		s.process.ask()
+	}
+	for _, s := range r.slots {
+		s.process.end(r.tb, longestSection+2*watchdogLease+10*command+slack)
+	}
+}
+
+// check is for what cannot go wrong but for the run itself.
+func (r *run) check(err error) {
+	r.tb.Helper()
+	require.NoError(r.tb, err)
+}

@@ -1,0 +1,176 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"holdfast/integration/history"
+	"holdfast/rlock"
+)
+
+// worker takes locks, one after the other, as its dice have it.
+type worker struct {
+	client *client
+	dice   *rand.Rand
+}
+
+const (
+	longestNap     = 20 * time.Millisecond // between sections, and most of the time within one
+	longestWait    = 3 * time.Second
+	shortestLease  = 100 * time.Millisecond
+	betweenLooks   = 10 * time.Millisecond
+	longestSection = 700 * time.Millisecond // now and then
+)
+
+// run goes on until ctx ends.
+func (w *worker) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		w.section(ctx)
+		w.nap(ctx.Done(), w.upTo(longestNap))
+	}
+}
+
+// section takes a lock, stays, perhaps takes it once more, and leaves.
+func (w *worker) section(ctx context.Context) {
+	locks := w.choose()
+	outer := w.acquire(ctx, locks, w.lease(), 0)
+	if outer == nil {
+		return
+	}
+	w.stay(outer)
+	var inner *attempt
+	if w.oneIn(4) && outer.hold.Valid() {
+		// Nobody else can have it, so there is nothing to wait for but the server.
+		inner = w.acquire(outer.hold.Context(), w.again(locks), w.lease(), outer.number)
+	}
+	if inner != nil {
+		w.stay(inner)
+		if w.oneIn(2) {
+			outer, inner = inner, outer // levels may be left in any order
+		}
+		w.leave(inner)
+	}
+	if w.oneIn(2) {
+		w.stay(outer)
+	}
+	w.leave(outer)
+}
+
+// choose draws the locks for a section.
+func (w *worker) choose() []history.Lock {
+	names := w.client.plan.Names
+	var kinds []history.Kind
+	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Read, history.Write, history.Quorum} {
+		if len(names[kind]) > 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	kind := kinds[w.dice.IntN(len(kinds))]
+	all := names[kind]
+	if kind == history.Plain && len(all) > 1 && w.oneIn(3) {
+		var locks []history.Lock
+		for _, i := range w.dice.Perm(len(all))[:2] {
+			locks = append(locks, history.Lock{Name: all[i], Kind: kind})
+		}
+		return locks
+	}
+	return []history.Lock{{Name: all[w.dice.IntN(len(all))], Kind: kind}}
+}
+
+// again is what the owner of locks takes once more: the same, or a writer reads.
+func (w *worker) again(locks []history.Lock) []history.Lock {
+	if locks[0].Kind == history.Write && w.oneIn(2) {
+		return []history.Lock{{Name: locks[0].Name, Kind: history.Read}}
+	}
+	return locks
+}
+
+// lease draws one that is short, or that of the watchdog.
+func (w *worker) lease() time.Duration {
+	if w.oneIn(3) {
+		return shortestLease + w.upTo(w.client.plan.WatchdogLease-shortestLease)
+	}
+	return rlock.Watchdog
+}
+
+// acquire asks for locks in one of the ways there are. It returns nil if they were not had. ctx carries the owner if there
+// is one.
+func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration, root int) *attempt {
+	e := history.Event{Locks: locks, Lease: lease, Root: root}
+	if lease == rlock.Watchdog {
+		e.Lease = w.client.plan.WatchdogLease
+	}
+	lock := w.client.locker(locks)
+	var give func() (*rlock.Hold, error)
+	switch {
+	case w.oneIn(4):
+		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, lease) }
+	case w.oneIn(8): // no limit but a context that ends
+		e.Wait = w.upTo(longestWait)
+		give = func() (*rlock.Hold, error) {
+			ctx, cancel := context.WithTimeout(ctx, e.Wait)
+			defer cancel()
+			return lock.Lock(ctx, lease)
+		}
+	default:
+		e.Wait = w.upTo(longestWait)
+		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
+	}
+	a := w.client.record.ask(e)
+	a.explicit = lease != rlock.Watchdog
+	if !a.answered(give()) {
+		return nil
+	}
+	return a
+}
+
+// stay works under the lock for a while, and looks whether it can be trusted.
+func (w *worker) stay(a *attempt) {
+	length := w.upTo(longestNap)
+	if w.oneIn(30) {
+		length = w.upTo(longestSection)
+	}
+	end := time.NewTimer(length)
+	defer end.Stop()
+	looks := time.NewTicker(betweenLooks)
+	defer looks.Stop()
+	for {
+		a.look()
+		select {
+		case <-a.hold.Done():
+			a.lost()
+			return
+		case <-end.C:
+			a.look()
+			return
+		case <-looks.C:
+		}
+	}
+}
+
+// leave unlocks, and now and then forgets to if the lease ends by itself.
+func (w *worker) leave(a *attempt) {
+	if a.explicit && w.oneIn(10) {
+		return
+	}
+	a.look()
+	a.release(func() error { return a.hold.Unlock(context.Background()) })
+}
+
+func (w *worker) oneIn(n int) bool { return w.dice.IntN(n) == 0 }
+
+// upTo is a time from 1 ns to limit.
+func (w *worker) upTo(limit time.Duration) time.Duration {
+	return 1 + time.Duration(w.dice.Int64N(int64(limit)))
+}
+
+// nap waits for d, or until done is closed.
+func (w *worker) nap(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}
