@@ -15,10 +15,16 @@ type Fault struct {
 	// begin starts it. It returns which processes are concerned, nil being all, and what ends it; both halves run in the
 	// goroutine of the test. It is nil, nil where there is nothing to be done just now.
 	begin func(r *run) (concerned []string, heal func())
-	// lasts is the longest time from begin to heal; 0 is for what happens in a moment.
-	lasts time.Duration
+	// lasts is the longest time from begin to heal, in leases of the watchdog; 0 is for what happens in a moment.
+	lasts float64
 	// settles is how much longer the effects may be felt, such as until a connection is made again.
 	settles time.Duration
+}
+
+// Within is the fault, over after that many leases at most.
+func (f Fault) Within(leases float64) Fault {
+	f.lasts = leases
+	return f
 }
 
 // nemesis plays faults until the time is over, each about as often as the others, now and then two at a time, with some
@@ -26,6 +32,9 @@ type Fault struct {
 func (r *run) nemesis(end time.Time) {
 	for time.Now().Before(end) {
 		r.rest(r.upTo(r.scenario.Peace))
+		if len(r.scenario.Faults) == 0 {
+			continue
+		}
 		faults := []Fault{r.draw()}
 		if r.dice.IntN(4) == 0 {
 			if other := r.draw(); other.Name != faults[0].Name {
@@ -65,7 +74,7 @@ func (r *run) play(faults []Fault) {
 		})
 		r.played[f.Name]++
 		if f.lasts > 0 {
-			r.rest(r.upTo(f.lasts))
+			r.rest(r.upTo(time.Duration(f.lasts * float64(r.scenario.lease()))))
 		}
 	}
 	for i := range heals {

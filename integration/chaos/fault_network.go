@@ -9,28 +9,28 @@ import (
 // The faults of the network between one process and the servers. Lasting ones go on for longer than a lease now and then.
 var (
 	// Partition cuts a process off from all servers, and both ways.
-	Partition = Fault{Name: "partition", lasts: 2 * watchdogLease, settles: command, begin: onLinks((*faultproxy.Proxy).BlackHole)}
+	Partition = Fault{Name: "partition", lasts: 2, settles: command, begin: onLinks((*faultproxy.Proxy).BlackHole)}
 
 	// RequestsLost swallows what a process says. Servers are heard.
-	RequestsLost = Fault{Name: "requests lost", lasts: watchdogLease, settles: 2 * command, begin: onLinks((*faultproxy.Proxy).DropRequests)}
+	RequestsLost = Fault{Name: "requests lost", lasts: 1, settles: 2 * command, begin: onLinks((*faultproxy.Proxy).DropRequests)}
 
 	// RepliesLost swallows what servers say to a process, so that all is done and nothing is known.
-	RepliesLost = Fault{Name: "replies lost", lasts: watchdogLease, settles: 2 * command, begin: onLinks((*faultproxy.Proxy).DropReplies)}
+	RepliesLost = Fault{Name: "replies lost", lasts: 1, settles: 2 * command, begin: onLinks((*faultproxy.Proxy).DropReplies)}
 
 	// RepliesLate keeps what servers say to a process, and delivers it later.
-	RepliesLate = Fault{Name: "replies late", lasts: watchdogLease, settles: command, begin: onLinks((*faultproxy.Proxy).HoldReplies)}
+	RepliesLate = Fault{Name: "replies late", lasts: 1, settles: command, begin: onLinks((*faultproxy.Proxy).HoldReplies)}
 
 	// MessagesLost loses what is published, and nothing else: waiters have to look for themselves.
-	MessagesLost = Fault{Name: "messages lost", lasts: watchdogLease, settles: longestPark, begin: onLinks((*faultproxy.Proxy).DropMessages)}
+	MessagesLost = Fault{Name: "messages lost", lasts: 1, settles: longestPark, begin: onLinks((*faultproxy.Proxy).DropMessages)}
 
 	// Slow delays everything.
-	Slow = Fault{Name: "slow network", lasts: watchdogLease, settles: command, begin: onLinks(func(p *faultproxy.Proxy) { p.Delay(20 * time.Millisecond) })}
+	Slow = Fault{Name: "slow network", lasts: 1, settles: command, begin: onLinks(func(p *faultproxy.Proxy) { p.Delay(20 * time.Millisecond) })}
 
 	// Reset breaks all connections of a process, which may connect again at once.
 	Reset = Fault{Name: "connections reset", settles: command, begin: onLinks(func(p *faultproxy.Proxy) { p.Reset() })}
 
 	// Refused breaks all connections of a process and keeps it from connecting again.
-	Refused = Fault{Name: "connections refused", lasts: watchdogLease, settles: command, begin: func(r *run) ([]string, func()) {
+	Refused = Fault{Name: "connections refused", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
 		s := r.slot()
 		for _, link := range s.links {
 			link.Refuse()
@@ -44,7 +44,7 @@ var (
 	}}
 
 	// CutReplies breaks connections of a process between the execution of a script and its reply.
-	CutReplies = Fault{Name: "replies cut", lasts: watchdogLease, settles: 2 * command, begin: func(r *run) ([]string, func()) {
+	CutReplies = Fault{Name: "replies cut", lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
 		s := r.slot()
 		var cuts []*faultproxy.Fault
 		for _, link := range s.links {
@@ -59,7 +59,7 @@ var (
 
 	// Refusals has a server answer scripts with errors instead of executing them, such as it gives while it loads its data
 	// or has no memory left.
-	Refusals = Fault{Name: "error replies", lasts: watchdogLease, settles: command, begin: func(r *run) ([]string, func()) {
+	Refusals = Fault{Name: "error replies", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
 		s := r.slot()
 		answers := []string{faultproxy.Loading, faultproxy.Busy, faultproxy.ClusterDown, faultproxy.ReadOnly, faultproxy.OutOfMemory, faultproxy.NoPerm("default", "evalsha")}
 		answer := answers[r.dice.IntN(len(answers))]
@@ -85,6 +85,7 @@ func onLinks(do func(*faultproxy.Proxy)) func(*run) ([]string, func()) {
 		return []string{s.process.name}, func() {
 			for _, link := range s.links {
 				r.check(link.Heal())
+				link.Delay(r.scenario.Latency)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // The faults of client processes.
 var (
 	// ProcessStopped stops a process, often for longer than its leases last, and lets it go on.
-	ProcessStopped = Fault{Name: "process stopped", lasts: 2 * watchdogLease, settles: command, begin: func(r *run) ([]string, func()) {
+	ProcessStopped = Fault{Name: "process stopped", lasts: 2, settles: command, begin: func(r *run) ([]string, func()) {
 		p := r.slot().process
 		r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: p.name})
 		p.signal(r.tb, syscall.SIGSTOP)
@@ -21,7 +21,7 @@ var (
 	}}
 
 	// ProcessKilled kills a process in the middle of whatever it does, and later starts another.
-	ProcessKilled = Fault{Name: "process killed", lasts: watchdogLease, settles: watchdogLease, begin: func(r *run) ([]string, func()) {
+	ProcessKilled = Fault{Name: "process killed", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
 		s := r.slot()
 		name := s.process.name
 		s.process.kill(r.tb)

@@ -10,21 +10,21 @@ import (
 // history for what is asserted instead.
 var (
 	// ServerStopped stops a server, and lets it go on.
-	ServerStopped = Fault{Name: "server stopped", lasts: watchdogLease, settles: 2 * command, begin: func(r *run) ([]string, func()) {
+	ServerStopped = Fault{Name: "server stopped", lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
 		s := r.server()
 		s.Pause(r.tb)
 		return nil, func() { s.Resume(r.tb) }
 	}}
 
 	// ServerRestarted kills a server and starts it again with all that it knew.
-	ServerRestarted = Fault{Name: "server restarted", lasts: watchdogLease / 2, settles: 2 * command, begin: restart}
+	ServerRestarted = Fault{Name: "server restarted", lasts: 0.5, settles: 2 * command, begin: restart}
 
 	// ServerEmptied kills a server that keeps nothing, and starts it again.
-	ServerEmptied = Fault{Name: "server restarted empty", Forgets: true, lasts: watchdogLease / 2, settles: 2 * command, begin: restart}
+	ServerEmptied = Fault{Name: "server restarted empty", Forgets: true, lasts: 0.5, settles: 2 * command, begin: restart}
 
 	// MinorityStopped and MinorityEmptied are the same for a RedLock, which has to bear them: one or two of five at a time.
-	MinorityStopped = Fault{Name: "minority stopped", lasts: watchdogLease, settles: 2 * command, begin: ServerStopped.begin}
-	MinorityEmptied = Fault{Name: "minority restarted empty", lasts: watchdogLease / 2, settles: watchdogLease + 2*time.Second, begin: restart}
+	MinorityStopped = Fault{Name: "minority stopped", lasts: 1, settles: 2 * command, begin: ServerStopped.begin}
+	MinorityEmptied = Fault{Name: "minority restarted empty", lasts: 0.5, settles: usualLease + 2*time.Second, begin: restart}
 
 	// Flushed deletes everything.
 	Flushed = Fault{Name: "FLUSHALL", Forgets: true, settles: command, begin: func(r *run) ([]string, func()) {
@@ -52,15 +52,23 @@ var (
 		return nil, momentary(r.server().Call("EVAL", cutExpiry, "0"))
 	}}
 
-	// Failover makes a replica the master. What it had not received yet is lost.
-	Failover = Fault{Name: "failover", Forgets: true, settles: 4 * command, begin: func(r *run) ([]string, func()) {
-		r.world.failover(r)
-		return nil, func() {}
+	// HandedOver has a replica of a cluster take its master's place while both are well. Nothing is lost.
+	HandedOver = Fault{Name: "handed over", settles: 4 * command, begin: failover}
+
+	// Failover has the Sentinels promote a replica. What it has not received yet is lost.
+	Failover = Fault{Name: "failover", Forgets: true, settles: 4 * command, begin: failover}
+
+	// MasterKilled kills a master of a cluster or a Sentinel group, a replica takes its place, and it comes back as a replica.
+	MasterKilled = Fault{Name: "master killed", Forgets: true, settles: 4 * command, begin: func(r *run) ([]string, func()) {
+		name := r.name()
+		r.world.Home(r.tb, name).Kill(r.tb)
+		r.world.Failover(r.tb, name)
+		return nil, func() { r.world.Heal(r.tb) }
 	}}
 
 	// SlotMoved moves the slot of a lock to another master of the cluster, keys and all.
 	SlotMoved = Fault{Name: "slot moved", settles: 2 * command, begin: func(r *run) ([]string, func()) {
-		r.world.moveSlot(r)
+		r.world.MoveSlot(r.tb, r.name())
 		return nil, func() {}
 	}}
 )
@@ -88,5 +96,19 @@ func restart(r *run) ([]string, func()) {
 	return nil, func() { s.Restart(r.tb) }
 }
 
-// server draws a server that may fail.
-func (r *run) server() *redistest.Server { return r.world.servers[r.dice.IntN(len(r.world.servers))] }
+func failover(r *run) ([]string, func()) {
+	r.world.Failover(r.tb, r.name())
+	return nil, func() {}
+}
+
+// server draws a master.
+func (r *run) server() *redistest.Server {
+	masters := r.world.Masters(r.tb)
+	return masters[r.dice.IntN(len(masters))]
+}
+
+// name draws the name of a lock.
+func (r *run) name() string {
+	names := r.scenario.names()
+	return names[r.dice.IntN(len(names))]
+}

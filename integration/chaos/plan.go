@@ -23,6 +23,7 @@ type plan struct {
 	Names         map[history.Kind][]string
 	WatchdogLease time.Duration
 	Command       time.Duration
+	Burst         time.Duration
 	// Durable says that a server that is started again knows all that it knew.
 	Durable bool
 }

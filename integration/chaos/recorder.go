@@ -72,7 +72,7 @@ func (a *attempt) answered(hold *rlock.Hold, err error) bool {
 		_ = hold.Unlock(context.Background()) // it says that the lock is lost
 	default:
 		a.hold = hold
-		e.What, e.Owner, e.Token = history.Granted, hold.Owner(), hold.Token()
+		e.What, e.Owner, e.Token, e.Until = history.Granted, hold.Owner(), hold.Token(), history.At(hold.Deadline())
 	}
 	a.recorder.tell(e)
 	return a.hold != nil
@@ -97,7 +97,7 @@ func (a *attempt) look() bool {
 	if !a.hold.Valid() {
 		return false
 	}
-	a.recorder.tell(history.Event{At: at, What: history.Valid, Number: a.number})
+	a.recorder.tell(history.Event{At: at, What: history.Valid, Number: a.number, Until: history.At(a.hold.Deadline())})
 	return true
 }
 

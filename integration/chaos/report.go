@@ -27,9 +27,9 @@ func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *hi
 	for _, b := range v.Breaches {
 		tb.Errorf("%v", b)
 	}
-	dir, err := keep(h, s.Name, seed)
+	dir, err := Keep(h, s.Name, seed)
 	assert.NoError(tb, err)
-	tb.Logf("history and picture: %s\nagain: make chaos SECONDS=%d SEED=%d SCENARIO=%q", dir, int(length.Seconds())*len(Scenarios), seed, s.Name)
+	tb.Logf("history and picture: %s\nagain: make chaos SECONDS=%d SEED=%d SCENARIO=%q", dir, int(max(length.Seconds(), 1)), seed, s.Name)
 }
 
 // judged is a list of how many cases each invariant was tried on.
@@ -42,8 +42,8 @@ func judged(v history.Verdict) string {
 	return strings.Join(list, ", ")
 }
 
-// keep writes the history and its picture to a directory that stays.
-func keep(h *history.History, name string, seed uint64) (string, error) {
+// Keep writes the history and its picture to a directory that stays.
+func Keep(h *history.History, name string, seed uint64) (string, error) {
 	dir, err := os.MkdirTemp("", fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
 	if err != nil {
 		return "", err

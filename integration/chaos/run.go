@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -39,8 +40,8 @@ type slot struct {
 func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*history.History, history.Verdict) {
 	tb.Helper()
 	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{}, played: map[string]int{}}
-	r.world = s.Topology(tb)
-	for i := range orDefault(s.Processes, 3) {
+	r.world = newWorld(tb, s)
+	for i := range cmp.Or(s.Processes, 3) {
 		r.slots = append(r.slots, r.newSlot(i))
 	}
 	for _, slot := range r.slots {
@@ -48,26 +49,21 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	}
 	stopWatching := r.watchQueues()
 	r.nemesis(time.Now().Add(length))
+	r.world.Heal(tb)
 	r.endProcesses()
 	stopWatching()
 	r.sweep()
 	h, err := history.New(r.log.all())
 	require.NoError(tb, err)
-	return h, h.Judge(history.Bounds{Lease: watchdogLease, Command: command, Slack: slack})
-}
-
-func orDefault(n, otherwise int) int {
-	if n > 0 {
-		return n
-	}
-	return otherwise
+	return h, h.Judge(history.Bounds{Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp})
 }
 
 // newSlot puts a proxy between the processes of a slot and each server.
 func (r *run) newSlot(index int) *slot {
 	s := &slot{index: index, routes: map[string]string{}}
-	for _, server := range r.world.dialled {
+	for _, server := range r.world.dialled() {
 		link := faultproxy.Start(r.tb, server.Addr())
+		link.Delay(r.scenario.Latency)
 		s.links = append(s.links, link)
 		s.routes[server.Addr()] = link.Addr()
 	}
@@ -85,9 +81,9 @@ func (r *run) startProcess(s *slot) {
 	s.process = startProcess(r.tb, program, plan{
 		Process: s.name(),
 		Seed:    r.dice.Uint64(),
-		Workers: orDefault(r.scenario.Workers, 3),
-		Redises: r.world.redises, Routes: s.routes, Names: r.scenario.locks(),
-		WatchdogLease: watchdogLease, Command: command, Durable: r.scenario.Durable,
+		Workers: cmp.Or(r.scenario.Workers, 3),
+		Redises: r.world.addresses(), Routes: s.routes, Names: r.scenario.locks(),
+		WatchdogLease: r.scenario.lease(), Command: command, Burst: r.scenario.Burst, Durable: r.scenario.Durable,
 	}, r.log)
 }
 
@@ -97,7 +93,7 @@ func (r *run) endProcesses() {
 		s.process.ask()
 	}
 	for _, s := range r.slots {
-		s.process.end(r.tb, longestSection+2*watchdogLease+10*command+slack)
+		s.process.end(r.tb, longestSection+2*r.scenario.lease()+10*command+slack)
 	}
 }
 

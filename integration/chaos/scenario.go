@@ -1,42 +1,55 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"holdfast/integration"
 	"holdfast/integration/history"
 )
 
 // What all runs have in common. They are short, so that much happens in little time, and far enough from each other on a
 // machine that is busy.
 const (
-	watchdogLease = 2 * time.Second
-	command       = 500 * time.Millisecond
-	slack         = 2 * time.Second
-	longestPark   = 5 * time.Second // of a waiter, until it looks for itself
+	usualLease  = 2 * time.Second // of the watchdog
+	command     = 500 * time.Millisecond
+	slack       = 2 * time.Second
+	wakeUp      = time.Second
+	longestPark = 5 * time.Second // of a waiter, until it looks for itself
 )
 
 // Scenario is a topology, locks, and the faults that they have to bear.
 type Scenario struct {
 	Name     string
-	Topology Topology
+	Topology integration.Topology
+	Variants []integration.Variant
 	Kinds    []history.Kind
 	Faults   []Fault
 	// Peace is the longest time between faults, in which locks have to be quick again.
 	Peace time.Duration
 	// Durable says that servers know all that they knew when they are started again.
 	Durable bool
+	// Lease is that of the watchdog, and the longest of all. Defaults to 2 s.
+	Lease time.Duration
+	// Burst has all workers ask at the same moments, so far apart, if it is not 0. After a burst nobody comes who would make
+	// up for a wake-up that was missed.
+	Burst time.Duration
+	// Latency is how long everything takes in each direction, at all times.
+	Latency time.Duration
 	// Processes and their workers; 3 and 3 if they are 0.
 	Processes, Workers int
 	// Program runs the client processes; the test binary itself if it is empty.
 	Program string
 }
 
-// exclusive are the kinds of a single Redis.
+// allKinds are the kinds of a single Redis.
 var allKinds = []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Write}
 
-// names are those of the locks, by kind: two plain ones, for MultiLocks, and one of each other kind.
+func (s *Scenario) lease() time.Duration { return cmp.Or(s.Lease, usualLease) }
+
+// locks are their names, by kind: two plain ones, for MultiLocks, and one of each other kind.
 func (s *Scenario) locks() map[history.Kind][]string {
 	names := map[history.Kind][]string{}
 	for _, kind := range s.Kinds {

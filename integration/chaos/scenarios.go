@@ -3,29 +3,42 @@ package chaos
 import (
 	"time"
 
+	"holdfast/integration"
 	"holdfast/integration/history"
 )
+
+// durable servers know all that they knew when they are started again.
+var durable = []integration.Variant{integration.AppendOnly}
 
 // Scenarios are what is played by make chaos.
 var Scenarios = []Scenario{
 	{
-		Name: "network", Topology: Single, Durable: true, Kinds: allKinds, Peace: time.Second,
+		Name: "network", Topology: integration.Single, Variants: durable, Durable: true, Kinds: allKinds, Peace: time.Second,
 		Faults: []Fault{Partition, RequestsLost, RepliesLost, RepliesLate, MessagesLost, Slow, Reset, Refused, CutReplies, Refusals},
 	},
 	{
-		Name: "processes and servers", Topology: Single, Durable: true, Kinds: allKinds, Peace: time.Second,
+		Name: "processes and servers", Topology: integration.Single, Variants: durable, Durable: true, Kinds: allKinds, Peace: time.Second,
 		Faults: []Fault{ProcessStopped, ProcessKilled, ServerStopped, ServerRestarted, ScriptsFlushed, ClientsKilled, CutReplies},
 	},
 	{
-		Name: "cluster", Topology: Cluster, Kinds: allKinds, Peace: time.Second,
-		Faults: []Fault{SlotMoved, Partition, Reset, CutReplies, ProcessKilled, ServerStopped},
+		Name: "cluster", Topology: integration.Cluster, Kinds: allKinds, Peace: time.Second,
+		Faults: []Fault{SlotMoved, HandedOver, Partition, Reset, CutReplies, ProcessKilled, ServerStopped},
 	},
 	{
-		Name: "servers that forget", Topology: Forgetful, Kinds: allKinds, Peace: time.Second,
+		Name: "failover", Topology: integration.Sentinel, Kinds: allKinds, Peace: time.Second,
+		Faults: []Fault{Failover, MasterKilled, Partition, CutReplies, ProcessKilled},
+	},
+	{
+		Name: "bursts", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
+		Burst: time.Second, Latency: 2 * time.Millisecond, Lease: 5 * time.Second,
+		Faults: []Fault{Reset, MessagesLost, ProcessStopped, ScriptsFlushed},
+	},
+	{
+		Name: "servers that forget", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
 		Faults: []Fault{ServerEmptied, Flushed, ExpiryCut, ProcessStopped, CutReplies},
 	},
 	{
-		Name: "quorum", Topology: Masters, Kinds: []history.Kind{history.Quorum}, Peace: time.Second,
+		Name: "quorum", Topology: integration.Masters(5), Kinds: []history.Kind{history.Quorum}, Peace: time.Second,
 		Faults: []Fault{MinorityStopped, MinorityEmptied, Partition, RepliesLost, Reset, ProcessStopped, ProcessKilled, CutReplies},
 	},
 }

@@ -19,7 +19,7 @@ import (
 func (r *run) watchQueues() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	redis := r.world.redis(r.tb)
+	redis := r.world.clients[0]
 	for _, name := range r.scenario.locks()[history.Fair] {
 		queue := lua.Prefix("redisson_lock_queue", name)
 		watching.Go(func() {
@@ -54,9 +54,9 @@ func (r *run) look(ctx context.Context, redis rueidis.Client, name, queue string
 
 // sweep sees whether every lock can be taken again, and what is left behind.
 func (r *run) sweep() {
-	c := newClient(plan{Durable: r.scenario.Durable, WatchdogLease: watchdogLease}, nil)
+	c := newClient(plan{Durable: r.scenario.Durable, WatchdogLease: r.scenario.lease()}, nil)
 	for _, redis := range r.world.clients {
-		locks, err := rlock.New(redis, rlock.Options{WatchdogLease: watchdogLease})
+		locks, err := rlock.New(redis, rlock.Options{WatchdogLease: r.scenario.lease()})
 		require.NoError(r.tb, err)
 		c.rlocks = append(c.rlocks, locks)
 	}
@@ -76,7 +76,7 @@ func (r *run) sweep() {
 // take takes a lock that nobody wants any more, which must be possible when the leases of all who died are over.
 func (r *run) take(c *client, l history.Lock) history.Event {
 	e := history.Event{What: history.Free, Name: l.Name}
-	hold, err := c.lock(l).TryLock(context.Background(), 2*watchdogLease+5*command+slack, rlock.Watchdog)
+	hold, err := c.lock(l).TryLock(context.Background(), 2*r.scenario.lease()+5*command+slack, rlock.Watchdog)
 	e.At = history.Now()
 	if err == nil {
 		err = hold.Unlock(context.Background())
@@ -89,9 +89,9 @@ func (r *run) take(c *client, l history.Lock) history.Event {
 
 // left is what should not be on the servers any more, when the keys that end by themselves had the time to.
 func (r *run) left() []string {
-	for late := time.Now().Add(watchdogLease + slack); ; {
+	for late := time.Now().Add(r.scenario.lease() + slack); ; {
 		var left []string
-		for _, s := range r.world.dialled {
+		for _, s := range r.world.All() {
 			left = append(left, leftOn(s.Call, s.Addr())...)
 		}
 		if len(left) == 0 || time.Now().After(late) {

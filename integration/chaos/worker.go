@@ -19,6 +19,8 @@ const (
 	longestNap     = 20 * time.Millisecond // between sections, and most of the time within one
 	longestWait    = 3 * time.Second
 	shortestLease  = 100 * time.Millisecond
+	longestLease   = 2 * time.Second // but for the watchdog's
+	burstLasts     = 100 * time.Millisecond
 	betweenLooks   = 10 * time.Millisecond
 	longestSection = 700 * time.Millisecond // now and then
 )
@@ -27,8 +29,17 @@ const (
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.section(ctx)
-		w.nap(ctx.Done(), w.upTo(longestNap))
+		w.nap(ctx.Done(), w.pause())
 	}
+}
+
+// pause is how long to wait until the next section.
+func (w *worker) pause() time.Duration {
+	if burst := w.client.plan.Burst; burst > 0 {
+		// The same time for all processes, but not the same moment: a wake-up is missed by those who come while one leaves.
+		return burst - time.Duration(history.Now())%burst + w.upTo(burstLasts)
+	}
+	return w.upTo(longestNap)
 }
 
 // section takes a lock, stays, perhaps takes it once more, and leaves.
@@ -40,7 +51,7 @@ func (w *worker) section(ctx context.Context) {
 	}
 	w.stay(outer)
 	var inner *attempt
-	if w.oneIn(4) && outer.hold.Valid() {
+	if w.oneIn(3) && outer.hold.Valid() {
 		// Nobody else can have it, so there is nothing to wait for but the server.
 		inner = w.acquire(outer.hold.Context(), w.again(locks), w.lease(), outer.number)
 	}
@@ -89,7 +100,7 @@ func (w *worker) again(locks []history.Lock) []history.Lock {
 // lease draws one that is short, or that of the watchdog.
 func (w *worker) lease() time.Duration {
 	if w.oneIn(3) {
-		return shortestLease + w.upTo(w.client.plan.WatchdogLease-shortestLease)
+		return shortestLease + w.upTo(min(longestLease, w.client.plan.WatchdogLease)-shortestLease)
 	}
 	return rlock.Watchdog
 }
@@ -128,7 +139,7 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 // stay works under the lock for a while, and looks whether it can be trusted.
 func (w *worker) stay(a *attempt) {
 	length := w.upTo(longestNap)
-	if w.oneIn(30) {
+	if w.oneIn(60) {
 		length = w.upTo(longestSection)
 	}
 	end := time.NewTimer(length)
@@ -151,7 +162,7 @@ func (w *worker) stay(a *attempt) {
 
 // leave unlocks, and now and then forgets to if the lease ends by itself.
 func (w *worker) leave(a *attempt) {
-	if a.explicit && w.oneIn(10) {
+	if a.explicit && w.oneIn(30) {
 		return
 	}
 	a.look()

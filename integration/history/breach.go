@@ -1,0 +1,53 @@
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// The invariants that are checked.
+const (
+	Exclusion    = "exclusion"
+	Linearizable = "linearizable"
+	Fences       = "fences"
+	Fairness     = "fairness"
+	Waits        = "waits"
+	WakeUps      = "wake-ups"
+	Kept         = "kept"
+	Remains      = "remains"
+)
+
+// Breach is an invariant that did not hold.
+type Breach struct {
+	Invariant string
+	At        Instant
+	Text      string
+	Between   []*Acquisition
+}
+
+// String is one line.
+func (b Breach) String() string { return fmt.Sprintf("%s: %s", b.Invariant, b.Text) }
+
+// Bounds are what a run allows for.
+type Bounds struct {
+	// Lease is the longest lease in the run, that of the watchdog included.
+	Lease time.Duration
+	// Command is the longest time for which a command is repeated before its caller is told that its outcome is unknown.
+	Command time.Duration
+	// Slack is how late anything may be on a machine that is busy.
+	Slack time.Duration
+	// WakeUp is how soon somebody who waits for a lock must have it when it has become free.
+	WakeUp time.Duration
+	// Strict also judges refusals without wait: somebody else must have had the lock, or have been about to.
+	Strict bool
+}
+
+// Verdict is what came of all checks.
+type Verdict struct {
+	Breaches []Breach
+	// Expected are overlaps and tokens that a server which forgot accounts for. They are no breaches: each was over within
+	// one lease.
+	Expected []Breach
+	// Judged is how many cases each invariant was tried on. An invariant that was tried on none has not been shown.
+	Judged map[string]int
+}

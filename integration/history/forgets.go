@@ -1,0 +1,109 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// memory knows when the servers may have forgotten holds and tokens.
+type memory struct {
+	h       *History
+	bounds  Bounds
+	periods []Period // those that forget, in the order of their ends
+	levels  map[owner][]*Acquisition
+}
+
+func (h *History) memory(bounds Bounds) *memory {
+	m := &memory{h: h, bounds: bounds, levels: map[owner][]*Acquisition{}}
+	for _, p := range h.Faults {
+		if p.Forgets {
+			m.periods = append(m.periods, p)
+		}
+	}
+	slices.SortFunc(m.periods, func(a, b Period) int { return cmp.Compare(a.To, b.To) })
+	for _, a := range h.Acquisitions {
+		m.levels[a.owner()] = append(m.levels[a.owner()], a)
+	}
+	return m
+}
+
+// between gives a period in which what a was given may have been forgotten before b was given something.
+func (m *memory) between(a, b *Acquisition) (Period, bool) {
+	for _, p := range m.periods {
+		if a.Asked < p.To && b.Answered > p.From {
+			return p, true
+		}
+	}
+	return Period{}, false
+}
+
+// accountsFor tells whether a's hold may have been forgotten when b was granted one, and a has found that out in time: with
+// the next renewal or when its lease ended. Overlap is when both were trusted for the last time.
+func (m *memory) accountsFor(a, b *Acquisition, overlap Instant) (Period, bool) {
+	for _, p := range m.periods {
+		if a.Asked < p.To && b.Answered > p.From && m.noticed(a, p, overlap) {
+			return p, true
+		}
+	}
+	return Period{}, false
+}
+
+// noticed tells whether a stopped trusting its hold soon enough, if p has made the servers forget it.
+func (m *memory) noticed(a *Acquisition, p Period, overlap Instant) bool {
+	last := p.To.Add(m.lease(a) + m.bounds.Slack)
+	if a.Trusted <= last {
+		return true
+	}
+	// Another level that the owner has taken since makes the hold anew on the server, so a may be right to trust it now:
+	// only the overlap must have ended in time.
+	for _, level := range m.levels[a.owner()] {
+		if level != a && level.Answered > p.From && level.Asked < a.Trusted && level.Granted() && sharesName(level, a) {
+			return overlap <= last
+		}
+	}
+	return false
+}
+
+// ends is History.ends of a hold that may also have ended because the servers forgot it.
+func (m *memory) ends(a *Acquisition) (earliest, latest Instant) {
+	earliest, latest = m.h.ends(a, m.bounds)
+	for _, p := range m.periods {
+		// Noticed as if the overlap were over: that it was is for exclusion to say.
+		if a.Asked < p.To && latest > p.From && m.noticed(a, p, 0) {
+			earliest = min(earliest, max(a.Asked, p.From))
+		}
+	}
+	return earliest, latest
+}
+
+// lease is the longest that a's owner has asked for: a nested acquisition sets the lease of the whole hold.
+func (m *memory) lease(a *Acquisition) (longest time.Duration) {
+	for _, level := range m.levels[a.owner()] {
+		longest = max(longest, level.Lease)
+	}
+	return longest
+}
+
+// sharesName tells whether both concern one lock.
+func sharesName(a, b *Acquisition) bool {
+	return slices.ContainsFunc(a.Locks, func(one Lock) bool {
+		return slices.ContainsFunc(b.Locks, func(other Lock) bool { return one.Name == other.Name })
+	})
+}
+
+// over is how many of the periods were over at the instant.
+func (m *memory) over(at Instant) int {
+	return sort.Search(len(m.periods), func(i int) bool { return m.periods[i].To > at })
+}
+
+// since is how many of the periods must have been over when something was asked for that cannot be forgotten at the instant.
+func (m *memory) since(at Instant) int {
+	for i, p := range slices.Backward(m.periods) {
+		if p.From < at {
+			return i + 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,155 @@
+package history
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// History is what happened, in the order of time.
+type History struct {
+	Events       []Event
+	Acquisitions []*Acquisition // in the order in which they were asked for
+	Faults       []Period
+	Killed       map[string]Instant // when the processes were killed that were
+	// Start and End are of the first and the last event.
+	Start, End Instant
+
+	bounds Bounds // of the last Judge, for Picture
+}
+
+// Period is a time during which something was out of order.
+type Period struct {
+	Fault     string
+	Processes []string // whom it concerned; none: all
+	Forgets   bool
+	From, To  Instant
+}
+
+// Concerns tells whether the process was hit.
+func (p Period) Concerns(process string) bool {
+	return len(p.Processes) == 0 || slices.Contains(p.Processes, process)
+}
+
+// New makes a history of events, which may come in any order. It returns an error if they do not fit together: then
+// whoever recorded them is at fault, not a lock.
+func New(events []Event) (*History, error) {
+	h := &History{Events: slices.Clone(events), Killed: map[string]Instant{}}
+	// Stable, because those of one process at one instant are in their order.
+	slices.SortStableFunc(h.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	if len(h.Events) == 0 {
+		return nil, errors.New("history: no events")
+	}
+	h.Start, h.End = h.Events[0].At, h.Events[len(h.Events)-1].At
+	if err := h.pair(); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return h, nil
+}
+
+// pair brings together what belongs together.
+func (h *History) pair() error {
+	type key struct {
+		process string
+		number  int
+	}
+	all := map[key]*Acquisition{}
+	faults := map[string]int{} // index of the one that goes on
+	stops := map[string]int{}  // by process
+	for _, e := range h.Events {
+		h.End = max(h.End, e.Until)
+		switch e.What {
+		case Asked:
+			a := &Acquisition{Process: e.Process, Number: e.Number, Root: cmp.Or(e.Root, e.Number), Locks: e.Locks,
+				Wait: e.Wait, Lease: e.Lease, Fixed: e.Fixed, Asked: e.At}
+			if len(a.Locks) == 0 {
+				return fmt.Errorf("%v asks for no lock", a)
+			}
+			if _, twice := all[key{e.Process, e.Number}]; twice {
+				return fmt.Errorf("%v was asked for twice", a)
+			}
+			all[key{e.Process, e.Number}] = a
+			h.Acquisitions = append(h.Acquisitions, a)
+		case Granted, Refused, Unknown, Failed, Valid, Lost, Releasing, Released, NotHeld, Doubtful:
+			a := all[key{e.Process, e.Number}]
+			if a == nil {
+				return fmt.Errorf("%s#%d: %s, but it was never asked for", e.Process, e.Number, e.What)
+			}
+			if err := a.add(e); err != nil {
+				return err
+			}
+		case Fault:
+			if _, on := faults[e.Fault]; on {
+				return fmt.Errorf("fault %q begins twice", e.Fault)
+			}
+			faults[e.Fault] = len(h.Faults)
+			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes, Forgets: e.Forgets, From: e.At})
+		case Healed:
+			i, on := faults[e.Fault]
+			if !on {
+				return fmt.Errorf("fault %q is healed and was not there", e.Fault)
+			}
+			delete(faults, e.Fault)
+			h.Faults[i].To = e.At
+		case Killed:
+			if i, on := stops[e.Process]; on { // it was stopped before, and never went on
+				h.Faults[i].To = e.At
+				delete(stops, e.Process)
+			}
+			if _, twice := h.Killed[e.Process]; twice {
+				return fmt.Errorf("%s was killed twice", e.Process)
+			}
+			h.Killed[e.Process] = e.At
+			h.Faults = append(h.Faults, Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
+		case Stopped:
+			if _, on := stops[e.Process]; !on {
+				stops[e.Process] = len(h.Faults)
+				h.Faults = append(h.Faults, Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
+			}
+		case Resumed:
+			if i, on := stops[e.Process]; on {
+				delete(stops, e.Process)
+				h.Faults[i].To = e.At
+			}
+		case Started, Ended, Queue, Free, Taken, Left:
+		default:
+			return fmt.Errorf("unknown event %q", e.What)
+		}
+	}
+	for i := range h.Faults {
+		if h.Faults[i].To == 0 { // it went on until the end
+			h.Faults[i].To = h.End
+		}
+	}
+	return nil
+}
+
+// Encode writes the events as JSON lines.
+func (h *History) Encode(w io.Writer) error {
+	lines := json.NewEncoder(w)
+	for _, e := range h.Events {
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Decode reads the events that Encode has written.
+func Decode(r io.Reader) ([]Event, error) {
+	var events []Event
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return events, fmt.Errorf("history: line %d: %w", len(events)+1, err)
+		}
+		events = append(events, e)
+	}
+	return events, lines.Err()
+}

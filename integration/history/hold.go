@@ -1,0 +1,93 @@
+package history
+
+// part is one lock of an acquisition: a MultiLock has several.
+type part struct {
+	*Acquisition
+	Kind Kind
+}
+
+// shared tells whether both may hold at once, although they are different owners.
+func (p part) shared(other part) bool { return p.Kind == Read && other.Kind == Read }
+
+// conflicts tells whether p and other may never hold at the same time.
+func (p part) conflicts(other part) bool { return p.owner() != other.owner() && !p.shared(other) }
+
+// names gives the parts by the name of the lock, each list in the order in which they were asked for.
+func (h *History) names() map[string][]part {
+	names := map[string][]part{}
+	for _, a := range h.Acquisitions {
+		for _, lock := range a.Locks {
+			names[lock.Name] = append(names[lock.Name], part{a, lock.Kind})
+		}
+	}
+	return names
+}
+
+// granted gives those of the parts that were granted.
+func granted(parts []part) []part {
+	var holds []part
+	for _, p := range parts {
+		if p.Granted() {
+			holds = append(holds, p)
+		}
+	}
+	return holds
+}
+
+// faulty tells whether a fault that concerns the process was there at any time from from to to.
+func (h *History) faulty(process string, from, to Instant) bool {
+	for _, p := range h.Faults {
+		if p.Concerns(process) && p.From <= to && p.To >= from {
+			return true
+		}
+	}
+	return false
+}
+
+// ends gives the window in which a granted hold must have ended on the servers. For one that was not released well it begins
+// when the holder has trusted it for the last time, and ends when the last lease that it may have got must be over.
+func (h *History) ends(a *Acquisition, bounds Bounds) (earliest, latest Instant) {
+	if a.Release == Released {
+		return a.Releasing, a.Gone
+	}
+	rest := a.Lease + bounds.Command + bounds.Slack
+	latest = h.End
+	if killed, ok := h.Killed[a.Process]; ok {
+		latest = min(latest, killed.Add(rest))
+	}
+	switch {
+	case a.Gone != 0:
+		latest = min(latest, a.Gone.Add(rest))
+	case a.Lost != 0 && len(a.Locks) == 1: // when a MultiLock loses one part, it keeps the others until Unlock
+		latest = min(latest, a.Lost.Add(rest))
+	}
+	if a.Fixed && a.Gone == 0 && !a.Nested() { // a nested one may lengthen the lease of the outermost, and the other way round
+		latest = min(latest, a.Answered.Add(max(a.Lease, bounds.Lease)+bounds.Slack))
+	}
+	return a.Trusted, max(a.Trusted, latest)
+}
+
+// mayHold gives the time during which it is possible that an acquisition that was not granted, or not yet, has the lock or
+// a part of it, and false if that is impossible.
+func (h *History) mayHold(a *Acquisition, bounds Bounds) (from, to Instant, may bool) {
+	rest := a.Lease + bounds.Command + bounds.Slack
+	switch a.Outcome {
+	case Granted:
+		_, latest := h.ends(a, bounds)
+		return a.Asked, latest, true
+	case Unknown:
+		return a.Asked, a.Answered.Add(rest), true
+	case Refused, Failed:
+		if h.faulty(a.Process, a.Asked, a.Answered) {
+			// One of its attempts may have been executed and its answer lost, which is cleaned up in the background.
+			return a.Asked, a.Answered.Add(rest), true
+		}
+		// Those of several parts take some before they find out that they do not get all.
+		return a.Asked, a.Answered.Add(bounds.Slack), len(a.Locks) > 1 || a.Locks[0].Kind == Quorum
+	default:
+		if killed, ok := h.Killed[a.Process]; ok {
+			return a.Asked, killed.Add(rest), true
+		}
+		return a.Asked, h.End, true
+	}
+}

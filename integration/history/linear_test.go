@@ -1,0 +1,198 @@
+package history
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestHoldsThatHaveAnOrderAreLinearizable(t *testing.T) {
+	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 25), held("b", 1, plain, 0, 24, 30, 31))
+	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 21), nested(1, held("a", 2, plain, 11, 12, 13, 14)), held("b", 1, plain, 0, 24, 30, 31))
+	kept(t, Linearizable, held("a", 1, write, 0, 10, 20, 21), nested(1, held("a", 2, read, 11, 12, 30, 31)), held("b", 1, read, 0, 22, 40, 41))
+}
+
+// Neither hold is seen valid while the other one is, so exclusion cannot tell.
+func TestAHoldThatIsTakenWhileAnotherOneIsNotYetReleasedHasNoOrder(t *testing.T) {
+	a := held("a", 1, plain, 0, 10, 20, 25)
+	a[2].At = at(10) // trusted only when it was granted
+	verdict := inBreach(t, Linearizable, 1, a, held("b", 1, plain, 0, 15, 30, 31))
+	require.Empty(t, of(Exclusion, verdict.Breaches))
+	b := of(Linearizable, verdict.Breaches)[0]
+	require.Equal(t, `"lock": 1 operations have no order that a lock allows; at most 0 do, and then not: `+
+		`b#1 plain "lock": taken, when it is held by a#1 (1)`, b.Text)
+	require.Equal(t, at(15), b.At)
+	require.Len(t, b.Between, 1)
+}
+
+func TestOnlyALevelThatWasNotReleasedMayBeLost(t *testing.T) {
+	a := held("a", 1, plain, 0, 10, 20, 25)
+	a[2].At = at(10)
+	b := held("b", 1, plain, 0, 15, 30, 31)
+	for _, how := range []What{NotHeld, Doubtful} {
+		kept(t, Linearizable, append(a[:4:4], did(25, "a", 1, how)), b)
+	}
+	kept(t, Linearizable, a[:3], b, []Event{{At: at(12), What: Killed, Process: "a"}})
+	kept(t, Linearizable, append(a[:3:3], did(12, "a", 1, Lost)), b)
+	inBreach(t, Linearizable, 1, append(a[:2:2], did(16, "a", 1, Valid), did(17, "a", 1, Lost)), b)
+	inBreach(t, Linearizable, 1, a, b, []Event{{At: at(26), What: Killed, Process: "a"}})
+}
+
+func TestAnInnerLevelThatIsStillHeldKeepsOthersOut(t *testing.T) {
+	outer, inner := held("a", 1, plain, 0, 10, 20, 21), nested(1, held("a", 2, plain, 11, 12, 30, 31))
+	inner[2].At = at(12)
+	inBreach(t, Linearizable, 1, outer, inner, held("b", 1, plain, 0, 25, 40, 41))
+	kept(t, Linearizable, outer, inner, held("b", 1, plain, 0, 30, 40, 41))
+}
+
+func TestAReaderThatWritesHasNoOrder(t *testing.T) {
+	inBreach(t, Linearizable, 1, held("a", 1, read, 0, 10, 20, 21), nested(1, held("a", 2, write, 11, 12, 13, 14)))
+}
+
+func TestAcquisitionsOfUnknownOutcomeHinderNobody(t *testing.T) {
+	unknown := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Unknown)}
+	kept(t, Linearizable, unknown, held("b", 1, plain, 0, 10, 20, 21))
+	kept(t, Linearizable, []Event{asked(0, "a", 1, plain), {At: at(50), What: Killed, Process: "a"}}, held("b", 1, plain, 0, 10, 20, 21))
+}
+
+func TestATokenThatDoesNotGrowHasNoOrder(t *testing.T) {
+	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
+	later := func(number int64) []Event { return withToken(number, held("b", 1, fenced, 5, 23, 30, 31)) }
+	kept(t, Linearizable, first, later(6))
+	inBreach(t, Linearizable, 1, first, later(5))
+	inBreach(t, Linearizable, 1, first, later(4))
+	kept(t, Linearizable, first, later(4), fault("flush", 15, 16))
+	// Its inner levels have the same.
+	kept(t, Linearizable, first, withToken(5, nested(1, held("a", 2, fenced, 11, 12, 13, 14))), later(6))
+	inBreach(t, Linearizable, 1, first, withToken(6, nested(1, held("a", 2, fenced, 11, 12, 13, 14))), later(7))
+}
+
+func TestTokensGrowAgainAfterTheServersForgot(t *testing.T) {
+	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
+	second := withToken(1, held("b", 1, fenced, 202, 203, 210, 211))
+	third := func(number int64) []Event { return withToken(number, held("c", 1, fenced, 212, 213, 220, 221)) }
+	kept(t, Linearizable, first, fault("flush", 50, 60), second, third(2))
+	inBreach(t, Linearizable, 1, first, fault("flush", 50, 60), second, third(1))
+	inBreach(t, Linearizable, 1, first, fault("flush", 300, 310), second, third(2))
+	// An acquisition during the period may have been before the servers forgot.
+	kept(t, Linearizable, first, fault("flush", 50, 120), withToken(6, held("c", 2, fenced, 70, 71, 80, 81)), second, third(2))
+}
+
+func TestAHoldThatTheServersForgotMayBeTakenBySomebodyElseThenOnly(t *testing.T) {
+	a, b := held("a", 1, plain, 0, 10, 200, 201), held("b", 1, plain, 0, 150, 160, 161)
+	kept(t, Linearizable, a, b, fault("flush", 100, 120))
+	inBreach(t, Linearizable, 1, a, b, fault("flush", 160, 170))
+	inBreach(t, Linearizable, 1, a, b, fault("cut", 100, 120))
+}
+
+func TestARefusalIsABreachIfNobodyElseCanHaveHadTheLock(t *testing.T) {
+	refused := func(lock Lock, process string, from, to int) []Event {
+		return []Event{waitingFor(0, asked(from, process, 1, lock)), did(to, process, 1, Refused)}
+	}
+	verdict := inBreach(t, Linearizable, 1, refused(plain, "b", 0, 9), held("a", 1, plain, 10, 20, 30, 31))
+	require.Contains(t, verdict.Breaches[0].Text, "nobody else can have had it")
+	kept(t, Linearizable, refused(plain, "b", 0, 10), held("a", 1, plain, 10, 20, 30, 31))
+	kept(t, Linearizable, refused(plain, "b", 31, 40), held("a", 1, plain, 10, 20, 30, 31))
+	inBreach(t, Linearizable, 1, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31))
+	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), fault("cut", 35, 36))
+	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), fault("flush", 1, 5))
+	// Those who wait in another process are in nobody's way, unless there is a queue in Redis.
+	waiting := []Event{waitingFor(60*ms, asked(32, "c", 1, plain)), did(41, "c", 1, Refused)}
+	inBreach(t, Linearizable, 1, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), waiting)
+	same := []Event{waitingFor(60*ms, asked(32, "b", 2, plain)), did(41, "b", 2, Refused)}
+	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), same)
+	waiting[0].Locks = []Lock{fair}
+	kept(t, Linearizable, refused(fair, "b", 32, 40), held("a", 1, fair, 10, 20, 30, 31), waiting)
+	// Nor is the one who asks.
+	inBreach(t, Linearizable, 1, []Event{within(1, waitingFor(0, asked(12, "a", 2, plain))), did(13, "a", 2, Refused)},
+		held("a", 1, plain, 0, 10, 30, 31))
+	// An unknown outcome may be a hold for a lease.
+	unknown := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Unknown)}
+	kept(t, Linearizable, unknown, refused(plain, "b", 1300, 1301))
+	inBreach(t, Linearizable, 1, unknown, refused(plain, "b", 1301, 1302))
+}
+
+func TestAnUndecidedHistoryIsABreach(t *testing.T) {
+	require.Equal(t, porcupine.Unknown, piece{}.check(0))
+	var verdict Verdict
+	verdict.Judged = map[string]int{}
+	h := story(t, []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted)})
+	h.linearizableWithin(0, bounds, &verdict)
+	require.Len(t, verdict.Breaches, 1)
+	require.Contains(t, verdict.Breaches[0].Text, "not decided")
+}
+
+// What makes the search fast must not change what it finds: the same operations as they were recorded, and all at once.
+func TestNarrowWindowsAndPiecesChangeNoVerdict(t *testing.T) {
+	illegal, tried := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"plain", "fenced", "rw"}).Draw(t, "name")
+		names := slices.DeleteFunc(slices.Clone(simNames), func(l Lock) bool { return l.Name != name })
+		faults := rapid.SampledFrom([][]string{nil, {"kill"}, {"stop"}, {"cut"}}).Draw(t, "faults")
+		seed := rapid.Uint64().Draw(t, "seed")
+		s := newSimulator(seed, 4*time.Second, names...)
+		s.fixed = rapid.Bool().Draw(t, "some leases are explicit")
+		s.defect = rapid.SampledFrom([]string{"", "no exclusion", "tokens stand still", "no deadline", "release of anybody's hold"}).Draw(t, "defect")
+		events := s.run(3, 1, faults)
+		// A few that were put somewhere else.
+		random := rand.New(rand.NewPCG(seed, 2))
+		events = events[:min(len(events), 150)]
+		for range rapid.IntRange(0, 3).Draw(t, "moved") {
+			if e := &events[random.IntN(len(events))]; e.What == Granted || e.What == Released {
+				e.At = e.At.Add(time.Duration(random.IntN(10)) * ms)
+			}
+		}
+		h, err := New(events)
+		if err != nil {
+			return // moved too far
+		}
+		m := h.memory(simBounds)
+		fast := porcupine.Ok
+		for _, pieces := range h.pieces(simBounds) {
+			for _, p := range pieces {
+				if p.check(deciding) != porcupine.Ok {
+					fast = porcupine.Illegal
+				}
+			}
+		}
+		for _, parts := range h.names() {
+			slow := porcupine.CheckOperationsTimeout(model, m.operations(m.windows(parts)), 5*time.Second)
+			if slow == porcupine.Unknown {
+				continue
+			}
+			tried++
+			if fast != porcupine.Ok {
+				illegal++
+			}
+			if slow != fast {
+				t.Errorf("%v, but %v in pieces", slow, fast)
+			}
+		}
+	})
+	t.Logf("%d histories, %d without an order", tried, illegal)
+	require.Positive(t, illegal)
+	require.Greater(t, tried, illegal)
+}
+
+func TestThePiecesHaveAllOperationsInTheirOrder(t *testing.T) {
+	h, err := New(newSimulator(3, 20*time.Second, Lock{"plain", Plain}).run(4, 2, nil))
+	require.NoError(t, err)
+	pieces := h.pieces(simBounds)["plain"]
+	require.Greater(t, len(pieces), 100)
+	count, until := 0, int64(0)
+	for _, p := range pieces {
+		require.Greater(t, p.operations[0].Call, until)
+		for _, o := range p.operations {
+			until = max(until, o.Return)
+		}
+		count += len(p.operations)
+		require.True(t, slices.IsSortedFunc(p.operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) }))
+	}
+	require.Equal(t, 2*len(granted(h.names()["plain"])), count)
+}

@@ -1,0 +1,134 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// What a picture shows at most, so that a browser can show it.
+const (
+	mostPieces     = 20   // for which there is no order
+	mostOperations = 4000 // if there is one for all
+	drawing        = 5 * time.Second
+)
+
+// Picture writes an HTML page on which the operations on each lock are drawn in time, with the longest orders that were found
+// for them, and the faults. It shows the stretches that have no order, or if there are none the last operations of each lock.
+// Bounds are those of the last Judge.
+func (h *History) Picture(w io.Writer) error {
+	var pieces []piece
+	all := h.pieces(h.bounds)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, p := range all[name] {
+			if len(pieces) < mostPieces && p.check(drawing) != porcupine.Ok {
+				pieces = append(pieces, p)
+			}
+		}
+	}
+	if len(pieces) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			pieces = append(pieces, joined(all[name], mostOperations/len(all)))
+		}
+	}
+
+	partitions := make([][]porcupine.Operation, 0, len(pieces))
+	from, to := h.End, h.Start
+	for _, p := range pieces {
+		drawn := p.drawn(h.Start)
+		partitions = append(partitions, drawn)
+		for _, o := range drawn {
+			from, to = min(from, h.Start+Instant(o.Call)), max(to, h.Start+Instant(o.Return))
+		}
+	}
+	lanes(partitions)
+
+	m := model
+	m.Partition = func([]porcupine.Operation) [][]porcupine.Operation { return partitions }
+	_, info := porcupine.CheckOperationsVerbose(m, nil, drawing)
+	info.AddAnnotations(h.annotations(from, to))
+	if err := porcupine.Visualize(m, info, w); err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	return nil
+}
+
+// joined is the last pieces as one, which has about so many operations.
+func joined(pieces []piece, operations int) piece {
+	last := pieces[len(pieces)-1]
+	for _, p := range slices.Backward(pieces[:len(pieces)-1]) {
+		if len(p.operations)+len(last.operations) > operations {
+			break
+		}
+		last = piece{name: p.name, before: p.before, operations: slices.Concat(p.operations, last.operations)}
+	}
+	return last
+}
+
+// drawn is the piece's operations, with instants from the begin of the history, after one that brings the lock into the state in
+// which the piece begins: a picture has one model for all.
+func (p piece) drawn(start Instant) []porcupine.Operation {
+	operations := slices.Clone(p.operations)
+	for i := range operations {
+		operations[i].Call -= int64(start)
+		operations[i].Return -= int64(start)
+	}
+	first := operations[0].Call - 1
+	begin := step{verb: begin, before: &p.before, name: p.name}
+	return slices.Insert(operations, 0, porcupine.Operation{Input: begin, Call: first, Return: first})
+}
+
+// lanes spreads the operations over lines, so that no two overlap on one. Those of one process are on lines of their own, which
+// are the same in all partitions.
+func lanes(partitions [][]porcupine.Operation) {
+	type lane struct{ process, number any }
+	numbers := map[lane]int{}
+	for _, operations := range partitions {
+		ends := map[string][]int64{} // of the last operation on each line of a process
+		for i := range operations {
+			o := &operations[i]
+			process := ""
+			if a := o.Input.(step).part.Acquisition; a != nil {
+				process = a.Process
+			}
+			number := slices.IndexFunc(ends[process], func(end int64) bool { return end < o.Call })
+			if number < 0 {
+				number = len(ends[process])
+				ends[process] = append(ends[process], 0)
+			}
+			ends[process][number] = o.Return
+			id, known := numbers[lane{process, number}]
+			if !known {
+				id = len(numbers)
+				numbers[lane{process, number}] = id
+			}
+			o.ClientId = id
+		}
+	}
+}
+
+// annotations are the faults from from to to.
+func (h *History) annotations(from, to Instant) []porcupine.Annotation {
+	var faults []porcupine.Annotation
+	for _, p := range h.Faults {
+		if p.From > to || p.To < from {
+			continue
+		}
+		text := p.Fault
+		if len(p.Processes) > 0 {
+			text += fmt.Sprint(" ", p.Processes)
+		}
+		faults = append(faults, porcupine.Annotation{
+			Tag: "faults", Start: int64(max(p.From, from) - h.Start), End: int64(min(p.To, to) - h.Start),
+			Description: text, Details: map[bool]string{true: "the servers may forget", false: ""}[p.Forgets],
+			BackgroundColor: "#ffaaaa",
+		})
+	}
+	slices.SortFunc(faults, func(a, b porcupine.Annotation) int { return cmp.Compare(a.Start, b.Start) })
+	return faults
+}

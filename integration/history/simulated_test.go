@@ -1,0 +1,116 @@
+package history
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var simNames = []Lock{{"plain", Plain}, {"fair", Fair}, {"fenced", Fenced}, {"rw", Read}, {"rw", Read}, {"rw", Write}, {"quorum", Quorum}}
+
+func TestAPerfectLockIsNeverInBreach(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SampledFrom([][]Lock{simNames, {{"fair", Fair}}, {{"fenced", Fenced}}, {{"rw", Read}, {"rw", Write}}}).Draw(t, "names")
+		faults := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"kill", "stop", "cut", "forget"}), rapid.ID[string]).Draw(t, "faults")
+		s := newSimulator(rapid.Uint64().Draw(t, "seed"), 10*time.Second, names...)
+		s.fixed = rapid.Bool().Draw(t, "some leases are explicit")
+		s.multi = rapid.Bool().Draw(t, "some take several")
+		h, err := New(s.run(rapid.IntRange(1, 4).Draw(t, "processes"), rapid.IntRange(1, 3).Draw(t, "workers"), faults))
+		require.NoError(t, err)
+		for _, b := range h.Judge(simBounds).Breaches {
+			t.Errorf("%v at %v", b, b.At.Sub(h.Start))
+		}
+	})
+}
+
+// Each defect is one that a lock has had, and each must be seen by the check that is for it within one run.
+func TestABrokenLockIsInBreach(t *testing.T) {
+	for defect, c := range map[string]struct {
+		invariant string
+		names     []Lock
+		faults    []string
+		workers   int // of each of three processes
+	}{
+		"no exclusion":              {Exclusion, simNames, nil, 1},
+		"no deadline":               {Exclusion, simNames, []string{"stop", "cut"}, 1},
+		"release of anybody's hold": {Exclusion, []Lock{{"plain", Plain}}, []string{"cut", "stop"}, 1},
+		"tokens stand still":        {Fences, []Lock{{"fenced", Fenced}}, nil, 1},
+		"last come first served":    {Fairness, []Lock{{"fair", Fair}}, nil, 1},
+		"barging":                   {Fairness, []Lock{{"fair", Fair}}, nil, 1},
+		"no wake-up":                {WakeUps, []Lock{{"plain", Plain}}, nil, 1},
+		"waits too long":            {Waits, []Lock{{"plain", Plain}}, nil, 3},
+		"refuses a free lock":       {Linearizable, simNames, nil, 1},
+		"never free":                {Remains, simNames, nil, 1},
+	} {
+		t.Run(defect, func(t *testing.T) {
+			s := newSimulator(7, 20*time.Second, c.names...)
+			s.defect, s.fixed = defect, true
+			h, err := New(s.run(3, c.workers, c.faults))
+			require.NoError(t, err)
+			verdict := h.Judge(simBounds)
+			found := map[string]int{}
+			for _, b := range verdict.Breaches {
+				found[b.Invariant]++
+			}
+			t.Logf("%d operations, breaches %v", len(h.Acquisitions), found)
+			require.Positive(t, found[c.invariant], "%v", verdict.Breaches)
+		})
+	}
+}
+
+func TestEachInvariantIsTriedInAnOrdinaryRun(t *testing.T) {
+	h, err := New(newSimulator(3, 20*time.Second, simNames...).run(4, 2, nil))
+	require.NoError(t, err)
+	verdict := h.Judge(simBounds)
+	require.Empty(t, verdict.Breaches)
+	for _, invariant := range []string{Exclusion, Linearizable, Fences, Fairness, Waits, WakeUps, Remains} {
+		require.Positive(t, verdict.Judged[invariant], invariant)
+	}
+	t.Log(verdict.Judged)
+}
+
+func TestAnOverlapBecauseTheServersForgotIsExpectedOnly(t *testing.T) {
+	s := newSimulator(5, 60*time.Second, Lock{"plain", Plain}, Lock{"fenced", Fenced})
+	h, err := New(s.run(4, 2, []string{"forget"}))
+	require.NoError(t, err)
+	verdict := h.Judge(simBounds)
+	require.Empty(t, verdict.Breaches)
+	found := map[string]int{}
+	for _, b := range verdict.Expected {
+		found[b.Invariant]++
+	}
+	require.Positive(t, found[Exclusion])
+	require.Positive(t, found[Fences])
+
+	// The same without a word about it.
+	for i := range h.Events {
+		h.Events[i].Forgets = false
+	}
+	h, err = New(h.Events)
+	require.NoError(t, err)
+	verdict = h.Judge(simBounds)
+	require.Empty(t, verdict.Expected)
+	for _, b := range verdict.Breaches {
+		found[b.Invariant]--
+	}
+	require.Zero(t, found[Exclusion])
+	require.LessOrEqual(t, found[Fences], 0)
+	require.Negative(t, found[Linearizable])
+}
+
+// A minute of five processes is judged while one waits for it, however often the lock was taken.
+func TestALongHistoryIsJudgedInSeconds(t *testing.T) {
+	for _, names := range [][]Lock{{{"plain", Plain}}, {{"fenced", Fenced}}, {{"fair", Fair}}, {{"rw", Read}, {"rw", Read}, {"rw", Write}}} {
+		s := newSimulator(11, 300*time.Second, names...)
+		s.fixed = true
+		h, err := New(s.run(5, 3, []string{"kill", "stop", "cut", "forget"}))
+		require.NoError(t, err)
+		began := time.Now()
+		verdict := h.Judge(simBounds)
+		t.Logf("%s: %d operations judged in %v: %v", names[0].Name, len(h.Acquisitions), time.Since(began), verdict.Judged)
+		require.Empty(t, verdict.Breaches)
+		require.Less(t, time.Since(began), 10*time.Second)
+	}
+}
