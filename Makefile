@@ -11,6 +11,9 @@ PARALLEL ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 
+# What test-containers runs.
+CONTAINERS := ./internal/redistest ./integration ./lua
+
 # The packages whose coverage is promised. CORE is also what test-quick runs.
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
 MIN_COVERAGE := 90
@@ -25,7 +28,12 @@ profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd
 # Where the tests get their Redis servers from: see internal/redistest.
 with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
 
-.PHONY: help demo test test-quick lint fmt bench cover covered fuzz compiler
+# make chaos: for how long, and from what it draws; without a seed half of it is played with seed 1 and half with a new one.
+SECONDS ?= 120
+SEED ?=
+SCENARIO ?=
+
+.PHONY: help demo test test-containers test-interop test-quick chaos compat lint fmt bench cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,17 +41,38 @@ help: ## list the targets
 demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
 
-test: compiler ## run all tests under the race detector; finds or installs a Redis server
-	@$(with-server) $(GO) test -race -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...
+test: compiler ## run all tests under the race detector, beside Redisson too where Maven is; finds or installs a Redis server
+	@$(with-server); export HOLDFAST_TEST_BACKEND; tags=; \
+	if command -v mvn >/dev/null && command -v javac >/dev/null; then \
+		HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH; tags='-tags interop'; \
+	else \
+		echo "make test: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
+	fi; \
+	$(GO) test -race $$tags -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...
+
+test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
+	@exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
+	$(GO) test -race -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
+
+test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven
+	@HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH; \
+	$(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
+
+chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawing from SEED
+	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
+	$(GO) test -race -count=1 -timeout $$(($(SECONDS) * 3 + 300))s -v $(TESTFLAGS) -run TestLocksKeepTheirPromisesWhateverFails ./integration/chaos
+
+compat: ## run the tests of the protocol on other versions and makes of servers, which it fetches into .tools
+	@integration/compat/all.sh
 
 test-quick: ## run the tests of the core packages, without the race detector
 	@$(with-server) $(GO) test -timeout 5m -parallel $(PARALLEL) $(TESTFLAGS) $(CORE)
 
 lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mod
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
-	$(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
-	$(GOLANGCI) run ./...
+	$(GO) vet -tags interop ./...
+	$(GO) run $(STATICCHECK) -tags interop ./...
+	$(GOLANGCI) run --build-tags interop ./...
 	$(GO) mod tidy -diff
 
 fmt: $(GOLANGCI) ## format the Go code and its imports

@@ -166,7 +166,8 @@ func ofEnded(reason error) error {
 // It works when ctx has ended already, and does not stop when ctx ends: it takes at most Options.CommandTimeout.
 // It returns
 //   - [ErrNotHeld] if this hold was released before;
-//   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with another holder's work;
+//   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with another holder's work. A lock
+//     that is found gone after the reply to a first release was lost counts as released by that one, which nobody can tell;
 //   - [ErrOutcomeUnknown] if Redis did not answer in time: the release is repeated in the background until the
 //     lease ends, and the hold is over for this process;
 //   - a *[ServerError] if Redis refuses: the hold is over for this process, and the lock is free when its lease ends.

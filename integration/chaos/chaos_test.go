@@ -6,12 +6,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/integration/chaos"
+	"holdfast/integration/history"
 )
 
 // atOnce is how many scenarios are played at a time. Most of their time they wait.
@@ -35,15 +38,55 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	runs := len(seeds) * len(scenarios)
 	each := length * time.Duration(min(atOnce, runs)) / time.Duration(runs)
 	places := make(chan struct{}, atOnce)
+	tried := &tally{counts: map[string]int{}}
+	if length >= longEnough {
+		t.Cleanup(func() { tried.check(t, scenarios) }) // which comes after all the runs
+	}
 	for _, seed := range seeds {
 		for _, scenario := range scenarios {
 			t.Run(fmt.Sprintf("%s, seed %d", scenario.Name, seed), func(t *testing.T) {
 				t.Parallel()
 				places <- struct{}{}
 				t.Cleanup(func() { <-places })
-				history, verdict := chaos.Run(t, &scenario, seed, each)
-				chaos.Report(t, &scenario, seed, each, history, verdict)
+				happened, verdict := chaos.Run(t, &scenario, seed, each)
+				chaos.Report(t, &scenario, seed, each, happened, verdict)
+				tried.add(scenario.Name, happened, verdict)
 			})
+		}
+	}
+}
+
+// longEnough is the time in which every fault has its turn and every invariant is tried.
+const longEnough = 100 * time.Second
+
+// tally counts how often each fault was played in a scenario, and each invariant tried.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int // guarded by mu
+}
+
+func (c *tally) add(scenario string, happened *history.History, verdict history.Verdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, fault := range happened.Faults {
+		c.counts[scenario+": "+fault.Fault]++
+	}
+	for invariant, cases := range verdict.Judged {
+		c.counts[scenario+": "+invariant] += cases
+	}
+}
+
+// check requires that nothing was left out: what is not tried is not shown.
+func (c *tally) check(t *testing.T, scenarios []chaos.Scenario) {
+	t.Helper()
+	for _, s := range scenarios {
+		for _, fault := range s.Faults {
+			assert.NotZero(t, c.counts[s.Name+": "+fault.Name], "%s was never played in %q", fault.Name, s.Name)
+		}
+		for _, invariant := range history.Invariants {
+			if s.Tries(invariant) {
+				assert.NotZero(t, c.counts[s.Name+": "+invariant], "%s was never tried in %q", invariant, s.Name)
+			}
 		}
 	}
 }

@@ -75,5 +75,24 @@ func (s *Scenario) names() []string {
 	return slices.Compact(names)
 }
 
+// Plays tells whether a fault of this name is played.
+func (s *Scenario) Plays(fault string) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == fault })
+}
+
+// Tries tells whether the locks in it can show that an invariant holds.
+func (s *Scenario) Tries(invariant string) bool {
+	switch invariant {
+	case history.Fences:
+		return slices.Contains(s.Kinds, history.Fenced)
+	case history.Fairness:
+		return slices.Contains(s.Kinds, history.Fair)
+	case history.Kept: // see there for RedLocks
+		return !slices.Equal(s.Kinds, []history.Kind{history.Quorum})
+	default:
+		return true
+	}
+}
+
 // String is its name.
 func (s *Scenario) String() string { return fmt.Sprintf("scenario %q", s.Name) }

@@ -17,6 +17,9 @@ const (
 	Remains      = "remains"
 )
 
+// Invariants are all of them.
+var Invariants = []string{Exclusion, Linearizable, Kept, Fences, Fairness, Waits, WakeUps, Remains}
+
 // Breach is an invariant that did not hold.
 type Breach struct {
 	Invariant string

@@ -26,7 +26,7 @@ func TestTwoReadersAreNoBreachAndAWriterAmongThemIs(t *testing.T) {
 }
 
 func TestLevelsOfOneOwnerAreNoBreachAndOneThatOutlivesTheOutermostCounts(t *testing.T) {
-	levels := [][]Event{held("a", 1, plain, 0, 10, 30, 31), nested(1, held("a", 2, plain, 12, 13, 50, 51))}
+	levels := [][]Event{held("a", 1, plain, 0, 10, 30, 31), nested(held("a", 2, plain, 12, 13, 50, 51))}
 	kept(t, Exclusion, append(levels, held("b", 1, plain, 0, 52, 60, 61))...)
 	inBreach(t, Exclusion, 1, append(levels, held("b", 1, plain, 0, 45, 60, 61))...)
 	inBreach(t, Exclusion, 1, held("a", 1, plain, 0, 10, 30, 31), held("a", 2, plain, 12, 13, 20, 21)) // not nested
@@ -58,6 +58,6 @@ func TestAnOverlapAfterTheServersForgotIsExpectedUntilItMustHaveBeenNoticed(t *t
 
 func TestAnOwnerThatTookTheLockAgainAfterTheServersForgotMayTrustIt(t *testing.T) {
 	verdict := kept(t, Exclusion, held("a", 1, plain, 0, 10, 3000, 3001), fault("flush", 100, 120),
-		held("b", 1, plain, 0, 150, 160, 161), nested(1, held("a", 2, plain, 170, 180, 190, 191)))
+		held("b", 1, plain, 0, 150, 160, 161), nested(held("a", 2, plain, 170, 180, 190, 191)))
 	require.Len(t, of(Exclusion, verdict.Expected), 1)
 }

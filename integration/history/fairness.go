@@ -34,13 +34,16 @@ func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 		}
 		firsts := firstLevels(parts)
 		line := inLine(firsts, samples[name])
-		overtaken := map[[2]*Acquisition]bool{}
+		judged := map[[2]*Acquisition]bool{}
 		judge := func(a queuer, b *Acquisition, why string) {
 			pair := [2]*Acquisition{a.Acquisition, b}
-			if overtaken[pair] || a.owner() == b.owner() || !h.alive(m, a) {
+			if judged[pair] || a.owner() == b.owner() {
 				return
 			}
-			overtaken[pair] = true
+			judged[pair] = true
+			if !h.alive(m, a) {
+				return
+			}
 			verdict.Judged[Fairness]++
 			if earliest, _ := m.ends(a.Acquisition); b.Answered < earliest {
 				verdict.breach(Breach{Invariant: Fairness, At: b.Answered, Between: []*Acquisition{a.Acquisition, b},
@@ -91,13 +94,19 @@ func firstLevels(parts []part) []part {
 type waiting map[string][]queuer
 
 func inLine(firsts []part, samples []Event) waiting {
+	with := map[string][]Event{} // the samples in which an owner is
+	for _, sample := range samples {
+		for _, o := range sample.Owners {
+			with[o] = append(with[o], sample)
+		}
+	}
 	line := waiting{}
 	for _, p := range firsts {
 		if len(p.Locks) > 1 { // which leaves the queue of one part to wait for another
 			continue
 		}
-		for _, sample := range samples {
-			if sample.Until >= p.Asked && sample.At <= p.Answered && slices.Contains(sample.Owners, p.Owner) {
+		for _, sample := range with[p.Owner] { // they are few: an owner waits once or a few times
+			if sample.Until >= p.Asked && sample.At <= p.Answered {
 				line[p.Owner] = append(line[p.Owner], queuer{p.Acquisition, sample})
 				break
 			}

@@ -37,7 +37,7 @@ func TestOnlyWaitersThatWereAliveKeepTheirPlace(t *testing.T) {
 }
 
 func TestAnOwnerThatHasTheLockTakesItAgainWithoutWaiting(t *testing.T) {
-	kept(t, Fairness, held("b", 1, fair, 0, 5, 30, 31), nested(1, held("b", 2, fair, 15, 16, 17, 18)),
+	kept(t, Fairness, held("b", 1, fair, 0, 5, 30, 31), nested(held("b", 2, fair, 15, 16, 17, 18)),
 		queue(10, 11, "a"), held("a", 1, fair, 6, 32, 40, 41), held("c", 1, fair, 12, 42, 50, 51))
 }
 

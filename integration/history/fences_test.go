@@ -26,12 +26,12 @@ func TestOnlyTheTokensOfOtherOwnersAreCompared(t *testing.T) {
 	inBreach(t, Fences, 1,
 		withToken(4, held("b", 1, fenced, 0, 1, 2, 3)),
 		withToken(9, held("a", 1, fenced, 4, 5, 6, 7)),
-		withToken(3, nested(1, held("a", 2, fenced, 10, 11, 12, 13))))
-	kept(t, Fences, withToken(9, held("a", 1, fenced, 4, 5, 60, 61)), withToken(9, nested(1, held("a", 2, fenced, 10, 11, 12, 13))))
+		withToken(3, nested(held("a", 2, fenced, 10, 11, 12, 13))))
+	kept(t, Fences, withToken(9, held("a", 1, fenced, 4, 5, 60, 61)), withToken(9, nested(held("a", 2, fenced, 10, 11, 12, 13))))
 }
 
 func TestALevelWithATokenOfItsOwnIsABreachAsLongAsTheOuterOneIsValid(t *testing.T) {
-	inner := withToken(6, nested(1, held("a", 2, fenced, 10, 11, 12, 13)))
+	inner := withToken(6, nested(held("a", 2, fenced, 10, 11, 12, 13)))
 	inBreach(t, Fences, 1, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), inner)
 	lost := []Event{asked(0, "a", 1, fenced), token(5, did(1, "a", 1, Granted)), did(9, "a", 1, Lost)}
 	kept(t, Fences, lost, inner)

@@ -14,8 +14,8 @@ import (
 
 func TestHoldsThatHaveAnOrderAreLinearizable(t *testing.T) {
 	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 25), held("b", 1, plain, 0, 24, 30, 31))
-	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 21), nested(1, held("a", 2, plain, 11, 12, 13, 14)), held("b", 1, plain, 0, 24, 30, 31))
-	kept(t, Linearizable, held("a", 1, write, 0, 10, 20, 21), nested(1, held("a", 2, read, 11, 12, 30, 31)), held("b", 1, read, 0, 22, 40, 41))
+	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 21), nested(held("a", 2, plain, 11, 12, 13, 14)), held("b", 1, plain, 0, 24, 30, 31))
+	kept(t, Linearizable, held("a", 1, write, 0, 10, 20, 21), nested(held("a", 2, read, 11, 12, 30, 31)), held("b", 1, read, 0, 22, 40, 41))
 }
 
 // Neither hold is seen valid while the other one is, so exclusion cannot tell.
@@ -45,14 +45,14 @@ func TestOnlyALevelThatWasNotReleasedMayBeLost(t *testing.T) {
 }
 
 func TestAnInnerLevelThatIsStillHeldKeepsOthersOut(t *testing.T) {
-	outer, inner := held("a", 1, plain, 0, 10, 20, 21), nested(1, held("a", 2, plain, 11, 12, 30, 31))
+	outer, inner := held("a", 1, plain, 0, 10, 20, 21), nested(held("a", 2, plain, 11, 12, 30, 31))
 	inner[2].At = at(12)
 	inBreach(t, Linearizable, 1, outer, inner, held("b", 1, plain, 0, 25, 40, 41))
 	kept(t, Linearizable, outer, inner, held("b", 1, plain, 0, 30, 40, 41))
 }
 
 func TestAReaderThatWritesHasNoOrder(t *testing.T) {
-	inBreach(t, Linearizable, 1, held("a", 1, read, 0, 10, 20, 21), nested(1, held("a", 2, write, 11, 12, 13, 14)))
+	inBreach(t, Linearizable, 1, held("a", 1, read, 0, 10, 20, 21), nested(held("a", 2, write, 11, 12, 13, 14)))
 }
 
 func TestAcquisitionsOfUnknownOutcomeHinderNobody(t *testing.T) {
@@ -69,8 +69,8 @@ func TestATokenThatDoesNotGrowHasNoOrder(t *testing.T) {
 	inBreach(t, Linearizable, 1, first, later(4))
 	kept(t, Linearizable, first, later(4), fault("flush", 15, 16))
 	// Its inner levels have the same.
-	kept(t, Linearizable, first, withToken(5, nested(1, held("a", 2, fenced, 11, 12, 13, 14))), later(6))
-	inBreach(t, Linearizable, 1, first, withToken(6, nested(1, held("a", 2, fenced, 11, 12, 13, 14))), later(7))
+	kept(t, Linearizable, first, withToken(5, nested(held("a", 2, fenced, 11, 12, 13, 14))), later(6))
+	inBreach(t, Linearizable, 1, first, withToken(6, nested(held("a", 2, fenced, 11, 12, 13, 14))), later(7))
 }
 
 func TestTokensGrowAgainAfterTheServersForgot(t *testing.T) {

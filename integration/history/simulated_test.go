@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -100,17 +101,26 @@ func TestAnOverlapBecauseTheServersForgotIsExpectedOnly(t *testing.T) {
 	require.Negative(t, found[Linearizable])
 }
 
-// A minute of five processes is judged while one waits for it, however often the lock was taken.
+// Five minutes of fifteen workers are judged in seconds, also on a lock that is never idle. What counts is the time of the
+// processor: the machine may be busy with other things.
 func TestALongHistoryIsJudgedInSeconds(t *testing.T) {
 	for _, names := range [][]Lock{{{"plain", Plain}}, {{"fenced", Fenced}}, {{"fair", Fair}}, {{"rw", Read}, {"rw", Read}, {"rw", Write}}} {
 		s := newSimulator(11, 300*time.Second, names...)
 		s.fixed = true
 		h, err := New(s.run(5, 3, []string{"kill", "stop", "cut", "forget"}))
 		require.NoError(t, err)
-		began := time.Now()
+		began := processorTime(t)
 		verdict := h.Judge(simBounds)
-		t.Logf("%s: %d operations judged in %v: %v", names[0].Name, len(h.Acquisitions), time.Since(began), verdict.Judged)
+		took := processorTime(t) - began
+		t.Logf("%s: %d operations judged in %v: %v", names[0].Name, len(h.Acquisitions), took, verdict.Judged)
 		require.Empty(t, verdict.Breaches)
-		require.Less(t, time.Since(began), 10*time.Second)
+		require.Less(t, took, 30*time.Second) // with the race detector; a second or less without
 	}
+}
+
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage unix.Rusage
+	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -261,7 +261,7 @@ func (s *simulator) acquire(l *simLevel) bool {
 		return true
 	}
 	for _, lock := range l.locks {
-		if k := s.locks[lock.Name]; !s.free(k, l, lock.Kind) && !(s.defect == "no exclusion" && s.chance(1)) {
+		if k := s.locks[lock.Name]; !s.free(k, l, lock.Kind) && (s.defect != "no exclusion" || !s.chance(1)) {
 			if l.wait != 0 && !l.answered && !slices.Contains(k.waiters, l) {
 				k.waiters = append(k.waiters, l)
 				if s.defect == "last come first served" {
@@ -478,14 +478,13 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 }
 
 // start a process, also one that takes the place of another one.
-func (s *simulator) start(name string, workers int) *simProcess {
+func (s *simulator) start(name string, workers int) {
 	p := &simProcess{name: name}
 	s.processes[name] = p
 	s.record(Event{What: Started, Process: name})
 	for w := range workers {
 		s.client(p, s.between(0, 10*time.Millisecond), func() { s.worker(p, w) })
 	}
-	return p
 }
 
 // fault does something bad to a process or to the server, from time to time.

@@ -69,8 +69,9 @@ func withToken(number int64, events []Event) []Event {
 	return events
 }
 
-func nested(root int, events []Event) []Event {
-	events[0].Root = root
+// nested in the process's first acquisition.
+func nested(events []Event) []Event {
+	events[0].Root = 1
 	return events
 }
 

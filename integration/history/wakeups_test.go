@@ -41,7 +41,8 @@ func TestNobodyIsLateWhileSomebodyMayHaveTheLock(t *testing.T) {
 	lost := []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted), did(20, "a", 1, Lost)}
 	kept(t, WakeUps, lost, late(20+1250+50))
 	inBreach(t, WakeUps, 1, lost, late(20+1250+51))
-	doubtful := append(held("a", 1, plain, 0, 10, 15, 20)[:4], did(20, "a", 1, Doubtful))
+	doubtful := held("a", 1, plain, 0, 10, 15, 20)
+	doubtful[4].What = Doubtful
 	kept(t, WakeUps, doubtful, late(20+1250+50))
 	inBreach(t, WakeUps, 1, doubtful, late(20+1250+51))
 	fixed := []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted)}

@@ -1,0 +1,114 @@
+package integration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration"
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+// The tests in this file show what a lock on one Redis cannot promise: a server that forgets gives a lock to a second holder,
+// while the first does not know. They are here so that nobody has to believe it, and so that the README is changed on the day
+// on which one of them fails.
+
+// breach is two processes, of which the first holds the fenced lock "job".
+type breach struct {
+	*integration.Servers
+	first, second *rlock.Client
+	hold          *rlock.Hold
+}
+
+func newBreach(t *testing.T, lease time.Duration, topology integration.Topology, variants ...integration.Variant) *breach {
+	t.Helper()
+	servers := integration.Start(t, topology, variants...)
+	b := &breach{Servers: servers, first: newClient(t, servers.Client(t), ""), second: newClient(t, servers.Client(t), "")}
+	b.hold = locktest.Take(t, b.first.NewFencedLock("job"), lease)
+	return b
+}
+
+// requireTwoHolders requires that the second process gets the lock while the first believes that it has it, and that the
+// first is told when it asks Redis the next time. It returns the second hold.
+func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
+	t.Helper()
+	other := locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewFencedLock("job"), longLease))
+	require.True(t, b.hold.Valid(), "the first holder knows: then this is no breach any more, and the README says too much")
+	require.True(t, other.Valid())
+	// A release over a connection that breaks may have been executed, so that a lock which is gone counts as released.
+	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.first.NewLock("{job}connection"), longLease)))
+	require.ErrorIs(t, b.hold.Unlock(t.Context()), rlock.ErrLost)
+	require.True(t, other.Valid(), "the release of the first must not take the lock of the second")
+	return other
+}
+
+func TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
+	t.Parallel()
+	b := newBreach(t, longLease, integration.Single)
+	b.Masters(t)[0].Do(t, "FLUSHALL")
+	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have number 1")
+}
+
+func TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
+	t.Parallel()
+	b := newBreach(t, longLease, integration.Single)
+	b.Masters(t)[0].Restart(t)
+	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have number 1")
+}
+
+func TestServerThatRestartsWithItsDataHasOneHolder(t *testing.T) {
+	t.Parallel()
+	b := newBreach(t, longLease, integration.Single, integration.AppendOnly)
+	b.Masters(t)[0].Restart(t)
+	_, err := b.second.NewFencedLock("job").TryLock(t.Context(), time.Second, longLease) // has to connect anew
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	locktest.Unlock(t, b.hold)
+}
+
+func TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens(t *testing.T) {
+	t.Parallel()
+	b := newBreach(t, longLease, integration.Single)
+	// What a clock that jumps does to a lease.
+	require.Equal(t, int64(1), b.Masters(t)[0].DoInt(t, "PEXPIRE", "job", "1"))
+	require.Greater(t, b.requireTwoHolders(t).Token(), b.hold.Token(), "the resource refuses the first")
+}
+
+// cutReplicasOff keeps what is written from now on from all replicas, which go on.
+func (b *breach) cutReplicasOff(t *testing.T) {
+	t.Helper()
+	master := b.Home(t, "job")
+	for _, replica := range b.Replicas(t) {
+		replica.Do(t, "CONFIG", "SET", "masterauth", "wrong")
+	}
+	master.Do(t, "CLIENT", "KILL", "TYPE", "replica")
+}
+
+func TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders(t *testing.T) {
+	t.Parallel()
+	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {
+		t.Run(topology.String(), func(t *testing.T) {
+			t.Parallel()
+			b := newBreach(t, longLease, topology, integration.Password)
+			locktest.Unlock(t, b.hold)
+			b.cutReplicasOff(t)
+			b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
+			b.Home(t, "job").Kill(t)
+			b.Failover(t, "job")
+			b.requireTwoHolders(t)
+		})
+	}
+}
+
+func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
+	t.Parallel()
+	b := newBreach(t, longLease, integration.Sentinel, integration.Password)
+	locktest.Unlock(t, b.hold)
+	b.cutReplicasOff(t)
+	careful, err := rlock.New(b.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: 100 * time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { locktest.CloseClient(t, careful) })
+	_, err = careful.NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotReplicated)
+}

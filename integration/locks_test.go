@@ -1,0 +1,78 @@
+package integration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration"
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/multilock"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// everywhere runs a test on servers of each topology in each variant.
+func everywhere(t *testing.T, topologies []integration.Topology, test func(t *testing.T, servers *integration.Servers)) {
+	t.Helper()
+	for _, topology := range topologies {
+		for _, variant := range integration.Variants() {
+			t.Run(topology.String()+"/"+variant.String(), func(t *testing.T) {
+				t.Parallel()
+				test(t, integration.Start(t, topology, variant))
+			})
+		}
+	}
+}
+
+// Every kind of lock is held by one client and waited for by another one, which is told when it is released.
+func TestEveryLockIsHandedOverEverywhere(t *testing.T) {
+	t.Parallel()
+	everywhere(t, integration.Topologies(), func(t *testing.T, servers *integration.Servers) {
+		mine, theirs := newClients(t, servers), newClients(t, servers)
+		for kind, lock := range kinds {
+			for i := range mine {
+				requireHandedOver(t, servers, kinds[rival(kind)](mine[i], kind), lock(theirs[i], kind), kind)
+			}
+		}
+		requireHandedOver(t, servers, multilock.New(pairs(mine)...), multilock.New(pairs(theirs)...), "left", "right")
+		servers.Each(func(server *redistest.Server) {
+			for _, name := range []string{"reentrant", "fair", "read", "write", "fenced", "left", "right"} {
+				locktest.Eventually(t, func() bool { return len(server.DoStrings(t, "KEYS", name)) == 0 }, name+" is left on "+server.Addr())
+			}
+		})
+	})
+}
+
+// pairs are two plain locks of each client.
+func pairs(clients []*rlock.Client) (locks []rlock.Locker) {
+	for _, client := range clients {
+		locks = append(locks, client.NewLock("left"), client.NewLock("right"))
+	}
+	return locks
+}
+
+func TestRedLockIsHandedOverOnIndependentMasters(t *testing.T) {
+	t.Parallel()
+	everywhere(t, []integration.Topology{integration.Masters(5)}, func(t *testing.T, servers *integration.Servers) {
+		const name = "order"
+		// Nothing is held when servers restart here. Without this, fresh servers would not be counted for as long as a lease.
+		options := redlock.Options{FsyncAlways: true, NodeTimeout: nodeTimeout}
+		holder := redlock.NewOn(name, options, newClients(t, servers)...)
+		waiter := redlock.NewOn(name, options, newClients(t, servers)...)
+		requireHandedOver(t, servers, holder, waiter, name)
+
+		masters := servers.Masters(t)
+		masters[0].Kill(t)
+		masters[1].Isolate(t)
+		hold, err := holder.TryLock(t.Context(), locktest.Patience, longLease) // a quorum is left
+		require.NoError(t, err)
+		locktest.Unlock(t, hold)
+		servers.Heal(t)
+	})
+}
+
+// nodeTimeout is long, because the machine may be busy with servers that start.
+const nodeTimeout = time.Second

@@ -1,0 +1,300 @@
+package integration_test
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration/chaos"
+	"holdfast/integration/history"
+)
+
+// The table in README.md is made of the chaos scenarios and of what is below, and this test compares them. To write it anew:
+//
+//	HOLDFAST_UPDATE=1 go test ./integration -run TestTable
+
+const (
+	tableBegin = "<!-- table: written by TestTableInREADMEIsTrue -->\n"
+	tableEnd   = "<!-- end of table -->\n"
+)
+
+// after are the invariants that promise something for the time when a fault is over only: a waiter that is cut off cannot be
+// woken, nor keep its place.
+var after = []string{history.Fairness, history.WakeUps, history.Remains}
+
+// forgotten are those that a server which forgets breaches.
+var forgotten = []string{history.Exclusion, history.Linearizable, history.Kept, history.Fences}
+
+// own are the tests that are about one fault, by its name. Each has to exist.
+var own = map[string][]string{
+	chaos.Partition.Name: {
+		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
+		"redlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes", "integration.TestWaitersGetTheirLocksOfAServerThatWasCutOff",
+	},
+	chaos.RequestsLost.Name: {"rlock.TestAcquireExecutedAfterItsLeaseIsReleased", "rlock.TestRenewalExecutedAfterTheDeadlineIsUndone"},
+	chaos.RepliesLost.Name: {
+		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
+		"multilock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
+	},
+	chaos.RepliesLate.Name: {
+		"rlock.TestAcquireThatTookLongerThanItsLeaseIsNoSuccess", "rlock.TestAcquireAnsweredAfterItsLeaseIsNotTrusted",
+		"redlock.TestAnswersThatComeAfterAFailureAreReleased", "redlock.TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss",
+	},
+	chaos.MessagesLost.Name: {"rlock.TestWaiterLooksEveryFiveSecondsAtTheLatest", "rlock.TestWaiterLooksWhenTheLeaseShouldBeOver"},
+	chaos.Slow.Name: {
+		"rlock.TestWaitIsExactWhileTheLockIsHeld", "redlock.TestSlowMinorityDoesNotSlowTheLockDown",
+		"redlock.TestSlowMajorityIsAnErrorIfItsTimeIsTooShort",
+	},
+	chaos.Reset.Name: {
+		"rlock.TestBrokenConnectionLeavesTheOutcomeUnknown", "rlock.TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards",
+		"pubsub.TestLostConnectionIsReplacedAndWakesAll",
+	},
+	chaos.Refused.Name: {
+		"rlock.TestWaiterWaitsForAServerThatIsDown", "rlock.TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground",
+		"pubsub.TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh",
+	},
+	chaos.CutReplies.Name: {
+		"rlock.TestLostReplyOfAnAcquireCountsOnce", "rlock.TestLostReplyOfANestedLockCountsOnce", "rlock.TestLostReplyOfAReleaseIsARelease",
+		"rlock.TestLostReplyOfARenewalIsMadeUpFor", "rlock.TestFairQueueSurvivesLostReplies",
+		"rlock.TestTokenIsKeptWhenTheReplyOfTheAcquisitionIsLost", "multilock.TestLostReplyOfAReleaseIsARelease",
+	},
+	chaos.Refusals.Name: {
+		"rlock.TestHoldSurvivesRefusedRenewals", "rlock.TestWaiterBacksOffWhileTheServerIsLoading", "rlock.TestServerOutOfMemoryStillRenewsAndReleases",
+		"rlock.TestReplicaRefusesALockAtOnce", "redlock.TestFaultOfOneNodeChangesNothingForTheHolder",
+	},
+	chaos.ProcessStopped.Name: {
+		"rlock.TestStoppedProcessFindsItsHoldInvalidAtTheFirstLook", "rlock.TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused",
+		"rlock.TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds",
+	},
+	chaos.ProcessKilled.Name: {
+		"rlock.TestKilledProcessDelaysAFairLockBySeconds", "rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
+		"redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",
+	},
+	chaos.ServerStopped.Name: {
+		"rlock.TestHungServerEndsTheHoldAtItsDeadline", "rlock.TestHungServerDoesNotKeepTryLockBeyondItsWait",
+		"rlock.TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater", "pubsub.TestHungServerIsNoticedAndSubscribedAgain",
+	},
+	chaos.ServerRestarted.Name: {
+		"integration.TestServerThatRestartsWithItsDataHasOneHolder", "rlock.TestServerThatKeepsItsDataKeepsTheHoldThroughARestart",
+		"rlock.TestWaiterGetsTheLockThatIsReleasedAfterARestart",
+	},
+	chaos.ServerEmptied.Name: {
+		"rlock.TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal", "rlock.TestWaiterGetsTheLockFromAServerThatRestartedEmpty",
+	},
+	chaos.ScriptsFlushed.Name: {
+		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed", "rlock.TestScriptFlushDuringOperationsIsNotNoticed",
+		"multilock.TestServerThatForgotTheScriptsIsTaughtThemAgain",
+	},
+	chaos.ClientsKilled.Name: {"rlock.TestKilledConnectionsDoNotLoseTheWakeUp", "rlock.TestHoldSurvivesAKilledConnection"},
+	chaos.Flushed.Name:       {"rlock.TestDeletedKeyEndsTheHoldAtTheNextRenewal"},
+	chaos.ExpiryCut.Name:     {"redlock.TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold"},
+	chaos.HandedOver.Name:    {"integration.TestWaitersGetTheirLocksAfterAFailover"},
+	chaos.Failover.Name: {
+		"rlock.TestLocksSurviveAFailover", "rlock.TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica",
+		"integration.TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover",
+	},
+	chaos.MasterKilled.Name: {
+		"integration.TestWaitersGetTheirLocksAfterTheDeathOfTheMaster", "rlock.TestLockWhoseLeaseEndsDuringAFailoverIsLostAndPassesOn",
+		"multilock.TestPartsAreReleasedWhileTheirServerFailsOver",
+	},
+	chaos.SlotMoved.Name: {
+		"integration.TestWaitersGetTheirLocksAfterTheirSlotHasMoved", "rlock.TestLockIsKeptWhileItsSlotMoves",
+		"rlock.TestReleaseWhileTheWaitersSlotMovesIsNotMissed", "multilock.TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne",
+	},
+	chaos.MinorityStopped.Name: {
+		"redlock.TestLockIsHadIffThreeOfFiveNodesAreAlive", "redlock.TestRenewalsGoOnWhileTwoNodesHangAndTheyStayInWhenTheyAreBackInTime",
+	},
+	chaos.MinorityEmptied.Name: {
+		"redlock.TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo", "redlock.TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne",
+		"redlock.TestNoTwoClientsOfTheModelHoldTheLockAtATime",
+	},
+}
+
+// others are faults that chaos does not play, and the tests that are about them.
+var others = []struct {
+	fault string
+	tests []string
+}{
+	{"the caller's context ends at any moment", []string{
+		"rlock.TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing", "rlock.TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing",
+		"rlock.TestThousandAcquisitionsCancelledInFlightLeaveNothing", "multilock.TestContextThatEndsEndsTheWaitAndLeavesNothing",
+	}},
+	{"the client is closed at any moment", []string{
+		"rlock.TestCloseEndsAnAttemptAnywhereAndLeavesNothing", "redlock.TestCloseWhileUnlockWaitsForHungNodes",
+	}},
+	{"a dial that hangs", []string{"rlock.TestCallerComesBackInTimeWhileADialOfAnotherHangs", "rlock.TestImpatientCallerDoesNotEndTheDialOfOthers"}},
+	{"a server out of memory", []string{"rlock.TestServerOutOfMemoryRefusesALockAtOnce", "lua.TestServerOutOfMemoryPassesAFairLockOn"}},
+	{"a server that cannot save", []string{"rlock.TestServerThatCannotSaveRefusesALockAtOnce", "pubsub.TestChannelsAreGivenUpOnAServerThatCannotSave"}},
+	{"an ACL that forbids a command, a key or a channel", []string{
+		"rlock.TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced", "rlock.TestWaiterThatMayNotSubscribeLooksByItself",
+		"rlock.TestUserThatMayNotExpireKeysLeavesNoLockBehind", "rlock.TestListedPermissionsAreEnough",
+	}},
+	{"a password that changes", []string{"rlock.TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack"}},
+	{"replicas that lag or are away", []string{
+		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition", "rlock.TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose",
+	}},
+	{"a key that something else has overwritten or deleted", []string{
+		"rlock.TestLockThatWasOverwrittenIsReportedAndLeftAlone", "rlock.TestUnlockOfADeletedKeySaysThatTheLockWasLost",
+	}},
+	{"a slot that nobody serves", []string{"rlock.TestSlotThatNobodyServesIsWaitedFor"}},
+	{"a logger that blocks", []string{"rlock.TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline"}},
+	{"nodes of a RedLock that state an epoch or fsync policy falsely", []string{
+		"redlock.TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely",
+		"redlock.TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch",
+	}},
+	{"Redisson on the other side, waiting, holding, or killed", []string{
+		"redisson.TestLocksOfRedissonAndOfHoldfast", "redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
+	}},
+}
+
+// breaches are what shows that a promise is really broken by a fault that makes servers forget.
+var breaches = map[string][]string{
+	chaos.ServerEmptied.Name: {"integration.TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew"},
+	chaos.Flushed.Name:       {"integration.TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew"},
+	chaos.ExpiryCut.Name:     {"integration.TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens"},
+	chaos.Failover.Name:      {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
+	chaos.MasterKilled.Name:  {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
+}
+
+func TestTableInREADMEIsTrue(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	head, rest, found := strings.Cut(string(readme), tableBegin)
+	require.True(t, found, "README.md has no line %q", tableBegin)
+	written, tail, found := strings.Cut(rest, tableEnd)
+	require.True(t, found, "README.md has no line %q", tableEnd)
+	want := table(t)
+	if os.Getenv("HOLDFAST_UPDATE") != "" {
+		require.NoError(t, os.WriteFile("README.md", []byte(head+tableBegin+want+tableEnd+tail), 0o600))
+		return
+	}
+	require.Equal(t, want, written, "HOLDFAST_UPDATE=1 go test ./integration -run TestTable writes it anew")
+}
+
+// table writes the table, and requires that every test in it exists and that no cell is empty.
+func table(t *testing.T) string {
+	t.Helper()
+	exist := tests(t)
+	require.NotEmpty(t, exist)
+	list := func(names []string) string {
+		for _, name := range names {
+			require.Contains(t, exist, name, "there is no such test")
+		}
+		return "`" + strings.Join(names, "`, `") + "`"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| fault | scenarios | %s | tests of its own |\n", strings.Join(history.Invariants, " | "))
+	fmt.Fprintf(&b, "|---|---|%s---|\n", strings.Repeat("---|", len(history.Invariants)))
+	played := map[string]bool{}
+	for _, f := range faults() {
+		played[f.Name] = true
+		fmt.Fprintf(&b, "| %s | %s |", f.Name, strings.Join(scenarios(f.Name), ", "))
+		for _, invariant := range history.Invariants {
+			fmt.Fprintf(&b, " %s |", cell(f, invariant))
+		}
+		all := slices.Concat(own[f.Name], breaches[f.Name])
+		require.NotEmpty(t, all, "no test is about %s", f.Name)
+		fmt.Fprintf(&b, " %s |\n", list(all))
+		if f.Forgets {
+			require.NotEmpty(t, breaches[f.Name], "no test shows what %s breaches", f.Name)
+		}
+	}
+	for _, named := range [][]string{keys(own), keys(breaches)} {
+		for _, name := range named {
+			require.True(t, played[name], "no scenario plays %q", name)
+		}
+	}
+	b.WriteString("\n| fault that no scenario plays | tests |\n|---|---|\n")
+	for _, other := range others {
+		fmt.Fprintf(&b, "| %s | %s |\n", other.fault, list(other.tests))
+	}
+	return b.String()
+}
+
+// cell says when an invariant is checked in the runs with a fault.
+func cell(f chaos.Fault, invariant string) string {
+	tried := slices.ContainsFunc(chaos.Scenarios, func(s chaos.Scenario) bool {
+		return s.Plays(f.Name) && s.Tries(invariant)
+	})
+	switch {
+	case !tried:
+		return "–"
+	case f.Forgets && slices.Contains(forgotten, invariant):
+		return "breach"
+	case slices.Contains(after, invariant):
+		return "after"
+	default:
+		return "always"
+	}
+}
+
+// faults are all that are played, in the order of the scenarios.
+func faults() []chaos.Fault {
+	var all []chaos.Fault
+	for _, s := range chaos.Scenarios {
+		for _, f := range s.Faults {
+			if !slices.ContainsFunc(all, func(known chaos.Fault) bool { return known.Name == f.Name }) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// scenarios are the names of those that play a fault.
+func scenarios(fault string) []string {
+	var names []string
+	for _, s := range chaos.Scenarios {
+		if s.Plays(fault) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func keys(m map[string][]string) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, cmp.Compare)
+	return names
+}
+
+// tests are all tests of the repository, such as rlock.TestX.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != ".." {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if ok && function.Recv == nil && strings.HasPrefix(function.Name.Name, "Test") {
+				found[filepath.Base(filepath.Dir(path))+"."+function.Name.Name] = true
+			}
+		}
+		return nil
+	}))
+	return found
+}

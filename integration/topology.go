@@ -1,0 +1,72 @@
+package integration
+
+import (
+	"strconv"
+	"testing"
+
+	"holdfast/internal/redistest"
+)
+
+// Topology is how many servers there are, and what they know of each other.
+type Topology struct {
+	kind    kind
+	masters int
+}
+
+type kind string
+
+const (
+	single     kind = "single"
+	replicated kind = "replicated"
+	sentinel   kind = "sentinel"
+	cluster    kind = "cluster"
+	masters    kind = "masters"
+)
+
+var (
+	// Single is one server.
+	Single = Topology{single, 1}
+	// Replicated is a master and a replica in step with it, which nobody promotes. Clients know the master only.
+	Replicated = Topology{replicated, 1}
+	// Sentinel is a master, 2 replicas and 3 Sentinels, which promote a replica half a second after they last heard of the
+	// master. Clients find the master through the Sentinels.
+	Sentinel = Topology{sentinel, 1}
+	// Cluster is a Redis Cluster of 3 masters with a replica each.
+	Cluster = Topology{cluster, 3}
+)
+
+// Masters is n servers that know nothing of each other, as RedLock wants them.
+func Masters(n int) Topology { return Topology{masters, n} }
+
+// Topologies are all of them, for a test that wants to hold everywhere.
+func Topologies() []Topology { return []Topology{Single, Replicated, Sentinel, Cluster, Masters(3)} }
+
+// String is such as sentinel, or masters-3: fit for the name of a test.
+func (t Topology) String() string {
+	if t.kind == masters {
+		return string(t.kind) + "-" + strconv.Itoa(t.masters)
+	}
+	return string(t.kind)
+}
+
+// start starts the servers, all with opts.
+func (t Topology) start(tb testing.TB, opts []redistest.Option) *Servers {
+	tb.Helper()
+	s := &Servers{topology: t}
+	switch t.kind {
+	case single, masters:
+		// A partition of its own for each, where the backend can.
+		s.masters = redistest.StartAll(tb, t.masters, append(opts, redistest.WithOwnNetwork())...)
+	case replicated:
+		opts = append(opts, redistest.WithHostNetwork(), redistest.WithFastReplicas())
+		s.masters = redistest.StartAll(tb, 1, opts...)
+		s.replica = redistest.StartReplica(tb, s.masters[0], opts...)
+	case sentinel:
+		s.group = redistest.StartSentinel(tb, append(opts, redistest.WithReplicas(2), redistest.WithWatchers(3))...)
+	case cluster:
+		s.cluster = redistest.StartCluster(tb, t.masters, append(opts, redistest.WithReplicas(1))...)
+	default:
+		tb.Fatal("integration: the zero Topology is none")
+	}
+	return s
+}
