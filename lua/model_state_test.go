@@ -86,8 +86,28 @@ type sighting struct {
 	keys keyspace
 }
 
+// endsScript is a function that says when a key ends. Redis 6.2 says only what is left, by a clock that runs while the script
+// does: so the millisecond must be the same before and after.
+const endsScript = `
+local function ends(key)
+  local at = redis.pcall('PEXPIRETIME', key)
+  if type(at) == 'number' then
+    return at
+  end
+  local function now()
+    local time = redis.call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  local before, left
+  repeat
+    before, left = now(), redis.call('PTTL', key)
+  until now() == before
+  return left < 0 and left or before + left
+end
+`
+
 // lookScript is a script that reads all there is at one moment.
-const lookScript = `
+const lookScript = endsScript + `
 local time = redis.call('TIME')
 local found = {time[1] * 1000 + math.floor(time[2] / 1000)}
 local read = {string = {'GET'}, hash = {'HGETALL'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
@@ -95,7 +115,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok
   local command = read[kind]
   local content = redis.call(command[1], key, unpack(command, 2))
-  found[#found + 1] = {key, kind, redis.call('PEXPIRETIME', key), type(content) == 'table' and content or {content}}
+  found[#found + 1] = {key, kind, ends(key), type(content) == 'table' and content or {content}}
 end
 return found`
 

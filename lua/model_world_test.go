@@ -123,7 +123,7 @@ func (w *world) subscribe(t require.TestingT, verb, channel string) {
 }
 
 // ageScript is a script that makes everything in the server older, as if so many milliseconds had passed.
-const ageScript = `
+const ageScript = endsScript + `
 local passed = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok
@@ -140,8 +140,8 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
       redis.call('SET', key, older, 'KEEPTTL')
     end
   end
-  local ends = redis.call('PEXPIRETIME', key)
-  if ends ~= -1 then
-    redis.call('PEXPIREAT', key, ends - passed)
+  local at = ends(key)
+  if at ~= -1 then
+    redis.call('PEXPIREAT', key, at - passed)
   end
 end`

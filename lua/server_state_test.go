@@ -66,12 +66,12 @@ func TestServerBusyWithAScriptIsRefusedForNow(t *testing.T) {
 func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithArgs("--repl-diskless-sync-delay", "0"))
-	for i := range 500 {
-		master.Do(t, "SET", fmt.Sprintf("key:%d", i), strings.Repeat("x", 2048))
+	for i := range 60 {
+		master.Do(t, "SET", fmt.Sprintf("key:%d", i), strings.Repeat("x", 512<<10))
 	}
-	// Each key takes a replica 10 ms to load, and it looks at its connections after each.
-	s, c := start(t, redistest.WithHostNetwork(),
-		redistest.WithArgs("--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"))
+	master.Do(t, "CONFIG", "SET", "rdbcompression", "no")
+	// Each key takes a replica 50 ms to load, and it looks at its connections every 2 MB.
+	s, c := start(t, redistest.WithHostNetwork(), redistest.WithArgs("--key-load-delay", "50000"))
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	s.Do(t, "REPLICAOF", host, port)
 	require.Eventually(t, func() bool {

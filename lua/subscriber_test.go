@@ -30,6 +30,18 @@ func subscribe(tb testing.TB, s *redistest.Server, verb, channel string) subscri
 	return sub
 }
 
+// knowsShardedChannels tells whether the server does, as Redis 7 and Valkey do.
+func knowsShardedChannels(tb testing.TB, s *redistest.Server) bool {
+	tb.Helper()
+	_, err := s.Call("PUBSUB", "SHARDNUMSUB")
+	if err == nil {
+		return true
+	}
+	require.ErrorContains(tb, err, "Unknown subcommand")
+	require.Contains(tb, s.DoString(tb, "INFO", "server"), "redis_version:6.")
+	return false
+}
+
 // requireNothing asserts that no message came: a server answers PING after all that it sent before.
 func (s subscriber) requireNothing(tb testing.TB) {
 	tb.Helper()

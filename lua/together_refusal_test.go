@@ -1,8 +1,10 @@
 package lua_test
 
 import (
+	"maps"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -12,6 +14,28 @@ import (
 // notOnSouth is a rule of an ACL: all the locks, but for this command on the last of them. Only such a rule of Redis 7 is
 // met when something was written already; else the server refuses the script, or its first write.
 func notOnSouth(command string) string { return "(+@all -" + command + " ~account:* &*)" }
+
+// rulesPerKey tells whether the server knows such rules, as Redis 7 and Valkey do.
+func rulesPerKey(t *testing.T, s *redistest.Server) bool {
+	t.Helper()
+	_, err := s.Call("ACL", "SETUSER", "probe", "%R~key", notOnSouth("get"))
+	if err == nil {
+		return true
+	}
+	require.ErrorContains(t, err, "Syntax error")
+	require.Contains(t, s.DoString(t, "INFO", "server"), "redis_version:6.")
+	return false
+}
+
+// startNotOnSouth is startAs for a user who may not execute the command on south, and on an old server nothing at all there.
+func startNotOnSouth(t *testing.T, command string) (*redistest.Server, rueidis.Client) {
+	t.Helper()
+	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle)
+	if rulesPerKey(t, s) {
+		user(notOnSouth(command))(t, s)
+	}
+	return s, c
+}
 
 // command returns what executes a command on a server.
 func command(words ...string) func(*testing.T, *redistest.Server) {
@@ -41,25 +65,31 @@ func togetherInOrder(order ...string) []lua.Taking {
 }
 
 func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
-	for name, test := range map[string]struct {
+	type refusal struct {
 		prepare func(*testing.T, *redistest.Server)
 		code    string
-	}{
-		"another type":                         {command("SET", south, "a page"), "WRONGTYPE"},
-		"no memory":                            {fill, "OOM"},
-		"a key that the ACL hides":             {user("resetkeys", "~"+north, "~"+middle), "NOPERM"},
-		"a key that the ACL lets only be read": {user("resetkeys", "~"+north, "~"+middle, "%R~"+south), "NOPERM"},
-		"a key that the ACL lets a script have, and not write": {
-			user("resetkeys", "~"+north, "~"+middle, notOnSouth("hset")), "NOPERM"},
-		"a key that the ACL does not let expire": {
-			user("resetkeys", "~"+north, "~"+middle, notOnSouth("pexpire")), "NOPERM"},
-		"no write":          {user("-hset"), "NOPERM"},
-		"no expiry":         {user("-pexpire"), "NOPERM"},
-		"no expiry, no DEL": {user("-pexpire", "-del"), "NOPERM"},
-		"no look":           {user("-hgetall"), "NOPERM"},
-		"no replicas":       {command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS"},
-		"no master":         {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
-	} {
+	}
+	refusals := map[string]refusal{
+		"another type":             {command("SET", south, "a page"), "WRONGTYPE"},
+		"no memory":                {fill, "OOM"},
+		"a key that the ACL hides": {user("resetkeys", "~"+north, "~"+middle), "NOPERM"},
+		"no write":                 {user("-hset"), "NOPERM"},
+		"no expiry":                {user("-pexpire"), "NOPERM"},
+		"no expiry, no DEL":        {user("-pexpire", "-del"), "NOPERM"},
+		"no look":                  {user("-hgetall"), "NOPERM"},
+		"no replicas":              {command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS"},
+		"no master":                {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
+	}
+	if rulesPerKey(t, redistest.Start(t)) {
+		maps.Copy(refusals, map[string]refusal{
+			"a key that the ACL lets only be read": {user("resetkeys", "~"+north, "~"+middle, "%R~"+south), "NOPERM"},
+			"a key that the ACL lets a script have, and not write": {
+				user("resetkeys", "~"+north, "~"+middle, notOnSouth("hset")), "NOPERM"},
+			"a key that the ACL does not let expire": {
+				user("resetkeys", "~"+north, "~"+middle, notOnSouth("pexpire")), "NOPERM"},
+		})
+	}
+	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, order := range [][]string{{north, middle, south}, {south, middle, north}, {middle, south, north}} {
@@ -89,7 +119,7 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 
 // The leases come after all counts, so one that was lengthened is not left by a refusal.
 func TestRefusedTakingTogetherLengthensNoLease(t *testing.T) {
-	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle, notOnSouth("hset"))
+	s, c := startNotOnSouth(t, "hset")
 	hold(t, s, middle, me, "1", lease)
 	_, _, err := lua.AcquireTogether(t.Context(), c, 3*lease, togetherInOrder(middle, north, south))
 	requireError(t, err, lua.Permanent, "NOPERM")

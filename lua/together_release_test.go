@@ -94,10 +94,17 @@ func TestRefusedLevelDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 }
 
 func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromIt(t *testing.T) {
-	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle, notOnSouth("hdel"))
+	s, c := startNotOnSouth(t, "hdel")
 	hold(t, s, south, me, "2", lease)
 	hold(t, s, middle, me, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
+	if !rulesPerKey(t, s) { // the script is refused
+		_, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{leaving(south, me, 0), leaving(middle, me, 0)})
+		requireError(t, err, lua.Permanent, "NOPERM")
+		requireLock(t, s, south, map[string]string{me: "2"}, lease)
+		requireLock(t, s, middle, map[string]string{me: "1"}, lease)
+		return
+	}
 	parts := releaseTogether(t, c, leaving(south, me, 0), leaving(middle, me, 0))
 	requireError(t, parts[0].Err, lua.Permanent, "NOPERM")
 	require.Equal(t, gone, parts[1])

@@ -45,7 +45,7 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	require.ErrorAs(t, e.Nodes[0].Err, &held)
 	require.Equal(t, "somebody:0", held.Owner)
 	require.Contains(t, err.Error(), "; a: held by somebody:0 for another 10m0s")
-	require.Contains(t, err.Error(), "; b, c: READONLY")
+	require.Regexp(t, "; b, c: [^;]*READONLY ", err.Error()) // before Redis 7 behind where the script was
 	require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
 	require.Regexp(t, `\d of 5 nodes granted it, 3 are needed`, err.Error())
 	awaitFree(t, servers[3:]...)

@@ -192,7 +192,7 @@ func TestWaiterNeverParksForNothing(t *testing.T) {
 		})
 		_, err := b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.LessOrEqual(t, len(b.called(k.acquire)), 1002)
+		require.LessOrEqual(t, len(b.called(k.acquire)), 15, "a lease that is over and does not end is looked at less and less often")
 	})
 }
 

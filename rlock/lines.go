@@ -32,6 +32,7 @@ type line struct {
 	holder  lua.Holder           // who has the lock, by the last answer
 	freeAt  time.Time            // when it should be free, by the last answer; zero before the first
 	lookAt  time.Time            // when the head should look by itself, by the last answer
+	overdue *backoff             // between looks at a lease that is over and still in the way; nil if it is not
 	failure error                // why the last try got no answer; nil if it did
 	denials int                  // how often a try was refused
 	denied  bool                 // the last answer was a refusal: who joins now waits for the same as the head
@@ -133,6 +134,15 @@ func (q *line) answered(holder lua.Holder) {
 		q.freeAt = time.Now().Add(longestPark)
 	}
 	q.lookAt = q.freeAt
+	switch {
+	case holder.TTL != 0:
+		q.overdue = nil
+	case q.overdue == nil:
+		q.overdue = &backoff{} // it is over within the millisecond
+	default:
+		// A replica before Redis 7 that has lost its master shows its scripts what has expired, with nothing left, for ever.
+		q.lookAt = time.Now().Add(q.overdue.next())
+	}
 	if holder.Nap > 0 {
 		q.lookAt = time.Now().Add(holder.Nap)
 	}

@@ -114,9 +114,10 @@ func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 
 func TestServerThatCannotSaveRefusesALockAtOnce(t *testing.T) {
 	t.Parallel()
-	// A snapshot cannot take the name of a directory.
+	// No file can have this name: a snapshot is made, and then not put in its place. Without an append-only file the server
+	// would not start, since it could not look for a snapshot either.
 	s := redistest.Start(t, redistest.WithAppendOnly(),
-		redistest.WithArgs("--appenddirname", "occupied", "--dbfilename", "occupied", "--save", "3600 1"))
+		redistest.WithArgs("--dbfilename", strings.Repeat("x", 256), "--save", "3600", "1"))
 	c := newClient(t, s, rlock.Options{})
 	holds := make(map[string]*rlock.Hold)
 	for _, k := range kinds {
@@ -158,15 +159,30 @@ func TestReplicaRefusesALockAtOnce(t *testing.T) {
 
 func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
+	const lease = time.Second
+	s, master := redistest.Start(t, redistest.WithHostNetwork()), redistest.Start(t, redistest.WithHostNetwork())
 	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
 	for _, k := range rivalries() {
-		holds[k.name] = take(t, k.rival(c, k.name), 500*time.Millisecond)
+		holds[k.name] = take(t, k.rival(c, k.name), lease)
 		waiters[k.name] = lockInBackground(t.Context(), k.lock(other, k.name), time.Second)
 		k.awaitListeners(t, s, k.name, 1)
 	}
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	if strings.Contains(s.DoString(t, "INFO", "server"), "redis_version:6.") {
+		// It shows a script what has expired, until a master has deleted it: the locks are not free yet, and only the script
+		// of fair locks writes before it says so.
+		require.Never(t, func() bool {
+			for name, waiter := range waiters {
+				if name != "fair" && len(waiter) > 0 {
+					return true
+				}
+			}
+			return false
+		}, 2*lease, lease/20)
+		host, port, _ := strings.Cut(master.Addr(), ":")
+		s.Do(t, "REPLICAOF", host, port)
+	}
 
 	onEveryRivalry(t, func(t *testing.T, k kind) {
 		requireRefusal(t, result(t, waiters[k.name]).Err, "READONLY")

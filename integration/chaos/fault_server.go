@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"net"
 	"time"
 
 	"holdfast/internal/redistest"
@@ -58,12 +59,18 @@ var (
 	// Failover has the Sentinels promote a replica. What it has not received yet is lost.
 	Failover = Fault{Name: "failover", Forgets: true, settles: 4 * command, begin: failover}
 
-	// MasterKilled kills a master of a cluster or a Sentinel group, a replica takes its place, and it comes back as a replica.
+	// MasterKilled kills the master of a Sentinel group, and a replica takes its place. The old one comes back as a master, and
+	// is told at once that it is none any more: the Sentinels would take seconds, in which it gives away locks.
 	MasterKilled = Fault{Name: "master killed", Forgets: true, settles: 4 * command, begin: func(r *run) ([]string, func()) {
 		name := r.name()
-		r.world.Home(r.tb, name).Kill(r.tb)
-		r.world.Failover(r.tb, name)
-		return nil, func() { r.world.Heal(r.tb) }
+		old := r.world.Home(r.tb, name)
+		old.Kill(r.tb)
+		host, port, err := net.SplitHostPort(r.world.Failover(r.tb, name).Addr())
+		r.check(err)
+		return nil, func() {
+			old.Restart(r.tb)
+			old.Do(r.tb, "REPLICAOF", host, port)
+		}
 	}}
 
 	// SlotMoved moves the slot of a lock to another master of the cluster, keys and all.

@@ -47,7 +47,7 @@ func (r *recorder) next() int {
 type attempt struct {
 	recorder *recorder
 	number   int
-	explicit bool // its lease is not renewed
+	fixed    bool // its lease is not renewed
 	hold     *rlock.Hold
 }
 

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,8 +60,5 @@ func Keep(h *history.History, name string, seed uint64) (string, error) {
 		return dir, err
 	}
 	defer picture.Close()
-	if p, ok := any(h).(interface{ Picture(io.Writer) error }); ok {
-		return dir, p.Picture(picture)
-	}
-	return dir, nil
+	return dir, h.Picture(picture)
 }

@@ -60,11 +60,13 @@ func (r *run) sweep() {
 		require.NoError(r.tb, err)
 		c.rlocks = append(c.rlocks, locks)
 	}
+	var taking sync.WaitGroup // all at once, because they have to be free one lease from now
 	for kind, names := range r.scenario.locks() {
 		for _, name := range names {
-			r.log.add(r.take(c, history.Lock{Name: name, Kind: kind}))
+			taking.Go(func() { r.log.add(r.take(c, history.Lock{Name: name, Kind: kind})) })
 		}
 	}
+	taking.Wait()
 	for _, locks := range c.rlocks {
 		require.NoError(r.tb, locks.Close(context.Background()))
 	}

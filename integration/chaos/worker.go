@@ -20,6 +20,7 @@ const (
 	longestWait    = 3 * time.Second
 	shortestLease  = 100 * time.Millisecond
 	longestLease   = 2 * time.Second // but for the watchdog's
+	fashion        = time.Second / 2 // how long all want the same kind
 	burstLasts     = 100 * time.Millisecond
 	betweenLooks   = 10 * time.Millisecond
 	longestSection = 700 * time.Millisecond // now and then
@@ -78,6 +79,9 @@ func (w *worker) choose() []history.Lock {
 		}
 	}
 	kind := kinds[w.dice.IntN(len(kinds))]
+	if w.oneIn(2) { // what everybody wants just now, in all processes
+		kind = kinds[time.Duration(history.Now())/fashion%time.Duration(len(kinds))]
+	}
 	all := names[kind]
 	if kind == history.Plain && len(all) > 1 && w.oneIn(3) {
 		var locks []history.Lock
@@ -108,7 +112,7 @@ func (w *worker) lease() time.Duration {
 // acquire asks for locks in one of the ways there are. It returns nil if they were not had. ctx carries the owner if there
 // is one.
 func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration, root int) *attempt {
-	e := history.Event{Locks: locks, Lease: lease, Root: root}
+	e := history.Event{Locks: locks, Lease: lease, Fixed: lease != rlock.Watchdog, Root: root}
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
 	}
@@ -129,7 +133,7 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
 	}
 	a := w.client.record.ask(e)
-	a.explicit = lease != rlock.Watchdog
+	a.fixed = e.Fixed
 	if !a.answered(give()) {
 		return nil
 	}
@@ -162,7 +166,7 @@ func (w *worker) stay(a *attempt) {
 
 // leave unlocks, and now and then forgets to if the lease ends by itself.
 func (w *worker) leave(a *attempt) {
-	if a.explicit && w.oneIn(30) {
+	if a.fixed && w.oneIn(30) {
 		return
 	}
 	a.look()

@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"holdfast/integration"
 	"holdfast/internal/redistest"
@@ -18,7 +20,28 @@ type world struct {
 func newWorld(tb testing.TB, s *Scenario) *world {
 	tb.Helper()
 	servers := integration.Start(tb, s.Topology, s.Variants...)
-	return &world{servers, servers.Clients(tb)}
+	w := &world{servers, servers.Clients(tb)}
+	for _, sentinel := range servers.Sentinels() {
+		// A machine that is busy must not look like a master that is down: what the Sentinels do by themselves is in nobody's
+		// history.
+		sentinel.Do(tb, "SENTINEL", "SET", w.group(), "down-after-milliseconds", "3000", "failover-timeout", "2000")
+	}
+	return w
+}
+
+// group is what the Sentinels call the servers.
+func (w *world) group() string { return w.ClientOptions()[0].Sentinel.MasterSet }
+
+// failovers is how often the Sentinels have agreed on a new master.
+func (w *world) failovers(tb testing.TB) int64 {
+	tb.Helper()
+	var last int64
+	for _, sentinel := range w.Sentinels() {
+		epoch, err := strconv.ParseInt(sentinel.DoMap(tb, "SENTINEL", "MASTER", w.group())["config-epoch"], 10, 64)
+		require.NoError(tb, err)
+		last = max(last, epoch)
+	}
+	return last
 }
 
 // addresses is how clients find the servers.

@@ -10,7 +10,7 @@ import "fmt"
 func (h *History) kept(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	for _, a := range h.Acquisitions {
-		if !a.Granted() || a.Promised == 0 || h.mayBeGivenUp(m, a) {
+		if !a.Granted() || a.Promised == 0 || mayBeGivenUp(a) {
 			continue
 		}
 		verdict.Judged[Kept]++
@@ -32,7 +32,7 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 }
 
 // mayBeGivenUp tells whether a is a hold of those kinds.
-func (h *History) mayBeGivenUp(m *memory, a *Acquisition) bool {
+func mayBeGivenUp(a *Acquisition) bool {
 	for _, lock := range a.Locks {
 		if lock.Kind == Quorum || lock.Kind == Read && a.Nested() {
 			return true

@@ -31,6 +31,29 @@ func TestAHoldThatIsTakenWhileAnotherOneIsNotYetReleasedHasNoOrder(t *testing.T)
 	require.Len(t, b.Between, 1)
 }
 
+func TestAWriterThatIsLetInWhileSomebodyReadsHasNoOrder(t *testing.T) {
+	a := held("a", 1, read, 0, 10, 20, 25)
+	a[2].At = at(10)
+	inBreach(t, Linearizable, 1, a, held("b", 1, write, 0, 15, 30, 31))
+	kept(t, Linearizable, a, held("b", 1, read, 0, 15, 30, 31), held("c", 1, write, 0, 32, 40, 41))
+}
+
+// Porcupine's intervals are closed, and so are the windows.
+func TestWhatHappenedAtTheSameInstantMayHaveHadAnyOrder(t *testing.T) {
+	kept(t, Linearizable, held("a", 1, plain, 0, 20, 20, 21), held("b", 1, plain, 0, 20, 30, 31))
+}
+
+func TestALevelThatIsNotHeldCannotEnd(t *testing.T) {
+	hold := part{&Acquisition{Process: "a", Number: 1, Root: 1}, Plain}
+	ok, taken := state{}.after(step{verb: take, part: hold})
+	require.True(t, ok)
+	ok, released := taken.after(step{verb: end, part: hold})
+	require.True(t, ok)
+	require.Equal(t, "free", released.String())
+	ok, _ = released.after(step{verb: end, part: hold})
+	require.False(t, ok)
+}
+
 func TestOnlyALevelThatWasNotReleasedMayBeLost(t *testing.T) {
 	a := held("a", 1, plain, 0, 10, 20, 25)
 	a[2].At = at(10)
@@ -82,6 +105,16 @@ func TestTokensGrowAgainAfterTheServersForgot(t *testing.T) {
 	inBreach(t, Linearizable, 1, first, fault("flush", 300, 310), second, third(2))
 	// An acquisition during the period may have been before the servers forgot.
 	kept(t, Linearizable, first, fault("flush", 50, 120), withToken(6, held("c", 2, fenced, 70, 71, 80, 81)), second, third(2))
+}
+
+// What was released in doubt may end until somebody else takes the lock, so all of this is in one piece.
+func TestTheFirstTokenAfterTheServersForgotIsTheOnlyOneThatMayBeAny(t *testing.T) {
+	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
+	first[4].What = Doubtful
+	second := withToken(1, held("b", 1, fenced, 115, 116, 120, 121))
+	third := func(number int64) []Event { return withToken(number, held("c", 1, fenced, 212, 213, 220, 221)) }
+	kept(t, Linearizable, first, fault("flush", 50, 60), second, third(2))
+	inBreach(t, Linearizable, 1, first, fault("flush", 50, 60), second, third(1))
 }
 
 func TestAHoldThatTheServersForgotMayBeTakenBySomebodyElseThenOnly(t *testing.T) {

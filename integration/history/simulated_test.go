@@ -101,11 +101,11 @@ func TestAnOverlapBecauseTheServersForgotIsExpectedOnly(t *testing.T) {
 	require.Negative(t, found[Linearizable])
 }
 
-// Five minutes of fifteen workers are judged in seconds, also on a lock that is never idle. What counts is the time of the
+// Two minutes of fifteen workers are judged in seconds, also on a lock that is never idle. What counts is the time of the
 // processor: the machine may be busy with other things.
 func TestALongHistoryIsJudgedInSeconds(t *testing.T) {
 	for _, names := range [][]Lock{{{"plain", Plain}}, {{"fenced", Fenced}}, {{"fair", Fair}}, {{"rw", Read}, {"rw", Read}, {"rw", Write}}} {
-		s := newSimulator(11, 300*time.Second, names...)
+		s := newSimulator(11, 120*time.Second, names...)
 		s.fixed = true
 		h, err := New(s.run(5, 3, []string{"kill", "stop", "cut", "forget"}))
 		require.NoError(t, err)

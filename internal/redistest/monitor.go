@@ -38,11 +38,26 @@ func (s *Server) Monitor(tb testing.TB) *Monitor {
 	return &Monitor{server: s, conn: c}
 }
 
-// Commands returns the commands executed since the last call of Commands, or
-// since the monitor began: each as its name in lower case and its arguments.
-// Commands that scripts call and those that set up or check a connection are
-// left out. A command that was answered before the call is never missing.
+// Commands returns the commands executed since the last call of Commands or
+// CommandsOfScripts, or since the monitor began: each as its name in lower case
+// and its arguments. Commands that scripts call and those that set up or check a
+// connection are left out. A command that was answered before the call is never
+// missing.
 func (m *Monitor) Commands(tb testing.TB) [][]string {
+	tb.Helper()
+	return m.collect(tb, false)
+}
+
+// CommandsOfScripts is Commands for those that scripts call, which Commands
+// leaves out.
+func (m *Monitor) CommandsOfScripts(tb testing.TB) [][]string {
+	tb.Helper()
+	return m.collect(tb, true)
+}
+
+// collect returns the commands of clients or those of scripts, and drops the
+// others.
+func (m *Monitor) collect(tb testing.TB, ofScripts bool) [][]string {
 	tb.Helper()
 	// The server shows commands in the order in which it executes them: when it
 	// shows this one, it has shown all before.
@@ -57,7 +72,7 @@ func (m *Monitor) Commands(tb testing.TB) [][]string {
 		if args[0] == "echo" && args[1] == marker {
 			return commands
 		}
-		if !lua && !connectionCommands[args[0]] {
+		if lua == ofScripts && !connectionCommands[args[0]] {
 			commands = append(commands, args)
 		}
 	}
@@ -74,22 +89,31 @@ func parseMonitored(line string) (args []string, lua bool, err error) {
 	if !found || !end {
 		return nil, false, errors.New("not a line of MONITOR: " + line)
 	}
-	for quoted != "" {
-		// Redis quotes as Go does.
-		prefix, err := strconv.QuotedPrefix(quoted)
-		if err != nil {
-			return nil, false, errors.Join(err, errors.New("not a line of MONITOR: "+line))
-		}
-		arg, err := strconv.Unquote(prefix)
-		if err != nil {
-			return nil, false, err
-		}
-		args = append(args, arg)
-		quoted = strings.TrimPrefix(quoted[len(prefix):], " ")
+	args = unquoteAll(quoted)
+	if args == nil {
+		// Valkey 8.1.0 and 8.1.1, which is Debian 13's, escape neither quotes nor backslashes.
+		args = strings.Split(strings.TrimSuffix(strings.TrimPrefix(quoted, `"`), `"`), `" "`)
 	}
 	if len(args) == 0 {
 		return nil, false, errors.New("not a line of MONITOR: " + line)
 	}
 	args[0] = strings.ToLower(args[0])
 	return args, strings.HasSuffix(origin, " lua"), nil
+}
+
+// unquoteAll takes quoted words apart, and returns nil if they are not quoted as Go does it, and Redis.
+func unquoteAll(quoted string) (words []string) {
+	for quoted != "" {
+		prefix, err := strconv.QuotedPrefix(quoted)
+		if err != nil {
+			return nil
+		}
+		word, err := strconv.Unquote(prefix)
+		if err != nil {
+			return nil
+		}
+		words = append(words, word)
+		quoted = strings.TrimPrefix(quoted[len(prefix):], " ")
+	}
+	return words
 }
