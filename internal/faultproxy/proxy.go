@@ -1,72 +1,72 @@
 package faultproxy
 
 import (
-	"bytes"
+	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Proxy passes connections on to a target. Its methods may be called by several goroutines, but Refuse and Accept by one at
-// a time.
+// Proxy passes connections on to a target. Its methods may be called by several goroutines, but Refuse, Accept and Heal by one
+// at a time.
 type Proxy struct {
+	tb      testing.TB
 	target  string
 	address string
+	secure  atomic.Pointer[tls.Config] // how the target is spoken to; nil is plainly
 
-	requests gate // client to target
-	replies  gate // target to client
-	fresh    gate // connections that are new
-	delay    atomic.Int64
+	requests direction // client to target
+	replies  direction // target to client
+	fresh    gate      // connections that are new
 	work     sync.WaitGroup
-	ended    chan struct{} // closed by the clean-up
+	ctx      context.Context // done when the test is over
+	end      context.CancelFunc
 
 	mu       sync.Mutex
 	listener net.Listener       // nil while refusing
 	links    map[*link]struct{} // those that exist
-	cuts     map[*Cut]struct{}  // those that are not over
+	faults   []*Fault           // those that are not over
+	messages fate
+}
+
+// An Option changes how a Proxy is started.
+type Option func(*Proxy)
+
+// Secure has the proxy speak TLS with the target, while clients speak plainly with the proxy.
+func Secure(config *tls.Config) Option {
+	return func(p *Proxy) { p.secure.Store(config) }
 }
 
 // Start listens on a free port of 127.0.0.1 and passes connections on to target, a "host:port". tb's clean-up resets what
 // is left and waits for every goroutine of the proxy.
-func Start(tb testing.TB, target string) *Proxy {
+func Start(tb testing.TB, target string, options ...Option) *Proxy {
 	tb.Helper()
-	p := &Proxy{target: target, ended: make(chan struct{}), links: make(map[*link]struct{}), cuts: make(map[*Cut]struct{})}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := start(tb, target)
 	require.NoError(tb, err)
-	p.address = listener.Addr().String()
-	p.serve(listener)
 	tb.Cleanup(p.stop)
+	for _, option := range options {
+		option(p)
+	}
 	return p
 }
 
-// Addr is where the proxy listens, as "host:port". It stays the same.
+func start(tb testing.TB, target string) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{tb: tb, target: target, address: listener.Addr().String(), links: make(map[*link]struct{})}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	p.serve(listener)
+	return p, nil
+}
+
+// Addr is where the proxy listens, as "host:port", for clients of this process and of others. It stays the same.
 func (p *Proxy) Addr() string { return p.address }
-
-// HoldReplies lets requests pass and keeps what the target says, until Pass.
-func (p *Proxy) HoldReplies() { p.replies.shut() }
-
-// BlackHole keeps everything in both directions, until Pass. Connections are accepted, and get as far as the proxy.
-func (p *Proxy) BlackHole() {
-	p.requests.shut()
-	p.replies.shut()
-}
-
-// BlackHoleNew accepts new connections and does nothing with them, until Pass. Those that exist go on.
-func (p *Proxy) BlackHoleNew() { p.fresh.shut() }
-
-// Pass ends HoldReplies, BlackHole and BlackHoleNew: what was kept is passed on, unless its connection has ended.
-func (p *Proxy) Pass() {
-	p.fresh.open()
-	p.requests.open()
-	p.replies.open()
-}
-
-// Delay holds up each piece of data for d, in each direction, so that an answer takes 2 x d longer. 0 ends that.
-func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
 // Reset breaks all connections off, with a reset to both sides, and returns how many there were. What the proxy kept of
 // theirs is lost.
@@ -104,56 +104,6 @@ func (p *Proxy) Accept() error {
 	return err
 }
 
-// Cut breaks connections off between a request and its reply.
-type Cut struct {
-	proxy   *Proxy
-	pattern []byte
-	left    int // guarded by proxy.mu; how many requests it is for
-	done    atomic.Int64
-}
-
-// CutReply waits for requests that contain pattern. Each of the next n is passed on, and when the target answers, which
-// means that it has done what it was asked to, the connection is reset and the answer lost. It is exact only on
-// connections on which no other answer is due at that time. A pattern that arrives in two pieces of data is found all
-// the same.
-func (p *Proxy) CutReply(pattern string, n int) *Cut {
-	c := &Cut{proxy: p, pattern: []byte(pattern), left: n}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cuts[c] = struct{}{}
-	return c
-}
-
-// Done is how many connections were cut so far.
-func (c *Cut) Done() int { return int(c.done.Load()) }
-
-// match returns the cut that the data asks for, and uses it up by one.
-func (p *Proxy) match(data []byte) *Cut {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.cuts {
-		if !bytes.Contains(data, c.pattern) {
-			continue
-		}
-		if c.left--; c.left == 0 {
-			delete(p.cuts, c)
-		}
-		return c
-	}
-	return nil
-}
-
-// longestPattern bounds what a link remembers to find a pattern in two pieces of data.
-func (p *Proxy) longestPattern() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	longest := 0
-	for c := range p.cuts {
-		longest = max(longest, len(c.pattern))
-	}
-	return longest
-}
-
 // serve accepts from listener until it is closed.
 func (p *Proxy) serve(listener net.Listener) {
 	p.mu.Lock()
@@ -173,23 +123,20 @@ func (p *Proxy) serve(listener net.Listener) {
 // link connects a client to the target and waits until their connection has ended.
 func (p *Proxy) link(client net.Conn) {
 	defer client.Close()
-	if !p.fresh.wait(p.ended) {
+	if !p.fresh.wait(p.ctx.Done()) {
 		return
 	}
-	target, err := net.Dial("tcp", p.target)
+	target, err := p.dial()
 	if err != nil {
 		sever(client)
 		return
 	}
-	defer target.Close()
-	l := &link{proxy: p, client: client, target: target, ended: make(chan struct{})}
+	l := newLink(p, client, target)
 	p.mu.Lock()
 	p.links[l] = struct{}{}
 	p.mu.Unlock()
-	select {
-	case <-p.ended:
+	if p.ctx.Err() != nil {
 		l.reset()
-	default:
 	}
 	l.run()
 	p.mu.Lock()
@@ -197,9 +144,57 @@ func (p *Proxy) link(client net.Conn) {
 	p.mu.Unlock()
 }
 
+// dial connects to the target. The handshake of TLS is left to the first that is said.
+func (p *Proxy) dial() (net.Conn, error) {
+	var dialer net.Dialer
+	target, err := dialer.DialContext(p.ctx, "tcp", p.target)
+	if config := p.secure.Load(); err == nil && config != nil {
+		target = tls.Client(target, named(config, p.target))
+	}
+	return target, err
+}
+
+// named is a configuration that knows what the server must be called.
+func named(config *tls.Config, address string) *tls.Config {
+	config = config.Clone()
+	if host, _, err := net.SplitHostPort(address); err == nil && config.ServerName == "" {
+		config.ServerName = host
+	}
+	return config
+}
+
+// needFrames fails the test if there is a connection whose frames cannot be seen. The caller holds mu, and has just asked for
+// a fault that needs them.
+func (p *Proxy) needFrames() {
+	for l := range p.links {
+		if l.blind {
+			p.complain()
+		}
+	}
+}
+
+// cannotSee tells whether the frames of a link cannot be seen, which is so for good when it is so now. If there is a fault that
+// needs them the test fails: the fault would be played on some connections and silently not on others.
+func (p *Proxy) cannotSee(l *link, now bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now && !l.blind {
+		l.blind = true
+		if len(p.faults) > 0 || p.messages != passed {
+			p.complain()
+		}
+	}
+	return l.blind
+}
+
+func (p *Proxy) complain() {
+	p.tb.Errorf("faultproxy: a fault that needs frames, on a connection to %s on which something else is said than frames of "+
+		"RESP: TLS (see faultproxy.Secure), inline or malformed commands, replication or CLIENT REPLY", p.target)
+}
+
 func (p *Proxy) stop() {
 	p.Refuse()
-	close(p.ended)
+	p.end()
 	p.Reset()
 	p.work.Wait()
 }

@@ -4,223 +4,235 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// soon is more than enough for what must happen; shortly is how long a test watches that something does not.
-const (
-	soon    = 5 * time.Second
-	shortly = 50 * time.Millisecond
-)
-
-// echo is a target that says back what it hears. got is what it heard.
-func echo(t *testing.T) (address string, got <-chan string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	heard := make(chan string, 100)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				buffer := make([]byte, 1024)
-				for {
-					n, err := c.Read(buffer)
-					if err != nil {
-						return
-					}
-					heard <- string(buffer[:n])
-					if _, err := c.Write(buffer[:n]); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		<-done
-	})
-	return listener.Addr().String(), heard
-}
-
-func dial(t *testing.T, p *Proxy) net.Conn {
-	t.Helper()
-	c, err := net.Dial("tcp", p.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-func say(t *testing.T, c net.Conn, text string) {
-	t.Helper()
-	_, err := io.WriteString(c, text)
-	require.NoError(t, err)
-}
-
-// hear requires that text arrives.
-func hear(t *testing.T, c net.Conn, text string) {
-	t.Helper()
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(soon)))
-	buffer := make([]byte, len(text))
-	_, err := io.ReadFull(c, buffer)
-	require.NoError(t, err)
-	require.Equal(t, text, string(buffer))
-}
-
-// silent requires that nothing arrives, and that the connection is in order.
-func silent(t *testing.T, c net.Conn) {
-	t.Helper()
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(shortly)))
-	_, err := c.Read(make([]byte, 1))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-}
-
-// broken requires that the connection is reset before anything arrives.
-func broken(t *testing.T, c net.Conn) {
-	t.Helper()
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(soon)))
-	n, err := c.Read(make([]byte, 1))
-	require.Zero(t, n)
-	require.ErrorIs(t, err, syscall.ECONNRESET)
-}
 
 func TestWithoutFaultsDataPasses(t *testing.T) {
 	address, _ := echo(t)
-	c := dial(t, Start(t, address))
-	say(t, c, "one")
-	hear(t, c, "one")
+	c := dialTo(t, Start(t, address).Addr())
+	c.say(t, "one")
+	c.hear(t, "one")
 }
 
 func TestHeldRepliesArriveAfterPass(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
-	c := dial(t, p)
+	c := dialTo(t, p.Addr())
 	p.HoldReplies()
-	say(t, c, "one")
-	require.Equal(t, "one", <-got)
-	silent(t, c)
+	c.say(t, "one")
+	require.Equal(t, "one", heard(t, got))
+	c.silent(t)
 	p.Pass()
-	hear(t, c, "one")
+	c.hear(t, "one")
+}
+
+func TestHeldRequestsKeepNoReplyBack(t *testing.T) {
+	address, got := echo(t)
+	p := Start(t, address)
+	c := dialTo(t, p.Addr())
+	p.HoldReplies()
+	c.say(t, "one")
+	require.Equal(t, "one", heard(t, got))
+	p.HoldRequests()
+	c.say(t, "two")
+	p.replies.gate.open()
+	c.hear(t, "one")
+	c.silent(t)
+	require.Empty(t, got)
+	p.Pass()
+	c.hear(t, "two")
 }
 
 func TestBlackHoleKeepsRequestsFromTheTarget(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
 	p.BlackHole()
-	c := dial(t, p)
-	say(t, c, "one")
-	silent(t, c)
+	c := dialTo(t, p.Addr())
+	c.say(t, "one")
+	c.silent(t)
 	require.Empty(t, got)
 	p.Pass()
-	hear(t, c, "one")
+	c.hear(t, "one")
 }
 
 func TestBlackHoleNewSparesOldConnections(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
-	old := dial(t, p)
-	say(t, old, "one")
-	hear(t, old, "one")
+	old := dialTo(t, p.Addr())
+	old.say(t, "one")
+	old.hear(t, "one")
 	p.BlackHoleNew()
-	c := dial(t, p)
-	say(t, c, "two")
-	silent(t, c)
-	say(t, old, "three")
-	hear(t, old, "three")
+	c := dialTo(t, p.Addr())
+	c.say(t, "two")
+	c.silent(t)
+	old.say(t, "three")
+	old.hear(t, "three")
 	p.Pass()
-	hear(t, c, "two")
+	c.hear(t, "two")
 }
 
 func TestResetForgetsWhatWasHeld(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
-	c := dial(t, p)
+	c := dialTo(t, p.Addr())
 	p.HoldReplies()
-	say(t, c, "one")
-	require.Equal(t, "one", <-got)
+	c.say(t, "one")
+	require.Equal(t, "one", heard(t, got))
 	require.Equal(t, 1, p.Reset())
-	broken(t, c)
+	c.broken(t)
 	p.Pass()
-	again := dial(t, p)
-	say(t, again, "two")
-	hear(t, again, "two")
+	again := dialTo(t, p.Addr())
+	again.say(t, "two")
+	again.hear(t, "two")
+}
+
+// What the client had said when it hung up is a request like any other: the server hears it late.
+func TestRequestsHeldWhenTheClientHangsUpAreStillPassedOn(t *testing.T) {
+	address, got := echo(t)
+	p := Start(t, address)
+	c := dialTo(t, p.Addr())
+	c.say(t, "one")
+	c.hear(t, "one")
+	require.Equal(t, "one", heard(t, got))
+	p.BlackHole()
+	c.say(t, "two")
+	require.NoError(t, c.Close())
+	p.Pass()
+	require.Equal(t, "two", heard(t, got))
+}
+
+// A reset overtakes what the server has not received yet: it waits.
+func TestLargeRequestOfAClientThatHangsUpArrivesWhole(t *testing.T) {
+	s, p := served(t)
+	c := dialTo(t, p.Addr())
+	s.Pause(t)
+	c.say(t, "SET k "+strings.Repeat("x", 16<<20))
+	require.NoError(t, c.Close())
+	s.Resume(t)
+	eventually(t, func() bool { return s.DoInt(t, "STRLEN", "k") == 16<<20 }, "it has not arrived")
+}
+
+func TestDroppedRequestsNeverArriveAndTheConnectionStaysUp(t *testing.T) {
+	address, got := echo(t)
+	p := Start(t, address)
+	c := dialTo(t, p.Addr())
+	c.say(t, "one")
+	c.hear(t, "one")
+	require.Equal(t, "one", heard(t, got))
+	p.DropRequests()
+	c.say(t, "two")
+	c.silent(t)
+	require.Empty(t, got)
+	fresh := dialTo(t, p.Addr()) // one that loses nothing
+	eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.links) == 2 }, "connected")
+
+	p.Pass()
+	c.broken(t) // the answer to its next request would be taken for one to the last
+	require.Empty(t, got)
+	fresh.say(t, "three")
+	fresh.hear(t, "three")
+}
+
+func TestDroppedRepliesAreThoseOfRequestsThatWereExecuted(t *testing.T) {
+	address, got := echo(t)
+	p := Start(t, address)
+	c := dialTo(t, p.Addr())
+	p.DropReplies()
+	c.say(t, "one")
+	require.Equal(t, "one", heard(t, got))
+	c.silent(t)
+	c.say(t, "two")
+	require.Equal(t, "two", heard(t, got))
+	c.silent(t)
+	p.Pass()
+	c.broken(t)
 }
 
 func TestDelayHoldsUpBothDirections(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
-	c := dial(t, p)
+	c := dialTo(t, p.Addr())
 	p.Delay(shortly)
 	start := time.Now()
-	say(t, c, "one")
-	hear(t, c, "one")
+	c.say(t, "one")
+	c.hear(t, "one")
 	require.GreaterOrEqual(t, time.Since(start), 2*shortly)
 }
 
-func TestRefusedPortComesBackWithAccept(t *testing.T) {
+func TestDelayOfOneDirectionSparesTheOther(t *testing.T) {
+	const long = 20 * shortly
+	address, got := echo(t)
+	p := Start(t, address)
+	c := dialTo(t, p.Addr())
+	p.DelayReplies(long)
+	start := time.Now()
+	c.say(t, "one")
+	require.Equal(t, "one", heard(t, got))
+	require.Less(t, time.Since(start), long)
+	c.hear(t, "one")
+	require.GreaterOrEqual(t, time.Since(start), long)
+
+	p.DelayReplies(0)
+	p.DelayRequests(long)
+	start = time.Now()
+	c.say(t, "two")
+	require.Equal(t, "two", heard(t, got))
+	require.GreaterOrEqual(t, time.Since(start), long)
+	c.hear(t, "two")
+}
+
+func TestDelayIsThatOfTheWayAndNotOfEachRequest(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
-	c := dial(t, p)
-	say(t, c, "one")
-	hear(t, c, "one")
+	c := dialTo(t, p.Addr())
+	const long = 4 * shortly
+	p.DelayRequests(long)
+	start := time.Now()
+	for range 20 {
+		c.say(t, "one")
+	}
+	for range 20 {
+		c.hear(t, "one")
+	}
+	require.Less(t, time.Since(start), 10*long)
+}
+
+func TestRefusedPortComesBackWithHeal(t *testing.T) {
+	address, _ := echo(t)
+	p := Start(t, address)
+	c := dialTo(t, p.Addr())
+	c.say(t, "one")
+	c.hear(t, "one")
 	p.Refuse()
 	_, err := net.Dial("tcp", p.Addr())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	say(t, c, "an old connection goes on")
-	hear(t, c, "an old connection goes on")
-	require.NoError(t, p.Accept())
-	again := dial(t, p)
-	say(t, again, "two")
-	hear(t, again, "two")
+	c.say(t, "an old connection goes on")
+	c.hear(t, "an old connection goes on")
+	require.NoError(t, p.Heal())
+	again := dialTo(t, p.Addr())
+	again.say(t, "two")
+	again.hear(t, "two")
 }
 
-func TestCutReplyResetsAfterTheTargetHasAnswered(t *testing.T) {
-	address, got := echo(t)
+func TestHealEndsEveryFault(t *testing.T) {
+	address, _ := echo(t)
 	p := Start(t, address)
-	c := dial(t, p)
-	cut := p.CutReply("needle", 1)
-	say(t, c, "hay")
-	hear(t, c, "hay")
-	require.Equal(t, "hay", <-got)
-	say(t, c, "a needle in it")
-	require.Equal(t, "a needle in it", <-got)
-	broken(t, c)
-	require.Equal(t, 1, cut.Done())
-
-	// It was for one request.
-	again := dial(t, p)
-	say(t, again, "needle")
-	hear(t, again, "needle")
-	require.Equal(t, 1, cut.Done())
-}
-
-func TestCutReplyFindsAPatternInTwoPieces(t *testing.T) {
-	address, got := echo(t)
-	p := Start(t, address)
-	c := dial(t, p)
-	cut := p.CutReply("needle", 1)
-	say(t, c, "a nee")
-	hear(t, c, "a nee")
-	require.Equal(t, "a nee", <-got)
-	say(t, c, "dle")
-	require.Equal(t, "dle", <-got)
-	broken(t, c)
-	require.Equal(t, 1, cut.Done())
+	p.BlackHole()
+	p.BlackHoleNew()
+	p.HoldMessages()
+	p.Delay(time.Hour)
+	p.Answer("one", 1, Loading)
+	p.Refuse()
+	require.NoError(t, p.Heal())
+	c := dialTo(t, p.Addr())
+	c.say(t, "one")
+	c.hear(t, "one")
+	require.Equal(t, passed, p.messagesAre())
 }
 
 func TestClientIsResetWhenTheTargetIsAway(t *testing.T) {

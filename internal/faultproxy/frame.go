@@ -1,0 +1,217 @@
+package faultproxy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+)
+
+const (
+	// maxLength is the most that a frame may say of itself: what Redis takes as a string, and more elements than it sends.
+	maxLength = 512 << 20
+	// pieceSize is how much is read at a time, so that a length that is a lie costs no memory.
+	pieceSize = 64 << 10
+)
+
+// frame is one value on the wire, a request, a reply or a push, with all that it contains.
+type frame struct {
+	raw    []byte
+	body   int  // where the value begins, behind its attributes
+	opaque bool // these are only bytes, and so is all that follows
+}
+
+// kind is the byte that says what the value is.
+func (f frame) kind() byte { return f.raw[f.body] }
+
+// words are the strings, numbers and nulls that an array or a push begins with, up to the first element that has elements of
+// its own. A null is an empty word. Other frames have none.
+func (f frame) words() []string {
+	if kind := f.kind(); kind != '*' && kind != '>' {
+		return nil
+	}
+	header, rest, _ := bytes.Cut(f.raw[f.body:], []byte("\r\n"))
+	n, _ := strconv.Atoi(string(header[1:])) // the reader has seen that it is a number
+	var words []string
+	for len(words) < n {
+		header, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+		word := header[1:]
+		switch header[0] {
+		case '$', '=', '!':
+			size, _ := strconv.Atoi(string(word))
+			if word = nil; size >= 0 {
+				word, rest = rest[:size], rest[size+len("\r\n"):]
+			}
+		case '+', '-', ':', ',', '#', '(', '_':
+		default:
+			return words
+		}
+		words = append(words, string(word))
+	}
+	return words
+}
+
+// errMalformed is why a frame is not one. Nobody sees it but the reader, who goes on with bytes.
+var errMalformed = errors.New("malformed frame")
+
+// frameReader cuts what comes from one side into frames.
+type frameReader struct {
+	from     *bufio.Reader
+	requests bool // arrays of strings are all that is allowed
+	opaque   bool // it has given up
+}
+
+func newFrameReader(from io.Reader, requests bool) *frameReader {
+	return &frameReader{from: bufio.NewReaderSize(from, pieceSize), requests: requests}
+}
+
+// next returns the next frame, and takes no byte beyond it. What is malformed is returned as bytes, and so is all that comes
+// after that. A frame that the other side does not complete is io.ErrUnexpectedEOF.
+func (r *frameReader) next() (frame, error) {
+	if r.opaque {
+		return r.piece()
+	}
+	f, err := r.read()
+	if errors.Is(err, errMalformed) {
+		r.opaque = true
+		if len(f.raw) == 0 { // the first byte was enough, and is still to be read
+			return r.piece()
+		}
+		return frame{raw: f.raw, opaque: true}, nil
+	}
+	return f, err
+}
+
+// piece returns whatever there is, once there is something.
+func (r *frameReader) piece() (frame, error) {
+	buffer := make([]byte, pieceSize)
+	n, err := r.from.Read(buffer)
+	if n > 0 {
+		err = nil // it is said again by the next read
+	}
+	return frame{raw: buffer[:n], opaque: true}, err
+}
+
+// read reads one frame. It counts the values that are still missing instead of descending into them, so that depth costs
+// nothing. With errMalformed the frame is what was read of it.
+func (r *frameReader) read() (frame, error) {
+	var f frame
+	begun := false // the value itself, and not only attributes of it
+	for missing := 1; missing > 0; {
+		first := !begun && missing == 1
+		if first {
+			f.body = len(f.raw)
+		}
+		kind, n, err := r.header(&f, first)
+		switch {
+		case errors.Is(err, io.EOF) && len(f.raw) > 0:
+			return f, io.ErrUnexpectedEOF
+		case err != nil:
+			return f, err
+		}
+		begun = begun || first && kind != '|'
+		switch kind {
+		case '*', '~':
+			missing += max(n, 0) - 1
+		case '>':
+			missing += n
+			if first { // within another value it is not an element of it: Redis 6 sends invalidations there
+				missing--
+			}
+		case '%':
+			missing += 2*n - 1
+		case '|': // and then the value
+			missing += 2 * n
+		case '$', '=', '!':
+			missing--
+			err = r.text(&f, n)
+		default:
+			missing--
+		}
+		if missing > maxLength {
+			err = errMalformed
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// header reads the line that a value begins with, and the number in it where it has one.
+func (r *frameReader) header(f *frame, first bool) (kind byte, n int, err error) {
+	peeked, err := r.from.Peek(1)
+	if err != nil {
+		return 0, 0, err
+	}
+	kind = peeked[0]
+	if !r.allowed(kind, first) {
+		return 0, 0, errMalformed
+	}
+	start := len(f.raw)
+	counted := bytes.IndexByte([]byte("*~>%|$=!"), kind) >= 0
+	for {
+		piece, err := r.from.ReadSlice('\n')
+		f.raw = append(f.raw, piece...)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return 0, 0, err
+		}
+		if counted || len(f.raw)-start > maxLength {
+			return 0, 0, errMalformed
+		}
+	}
+	line, complete := bytes.CutSuffix(f.raw[start+1:], []byte("\r\n"))
+	if !complete || bytes.IndexByte(line, '\r') >= 0 {
+		return 0, 0, errMalformed
+	}
+	if !counted {
+		return kind, 0, nil
+	}
+	n, err = strconv.Atoi(string(line))
+	null := n == -1 && (kind == '*' || kind == '$')
+	if err != nil || n > maxLength || n < 0 && !null {
+		return 0, 0, errMalformed
+	}
+	return kind, n, nil
+}
+
+// allowed tells whether a value may be of this kind.
+func (r *frameReader) allowed(kind byte, first bool) bool {
+	switch {
+	case !r.requests:
+		return bytes.IndexByte([]byte("+-:_,#($=!*~>%|"), kind) >= 0
+	case first:
+		return kind == '*'
+	default:
+		return kind == '$'
+	}
+}
+
+// text reads a string of n bytes, or none if it is a null, and its end of line.
+func (r *frameReader) text(f *frame, n int) error {
+	if n < 0 {
+		return nil
+	}
+	for left := n + len("\r\n"); left > 0; {
+		size := min(left, pieceSize)
+		f.raw = slices.Grow(f.raw, size)
+		got, err := io.ReadFull(r.from, f.raw[len(f.raw):len(f.raw)+size])
+		f.raw = f.raw[:len(f.raw)+got]
+		if errors.Is(err, io.EOF) {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		left -= size
+	}
+	if !bytes.HasSuffix(f.raw, []byte("\r\n")) {
+		return errMalformed
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package faultproxy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+)
+
+func TestNetworkIsInFrontOfEveryNodeOfACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	n := NewNetwork(t)
+	c := cluster.Client(t, n.Use, func(o *rueidis.ClientOption) {
+		o.InitAddress = o.InitAddress[:1] // it learns of the others
+		o.PipelineMultiplex = -1
+	})
+	for i := range 100 {
+		require.NoError(t, do(t, c, "SET", strconv.Itoa(i), "v").Error())
+	}
+	require.Len(t, n.Routes(), 3)
+	for _, node := range cluster.Nodes {
+		require.Equal(t, n.To(node.Addr()).Addr(), n.Routes()[node.Addr()])
+		eventually(t, func() bool { return !direct(t, node, n) }, "somebody gets past the network")
+	}
+
+	// A redirection is followed through the network as well.
+	slot := cluster.Slot(t, "key")
+	from := cluster.Owner(t, slot)
+	to := cluster.Nodes[0]
+	if to == from {
+		to = cluster.Nodes[1]
+	}
+	fault := n.To(from.Addr()).Answer("GET key", 1, Moved(slot, to.Addr()))
+	back := n.To(to.Addr()).Answer("GET key", 1, "HERE I am")
+	require.EqualError(t, c.Do(t.Context(), c.B().Get().Key("key").Build()).Error(), "HERE I am")
+	require.Equal(t, []int{1, 1}, []int{fault.Done(), back.Done()})
+
+	var total int
+	n.All(func(p *Proxy) { total += p.Reset() })
+	require.GreaterOrEqual(t, total, 3)
+}
+
+// direct tells whether somebody is connected to a server past the network, but for the one who asks.
+func direct(t *testing.T, s *redistest.Server, n *Network) bool {
+	t.Helper()
+	known := throughProxy(n)
+	for client := range strings.Lines(s.DoString(t, "CLIENT", "LIST", "TYPE", "normal")) {
+		_, address, _ := strings.Cut(client, " addr=")
+		address, _, _ = strings.Cut(address, " ")
+		if !strings.Contains(client, "cmd=client") && !slices.Contains(known, address) {
+			return true
+		}
+	}
+	return false
+}
+
+// throughProxy are the addresses that the servers see.
+func throughProxy(n *Network) []string {
+	var addresses []string
+	n.All(func(p *Proxy) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for l := range p.links {
+			addresses = append(addresses, l.target.LocalAddr().String())
+		}
+	})
+	return addresses
+}
+
+func TestNetworkIsInFrontOfSentinelAndWhatItNames(t *testing.T) {
+	s := redistest.StartSentinel(t)
+	n := NewNetwork(t)
+	c := s.Client(t, n.Use)
+	require.NoError(t, do(t, c, "SET", "k", "v").Error())
+	routes := n.Routes()
+	require.Contains(t, routes, s.Watcher.Addr())
+	require.Contains(t, routes, s.Nodes[0].Addr())
+	fault := n.To(s.Nodes[0].Addr()).Answer("GET k", 1, "HERE I am")
+	require.EqualError(t, do(t, c, "GET", "k").Error(), "HERE I am")
+	require.Equal(t, 1, fault.Done())
+}
+
+func TestNetworkCanBeThereBeforeItsClients(t *testing.T) {
+	s := redistest.Start(t)
+	n := NewNetwork(t, s.Addr())
+	require.Len(t, n.Routes(), 1)
+	fault := n.To(s.Addr()).Answer("GET k", 1, "HERE I am")
+	c := s.Client(t, n.Use)
+	require.EqualError(t, do(t, c, "GET", "k").Error(), "HERE I am")
+	require.Equal(t, 1, fault.Done())
+}
+
+func TestProxiesOfANetworkAreStartedOnce(t *testing.T) {
+	n := NewNetwork(t)
+	var all sync.WaitGroup
+	found := make([]*Proxy, 10)
+	for i := range found {
+		all.Go(func() { found[i] = n.To("127.0.0.1:1") })
+	}
+	all.Wait()
+	for _, p := range found {
+		require.Same(t, found[0], p)
+	}
+}
+
+func TestNetworkThatIsOverLetsNobodyDial(t *testing.T) {
+	s := redistest.Start(t)
+	option := s.ClientOption()
+	t.Run("with a network", func(t *testing.T) { NewNetwork(t).Use(&option) })
+	_, err := rueidis.NewClient(option)
+	require.ErrorIs(t, err, errOver)
+}
+
+func TestProxyIsUsedForItsServerOnly(t *testing.T) {
+	a, b := redistest.Start(t), redistest.Start(t)
+	p := Start(t, a.Addr())
+	p.BlackHole()
+	require.NoError(t, do(t, b.Client(t, p.Use), "PING").Error())
+	p.Pass()
+	require.NoError(t, do(t, a.Client(t, p.Use), "PING").Error())
+}
+
+func TestRouteNeedsNoProxyInTheProcess(t *testing.T) {
+	a, b := redistest.Start(t), redistest.Start(t)
+	n := NewNetwork(t, a.Addr())
+	c := a.Client(t, Route(n.Routes()))
+	fault := n.To(a.Addr()).Answer("GET k", 1, "HERE I am")
+	require.EqualError(t, do(t, c, "GET", "k").Error(), "HERE I am")
+	require.Equal(t, 1, fault.Done())
+
+	option := b.ClientOption()
+	Route(n.Routes())(&option)
+	_, err := rueidis.NewClient(option)
+	require.ErrorContains(t, err, "no route to "+b.Addr())
+}
+
+func TestFramesOfAServerThatWantsTLSAreSeen(t *testing.T) {
+	s := redistest.Start(t, redistest.WithTLS())
+	for how, c := range map[string]func(t *testing.T) (*Proxy, rueidis.Client){
+		"by Network.Use": func(t *testing.T) (*Proxy, rueidis.Client) {
+			n := NewNetwork(t)
+			return n.To(s.Addr()), s.Client(t, n.Use)
+		},
+		"by Proxy.Use": func(t *testing.T) (*Proxy, rueidis.Client) {
+			p := Start(t, s.Addr())
+			return p, s.Client(t, p.Use)
+		},
+		"by Secure": func(t *testing.T) (*Proxy, rueidis.Client) {
+			p := Start(t, s.Addr(), Secure(s.TLSConfig()))
+			return p, s.Client(t, Route(map[string]string{s.Addr(): p.Addr()}), func(o *rueidis.ClientOption) { o.TLSConfig = nil })
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			p, client := c(t)
+			fault := p.CutReply("SET k", 1)
+			require.Error(t, do(t, client, "SET", "k", how).Error())
+			fault.Await(t, 1)
+			require.Equal(t, how, s.DoString(t, "GET", "k"))
+			require.NoError(t, do(t, client, "PING").Error())
+		})
+	}
+}
+
+// The client's own TLS passes, with faults of bytes, and others fail the test.
+func TestTLSThroughTheProxyKnowsFaultsOfBytesOnly(t *testing.T) {
+	s := redistest.Start(t, redistest.WithTLS())
+	said := newComplaints(t)
+	p := Start(said, s.Addr())
+	c := s.Client(t, Route(map[string]string{s.Addr(): p.Addr()}), func(o *rueidis.ClientOption) { o.DisableRetry = true })
+	require.NoError(t, do(t, c, "SET", "k", "v").Error())
+	require.Empty(t, said.said)
+
+	p.HoldReplies()
+	done := make(chan error, 1)
+	go func() { done <- do(t, c, "SET", "k", "held").Error() }()
+	eventually(t, func() bool { return s.DoString(t, "GET", "k") == "held" }, "executed")
+	require.Empty(t, done)
+	p.Pass()
+	require.NoError(t, <-done)
+	require.Positive(t, p.Reset())
+
+	p.CutReply("SET", 1)
+	_ = do(t, c, "SET", "k", "v") // perhaps on a connection that is new
+	require.Contains(t, heard(t, said.said), "needs frames")
+}
