@@ -25,6 +25,9 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 # Has a test run leave the profile of the statements that it covered.
 profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 
+# Builds the tests' Redisson, unless it is there.
+with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH
+
 # Where the tests get their Redis servers from: see internal/redistest.
 with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
 
@@ -44,7 +47,7 @@ demo: ## see locks at work; needs nothing but Go
 test: compiler ## run all tests under the race detector, beside Redisson too where Maven is; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; tags=; \
 	if command -v mvn >/dev/null && command -v javac >/dev/null; then \
-		HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH; tags='-tags interop'; \
+		$(with-peer); tags='-tags interop'; \
 	else \
 		echo "make test: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
 	fi; \
@@ -55,8 +58,7 @@ test-containers: compiler ## the tests that fixtures decide about, with servers 
 	$(GO) test -race -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven
-	@HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH; \
-	$(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
+	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawing from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
@@ -72,7 +74,7 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
 	$(GO) vet -tags interop ./...
 	$(GO) run $(STATICCHECK) -tags interop ./...
-	$(GOLANGCI) run --build-tags interop ./...
+	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
 
 fmt: $(GOLANGCI) ## format the Go code and its imports

@@ -22,11 +22,11 @@ type breach struct {
 	hold          *rlock.Hold
 }
 
-func newBreach(t *testing.T, lease time.Duration, topology integration.Topology, variants ...integration.Variant) *breach {
+func newBreach(t *testing.T, topology integration.Topology, variants ...integration.Variant) *breach {
 	t.Helper()
 	servers := integration.Start(t, topology, variants...)
 	b := &breach{Servers: servers, first: newClient(t, servers.Client(t), ""), second: newClient(t, servers.Client(t), "")}
-	b.hold = locktest.Take(t, b.first.NewFencedLock("job"), lease)
+	b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
 	return b
 }
 
@@ -46,21 +46,21 @@ func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
 
 func TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
 	t.Parallel()
-	b := newBreach(t, longLease, integration.Single)
+	b := newBreach(t, integration.Single)
 	b.Masters(t)[0].Do(t, "FLUSHALL")
 	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have number 1")
 }
 
 func TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
 	t.Parallel()
-	b := newBreach(t, longLease, integration.Single)
+	b := newBreach(t, integration.Single)
 	b.Masters(t)[0].Restart(t)
 	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have number 1")
 }
 
 func TestServerThatRestartsWithItsDataHasOneHolder(t *testing.T) {
 	t.Parallel()
-	b := newBreach(t, longLease, integration.Single, integration.AppendOnly)
+	b := newBreach(t, integration.Single, integration.AppendOnly)
 	b.Masters(t)[0].Restart(t)
 	_, err := b.second.NewFencedLock("job").TryLock(t.Context(), time.Second, longLease) // has to connect anew
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
@@ -69,7 +69,7 @@ func TestServerThatRestartsWithItsDataHasOneHolder(t *testing.T) {
 
 func TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens(t *testing.T) {
 	t.Parallel()
-	b := newBreach(t, longLease, integration.Single)
+	b := newBreach(t, integration.Single)
 	// What a clock that jumps does to a lease.
 	require.Equal(t, int64(1), b.Masters(t)[0].DoInt(t, "PEXPIRE", "job", "1"))
 	require.Greater(t, b.requireTwoHolders(t).Token(), b.hold.Token(), "the resource refuses the first")
@@ -90,7 +90,7 @@ func TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders(t *testing.T) {
 	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {
 		t.Run(topology.String(), func(t *testing.T) {
 			t.Parallel()
-			b := newBreach(t, longLease, topology, integration.Password)
+			b := newBreach(t, topology, integration.Password)
 			locktest.Unlock(t, b.hold)
 			b.cutReplicasOff(t)
 			b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
@@ -103,7 +103,7 @@ func TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders(t *testing.T) {
 
 func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 	t.Parallel()
-	b := newBreach(t, longLease, integration.Sentinel, integration.Password)
+	b := newBreach(t, integration.Sentinel, integration.Password)
 	locktest.Unlock(t, b.hold)
 	b.cutReplicasOff(t)
 	careful, err := rlock.New(b.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: 100 * time.Millisecond})

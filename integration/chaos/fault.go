@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -94,5 +95,5 @@ func (r *run) upTo(limit time.Duration) time.Duration {
 	return 1 + time.Duration(r.dice.Int64N(int64(limit)))
 }
 
-// slot draws a client process.
-func (r *run) slot() *slot { return r.slots[r.dice.IntN(len(r.slots))] }
+// victim draws a client process that may be hit.
+func (r *run) victim() *slot { return r.slots[r.dice.IntN(cmp.Or(r.scenario.Victims, len(r.slots)))] }

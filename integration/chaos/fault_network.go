@@ -31,7 +31,7 @@ var (
 
 	// Refused breaks all connections of a process and keeps it from connecting again.
 	Refused = Fault{Name: "connections refused", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
-		s := r.slot()
+		s := r.victim()
 		for _, link := range s.links {
 			link.Refuse()
 			link.Reset()
@@ -45,7 +45,7 @@ var (
 
 	// CutReplies breaks connections of a process between the execution of a script and its reply.
 	CutReplies = Fault{Name: "replies cut", lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
-		s := r.slot()
+		s := r.victim()
 		var cuts []*faultproxy.Fault
 		for _, link := range s.links {
 			cuts = append(cuts, link.CutReply("EVALSHA", 1+r.dice.IntN(3)))
@@ -60,7 +60,7 @@ var (
 	// Refusals has a server answer scripts with errors instead of executing them, such as it gives while it loads its data
 	// or has no memory left.
 	Refusals = Fault{Name: "error replies", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
-		s := r.slot()
+		s := r.victim()
 		answers := []string{faultproxy.Loading, faultproxy.Busy, faultproxy.ClusterDown, faultproxy.ReadOnly, faultproxy.OutOfMemory, faultproxy.NoPerm("default", "evalsha")}
 		answer := answers[r.dice.IntN(len(answers))]
 		var given []*faultproxy.Fault
@@ -78,7 +78,7 @@ var (
 // onLinks does something to all links of one process, and undoes it.
 func onLinks(do func(*faultproxy.Proxy)) func(*run) ([]string, func()) {
 	return func(r *run) ([]string, func()) {
-		s := r.slot()
+		s := r.victim()
 		for _, link := range s.links {
 			do(link)
 		}

@@ -11,7 +11,7 @@ import (
 var (
 	// ProcessStopped stops a process, often for longer than its leases last, and lets it go on.
 	ProcessStopped = Fault{Name: "process stopped", lasts: 2, settles: command, begin: func(r *run) ([]string, func()) {
-		p := r.slot().process
+		p := r.victim().process
 		r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: p.name})
 		p.signal(r.tb, syscall.SIGSTOP)
 		return []string{p.name}, func() {
@@ -22,7 +22,7 @@ var (
 
 	// ProcessKilled kills a process in the middle of whatever it does, and later starts another.
 	ProcessKilled = Fault{Name: "process killed", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
-		s := r.slot()
+		s := r.victim()
 		name := s.process.name
 		s.process.kill(r.tb)
 		return []string{name}, func() {

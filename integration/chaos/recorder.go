@@ -91,14 +91,12 @@ func outcome(err error) history.What {
 	}
 }
 
-// look asks the hold whether it is valid, and records it.
-func (a *attempt) look() bool {
+// look asks the hold whether it is valid, and records it if it is.
+func (a *attempt) look() {
 	at := history.Now() // before it is asked: so it was valid then, or has been lost before
-	if !a.hold.Valid() {
-		return false
+	if a.hold.Valid() {
+		a.recorder.tell(history.Event{At: at, What: history.Valid, Number: a.number, Until: history.At(a.hold.Deadline())})
 	}
-	a.recorder.tell(history.Event{At: at, What: history.Valid, Number: a.number, Until: history.At(a.hold.Deadline())})
-	return true
 }
 
 // lost records that the hold has ended.

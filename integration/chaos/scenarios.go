@@ -25,6 +25,12 @@ var Scenarios = []Scenario{
 		Faults: []Fault{SlotMoved, HandedOver, Partition, Reset, CutReplies, ProcessKilled, ServerStopped},
 	},
 	{
+		// Those that live are served in their order, whatever becomes of one among them.
+		Name: "queue", Topology: integration.Single, Kinds: []history.Kind{history.Fair}, Peace: time.Second,
+		Processes: 4, Victims: 1, Workers: 2,
+		Faults: []Fault{ProcessStopped, ProcessKilled, Partition, Reset, CutReplies},
+	},
+	{
 		Name: "failover", Topology: integration.Sentinel, Kinds: allKinds, Peace: time.Second,
 		Faults: []Fault{Failover, MasterKilled, Partition, CutReplies, ProcessKilled},
 	},

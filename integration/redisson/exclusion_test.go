@@ -1,0 +1,128 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+)
+
+func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
+	onEachContest(t, func(t *testing.T, contest func() contest, holds, waits side) {
+		c, holder, rival := contest(), holds.newActor(t, s), waits.newActor(t, s)
+		require.False(t, locked(t, rival, c.hold))
+
+		for level := 1; level <= 3; level++ {
+			take(t, holder, c.hold, longLease)
+			require.Equal(t, level, count(t, holder, c.hold))
+			s.requireLevels(t, c.hold, level)
+			require.Zero(t, count(t, rival, c.hold))
+			require.True(t, locked(t, rival, c.hold))
+			ttl, err := rival.ttl(c.hold)
+			require.NoError(t, err)
+			require.Greater(t, ttl, longLease/2)
+			refused(t, rival, c.want)
+			require.ErrorIs(t, rival.unlock(c.want), errNotHolder)
+		}
+		for level := 2; level >= 0; level-- {
+			refused(t, rival, c.want)
+			unlock(t, holder, c.hold)
+			require.Equal(t, level, count(t, holder, c.hold))
+			if level > 0 {
+				s.requireLevels(t, c.hold, level)
+			}
+		}
+		if c.hold.kind != fair || holds.name != javaSide.name { // Redisson lets anybody unlock a fair lock that is free
+			require.ErrorIs(t, holder.unlock(c.hold), errNotHolder)
+		}
+		s.requireFree(t, c.hold)
+
+		take(t, rival, c.want, longLease)
+		refused(t, holder, c.hold)
+		unlock(t, rival, c.want)
+		s.requireFree(t, c.want)
+	})
+}
+
+// requireLevels requires that a lock has one owner, with so many levels.
+func (s *site) requireLevels(t testing.TB, l target, levels int) {
+	t.Helper()
+	for _, name := range l.names {
+		owners := s.hgetall(t, name)
+		delete(owners, "mode") // of a read-write lock
+		require.Len(t, owners, 1)
+		for owner, n := range owners {
+			require.Equal(t, strconv.Itoa(levels), n, owner)
+		}
+	}
+}
+
+func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
+	alone(t, func(t *testing.T, contest func() contest, holds, waits side) {
+		locktest.BestOf(t, soon, func() time.Duration {
+			c := contest()
+			holder, waiter := holds.newActor(t, s), waits.newActor(t, s)
+			took := s.timeToWake(t, c, holder, waiter)
+			unlock(t, waiter, c.want)
+			s.requireFree(t, c.hold)
+			s.requireFree(t, c.want)
+			return took
+		})
+	})
+}
+
+// timeToWake is how long a waiter takes to get a lock after its holder has been told to unlock it.
+func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor) time.Duration {
+	t.Helper()
+	take(t, holder, c.hold, longLease)
+	waiting := waitInBackground(waiter, c.want)
+	s.awaitWaiters(t, c.want, 1)
+	s.letSleep(t, c.want)
+	stillWaits(t, waiting)
+	start := time.Now()
+	unlock(t, holder, c.hold)
+	return acquired(t, waiting).Sub(start)
+}
+
+// letSleep gives those who wait for a lock the time to try once more after they have subscribed, and to go to sleep: the
+// time in which a bystander waits in vain.
+func (s *site) letSleep(t testing.TB, l target) {
+	t.Helper()
+	err := goSide.newActor(t, s).tryLock(l, 200*time.Millisecond, longLease)
+	if !unanswered(err) { // the machine is busy
+		require.ErrorIs(t, err, errRefused)
+	}
+}
+
+// Redisson's spin lock is the plain lock without messages: its waiters ask again and again, and nobody is told of its release.
+func spinLockOfRedissonExcludesReentrantLock(t *testing.T, s *site) {
+	onBoth(t, func(t *testing.T, holds, _ side) {
+		ours := target{reentrant, []string{newName()}}
+		spinning := target{spin, ours.names}
+		java, holdfast := newJavaActor(t, s), newGoActor(t, s)
+		if holds.name == javaSide.name {
+			take(t, java, spinning, longLease)
+			refused(t, holdfast, ours)
+			waiting := waitInBackground(holdfast, ours)
+			s.awaitWaiters(t, ours, 1)
+			start := time.Now()
+			unlock(t, java, spinning)
+			// Waiters of this library look at least every 5 s.
+			require.Less(t, acquired(t, waiting).Sub(start), 6*time.Second)
+			unlock(t, holdfast, ours)
+		} else {
+			take(t, holdfast, ours, longLease)
+			refused(t, java, spinning)
+			waiting := waitInBackground(java, spinning)
+			unlock(t, holdfast, ours)
+			acquired(t, waiting)
+			unlock(t, java, spinning)
+		}
+		s.requireFree(t, ours)
+	})
+}

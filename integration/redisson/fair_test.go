@@ -1,0 +1,48 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func mixedFairQueueIsServedInOrder(t *testing.T, s *site) {
+	onBoth(t, func(t *testing.T, first, second side) {
+		l := both(fair).hold
+		for round := range 2 {
+			holder := second.newActor(t, s)
+			take(t, holder, l, longLease)
+			var want []string
+			var waiting []<-chan outcome
+			served := make(chan string, 5)
+			for i, of := range []side{first, second, first, second, second} {
+				a, who := of.newActor(t, s), fmt.Sprint(of.name, " ", i)
+				want = append(want, who)
+				waiting = append(waiting, inBackground(func() error {
+					if err := a.lock(l, longLease); err != nil {
+						return err
+					}
+					served <- who // in turn: the others are kept out
+					return a.unlock(l)
+				}))
+				s.awaitWaiters(t, l, i+1)
+			}
+			refused(t, first.newActor(t, s), l)
+			refused(t, second.newActor(t, s), l)
+			unlock(t, holder, l)
+			for _, w := range waiting {
+				acquired(t, w)
+			}
+			close(served)
+			var got []string
+			for who := range served {
+				got = append(got, who)
+			}
+			require.Equal(t, want, got, "round %d", round)
+			s.requireFree(t, l)
+		}
+	})
+}

@@ -1,0 +1,37 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
+	onEachContest(t, func(t *testing.T, contest func() contest, holds, waits side) {
+		c, holder, rival := contest(), holds.newActor(t, s), waits.newActor(t, s)
+		take(t, holder, c.hold, 0)
+		waiting := waitInBackground(waits.newActor(t, s), c.want)
+		s.awaitWaiters(t, c.want, 1)
+		s.letSleep(t, c.want)
+		start := time.Now()
+		require.NoError(t, rival.forceUnlock(c.hold))
+		// Else it would sleep until the end of the lease, but for five seconds at most.
+		require.Less(t, acquired(t, waiting).Sub(start), told)
+
+		if holder, ok := holder.(*goActor); ok {
+			// Its next renewal, after a third of the lease, tells it.
+			locktest.Receive(t, holder.last.Done(), "the hold has not ended")
+			require.ErrorIs(t, holder.last.Err(), rlock.ErrLost)
+			require.Less(t, time.Since(start), watchdogLease)
+		}
+		require.Zero(t, count(t, holder, c.hold))
+		refused(t, holds.newActor(t, s), c.hold)
+		require.ErrorIs(t, holder.unlock(c.hold), errNotHolder)
+	})
+}

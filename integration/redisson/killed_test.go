@@ -1,0 +1,188 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+func init() { processes["hold"] = holdInProcess }
+
+// assignment is what a Go process shall do with some locks.
+type assignment struct {
+	Locks []lockName
+	Queue bool // wait for the locks instead of taking them
+	Wait  time.Duration
+}
+
+// lockName is a target for another process.
+type lockName struct {
+	Kind  string
+	Names []string
+}
+
+// holdInProcess says that it is ready, then takes the locks of each assignment that it reads, and says so. It lives until the
+// end of its input.
+func holdInProcess(addresses []string) error {
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addresses})
+	if err != nil {
+		return err
+	}
+	client, err := rlock.New(redis, rlock.Options{WatchdogLease: watchdogLease})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var a assignment
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			return err
+		}
+		for _, l := range a.Locks {
+			owner := &goActor{ctx: rlock.WithOwner(context.Background()), clients: []*rlock.Client{client}}
+			if a.Queue {
+				go func() { _ = owner.tryLock(target{l.Kind, l.Names}, a.Wait, 0) }() // it is killed before
+			} else if err := owner.tryLock(target{l.Kind, l.Names}, 0, 0); err != nil {
+				return err
+			}
+		}
+		fmt.Println("done")
+	}
+	return nil
+}
+
+// victim is a process of one side that is to be killed. Each lock that it takes or waits for has an owner of its own, and
+// the lease of the watchdog.
+type victim struct {
+	take  func(locks []target)
+	queue func(l target, wait time.Duration)
+	kill  func()
+}
+
+// startVictim starts a process, and returns when it is ready.
+func startVictim(t *testing.T, s *site, of side) victim {
+	t.Helper()
+	if of.name == javaSide.name {
+		other := s.with(t, startPeer(t), watchdogLease)
+		return victim{
+			take: func(locks []target) {
+				for _, l := range locks {
+					take(t, newThread(other.java, other.clients), l, 0)
+				}
+			},
+			queue: func(l target, wait time.Duration) {
+				owner := newThread(other.java, other.clients)
+				inBackground(func() error { return owner.tryLock(l, wait, 0) })
+			},
+			kill: func() { other.java.kill(t) },
+		}
+	}
+	p := locktest.StartProcess(t, "hold", s.addresses()...)
+	require.Equal(t, "ready", p.Line(t))
+	assign := func(a assignment) {
+		text, err := json.Marshal(a)
+		require.NoError(t, err)
+		p.Tell(t, string(text))
+		require.Equal(t, "done", p.Line(t))
+	}
+	return victim{
+		take: func(locks []target) {
+			var a assignment
+			for _, l := range locks {
+				a.Locks = append(a.Locks, lockName{l.kind, l.names})
+			}
+			assign(a)
+		},
+		queue: func(l target, wait time.Duration) {
+			assign(assignment{Locks: []lockName{{l.kind, l.names}}, Queue: true, Wait: wait})
+		},
+		kill: func() {
+			require.NoError(t, p.Kill())
+			_, err := p.Stdout.ReadByte() // its end
+			require.ErrorIs(t, err, io.EOF)
+		},
+	}
+}
+
+func locksOfAKilledProcessAreHadWhenTheLeaseEnds(t *testing.T, s *site) {
+	onBoth(t, func(t *testing.T, holds, waits side) {
+		duels := make([]*duel, len(contests))
+		locks := make([]target, len(contests))
+		for i, c := range contests {
+			duels[i] = &duel{contest: c.make(), name: c.name, waiter: waits.newActor(t, s)}
+			locks[i] = duels[i].hold
+		}
+		process := startVictim(t, s, holds)
+		process.take(locks)
+		wait(duels)
+		for _, d := range duels {
+			s.awaitWaiters(t, d.want, 1)
+		}
+		s.letSleep(t, duels[0].want)
+		for _, d := range duels {
+			select {
+			case o := <-d.waiting:
+				require.FailNow(t, "had while its holder lives", "%s: %v", d.name, o.err)
+			default:
+			}
+		}
+		process.kill()
+		for _, d := range duels { // nobody renews it any more
+			d.since = time.Now()
+			d.left = s.pttl(t, d.contested())
+		}
+		for _, d := range duels {
+			got := acquired(t, d.waiting).Sub(d.since)
+			require.Greater(t, got, d.left-early, d.name)
+			require.Less(t, got, watchdogLease+lag, d.name)
+			unlock(t, d.waiter, d.want)
+		}
+	})
+}
+
+// A waiter that died cannot be told that it is its turn. This library passes over one that nobody listens for. Redisson waits
+// until the score of the other is over: the end of the lease at the time it came, its wait, and for a waiter of this library
+// the ten seconds that it is to be asked for anew.
+func killedFairWaiterIsPassedOver(t *testing.T, s *site) {
+	onBoth(t, func(t *testing.T, dies, waits side) {
+		const lease = 4 * time.Second
+		l := both(fair).hold
+		holder, waiter, process := goSide.newActor(t, s), waits.newActor(t, s), startVictim(t, s, dies)
+		take(t, holder, l, lease)
+		patience, limit := lease, 2*lease+spare+lag
+		if dies.name == javaSide.name {
+			patience, limit = 5*time.Minute, locktest.Patience
+		}
+		process.queue(l, patience)
+		s.awaitWaiters(t, l, 1)
+		dead := s.queue(t, l.name())
+		waiting := inBackground(func() error { return waiter.tryLock(l, longLease, longLease) })
+		s.awaitWaiters(t, l, 2)
+		start := time.Now()
+		process.kill()
+		require.Equal(t, dead, s.queue(t, l.name())[:1])
+		unlock(t, holder, l)
+		select {
+		case o := <-waiting:
+			require.NoError(t, o.err)
+			require.Less(t, o.at.Sub(start), limit)
+		case <-time.After(limit):
+			require.FailNow(t, "the dead waiter was not passed over")
+		}
+		unlock(t, waiter, l)
+		s.requireFree(t, l)
+	})
+}

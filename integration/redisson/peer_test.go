@@ -1,0 +1,179 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+)
+
+// classPath is the environment variable with the class path of the Java program.
+const classPath = "HOLDFAST_REDISSON_CLASSPATH"
+
+// peer is a Java process with Redisson clients. It carries out the orders of one thread in turn, and those of several at the
+// same time. Its methods may be called by several goroutines, except those that take a testing.TB.
+type peer struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	log   bytes.Buffer // its standard error; to be read when it has ended
+	ended chan struct{}
+
+	mu      sync.Mutex
+	last    int64                  // id; guarded by mu
+	pending map[int64]chan<- reply // orders without an answer; guarded by mu
+}
+
+// order says what a thread of the peer shall do: see the doc comment of the package.
+type order map[string]any
+
+// reply is what became of an order.
+type reply struct {
+	ID      int64           `json:"id"`
+	OK      bool            `json:"ok"`
+	Value   json.RawMessage `json:"value"`
+	Class   string          `json:"class"` // of the exception
+	Message string          `json:"message"`
+}
+
+// errPeerEnded is the error of orders that a peer cannot answer any more.
+var errPeerEnded = errors.New("the Java peer has ended")
+
+// startPeer starts a Java process. Clean-up ends its input, upon which it has to end in peace, unless it was killed before.
+func startPeer(t testing.TB) *peer {
+	t.Helper()
+	path := os.Getenv(classPath)
+	require.NotEmpty(t, path, "%s is not set: run make test-interop, or set it to what integration/redisson/build.sh prints", classPath)
+	// Quick to start, and small: it does little.
+	p := &peer{
+		cmd: exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
+			"-cp", path, "holdfast.peer.Peer"),
+		ended:   make(chan struct{}),
+		pending: make(map[int64]chan<- reply),
+	}
+	p.cmd.Stderr = &p.log
+	stdin, err := p.cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	p.stdin = stdin
+	go p.listen(stdout)
+	t.Cleanup(func() { p.close(t) })
+	return p
+}
+
+// listen hands out answers until the process ends.
+func (p *peer) listen(stdout io.Reader) {
+	defer close(p.ended)
+	lines := bufio.NewReader(stdout)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var r reply
+		if err := json.Unmarshal(line, &r); err != nil {
+			_, _ = fmt.Fprintf(os.Stderr, "not an answer of the Java peer: %q: %v\n", line, err)
+			continue
+		}
+		p.mu.Lock()
+		to := p.pending[r.ID]
+		delete(p.pending, r.ID)
+		p.mu.Unlock()
+		if to != nil {
+			to <- r
+		}
+	}
+	_ = p.cmd.Wait() // close looks at the state
+}
+
+// do has the peer carry out an order, and waits for its answer: for ever, if the order takes that long, or until the peer ends.
+func (p *peer) do(o order) (reply, error) {
+	answer := make(chan reply, 1)
+	p.mu.Lock()
+	p.last++
+	o["id"] = p.last
+	p.pending[p.last] = answer
+	line, err := json.Marshal(o)
+	if err == nil {
+		_, err = p.stdin.Write(append(line, '\n'))
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return reply{}, fmt.Errorf("%w: %w", errPeerEnded, err)
+	}
+	select {
+	case r := <-answer:
+		return r, nil
+	case <-p.ended:
+	}
+	select {
+	case r := <-answer: // its last one
+		return r, nil
+	default:
+		return reply{}, errPeerEnded
+	}
+}
+
+// kill ends the process with SIGKILL, and waits until it has ended.
+func (p *peer) kill(t testing.TB) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Kill())
+	locktest.Receive(t, p.ended, "a killed Java peer has not ended")
+}
+
+// close ends the process by the end of its input.
+func (p *peer) close(t testing.TB) {
+	select {
+	case <-p.ended: // killed by the test
+		return
+	default:
+	}
+	_ = p.stdin.Close() // it may end at this moment
+	select {
+	case <-p.ended:
+		assert.True(t, p.cmd.ProcessState.Success(), "the Java peer ended with %v", p.cmd.ProcessState)
+	case <-time.After(locktest.Patience):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		assert.Fail(t, "the Java peer did not end at the end of its input")
+	}
+	if t.Failed() {
+		frames := regexp.MustCompile(`(?m)^\tat .*\n`) // of stack traces
+		t.Logf("log of the Java peer:\n%s", frames.ReplaceAllString(p.log.String(), ""))
+	}
+}
+
+// open makes a Redisson client in the peer. Clean-up closes it, before its servers end.
+func (p *peer) open(t testing.TB, client, topology string, addresses []string, watchdog time.Duration) {
+	t.Helper()
+	r, err := p.do(order{
+		"thread": "open " + client, "op": "open", "client": client, "topology": topology, "addresses": addresses,
+		"watchdog": watchdog.Milliseconds(),
+	})
+	require.NoError(t, err)
+	require.True(t, r.OK, "%s: %s", r.Class, r.Message)
+	t.Cleanup(func() {
+		r, err := p.do(order{"thread": "open " + client, "op": "close", "client": client})
+		if !errors.Is(err, errPeerEnded) { // killed by the test
+			assert.NoError(t, err)
+			assert.True(t, r.OK, "%s: %s", r.Class, r.Message)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+)
+
+// scenes are operations that each side carries out by itself, step by step. After each step both must have published the same
+// and left the same keys.
+var scenes = []struct {
+	name  string
+	kinds []string
+	steps []step
+}{
+	{"levels", []string{reentrant, fair, fenced, read, write, multi}, []step{
+		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "take again", do: func(p *play) { p.take(0) }},
+		{name: "and again", do: func(p *play) { p.take(0) }},
+		{name: "unlock", do: func(p *play) { p.unlock(0) }},
+		{name: "unlock again", do: func(p *play) { p.unlock(0) }},
+		{name: "unlock the last", do: func(p *play) { p.unlock(0) }},
+		{name: "take anew", do: func(p *play) { p.take(0) }},
+		{name: "unlock that", do: func(p *play) { p.unlock(0) }},
+	}},
+	{"force", []string{reentrant, fair, fenced, write, multi}, []step{
+		{name: "force a free lock", do: func(p *play) { p.force(1) }},
+		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "force", do: func(p *play) { p.force(1) }},
+	}},
+	{"force readers", []string{read}, []step{
+		{name: "force a free lock", do: func(p *play) { p.force(1) }},
+		{name: "take", do: func(p *play) { p.take(0) }},
+		// Redisson wakes one, and forgets the read holds, which end with their leases. Here readers may wait behind a writer
+		// that waits, and shall look as well.
+		{name: "force", do: func(p *play) { p.force(1) }, told: map[string]string{"Go": "1", "Java": "0"},
+			keeps: map[string]string{"Java": ":rwlock_timeout:1"}},
+	}},
+	{"hand-over", []string{reentrant, fair, fenced, write, multi}, []step{
+		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "another is refused", do: func(p *play) { p.refused(1) }},
+		{name: "another waits", do: func(p *play) { p.wait(1, 1) }},
+		{name: "unlock", do: func(p *play) { p.unlock(0); p.acquired(1) }},
+		{name: "unlock by the other", do: func(p *play) { p.unlock(1) }},
+	}},
+	{"queue", []string{fair}, []step{
+		{name: "take", do: func(p *play) { p.take(0) }},
+		{name: "second waits", do: func(p *play) { p.wait(1, 1) }},
+		{name: "third waits", do: func(p *play) { p.wait(2, 2) }},
+		{name: "fourth gives up", do: func(p *play) { p.giveUp(3) }},
+		{name: "take again", do: func(p *play) { p.take(0) }},
+		{name: "unlock", do: func(p *play) { p.unlock(0) }},
+		{name: "unlock the last", do: func(p *play) { p.unlock(0); p.acquired(1) }},
+		{name: "force", do: func(p *play) { p.force(3); p.acquired(2) }},
+		{name: "unlock by the third", do: func(p *play) { p.unlock(2) }},
+	}},
+	{"readers", []string{read}, []step{
+		{name: "read", do: func(p *play) { p.take(0) }},
+		{name: "another reads", do: func(p *play) { p.take(1) }},
+		{name: "the first leaves", do: func(p *play) { p.unlock(0) }},
+		{name: "the other leaves", do: func(p *play) { p.unlock(1) }},
+	}},
+	{"writer that reads", []string{write}, []step{
+		{name: "write", do: func(p *play) { p.take(0) }},
+		{name: "read", do: func(p *play) { p.reading().take(0) }},
+		{name: "stop reading", do: func(p *play) { p.reading().unlock(0) }},
+		{name: "read again", do: func(p *play) { p.reading().take(0) }},
+		// Redisson's readers sleep on: see PROTOCOL.md.
+		{name: "stop writing", do: func(p *play) { p.unlock(0) }, told: map[string]string{"Go": "1"}},
+		{name: "leave", do: func(p *play) { p.reading().unlock(0) }},
+	}},
+}
+
+// step is one thing that a side does.
+type step struct {
+	name string
+	do   func(*play)
+	// What the other side does not do, by side: a message, and a key that it leaves, by its end.
+	told, keeps map[string]string
+}
+
+// sceneLease is that of all locks in the scenes, sceneWindow the wait of those who wait.
+const (
+	sceneLease  = time.Minute
+	sceneWindow = 2 * locktest.Patience
+)
+
+// play is one side's performance of a scene.
+type play struct {
+	t       *testing.T
+	site    *site
+	lock    target
+	actors  []actor
+	waiting map[int]<-chan outcome
+}
+
+// reading is the play with the read side of a read-write lock.
+func (p *play) reading() *play {
+	other := *p
+	other.lock.kind = read
+	return &other
+}
+
+func (p *play) take(i int)    { take(p.t, p.actors[i], p.lock, sceneLease) }
+func (p *play) unlock(i int)  { unlock(p.t, p.actors[i], p.lock) }
+func (p *play) refused(i int) { refused(p.t, p.actors[i], p.lock) }
+func (p *play) force(i int)   { require.NoError(p.t, p.actors[i].forceUnlock(p.lock)) }
+
+func (p *play) giveUp(i int) {
+	require.ErrorIs(p.t, p.actors[i].tryLock(p.lock, 50*time.Millisecond, sceneLease), errRefused)
+}
+
+// wait begins to wait as the n-th.
+func (p *play) wait(i, n int) {
+	p.waiting[i] = inBackground(func() error { return p.actors[i].tryLock(p.lock, sceneWindow, sceneLease) })
+	p.site.awaitWaiters(p.t, p.lock, n)
+}
+
+func (p *play) acquired(i int) { acquired(p.t, p.waiting[i]) }

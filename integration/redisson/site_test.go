@@ -1,0 +1,226 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+const (
+	// watchdogLease is that of both sides.
+	watchdogLease = 2 * time.Second
+	// longLease is longer than any wait in these tests: who gets the lock before was told of its release.
+	longLease = time.Minute
+	// soon is within what a message must wake, where nothing else is going on.
+	soon = 100 * time.Millisecond
+	// told is within what it does on a machine that is busy with other tests. Who is not told sleeps longer.
+	told = time.Second
+)
+
+// site is a Redis, with clients of both sides.
+type site struct {
+	topology string
+	nodes    []*redistest.Server
+	cluster  *redistest.Cluster // nil if it is none
+	// connect makes connections of the Go side: one for each of several independent servers.
+	connect []func(testing.TB) rueidis.Client
+	java    *peer
+	clients []string // of the peer, one for each of several independent servers
+}
+
+// newSingle starts a server. Its locks are announced on classic channels.
+func newSingle(t testing.TB, java *peer) *site {
+	t.Helper()
+	server := redistest.Start(t)
+	s := &site{topology: "single", nodes: []*redistest.Server{server}}
+	s.connect = append(s.connect, func(t testing.TB) rueidis.Client { return server.Client(t) })
+	return s.with(t, java, watchdogLease)
+}
+
+// newCluster starts three masters. Both sides find out that these know sharded channels.
+func newCluster(t testing.TB, java *peer) *site {
+	t.Helper()
+	cluster := redistest.StartCluster(t, 3)
+	s := &site{topology: "cluster", nodes: cluster.Nodes, cluster: cluster}
+	s.connect = append(s.connect, func(t testing.TB) rueidis.Client { return cluster.Client(t) })
+	return s.with(t, java, watchdogLease)
+}
+
+// newMasters starts three servers that do not know each other.
+func newMasters(t testing.TB, java *peer) *site {
+	t.Helper()
+	s := &site{topology: "single"}
+	for range 3 {
+		server := redistest.Start(t)
+		s.nodes = append(s.nodes, server)
+		s.connect = append(s.connect, func(t testing.TB) rueidis.Client { return server.Client(t) })
+	}
+	return s.with(t, java, watchdogLease)
+}
+
+// with is the site with other clients, of this peer, on the Redisson side.
+func (s *site) with(t testing.TB, java *peer, watchdog time.Duration) *site {
+	t.Helper()
+	other := *s
+	other.java = java
+	other.clients = nil
+	addresses := s.addresses()
+	for range s.connect {
+		client := newName()
+		if s.cluster != nil {
+			java.open(t, client, s.topology, addresses, watchdog)
+		} else {
+			java.open(t, client, s.topology, addresses[len(other.clients):len(other.clients)+1], watchdog)
+		}
+		other.clients = append(other.clients, client)
+	}
+	return &other
+}
+
+// addresses are those of the nodes.
+func (s *site) addresses() []string {
+	addresses := make([]string, len(s.nodes))
+	for i, node := range s.nodes {
+		addresses[i] = node.Addr()
+	}
+	return addresses
+}
+
+// node is the server that has a key or a channel.
+func (s *site) node(t testing.TB, key string) *redistest.Server {
+	t.Helper()
+	if s.cluster == nil {
+		return s.nodes[0]
+	}
+	return s.cluster.Owner(t, s.cluster.Slot(t, key))
+}
+
+// listeners is how many connections listen on a channel.
+func (s *site) listeners(t testing.TB, channel string) int {
+	t.Helper()
+	question := "NUMSUB"
+	if s.cluster != nil {
+		question = "SHARDNUMSUB"
+	}
+	answer := s.node(t, channel).DoMap(t, "PUBSUB", question, channel)
+	n, err := strconv.Atoi(answer[channel])
+	require.NoError(t, err)
+	return n
+}
+
+// queue are those who wait for a fair lock.
+func (s *site) queue(t testing.TB, name string) []string {
+	t.Helper()
+	return s.node(t, name).DoStrings(t, "LRANGE", lua.Prefix("redisson_lock_queue", name), "0", "-1")
+}
+
+// awaitWaiters returns when n owners wait for a lock, or at least one if it is not fair, and each listens for its release.
+func (s *site) awaitWaiters(t testing.TB, l target, n int) {
+	t.Helper()
+	if l.kind != fair {
+		locktest.Eventually(t, func() bool {
+			for _, channel := range l.channels() {
+				if s.listeners(t, channel) > 0 {
+					return true
+				}
+			}
+			return false
+		}, "nobody listens for the release of "+strings.Join(l.names, ", "))
+		return
+	}
+	locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == n }, "not all are queued for "+l.name())
+	for _, owner := range s.queue(t, l.name()) {
+		channel := lua.FairChannel(l.name(), owner)
+		locktest.Eventually(t, func() bool { return s.listeners(t, channel) > 0 }, "nobody listens on "+channel)
+	}
+}
+
+// requireFree requires that nothing is left of a lock but the counter of a fenced one, and keys of this library beside it
+// that end by themselves.
+func (s *site) requireFree(t testing.TB, l target) {
+	t.Helper()
+	for _, name := range l.names {
+		locktest.Eventually(t, func() bool { return len(s.leftovers(t, name)) == 0 }, "something is left of "+name)
+	}
+}
+
+// leftovers are the keys of a lock that say that somebody has it or waits for it.
+func (s *site) leftovers(t testing.TB, name string) []string {
+	t.Helper()
+	var left []string
+	for _, key := range s.keys(t, name) {
+		switch {
+		case key == lua.Prefix("redisson_lock_token", name), strings.HasPrefix(key, "redisson_unlock_latch:"),
+			strings.HasPrefix(key, "holdfast_"):
+		default:
+			left = append(left, key)
+		}
+	}
+	return left
+}
+
+// keys are those that have the name of a lock in theirs.
+func (s *site) keys(t testing.TB, name string) []string {
+	t.Helper()
+	var found []string
+	for _, key := range s.node(t, name).DoStrings(t, "KEYS", "*"+name+"*") {
+		if isAbout(key, name) {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// alone runs a check for all contests, each in both directions, one after the other: a measurement.
+func alone(t *testing.T, check func(t *testing.T, contest func() contest, holds, waits side)) {
+	t.Helper()
+	for _, c := range contests {
+		for _, d := range directions {
+			t.Run(c.name+"/"+d.name, func(t *testing.T) { check(t, c.make, d.holds, d.waits) })
+		}
+	}
+}
+
+// onBoth runs a check once for each direction, at the same time.
+func onBoth(t *testing.T, check func(t *testing.T, holds, waits side)) {
+	t.Helper()
+	for _, d := range directions {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, d.holds, d.waits)
+		})
+	}
+}
+
+// onEachContest runs a check for all contests, each in both directions.
+func onEachContest(t *testing.T, check func(t *testing.T, contest func() contest, holds, waits side)) {
+	t.Helper()
+	for _, c := range contests {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, holds, waits side) { check(t, c.make, holds, waits) })
+		})
+	}
+}
+
+// hgetall is the hash of a lock.
+func (s *site) hgetall(t testing.TB, name string) map[string]string {
+	t.Helper()
+	return s.node(t, name).DoMap(t, "HGETALL", name)
+}
+
+// pttl is the rest of the lease of a lock as Redis has it; nothing or less if there is none.
+func (s *site) pttl(t testing.TB, name string) time.Duration {
+	t.Helper()
+	return time.Duration(s.node(t, name).DoInt(t, "PTTL", name)) * time.Millisecond
+}

@@ -1,0 +1,192 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/lua"
+)
+
+const (
+	timeVariable = "HOLDFAST_INTEROP_TIME" // how long the soak takes; defaults to soakTime
+	seedVariable = "HOLDFAST_INTEROP_SEED" // repeats a soak as far as its choices go
+	soakTime     = 10 * time.Second
+
+	goProcesses   = 3
+	javaProcesses = 2
+	soakWorkers   = 4 // of each process
+
+	// soakWatchdog is longer than a busy machine holds anybody up. Redisson shortens an explicit lease to it when a nested
+	// level is left, and does not renew it.
+	soakWatchdog = 10 * time.Second
+)
+
+// Processes of both sides take locks of all kinds at random. Each name has a counter that is read and written in two
+// commands, so two holders at a time lose an update sooner or later.
+func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
+	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(timeVariable), soakTime.String()))
+	require.NoError(t, err, timeVariable)
+	seed, err := strconv.ParseInt(cmp.Or(os.Getenv(seedVariable), strconv.FormatInt(rand.Int64N(1e9), 10)), 10, 64)
+	require.NoError(t, err, seedVariable)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("again: %s=%d %s=%v make test-interop TESTFLAGS='-run %s'", seedVariable, seed, timeVariable, lasts, t.Name())
+		}
+	})
+	var peers []*peer
+	for range javaProcesses {
+		peers = append(peers, startPeer(t))
+	}
+	t.Run("single", func(t *testing.T) {
+		t.Parallel()
+		soak(t, newSingle(t, peers[0]), peers, seed, lasts)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		soak(t, newCluster(t, peers[0]), peers, seed, lasts)
+	})
+}
+
+// soakLocks are the locks of a soak. MultiLocks share names with others, and name them in any order.
+func soakLocks() []soakLock {
+	a, b, c, d := newName(), newName(), newName(), newName()
+	readWrite, queue, numbered := newName(), newName(), newName()
+	locks := []soakLock{
+		{Kind: reentrant, Names: []string{a}},
+		{Kind: reentrant, Names: []string{b}},
+		{Kind: spin, Names: []string{c}},
+		{Kind: multi, Names: []string{a, b}},
+		{Kind: multi, Names: []string{c, b, d}},
+		{Kind: fair, Names: []string{queue}},
+		{Kind: fair, Names: []string{queue}},
+		{Kind: fenced, Names: []string{numbered}},
+		{Kind: read, Names: []string{readWrite}},
+		{Kind: read, Names: []string{readWrite}},
+		{Kind: write, Names: []string{readWrite}},
+	}
+	for i := range locks {
+		for _, name := range locks[i].Names {
+			locks[i].Counters = append(locks[i].Counters, "{"+name+"}:counter")
+		}
+		locks[i].Fence = "{" + numbered + "}:fence"
+	}
+	return locks
+}
+
+func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration) {
+	t.Helper()
+	// This library has no spin lock: Redisson's is a plain one that asks again and again.
+	theirs := soakLocks()
+	ours := append([]soakLock(nil), theirs...)
+	for i := range ours {
+		if ours[i].Kind == spin {
+			ours[i].Kind = reentrant
+		}
+	}
+	zero(t, s, theirs)
+	var java []*site // ready before anybody begins
+	for _, p := range peers {
+		java = append(java, s.with(t, p, soakWatchdog))
+	}
+
+	reports := make(chan soakOutcome, goProcesses+javaProcesses)
+	for i := range goProcesses {
+		text, err := json.Marshal(soakOrder{s.addresses(), seed + int64(100*i), soakWorkers, lasts.Milliseconds(), ours})
+		require.NoError(t, err)
+		p := locktest.StartProcess(t, "soak", string(text))
+		go func() {
+			line, err := p.Stdout.ReadBytes('\n')
+			reports <- newSoakOutcome(goSide.name, i, line, err)
+		}()
+	}
+	for i, beside := range java {
+		locks := append([]soakLock(nil), theirs...)
+		for j := range locks {
+			locks[j].Clients = beside.clients
+		}
+		go func() {
+			r, err := beside.java.do(order{
+				"thread": "soak " + s.topology, "op": "soak", "seed": seed + int64(1000*(i+1)), "workers": soakWorkers,
+				"duration": lasts.Milliseconds(), "locks": locks,
+			})
+			if err == nil && !r.OK {
+				err = fmt.Errorf("%s: %s", r.Class, r.Message)
+			}
+			reports <- newSoakOutcome(javaSide.name, i, r.Value, err)
+		}()
+	}
+
+	increments, sections := map[string]int{}, map[string]int{}
+	for range goProcesses + javaProcesses {
+		var o soakOutcome
+		select {
+		case o = <-reports:
+		case <-time.After(lasts + 3*locktest.Patience):
+			require.FailNow(t, "a process has not ended")
+		}
+		require.NoError(t, o.err, o.who)
+		t.Logf("%s: %v", o.who, o.report.Sections)
+		assert.Empty(t, o.report.Errors, o.who)
+		for kind, n := range o.report.Sections {
+			sections[o.of+" "+kind] += n
+		}
+		for counter, n := range o.report.Increments {
+			increments[counter] += n
+		}
+	}
+	for _, l := range theirs {
+		require.Positive(t, sections["Java "+l.Kind], "no section of Redisson under a %s lock", l.Kind)
+		require.True(t, l.Kind == spin || sections["Go "+l.Kind] > 0, "no section of this library under a %s lock", l.Kind)
+		for _, counter := range l.Counters {
+			require.Equal(t, strconv.Itoa(increments[counter]), s.node(t, counter).DoString(t, "GET", counter), "updates of %s", counter)
+		}
+		s.requireUnheld(t, l)
+	}
+}
+
+// zero creates the counters.
+func zero(t testing.TB, s *site, locks []soakLock) {
+	t.Helper()
+	for _, l := range locks {
+		for _, key := range append(l.Counters[:len(l.Counters):len(l.Counters)], l.Fence) {
+			s.node(t, key).Do(t, "SET", key, "0")
+		}
+	}
+}
+
+// requireUnheld requires that nobody holds a lock or is queued for it.
+func (s *site) requireUnheld(t testing.TB, l soakLock) {
+	t.Helper()
+	for _, name := range l.Names {
+		require.Empty(t, s.hgetall(t, name))
+		require.Empty(t, s.queue(t, name))
+		require.Zero(t, s.node(t, name).DoInt(t, "ZCARD", lua.Prefix("redisson_lock_timeout", name)))
+	}
+}
+
+// soakOutcome is what became of a process.
+type soakOutcome struct {
+	of, who string
+	report  soakReport
+	err     error
+}
+
+func newSoakOutcome(of string, i int, text []byte, err error) soakOutcome {
+	o := soakOutcome{of: of, who: fmt.Sprint(of, " ", i), err: err}
+	if err == nil {
+		o.err = json.Unmarshal(text, &o.report)
+	}
+	return o
+}

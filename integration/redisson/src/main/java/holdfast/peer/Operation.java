@@ -1,0 +1,56 @@
+package holdfast.peer;
+
+import static java.util.concurrent.TimeUnit.MILLISECONDS;
+
+import org.redisson.api.RFencedLock;
+import org.redisson.api.RLock;
+
+/** One thing that a thread is told to do with a lock. A lease of 0 is the watchdog's, a wait of 0 is none. */
+record Operation(Clients clients, Order order) {
+    /** Does it, and returns what the answer says. */
+    Object run() throws InterruptedException {
+        return switch (order.text("op")) {
+            case "open" -> clients.open(order);
+            case "close" -> {
+                clients.close(order.text("client"));
+                yield null;
+            }
+            case "lock" -> lock();
+            case "tryLock" -> lockOf().tryLock(order.number("wait"), lease(), MILLISECONDS);
+            case "unlock" -> {
+                lockOf().unlock();
+                yield null;
+            }
+            case "forceUnlock" -> lockOf().forceUnlock();
+            case "isLocked" -> lockOf().isLocked();
+            case "isHeldByCurrentThread" -> lockOf().isHeldByCurrentThread();
+            case "holdCount" -> lockOf().getHoldCount();
+            case "ttl" -> lockOf().remainTimeToLive();
+            case "lockAndGetToken" -> fenced().lockAndGetToken(lease(), MILLISECONDS);
+            case "tryLockAndGetToken" -> fenced().tryLockAndGetToken(order.number("wait"), lease(), MILLISECONDS);
+            case "soak" -> new Soak(clients, order).run();
+            default -> throw new IllegalArgumentException("no operation " + order.text("op"));
+        };
+    }
+
+    private Object lock() {
+        if (order.number("lease") == 0) {
+            lockOf().lock();
+        } else {
+            lockOf().lock(order.number("lease"), MILLISECONDS);
+        }
+        return null;
+    }
+
+    private RLock lockOf() {
+        return clients.lock(order);
+    }
+
+    private RFencedLock fenced() {
+        return (RFencedLock) lockOf();
+    }
+
+    private long lease() {
+        return order.number("lease") == 0 ? -1 : order.number("lease");
+    }
+}

@@ -1,0 +1,103 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"holdfast/lua"
+)
+
+// target is a lock that either side can take: a kind, and the name or, of a MultiLock, the names.
+type target struct {
+	kind  string
+	names []string
+}
+
+// The kinds, as the Java peer calls them.
+const (
+	reentrant = "reentrant"
+	fair      = "fair"
+	fenced    = "fenced"
+	read      = "read"
+	write     = "write"
+	spin      = "spin"
+	multi     = "multi"
+	red       = "red"
+)
+
+// parts are the locks that a target is made of: those to look at and to unlock by force.
+func (l target) parts() []target {
+	if l.kind != multi {
+		return []target{l}
+	}
+	parts := make([]target, len(l.names))
+	for i, name := range l.names {
+		parts[i] = target{reentrant, []string{name}}
+	}
+	return parts
+}
+
+// name is the name of a lock that has one.
+func (l target) name() string { return l.names[0] }
+
+// channels are those on which somebody who waits for the lock may listen; of a fair lock each waiter has its own.
+func (l target) channels() []string {
+	channels := make([]string, len(l.names))
+	for i, name := range l.names {
+		switch l.kind {
+		case read, write:
+			channels[i] = lua.RWChannel(name)
+		default:
+			channels[i] = lua.Channel(name)
+		}
+	}
+	return channels
+}
+
+// names counts the locks of this run.
+var names atomic.Int64
+
+// newName is the name of a lock that nobody has used before.
+func newName() string { return fmt.Sprint("lock-", names.Add(1)) }
+
+// contest is a lock that one owner holds while another wants one that excludes it.
+type contest struct{ hold, want target }
+
+// contests are by their names; each call has new locks.
+var contests = []struct {
+	name string
+	make func() contest
+}{
+	{"reentrant", func() contest { return both(reentrant) }},
+	{"fair", func() contest { return both(fair) }},
+	{"fenced", func() contest { return both(fenced) }},
+	{"writer and writer", func() contest { return both(write) }},
+	{"reader and writer", func() contest {
+		name := newName()
+		return contest{target{read, []string{name}}, target{write, []string{name}}}
+	}},
+	{"writer and reader", func() contest {
+		name := newName()
+		return contest{target{write, []string{name}}, target{read, []string{name}}}
+	}},
+	{"multi", func() contest {
+		a, shared, b := newName(), newName(), newName()
+		return contest{target{multi, []string{a, shared}}, target{multi, []string{b, shared}}}
+	}},
+	{"multi and reentrant", func() contest {
+		a, shared := newName(), newName()
+		return contest{target{multi, []string{a, shared}}, target{reentrant, []string{shared}}}
+	}},
+	{"reentrant and multi", func() contest {
+		a, shared := newName(), newName()
+		return contest{target{reentrant, []string{shared}}, target{multi, []string{shared, a}}}
+	}},
+}
+
+// both is the contest for one lock.
+func both(kind string) contest {
+	l := target{kind, []string{newName()}}
+	return contest{l, l}
+}

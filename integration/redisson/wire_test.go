@@ -1,0 +1,192 @@
+//go:build interop
+
+package redisson_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+)
+
+// trace is what a step has published, and what there is afterwards.
+type trace struct {
+	published []string
+	keys      map[string]string
+}
+
+func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
+	// A partial unlock by Redisson sets the lease to that of its watchdog, which must outlast the scene.
+	s = s.with(t, s.java, sceneLease)
+	for _, scene := range scenes {
+		for _, kind := range scene.kinds {
+			t.Run(scene.name+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				l := target{kind, []string{newName()}}
+				if kind == multi {
+					l.names = append(l.names, newName())
+				}
+				ours, theirs := s.perform(t, scene.steps, l, goSide), s.perform(t, scene.steps, l, javaSide)
+				for i, step := range scene.steps {
+					for of, traced := range map[string]*trace{goSide.name: &ours[i], javaSide.name: &theirs[i]} {
+						if message, known := step.told[of]; known {
+							last := len(traced.published) - 1
+							require.True(t, last >= 0 && strings.HasSuffix(traced.published[last], strconv.Quote(message)), step.name)
+							traced.published = traced.published[:last]
+						}
+						if end, known := step.keeps[of]; known {
+							before := len(traced.keys)
+							maps.DeleteFunc(traced.keys, func(key, _ string) bool { return strings.HasSuffix(key, end) })
+							require.Len(t, traced.keys, before-1, step.name)
+						}
+					}
+					require.Equal(t, theirs[i].published, ours[i].published, "published by step %q; first Redisson, then this library", step.name)
+					require.Equal(t, theirs[i].keys, ours[i].keys, "keys after step %q; first Redisson, then this library", step.name)
+				}
+			})
+		}
+	}
+}
+
+// perform has one side play the scene, and removes what is left of it.
+func (s *site) perform(t *testing.T, steps []step, l target, by side) []trace {
+	t.Helper()
+	p := &play{t: t, site: s, lock: l, waiting: make(map[int]<-chan outcome)}
+	for range 4 {
+		p.actors = append(p.actors, by.newActor(t, s))
+	}
+	monitors := make(map[*redistest.Server]*redistest.Monitor)
+	for _, node := range s.nodes {
+		monitors[node] = node.Monitor(t)
+	}
+	traces := make([]trace, len(steps))
+	for i, step := range steps {
+		step.do(p)
+		traces[i] = s.observe(t, l, by, monitors)
+	}
+	for _, name := range l.names {
+		for _, key := range s.keys(t, name) {
+			s.node(t, name).Do(t, "DEL", key)
+		}
+	}
+	return traces
+}
+
+// observe tells what was published for a lock since it was observed last, and describes its keys.
+func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.Server]*redistest.Monitor) trace {
+	t.Helper()
+	seen := trace{published: []string{}, keys: make(map[string]string)}
+	published := make(map[*redistest.Server][][]string)
+	for node, monitor := range monitors {
+		published[node] = monitor.CommandsOfScripts(t)
+	}
+	for _, name := range l.names { // one after the other, because the nodes of a cluster have no common order
+		o := owners{} // nobody can tell whether the parts of a MultiLock have one owner
+		for _, command := range published[s.node(t, name)] {
+			if strings.HasSuffix(command[0], "publish") && isAbout(command[1], name) {
+				seen.published = append(seen.published, fmt.Sprintf("%s %s %s", command[0], o.hide(command[1]), quoteAll(command[2:])))
+			}
+		}
+		keys := s.leftovers(t, name)
+		slices.Sort(keys) // the lock itself comes first, and gives its owner a number before the queue does
+		for _, key := range keys {
+			description := s.describe(t, l, by, key)
+			seen.keys[o.hide(key)] = o.hide(description)
+		}
+	}
+	return seen
+}
+
+// describe is the type and the value of a key, and whether it expires.
+func (s *site) describe(t testing.TB, l target, by side, key string) string {
+	t.Helper()
+	node := s.node(t, key)
+	kind := node.DoString(t, "TYPE", key)
+	var value string
+	switch kind {
+	case "string":
+		value = strconv.Quote(node.DoString(t, "GET", key))
+	case "hash":
+		hash := node.DoMap(t, "HGETALL", key)
+		for _, field := range slices.Sorted(maps.Keys(hash)) {
+			value += fmt.Sprintf("%q=%q ", field, hash[field])
+		}
+	case "list":
+		value = quoteAll(node.DoStrings(t, "LRANGE", key, "0", "-1"))
+	case "zset":
+		value = quoteAll(node.DoStrings(t, "ZRANGE", key, "0", "-1"))
+		s.requireScores(t, l, by, node.DoMap(t, "ZRANGE", key, "0", "-1", "WITHSCORES"))
+	}
+	left := node.DoInt(t, "PTTL", key)
+	if left < 0 {
+		return fmt.Sprintf("%s %s for ever", kind, value)
+	}
+	// Redisson adds up the leases of a writer's levels; this library takes the longest.
+	require.LessOrEqual(t, left, 3*sceneLease.Milliseconds(), key)
+	require.Greater(t, left, (sceneLease - locktest.Patience).Milliseconds(), key)
+	return fmt.Sprintf("%s %s for the lease", kind, value)
+}
+
+// spare is how much later the deadline of a waiter of this library may be than Redisson's arithmetic has it: it asks again
+// every five seconds to keep it, and must not be dropped in between.
+const spare = 10 * time.Second
+
+// requireScores requires that each who waits for a fair lock has the deadline that Redisson's arithmetic gives it: that of
+// the one before, or the end of the lease, and its own wait.
+func (s *site) requireScores(t testing.TB, l target, by side, scores map[string]string) {
+	t.Helper()
+	deadline := float64(time.Now().Add(s.pttl(t, l.name())).UnixMilli())
+	for _, owner := range s.queue(t, l.name()) {
+		deadline += float64(sceneWindow.Milliseconds())
+		score, err := strconv.ParseFloat(scores[owner], 64)
+		require.NoError(t, err)
+		late := time.Duration(score-deadline) * time.Millisecond
+		require.Greater(t, late, -lag, owner)
+		if by.name == javaSide.name {
+			require.Less(t, late, lag, owner)
+		} else {
+			require.Less(t, late, spare+lag, owner)
+		}
+	}
+}
+
+// owner is what an owner looks like.
+var owner = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}:[^:" {}]+`)
+
+// owners are numbered in the order in which they are seen.
+type owners map[string]string
+
+// hide puts the number of each owner in its place.
+func (o owners) hide(text string) string {
+	return owner.ReplaceAllStringFunc(text, func(found string) string {
+		if o[found] == "" {
+			o[found] = fmt.Sprintf("<owner %d>", len(o)+1)
+		}
+		return o[found]
+	})
+}
+
+// isAbout tells whether a key or channel is that of a lock.
+func isAbout(text, name string) bool {
+	_, after, found := strings.Cut(text, name)
+	// lock-1 is also in lock-10.
+	return found && (after == "" || after[0] < '0' || after[0] > '9')
+}
+
+// quoteAll joins values.
+func quoteAll(values []string) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = strconv.Quote(value)
+	}
+	return strings.Join(quoted, " ")
+}
