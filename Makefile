@@ -11,8 +11,9 @@ PARALLEL ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 
-# What test-containers runs.
-CONTAINERS := ./internal/redistest ./integration ./lua
+# What test-containers runs: packages that stop, cut off and restart servers in every way there is, but none that start
+# hundreds of them for what has nothing to do with where a server runs.
+CONTAINERS ?= ./internal/redistest ./integration ./pubsub ./multilock
 
 # The packages whose coverage is promised. CORE is also what test-quick runs.
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
@@ -54,7 +55,7 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 	$(GO) test -race $$tags -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
-	@exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
+	@exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; trap 'internal/redistest/ensure-docker.sh stop' EXIT; \
 	$(GO) test -race -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven

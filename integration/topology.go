@@ -28,8 +28,8 @@ var (
 	Single = Topology{single, 1}
 	// Replicated is a master and a replica in step with it, which nobody promotes. Clients know the master only.
 	Replicated = Topology{replicated, 1}
-	// Sentinel is a master, 2 replicas and 3 Sentinels, which promote a replica half a second after they last heard of the
-	// master. Clients find the master through the Sentinels.
+	// Sentinel is a master, 2 replicas and 3 Sentinels, which promote a replica when they have not heard of the master for
+	// 1.5 s. Clients find the master through the Sentinels.
 	Sentinel = Topology{sentinel, 1}
 	// Cluster is a Redis Cluster of 3 masters with a replica each.
 	Cluster = Topology{cluster, 3}

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -26,6 +27,10 @@ type backend interface {
 	remove() error
 	pause() error
 	resume() error
+	// isolate lets nothing pass to or from the server until rejoin, which does
+	// nothing to a server that is not isolated.
+	isolate() error
+	rejoin() error
 	// output is what the server has logged.
 	output() string
 }
@@ -40,25 +45,51 @@ const (
 func newBackend(tb testing.TB, s *settings) backend {
 	tb.Helper()
 	choice := os.Getenv(backendVariable)
-	program := cmp.Or(os.Getenv(serverVariable), "redis-server")
-	path, err := exec.LookPath(program)
-	switch {
-	case choice != "" && choice != "process" && choice != "docker":
-		tb.Fatalf("redistest: %s=%s: want process or docker", backendVariable, choice)
-	case choice == "process" && err != nil:
-		tb.Fatalf("redistest: %s=process, but there is no %s: %v", backendVariable, program, err)
-	case choice == "process", choice == "" && err == nil:
+	if choice == "" && os.Getenv(serverVariable) != "" {
+		choice = "process"
+	}
+	switch choice {
+	case "process":
+		path, err := findProgram()
+		if err != nil {
+			tb.Fatalf("redistest: a process is asked for, but %v", err)
+		}
+		return newProcess(tb, path, s)
+	case "docker":
+		d, err := newDocker(s)
+		if err != nil {
+			tb.Fatalf("redistest: %s=docker, but no Docker engine answers: %v", backendVariable, err)
+		}
+		return d
+	case "":
+		d, dockerErr := newDocker(s)
+		if dockerErr == nil {
+			return d
+		}
+		path, err := findProgram()
+		if err != nil {
+			tb.Fatalf("redistest: no Docker engine answers (%v), and %v: start Docker or install the package redis-server",
+				dockerErr, err)
+		}
 		return newProcess(tb, path, s)
 	}
-	d, err := newDocker(s)
-	switch {
-	case err == nil:
-		return d
-	case choice == "docker":
-		tb.Fatalf("redistest: %s=docker, but no Docker engine answers: %v", backendVariable, err)
-	default:
-		tb.Fatalf("redistest: no %s on PATH and no Docker engine answers: install the package redis-server or start Docker (%v)",
-			program, err)
-	}
+	tb.Fatalf("redistest: %s=%s: want process or docker", backendVariable, choice)
 	return nil
+}
+
+// findProgram is where the program of server processes is.
+func findProgram() (string, error) {
+	if program := os.Getenv(serverVariable); program != "" {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			return "", fmt.Errorf("there is no %s=%s: %w", serverVariable, program, err)
+		}
+		return path, nil
+	}
+	redis, err := exec.LookPath("redis-server")
+	valkey, missing := exec.LookPath("valkey-server")
+	if err != nil && missing != nil {
+		return "", fmt.Errorf("there is neither redis-server nor valkey-server on PATH: %w", err)
+	}
+	return cmp.Or(redis, valkey), nil
 }

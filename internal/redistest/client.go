@@ -11,13 +11,17 @@ import (
 // dialTimeout is what a service near its Redis would set.
 const dialTimeout = 500 * time.Millisecond
 
-// ClientOption returns the options that reach the server with its password and
-// certificate, and a Dialer.Timeout of 500 ms; all else is rueidis' default.
+// ClientOption returns the options that reach the server with its password, as its
+// user if it has one ([WithUser]), and with its certificate, and a Dialer.Timeout of
+// 500 ms; all else is rueidis' default.
 func (s *Server) ClientOption() rueidis.ClientOption {
 	option := rueidis.ClientOption{
 		InitAddress: []string{s.Addr()},
 		Password:    s.settings.password,
 		TLSConfig:   s.TLSConfig(),
+	}
+	if s.settings.user != "" {
+		option.Username, option.Password = s.settings.user, s.settings.secret
 	}
 	option.Dialer.Timeout = dialTimeout
 	return option

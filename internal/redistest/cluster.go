@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -12,49 +13,121 @@ import (
 
 const slots = 16384
 
-// Cluster is a Redis Cluster of masters without replicas that belongs to one
-// test.
+// Cluster is a Redis Cluster that belongs to one test.
 type Cluster struct {
-	// Nodes are the masters. Node i starts with the i-th of len(Nodes) equal
-	// ranges of slots.
+	// Nodes are the masters to begin with. Node i starts with the i-th of
+	// len(Nodes) equal ranges of slots.
 	Nodes []*Server
+	// Replicas are the replicas to begin with: with n of them for each master,
+	// the first n are those of Nodes[0].
+	Replicas []*Server
+
+	opts []Option
 }
 
 // StartCluster starts masters servers, joins them to a cluster that has all slots
 // spread evenly, and returns when each of them reports cluster_state:ok. That
-// takes about 2 s, because a cluster node refuses to be ready any sooner. opts
-// apply to every node. It needs Redis 7 or newer, and with the docker backend an
-// engine that can give a container the network of this machine.
+// takes about 2 s, because a cluster node refuses to be ready any sooner. With
+// [WithReplicas] each master has replicas, which are in step. opts apply to every
+// node. With the docker backend it needs an engine that can give a container the
+// network of this machine.
 func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 	tb.Helper()
-	c := &Cluster{}
-	for range masters {
-		bus, err := freePort()
-		require.NoError(tb, err)
-		c.Nodes = append(c.Nodes, Start(tb, append(opts[:len(opts):len(opts)],
-			WithHostNetwork(),
-			WithArgs("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-announce-ip", host))...))
-	}
-	for i, node := range c.Nodes {
+	c := &Cluster{opts: with(opts, asClusterNode(), WithFastReplicas())}
+	replicas := max(0, collect(tb, opts).replicas)
+	all := StartAll(tb, masters*(1+replicas), c.opts...)
+	c.Nodes, c.Replicas = all[:masters:masters], all[masters:]
+	for i, node := range all {
 		// Distinct epochs from the start: else the nodes would settle collisions
 		// first, and a MoveSlot in that time might be overruled.
 		node.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
-		first, last := i*slots/masters, (i+1)*slots/masters-1
-		node.Do(tb, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		if i < masters {
+			// Servers before Redis 7 do not know ADDSLOTSRANGE.
+			add := []string{"CLUSTER", "ADDSLOTS"}
+			for slot := i * slots / masters; slot < (i+1)*slots/masters; slot++ {
+				add = append(add, strconv.Itoa(slot))
+			}
+			node.Do(tb, add...)
+		}
 		// Everybody meets everybody: faster than to wait for gossip.
-		for _, peer := range c.Nodes[:i] {
-			bus := peer.DoMap(tb, "CONFIG", "GET", "cluster-port")["cluster-port"]
-			node.Do(tb, "CLUSTER", "MEET", host, strconv.Itoa(peer.port), bus)
+		for _, peer := range all[:i] {
+			node.meet(tb, peer)
 		}
 	}
-	for _, node := range c.Nodes {
+	for i, replica := range c.Replicas {
+		c.replicate(tb, replica, c.Nodes[i/replicas])
+	}
+	for _, node := range all {
 		require.Eventually(tb, func() bool { return node.joined(masters) }, startTimeout, 10*time.Millisecond,
 			"cluster node %s is not ready", node.Addr())
+	}
+	for i, replica := range c.Replicas {
+		AwaitReplica(tb, c.Nodes[i/replicas], replica)
+	}
+	if replicas > 0 {
+		c.awaitShards(tb)
 	}
 	return c
 }
 
-// joined tells whether the node sees all nodes and serves all slots.
+// awaitShards waits until all nodes see each replica in the shard of its master.
+// Since Redis 7.2 and in Valkey they hear of that some time after they heard
+// whose replica it is, and one that is killed in between takes the file that it
+// has left for corrupt.
+func (c *Cluster) awaitShards(tb testing.TB) {
+	tb.Helper()
+	const timeout = "cluster-node-timeout"
+	if c.shardsAgree() {
+		return
+	}
+	// Nodes talk to each other every half of that at least.
+	usual := c.Nodes[0].DoMap(tb, "CONFIG", "GET", timeout)[timeout]
+	for _, node := range c.All() {
+		node.Do(tb, "CONFIG", "SET", timeout, "2000")
+	}
+	require.Eventually(tb, c.shardsAgree, startTimeout, 20*time.Millisecond, "the nodes do not agree on their shards")
+	for _, node := range c.All() {
+		node.Do(tb, "CONFIG", "SET", timeout, usual)
+	}
+}
+
+// shardsAgree tells whether all nodes see as many shards as there are masters.
+// Servers before Redis 7 know no shards.
+func (c *Cluster) shardsAgree() bool {
+	for _, node := range c.All() {
+		reply, err := node.ask("CLUSTER", "SHARDS")
+		if shards, _ := reply.([]any); err == nil && len(shards) != len(c.Nodes) {
+			return false
+		}
+	}
+	return true
+}
+
+// meet makes the nodes of each other's acquaintance. If they have met before, it
+// tells peer at once what s has become, which else may take half the node timeout
+// of 15 s.
+func (s *Server) meet(tb testing.TB, peer *Server) {
+	tb.Helper()
+	s.Do(tb, "CLUSTER", "MEET", host, strconv.Itoa(peer.port)) // its bus is where busOffset says
+}
+
+// replicate makes a node a replica of master, as soon as it has met it, and tells
+// everybody.
+func (c *Cluster) replicate(tb testing.TB, replica, master *Server) {
+	tb.Helper()
+	id := master.DoString(tb, "CLUSTER", "MYID")
+	require.Eventually(tb, func() bool {
+		_, err := replica.Call("CLUSTER", "REPLICATE", id)
+		return err == nil
+	}, startTimeout, 10*time.Millisecond, "%s never met %s", replica.Addr(), master.Addr())
+	for _, node := range c.All() {
+		if node != replica {
+			replica.meet(tb, node)
+		}
+	}
+}
+
+// joined tells whether the node sees all masters and serves all slots.
 func (s *Server) joined(masters int) bool {
 	reply, err := s.Call("CLUSTER", "INFO")
 	info, _ := reply.(string)
@@ -64,38 +137,89 @@ func (s *Server) joined(masters int) bool {
 		infoField(info, "cluster_size") == strconv.Itoa(masters)
 }
 
+// AddReplica starts a server that copies a master of the cluster, and returns when it is in step. It is the last of Replicas.
+func (c *Cluster) AddReplica(tb testing.TB, master *Server) *Server {
+	tb.Helper()
+	replica := Start(tb, c.opts...)
+	for _, node := range c.All() {
+		replica.meet(tb, node)
+	}
+	c.replicate(tb, replica, master)
+	AwaitReplica(tb, master, replica)
+	c.Replicas = append(c.Replicas, replica)
+	c.awaitShards(tb)
+	return replica
+}
+
+// All returns Nodes and Replicas.
+func (c *Cluster) All() []*Server { return slices.Concat(c.Nodes, c.Replicas) }
+
 // Client returns a new cluster client, closed in tb's clean-up. The mutators
 // change its options before they are used.
 func (c *Cluster) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) rueidis.Client {
 	tb.Helper()
+	return newClient(tb, c.ClientOption(), mutators)
+}
+
+// ClientOption returns the options of a cluster client: those of the nodes, all of
+// whose addresses it knows.
+func (c *Cluster) ClientOption() rueidis.ClientOption {
 	option := c.Nodes[0].ClientOption()
-	for _, node := range c.Nodes[1:] {
+	for _, node := range c.All()[1:] {
 		option.InitAddress = append(option.InitAddress, node.Addr())
 	}
-	return newClient(tb, option, mutators)
+	return option
 }
 
 // Slot returns the slot of key.
 func (c *Cluster) Slot(tb testing.TB, key string) int {
 	tb.Helper()
-	return int(c.Nodes[0].DoInt(tb, "CLUSTER", "KEYSLOT", key))
+	return int(c.witness(tb).DoInt(tb, "CLUSTER", "KEYSLOT", key))
 }
 
-// Owner returns the node that serves slot in the eyes of the first node. tb
-// fails when there is none.
+// Owner returns the node that serves slot in the eyes of the first node that
+// answers. tb fails when there is none.
 func (c *Cluster) Owner(tb testing.TB, slot int) *Server {
 	tb.Helper()
-	for _, element := range as[[]any](tb, c.Nodes[0].Do(tb, "CLUSTER", "SLOTS"), []string{"CLUSTER", "SLOTS"}) {
-		entry := element.([]any) // first slot, last slot, [host, port, id, …]
+	owner, err := c.ownerSeenBy(c.witness(tb), slot)
+	require.NoError(tb, err)
+	require.NotNil(tb, owner, "nobody serves slot %d", slot)
+	return owner
+}
+
+// witness is the first node that answers. tb fails when there is none.
+func (c *Cluster) witness(tb testing.TB) *Server {
+	tb.Helper()
+	for _, node := range c.All() {
+		if node.answers() {
+			return node
+		}
+	}
+	require.Fail(tb, "no node of the cluster answers")
+	return nil
+}
+
+// ownerSeenBy is the node that serves slot in the eyes of another, nil if none
+// does.
+func (c *Cluster) ownerSeenBy(witness *Server, slot int) (*Server, error) {
+	reply, err := witness.Call("CLUSTER", "SLOTS")
+	if err != nil {
+		return nil, err
+	}
+	elements, isArray := reply.([]any)
+	if !isArray {
+		return nil, fmt.Errorf("CLUSTER SLOTS of %s: %v", witness.Addr(), reply)
+	}
+	for _, element := range elements {
+		entry := element.([]any) // first slot, last slot, [host, port, id, …] of the master and of its replicas
 		if int64(slot) < entry[0].(int64) || entry[1].(int64) < int64(slot) {
 			continue
 		}
-		for _, node := range c.Nodes {
+		for _, node := range c.All() {
 			if entry[2].([]any)[1] == int64(node.port) {
-				return node
+				return node, nil
 			}
 		}
 	}
-	require.Fail(tb, fmt.Sprintf("nobody serves slot %d", slot))
-	return nil
+	return nil, nil
 }

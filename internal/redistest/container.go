@@ -25,7 +25,7 @@ func (d *docker) request(port int) testcontainers.ContainerRequest {
 	s := d.settings
 	request := testcontainers.ContainerRequest{Image: cmp.Or(os.Getenv(imageVariable), defaultImage)}
 	listen := insidePort
-	if s.hostNetwork {
+	if d.hostNetwork {
 		listen = port
 		request.HostConfigModifier = func(config *container.HostConfig) {
 			config.NetworkMode = "host"
@@ -43,9 +43,9 @@ func (d *docker) request(port int) testcontainers.ContainerRequest {
 	request.Cmd = []string{"redis-server"}
 	if s.sentinel {
 		const file = "/tmp/sentinel.conf"
-		request.Cmd = []string{"sh", "-c", "touch " + file + ` && exec redis-server "$@"`, "sh", file, "--sentinel"}
+		request.Cmd = []string{"sh", "-c", ": >>" + file + ` && exec redis-server "$@"`, "sh", file, "--sentinel"}
 	}
-	if s.hostNetwork {
+	if d.hostNetwork {
 		request.Cmd = append(request.Cmd, "--bind", host)
 	} else {
 		// Protected mode refuses clients from outside of the container.

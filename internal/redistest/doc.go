@@ -9,15 +9,28 @@
 //
 // # Backends
 //
-// A server is a process where a redis-server is on PATH, else a container where
-// a Docker engine answers. These environment variables decide otherwise:
+// A server is a container where a Docker engine answers, else a process where a
+// redis-server or a valkey-server is on PATH. These environment variables decide
+// otherwise:
 //
 //	HOLDFAST_TEST_BACKEND  "process" or "docker" allows only that one
-//	HOLDFAST_TEST_SERVER   the program to run as a process; defaults to redis-server
+//	HOLDFAST_TEST_SERVER   the program to run as a process, which then is the backend unless the other is named;
+//	                       defaults to redis-server, or valkey-server where there is no such
 //	HOLDFAST_TEST_IMAGE    the image to run as a container; defaults to redis:7
 //
+// The scripts beside this file provide them: ensure-server.sh one of the two,
+// ensure-docker.sh an engine and an image, also without a registry.
+//
 // On Linux a server process also dies with the test binary, however that ends.
-// Elsewhere a test binary killed by SIGKILL leaves its servers behind.
+// Elsewhere a test binary killed by SIGKILL leaves its servers behind, and so do
+// containers where Testcontainers may not run its reaper.
+//
+// # Topologies
+//
+// [Start] gives one server, [StartAll] several that know nothing of each other,
+// [StartReplica] one that copies another, [StartSentinel] a master with replicas
+// and the Sentinels that watch them, [StartCluster] a cluster. The options apply
+// to all servers of a topology. Package integration makes these alike.
 //
 // # Leak checks
 //

@@ -12,41 +12,38 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/log"
 )
 
-const (
-	engineTimeout = 5 * time.Second // for an engine to say that it is there
-	dockerTimeout = 2 * time.Minute // for any other request; the first one may pull the image
-)
+// dockerTimeout is for any request to the engine; the first one may pull the image.
+const dockerTimeout = 2 * time.Minute
 
-// docker is the backend that runs the server in a container, its port published
-// on the loopback address of this machine.
+// docker is the backend that runs the server in a container. That listens on the
+// loopback address of this machine: on the network of this machine where it may,
+// which takes half the time to start, else on a network of its own, with its port
+// published.
 type docker struct {
-	provider *testcontainers.DockerProvider
-	settings *settings
+	provider    *testcontainers.DockerProvider
+	settings    *settings
+	hostNetwork bool
 
-	ctr   testcontainers.Container // nil before the first launch
-	port  int                      // on which ctr is published
-	ended chan struct{}            // closed when the server of the last launch has ended
+	ctr      testcontainers.Container // nil before the first launch
+	port     int                      // on which ctr is published
+	pid      int                      // of the server of the last launch
+	ended    chan struct{}            // closed when that has ended
+	isolated bool
 }
 
 // newDocker returns an error when no engine answers.
 func newDocker(s *settings) (*docker, error) {
-	provider, err := testcontainers.NewDockerProvider(
-		testcontainers.WithLogger(log.NewNoopLogger()),
-		// Else it creates a network of its own, and leaves it behind.
-		testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge),
-	)
+	engine, err := findEngine()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
-	defer cancel()
-	if err := provider.Health(ctx); err != nil {
-		return nil, errors.Join(err, provider.Close())
+	provider, err := newProvider()
+	if err != nil {
+		return nil, err
 	}
-	return &docker{provider: provider, settings: s}, nil
+	return &docker{provider: provider, settings: s, hostNetwork: s.hostNetwork || engine.sharesNetwork && !s.ownNetwork}, nil
 }
 
 func (d *docker) launch(port int) error {
@@ -64,6 +61,11 @@ func (d *docker) launch(port int) error {
 	if _, err := api.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 		return fmt.Errorf("start container: %w", err)
 	}
+	inspected, err := d.ctr.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	d.pid = inspected.State.Pid
 	ended := make(chan struct{})
 	d.ended = ended
 	go func() {
@@ -91,7 +93,8 @@ func (d *docker) create(ctx context.Context, port int) error {
 		d.ctr, d.port = ctr, port
 	}
 	if err != nil {
-		return fmt.Errorf("create container of %s: %w", request.Image, err)
+		return fmt.Errorf("create container of %s (%s names another image, %s=process does without): %w",
+			request.Image, imageVariable, backendVariable, err)
 	}
 	return nil
 }
@@ -101,13 +104,7 @@ func (d *docker) stopped() <-chan struct{} { return d.ended }
 // owns believes every server on a published port: an engine that cannot publish
 // the port does not start the container, so nobody else answers there.
 func (d *docker) owns(processID string) bool {
-	if !d.settings.hostNetwork {
-		return true
-	}
-	ctx, cancel := dockerContext()
-	defer cancel()
-	inspected, err := d.ctr.Inspect(ctx)
-	return err == nil && processID == strconv.Itoa(inspected.State.Pid)
+	return !d.hostNetwork || processID == strconv.Itoa(d.pid)
 }
 
 func (d *docker) kill() error {
@@ -119,7 +116,7 @@ func (d *docker) kill() error {
 		return nil
 	default:
 	}
-	if err := d.resume(); err != nil {
+	if err := errors.Join(d.resume(), d.rejoin()); err != nil {
 		return err
 	}
 	ctx, cancel := dockerContext()
@@ -157,6 +154,34 @@ func (d *docker) resume() error {
 		return err
 	}
 	_, err = d.provider.Client().ContainerUnpause(ctx, d.ctr.GetContainerID(), client.ContainerUnpauseOptions{})
+	return err
+}
+
+func (d *docker) isolate() error {
+	if d.hostNetwork {
+		return d.pause()
+	}
+	ctx, cancel := dockerContext()
+	defer cancel()
+	_, err := d.provider.Client().NetworkDisconnect(ctx, testcontainers.Bridge,
+		client.NetworkDisconnectOptions{Container: d.ctr.GetContainerID()})
+	d.isolated = d.isolated || err == nil
+	return err
+}
+
+// rejoin publishes the port again, too.
+func (d *docker) rejoin() error {
+	if d.hostNetwork {
+		return d.resume()
+	}
+	if !d.isolated {
+		return nil
+	}
+	ctx, cancel := dockerContext()
+	defer cancel()
+	_, err := d.provider.Client().NetworkConnect(ctx, testcontainers.Bridge,
+		client.NetworkConnectOptions{Container: d.ctr.GetContainerID()})
+	d.isolated = err != nil
 	return err
 }
 

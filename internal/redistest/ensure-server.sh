@@ -3,57 +3,51 @@
 #
 #   HOLDFAST_TEST_BACKEND=$(internal/redistest/ensure-server.sh) go test ./...
 #
-# In this order: a redis-server on PATH (process); Debian's package, when apt-get is there and we are root (process);
-# a Docker engine that answers (docker). It starts no server, and keeps the package from starting its own.
-# Standard output holds only the answer. Exit status 1, and one line on standard error, when there is no way.
+# In this order, as package redistest itself: what HOLDFAST_TEST_BACKEND names; a process if HOLDFAST_TEST_SERVER names a
+# program; a Docker engine that answers and has, or can pull, the image (docker); a redis-server or valkey-server on PATH, or
+# Debian's package, when apt-get is there and we are root (process). It starts neither server nor engine: ensure-docker.sh
+# is what starts an engine. Standard output holds only the answer. Exit status 1, and one line on standard error, when there
+# is no way.
 set -euo pipefail
 
 choice=${HOLDFAST_TEST_BACKEND:-}
-program=${HOLDFAST_TEST_SERVER:-redis-server}
+server=${HOLDFAST_TEST_SERVER:-}
+image=${HOLDFAST_TEST_IMAGE:-redis:7}
 
 log() { printf 'ensure-server: %s\n' "$*" >&2; }
 answer() { echo "$1"; exit 0; }
 
-# install installs Debian's package. Its service must neither start now nor at the next boot: nobody asked for one.
-install() {
-  [[ $program == redis-server ]] && command -v apt-get >/dev/null && ((EUID == 0)) || return 1
-  local policy=/usr/sbin/policy-rc.d status=0
-  if [[ -e $policy ]]; then
-    # The machine has a policy of its own, which is not ours to change: 101 forbids the start.
-    "$policy" redis-server start >/dev/null 2>&1 || status=$?
-    ((status == 101)) || { log "not installing redis-server: $policy would let its service start"; return 1; }
-  else
-    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod 755 "$policy"
-  fi
-  log "installing Debian's redis-server"
-  export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 # nobody is there to be asked, nor to be told
-  {
-    apt-get -qq -o DPkg::Lock::Timeout=120 update || true # an old list may still do
-    apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends redis-server
-  } >&2 || return 1
-  if command -v systemctl >/dev/null; then
-    systemctl --quiet disable redis-server >&2 || true # it was not there a moment ago
-  fi
-  command -v redis-server >/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
+
+engine() { docker info >/dev/null 2>&1; }
+has_image() { docker image inspect "$image" >/dev/null 2>&1 || timeout 300 docker pull -q "$image" >/dev/null 2>&1; }
+program() {
+  if [[ -n $server ]]; then command -v "$server"; else command -v redis-server || command -v valkey-server; fi >/dev/null
 }
 
+[[ -z $choice && -n $server ]] && choice=process
 case $choice in
-  '' | process)
-    command -v "$program" >/dev/null && answer process
-    install && answer process
+  docker)
+    engine || { log "HOLDFAST_TEST_BACKEND=docker, but no Docker engine answers: see ensure-docker.sh"; exit 1; }
+    has_image || { log "HOLDFAST_TEST_BACKEND=docker, but there is no image $image: see ensure-docker.sh"; exit 1; }
+    answer docker
+    ;;
+  '')
+    if engine; then
+      has_image && answer docker
+      log "a Docker engine answers, but cannot have the image $image: trying processes"
+    fi
+    program || install_packages redis-server || { log "no Docker engine, no Redis server: provide one of these"; exit 1; }
+    answer process
+    ;;
+  process)
+    program && answer process
+    if [[ -z $server || $server == redis-server ]] && install_packages redis-server; then answer process; fi
+    log "there is no ${server:-redis-server} on PATH, and Debian's package cannot be installed"
+    exit 1
+    ;;
+  *)
+    log "HOLDFAST_TEST_BACKEND=$choice: want process or docker"
+    exit 1
     ;;
 esac
-case $choice in
-  '' | docker)
-    docker info >/dev/null 2>&1 && answer docker
-    ;;
-esac
-case $choice in
-  process) log "HOLDFAST_TEST_BACKEND=process, but there is no $program on PATH, and Debian's package cannot be installed" ;;
-  docker) log "HOLDFAST_TEST_BACKEND=docker, but no Docker engine answers" ;;
-  '') log "no $program on PATH, no Debian package to install as root, no Docker engine that answers: provide one of these" ;;
-  *) log "HOLDFAST_TEST_BACKEND=$choice: want process or docker" ;;
-esac
-exit 1

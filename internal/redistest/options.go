@@ -11,16 +11,40 @@ type Option func(testing.TB, *settings)
 // settings is what a server is started with. It does not change afterwards: a
 // restart repeats it.
 type settings struct {
-	args     []string // redis-server arguments, in order; later ones win
-	password string
+	args     []string      // redis-server arguments, in order; later ones win
+	password string        // of the default user
+	user     string        // whom [Server.Client] connects as; "": the default user
+	secret   string        // the password of user
 	tls      *certificates // nil: plain TCP
 
 	// hostNetwork wants the server's ports to be the same seen from inside and
 	// from outside, as the nodes of a cluster tell each other and their clients.
 	hostNetwork bool
+	// ownNetwork wants a network that the server can be taken off.
+	ownNetwork bool
 
 	// sentinel makes it a Sentinel, which needs a configuration file that it can write.
 	sentinel bool
+	// clusterNode makes it a node of a cluster, which listens on two ports.
+	clusterNode bool
+
+	// replicas of a master, and watchers of a group, where a topology has them.
+	replicas, watchers int
+}
+
+// collect makes the settings that opts ask for.
+func collect(tb testing.TB, opts []Option) *settings {
+	tb.Helper()
+	s := &settings{replicas: -1}
+	for _, opt := range opts {
+		opt(tb, s)
+	}
+	return s
+}
+
+// with returns opts and more, and leaves the array of opts alone.
+func with(opts []Option, more ...Option) []Option {
+	return append(opts[:len(opts):len(opts)], more...)
 }
 
 // arguments are the redis-server arguments that both backends need: listen on
@@ -30,6 +54,9 @@ func (s *settings) arguments(port int, certificates string) []string {
 	args := []string{"--port", strconv.Itoa(port)}
 	if s.tls != nil {
 		args = append([]string{"--port", "0", "--tls-port", strconv.Itoa(port)}, s.tls.args(certificates)...)
+	}
+	if s.clusterNode {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-announce-ip", host)
 	}
 	args = append(args, "--save", "", "--appendonly", "no", "--loglevel", "warning")
 	return append(args, s.args...)
@@ -42,11 +69,25 @@ func WithArgs(args ...string) Option {
 }
 
 // WithPassword demands password of every connection as the default user.
-// [Server.Client] and [Server.Do] know it.
+// [Server.Client] and [Server.Do] know it, and so do replicas that have it as
+// well. Sentinels know it, and demand none themselves.
 func WithPassword(password string) Option {
 	return func(_ testing.TB, s *settings) {
 		s.password = password
-		s.args = append(s.args, "--requirepass", password)
+		s.args = append(s.args, "--requirepass", password, "--masterauth", password)
+	}
+}
+
+// WithUser adds a user with the given rules of ACL SETUSER, such as "~*", "&*",
+// "+@all"; without any rule it may do everything. [Server.Client] connects as
+// that user. [Server.Do] stays the default user, who may do everything as well.
+func WithUser(name, password string, rules ...string) Option {
+	if len(rules) == 0 {
+		rules = []string{"~*", "&*", "+@all"}
+	}
+	return func(_ testing.TB, s *settings) {
+		s.user, s.secret = name, password
+		s.args = append(append(s.args, "--user", name, "on", ">"+password), rules...)
 	}
 }
 
@@ -60,22 +101,55 @@ func WithAppendOnly() Option {
 }
 
 // WithTLS accepts only TLS connections, with a certificate for 127.0.0.1 from an
-// authority made for this server. [Server.Client] trusts that authority;
-// [Server.TLSConfig] hands it to clients of the test's own making.
+// authority made for this option: servers that are started with the same one trust
+// each other, and a client of one trusts all of them. [Server.Client] does;
+// [Server.TLSConfig] hands that to clients of the test's own making. The option
+// belongs to the test that uses it first.
 func WithTLS() Option {
+	var made *certificates
 	return func(tb testing.TB, s *settings) {
 		tb.Helper()
-		s.tls = newCertificates(tb)
+		if made == nil {
+			made = newCertificates(tb)
+		}
+		s.tls = made
 	}
 }
 
-// asSentinel makes the server a Sentinel that watches nothing yet.
-func asSentinel() Option {
-	return func(_ testing.TB, s *settings) { s.sentinel = true }
+// WithReplicas gives each master of [StartCluster] or [StartSentinel] n replicas.
+// The default is none in a cluster, and one with Sentinel.
+func WithReplicas(n int) Option {
+	return func(_ testing.TB, s *settings) { s.replicas = n }
+}
+
+// WithWatchers has n Sentinels in [StartSentinel] instead of one. More than half
+// of them have to agree that the master is down.
+func WithWatchers(n int) Option {
+	return func(_ testing.TB, s *settings) { s.watchers = n }
+}
+
+// asSentinel makes the server a Sentinel that watches nothing yet, and reaches
+// servers with the given settings.
+func asSentinel(watched *settings) Option {
+	return func(_ testing.TB, s *settings) { s.sentinel, s.tls = true, watched.tls }
+}
+
+// asClusterNode makes the server a node of a cluster.
+func asClusterNode() Option {
+	return func(_ testing.TB, s *settings) { s.clusterNode, s.hostNetwork = true, true }
 }
 
 // WithHostNetwork lets the server reach others at their [Server.Addr], as a
-// replica must. It matters to containers only.
+// replica must. It matters to containers only, which have the network of this
+// machine anyway where the engine can give it.
 func WithHostNetwork() Option {
 	return func(_ testing.TB, s *settings) { s.hostNetwork = true }
+}
+
+// WithOwnNetwork makes [Server.Isolate] take the server off its network. It
+// matters to containers only, and costs a quarter of a second at the start. The
+// server cannot be reached by other containers, so it is for single ones:
+// [WithHostNetwork] wins.
+func WithOwnNetwork() Option {
+	return func(_ testing.TB, s *settings) { s.ownNetwork = true }
 }

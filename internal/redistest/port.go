@@ -14,22 +14,42 @@ const host = "127.0.0.1"
 // may be gone at its restart, and a client that redials the dead port may end up
 // connected to itself.
 const (
-	firstPort = 20000
-	lastPort  = 31999
+	firstPort = 22000
+	lastPort  = 29999
+
+	// A cluster node also listens on its bus, for the other nodes, which is
+	// busOffset higher: servers before Redis 7 know no other place for it.
+	firstClusterPort = 20000
+	lastClusterPort  = 21999
+	busOffset        = 10000
 )
 
 // freePort returns a port that nobody listened on a moment ago. Another process
 // may still take it first, so the caller has to be ready to try again.
-func freePort() (int, error) {
+func freePort() (int, error) { return freeAmong(firstPort, lastPort) }
+
+// freeClusterPort is freePort for a node of a cluster and its bus.
+func freeClusterPort() (int, error) { return freeAmong(firstClusterPort, lastClusterPort, busOffset) }
+
+// freeAmong returns a port between first and last that is free, as are those the
+// given offsets away from it.
+func freeAmong(first, last int, offsets ...int) (int, error) {
 	for range 200 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		listener, err := net.Listen("tcp", address(port))
-		if err != nil {
-			continue
+		port := first + rand.IntN(last-first+1)
+		free := isFree(port)
+		for _, offset := range offsets {
+			free = free && isFree(port+offset)
 		}
-		return port, listener.Close()
+		if free {
+			return port, nil
+		}
 	}
-	return 0, errors.New("no free port between " + strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort))
+	return 0, errors.New("no free port between " + strconv.Itoa(first) + " and " + strconv.Itoa(last))
+}
+
+func isFree(port int) bool {
+	listener, err := net.Listen("tcp", address(port))
+	return err == nil && listener.Close() == nil
 }
 
 func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

@@ -12,12 +12,13 @@ import (
 
 // StartReplica starts a server that copies master, and returns when it is in step: from then on it acknowledges what is
 // written. The master must have been started with [WithHostNetwork], and should have [WithFastReplicas]. opts apply to
-// the replica.
+// the replica, which has the master's certificate anyway.
 //
 // A replica that is paused is one that lags. One that is killed is gone for the master at once.
 func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	tb.Helper()
-	replica := Start(tb, append(opts[:len(opts):len(opts)], WithHostNetwork())...)
+	certificate := func(_ testing.TB, s *settings) { s.tls = master.settings.tls }
+	replica := Start(tb, with(opts, WithHostNetwork(), certificate)...)
 	if password := master.settings.password; password != "" {
 		replica.Do(tb, "CONFIG", "SET", "masterauth", password)
 	}
@@ -95,25 +96,4 @@ func offset(fields []string, prefix string) int64 {
 		}
 	}
 	return 0
-}
-
-// AddReplica starts a server that copies a master of the cluster, and returns when it is in step. It is none of Nodes. The
-// cluster should have been started with [WithFastReplicas].
-func (c *Cluster) AddReplica(tb testing.TB, master *Server) *Server {
-	tb.Helper()
-	bus, err := freePort()
-	require.NoError(tb, err)
-	replica := Start(tb, WithHostNetwork(),
-		WithArgs("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-announce-ip", host))
-	for _, node := range c.Nodes {
-		theirs := node.DoMap(tb, "CONFIG", "GET", "cluster-port")["cluster-port"]
-		replica.Do(tb, "CLUSTER", "MEET", host, strconv.Itoa(node.port), theirs)
-	}
-	id := master.DoString(tb, "CLUSTER", "MYID")
-	require.Eventually(tb, func() bool {
-		_, err := replica.Call("CLUSTER", "REPLICATE", id)
-		return err == nil
-	}, startTimeout, 10*time.Millisecond, "%s never met %s", replica.Addr(), master.Addr())
-	AwaitReplica(tb, master, replica)
-	return replica
 }

@@ -1,7 +1,9 @@
 package redistest
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,76 +11,149 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sentinelName is what the Sentinel calls the group.
+// sentinelName is what the Sentinels call the group.
 const sentinelName = "group"
 
-// Sentinel is a master and a replica, watched by one Sentinel that fails over by itself, 500 ms after it last heard
-// of the master. It belongs to one test.
+// Sentinel is a master and its replicas, watched by Sentinels that fail over by themselves when they have not heard of the
+// master for 500 ms (three of them: 1.5 s). It belongs to one test.
 type Sentinel struct {
 	// Nodes are the data servers. The first is the master to begin with.
 	Nodes []*Server
-	// Watcher is the Sentinel.
+	// Watchers are the Sentinels.
+	Watchers []*Server
+	// Watcher is the first of them.
 	Watcher *Server
 }
 
-// StartSentinel starts the three servers, and returns when the Sentinel would find a replica to promote. That takes
-// about 2 s. opts apply to the data servers. With the docker backend it needs an engine that can give a container the
-// network of this machine.
+// StartSentinel starts a master with a replica ([WithReplicas]) and a Sentinel ([WithWatchers]), and returns when each
+// Sentinel knows the others and would find a replica to promote. That takes about 2 s. opts apply to the data servers,
+// WithTLS also to the Sentinels. With the docker backend it needs an engine that can give a container the network of this
+// machine.
 func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 	tb.Helper()
-	opts = append(opts[:len(opts):len(opts)], WithHostNetwork(), WithArgs("--repl-diskless-sync-delay", "0"))
-	master := Start(tb, opts...)
-	replica := Start(tb, opts...)
-	replica.Do(tb, "REPLICAOF", host, strconv.Itoa(master.port))
-	s := &Sentinel{Nodes: []*Server{master, replica}, Watcher: Start(tb, WithHostNetwork(), asSentinel())}
-
-	s.Watcher.Do(tb, "SENTINEL", "MONITOR", sentinelName, host, strconv.Itoa(master.port), "1")
-	s.Watcher.Do(tb, "SENTINEL", "SET", sentinelName, "down-after-milliseconds", "500", "failover-timeout", "3000")
-	if password := master.settings.password; password != "" {
-		for _, node := range s.Nodes {
-			node.Do(tb, "CONFIG", "SET", "masterauth", password)
-		}
-		s.Watcher.Do(tb, "SENTINEL", "SET", sentinelName, "auth-pass", password)
+	shape := collect(tb, opts)
+	replicas, watchers := 1, max(1, shape.watchers)
+	if shape.replicas >= 0 {
+		replicas = shape.replicas
 	}
-	require.Eventually(tb, s.ready, startTimeout, 20*time.Millisecond, "the Sentinel sees no replica to promote")
+	s := &Sentinel{
+		Nodes:    StartAll(tb, 1+replicas, with(opts, WithHostNetwork(), WithFastReplicas())...),
+		Watchers: StartAll(tb, watchers, WithHostNetwork(), asSentinel(shape)),
+	}
+	s.Watcher = s.Watchers[0]
+	// One Sentinel has to be quick for the tests that wait for it. Several share a small machine with more servers, and must
+	// not take one that is slow for one that is down.
+	downAfter := strconv.Itoa(500 * watchers)
+	master := strconv.Itoa(s.Nodes[0].port)
+	for _, replica := range s.Nodes[1:] {
+		replica.Do(tb, "REPLICAOF", host, master)
+	}
+	for _, replica := range s.Nodes[1:] {
+		AwaitReplica(tb, s.Nodes[0], replica)
+	}
+	for _, watcher := range s.Watchers {
+		watcher.hurry()
+		watcher.Do(tb, "SENTINEL", "MONITOR", sentinelName, host, master, strconv.Itoa(watchers/2+1))
+		watcher.Do(tb, "SENTINEL", "SET", sentinelName, "down-after-milliseconds", downAfter, "failover-timeout", "3000")
+		if shape.password != "" {
+			watcher.Do(tb, "SENTINEL", "SET", sentinelName, "auth-pass", shape.password)
+		}
+	}
+	for _, watcher := range s.Watchers {
+		require.Eventually(tb, func() bool { return s.ready(watcher) }, startTimeout, 20*time.Millisecond,
+			"the Sentinel %s does not know everybody", watcher.Addr())
+	}
 	return s
 }
 
-// ready tells whether the Sentinel knows the replica and the replica is in step.
-func (s *Sentinel) ready() bool {
-	reply, err := s.Watcher.Call("SENTINEL", "REPLICAS", sentinelName)
-	replicas, _ := reply.([]any)
-	if err != nil || len(replicas) != 1 {
-		return false
-	}
-	fields, _ := replicas[0].([]any)
-	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i] == "master-link-status" {
-			return fields[i+1] == "ok"
-		}
-	}
-	return false
+// hurry has a Sentinel look at its servers and tell the others of itself more often than every 10 s and every 2 s, which is
+// how it learns of replicas and of other Sentinels. It also tries a lost connection again sooner than after 1 s: else it would
+// take the new master for down as soon as it has been promoted, and replace it, too. Those before Redis 7 cannot be hurried.
+func (s *Server) hurry() {
+	_, _ = s.Call("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "PING-PERIOD", "200")
 }
 
-// Client returns a new client that finds the master through the Sentinel, closed in tb's clean-up. The mutators
+// ready tells whether a Sentinel knows the replicas, in step, and the other Sentinels.
+func (s *Sentinel) ready(watcher *Server) bool {
+	replicas, err := watcher.sentinelList("REPLICAS")
+	if err != nil || len(replicas) < len(s.Nodes)-1 {
+		return false
+	}
+	for _, replica := range replicas {
+		if replica["master-link-status"] != "ok" || strings.Contains(replica["flags"], "down") {
+			return false
+		}
+	}
+	others, err := watcher.sentinelList("SENTINELS")
+	return err == nil && len(others) == len(s.Watchers)-1 &&
+		!slices.ContainsFunc(others, func(other map[string]string) bool { return strings.Contains(other["flags"], "down") })
+}
+
+// sentinelList is what a Sentinel answers about REPLICAS or SENTINELS.
+func (s *Server) sentinelList(what string) ([]map[string]string, error) {
+	reply, err := s.ask("SENTINEL", what, sentinelName)
+	if err != nil {
+		return nil, err
+	}
+	elements, _ := reply.([]any)
+	list := make([]map[string]string, len(elements))
+	for i, element := range elements {
+		list[i] = map[string]string{}
+		fields, _ := element.([]any)
+		for j := 0; j+1 < len(fields); j += 2 {
+			name, _ := fields[j].(string)
+			list[i][name], _ = fields[j+1].(string)
+		}
+	}
+	return list, nil
+}
+
+// Client returns a new client that finds the master through the Sentinels, closed in tb's clean-up. The mutators
 // change its options before they are used.
 func (s *Sentinel) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) rueidis.Client {
 	tb.Helper()
-	option := s.Nodes[0].ClientOption()
-	option.InitAddress = []string{s.Watcher.Addr()}
-	option.Sentinel.MasterSet = sentinelName
-	return newClient(tb, option, mutators)
+	return newClient(tb, s.ClientOption(), mutators)
 }
 
-// Master returns the node that the Sentinel takes for the master.
+// ClientOption returns the options of a client that finds the master through the Sentinels.
+func (s *Sentinel) ClientOption() rueidis.ClientOption {
+	option := s.Nodes[0].ClientOption()
+	option.InitAddress = nil
+	for _, watcher := range s.Watchers {
+		option.InitAddress = append(option.InitAddress, watcher.Addr())
+	}
+	option.Sentinel.MasterSet = sentinelName
+	option.Sentinel.TLSConfig = s.Watcher.TLSConfig()
+	option.Sentinel.Dialer = option.Dialer
+	return option
+}
+
+// Master returns the node that the first Sentinel that answers takes for the master.
 func (s *Sentinel) Master(tb testing.TB) *Server {
 	tb.Helper()
-	address := s.Watcher.DoStrings(tb, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelName)
+	for _, watcher := range s.Watchers {
+		if !watcher.answers() {
+			continue
+		}
+		master := s.masterSeenBy(watcher)
+		require.NotNil(tb, master, "the Sentinel names a master that is none of the nodes")
+		return master
+	}
+	require.Fail(tb, "no Sentinel answers")
+	return nil
+}
+
+// masterSeenBy is the node that a Sentinel takes for the master, nil if it names none.
+func (s *Sentinel) masterSeenBy(watcher *Server) *Server {
+	reply, err := watcher.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelName)
+	address, _ := reply.([]any)
+	if err != nil || len(address) != 2 {
+		return nil
+	}
 	for _, node := range s.Nodes {
 		if strconv.Itoa(node.port) == address[1] {
 			return node
 		}
 	}
-	require.Fail(tb, "the Sentinel names a master that is none of the nodes", "%v", address)
 	return nil
 }

@@ -1,14 +1,14 @@
 package redistest
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -23,6 +23,8 @@ type Server struct {
 	settings *settings
 	backend  backend
 	port     int
+
+	silent atomic.Bool // paused or isolated
 }
 
 // Start starts a server on a free port of 127.0.0.1 and returns when it answers.
@@ -31,10 +33,35 @@ type Server struct {
 // failed. tb fails when no server can be started.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	settings := &settings{}
-	for _, opt := range opts {
-		opt(tb, settings)
+	return StartAll(tb, 1, opts...)[0]
+}
+
+// StartAll is [Start] for n servers at a time, each with all of opts. They know
+// nothing of each other.
+func StartAll(tb testing.TB, n int, opts ...Option) []*Server {
+	tb.Helper()
+	servers := make([]*Server, n)
+	for i := range servers {
+		servers[i] = prepare(tb, opts)
 	}
+	failed := make(chan error, n)
+	for _, s := range servers {
+		go func() { failed <- s.launchOnFreePort() }()
+	}
+	var err error
+	for range servers {
+		err = cmp.Or(err, <-failed) // the others mostly say the same
+	}
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	return servers
+}
+
+// prepare makes a server that does not run yet.
+func prepare(tb testing.TB, opts []Option) *Server {
+	tb.Helper()
+	settings := collect(tb, opts)
 	s := &Server{settings: settings, backend: newBackend(tb, settings)}
 	tb.Cleanup(func() {
 		if tb.Failed() {
@@ -44,27 +71,31 @@ func Start(tb testing.TB, opts ...Option) *Server {
 			tb.Errorf("redistest: stop %s: %v", s.Addr(), err)
 		}
 	})
-	s.launchOnFreePort(tb)
 	return s
 }
 
 // launchOnFreePort tries a few ports, because another process may take the port
 // between our look at it and the server's.
-func (s *Server) launchOnFreePort(tb testing.TB) {
-	tb.Helper()
+func (s *Server) launchOnFreePort() error {
 	const attempts = 5
+	free := freePort
+	if s.settings.clusterNode {
+		free = freeClusterPort
+	}
 	for attempt := 1; ; attempt++ {
-		port, err := freePort()
-		require.NoError(tb, err)
+		port, err := free()
+		if err != nil {
+			return err
+		}
 		s.port = port
 		err = s.launch()
 		if err == nil {
-			return
+			return nil
 		}
 		// Redis and Docker both quote the system's message.
 		taken := strings.Contains(strings.ToLower(err.Error()), "address already in use")
 		if !taken || attempt == attempts {
-			tb.Fatalf("redistest: %v", err)
+			return err
 		}
 	}
 }
@@ -79,43 +110,6 @@ func (s *Server) TLSConfig() *tls.Config {
 		return nil
 	}
 	return s.settings.tls.config()
-}
-
-// Kill ends the server with SIGKILL and waits until it has ended: its port
-// refuses connections from then on. A killed server stays so until
-// [Server.Restart]. There is no gentler way: a lock has to survive this one.
-func (s *Server) Kill(tb testing.TB) {
-	tb.Helper()
-	require.NoError(tb, s.backend.kill())
-}
-
-// Restart kills the server if it runs and starts it again on the same port, with
-// the same directory and arguments. It returns when the server answers. Data is
-// lost unless [WithAppendOnly] was given.
-func (s *Server) Restart(tb testing.TB) {
-	tb.Helper()
-	require.NoError(tb, s.backend.kill())
-	require.NoError(tb, s.launch())
-}
-
-// Pause stops the server with SIGSTOP: its connections stay open and connections
-// are accepted by the system, but nothing is answered. tb's clean-up resumes it
-// before it closes the clients that were made earlier, as a client may wait for
-// an answer when it is closed.
-func (s *Server) Pause(tb testing.TB) {
-	tb.Helper()
-	require.NoError(tb, s.backend.pause())
-	tb.Cleanup(func() {
-		if err := s.backend.resume(); err != nil {
-			tb.Errorf("redistest: resume %s: %v", s.Addr(), err)
-		}
-	})
-}
-
-// Resume ends [Server.Pause]. A server that is not paused does not care.
-func (s *Server) Resume(tb testing.TB) {
-	tb.Helper()
-	require.NoError(tb, s.backend.resume())
 }
 
 // launch starts the server and waits until it answers.

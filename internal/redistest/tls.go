@@ -19,7 +19,7 @@ import (
 )
 
 // certificates is an authority and one server certificate signed by it, as files
-// for the server and as a pool for its clients.
+// for the servers and as a pool for its clients.
 type certificates struct {
 	dir                                     string
 	authorityFile, certificateFile, keyFile string // in dir
@@ -39,6 +39,9 @@ func (c *certificates) args(dir string) []string {
 		"--tls-cert-file", filepath.Join(dir, filepath.Base(c.certificateFile)),
 		"--tls-key-file", filepath.Join(dir, filepath.Base(c.keyFile)),
 		"--tls-auth-clients", "no",
+		// Between servers, too, where there are several.
+		"--tls-replication", "yes",
+		"--tls-cluster", "yes",
 	}
 }
 

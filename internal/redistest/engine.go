@@ -1,0 +1,56 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+)
+
+// engineTimeout is for an engine to say that it is there.
+const engineTimeout = 5 * time.Second
+
+// engine is what has to be known of the Docker engine.
+type engine struct {
+	// sharesNetwork tells that a container on the engine's host network listens
+	// on the loopback address of this machine.
+	sharesNetwork bool
+}
+
+// findEngine asks the engine once in the life of the test binary. It returns an
+// error when none answers.
+var findEngine = sync.OnceValues(func() (engine, error) {
+	provider, err := newProvider()
+	if err != nil {
+		return engine{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
+	defer cancel()
+	api := provider.Client()
+	answer, err := api.Info(ctx, client.InfoOptions{})
+	if err = errors.Join(err, provider.Close()); err != nil {
+		return engine{}, err
+	}
+	// An engine elsewhere, in a virtual machine, or of a user in a network of
+	// its own has another loopback address.
+	shares := runtime.GOOS == "linux" && strings.HasPrefix(api.DaemonHost(), "unix://") &&
+		!strings.Contains(answer.Info.OperatingSystem, "Docker Desktop")
+	for _, option := range answer.Info.SecurityOptions {
+		shares = shares && !strings.Contains(option, "rootless")
+	}
+	return engine{sharesNetwork: shares}, nil
+})
+
+func newProvider() (*testcontainers.DockerProvider, error) {
+	return testcontainers.NewDockerProvider(
+		testcontainers.WithLogger(log.NewNoopLogger()),
+		// Else it creates a network of its own, and leaves it behind.
+		testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge),
+	)
+}

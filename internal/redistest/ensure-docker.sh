@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# ensure-docker.sh: makes sure that tests can have Redis servers in containers, and prints the environment to run them with.
+#
+#   exports=$(internal/redistest/ensure-docker.sh) && eval "$exports"    then: go test ./...
+#   internal/redistest/ensure-docker.sh stop                             stops the engine, if this script started it
+#
+# Where a Docker engine answers, it is used. Else one is started, after Debian's package has been installed if need be, which
+# takes root. The image is HOLDFAST_TEST_IMAGE where the engine has it or can pull it (by default the official redis:7). Else it
+# is made of this machine's own Redis server and busybox: that takes no registry. A second run changes nothing.
+# Standard output holds only export lines, everything else goes to standard error.
+set -euo pipefail
+
+official=${HOLDFAST_TEST_IMAGE:-redis:7}
+local_image=holdfast-redis:local
+state=/run/holdfast-dockerd # its process id, and when that process was started
+
+log() { printf 'ensure-docker: %s\n' "$*" >&2; }
+fail() { log "$*"; exit 1; }
+
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
+
+engine() { docker info >/dev/null 2>&1; }
+
+# started_at is when a process was started, in ticks since the machine was: with its id it is the process and no other.
+started_at() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+
+# ours prints the process id of the engine that this script started, and fails if that does not run any more.
+ours() {
+  local pid at
+  read -r pid at 2>/dev/null <"$state" && [[ -n $at && $(started_at "$pid") == "$at" ]] && echo "$pid"
+}
+
+start_engine() {
+  ((EUID == 0)) || fail "no Docker engine answers, and to start one takes root"
+  local missing=()
+  command -v dockerd >/dev/null || missing+=(docker.io)
+  command -v iptables >/dev/null || missing+=(iptables)
+  ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || exit 1
+  command -v docker >/dev/null || install_packages docker-cli || exit 1 # a package of its own since Debian 13
+  engine && return
+  log "starting dockerd, which writes to $state.log"
+  # Published ports are a matter of iptables: a proxy process for each of them would be the slowest part of a start.
+  setsid nohup dockerd --userland-proxy=false >"$state.log" 2>&1 </dev/null 9>&- &
+  local pid=$!
+  echo "$pid $(started_at "$pid")" >"$state"
+  local attempt
+  for ((attempt = 0; attempt < 300; attempt++)); do
+    engine && return
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  tail -n 20 "$state.log" >&2
+  fail "dockerd did not start"
+}
+
+stop_engine() {
+  local pid
+  if ! pid=$(ours); then
+    log "no engine that was started here"
+    rm -f "$state"
+    return
+  fi
+  # A test run that was killed leaves its containers behind where the reaper may not run.
+  docker ps -aq --filter ancestor="$local_image" | xargs -r docker rm -f >/dev/null || true
+  log "stopping dockerd ($pid)"
+  kill "$pid"
+  local attempt
+  for ((attempt = 0; attempt < 300; attempt++)); do
+    ours >/dev/null || { rm -f "$state"; return; }
+    sleep 0.1
+  done
+  fail "dockerd ($pid) does not stop"
+}
+
+# build makes the local image, unless there is one of the same programs.
+build() {
+  local server busybox recipe made
+  server=$(type -P redis-server || type -P valkey-server) || { install_packages redis-server || exit 1; server=$(type -P redis-server); }
+  busybox=$(type -P busybox) && ! ldd "$busybox" >/dev/null 2>&1 || { install_packages busybox-static || exit 1; busybox=$(type -P busybox); }
+  recipe=$(cat "$server" "$busybox" "${BASH_SOURCE[0]}" | sha256sum | cut -c 1-64)
+  made=$(docker image inspect -f '{{index .Config.Labels "holdfast.recipe"}}' "$local_image" 2>/dev/null) || made=
+  [[ $made != "$recipe" ]] || return 0
+  log "making $local_image of $server"
+  local root library applet
+  root=$(mktemp -d)
+  mkdir -p "$root"/{bin,data,tmp,etc,usr/bin}
+  cp -L "$server" "$root/usr/bin/redis-server"
+  for library in $(ldd "$server" | grep -oE '/[^ ]+'); do
+    mkdir -p "$root${library%/*}"
+    cp -L "$library" "$root$library"
+  done
+  cp -L "$busybox" "$root/bin/busybox"
+  for applet in sh cat ls sleep; do ln -s busybox "$root/bin/$applet"; done
+  tar -C "$root" -c . | docker import --change 'ENV PATH=/usr/bin:/bin' --change 'WORKDIR /data' --change "LABEL holdfast.recipe=$recipe" \
+    --change 'CMD ["redis-server", "--protected-mode", "no"]' - "$local_image" >/dev/null
+  rm -rf "$root"
+}
+
+ensure() {
+  engine || start_engine
+  local image=$official
+  echo "export HOLDFAST_TEST_BACKEND=docker"
+  if [[ $official == "$local_image" ]]; then
+    build
+    echo "export TESTCONTAINERS_RYUK_DISABLED=true"
+  elif timeout 300 docker pull -q "$official" >/dev/null 2>&1; then
+    log "using $official"
+  else
+    # A machine without a registry cannot have the image of the reaper either, which cleans up after killed tests.
+    echo "export TESTCONTAINERS_RYUK_DISABLED=true"
+    if ! docker image inspect "$official" >/dev/null 2>&1; then
+      build
+      image=$local_image
+    fi
+    log "using $image: $official cannot be pulled"
+  fi
+  echo "export HOLDFAST_TEST_IMAGE=$image"
+}
+
+verb=${1:-start}
+exec 9>"${TMPDIR:-/tmp}/holdfast-docker.lock" # one at a time
+flock 9
+case $verb in
+  start) ensure ;;
+  stop) stop_engine ;;
+  *) fail "$verb: want start or stop" ;;
+esac

@@ -1,0 +1,69 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestClusterReplicaTakesOverFromADeadMasterWhichFollowsWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t, 3, WithReplicas(1))
+	slot := c.Slot(t, "k")
+	master := c.Owner(t, slot)
+	replica := c.ReplicasOf(master)[0]
+	set(t, c.Client(t), "k", "v")
+	AwaitReplica(t, master, replica)
+
+	master.Kill(t)
+	start := time.Now()
+	require.Same(t, replica, c.Failover(t, master))
+	require.Less(t, time.Since(start), 12*time.Second, "the cluster did it, after its node timeout of 15 s")
+	require.Equal(t, "v", replica.DoString(t, "GET", "k"))
+	require.Len(t, c.Masters(t), 3)
+
+	master.Restart(t)
+	require.Eventually(t, func() bool { return master.copies() == replica.port }, startTimeout, pollInterval)
+}
+
+func TestClusterMasterThatIsPausedIsReplaced(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t, 3, WithReplicas(1))
+	master := c.Nodes[0]
+	master.Pause(t)
+	replica := c.Failover(t, master)
+	require.Contains(t, c.Masters(t), replica)
+}
+
+func TestThreeSentinelsReplaceAMasterThatDies(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t, WithReplicas(2), WithWatchers(3))
+	require.Len(t, s.Nodes, 3)
+	require.Len(t, s.Watchers, 3)
+	old := s.Master(t)
+	s.Watchers[0].Kill(t) // two are a majority
+	old.Kill(t)
+	master := s.AwaitFailover(t, old)
+	require.Same(t, master, s.Master(t))
+	set(t, s.Client(t), "k", "v")
+	require.Equal(t, "v", master.DoString(t, "GET", "k"))
+
+	old.Restart(t)
+	require.Eventually(t, func() bool { return old.copies() == master.port }, failoverTimeout, pollInterval)
+}
+
+func TestSentinelsFailOverOnDemandAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t, WithReplicas(2), WithWatchers(3))
+	client := s.Client(t)
+	for range 2 {
+		before := s.Master(t)
+		master := s.Failover(t)
+		require.NotSame(t, before, master)
+		require.Eventually(t, func() bool {
+			return client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error() == nil
+		}, failoverTimeout, pollInterval)
+		require.Equal(t, "v", master.DoString(t, "GET", "k"))
+	}
+}

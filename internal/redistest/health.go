@@ -1,0 +1,67 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// AwaitHealth waits until all nodes run as they should: they serve all slots, as
+// many masters as there were to begin with, and every replica is in step with its
+// master. It does not start, resume or rejoin any.
+func (c *Cluster) AwaitHealth(tb testing.TB) {
+	tb.Helper()
+	require.Eventually(tb, c.healthy, healthTimeout, 20*time.Millisecond, "the cluster does not get well")
+}
+
+func (c *Cluster) healthy() bool {
+	byPort := map[int]*Server{}
+	for _, node := range c.All() {
+		byPort[node.port] = node
+	}
+	for _, node := range c.All() {
+		if !node.answers() || !node.joined(len(c.Nodes)) {
+			return false
+		}
+		switch node.role() {
+		case "master":
+		case "slave":
+			if master := byPort[node.copies()]; master == nil || !master.serves(node) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// AwaitHealth waits until everybody runs as they should: all Sentinels name one
+// master, with which all other nodes are in step, and find each other. It does
+// not start, resume or rejoin any.
+func (s *Sentinel) AwaitHealth(tb testing.TB) {
+	tb.Helper()
+	for _, watcher := range s.Watchers {
+		watcher.hurry() // it may have been restarted
+	}
+	require.Eventually(tb, s.healthy, healthTimeout, 20*time.Millisecond, "the Sentinels and their servers do not get well")
+}
+
+func (s *Sentinel) healthy() bool {
+	master := s.masterSeenBy(s.Watcher)
+	if master == nil || master.role() != "master" {
+		return false
+	}
+	for _, node := range s.Nodes {
+		if node != master && (node.copies() != master.port || !master.serves(node)) {
+			return false
+		}
+	}
+	for _, watcher := range s.Watchers {
+		if s.masterSeenBy(watcher) != master || !s.ready(watcher) {
+			return false
+		}
+	}
+	return true
+}

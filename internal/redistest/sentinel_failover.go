@@ -1,0 +1,54 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Failover has the Sentinels promote a replica, and returns it as [Sentinel.AwaitFailover] does. The old master is a
+// replica of the new one by then. What it had not passed on is lost, and so is what was written to it before it was told.
+func (s *Sentinel) Failover(tb testing.TB) *Server {
+	tb.Helper()
+	from := s.Master(tb)
+	if !from.answers() {
+		return s.AwaitFailover(tb, from) // they do it by themselves
+	}
+	require.Eventually(tb, func() bool {
+		for _, watcher := range s.Watchers {
+			if watcher.answers() {
+				// It refuses as long as it sees no replica to promote, or when one failover has just been.
+				_, err := watcher.Call("SENTINEL", "FAILOVER", sentinelName)
+				return err == nil
+			}
+		}
+		return false
+	}, failoverTimeout, 20*time.Millisecond, "the Sentinel refuses to fail over")
+	master := s.AwaitFailover(tb, from)
+	require.Eventually(tb, func() bool { return !from.answers() || from.copies() == master.port }, failoverTimeout,
+		20*time.Millisecond, "%s does not become a replica", from.Addr())
+	return master
+}
+
+// AwaitFailover waits until another node than from is the master, and returns it: all Sentinels that answer name it, and it
+// takes writes. After [Server.Kill] or [Server.Pause] of the master that takes a second or two.
+func (s *Sentinel) AwaitFailover(tb testing.TB, from *Server) *Server {
+	tb.Helper()
+	var master *Server
+	require.Eventually(tb, func() bool {
+		master = nil
+		for _, watcher := range s.Watchers {
+			if !watcher.answers() {
+				continue
+			}
+			named := s.masterSeenBy(watcher)
+			if named == nil || named == from || master != nil && named != master {
+				return false
+			}
+			master = named
+		}
+		return master != nil && master.role() == "master"
+	}, failoverTimeout, 20*time.Millisecond, "no node takes the place of %s", from.Addr())
+	return master
+}
