@@ -22,7 +22,7 @@ const (
 	PubSubAuto PubSubMode = iota
 	// PubSubClassic uses PUBLISH and SUBSCRIBE.
 	PubSubClassic
-	// PubSubSharded uses SPUBLISH and SSUBSCRIBE.
+	// PubSubSharded uses SPUBLISH and SSUBSCRIBE, which Redis has since version 7.
 	PubSubSharded
 )
 
