@@ -69,7 +69,7 @@ func TestHoldSurvivesAKilledConnection(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{WatchdogLease: 600 * time.Millisecond})
+		c := newClient(t, s, rlock.Options{WatchdogLease: 1500 * time.Millisecond})
 		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 		for range 4 {
 			s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

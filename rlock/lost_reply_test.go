@@ -109,7 +109,7 @@ func TestLostReplyOfARenewalIsMadeUpFor(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		const lease = 900 * time.Millisecond
+		const lease = 1500 * time.Millisecond
 		c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
 		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 		inner := takeWith(hold.Context(), t, k.lock(c, "order"), rlock.Watchdog)
