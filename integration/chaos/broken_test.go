@@ -69,7 +69,7 @@ var broken = []struct {
 			},
 		},
 		in:    chaos.Scenario{Peace: time.Second / 10, Faults: []chaos.Fault{chaos.CutReplies.Within(0.1)}},
-		found: []string{history.WakeUps, history.Linearizable, history.Remains},
+		found: []string{history.Exclusion, history.Kept, history.WakeUps, history.Linearizable},
 	},
 	{
 		mistake: "no deadline",

@@ -48,7 +48,7 @@ var (
 		s := r.victim()
 		var cuts []*faultproxy.Fault
 		for _, link := range s.links {
-			cuts = append(cuts, link.CutReply("EVALSHA", 1+r.dice.IntN(3)))
+			cuts = append(cuts, link.CutReply("EVALSHA", 1+r.dice.IntN(6)))
 		}
 		return []string{s.process.name}, func() {
 			for _, cut := range cuts {

@@ -91,7 +91,7 @@ func (r *run) take(c *client, l history.Lock) history.Event {
 
 // left is what should not be on the servers any more, when the keys that end by themselves had the time to.
 func (r *run) left() []string {
-	for late := time.Now().Add(r.scenario.lease() + slack); ; {
+	for late := time.Now().Add(r.scenario.lease() + 2*longestPark + slack); ; { // a writer that was killed is awaited for so long
 		var left []string
 		for _, s := range r.world.All() {
 			left = append(left, leftOn(s.Call, s.Addr())...)

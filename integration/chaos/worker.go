@@ -52,7 +52,7 @@ func (w *worker) section(ctx context.Context) {
 	}
 	w.stay(outer)
 	var inner *attempt
-	if w.oneIn(3) && outer.hold.Valid() {
+	if w.oneIn(2) && outer.hold.Valid() {
 		// Nobody else can have it, so there is nothing to wait for but the server.
 		inner = w.acquire(outer.hold.Context(), w.again(locks), w.lease(), outer.number)
 	}

@@ -56,6 +56,16 @@ func TestAnOverlapAfterTheServersForgotIsExpectedUntilItMustHaveBeenNoticed(t *t
 	inBreach(t, Exclusion, 1, held("a", 1, plain, 101, 110, 170, 171), b, fault("flush", 50, 100))
 }
 
+func TestAnOverlapIsExpectedWithAHoldThatWasForgottenBeforeItsHolderHeardOfIt(t *testing.T) {
+	b := held("b", 1, plain, 121, 150, 300, 301)
+	late := func(asked int) []Event { return held("a", 1, plain, asked, 200, 210, 211) }
+	stopped := fault("stop", 50, 190, "a")
+	require.Len(t, of(Exclusion, kept(t, Exclusion, late(0), b, fault("flush", 100, 120), stopped).Expected), 1)
+
+	inBreach(t, Exclusion, 1, late(0), b, fault("flush", 100, 120))            // nothing kept the answer from a
+	inBreach(t, Exclusion, 1, late(121), b, fault("flush", 100, 120), stopped) // asked for when the servers had forgotten
+}
+
 func TestAnOwnerThatTookTheLockAgainAfterTheServersForgotMayTrustIt(t *testing.T) {
 	verdict := kept(t, Exclusion, held("a", 1, plain, 0, 10, 3000, 3001), fault("flush", 100, 120),
 		held("b", 1, plain, 0, 150, 160, 161), nested(held("a", 2, plain, 170, 180, 190, 191)))
