@@ -306,7 +306,7 @@ func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, await
 	if k.rivalMode == "write" {
 		reading = takeWith(owner, t, newReadLock(c, name), rlock.Watchdog)
 	}
-	_, err := k.lock(other, name).TryLock(t.Context(), 50*time.Millisecond, time.Minute) // and leaves the queue
+	_, err := k.lock(other, name).TryLock(t.Context(), 200*time.Millisecond, time.Minute) // and leaves the queue
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
 	awaitListener(name)

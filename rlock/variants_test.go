@@ -51,7 +51,7 @@ func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool
 		require.Equal(t, 2, count.Count, k.name)
 		_, err = k.rival(theirs, name).TryLock(t.Context(), rlock.NoWait, time.Minute)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
-		_, err = k.rival(theirs, name).TryLock(t.Context(), 50*time.Millisecond, time.Minute)
+		_, err = k.rival(theirs, name).TryLock(t.Context(), 200*time.Millisecond, time.Minute)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
 	}
 	if renewed {

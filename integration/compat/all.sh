@@ -8,8 +8,19 @@ set -euo pipefail
 here=$(dirname "$0")
 
 servers=$("$here/servers.sh" "$@")
-status=0
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+jobs=()
+# All at a time: the tests wait for leases more than they work.
 while read -r name version program; do
-  HOLDFAST_TEST_BACKEND=process HOLDFAST_TEST_SERVER=$program "$here/run.sh" "${name%-*} $version" </dev/null || status=1
+  HOLDFAST_TEST_BACKEND=process HOLDFAST_TEST_SERVER=$program "$here/run.sh" "${name%-*} $version" >"$logs/$name" 2>&1 </dev/null &
+  jobs+=($! "$name")
 done <<<"$servers"
+status=0
+set -- "${jobs[@]}"
+while (($#)); do
+  wait "$1" || status=1
+  cat "$logs/$2"
+  shift 2
+done
 exit "$status"
