@@ -47,13 +47,13 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	for _, slot := range r.slots {
 		r.startProcess(slot)
 	}
-	begin, before := history.Now(), r.world.failovers(tb)
+	begin, failovers := history.Now(), r.world.countFailovers(tb)
 	stopWatching := r.watchQueues()
 	r.nemesis(time.Now().Add(length))
 	r.world.Heal(tb)
 	r.endProcesses()
 	stopWatching()
-	if more := int(r.world.failovers(tb)-before) - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
+	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
 		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds all the same is judged", more)
 		r.log.add(history.Event{At: begin, What: history.Fault, Fault: "failovers by themselves", Forgets: true})
 	}

@@ -17,7 +17,7 @@ import (
 
 // watchQueues records who stands in the queues of fair locks, again and again, until the function that it returns is called.
 func (r *run) watchQueues() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(r.tb.Context())
 	var watching sync.WaitGroup
 	redis := r.world.clients[0]
 	for _, name := range r.scenario.locks()[history.Fair] {

@@ -1,11 +1,12 @@
 package chaos
 
 import (
-	"strconv"
+	"context"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/require"
 
 	"holdfast/integration"
 	"holdfast/internal/redistest"
@@ -32,16 +33,38 @@ func newWorld(tb testing.TB, s *Scenario) *world {
 // group is what the Sentinels call the servers.
 func (w *world) group() string { return w.ClientOptions()[0].Sentinel.MasterSet }
 
-// failovers is how often the Sentinels have agreed on a new master.
-func (w *world) failovers(tb testing.TB) int64 {
+// countFailovers counts how often the first of the Sentinels names another master, until the function that it returns is
+// called, which returns the number.
+func (w *world) countFailovers(tb testing.TB) (stop func() int) {
 	tb.Helper()
-	var last int64
-	for _, sentinel := range w.Sentinels() {
-		epoch, err := strconv.ParseInt(sentinel.DoMap(tb, "SENTINEL", "MASTER", w.group())["config-epoch"], 10, 64)
-		require.NoError(tb, err)
-		last = max(last, epoch)
+	sentinels := w.Sentinels()
+	if len(sentinels) == 0 {
+		return func() int { return 0 }
 	}
-	return last
+	ctx, cancel := context.WithCancel(tb.Context()) // which ends also with a test that fails before its end
+	times := make(chan int, 1)
+	go func() {
+		again := time.NewTicker(20 * time.Millisecond)
+		defer again.Stop()
+		var last any
+		changes := -1 // the first is none
+		for ctx.Err() == nil {
+			now, err := sentinels[0].Call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", w.group())
+			if err == nil && !reflect.DeepEqual(now, last) {
+				last = now
+				changes++
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+			}
+		}
+		times <- changes
+	}()
+	return func() int {
+		cancel()
+		return <-times
+	}
 }
 
 // addresses is how clients find the servers.
