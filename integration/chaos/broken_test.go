@@ -51,8 +51,8 @@ var broken = []struct {
 			{"pubsub/channel.go", "	if c.phase == confirmed {\n		s.permit()\n	}\n", ""},
 		},
 		in: chaos.Scenario{
-			Lease: 10 * time.Second, Peace: time.Second, Burst: 2 * time.Second, Latency: 20 * time.Millisecond,
-			Workers: 1, // or somebody else would always make up for it
+			Lease: 10 * time.Second, Peace: time.Second, Burst: 1500 * time.Millisecond, Copies: 4, Latency: 40 * time.Millisecond,
+			Processes: 4, Workers: 1, // or somebody else would always make up for it
 			// MultiLocks keep locks while they wait for others, so on a plain lock nobody can tell.
 			Kinds: []history.Kind{history.Fenced},
 		},

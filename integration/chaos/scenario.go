@@ -36,6 +36,8 @@ type Scenario struct {
 	// Burst has all workers ask at the same moments, so far apart, if it is not 0. After a burst nobody comes who would make
 	// up for a wake-up that was missed.
 	Burst time.Duration
+	// Copies is how many locks there are of a kind, of which all that come in one burst want the same. Defaults to 1.
+	Copies int
 	// Latency is how long everything takes in each direction, at all times.
 	Latency time.Duration
 	// Victims is how many of the processes are hit by faults of processes and of their networks. All of them if it is 0.
@@ -61,7 +63,9 @@ func (s *Scenario) locks() map[history.Kind][]string {
 		case history.Read, history.Write:
 			names[kind] = []string{"readwrite"}
 		default:
-			names[kind] = []string{string(kind)}
+			for i := range max(s.Copies, 1) {
+				names[kind] = append(names[kind], fmt.Sprintf("%s-%d", kind, i+1))
+			}
 		}
 	}
 	return names

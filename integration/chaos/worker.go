@@ -90,7 +90,11 @@ func (w *worker) choose() []history.Lock {
 		}
 		return locks
 	}
-	return []history.Lock{{Name: all[w.dice.IntN(len(all))], Kind: kind}}
+	name := all[w.dice.IntN(len(all))]
+	if burst := w.client.plan.Burst; burst > 0 { // another than last time: nobody listens for it any more
+		name = all[time.Duration(history.Now())/burst%time.Duration(len(all))]
+	}
+	return []history.Lock{{Name: name, Kind: kind}}
 }
 
 // again is what the owner of locks takes once more: the same, or a writer reads.
