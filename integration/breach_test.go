@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -87,28 +88,75 @@ func (b *breach) cutReplicasOff(t *testing.T) {
 
 func TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders(t *testing.T) {
 	t.Parallel()
-	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {
-		t.Run(topology.String(), func(t *testing.T) {
-			t.Parallel()
-			b := newBreach(t, topology, integration.Password)
-			locktest.Unlock(t, b.hold)
-			b.cutReplicasOff(t)
-			b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
-			b.Home(t, "job").Kill(t)
-			b.Failover(t, "job")
-			b.requireTwoHolders(t)
-		})
-	}
+	onFailover(t, func(t *testing.T, b *breach) {
+		locktest.Unlock(t, b.hold)
+		inStep(t, b.Home(t, "job"), b.Replicas(t)) // they know the first token
+		b.cutReplicasOff(t)
+		b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
+		b.Home(t, "job").Kill(t)
+		b.Failover(t, "job")
+		require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "the same number twice")
+	})
 }
 
 func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 	t.Parallel()
-	b := newBreach(t, integration.Sentinel, integration.Password)
-	locktest.Unlock(t, b.hold)
-	b.cutReplicasOff(t)
-	careful, err := rlock.New(b.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: 100 * time.Millisecond})
+	onFailover(t, func(t *testing.T, b *breach) {
+		locktest.Unlock(t, b.hold)
+		inStep(t, b.Home(t, "job"), b.Replicas(t))
+		lock := b.careful(t, locktest.Patience).NewFencedLock("job")
+		hold := locktest.Take(t, lock, longLease)
+		dead := b.Home(t, "job")
+		dead.Kill(t)
+		promoted := b.Failover(t, "job")
+		require.NotSame(t, dead, promoted)
+		require.Equal(t, map[string]string{hold.Owner(): "1"}, promoted.DoMap(t, "HGETALL", "job"))
+
+		// The refusal is to be the lock's, not that of a connection to the dead master.
+		locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewLock("{job}connection"), longLease)))
+		held := new(rlock.HeldError)
+		_, err := b.second.NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, hold.Owner(), held.Owner)
+
+		locktest.Eventually(t, func() bool {
+			locked, err := lock.IsLocked(t.Context())
+			return err == nil && locked
+		}, "the first does not find its lock on the promoted replica")
+		require.True(t, hold.Valid())
+		locktest.Unlock(t, hold)
+		require.Greater(t, locktest.Take(t, b.second.NewFencedLock("job"), longLease).Token(), hold.Token())
+	})
+}
+
+func TestLockThatReachesNoReplicaIsGivenBackAndNotHad(t *testing.T) {
+	t.Parallel()
+	onFailover(t, func(t *testing.T, b *breach) {
+		locktest.Unlock(t, b.hold)
+		b.cutReplicasOff(t)
+		_, err := b.careful(t, 100*time.Millisecond).NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotReplicated)
+		master := b.Home(t, "job")
+		locktest.Eventually(t, func() bool { return master.DoInt(t, "EXISTS", "job") == 0 }, "the lock is kept")
+	})
+}
+
+// onFailover runs a test on each topology that can fail over. It takes a password, without which replicas could not be cut off.
+func onFailover(t *testing.T, test func(t *testing.T, b *breach)) {
+	t.Helper()
+	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {
+		t.Run(topology.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, newBreach(t, topology, integration.Password))
+		})
+	}
+}
+
+// careful is a further process, whose acquisitions wait so long for a replica.
+func (b *breach) careful(t *testing.T, patience time.Duration) *rlock.Client {
+	t.Helper()
+	c, err := rlock.New(b.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: patience, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	t.Cleanup(func() { locktest.CloseClient(t, careful) })
-	_, err = careful.NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotReplicated)
+	t.Cleanup(func() { locktest.CloseClient(t, c) })
+	return c
 }

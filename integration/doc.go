@@ -12,5 +12,5 @@
 //				servers := integration.Start(t, topology, variant)
 //
 // The servers are those of package redistest, whose documentation says where they come from: containers or processes. A test
-// that fails shows the logs of all of them, and its [Seed] with the command that repeats it.
+// that fails shows the logs of all of them.
 package integration

@@ -39,9 +39,6 @@ func Start(tb testing.TB, topology Topology, variants ...Variant) *Servers {
 	return topology.start(tb, opts)
 }
 
-// Topology is what was asked for.
-func (s *Servers) Topology() Topology { return s.topology }
-
 // Client returns a new client such as an application would have, closed in tb's clean-up: of the master, of the Sentinels, of
 // the cluster. The mutators change its options before they are used. tb fails on independent masters, of which each has
 // its own: see [Servers.Clients].

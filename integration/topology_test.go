@@ -65,11 +65,3 @@ func TestVariantsAreWhatTheyAreCalled(t *testing.T) {
 	require.Equal(t, "3145728", both.All()[0].DoMap(t, "CONFIG", "GET", "maxmemory")["maxmemory"])
 	require.Equal(t, "yes", Start(t, Single, AppendOnly).All()[0].DoMap(t, "CONFIG", "GET", "appendonly")["appendonly"])
 }
-
-func TestSeedIsRepeatedByTheCommandThatAFailureShows(t *testing.T) {
-	t.Setenv(seedVariable, "42")
-	require.EqualValues(t, 42, Seed(t))
-	require.Contains(t, repeat("TestX/one/two", 7), "HOLDFAST_TEST_SEED=7 go test -race -count=1 -run '^TestX$/^one$/^two$' .")
-	t.Setenv(seedVariable, "no number")
-	require.Contains(t, failure(t, func(tb testing.TB) { Seed(tb) }), seedVariable)
-}

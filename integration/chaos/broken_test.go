@@ -59,6 +59,28 @@ var broken = []struct {
 		found: []string{history.WakeUps},
 	},
 	{
+		mistake: "a release that nobody is told of",
+		edits: []edit{{
+			"lua/release.lua",
+			"local _, refusal = announce(ARGV[5], ARGV[3], ARGV[4])\nreturn {1, refusal}",
+			"return {1, ''}",
+		}},
+		in:    chaos.Named("calm"),
+		found: []string{history.WakeUps},
+	},
+	{
+		mistake: "a renewal that lengthens nothing",
+		edits:   []edit{{"lua/renew.lua", "    redis.call('PEXPIRE', lock, lease)\n", ""}},
+		in:      chaos.Named("calm"),
+		found:   []string{history.Exclusion, history.Kept},
+	},
+	{
+		mistake: "a watchdog that sleeps",
+		edits:   []edit{{"watchdog/schedule.go", "if l.renew && !l.inLine {", "if l.renew && !l.inLine && false {"}},
+		in:      chaos.Named("calm"),
+		found:   []string{history.Kept},
+	},
+	{
 		mistake: "a count that is incremented instead of set",
 		edits: []edit{
 			{"lua/reenter.lua", "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('HINCRBY', KEYS[1], ARGV[1], 1)"},
@@ -68,7 +90,10 @@ var broken = []struct {
 				"if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then\n  return {0, ''}\nend\n",
 			},
 		},
-		in:    chaos.Scenario{Peace: time.Second / 10, Faults: []chaos.Fault{chaos.CutReplies.Within(0.1)}},
+		in: chaos.Scenario{
+			Lease: 4 * time.Second, Peace: time.Second / 10, Kinds: []history.Kind{history.Fenced}, Victims: 1,
+			Faults: []chaos.Fault{chaos.CutReplies.Within(0.05)},
+		},
 		found: []string{history.Exclusion, history.Kept, history.WakeUps, history.Linearizable},
 	},
 	{
@@ -93,11 +118,13 @@ func TestBrokenLocksAreFound(t *testing.T) {
 		t.Run(b.mistake, func(t *testing.T) {
 			t.Parallel()
 			scenario := b.in
-			scenario.Name, scenario.Topology = b.mistake, integration.Single
-			scenario.Workers = cmp.Or(scenario.Workers, 5)
-			if scenario.Kinds == nil {
-				scenario.Kinds = []history.Kind{history.Plain}
+			if scenario.Name == "" {
+				scenario.Topology, scenario.Workers = integration.Single, cmp.Or(scenario.Workers, 5)
+				if scenario.Kinds == nil {
+					scenario.Kinds = []history.Kind{history.Plain}
+				}
 			}
+			scenario.Name = b.mistake
 			scenario.Program = buildBroken(t, b.edits)
 			happened, verdict := chaos.Run(t, &scenario, 1, brokenLength)
 			found := map[string]int{}
@@ -146,7 +173,7 @@ func buildBroken(t *testing.T, edits []edit) string {
 	overlayFile := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, list, 0o600))
 	program := filepath.Join(dir, "client")
-	build := exec.Command("go", "test", "-c", "-overlay", overlayFile, "-o", program, "./integration/chaos")
+	build := exec.Command("go", "test", "-c", "-race", "-overlay", overlayFile, "-o", program, "./integration/chaos")
 	build.Dir = top
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)

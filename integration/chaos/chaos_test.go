@@ -70,6 +70,9 @@ func (c *tally) add(scenario string, happened *history.History, verdict history.
 	defer c.mu.Unlock()
 	for _, fault := range happened.Faults {
 		c.counts[scenario+": "+fault.Fault]++
+		if fault.Fault == chaos.Unplanned {
+			return // which excuses nearly everything
+		}
 	}
 	for invariant, cases := range verdict.Judged {
 		c.counts[scenario+": "+invariant] += cases

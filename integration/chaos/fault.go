@@ -13,6 +13,10 @@ type Fault struct {
 	Name string
 	// Forgets says that servers may lose holds and fencing tokens by it.
 	Forgets bool
+	// KeepsTokens says that tokens are not among what they lose.
+	KeepsTokens bool
+	// ofServers says that it is about servers. Two of those at a time would be in each other's way.
+	ofServers bool
 	// begin starts it. It returns which processes are concerned, nil being all, and what ends it; both halves run in the
 	// goroutine of the test. It is nil, nil where there is nothing to be done just now.
 	begin func(r *run) (concerned []string, heal func())
@@ -28,21 +32,27 @@ func (f Fault) Within(leases float64) Fault {
 	return f
 }
 
+// quiet is a peace that is long enough to see that all is well again: that waiters are woken and leases kept.
+const quiet = 3*time.Second + wakeUp
+
 // nemesis plays faults until the time is over, each about as often as the others, now and then two at a time, with some
-// peace in between.
+// peace in between, and now and then more.
 func (r *run) nemesis(end time.Time) {
-	for time.Now().Before(end) {
+	for round := 1; time.Now().Before(end); round++ {
 		r.rest(r.upTo(r.scenario.Peace))
 		if len(r.scenario.Faults) == 0 {
 			continue
 		}
 		faults := []Fault{r.draw()}
 		if r.dice.IntN(4) == 0 {
-			if other := r.draw(); other.Name != faults[0].Name {
+			if other := r.draw(); other.Name != faults[0].Name && !(other.ofServers && faults[0].ofServers) {
 				faults = append(faults, other)
 			}
 		}
 		r.play(faults)
+		if round%4 == 0 {
+			r.rest(quiet)
+		}
 	}
 }
 

@@ -11,34 +11,34 @@ import (
 // history for what is asserted instead.
 var (
 	// ServerStopped stops a server, and lets it go on.
-	ServerStopped = Fault{Name: "server stopped", lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
+	ServerStopped = Fault{Name: "server stopped", ofServers: true, lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
 		s := r.server()
 		s.Pause(r.tb)
 		return nil, func() { s.Resume(r.tb) }
 	}}
 
 	// ServerRestarted kills a server and starts it again with all that it knew.
-	ServerRestarted = Fault{Name: "server restarted", lasts: 0.5, settles: 2 * command, begin: restart}
+	ServerRestarted = Fault{Name: "server restarted", ofServers: true, lasts: 0.5, settles: 2 * command, begin: restart}
 
 	// ServerEmptied kills a server that keeps nothing, and starts it again.
-	ServerEmptied = Fault{Name: "server restarted empty", Forgets: true, lasts: 0.5, settles: 2 * command, begin: restart}
+	ServerEmptied = Fault{Name: "server restarted empty", ofServers: true, Forgets: true, lasts: 0.5, settles: 2 * command, begin: restart}
 
 	// MinorityStopped and MinorityEmptied are the same for a RedLock, which has to bear them: one or two of five at a time.
-	MinorityStopped = Fault{Name: "minority stopped", lasts: 1, settles: 2 * command, begin: ServerStopped.begin}
-	MinorityEmptied = Fault{Name: "minority restarted empty", lasts: 0.5, settles: usualLease + 2*time.Second, begin: restart}
+	MinorityStopped = Fault{Name: "minority stopped", ofServers: true, lasts: 1, settles: 2 * command, begin: ServerStopped.begin}
+	MinorityEmptied = Fault{Name: "minority restarted empty", ofServers: true, lasts: 0.5, settles: usualLease + 2*time.Second, begin: restart}
 
 	// Flushed deletes everything.
-	Flushed = Fault{Name: "FLUSHALL", Forgets: true, settles: command, begin: func(r *run) ([]string, func()) {
+	Flushed = Fault{Name: "FLUSHALL", ofServers: true, Forgets: true, settles: command, begin: func(r *run) ([]string, func()) {
 		return nil, momentary(r.server().Call("FLUSHALL"))
 	}}
 
 	// ScriptsFlushed has a server forget its scripts.
-	ScriptsFlushed = Fault{Name: "SCRIPT FLUSH", settles: command, begin: func(r *run) ([]string, func()) {
+	ScriptsFlushed = Fault{Name: "SCRIPT FLUSH", ofServers: true, settles: command, begin: func(r *run) ([]string, func()) {
 		return nil, momentary(r.server().Call("SCRIPT", "FLUSH"))
 	}}
 
 	// ClientsKilled has a server end all connections.
-	ClientsKilled = Fault{Name: "CLIENT KILL", settles: command, begin: func(r *run) ([]string, func()) {
+	ClientsKilled = Fault{Name: "CLIENT KILL", ofServers: true, settles: command, begin: func(r *run) ([]string, func()) {
 		s := r.server()
 		_, err := s.Call("CLIENT", "KILL", "TYPE", "pubsub")
 		if err == nil {
@@ -49,19 +49,19 @@ var (
 
 	// ExpiryCut ends leases before their time, as a server does whose clock jumps ahead: the TTL of each key becomes a
 	// third.
-	ExpiryCut = Fault{Name: "expiry cut", Forgets: true, settles: command, begin: func(r *run) ([]string, func()) {
+	ExpiryCut = Fault{Name: "expiry cut", ofServers: true, Forgets: true, KeepsTokens: true, settles: command, begin: func(r *run) ([]string, func()) {
 		return nil, momentary(r.server().Call("EVAL", cutExpiry, "0"))
 	}}
 
 	// HandedOver has a replica of a cluster take its master's place while both are well. Nothing is lost.
-	HandedOver = Fault{Name: "handed over", settles: 4 * command, begin: failover}
+	HandedOver = Fault{Name: "handed over", ofServers: true, settles: 4 * command, begin: failover}
 
 	// Failover has the Sentinels promote a replica. What it has not received yet is lost.
-	Failover = Fault{Name: "failover", Forgets: true, settles: 4 * command, begin: failover}
+	Failover = Fault{Name: "failover", ofServers: true, Forgets: true, settles: 4 * command, begin: failover}
 
 	// MasterKilled kills the master of a Sentinel group, and a replica takes its place. The old one comes back as a master, and
 	// is told at once that it is none any more: the Sentinels would take seconds, in which it gives away locks.
-	MasterKilled = Fault{Name: "master killed", Forgets: true, settles: 4 * command, begin: func(r *run) ([]string, func()) {
+	MasterKilled = Fault{Name: "master killed", ofServers: true, Forgets: true, settles: 4 * command, begin: func(r *run) ([]string, func()) {
 		name := r.name()
 		old := r.world.Home(r.tb, name)
 		old.Kill(r.tb)
@@ -74,7 +74,7 @@ var (
 	}}
 
 	// SlotMoved moves the slot of a lock to another master of the cluster, keys and all.
-	SlotMoved = Fault{Name: "slot moved", settles: 2 * command, begin: func(r *run) ([]string, func()) {
+	SlotMoved = Fault{Name: "slot moved", ofServers: true, settles: 2 * command, begin: func(r *run) ([]string, func()) {
 		r.world.MoveSlot(r.tb, r.name())
 		return nil, func() {}
 	}}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"holdfast/integration/history"
 	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
 )
 
 // Role is what a client process is called in locktest.Main.
@@ -46,28 +48,38 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	log   *log
-	read  chan struct{} // closed when everything that it wrote has been read
-	wrong error         // that could not be; valid when read is closed
+	ended chan struct{} // closed when it has ended, and everything that it wrote has been read
+	exit  error         // of the process; valid when ended is closed
 }
 
 // startProcess runs a client process, the given program, by a plan.
 func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 	tb.Helper()
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), locktest.PlayPart(Role), "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), locktest.PlayPart(Role), "GORACE=atexit_sleep_ms=0 halt_on_error=1")
 	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = redistest.DieWithParent()
 	stdin, err := cmd.StdinPipe()
 	require.NoError(tb, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(tb, err)
-	require.NoError(tb, cmd.Start())
-	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, read: make(chan struct{})}
-	go c.collect(stdout)
+	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, ended: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// What ends with its parent ends with the thread that has started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(c.ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			c.exit = errors.Join(c.collect(stdout), cmd.Wait())
+		}
+	}()
+	require.NoError(tb, <-started)
 	tb.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGCONT)
-		_ = cmd.Process.Kill() // it may have ended
-		<-c.read
-		_ = cmd.Wait()
+		_ = cmd.Process.Kill() // it may have ended; a stopped one dies as well
+		<-c.ended
 	})
 	line, err := json.Marshal(p)
 	require.NoError(tb, err)
@@ -77,17 +89,17 @@ func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 }
 
 // collect reads the events until the process has ended.
-func (c *process) collect(from io.Reader) {
-	defer close(c.read)
+func (c *process) collect(from io.Reader) error {
+	var wrong error
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return // half a line is the last of a process that was killed
+			return wrong // half a line is the last of a process that was killed
 		}
 		var e history.Event
 		if err := json.Unmarshal(line, &e); err != nil {
-			c.wrong = fmt.Errorf("%s wrote %q: %w", c.name, line, err)
+			wrong = fmt.Errorf("it wrote %q: %w", line, err)
 			continue
 		}
 		c.log.add(e)
@@ -106,27 +118,34 @@ func (c *process) signal(tb testing.TB, s syscall.Signal) {
 func (c *process) kill(tb testing.TB) {
 	tb.Helper()
 	c.signal(tb, syscall.SIGKILL)
-	<-c.read
-	require.NoError(tb, c.wrong)
+	<-c.ended
+	var exit *exec.ExitError
+	if !errors.As(c.exit, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		c.failed(fmt.Sprintf("had ended by itself before it was killed: %v", c.exit))
+	}
 	c.log.add(history.Event{At: history.Now(), What: history.Killed, Process: c.name})
+}
+
+// failed records that the process itself went wrong.
+func (c *process) failed(how string) {
+	c.log.add(history.Event{At: history.Now(), What: history.Left, Process: c.name, Error: "process " + c.name + " " + how})
 }
 
 // ask tells the process to stop.
 func (c *process) ask() { _ = c.stdin.Close() } // it ends when it is told to, or the runner says that it has not
 
-// end waits until the process has ended.
-func (c *process) end(tb testing.TB, limit time.Duration) {
-	tb.Helper()
+// end waits until the process has ended, as it was told to.
+func (c *process) end(limit time.Duration) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
-	case <-c.read:
-		require.NoError(tb, c.wrong)
+	case <-c.ended:
+		if c.exit != nil { // also for a data race
+			c.failed(fmt.Sprintf("went wrong: %v; see what it has written to standard error", c.exit))
+		}
 	case <-late.C:
-		// Its stack is on standard error then.
-		_ = c.cmd.Process.Signal(syscall.SIGQUIT)
-		<-c.read
-		c.log.add(history.Event{At: history.Now(), What: history.Left, Process: c.name,
-			Error: fmt.Sprintf("%s has not ended %v after it was told to", c.name, limit)})
+		_ = c.cmd.Process.Signal(syscall.SIGQUIT) // its stack is on standard error then
+		<-c.ended
+		c.failed(fmt.Sprintf("has not ended %v after it was told to", limit))
 	}
 }

@@ -49,6 +49,7 @@ type attempt struct {
 	number   int
 	fixed    bool // its lease is not renewed
 	hold     *rlock.Hold
+	inside   context.Context // for what is nested in it
 }
 
 // ask records that a lock is asked for.

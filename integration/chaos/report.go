@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,14 +23,34 @@ func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *hi
 	if len(v.Breaches) == 0 && !tb.Failed() {
 		return
 	}
-	for _, b := range v.Breaches {
-		tb.Errorf("%v", b)
+	const most = 20
+	for i, b := range v.Breaches {
+		if i == most {
+			tb.Errorf("and %d more", len(v.Breaches)-most)
+			break
+		}
+		tb.Errorf("%v after the start: %v", b.At.Sub(h.Start).Round(time.Millisecond), b)
 	}
 	dir, err := Keep(h, s.Name, seed)
 	if err != nil {
 		tb.Errorf("not everything was kept: %v", err)
 	}
-	tb.Logf("history and picture: %s\nagain: make chaos SECONDS=%d SEED=%d SCENARIO=%q", dir, int(max(length.Seconds(), 1)), seed, s.Name)
+	tb.Logf("history and picture: %s\n%s", dir, again(s, seed, length))
+}
+
+// again is the command that plays a run once more.
+func again(s *Scenario, seed uint64, length time.Duration) string {
+	return fmt.Sprintf("again: make chaos SECONDS=%d SEED=%d SCENARIO=%q", int(max(length.Seconds(), 1)), seed, s.Name)
+}
+
+// keepEvents is for a run that has failed before there was anything to judge.
+func keepEvents(tb testing.TB, s *Scenario, seed uint64, length time.Duration, events []history.Event) {
+	tb.Helper()
+	dir, err := directory(s.Name, seed)
+	if err == nil {
+		err = write(filepath.Join(dir, "history.jsonl"), (&history.History{Events: events}).Encode)
+	}
+	tb.Logf("the run has failed; events: %s (%v)\n%s", dir, err, again(s, seed, length))
 }
 
 // judged is a list of how many cases each invariant was tried on.
@@ -43,22 +65,22 @@ func judged(v history.Verdict) string {
 
 // Keep writes the history and its picture to a directory that stays.
 func Keep(h *history.History, name string, seed uint64) (string, error) {
-	dir, err := os.MkdirTemp("", fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
+	dir, err := directory(name, seed)
 	if err != nil {
 		return "", err
 	}
-	lines, err := os.Create(filepath.Join(dir, "history.jsonl"))
+	return dir, errors.Join(write(filepath.Join(dir, "history.jsonl"), h.Encode), write(filepath.Join(dir, "history.html"), h.Picture))
+}
+
+func directory(name string, seed uint64) (string, error) {
+	return os.MkdirTemp("", fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
+}
+
+// write writes a file.
+func write(path string, content func(io.Writer) error) error {
+	file, err := os.Create(path)
 	if err != nil {
-		return dir, err
+		return err
 	}
-	defer lines.Close()
-	if err := h.Encode(lines); err != nil {
-		return dir, err
-	}
-	picture, err := os.Create(filepath.Join(dir, "history.html"))
-	if err != nil {
-		return dir, err
-	}
-	defer picture.Close()
-	return dir, h.Picture(picture)
+	return errors.Join(content(file), file.Close())
 }

@@ -26,6 +26,10 @@ type run struct {
 	played   map[string]int // how often each fault was
 }
 
+// Unplanned is the fault of a run in which Sentinels have found a master down that was only slow. Nobody knows when, so it
+// lasts for the whole run.
+const Unplanned = "failovers by themselves"
+
 // slot is a client process, and the one that takes its place when it was killed.
 type slot struct {
 	index    int
@@ -41,6 +45,12 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	tb.Helper()
 	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{}, played: map[string]int{}}
 	r.world = newWorld(tb, s)
+	over := false
+	tb.Cleanup(func() {
+		if !over { // the run itself has failed, so nobody will report it
+			keepEvents(tb, s, seed, length, r.log.all())
+		}
+	})
 	for i := range cmp.Or(s.Processes, 3) {
 		r.slots = append(r.slots, r.newSlot(i))
 	}
@@ -55,12 +65,28 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	stopWatching()
 	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
 		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds all the same is judged", more)
-		r.log.add(history.Event{At: begin, What: history.Fault, Fault: "failovers by themselves", Forgets: true})
+		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
 	}
 	r.sweep()
 	h, err := history.New(r.log.all())
 	require.NoError(tb, err)
-	return h, h.Judge(history.Bounds{Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp})
+	over = true
+	requireBusy(tb, h, length)
+	return h, h.Judge(history.Bounds{Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp, Brief: brief})
+}
+
+// requireBusy requires that locks were granted at all: about one each second is the least that was ever seen.
+func requireBusy(tb testing.TB, h *history.History, length time.Duration) {
+	tb.Helper()
+	granted := 0
+	for _, a := range h.Acquisitions {
+		if a.Granted() {
+			granted++
+		}
+	}
+	if granted < max(1, int(length.Seconds())) {
+		tb.Errorf("%d acquisitions in %v: of so few nothing can be learnt", granted, length)
+	}
 }
 
 // newSlot puts a proxy between the processes of a slot and each server.
@@ -94,11 +120,12 @@ func (r *run) startProcess(s *slot) {
 
 // endProcesses tells all processes to stop, and waits until they have. What they have to do yet is to end their sections.
 func (r *run) endProcesses() {
+	r.log.add(history.Event{At: history.Now(), What: history.Stopping})
 	for _, s := range r.slots {
 		s.process.ask()
 	}
 	for _, s := range r.slots {
-		s.process.end(r.tb, longestSection+2*r.scenario.lease()+10*command+slack)
+		s.process.end(longestSection + 2*r.scenario.lease() + 10*command + slack)
 	}
 }
 

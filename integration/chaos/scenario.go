@@ -15,7 +15,8 @@ import (
 const (
 	usualLease  = 2 * time.Second // of the watchdog
 	command     = 500 * time.Millisecond
-	slack       = 2 * time.Second
+	slack       = time.Second // how late things may be while there are faults
+	brief       = slack / 2   // and while there are none
 	wakeUp      = time.Second
 	longestPark = 5 * time.Second // of a waiter, until it looks for itself
 )
@@ -50,6 +51,15 @@ type Scenario struct {
 
 // allKinds are the kinds of a single Redis.
 var allKinds = []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Write}
+
+// Named returns the scenario of that name, and panics if there is none.
+func Named(name string) Scenario {
+	i := slices.IndexFunc(Scenarios, func(s Scenario) bool { return s.Name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("chaos: no scenario %q", name))
+	}
+	return Scenarios[i]
+}
 
 func (s *Scenario) lease() time.Duration { return cmp.Or(s.Lease, usualLease) }
 

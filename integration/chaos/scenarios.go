@@ -13,6 +13,11 @@ var durable = []integration.Variant{integration.AppendOnly}
 // Scenarios are what is played by make chaos.
 var Scenarios = []Scenario{
 	{
+		// Without faults there are no excuses.
+		Name: "calm", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
+		Latency: time.Millisecond,
+	},
+	{
 		Name: "network", Topology: integration.Single, Variants: durable, Durable: true, Kinds: allKinds, Peace: time.Second,
 		Faults: []Fault{Partition, RequestsLost, RepliesLost, RepliesLate, MessagesLost, Slow, Reset, Refused, CutReplies, Refusals},
 	},

@@ -50,21 +50,21 @@ func (w *worker) section(ctx context.Context) {
 	if outer == nil {
 		return
 	}
-	w.stay(outer)
+	w.stay(ctx, outer)
 	var inner *attempt
 	if w.oneIn(2) && outer.hold.Valid() {
 		// Nobody else can have it, so there is nothing to wait for but the server.
-		inner = w.acquire(outer.hold.Context(), w.again(locks), w.lease(), outer.number)
+		inner = w.acquire(outer.inside, w.again(locks), w.lease(), outer.number)
 	}
 	if inner != nil {
-		w.stay(inner)
+		w.stay(ctx, inner)
 		if w.oneIn(2) {
 			outer, inner = inner, outer // levels may be left in any order
 		}
 		w.leave(inner)
 	}
 	if w.oneIn(2) {
-		w.stay(outer)
+		w.stay(ctx, outer)
 	}
 	w.leave(outer)
 }
@@ -122,11 +122,16 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 	}
 	lock := w.client.locker(locks)
 	var give func() (*rlock.Hold, error)
+	var inside context.Context
 	switch {
 	case w.oneIn(4):
 		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, lease) }
 	case w.oneIn(8): // no limit but a context that ends
 		e.Wait = w.upTo(longestWait)
+		if root == 0 { // that of the hold ends with it, so what is nested needs another one of the same owner
+			ctx = rlock.WithOwner(ctx)
+			inside = ctx
+		}
 		give = func() (*rlock.Hold, error) {
 			ctx, cancel := context.WithTimeout(ctx, e.Wait)
 			defer cancel()
@@ -141,14 +146,21 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 	if !a.answered(give()) {
 		return nil
 	}
+	if a.inside = inside; inside == nil {
+		a.inside = a.hold.Context()
+	}
 	return a
 }
 
-// stay works under the lock for a while, and looks whether it can be trusted.
-func (w *worker) stay(a *attempt) {
+// stay works under the lock for a while, and looks whether it can be trusted. Now and then it stays for longer than a lease
+// that nobody renews.
+func (w *worker) stay(ctx context.Context, a *attempt) {
 	length := w.upTo(longestNap)
-	if w.oneIn(60) {
+	switch lease := w.client.plan.WatchdogLease; {
+	case w.oneIn(60):
 		length = w.upTo(longestSection)
+	case !a.fixed && w.oneIn(60):
+		length = lease + w.upTo(lease)
 	}
 	end := time.NewTimer(length)
 	defer end.Stop()
@@ -159,6 +171,8 @@ func (w *worker) stay(a *attempt) {
 		select {
 		case <-a.hold.Done():
 			a.lost()
+			return
+		case <-ctx.Done():
 			return
 		case <-end.C:
 			a.look()

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -14,11 +15,12 @@ const (
 	Waits        = "waits"
 	WakeUps      = "wake-ups"
 	Kept         = "kept"
+	Answers      = "answers"
 	Remains      = "remains"
 )
 
 // Invariants are all of them.
-var Invariants = []string{Exclusion, Linearizable, Kept, Fences, Fairness, Waits, WakeUps, Remains}
+var Invariants = []string{Exclusion, Linearizable, Kept, Answers, Fences, Fairness, Waits, WakeUps, Remains}
 
 // Breach is an invariant that did not hold.
 type Breach struct {
@@ -39,11 +41,18 @@ type Bounds struct {
 	Command time.Duration
 	// Slack is how late anything may be on a machine that is busy.
 	Slack time.Duration
+	// Brief is the same where no fault is near. Defaults to Slack.
+	Brief time.Duration
+	// Brief is how late anything may be for whom no fault concerns. 0 stands for Slack.
+	Brief time.Duration
 	// WakeUp is how soon somebody who waits for a lock must have it when it has become free.
 	WakeUp time.Duration
 	// Strict also judges refusals without wait: somebody else must have had the lock, or have been about to.
 	Strict bool
 }
+
+// brief is Brief, or what it stands for.
+func (b Bounds) brief() time.Duration { return cmp.Or(b.Brief, b.Slack) }
 
 // Verdict is what came of all checks.
 type Verdict struct {

@@ -30,8 +30,10 @@ const (
 	Resumed What = "resumed" // it goes on
 	Ended   What = "ended"   // it has ended by itself: Error is what it has left behind
 
-	Fault  What = "fault"  // the fault named Fault begins: Processes, Forgets
+	Fault  What = "fault"  // the fault named Fault begins: Processes, Forgets, KeepsTokens
 	Healed What = "healed" // and is over, but may be felt until Until; at most one fault of a name goes on at a time
+
+	Stopping What = "stopping" // all processes are about to be told to stop: from now on calls may be given up
 
 	Queue What = "queue" // the queue of the fair lock Name was Owners, head first, at some time from At to Until
 	Free  What = "free"  // at the end, when nobody wants it any more, the lock Name could be taken; At is when
@@ -56,12 +58,13 @@ type Event struct {
 	Token int64  `json:"token,omitempty"`
 	Error string `json:"error,omitempty"`
 
-	Fault     string   `json:"fault,omitempty"`
-	Processes []string `json:"processes,omitempty"` // whom the fault concerns; none: all
-	Forgets   bool     `json:"forgets,omitempty"`   // the servers may forget holds and tokens from now until it is healed
-	Name      string   `json:"name,omitempty"`
-	Owners    []string `json:"owners,omitempty"`
-	Until     Instant  `json:"until,omitempty"`
+	Fault       string   `json:"fault,omitempty"`
+	Processes   []string `json:"processes,omitempty"`    // whom the fault concerns; none: all
+	Forgets     bool     `json:"forgets,omitempty"`      // the servers may forget holds and tokens from now until it is healed
+	KeepsTokens bool     `json:"keeps_tokens,omitempty"` // but no tokens
+	Name        string   `json:"name,omitempty"`
+	Owners      []string `json:"owners,omitempty"`
+	Until       Instant  `json:"until,omitempty"`
 }
 
 // Lock says what was asked for.

@@ -24,7 +24,7 @@ func fencesGrow(name string, holds []part, m *memory, verdict *Verdict) {
 	slices.SortStableFunc(before, func(a, b part) int { return cmp.Compare(a.Answered, b.Answered) })
 	slices.SortStableFunc(holds, func(a, b part) int { return cmp.Compare(a.Asked, b.Asked) })
 	// The largest tokens so far, one list for each number of forgetting periods that were over when it was asked for.
-	largest := make([]rank, len(m.periods)+1)
+	largest := make([]rank, len(m.tokens)+1)
 	for _, b := range holds {
 		for len(before) > 0 && before[0].Answered < b.Asked {
 			a := before[0].Acquisition
@@ -37,7 +37,7 @@ func fencesGrow(name string, holds []part, m *memory, verdict *Verdict) {
 		if a := most(largest[since:], b.Acquisition); a != nil && a.Token >= b.Token {
 			verdict.breach(fenceBreach(name, a, b.Acquisition))
 		} else if a := most(largest[:since], b.Acquisition); a != nil && a.Token >= b.Token {
-			period, _ := m.between(a, b.Acquisition)
+			period, _ := between(m.tokens, a, b.Acquisition)
 			verdict.expect(fenceBreach(name, a, b.Acquisition), period)
 		}
 	}
@@ -57,7 +57,7 @@ func fencesDiffer(name string, holds []part, m *memory, verdict *Verdict) {
 			first[b.Token] = b.Acquisition
 			continue
 		}
-		if period, ok := m.between(a, b.Acquisition); ok {
+		if period, ok := between(m.tokens, a, b.Acquisition); ok {
 			verdict.expect(fenceBreach(name, a, b.Acquisition), period)
 		} else {
 			verdict.breach(fenceBreach(name, a, b.Acquisition))
@@ -75,7 +75,7 @@ func fencesNest(name string, holds []part, m *memory, verdict *Verdict) {
 			if a.Answered > b.Asked || a.Trusted < b.Answered || a.Token == b.Token {
 				continue
 			}
-			if period, ok := m.between(a, b.Acquisition); ok {
+			if period, ok := between(m.periods, a, b.Acquisition); ok {
 				verdict.expect(fenceBreach(name, a, b.Acquisition), period)
 			} else {
 				verdict.breach(fenceBreach(name, a, b.Acquisition))

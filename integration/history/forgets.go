@@ -11,27 +11,35 @@ import (
 type memory struct {
 	h       *History
 	bounds  Bounds
-	periods []Period // those that forget, in the order of their ends
+	periods []Period // those that forget holds, in the order of their ends, which are those of the causes
+	tokens  []Period // those of them that also forget tokens
 	levels  map[owner][]*Acquisition
 }
 
 func (h *History) memory(bounds Bounds) *memory {
 	m := &memory{h: h, bounds: bounds, levels: map[owner][]*Acquisition{}}
 	for _, p := range h.Faults {
-		if p.Forgets {
-			m.periods = append(m.periods, p)
+		if !p.Forgets {
+			continue
+		}
+		p.To = p.Healed // connections may take longer to come back, but what is taken now is remembered
+		m.periods = append(m.periods, p)
+		if !p.KeepsTokens {
+			m.tokens = append(m.tokens, p)
 		}
 	}
-	slices.SortFunc(m.periods, func(a, b Period) int { return cmp.Compare(a.To, b.To) })
+	for _, periods := range [][]Period{m.periods, m.tokens} {
+		slices.SortFunc(periods, func(a, b Period) int { return cmp.Compare(a.To, b.To) })
+	}
 	for _, a := range h.Acquisitions {
 		m.levels[a.owner()] = append(m.levels[a.owner()], a)
 	}
 	return m
 }
 
-// between gives a period in which what a was given may have been forgotten before b was given something.
-func (m *memory) between(a, b *Acquisition) (Period, bool) {
-	for _, p := range m.periods {
+// between gives one of the periods in which what a was given may have been forgotten before b was given something.
+func between(periods []Period, a, b *Acquisition) (Period, bool) {
+	for _, p := range periods {
 		if a.Asked < p.To && b.Answered > p.From {
 			return p, true
 		}
@@ -93,14 +101,14 @@ func sharesName(a, b *Acquisition) bool {
 	})
 }
 
-// over is how many of the periods were over at the instant.
+// over is how many of the periods that forget tokens were over at the instant.
 func (m *memory) over(at Instant) int {
-	return sort.Search(len(m.periods), func(i int) bool { return m.periods[i].To > at })
+	return sort.Search(len(m.tokens), func(i int) bool { return m.tokens[i].To > at })
 }
 
-// since is how many of the periods must have been over when something was asked for that cannot be forgotten at the instant.
+// since is how many of the periods that forget tokens must have been over when something was asked for that cannot be forgotten at the instant.
 func (m *memory) since(at Instant) int {
-	for i, p := range slices.Backward(m.periods) {
+	for i, p := range slices.Backward(m.tokens) {
 		if p.From < at {
 			return i + 1
 		}

@@ -16,18 +16,24 @@ type History struct {
 	Acquisitions []*Acquisition // in the order in which they were asked for
 	Faults       []Period
 	Killed       map[string]Instant // when the processes were killed that were
+	// Stopping is when the processes were told to end; 0 if they were not.
+	Stopping Instant
 	// Start and End are of the first and the last event.
 	Start, End Instant
 
-	bounds Bounds // of the last Judge, for Picture
+	bounds   Bounds   // of the last Judge, for Picture
+	breaches []Breach // that it found
 }
 
 // Period is a time during which something was out of order.
 type Period struct {
-	Fault     string
-	Processes []string // whom it concerned; none: all
-	Forgets   bool
-	From, To  Instant
+	Fault       string
+	Processes   []string // whom it concerned; none: all
+	Forgets     bool     // servers may have forgotten holds and tokens until Healed
+	KeepsTokens bool     // but no tokens
+	From        Instant
+	Healed      Instant // when the cause was gone
+	To          Instant // until when it may have been felt
 }
 
 // Concerns tells whether the process was hit.
@@ -87,17 +93,18 @@ func (h *History) pair() error {
 				return fmt.Errorf("fault %q begins twice", e.Fault)
 			}
 			faults[e.Fault] = len(h.Faults)
-			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes, Forgets: e.Forgets, From: e.At})
+			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes, Forgets: e.Forgets,
+				KeepsTokens: e.KeepsTokens, From: e.At})
 		case Healed:
 			i, on := faults[e.Fault]
 			if !on {
 				return fmt.Errorf("fault %q is healed and was not there", e.Fault)
 			}
 			delete(faults, e.Fault)
-			h.Faults[i].To = e.At
+			h.Faults[i].Healed, h.Faults[i].To = e.At, max(e.At, e.Until)
 		case Killed:
 			if i, on := stops[e.Process]; on { // it was stopped before, and never went on
-				h.Faults[i].To = e.At
+				h.Faults[i].Healed, h.Faults[i].To = e.At, e.At
 				delete(stops, e.Process)
 			}
 			if _, twice := h.Killed[e.Process]; twice {
@@ -113,8 +120,10 @@ func (h *History) pair() error {
 		case Resumed:
 			if i, on := stops[e.Process]; on {
 				delete(stops, e.Process)
-				h.Faults[i].To = e.At
+				h.Faults[i].Healed, h.Faults[i].To = e.At, e.At
 			}
+		case Stopping:
+			h.Stopping = cmp.Or(h.Stopping, e.At)
 		case Started, Ended, Queue, Free, Taken, Left:
 		default:
 			return fmt.Errorf("unknown event %q", e.What)
@@ -122,7 +131,7 @@ func (h *History) pair() error {
 	}
 	for i := range h.Faults {
 		if h.Faults[i].To == 0 { // it went on until the end
-			h.Faults[i].To = h.End
+			h.Faults[i].Healed, h.Faults[i].To = h.End, h.End
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ func (h *History) Judge(bounds Bounds) Verdict {
 			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Text, b.Text))
 		})
 	}
+	h.breaches = verdict.Breaches
 	return verdict
 }
 

@@ -16,12 +16,12 @@ func (m *memory) operations(windows []window) []porcupine.Operation {
 	fenced := false
 	for _, w := range windows {
 		fenced = fenced || w.Kind == Fenced
-		add(step{verb: take, part: w.part, anew: w.Kind == Fenced && m.forgetting(w.takeFrom, w.takeTo)},
+		add(step{verb: take, part: w.part, anew: w.Kind == Fenced && m.forgets(m.tokens, w.takeFrom, w.takeTo)},
 			w.takeFrom, w.takeTo)
 		add(step{verb: end, part: w.part}, w.endFrom, w.endTo)
 	}
 	if fenced {
-		for _, p := range m.periods {
+		for _, p := range m.tokens {
 			add(step{verb: forget}, p.From, p.To.Add(m.bounds.Slack))
 		}
 	}
@@ -29,7 +29,10 @@ func (m *memory) operations(windows []window) []porcupine.Operation {
 	return operations
 }
 
-// forgetting tells whether the servers may have forgotten something between the two instants.
-func (m *memory) forgetting(from, to Instant) bool {
-	return slices.ContainsFunc(m.periods, func(p Period) bool { return p.From <= to && from <= p.To.Add(m.bounds.Slack) })
+// forgetting tells whether the servers may have forgotten holds between the two instants.
+func (m *memory) forgetting(from, to Instant) bool { return m.forgets(m.periods, from, to) }
+
+// forgets tells whether one of the periods, or the slack after it, has an instant in common with from to to.
+func (m *memory) forgets(periods []Period, from, to Instant) bool {
+	return slices.ContainsFunc(periods, func(p Period) bool { return p.From <= to && from <= p.To.Add(m.bounds.Slack) })
 }

@@ -52,7 +52,7 @@ func (p *process) launch(port int) error {
 		cmd.Args = slices.Insert(cmd.Args, 1, file, "--sentinel")
 	}
 	cmd.Dir = p.dir
-	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr = DieWithParent()
 	// The server's own log file would miss complaints about its arguments.
 	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

@@ -2,8 +2,8 @@ package redistest
 
 import "syscall"
 
-// dieWithParent has the server killed when the thread that started it ends: at
+// DieWithParent has the server killed when the thread that started it ends: at
 // the latest with the test binary.
-func dieWithParent() *syscall.SysProcAttr {
+func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

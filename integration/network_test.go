@@ -1,0 +1,94 @@
+package integration_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration"
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// behind starts a server, with one client that has a network of its own between, and one that has none.
+func behind(t *testing.T) (servers *integration.Servers, network *faultproxy.Proxy, far, near *rlock.Client) {
+	t.Helper()
+	servers = integration.Start(t, integration.Single)
+	network = faultproxy.Start(t, servers.Masters(t)[0].Addr())
+	far, err := rlock.New(servers.Client(t, network.Use), rlock.Options{
+		CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, network.Heal())
+		locktest.CloseClient(t, far)
+	})
+	return servers, network, far, newClient(t, servers.Client(t), "")
+}
+
+// commandTimeout is that of the client behind a network: for how long it waits for the answer to a request that was lost.
+const commandTimeout = 500 * time.Millisecond
+
+func TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree(t *testing.T) {
+	t.Parallel()
+	servers, network, far, near := behind(t)
+	locktest.Unlock(t, locktest.Take(t, far.NewLock("job"), longLease)) // it is connected
+	network.DropRequests()
+	locktest.Within(t, commandTimeout+soon, func() {
+		_, err := far.NewLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
+		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	})
+	require.Zero(t, servers.Masters(t)[0].DoInt(t, "EXISTS", "job"))
+	locktest.Unlock(t, locktest.Take(t, near.NewLock("job"), longLease))
+
+	require.NoError(t, network.Heal())
+	requireHandedOver(t, servers, far.NewLock("job"), near.NewLock("job"), "job")
+	requireHandedOver(t, servers, near.NewLock("job"), far.NewLock("job"), "job")
+}
+
+func TestReleaseWhoseRequestsAreLostIsDoubtfulAndTheLockIsFreeWhenItsLeaseEnds(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	_, network, far, near := behind(t)
+	hold := locktest.Take(t, far.NewLock("job"), lease)
+	taken := time.Now()
+	network.DropRequests()
+	locktest.Within(t, commandTimeout+soon, func() {
+		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+	})
+	require.False(t, hold.Valid())
+	_, err := near.NewLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired, "the release has arrived: then this tests nothing")
+	next := locktest.Result(t, locktest.LockInBackground(t.Context(), near.NewLock("job"), longLease))
+	require.NoError(t, next.Err)
+	require.Less(t, next.At.Sub(taken), lease+soon)
+
+	// What the first makes up for when it can is its own.
+	require.NoError(t, network.Heal())
+	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), far.NewLock("another"), longLease)))
+	require.True(t, next.Hold.Valid())
+	locktest.Unlock(t, next.Hold)
+}
+
+func TestSlowNetworkDelaysWakeUpsByItsOwnTimeOnlyAndIsCountedAgainstTheHold(t *testing.T) {
+	t.Parallel()
+	const (
+		delay = 50 * time.Millisecond // each way
+		lease = 10 * time.Second
+	)
+	servers, network, far, near := behind(t)
+	network.Delay(delay)
+	hold := locktest.Take(t, far.NewLock("job"), lease)
+	answered := time.Now()
+	require.True(t, hold.Valid())
+	// Its lease runs from before the request was sent, which was two delays ago at the latest.
+	require.LessOrEqual(t, hold.Deadline(), answered.Add(lease-watchdog.Drift(lease)-2*delay))
+	locktest.Unlock(t, hold)
+
+	requireHandedOver(t, servers, near.NewLock("job"), far.NewLock("job"), "job")
+	requireHandedOver(t, servers, far.NewLock("job"), near.NewLock("job"), "job")
+}
