@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ var broken = []struct {
 			"local _, refusal = announce(ARGV[5], ARGV[3], ARGV[4])\nreturn {1, refusal}",
 			"return {1, ''}",
 		}},
-		in:    chaos.Named("calm"),
+		in:    chaos.Named("bursts"),
 		found: []string{history.WakeUps},
 	},
 	{
@@ -108,8 +109,12 @@ var broken = []struct {
 	},
 }
 
-// brokenLength is how long a broken lock may go on before it has to be found, on a machine that is busy.
-const brokenLength = 15 * time.Second
+const (
+	// brokenLength is how long a broken lock is played with.
+	brokenLength = 12 * time.Second
+	// attempts is how often that may be, until it is found. Once is mostly enough.
+	attempts = 3
+)
 
 // TestBrokenLocksAreFound builds the client processes from sources that have been broken on purpose, and has the same runs
 // and the same judgement find each of the mistakes.
@@ -126,21 +131,18 @@ func TestBrokenLocksAreFound(t *testing.T) {
 			}
 			scenario.Name = b.mistake
 			scenario.Program = buildBroken(t, b.edits)
-			happened, verdict := chaos.Run(t, &scenario, 1, brokenLength)
-			found := map[string]int{}
-			for _, breach := range verdict.Breaches {
-				found[breach.Invariant]++
-			}
-			t.Logf("found: %v", found)
-			for _, invariant := range b.found {
-				if found[invariant] > 0 {
+			for seed := range uint64(attempts) {
+				_, verdict := chaos.Run(t, &scenario, seed, brokenLength)
+				found := map[string]int{}
+				for _, breach := range verdict.Breaches {
+					found[breach.Invariant]++
+				}
+				t.Logf("found: %v", found)
+				if slices.ContainsFunc(b.found, func(invariant string) bool { return found[invariant] > 0 }) {
 					return
 				}
 			}
-			kept, err := chaos.Keep(happened, b.mistake, 1)
-			require.NoError(t, err)
-			t.Logf("history: %s", kept)
-			require.Fail(t, "not found", "one of %v has to be breached; breached were %v", b.found, found)
+			require.Fail(t, "not found", "one of %v has to be breached", b.found)
 		})
 	}
 }

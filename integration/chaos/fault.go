@@ -50,7 +50,7 @@ func (r *run) nemesis(end time.Time) {
 			}
 		}
 		r.play(faults)
-		if round%4 == 0 {
+		if r.scenario.Quiet && round%4 == 0 {
 			r.rest(quiet)
 		}
 	}

@@ -30,6 +30,8 @@ type Scenario struct {
 	Faults   []Fault
 	// Peace is the longest time between faults, in which locks have to be quick again.
 	Peace time.Duration
+	// Quiet says that now and then there is so much peace that all must be well again.
+	Quiet bool
 	// Durable says that servers know all that they knew when they are started again.
 	Durable bool
 	// Lease is that of the watchdog, and the longest of all. Defaults to 2 s.

@@ -159,7 +159,7 @@ func (w *worker) stay(ctx context.Context, a *attempt) {
 	switch lease := w.client.plan.WatchdogLease; {
 	case w.oneIn(60):
 		length = w.upTo(longestSection)
-	case !a.fixed && w.oneIn(60):
+	case !a.fixed && lease <= longestLease && w.oneIn(60):
 		length = lease + w.upTo(lease)
 	}
 	end := time.NewTimer(length)
