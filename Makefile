@@ -40,7 +40,7 @@ SCENARIO ?=
 .PHONY: help demo test test-containers test-interop test-quick chaos compat lint fmt bench cover covered fuzz compiler
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
@@ -55,7 +55,7 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 	$(GO) test -race $$tags -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
-	@exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; trap 'internal/redistest/ensure-docker.sh stop' EXIT; \
+	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
 	$(GO) test -race -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven

@@ -77,7 +77,7 @@ func (r *run) play(faults []Fault) {
 			continue
 		}
 		// Recorded at the time before it began, and healed at the time after: so it is never shorter than what was felt.
-		r.log.add(history.Event{At: begun, What: history.Fault, Fault: f.Name, Processes: concerned, Forgets: f.Forgets})
+		r.log.add(history.Event{At: begun, What: history.Fault, Fault: f.Name, Processes: concerned, Forgets: f.Forgets, KeepsTokens: f.KeepsTokens})
 		heals = append(heals, func() {
 			heal()
 			now := history.Now()

@@ -3,24 +3,43 @@
 #
 #   integration/compat/all.sh [name ...]     # names as for servers.sh
 #
-# Exit status 0 when holdfast works with all of them.
+# Exit status 0 when holdfast works with all of them. Ctrl-C, or SIGTERM, ends everything that was started here.
 set -euo pipefail
 here=$(dirname "$0")
 
-servers=$("$here/servers.sh" "$@")
+# end ends a run with all its processes, and returns when they are gone.
+end() {
+  kill -TERM "$1" && kill -INT -- "-$1" || return 0 # go cleans up upon SIGINT; run.sh would go on to its next tests
+  local attempt
+  for ((attempt = 0; attempt < 100; attempt++)); do
+    sleep 0.1
+    kill -0 -- "-$1" || return 0
+  done
+  kill -KILL -- "-$1" || true
+}
+
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
-jobs=()
-# All at a time: the tests wait for leases more than they work.
+runs=() names=()
+over() {
+  local run
+  { for run in "${runs[@]}"; do end "$run" & done; wait; } 2>/dev/null
+  rm -rf "$logs"
+}
+trap over EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+servers=$("$here/servers.sh" "$@")
+# All at a time: the tests wait for leases more than they work. Each is a process group of its own, with its tests and servers.
+set -m
 while read -r name version program; do
   HOLDFAST_TEST_BACKEND=process HOLDFAST_TEST_SERVER=$program "$here/run.sh" "${name%-*} $version" >"$logs/$name" 2>&1 </dev/null &
-  jobs+=($! "$name")
+  runs+=($!) names+=("$name")
 done <<<"$servers"
+set +m
 status=0
-set -- "${jobs[@]}"
-while (($#)); do
-  wait "$1" || status=1
-  cat "$logs/$2"
-  shift 2
+for i in "${!runs[@]}"; do
+  wait "${runs[i]}" || status=1
+  cat "$logs/${names[i]}"
 done
 exit "$status"

@@ -43,8 +43,6 @@ type Bounds struct {
 	Slack time.Duration
 	// Brief is the same where no fault is near. Defaults to Slack.
 	Brief time.Duration
-	// Brief is how late anything may be for whom no fault concerns. 0 stands for Slack.
-	Brief time.Duration
 	// WakeUp is how soon somebody who waits for a lock must have it when it has become free.
 	WakeUp time.Duration
 	// Strict also judges refusals without wait: somebody else must have had the lock, or have been about to.

@@ -60,7 +60,7 @@ type Event struct {
 
 	Fault       string   `json:"fault,omitempty"`
 	Processes   []string `json:"processes,omitempty"`    // whom the fault concerns; none: all
-	Forgets     bool     `json:"forgets,omitempty"`      // the servers may forget holds and tokens from now until it is healed
+	Forgets     bool     `json:"forgets,omitempty"`      // the servers may forget holds and tokens from now until it is over
 	KeepsTokens bool     `json:"keeps_tokens,omitempty"` // but no tokens
 	Name        string   `json:"name,omitempty"`
 	Owners      []string `json:"owners,omitempty"`

@@ -49,6 +49,12 @@ func TestTokensMayBeginAnewWhenTheServersForget(t *testing.T) {
 	// Once, and not again.
 	inBreach(t, Fences, 1, first, second, withToken(1, held("c", 1, fenced, 112, 113, 120, 121)), fault("flush", 50, 51))
 	inBreach(t, Fences, 2, first, second, third, fault("flush", 200, 201))
+	// Not if tokens are kept.
+	cut := fault("flush", 50, 51)
+	cut[0].KeepsTokens = true
+	verdict = inBreach(t, Fences, 2, first, second, third, cut)
+	require.Len(t, of(Linearizable, verdict.Breaches), 1)
+	kept(t, Fences, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), withToken(6, nested(held("a", 2, fenced, 55, 56, 57, 58))), cut)
 	// The same token at the same time.
 	kept(t, Fences, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)), fault("flush", 15, 22), withToken(5, held("b", 1, fenced, 1, 30, 40, 41)))
 }

@@ -11,7 +11,7 @@ import (
 type memory struct {
 	h       *History
 	bounds  Bounds
-	periods []Period // those that forget holds, in the order of their ends, which are those of the causes
+	periods []Period // those that forget holds, in the order of their ends
 	tokens  []Period // those of them that also forget tokens
 	levels  map[owner][]*Acquisition
 }
@@ -22,7 +22,6 @@ func (h *History) memory(bounds Bounds) *memory {
 		if !p.Forgets {
 			continue
 		}
-		p.To = p.Healed // connections may take longer to come back, but what is taken now is remembered
 		m.periods = append(m.periods, p)
 		if !p.KeepsTokens {
 			m.tokens = append(m.tokens, p)
@@ -92,6 +91,44 @@ func (m *memory) lease(a *Acquisition) (longest time.Duration) {
 		longest = max(longest, level.Lease)
 	}
 	return longest
+}
+
+// expired tells whether the lease of the hold in which a is nested was over at an instant.
+func (m *memory) expired(a *Acquisition, at Instant) bool {
+	return a.Nested() && slices.ContainsFunc(m.levels[a.owner()], func(outer *Acquisition) bool {
+		return !outer.Nested() && outer.Fixed && outer.Promised <= at
+	})
+}
+
+// mayHold is History.mayHold, which knows also when a hold that nobody renews runs out.
+func (m *memory) mayHold(a *Acquisition) (from, to Instant, may bool) {
+	from, to, may = m.h.mayHold(a, m.bounds)
+	if over, ok := m.runsOut(a); ok {
+		to = max(from, min(to, over))
+	}
+	return from, to, may
+}
+
+// runsOut gives the instant at which a hold that was not released is over on the servers, if no fault was near and the levels of
+// its owner that are renewed have been released: then it has the rest of the last renewal, or of a level that was taken later.
+func (m *memory) runsOut(a *Acquisition) (at Instant, ok bool) {
+	if !a.Granted() || a.Release == Released {
+		return 0, false
+	}
+	for _, level := range m.levels[a.owner()] {
+		last := level.Answered
+		if level.Granted() && !level.Fixed {
+			if level.Release != Released {
+				return 0, false
+			}
+			last = level.Gone
+		}
+		if last == 0 || level.Outcome == Unknown || !m.h.calm(level, m.bounds, last) {
+			return 0, false
+		}
+		at = max(at, last)
+	}
+	return at.Add(m.lease(a) + m.bounds.brief()), true
 }
 
 // sharesName tells whether both concern one lock.

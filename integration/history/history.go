@@ -29,11 +29,11 @@ type History struct {
 type Period struct {
 	Fault       string
 	Processes   []string // whom it concerned; none: all
-	Forgets     bool     // servers may have forgotten holds and tokens until Healed
+	Forgets     bool     // the servers may have forgotten holds and tokens
 	KeepsTokens bool     // but no tokens
-	From        Instant
-	Healed      Instant // when the cause was gone
-	To          Instant // until when it may have been felt
+	// To is until when it may have been felt. That counts for Forgets as well: a master that has been replaced may go on to
+	// answer those who have not heard of it yet.
+	From, To Instant
 }
 
 // Concerns tells whether the process was hit.
@@ -101,10 +101,10 @@ func (h *History) pair() error {
 				return fmt.Errorf("fault %q is healed and was not there", e.Fault)
 			}
 			delete(faults, e.Fault)
-			h.Faults[i].Healed, h.Faults[i].To = e.At, max(e.At, e.Until)
+			h.Faults[i].To = max(e.At, e.Until)
 		case Killed:
 			if i, on := stops[e.Process]; on { // it was stopped before, and never went on
-				h.Faults[i].Healed, h.Faults[i].To = e.At, e.At
+				h.Faults[i].To = e.At
 				delete(stops, e.Process)
 			}
 			if _, twice := h.Killed[e.Process]; twice {
@@ -120,7 +120,7 @@ func (h *History) pair() error {
 		case Resumed:
 			if i, on := stops[e.Process]; on {
 				delete(stops, e.Process)
-				h.Faults[i].Healed, h.Faults[i].To = e.At, e.At
+				h.Faults[i].To = e.At
 			}
 		case Stopping:
 			h.Stopping = cmp.Or(h.Stopping, e.At)
@@ -131,7 +131,7 @@ func (h *History) pair() error {
 	}
 	for i := range h.Faults {
 		if h.Faults[i].To == 0 { // it went on until the end
-			h.Faults[i].Healed, h.Faults[i].To = h.End, h.End
+			h.Faults[i].To = h.End
 		}
 	}
 	return nil

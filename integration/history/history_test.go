@@ -83,6 +83,18 @@ func TestAPeriodLastsUntilItIsHealedOrTheEnd(t *testing.T) {
 	require.Equal(t, map[string]Instant{"b": at(5)}, h.Killed)
 }
 
+func TestAPeriodLastsUntilItHasSettled(t *testing.T) {
+	flush := settling(50, fault("flush", 10, 20))
+	flush[0].KeepsTokens = true
+	h := story(t, flush, settling(5, fault("cut", 1, 7)), []Event{{At: at(30), What: Stopping}, {At: at(31), What: Stopping}})
+	require.Equal(t, []Period{
+		{Fault: "cut", From: at(1), To: at(7)},
+		{Fault: "flush", Forgets: true, KeepsTokens: true, From: at(10), To: at(50)},
+	}, h.Faults)
+	require.Equal(t, at(50), h.End)
+	require.Equal(t, at(30), h.Stopping)
+}
+
 func TestTheClockIsMonotonicAndAgreesWithGo(t *testing.T) {
 	before := Now()
 	now := At(time.Now())

@@ -1,5 +1,10 @@
 package history
 
+import (
+	"slices"
+	"strings"
+)
+
 // part is one lock of an acquisition: a MultiLock has several.
 type part struct {
 	*Acquisition
@@ -11,6 +16,11 @@ func (p part) shared(other part) bool { return p.Kind == Read && other.Kind == R
 
 // conflicts tells whether p and other may never hold at the same time.
 func (p part) conflicts(other part) bool { return p.owner() != other.owner() && !p.shared(other) }
+
+// quorum tells whether a RedLock is among the locks.
+func (a *Acquisition) quorum() bool {
+	return slices.ContainsFunc(a.Locks, func(lock Lock) bool { return lock.Kind == Quorum })
+}
 
 // names gives the parts by the name of the lock, each list in the order in which they were asked for.
 func (h *History) names() map[string][]part {
@@ -36,12 +46,30 @@ func granted(parts []part) []part {
 
 // faulty tells whether a fault that concerns the process was there at any time from from to to.
 func (h *History) faulty(process string, from, to Instant) bool {
+	_, troubled := h.troubledSince(process, from, to)
+	return troubled
+}
+
+// troubledSince gives when the first of those faults began.
+func (h *History) troubledSince(process string, from, to Instant) (since Instant, troubled bool) {
 	for _, p := range h.Faults {
-		if p.Concerns(process) && p.From <= to && p.To >= from {
-			return true
+		if p.Concerns(process) && p.From <= to && p.To >= from && (!troubled || p.From < since) {
+			since, troubled = p.From, true
 		}
 	}
-	return false
+	return since, troubled
+}
+
+// calm tells whether nothing hit a's process that could be felt from when a was asked for to an instant: not even something that
+// held up a command, or a release of which a lease was left. Then whatever goes wrong is the lock's own doing.
+func (h *History) calm(a *Acquisition, bounds Bounds, to Instant) bool {
+	return !h.faulty(a.Process, a.Asked.Add(-bounds.Command-bounds.Lease), to)
+}
+
+// givenUp tells whether a's call may have been given up at an instant, because the process was about to end or the hold whose
+// context it had was over.
+func (m *memory) givenUp(a *Acquisition, at Instant) bool {
+	return m.h.Stopping != 0 && at >= m.h.Stopping || m.expired(a, at) || strings.Contains(a.Error, "context canceled")
 }
 
 // ends gives the window in which a granted hold must have ended on the servers. For one that was not released well it begins

@@ -16,6 +16,7 @@ const deciding = 20 * time.Second
 type piece struct {
 	name       string
 	before     state // at its begin
+	open       bool  // nothing is known about that: it is a scene of a picture
 	operations []porcupine.Operation
 }
 

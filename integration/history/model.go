@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -26,7 +27,9 @@ const (
 	take   verb = "take"
 	end    verb = "end"
 	forget verb = "forget"
-	begin  verb = "begin" // with what went before; only in pictures
+	begin  verb = "begin" // with what went before; only in pictures, like these
+	open   verb = "open"  // with nothing that is known
+	call   verb = "call"  // that was not granted
 )
 
 // String describes the operation in the picture.
@@ -34,6 +37,10 @@ func (s step) String() string {
 	switch {
 	case s.verb == begin:
 		return fmt.Sprintf("%q is %v", s.name, s.before)
+	case s.verb == open:
+		return fmt.Sprintf("%q: what is drawn begins", s.name)
+	case s.verb == call:
+		return fmt.Sprintf("%v: %s", s.part.Acquisition, strings.TrimSuffix(cmp.Or(string(s.part.Outcome), "no answer")+", "+s.part.Error, ", "))
 	case s.verb == forget:
 		return "the servers may forget the token"
 	case s.verb == end:
@@ -98,8 +105,10 @@ var seed = maphash.MakeSeed()
 // after is the state that a step leads to, and false if a lock must not take it.
 func (s state) after(o step) (bool, state) {
 	switch o.verb {
-	case begin:
+	case begin, open:
 		return true, *o.before
+	case call:
+		return true, s
 	case forget:
 		s.anew = true
 		return true, s

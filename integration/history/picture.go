@@ -13,25 +13,22 @@ import (
 
 // What a picture shows at most, so that a browser can show it.
 const (
-	mostPieces     = 20   // for which there is no order
-	mostOperations = 4000 // if there is one for all
+	mostOperations = 4000 // if there is no breach
 	drawing        = 5 * time.Second
 )
 
-// Picture writes an HTML page on which the operations on each lock are drawn in time, with the longest orders that were found
-// for them, and the faults. It shows the stretches that have no order, or if there are none the last operations of each lock.
-// Bounds are those of the last Judge.
+// Picture writes an HTML page on which the operations on locks are drawn in time, with the longest orders that were found for
+// them, the holds, and the faults. For each lock that was breached in the last Judge it shows all that happened shortly before
+// and after its first breach, or if there are none the last operations of each lock.
 func (h *History) Picture(w io.Writer) error {
+	m := h.memory(h.bounds)
+	scenes := h.scenes()
 	var pieces []piece
-	all := h.pieces(h.bounds)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		for _, p := range all[name] {
-			if len(pieces) < mostPieces && p.check(drawing) != porcupine.Ok {
-				pieces = append(pieces, p)
-			}
-		}
+	for _, s := range scenes {
+		pieces = append(pieces, s.piece(m))
 	}
 	if len(pieces) == 0 {
+		all := h.pieces(h.bounds)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			pieces = append(pieces, joined(all[name], mostOperations/len(all)))
 		}
@@ -48,11 +45,11 @@ func (h *History) Picture(w io.Writer) error {
 	}
 	lanes(partitions)
 
-	m := model
-	m.Partition = func([]porcupine.Operation) [][]porcupine.Operation { return partitions }
-	_, info := porcupine.CheckOperationsVerbose(m, nil, drawing)
-	info.AddAnnotations(h.annotations(from, to))
-	if err := porcupine.Visualize(m, info, w); err != nil {
+	model := model
+	model.Partition = func([]porcupine.Operation) [][]porcupine.Operation { return partitions }
+	_, info := porcupine.CheckOperationsVerbose(model, nil, drawing)
+	info.AddAnnotations(slices.Concat(h.marks(scenes), h.annotations(from, to), h.holds(scenes)))
+	if err := porcupine.Visualize(model, info, w); err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
 	return nil
@@ -79,8 +76,11 @@ func (p piece) drawn(start Instant) []porcupine.Operation {
 		operations[i].Return -= int64(start)
 	}
 	first := operations[0].Call - 1
-	begin := step{verb: begin, before: &p.before, name: p.name}
-	return slices.Insert(operations, 0, porcupine.Operation{Input: begin, Call: first, Return: first})
+	opening := step{verb: begin, before: &p.before, name: p.name}
+	if p.open {
+		opening.verb = open
+	}
+	return slices.Insert(operations, 0, porcupine.Operation{Input: opening, Call: first, Return: first})
 }
 
 // lanes spreads the operations over lines, so that no two overlap on one. Those of one process are on lines of their own, which

@@ -27,27 +27,64 @@ func inPage(t *testing.T, text string) string {
 }
 
 func TestThePictureShowsEachOperationStateAndFault(t *testing.T) {
-	page := draw(t, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 23, 30, 31), fault("cut", 12, 14, "a", "b"),
+	page := draw(t, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 23, 30, 31), fault("cut", 12, 14, "a", "b", "d"),
 		fault("flush", 24, 25), fault("cut", 500, 501),
 		withToken(7, held("c", 1, Lock{"number", Fenced}, 0, 10, 20, 21)),
-		append(held("d", 1, Lock{"book", Read}, 0, 10, 20, 21)[:4], did(22, "d", 1, Doubtful)))
+		append(held("d", 1, Lock{"book", Read}, 0, 10, 20, 21)[:4], did(22, "d", 1, Doubtful)),
+		[]Event{{At: at(600), What: Free, Name: "book"}})
 	require.Contains(t, page, "<html")
 	for _, text := range []string{
 		`a#1 plain "lock": taken`, `a#1 plain "lock": ends (released)`, `b#1 plain "lock": taken`, `b#1 plain "lock": ends (released)`,
 		`c#1 fenced "number": taken with token 7`, `d#1 read "book": taken`, `d#1 read "book": ends (lost, doubtful)`,
 		`"lock" is free`, `held by a#1 (1)`, `free`, `the servers may forget the token`,
-		`cut [a b]`, `flush`, `the servers may forget`,
+		`cut [a b d]`, `flush`, `the servers may forget`,
 	} {
 		require.Contains(t, page, inPage(t, text))
 	}
 }
 
-func TestThePictureShowsOnlyWhatHasNoOrder(t *testing.T) {
-	overlapping := held("b", 1, plain, 0, 15, 30, 31)
-	page := draw(t, held("a", 1, plain, 0, 10, 20, 25), overlapping, held("c", 1, Lock{"elsewhere", Plain}, 0, 10, 20, 21))
-	require.Contains(t, page, inPage(t, `"lock" is held by a#1 (1)`))
-	require.Contains(t, page, inPage(t, `b#1 plain "lock": taken`))
-	require.NotContains(t, page, "elsewhere")
+func TestThePictureShowsAllThatHappenedNearABreachOfALock(t *testing.T) {
+	a, b := held("a", 1, plain, 0, 10, 9020, 9021), held("b", 1, plain, 15, 9010, 9030, 9031)
+	waiter := []Event{waitingFor(100*ms, asked(9005, "c", 1, plain)), did(9105, "c", 1, Refused)}
+	refused := func(number, from, to int) []Event {
+		return []Event{waitingFor(0, asked(from, "d", number, plain)), did(to, "d", number, Refused)}
+	}
+	page := draw(t, a, b, waiter, refused(1, 8000, 8009), refused(2, 8000, 8010),
+		held("d", 3, Lock{"elsewhere", Plain}, 8100, 8101, 8500, 8501), held("d", 4, plain, 10_011, 10_012, 10_013, 10_014),
+		fault("cut", 8600, 8700, "a"), fault("long ago", 20, 30), fault("too late", 20_000, 20_001), freeAt(20_000))
+	for _, text := range []string{
+		`"lock": what is drawn begins`, `a#1 plain "lock": taken`, `a#1 plain "lock": ends (released)`, `b#1 plain "lock": taken`,
+		`c#1 plain "lock": refused`, `d#2 plain "lock": refused`, `cut [a]`, `holds of a`, `a#1 plain "lock": valid`,
+		`exclusion: "lock": a#1 plain "lock" and b#1 plain "lock" are both valid for at least 10ms`,
+	} {
+		require.Contains(t, page, inPage(t, text))
+	}
+	for _, text := range []string{"elsewhere", "d#1", "d#4", "too late"} {
+		require.NotContains(t, page, text)
+	}
+}
+
+func TestAPictureHasTheTimesThatWereRecorded(t *testing.T) {
+	h := story(t, held("a", 1, plain, 1, 20, 30, 41), held("b", 1, plain, 0, 25, 50, 51), []Event{asked(26, "c", 1, plain)})
+	h.Judge(bounds)
+	scenes := h.scenes()
+	require.Len(t, scenes, 1)
+	times := map[string][2]int64{}
+	for _, o := range scenes[0].piece(h.memory(bounds)).operations {
+		times[o.Input.(step).String()] = [2]int64{o.Call / int64(ms), o.Return / int64(ms)}
+	}
+	require.Equal(t, map[string][2]int64{
+		`a#1 plain "lock": taken`: {1, 20}, `a#1 plain "lock": ends (released)`: {30, 41}, `b#1 plain "lock": taken`: {0, 25},
+		`b#1 plain "lock": ends (released)`: {50, 51}, `c#1 plain "lock": no answer`: {26, 1025},
+	}, times)
+}
+
+func TestABreachIsDrawnWithTheLocksThatAllOfItHaveInCommon(t *testing.T) {
+	one := &Acquisition{Locks: []Lock{{"x", Plain}, {"y", Plain}}}
+	other := &Acquisition{Locks: []Lock{{"y", Plain}, {"z", Plain}}}
+	require.Equal(t, []string{"y"}, Breach{Between: []*Acquisition{one, other}}.names())
+	require.Equal(t, []string{"x", "y"}, Breach{Between: []*Acquisition{one}}.names())
+	require.Empty(t, Breach{}.names())
 }
 
 func TestThePictureOfALongHistoryHasItsLastOperations(t *testing.T) {

@@ -54,21 +54,22 @@ func (h *History) rivals(m *memory, parts []part) *spans {
 	windows := m.windows(parts)
 	narrow(windows)
 	for _, w := range windows {
-		_, to := h.ends(w.Acquisition, m.bounds)
+		_, to, _ := m.mayHold(w.Acquisition)
 		all.add(span{part: w.part, from: w.takeFrom, to: to})
 	}
 	for _, p := range parts {
-		if from, to, may := h.mayHold(p.Acquisition, m.bounds); may && !p.Granted() {
+		if from, to, may := m.mayHold(p.Acquisition); may && !p.Granted() {
 			all.add(span{part: p, from: from, to: to})
 		}
 		until := p.Answered
 		if until == 0 {
 			until = h.End
 		}
-		if p.Kind == Fair || p.Kind == Read || p.Kind == Write {
-			until = until.Add(max(lingering, m.bounds.Lease)) // a writer's turn may last for a lease
+		calm := h.calm(p.Acquisition, m.bounds, until)
+		if p.Kind == Read || p.Kind == Write || p.Kind == Fair && !calm {
+			until = until.Add(max(lingering, m.bounds.Lease)) // those who wait for each other have turns, also when they have left
 		}
-		all.add(span{part: p, from: p.Asked, to: until.Add(m.bounds.Slack), inLine: true})
+		all.add(span{part: p, from: p.Asked, to: until.Add(m.bounds.late(calm)), inLine: true})
 	}
 	all.sort()
 	return &all

@@ -17,6 +17,7 @@ func TestAPerfectLockIsNeverInBreach(t *testing.T) {
 		faults := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"kill", "stop", "cut", "forget"}), rapid.ID[string]).Draw(t, "faults")
 		s := newSimulator(rapid.Uint64().Draw(t, "seed"), 10*time.Second, names...)
 		s.fixed = rapid.Bool().Draw(t, "some leases are explicit")
+		s.long = rapid.Bool().Draw(t, "some stay long")
 		s.multi = rapid.Bool().Draw(t, "some take several")
 		h, err := New(s.run(rapid.IntRange(1, 4).Draw(t, "processes"), rapid.IntRange(1, 3).Draw(t, "workers"), faults))
 		require.NoError(t, err)
@@ -42,12 +43,16 @@ func TestABrokenLockIsInBreach(t *testing.T) {
 		"barging":                   {Fairness, []Lock{{"fair", Fair}}, nil, 1},
 		"no wake-up":                {WakeUps, []Lock{{"plain", Plain}}, nil, 1},
 		"waits too long":            {Waits, []Lock{{"plain", Plain}}, nil, 3},
+		"gives up early":            {Waits, []Lock{{"plain", Plain}}, nil, 3},
+		"slow release":              {Waits, simNames, nil, 1},
+		"watchdog sleeps":           {Kept, simNames, nil, 1},
+		"loses an answer":           {Answers, simNames, nil, 1},
 		"refuses a free lock":       {Linearizable, simNames, nil, 1},
 		"never free":                {Remains, simNames, nil, 1},
 	} {
 		t.Run(defect, func(t *testing.T) {
 			s := newSimulator(7, 20*time.Second, c.names...)
-			s.defect, s.fixed = defect, true
+			s.defect, s.fixed, s.long = defect, true, c.invariant == Kept
 			h, err := New(s.run(3, c.workers, c.faults))
 			require.NoError(t, err)
 			verdict := h.Judge(simBounds)
@@ -66,7 +71,7 @@ func TestEachInvariantIsTriedInAnOrdinaryRun(t *testing.T) {
 	require.NoError(t, err)
 	verdict := h.Judge(simBounds)
 	require.Empty(t, verdict.Breaches)
-	for _, invariant := range []string{Exclusion, Linearizable, Fences, Fairness, Waits, WakeUps, Remains} {
+	for _, invariant := range Invariants {
 		require.Positive(t, verdict.Judged[invariant], invariant)
 	}
 	t.Log(verdict.Judged)

@@ -27,6 +27,7 @@ type simulator struct {
 	names     []Lock // what the workers use; several of one name for the kinds that go together
 	fixed     bool   // some leases are explicit
 	multi     bool   // some take two locks
+	long      bool   // some stay for longer than a lease
 }
 
 type simLock struct {
@@ -195,6 +196,9 @@ func (s *simulator) ask(l *simLevel) {
 		if s.defect == "waits too long" {
 			wait *= 3
 		}
+		if s.defect == "gives up early" {
+			wait /= 2
+		}
 		s.client(l.process, wait, func() { s.giveUp(l) })
 	}
 	s.try(l)
@@ -226,6 +230,10 @@ func (s *simulator) try(l *simLevel) {
 				l.deadline = s.end.Add(time.Hour)
 			}
 			if s.now >= l.deadline { // taken too late to be of use
+				s.answer(l, Unknown)
+				return
+			}
+			if s.defect == "loses an answer" && s.chance(2) {
 				s.answer(l, Unknown)
 				return
 			}
@@ -385,6 +393,9 @@ func (s *simulator) work(l *simLevel, then func()) {
 	if l.fixed && s.chance(30) { // too long
 		until = s.now.Add(l.lease + s.between(0, 100*time.Millisecond))
 	}
+	if s.long && !l.fixed && s.chance(3) {
+		until = s.now.Add(s.between(0, 2*simBounds.Lease))
+	}
 	if l.root == l && len(l.locks) == 1 && s.chance(20) {
 		inner := s.level(l.process, l.worker, l.locks)
 		inner.root, inner.lease, inner.fixed = l, l.lease, l.fixed
@@ -423,7 +434,7 @@ func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
 func (s *simulator) renew(l *simLevel) {
 	sent := s.now
 	s.client(l.process, l.lease/3, func() {
-		if l.lost {
+		if l.lost || s.defect == "watchdog sleeps" {
 			return
 		}
 		s.request(l.process, func() bool {
@@ -448,6 +459,15 @@ func (s *simulator) renew(l *simLevel) {
 
 func (s *simulator) unlock(l *simLevel, then func()) {
 	s.tell(l, Event{What: Releasing})
+	if s.defect == "slow release" {
+		l.lost = true
+		s.drop(l)
+		s.client(l.process, simBounds.Command+2*simBounds.Slack, func() {
+			s.tell(l, Event{What: Released})
+			then()
+		})
+		return
+	}
 	was := l.lost
 	l.lost = true // which ends the watchdog
 	released := false
@@ -579,6 +599,7 @@ func (s *simulator) run(processes, workers int, faults []string) []Event {
 	}
 	s.watchQueues()
 	s.after(s.end.Sub(s.now), func() { // those without limit are cancelled
+		s.record(Event{What: Stopping})
 		for _, k := range s.locks {
 			for _, w := range slices.Clone(k.waiters) {
 				if w.wait < 0 {

@@ -11,6 +11,7 @@ type span struct {
 	part
 	from, to Instant
 	inLine   bool
+	hold     bool // that ended when it was released, and was known to be there from its begin
 }
 
 // spans are in the order of their begin once they are sorted.

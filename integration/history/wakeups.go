@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // wakeUps: a lock that nobody can have any more, and that somebody waits for, is taken soon.
@@ -12,6 +13,8 @@ import (
 // could hinder it. Whoever is granted the lock ends the gap when it is told so, and has been told soon, unless a fault
 // concerned it: then it may have had the lock since it asked. A waiter that is in line behind another one is as good a
 // witness as the first.
+//
+// A waiter counts as judged if a gap would have been seen, had the lock not been passed on: see witnesses.
 func (h *History) wakeUps(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	busy := map[string]*spans{}
@@ -24,17 +27,38 @@ func (h *History) wakeUps(bounds Bounds, verdict *Verdict) {
 			continue
 		}
 		free, until := w.Asked, h.waitEnds(w) // nobody can have had it since free
-		waited := false
 		for _, one := range h.hindrances(m, w, busy, until) {
-			waited = true
 			h.gap(w, free, one.from, said, bounds, verdict)
 			free = max(free, one.to)
 		}
 		h.gap(w, free, until, said, bounds, verdict)
-		if waited {
+		if h.witnesses(m, w, busy, until) {
 			verdict.Judged[WakeUps]++
 		}
 	}
+}
+
+// witnesses tells whether w would have seen a gap: it waited when a hold ended, would have waited for longer than a wake-up may
+// take after that, and there was nothing that excuses a delay. Holds that others were granted meanwhile are none: they show
+// that the lock was passed on.
+func (h *History) witnesses(m *memory, w *Acquisition, busy map[string]*spans, until Instant) bool {
+	patience := until.Add(m.bounds.WakeUp + 1)
+	if w.Wait > 0 {
+		patience = w.Asked.Add(w.Wait)
+	}
+	var ends, excused []span
+	for _, one := range h.hindrances(m, w, busy, patience) {
+		switch {
+		case !one.hold:
+			excused = append(excused, one)
+		case one.to > w.Asked && one.to <= until:
+			ends = append(ends, one)
+		}
+	}
+	return slices.ContainsFunc(ends, func(end span) bool {
+		seen := end.to.Add(m.bounds.WakeUp + 1)
+		return seen <= patience && !slices.ContainsFunc(excused, func(one span) bool { return one.from < seen && one.to > end.to })
+	})
 }
 
 // gap reports that w has waited in vain for too long.
@@ -70,8 +94,8 @@ func (h *History) hindrances(m *memory, w *Acquisition, busy map[string]*spans, 
 		}
 	}
 	for _, p := range h.Faults {
-		// Its connections and subscriptions have to come back, and its commands to be repeated.
-		if to := p.To.Add(m.bounds.Command + m.bounds.Lease); p.Concerns(w.Process) && p.From <= until && to >= w.Asked {
+		// Its connections and subscriptions are back then, and a command that was under way has to be repeated.
+		if to := p.To.Add(m.bounds.Command); p.Concerns(w.Process) && p.From <= until && to >= w.Asked {
 			all = append(all, span{from: p.From, to: to})
 		}
 	}
@@ -84,26 +108,38 @@ func (h *History) busy(m *memory, parts []part) *spans {
 	var all spans
 	for _, p := range parts {
 		until := h.waitEnds(p.Acquisition)
-		troubled := h.faulty(p.Process, p.Asked, until)
-		if from, to, may := h.mayHold(p.Acquisition, m.bounds); may {
-			if p.Granted() && len(p.Locks) == 1 && p.Kind != Quorum && !troubled {
-				from = p.Answered
+		since, troubled := h.troubledSince(p.Process, p.Asked, until)
+		if from, to, may := m.mayHold(p.Acquisition); may {
+			prompt := false
+			switch {
+			case !p.Granted() || len(p.Locks) > 1 || p.Kind == Quorum:
+			case troubled: // it would have heard before of what was granted before
+				from = max(from, min(since.Add(-m.bounds.Command), p.Answered))
+			default:
+				from, prompt = p.Answered, true
 			}
-			all.add(span{part: p, from: from, to: to})
+			all.add(span{part: p, from: from, to: to, hold: prompt && p.Release == Released})
 		}
 		if len(p.Locks) > 1 { // it keeps those that it has while it waits for the others
 			all.add(span{part: p, from: p.Asked, to: until.Add(m.bounds.Slack)})
 		}
-		if keeps := p.Kind == Fair || p.Kind == Write; keeps && troubled { // its place in the queue, until it is given up
-			to := until
-			for _, period := range h.Faults {
-				if period.Concerns(p.Process) && period.From <= until && period.To >= p.Asked {
-					to = max(to, min(period.To, until))
-				}
-			}
-			all.add(span{part: p, from: p.Asked, to: to.Add(max(lingering, m.bounds.Lease) + m.bounds.Slack)})
+		if place := m.place(p.Kind); place > 0 && troubled { // in the queue, until it is given up
+			all.add(span{part: p, from: p.Asked, to: until.Add(place + m.bounds.Slack)})
 		}
 	}
 	all.sort()
 	return &all
+}
+
+// place is for how long a lock waits for one whose turn it is: a fair lock for one whose process hangs, and readers for a
+// writer, for the lease of the watchdog.
+func (m *memory) place(kind Kind) time.Duration {
+	switch kind {
+	case Fair:
+		return lingering
+	case Write:
+		return m.bounds.Lease
+	default:
+		return 0
+	}
 }

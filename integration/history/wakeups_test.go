@@ -2,6 +2,7 @@ package history
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,31 +25,59 @@ func TestAGapIsReportedOnce(t *testing.T) {
 	inBreach(t, WakeUps, 2, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 100, 110, 111), held("c", 1, plain, 16, 200, 210, 211))
 }
 
+// excused fails unless nobody is late, and nobody could have been seen to be.
+func excused(t *testing.T, events ...[]Event) {
+	t.Helper()
+	require.Zero(t, inBreach(t, WakeUps, 0, events...).Judged[WakeUps])
+}
+
+func TestAWaiterIsJudgedIfItWouldHaveSeenTheLockNotPassedOn(t *testing.T) {
+	judged := func(events ...[]Event) int { return inBreach(t, WakeUps, 0, events...).Judged[WakeUps] }
+	a := held("a", 1, plain, 0, 10, 20, 21)
+	b := func(wait time.Duration) []Event {
+		events := held("b", 1, plain, 15, 22, 30, 31)
+		events[0].Wait = wait
+		return events
+	}
+	require.Equal(t, 1, judged(a, b(-1)))
+	require.Equal(t, 1, judged(a, b(56*ms+1))) // that ends a wake-up after a's hold
+	require.Zero(t, judged(a, b(56*ms)))
+	require.Zero(t, judged(a)) // nobody waits
+	require.Zero(t, judged(b(-1)))
+	require.Zero(t, judged(held("a", 1, plain, 0, 10, 14, 15), b(-1))) // gone before
+	// Nobody could tell.
+	require.Zero(t, judged(a, b(-1), fault("cut", 15, 16, "b")))
+	require.Equal(t, 1, judged(a, b(-1), fault("cut", 15, 16, "c")))
+	require.Zero(t, judged(a, b(-1), []Event{asked(5, "c", 1, plain), did(6, "c", 1, Unknown)}))
+	// That another one had it meanwhile proves something.
+	require.Equal(t, 2, judged(a, held("b", 1, plain, 15, 50, 51, 52), held("c", 1, plain, 16, 22, 30, 31)))
+}
+
 func TestNobodyIsLateWhileSomebodyMayHaveTheLock(t *testing.T) {
 	b := held("b", 1, plain, 15, 500, 510, 511)
 	kept(t, WakeUps, b, held("a", 1, plain, 0, 10, 450, 451))
 	// Until the lease of whoever was killed must be over, or got no answer.
 	late := func(millis int) []Event { return held("b", 1, plain, 15, millis, millis+10, millis+11) }
 	killed := []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted), {At: at(20), What: Killed, Process: "a"}}
-	kept(t, WakeUps, killed, late(20+1250+50))
+	excused(t, killed, late(20+1250+50))
 	inBreach(t, WakeUps, 1, killed, late(20+1250+51))
 	unanswered := []Event{asked(0, "a", 1, plain), {At: at(20), What: Killed, Process: "a"}}
-	kept(t, WakeUps, unanswered, late(20+1250+50))
+	excused(t, unanswered, late(20+1250+50))
 	inBreach(t, WakeUps, 1, unanswered, late(20+1250+51))
 	unknown := []Event{asked(0, "a", 1, plain), did(20, "a", 1, Unknown)}
-	kept(t, WakeUps, unknown, late(20+1250+50))
+	excused(t, unknown, late(20+1250+50))
 	inBreach(t, WakeUps, 1, unknown, late(20+1250+51))
 	lost := []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted), did(20, "a", 1, Lost)}
-	kept(t, WakeUps, lost, late(20+1250+50))
+	excused(t, lost, late(20+1250+50))
 	inBreach(t, WakeUps, 1, lost, late(20+1250+51))
 	doubtful := held("a", 1, plain, 0, 10, 15, 20)
 	doubtful[4].What = Doubtful
-	kept(t, WakeUps, doubtful, late(20+1250+50))
+	excused(t, doubtful, late(20+1250+50))
 	inBreach(t, WakeUps, 1, doubtful, late(20+1250+51))
 	fixed := []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted)}
-	kept(t, WakeUps, fixed, late(5000))
+	excused(t, fixed, late(5000))
 	fixed[0].Fixed = true
-	kept(t, WakeUps, fixed, late(10+1050+50))
+	excused(t, fixed, late(10+1050+50))
 	inBreach(t, WakeUps, 1, fixed, late(10+1050+51))
 }
 
@@ -57,24 +86,30 @@ func TestARefusedOneHoldsNothingUnlessItsAnswersWereHindered(t *testing.T) {
 	a := held("a", 1, plain, 0, 10, 20, 21)
 	b := held("b", 1, plain, 15, 500, 510, 511)
 	inBreach(t, WakeUps, 1, a, refused, b)
-	kept(t, WakeUps, a, refused, b, fault("cut", 6, 7, "c"))
+	excused(t, a, refused, b, fault("cut", 6, 7, "c"))
 }
 
 func TestAFaultOfTheWaiterExcusesItForAWhile(t *testing.T) {
 	a, b := held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 500, 510, 511)
 	inBreach(t, WakeUps, 1, a, b)
-	kept(t, WakeUps, a, b, fault("cut", 30, 40, "b"))
-	kept(t, WakeUps, a, b, fault("cut", 30, 40))
+	soon := held("b", 1, plain, 15, 250, 260, 261)
+	inBreach(t, WakeUps, 1, a, soon)
+	excused(t, a, soon, fault("cut", 30, 40, "b"))
+	excused(t, a, soon, fault("cut", 30, 40))
 	inBreach(t, WakeUps, 1, a, b, fault("cut", 30, 40, "c"))
-	late := held("b", 1, plain, 15, 40+1200+51, 1400, 1401)
-	inBreach(t, WakeUps, 1, a, late, fault("cut", 30, 40, "b"))
+	// Until it has settled, and for a command more.
+	late := func(millis int) []Event { return held("b", 1, plain, 15, millis, 1400, 1401) }
+	excused(t, a, late(40+200+50), fault("cut", 30, 40, "b"))
+	inBreach(t, WakeUps, 1, a, late(40+200+51), fault("cut", 30, 40, "b"))
+	excused(t, a, late(70+200+50), settling(70, fault("cut", 30, 40, "b")))
+	inBreach(t, WakeUps, 1, a, late(70+200+51), settling(70, fault("cut", 30, 40, "b")))
 }
 
 func TestWhoeverWasHinderedMayHaveHadTheLockSinceItAsked(t *testing.T) {
 	a, b := held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 500, 510, 511)
 	c := held("c", 1, plain, 16, 450, 460, 461)
 	inBreach(t, WakeUps, 1, a, b, c)
-	kept(t, WakeUps, a, b, c, fault("cut", 30, 440, "c"))
+	excused(t, a, b, c, fault("cut", 30, 440, "c"))
 }
 
 func TestAMultiLockKeepsWhatItHasWhileItWaitsForTheRest(t *testing.T) {
@@ -82,7 +117,7 @@ func TestAMultiLockKeepsWhatItHasWhileItWaitsForTheRest(t *testing.T) {
 	both[0].Locks = []Lock{plain, {"other", Plain}}
 	a, b := held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 500, 510, 511)
 	other := held("a", 2, Lock{"other", Plain}, 0, 10, 440, 441)
-	kept(t, WakeUps, a, b, both, other, []Event{{At: at(90_000), What: Free, Name: "other"}})
+	inBreach(t, WakeUps, 0, a, b, both, other)
 	inBreach(t, WakeUps, 1, a, both, held("a", 2, Lock{"other", Plain}, 0, 10, 300, 301))
 }
 
@@ -90,5 +125,43 @@ func TestAHungWaiterInTheQueueOfAFairLockHoldsUpTheOthers(t *testing.T) {
 	a, b := held("a", 1, fair, 0, 10, 20, 21), held("b", 1, fair, 15, 9000, 9010, 9011)
 	hung := []Event{waitingFor(100*ms, asked(12, "c", 1, fair)), did(112, "c", 1, Unknown)}
 	inBreach(t, WakeUps, 2, a, b, hung) // of both
-	kept(t, WakeUps, a, b, hung, fault("cut", 50, 60, "c"))
+	excused(t, a, b, hung, fault("cut", 50, 60, "c"))
+}
+
+func TestReadersWaitForAHungWriterForALeaseAndNotForAsLongAsInAFairQueue(t *testing.T) {
+	a := held("a", 1, read, 0, 10, 20, 21)
+	b := func(millis int) []Event { return held("b", 1, read, 15, millis, 9010, 9011) }
+	hung := []Event{waitingFor(100*ms, asked(12, "c", 1, write)), did(112, "c", 1, Refused)}
+	cut := fault("cut", 50, 60, "c")
+	excused(t, a, b(112+1000+200+50+50), hung, cut)
+	inBreach(t, WakeUps, 1, a, b(112+1000+200+50+51), hung, cut)
+}
+
+func TestAHoldThatNobodyReleasesRunsOutWithTheLastLeaseOrRenewal(t *testing.T) {
+	short := func(events []Event) []Event {
+		events[0].Fixed, events[0].Lease = true, 100*ms
+		return events
+	}
+	late := func(millis int) []Event { return held("b", 1, plain, 15, millis, 9010, 9011) }
+	left := short([]Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted)})
+	excused(t, left, late(10+150+50))
+	inBreach(t, WakeUps, 1, left, late(10+150+51))
+	inBreach(t, WakeUps, 1, left, late(10+150+51), fault("cut", 11, 12, "a"))
+	excused(t, left, late(10+150+51), fault("cut", 9, 12, "a"))
+	// A level that is renewed keeps it for longer, and an inner one that was taken later.
+	outer := held("a", 1, plain, 0, 10, 30, 40)
+	inner := nested(short([]Event{asked(20, "a", 2, plain), did(21, "a", 2, Granted)}))
+	excused(t, outer, inner, late(40+1050+50))
+	inBreach(t, WakeUps, 1, outer, inner, late(40+1050+51))
+	excused(t, outer[:3], inner, late(5000)) // not released
+	inBreach(t, WakeUps, 1, left, inner, late(21+150+51))
+	excused(t, left, inner, late(21+150+50))
+}
+
+func TestWhoWasHinderedWhenItWasGrantedTheLockHasHadItSinceTheFaultAtTheEarliest(t *testing.T) {
+	a, b := held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 600, 610, 611)
+	c := held("c", 1, plain, 16, 580, 590, 591)
+	c[0].Wait = 0                                    // or it were a witness itself
+	excused(t, a, b, c, fault("cut", 271, 272, "c")) // a command before that it would have heard of it
+	inBreach(t, WakeUps, 1, a, b, c, fault("cut", 272, 273, "c"))
 }

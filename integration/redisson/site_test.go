@@ -124,7 +124,8 @@ func (s *site) queue(t testing.TB, name string) []string {
 	return s.node(t, name).DoStrings(t, "LRANGE", lua.Prefix("redisson_lock_queue", name), "0", "-1")
 }
 
-// awaitWaiters returns when n owners wait for a lock, or at least one if it is not fair, and each listens for its release.
+// awaitWaiters returns when n owners wait for a lock, or at least one if it is not fair, and each listens for its release:
+// for that of one part of a MultiLock, since both sides wait for one part after the other.
 func (s *site) awaitWaiters(t testing.TB, l target, n int) {
 	t.Helper()
 	if l.kind != fair {

@@ -1,8 +1,8 @@
 # debian.sh: what the scripts beside it share. They source it.
 
 # install_packages installs Debian packages, as root. Their services must neither start now nor at the next boot: nobody
-# asked for one. Fails, and says why, where that cannot be had.
-install_packages() {
+# asked for one. Fails, and says why, where that cannot be had. It is a subshell, which has a clean-up of its own.
+install_packages() (
   command -v apt-get >/dev/null && ((EUID == 0)) || { log "cannot install $*: that takes root and apt-get"; return 1; }
   local policy=/usr/sbin/policy-rc.d ours='' status=0
   if [[ -e $policy ]]; then
@@ -30,4 +30,4 @@ install_packages() {
     done
   fi
   return "$status"
-}
+)

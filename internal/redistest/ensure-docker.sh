@@ -2,10 +2,14 @@
 # ensure-docker.sh: makes sure that tests can have Redis servers in containers, and prints the environment to run them with.
 #
 #   exports=$(internal/redistest/ensure-docker.sh) && eval "$exports"    then: go test ./...
-#   internal/redistest/ensure-docker.sh stop                             stops the engine, if this script started it
+#   internal/redistest/ensure-docker.sh stop                             the caller does not need the engine any more
+#   internal/redistest/ensure-docker.sh start                            the same as the first, and the engine stays for others
 #
 # Where a Docker engine answers, it is used. Else one is started, after Debian's package has been installed if need be, which
-# takes root. The image is HOLDFAST_TEST_IMAGE where the engine has it or can pull it (by default the official redis:7). Else it
+# takes root. That one is stopped again when nobody needs it: each process that calls this script does until it calls stop or
+# ends, and whoever called start by hand does until somebody calls stop by hand. A call that fails stops what it has started.
+#
+# The image is HOLDFAST_TEST_IMAGE where the engine has it or can pull it (by default the official redis:7). Else it
 # is made of this machine's own Redis server and busybox: that takes no registry. A second run changes nothing.
 # Standard output holds only export lines, everything else goes to standard error.
 set -euo pipefail
@@ -13,16 +17,28 @@ set -euo pipefail
 official=${HOLDFAST_TEST_IMAGE:-redis:7}
 local_image=holdfast-redis:local
 state=/run/holdfast-dockerd # its process id, and when that process was started
+users=$state.users # a file for each process that needs it, with when that was started; and one called hand
 
 log() { printf 'ensure-docker: %s\n' "$*" >&2; }
 fail() { log "$*"; exit 1; }
 
 source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 
-engine() { docker info >/dev/null 2>&1; }
+engine() { timeout 20 docker info >/dev/null 2>&1; }
+
+# of prints a number of /proc/PID/stat, counted from the state of the process, which is the first.
+of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f "$2"; }
 
 # started_at is when a process was started, in ticks since the machine was: with its id it is the process and no other.
-started_at() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+started_at() { of "$1" 20; }
+
+# caller prints the process id of whoever called this script: of the shell, not of the subshell in which $(…) runs it, which is
+# over at once and looks like its parent.
+caller() {
+  local pid=$PPID parent
+  while parent=$(of "$pid" 2) && [[ -n $parent ]] && cmp -s "/proc/$pid/cmdline" "/proc/$parent/cmdline"; do pid=$parent; done
+  echo "$pid"
+}
 
 # ours prints the process id of the engine that this script started, and fails if that does not run any more.
 ours() {
@@ -30,14 +46,41 @@ ours() {
   read -r pid at 2>/dev/null <"$state" && [[ -n $at && $(started_at "$pid") == "$at" ]] && echo "$pid"
 }
 
+# needed_by notes who needs the engine, a process or hand, if the engine is ours.
+needed_by() {
+  ours >/dev/null || return 0
+  mkdir -p "$users"
+  started_at "$1" >"$users/$1" || true # hand has no time
+}
+
+# needed prints who needs the engine, and fails if nobody does.
+needed() {
+  local file found=1
+  for file in "$users"/*; do
+    [[ -e $file ]] || continue
+    if [[ ${file##*/} == hand || $(started_at "${file##*/}") == "$(<"$file")" ]]; then
+      echo "${file##*/}"
+      found=0
+    else
+      rm -f "$file"
+    fi
+  done
+  return "$found"
+}
+
 start_engine() {
-  ((EUID == 0)) || fail "no Docker engine answers, and to start one takes root"
+  if ((EUID != 0)); then
+    [[ ! -S /var/run/docker.sock || -w /var/run/docker.sock ]] ||
+      fail "there is a Docker engine, but user $(id -un) may not use it: be root, or a member of the group docker"
+    fail "no Docker engine answers, and to start one takes root: start it as root, or use HOLDFAST_TEST_BACKEND=process"
+  fi
   local missing=()
   command -v dockerd >/dev/null || missing+=(docker.io)
   command -v iptables >/dev/null || missing+=(iptables)
   ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || exit 1
   command -v docker >/dev/null || install_packages docker-cli || exit 1 # a package of its own since Debian 13
   engine && return
+  began=yes
   log "starting dockerd, which writes to $state.log"
   # Published ports are a matter of iptables: a proxy process for each of them would be the slowest part of a start.
   setsid nohup dockerd --userland-proxy=false >"$state.log" 2>&1 </dev/null 9>&- &
@@ -53,20 +96,35 @@ start_engine() {
   fail "dockerd did not start"
 }
 
-stop_engine() {
-  local pid
-  if ! pid=$(ours); then
+# stop has the caller not need the engine any more, and stops it if nobody else does.
+stop() {
+  local who
+  if ! ours >/dev/null; then
     log "no engine that was started here"
-    rm -f "$state"
+    rm -rf "$state" "$users"
     return
   fi
+  ((EUID == 0)) || fail "to stop the engine takes root"
+  who=$(caller)
+  [[ -e $users/$who ]] || who=hand
+  rm -f "$users/$who"
+  if who=$(needed); then
+    log "dockerd goes on: needed by ${who//$'\n'/, }"
+    return
+  fi
+  stop_engine
+}
+
+stop_engine() {
+  local pid
+  pid=$(ours) || return 0
   # A test run that was killed leaves its containers behind where the reaper may not run.
-  docker ps -aq --filter ancestor="$local_image" | xargs -r docker rm -f >/dev/null || true
+  timeout 60 docker ps -aq --filter ancestor="$local_image" 2>/dev/null | xargs -r docker rm -f >/dev/null || true
   log "stopping dockerd ($pid)"
   kill "$pid"
   local attempt
   for ((attempt = 0; attempt < 300; attempt++)); do
-    ours >/dev/null || { rm -f "$state"; return; }
+    ours >/dev/null || { rm -rf "$state" "$users"; return; }
     sleep 0.1
   done
   fail "dockerd ($pid) does not stop"
@@ -81,7 +139,7 @@ build() {
   made=$(docker image inspect -f '{{index .Config.Labels "holdfast.recipe"}}' "$local_image" 2>/dev/null) || made=
   [[ $made != "$recipe" ]] || return 0
   log "making $local_image of $server"
-  local root library applet
+  local library applet
   root=$(mktemp -d)
   mkdir -p "$root"/{bin,data,tmp,etc,usr/bin}
   cp -L "$server" "$root/usr/bin/redis-server"
@@ -93,7 +151,6 @@ build() {
   for applet in sh cat ls sleep; do ln -s busybox "$root/bin/$applet"; done
   tar -C "$root" -c . | docker import --change 'ENV PATH=/usr/bin:/bin' --change 'WORKDIR /data' --change "LABEL holdfast.recipe=$recipe" \
     --change 'CMD ["redis-server", "--protected-mode", "no"]' - "$local_image" >/dev/null
-  rm -rf "$root"
 }
 
 ensure() {
@@ -117,11 +174,32 @@ ensure() {
   echo "export HOLDFAST_TEST_IMAGE=$image"
 }
 
-verb=${1:-start}
-exec 9>"${TMPDIR:-/tmp}/holdfast-docker.lock" # one at a time
+# use is ensure, for a process or for hand.
+use() {
+  needed_by "$1" # before as well: a caller that calls stop although this fails shall not end what others began
+  ensure
+  needed_by "$1"
+}
+
+# over leaves nothing behind of a call that failed, and only the engine of one that did not.
+over() {
+  local status=$?
+  trap - EXIT
+  [[ -z $root ]] || rm -rf "$root"
+  ((status == 0)) || [[ -z $began ]] || stop_engine || true
+  exit "$status"
+}
+
+began='' # whether this call has started the engine
+root=''  # where the local image is made
+trap over EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+exec 9>"${TMPDIR:-/tmp}/holdfast-docker-$EUID.lock" # one at a time
 flock 9
-case $verb in
-  start) ensure ;;
-  stop) stop_engine ;;
-  *) fail "$verb: want start or stop" ;;
+case ${1:-} in
+  '') use "$(caller)" ;;
+  start) use hand ;;
+  stop) stop ;;
+  *) fail "$1: want start, stop, or nothing" ;;
 esac

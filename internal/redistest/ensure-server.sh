@@ -3,17 +3,19 @@
 #
 #   HOLDFAST_TEST_BACKEND=$(internal/redistest/ensure-server.sh) go test ./...
 #
-# In this order, as package redistest itself: what HOLDFAST_TEST_BACKEND names; a process if HOLDFAST_TEST_SERVER names a
-# program; a Docker engine that answers and has, or can pull, the image (docker); a redis-server or valkey-server on PATH, or
-# Debian's package, when apt-get is there and we are root (process). It starts neither server nor engine: ensure-docker.sh
-# is what starts an engine. Standard output holds only the answer. Exit status 1, and one line on standard error, when there
-# is no way.
+# In this order: what HOLDFAST_TEST_BACKEND names; a process if HOLDFAST_TEST_SERVER names a program; a Docker engine that
+# answers and has, or can pull, the image (docker); a redis-server or valkey-server on PATH, or Debian's package, when apt-get
+# is there and we are root (process). Package redistest by itself decides the same, but installs nothing, and does not ask for
+# the image: it takes the engine that answers, and its tests fail if that cannot have the image. It starts neither server nor
+# engine: ensure-docker.sh beside it is what starts an engine. Standard output holds only the answer. Exit status 1, and one
+# line on standard error, when there is no way.
 set -euo pipefail
 
 choice=${HOLDFAST_TEST_BACKEND:-}
 server=${HOLDFAST_TEST_SERVER:-}
 image=${HOLDFAST_TEST_IMAGE:-redis:7}
 
+ways='internal/redistest/ensure-docker.sh provides it: exports=$(internal/redistest/ensure-docker.sh) && eval "$exports"'
 log() { printf 'ensure-server: %s\n' "$*" >&2; }
 answer() { echo "$1"; exit 0; }
 
@@ -28,8 +30,8 @@ program() {
 [[ -z $choice && -n $server ]] && choice=process
 case $choice in
   docker)
-    engine || { log "HOLDFAST_TEST_BACKEND=docker, but no Docker engine answers: see ensure-docker.sh"; exit 1; }
-    has_image || { log "HOLDFAST_TEST_BACKEND=docker, but there is no image $image: see ensure-docker.sh"; exit 1; }
+    engine || { log "HOLDFAST_TEST_BACKEND=docker, but no Docker engine answers. $ways"; exit 1; }
+    has_image || { log "HOLDFAST_TEST_BACKEND=docker, but there is no image $image. $ways"; exit 1; }
     answer docker
     ;;
   '')
