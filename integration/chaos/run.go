@@ -72,7 +72,7 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	require.NoError(tb, err)
 	over = true
 	requireBusy(tb, h, length)
-	return h, h.Judge(history.Bounds{Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp, Brief: brief})
+	return h, h.Judge(history.Bounds{Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp, Brief: brief, Strict: true})
 }
 
 // requireBusy requires that locks were granted at all: about one each second is the least that was ever seen.

@@ -54,6 +54,7 @@ func TestTokensMayBeginAnewWhenTheServersForget(t *testing.T) {
 	cut[0].KeepsTokens = true
 	verdict = inBreach(t, Fences, 2, first, second, third, cut)
 	require.Len(t, of(Linearizable, verdict.Breaches), 1)
+	inBreach(t, Linearizable, 1, first, withToken(1, held("b", 1, fenced, 49, 60, 70, 71)), cut)
 	kept(t, Fences, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), withToken(6, nested(held("a", 2, fenced, 55, 56, 57, 58))), cut)
 	// The same token at the same time.
 	kept(t, Fences, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)), fault("flush", 15, 22), withToken(5, held("b", 1, fenced, 1, 30, 40, 41)))

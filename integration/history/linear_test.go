@@ -124,6 +124,13 @@ func TestAHoldThatTheServersForgotMayBeTakenBySomebodyElseThenOnly(t *testing.T)
 	inBreach(t, Linearizable, 1, a, b, fault("cut", 100, 120))
 }
 
+func TestWhoeverHasLeftTheQueueOfAFairLockIsInNobodysWayUnlessItMayHang(t *testing.T) {
+	left := []Event{waitingFor(100*ms, asked(1000, "c", 1, fair)), did(1100, "c", 1, Refused)}
+	refused := []Event{waitingFor(0, asked(5000, "b", 1, fair)), did(5001, "b", 1, Refused)}
+	inBreach(t, Linearizable, 1, left, refused)
+	inBreach(t, Linearizable, 0, left, refused, fault("cut", 1050, 1060, "c"))
+}
+
 func TestARefusalIsABreachIfNobodyElseCanHaveHadTheLock(t *testing.T) {
 	refused := func(lock Lock, process string, from, to int) []Event {
 		return []Event{waitingFor(0, asked(from, process, 1, lock)), did(to, process, 1, Refused)}

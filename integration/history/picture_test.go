@@ -65,7 +65,8 @@ func TestThePictureShowsAllThatHappenedNearABreachOfALock(t *testing.T) {
 }
 
 func TestAPictureHasTheTimesThatWereRecorded(t *testing.T) {
-	h := story(t, held("a", 1, plain, 1, 20, 30, 41), held("b", 1, plain, 0, 25, 50, 51), []Event{asked(26, "c", 1, plain)})
+	h := story(t, held("a", 1, plain, 1, 20, 30, 41), held("b", 1, plain, 0, 25, 50, 51), []Event{asked(26, "c", 1, plain)},
+		[]Event{asked(51, "d", 1, plain), did(52, "d", 1, Granted)}, freeAt(9000))
 	h.Judge(bounds)
 	scenes := h.scenes()
 	require.Len(t, scenes, 1)
@@ -76,6 +77,7 @@ func TestAPictureHasTheTimesThatWereRecorded(t *testing.T) {
 	require.Equal(t, map[string][2]int64{
 		`a#1 plain "lock": taken`: {1, 20}, `a#1 plain "lock": ends (released)`: {30, 41}, `b#1 plain "lock": taken`: {0, 25},
 		`b#1 plain "lock": ends (released)`: {50, 51}, `c#1 plain "lock": no answer`: {26, 1025},
+		`d#1 plain "lock": taken`: {51, 52}, `d#1 plain "lock": ends (lost)`: {52, 1025}, // which is where the scene ends
 	}, times)
 }
 
