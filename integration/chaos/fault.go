@@ -45,7 +45,7 @@ func (r *run) nemesis(end time.Time) {
 		}
 		faults := []Fault{r.draw()}
 		if r.dice.IntN(4) == 0 {
-			if other := r.draw(); other.Name != faults[0].Name && !(other.ofServers && faults[0].ofServers) {
+			if other := r.draw(); other.Name != faults[0].Name && (!other.ofServers || !faults[0].ofServers) {
 				faults = append(faults, other)
 			}
 		}
