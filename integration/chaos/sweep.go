@@ -78,7 +78,7 @@ func (r *run) sweep() {
 // take takes a lock that nobody wants any more, which must be possible when the leases of all who died are over.
 func (r *run) take(c *client, l history.Lock) history.Event {
 	e := history.Event{What: history.Free, Name: l.Name}
-	hold, err := c.lock(l).TryLock(context.Background(), 2*r.scenario.lease()+5*command+slack, rlock.Watchdog)
+	hold, err := c.lock(l).TryLock(context.Background(), 2*r.scenario.lease()+2*longestPark+5*command+slack, rlock.Watchdog)
 	e.At = history.Now()
 	if err == nil {
 		err = hold.Unlock(context.Background())

@@ -161,6 +161,8 @@ func (w *worker) stay(ctx context.Context, a *attempt) {
 		length = w.upTo(longestSection)
 	case !a.fixed && lease <= longestLease && w.oneIn(60):
 		length = lease + w.upTo(lease)
+	case a.fixed && w.oneIn(30):
+		length = longestLease // it is over before: at its deadline, at which others may have it soon
 	}
 	end := time.NewTimer(length)
 	defer end.Stop()

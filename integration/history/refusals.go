@@ -25,7 +25,7 @@ func (h *History) refusals(bounds Bounds, verdict *Verdict) {
 		rivals[name] = h.rivals(m, parts)
 	}
 	for _, a := range h.Acquisitions {
-		if a.Outcome != Refused || a.Wait != 0 || h.faulty(a.Process, a.Asked, a.Answered) ||
+		if a.Outcome != Refused || a.Wait != 0 || m.givenUp(a, a.Answered) || h.faulty(a.Process, a.Asked, a.Answered) ||
 			m.forgetting(a.Asked.Add(-bounds.Lease-bounds.Command), a.Answered) { // what was released may be held again
 			continue
 		}

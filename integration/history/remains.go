@@ -24,8 +24,11 @@ func (h *History) remains(bounds Bounds, verdict *Verdict) {
 		}
 	}
 	quiet := h.quiet()
-	limit := bounds.Lease + bounds.Command + bounds.Slack
-	for name := range h.names() {
+	for name, parts := range h.names() {
+		limit := bounds.Lease + bounds.Command + bounds.Slack
+		if len(h.Killed) > 0 && parts[0].Kind == Fair {
+			limit += lingering // the places of those who died
+		}
 		verdict.Judged[Remains]++
 		at, ok := free[name]
 		switch {
