@@ -234,6 +234,8 @@ func cell(f chaos.Fault, invariant string) string {
 		return s.Plays(f.Name) && s.Tries(invariant)
 	})
 	switch {
+	case !tried && invariant == history.WakeUps:
+		return "seldom" // there is little time that is far enough from faults
 	case !tried:
 		return "–"
 	case f.Forgets && slices.Contains(forgotten, invariant) && (!f.KeepsTokens || invariant != history.Fences):

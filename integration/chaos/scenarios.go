@@ -17,13 +17,12 @@ var Scenarios = []Scenario{
 		Name: "calm", Topology: integration.Single, Kinds: allKinds, Peace: time.Second, Latency: time.Millisecond,
 	},
 	{
-		// Who comes last in a burst is woken by the one before, or not at all. Faults are short, and far between.
-		Name: "bursts", Topology: integration.Single, Kinds: allKinds, Peace: 6 * time.Second,
+		// Who comes last in a burst is woken by the one before, or not at all.
+		Name: "bursts", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
 		Processes: 4, Workers: 1, Burst: 1500 * time.Millisecond, Copies: 2, Latency: 40 * time.Millisecond, Lease: 5 * time.Second,
-		Faults: []Fault{Reset, ClientsKilled, ScriptsFlushed},
 	},
 	{
-		Name: "network", Topology: integration.Single, Variants: durable, Durable: true, Kinds: allKinds, Peace: time.Second, Quiet: true,
+		Name: "network", Topology: integration.Single, Variants: durable, Durable: true, Kinds: allKinds, Peace: time.Second,
 		Faults: []Fault{Partition, RequestsLost, RepliesLost, RepliesLate, MessagesLost, Slow, Reset, Refused, CutReplies, Refusals},
 	},
 	{
