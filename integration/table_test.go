@@ -234,7 +234,7 @@ func cell(f chaos.Fault, invariant string) string {
 		return s.Plays(f.Name) && s.Tries(invariant)
 	})
 	switch {
-	case !tried && invariant == history.WakeUps:
+	case !tried && (invariant == history.WakeUps || invariant == history.Answers):
 		return "seldom" // there is little time that is far enough from faults
 	case !tried:
 		return "–"
