@@ -26,8 +26,9 @@ func (h *History) remains(bounds Bounds, verdict *Verdict) {
 	quiet := h.quiet()
 	for name, parts := range h.names() {
 		limit := bounds.Lease + bounds.Command + bounds.Slack
-		if len(h.Killed) > 0 && parts[0].Kind == Fair {
-			limit += lingering // the places of those who died
+		if len(h.Faults) > 0 && parts[0].Kind == Fair {
+			// The places of those who died, or were closed while they could not reach the server.
+			limit += lingering
 		}
 		verdict.Judged[Remains]++
 		at, ok := free[name]
