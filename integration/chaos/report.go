@@ -31,7 +31,7 @@ func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *hi
 		}
 		tb.Errorf("%v after the start: %v", b.At.Sub(h.Start).Round(time.Millisecond), b)
 	}
-	dir, err := Keep(h, s.Name, seed)
+	dir, err := keep(h, s.Name, seed)
 	if err != nil {
 		tb.Errorf("not everything was kept: %v", err)
 	}
@@ -63,8 +63,8 @@ func judged(v history.Verdict) string {
 	return strings.Join(list, ", ")
 }
 
-// Keep writes the history and its picture to a directory that stays.
-func Keep(h *history.History, name string, seed uint64) (string, error) {
+// keep writes the history and its picture to a directory that stays.
+func keep(h *history.History, name string, seed uint64) (string, error) {
 	dir, err := directory(name, seed)
 	if err != nil {
 		return "", err
