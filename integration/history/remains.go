@@ -1,6 +1,9 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // remains: at the end each lock that was used can be taken, at the latest one lease after the last fault is healed and the
 // last call has returned; and nothing is left behind.
@@ -26,8 +29,7 @@ func (h *History) remains(bounds Bounds, verdict *Verdict) {
 	quiet := h.quiet()
 	for name, parts := range h.names() {
 		limit := bounds.Lease + bounds.Command + bounds.Slack
-		if len(h.Faults) > 0 && parts[0].Kind == Fair {
-			// The places of those who died, or were closed while they could not reach the server.
+		if parts[0].Kind == Fair && h.placesLeft() {
 			limit += lingering
 		}
 		verdict.Judged[Remains]++
@@ -42,6 +44,14 @@ func (h *History) remains(bounds Bounds, verdict *Verdict) {
 				Text: fmt.Sprintf("%q was free only %v after everything was quiet, later than %v", name, at.Sub(quiet), limit)})
 		}
 	}
+}
+
+// placesLeft tells whether places in the queue of a fair lock may have outlived those who had them: they were killed, or told to
+// end, and so closed, while a fault was felt, and then nothing is sent again.
+func (h *History) placesLeft() bool {
+	return len(h.Killed) > 0 || slices.ContainsFunc(h.Faults, func(p Period) bool {
+		return p.From <= h.Stopping && p.To >= h.Stopping
+	})
 }
 
 // quiet is when the last fault was healed, the last process had gone and the last call had returned: no hold is taken or
