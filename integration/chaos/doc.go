@@ -8,6 +8,6 @@
 // that nothing is left behind. The runner is the test; a process is the test binary in another part ([Client]). What the
 // processes do is in worker.go, the faults are in fault_*.go, one file each for networks, servers and processes.
 //
-// The same seed gives the same choices, not the same moments: what breaks in one run may need a few to break again. So a
+// The same seed draws the same faults, at slightly different moments: what breaks in one run may need a few to break again. So a
 // run that fails writes down its history, its picture and the command that repeats it.
 package chaos
