@@ -51,6 +51,9 @@
 // interval is 90 to 100 % of a third of the lease time, so that processes which started together drift apart, and no
 // lease waits for its renewal for longer than that third.
 //
+// A lease that is added with less than half of the lease time left, because less was asked for at first, is renewed earlier:
+// when a third of what it has left is over, with all others that are short then.
+//
 // At a tick the leases are split by [Lease.Group] and cut into batches. Groups are worked on side by side, each by one
 // goroutine that lives as long as there are calls to make; the batches of a group follow each other. A batch that
 // failed goes to the end of the line and is tried again after a short pause, for as long as it has a lease whose

@@ -74,8 +74,11 @@ func (w *Watchdog) plan() time.Duration {
 	defer w.mu.Unlock()
 
 	t := now()
-	if w.renewable > 0 && w.nextTick <= t {
+	switch {
+	case w.renewable > 0 && w.nextTick <= t:
 		w.tick(t)
+	case w.renewable > 0 && w.nextEarly <= t:
+		w.lineUp(t, func(l *Lease) bool { return l.until()-t < w.short() })
 	}
 	next := never
 	for _, r := range w.rounds {
@@ -89,7 +92,7 @@ func (w *Watchdog) plan() time.Duration {
 		}
 	}
 	if w.renewable > 0 {
-		next = min(next, w.nextTick)
+		next = min(next, w.nextTick, w.nextEarly)
 	}
 	if len(w.deadlines) > 0 {
 		next = min(next, w.deadlines[0].until())
@@ -109,9 +112,25 @@ func (w *Watchdog) tick(t time.Duration) {
 			delete(w.rounds, group)
 		}
 	}
+	w.lineUp(t, func(*Lease) bool { return true })
+}
+
+// short is what a lease has left at most that is renewed before the tick.
+func (w *Watchdog) short() time.Duration { return w.options.Lease / 2 }
+
+// hurry makes sure that a short lease, which has so much left, is renewed when a third of that is over. All others that are
+// short then are renewed with it: so those that come and go quickly cost a call now and then. The caller holds mu.
+func (w *Watchdog) hurry(t, left time.Duration) {
+	w.nextEarly = min(w.nextEarly, t+left/3)
+	w.wakeBy(w.nextEarly)
+}
+
+// lineUp puts those renewable leases in line that are wanted. The caller holds mu.
+func (w *Watchdog) lineUp(t time.Duration, wanted func(*Lease) bool) {
+	w.nextEarly = never
 	due := make(map[string][]*Lease)
 	for _, l := range w.deadlines {
-		if l.renew && !l.inLine {
+		if l.renew && !l.inLine && wanted(l) {
 			l.inLine = true
 			due[l.Group] = append(due[l.Group], l)
 		}

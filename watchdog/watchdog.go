@@ -26,6 +26,7 @@ type Watchdog struct {
 	rounds    map[string]*round // the groups that have a batch waiting or in flight
 	lastTick  time.Duration     // when the last tick was
 	nextTick  time.Duration     // when the next one is, unless renewable is 0
+	nextEarly time.Duration     // when leases that are short are renewed before that; never if there are none
 	interval  time.Duration     // from a start of the tick, or from a tick, to the next tick
 
 	// armed is when the scheduler looks again by itself. It is never later than the next thing there is to do. It may
@@ -46,6 +47,8 @@ func New(o Options) *Watchdog {
 		rounds:   make(map[string]*round),
 		interval: jitteredInterval(o.Lease),
 		armed:    never,
+
+		nextEarly: never,
 	}
 	w.goroutines.Go(w.schedule)
 	return w
@@ -66,6 +69,11 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	l.deadline.Store(int64(deadline.Sub(epoch)))
 	w.deadlines.add(l)
 	w.setRenew(l, renew)
+	if renew {
+		if t := now(); l.until()-t < w.short() {
+			w.hurry(t, l.until()-t)
+		}
+	}
 	w.wakeBy(l.until())
 }
 

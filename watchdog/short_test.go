@@ -1,0 +1,46 @@
+package watchdog
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		addNew(w, "node", true)
+		short := &Lease{Group: "node"}
+		added := time.Now()
+		w.Add(short, added.Add(lease/10), true)
+		later := &Lease{Group: "node"}
+		sleep(lease / 60)
+		w.Add(later, time.Now().Add(lease/10), true)
+
+		sleep(lease/30 - lease/60)
+
+		calls := s.seen()
+		require.Len(t, calls, 1)
+		require.ElementsMatch(t, []*Lease{short, later}, calls[0].leases, "one call for all that are short")
+		require.Equal(t, lease/30, calls[0].at.Sub(added))
+		require.True(t, short.Deadline().Equal(Deadline(calls[0].at, lease)))
+		sleep(lease / 5)
+		require.Len(t, s.seen(), 1, "it is not short any more")
+	})
+}
+
+func TestShortLeasesThatComeAndGoCostACallNowAndThen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &store{}
+		w := watch(t, Options{Renew: s.renew})
+		for range 10_000 {
+			l := &Lease{Group: "node"}
+			w.Add(l, time.Now().Add(lease/10), true)
+			sleep(lease / 10_000)
+			require.True(t, w.Remove(l))
+		}
+		require.LessOrEqual(t, len(s.seen()), 30+4, "one each thirtieth of the lease, and the ticks")
+	})
+}
