@@ -54,7 +54,7 @@ func TestAdviceNamesTheMissingRule(t *testing.T) {
 		"NOPERM User ann has no permissions to run the 'subscribe' command": "+subscribe",
 		"ERR unknown command 'SUBSCRIBE'":                                   "see the error",
 	} {
-		require.Contains(t, advice(errors.New(reply), "c", false), remedy)
+		require.Contains(t, advice(errors.New(reply), []string{"c"}, false), remedy)
 	}
-	require.Contains(t, advice(errors.New("NOPERM 'ssubscribe'"), "c", true), "+ssubscribe")
+	require.Contains(t, advice(errors.New("NOPERM 'ssubscribe'"), []string{"c"}, true), "+ssubscribe")
 }

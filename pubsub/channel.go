@@ -24,6 +24,14 @@ type channel struct {
 	name  string
 	phase phase
 
+	// names is what goes into one command: the channel's own name, then those of
+	// its companions. Never changed in place. From the first placement on.
+	names []string
+
+	// alone is why the server refuses the command with the companions in it; the
+	// channel is subscribed without them then. Nil when it does not.
+	alone error
+
 	subscribers list.List // of *Subscription, the next one to be woken first
 
 	// Set while phase is wanted, asking, confirmed or leaving, else nil.
@@ -47,18 +55,7 @@ type channel struct {
 
 // join adds a subscriber, behind those that wait already.
 func (c *channel) join(s *Subscription) {
-	s.channel = c
-	s.place = c.subscribers.PushBack(s)
-	if c.phase == confirmed {
-		s.permit()
-	}
-}
-
-// leave removes a subscriber and says whether it was the last one.
-func (c *channel) leave(s *Subscription) (last bool) {
-	c.subscribers.Remove(s.place)
-	s.channel, s.place = nil, nil
-	return c.subscribers.Len() == 0
+	s.memberships = append(s.memberships, membership{channel: c, place: c.subscribers.PushBack(s)})
 }
 
 // confirm notes that the server sends us the messages from now on. What it sent

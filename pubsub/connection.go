@@ -12,11 +12,15 @@ import (
 
 // connection is one pub/sub connection to one node, used by one goroutine.
 type connection interface {
-	// subscribe and unsubscribe ask for each channel on its own and return the
-	// error reply of each, nil for none. err is set when the connection is of no
-	// use any more, also because ctx ended; then nothing is known of the channels.
-	subscribe(ctx context.Context, channels []string) (replies []error, err error)
-	unsubscribe(ctx context.Context, channels []string) (replies []error, err error)
+	// subscribe and unsubscribe send one command for each group of channels, all in
+	// one batch, and return the error reply of each, nil for none. A group is
+	// accepted or refused as a whole. When subscribe returns, the hook has run for
+	// the first channel of each group that was accepted, perhaps not yet for the
+	// others; when unsubscribe returns, it has run for all. err is set when the
+	// connection is of no use any more, also because ctx ended; then nothing is
+	// known of the channels.
+	subscribe(ctx context.Context, groups [][]string) (replies []error, err error)
+	unsubscribe(ctx context.Context, groups [][]string) (replies []error, err error)
 
 	// lost delivers or is closed when the connection ends.
 	lost() <-chan error
@@ -76,26 +80,31 @@ func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (
 
 func (c *redisConnection) lost() <-chan error { return c.ended }
 
-func (c *redisConnection) subscribe(ctx context.Context, channels []string) ([]error, error) {
+// subscribe relies on how rueidis counts: its answer to a SUBSCRIBE of several
+// channels is what the server pushes for the first of them, and the pushes for
+// the rest are skipped.
+func (c *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]error, error) {
 	b := c.client.B()
-	return c.each(ctx, channels, func(channel string) rueidis.Completed {
+	return c.each(ctx, groups, func(group []string) rueidis.Completed {
 		if c.sharded {
-			return b.Ssubscribe().Channel(channel).Build()
+			return b.Ssubscribe().Channel(group...).Build()
 		}
-		return b.Subscribe().Channel(channel).Build()
+		return b.Subscribe().Channel(group...).Build()
 	})
 }
 
-func (c *redisConnection) unsubscribe(ctx context.Context, channels []string) ([]error, error) {
+// unsubscribe gets its answers behind all that the server pushes: they are those
+// to the PINGs that rueidis sends.
+func (c *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
 	if err := c.ping(ctx); err != nil {
 		return nil, err
 	}
 	b := c.client.B()
-	return c.each(ctx, channels, func(channel string) rueidis.Completed {
+	return c.each(ctx, groups, func(group []string) rueidis.Completed {
 		if c.sharded {
-			return b.Sunsubscribe().Channel(channel).Build()
+			return b.Sunsubscribe().Channel(group...).Build()
 		}
-		return b.Unsubscribe().Channel(channel).Build()
+		return b.Unsubscribe().Channel(group...).Build()
 	})
 }
 
@@ -122,13 +131,13 @@ func expectedOfPing(reply string) bool {
 	return strings.HasPrefix(reply, "LOADING") || strings.HasPrefix(reply, "BUSY") || strings.Contains(reply, "'ping'")
 }
 
-// each sends one command per channel in a single batch.
-func (c *redisConnection) each(ctx context.Context, channels []string, build func(string) rueidis.Completed) ([]error, error) {
-	commands := make(rueidis.Commands, len(channels))
-	for i, channel := range channels {
+// each sends one command per group in a single batch.
+func (c *redisConnection) each(ctx context.Context, groups [][]string, build func([]string) rueidis.Completed) ([]error, error) {
+	commands := make(rueidis.Commands, len(groups))
+	for i, group := range groups {
 		// Pinned, because rueidis recycles the commands that succeeded and may
 		// then send the batch again when the connection broke in the middle.
-		commands[i] = build(channel).Pin()
+		commands[i] = build(group).Pin()
 	}
 	results, err := c.do(ctx, commands)
 	replies := make([]error, len(results))

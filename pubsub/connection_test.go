@@ -20,12 +20,12 @@ func TestOnlyAConnectionThatFailedIsDeniedTheFarewell(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.subscribe(ctx, []string{"c"})
+	_, err = c.subscribe(ctx, [][]string{{"c"}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, c.broken, "we were told to stop; the server listens")
 
 	server.Kill(t)
-	_, err = c.subscribe(t.Context(), []string{"c"})
+	_, err = c.subscribe(t.Context(), [][]string{{"c"}})
 	require.Error(t, err)
 	require.True(t, c.broken)
 }

@@ -2,8 +2,8 @@
 // It knows channels, nodes and permits; it knows nothing of locks.
 //
 // A [Hub] keeps one connection per node, whatever the number of channels, and
-// one goroutine per connection. A [Subscription] is one waiter on one channel.
-// It holds at most one permit, which means "something changed, look again". It
+// one goroutine per connection. A [Subscription] is one waiter on one channel, or
+// on several. It holds at most one permit, which means "something changed, look again". It
 // gets one when
 //
 //   - the server confirms the channel, the first time and after every
@@ -26,6 +26,22 @@
 //		}
 //	}
 //
+// # Companions
+//
+// A channel may have companions: channels that are subscribed and unsubscribed
+// with it, by one command each, which the server executes as a whole. So whoever
+// counts the listeners of a channel and of its companion on the server (PUBSUB
+// NUMSUB) sees those of this package on both or on neither, and the surplus of the
+// channel is the others, at any instant: while it is subscribed, while it lingers,
+// when the connection is lost or the Hub is closed. And a channel that only this
+// process listens on can bring it messages that are not for all.
+//
+// Messages on companions give no permits. They go to [Options].OnDirect, as long
+// as the server can send them, until [Hub.Close] has returned. A server that
+// refuses the companions costs their use, not the channel's:
+// [Subscription.Accompanied] tells which it is. [Hub.Resume] is for who would use
+// them now or not at all.
+//
 // # The life of a channel
 //
 //	Subscribe        Route          SUBSCRIBE        reply
@@ -37,7 +53,10 @@
 //	           wanted <--- somebody came meanwhile --- reply --- leaving
 //	          dropped <--- nobody came ---------------/         (UNSUBSCRIBE)
 //
-// The subscription hooks of rueidis run on the reader of the connection. They
-// only move a channel between these phases and hand out permits, under a mutex
-// that nobody holds during I/O.
+// A channel that is refused with its companions goes back from asking to wanted
+// once, and is asked for by itself.
+//
+// The hooks of rueidis run on the reader of the connection. They only move a
+// channel between these phases and hand out permits, under a mutex that nobody
+// holds during I/O, and call OnDirect without it.
 package pubsub

@@ -139,3 +139,33 @@ func ExampleHub_SubscribeTopic() {
 	fmt.Println("both look")
 	// Output: both look
 }
+
+// A channel that lingers is there at once, with what goes with it; one that is not is not waited for.
+func ExampleHub_Resume() {
+	server, client := embedded()
+	defer server.Close()
+	defer client.Close()
+	messages := make(chan string, 1)
+	hub := pubsub.New(pubsub.Options{
+		Route:      pubsub.SingleRoute(client),
+		Companions: func(channel string) []string { return []string{channel + ":present", channel + ":ann"} },
+		OnDirect:   func(_, message string) { messages <- message },
+	})
+	defer hub.Close()
+	fmt.Println("resumed:", hub.Resume("door", "door") != nil)
+
+	subscription := hub.Subscribe("door")
+	<-subscription.C()
+	subscription.Close()
+
+	// The channel lingers.
+	subscription = hub.Resume("door", "door")
+	defer subscription.Close()
+	fmt.Println("resumed:", subscription != nil)
+	server.Publish("door:ann", "come in")
+	fmt.Println(<-messages)
+	// Output:
+	// resumed: false
+	// resumed: true
+	// come in
+}

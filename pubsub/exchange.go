@@ -10,7 +10,8 @@ import (
 )
 
 // onSubscription runs on the reader of the connection for everything that the
-// server says about a subscription, asked for or not.
+// server says about a subscription, asked for or not. What it says about the
+// companions of a channel, it says about the channel too.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
@@ -29,29 +30,39 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	if c.phase == asking || c.phase == confirmed {
 		c.confirm()
 		delete(h.warned, c.name)
+		if c.accompanied() {
+			delete(h.warned, c.names[1])
+		}
 	}
 }
 
 // objection is a refusal that the operator has not been told of.
 type objection struct {
-	channel string
-	reply   error
+	channel    string
+	companions []string // the refusal is about these; nil if it is about the channel
+	reply      error
 }
 
 // subscribe asks the server for channels in phase asking. Those that it accepts
 // have been confirmed by the hook when their replies are here.
 func (l *link) subscribe(ctx context.Context, conn connection, channels []*channel) error {
-	replies, err := conn.subscribe(ctx, names(channels))
+	h := l.hub
+	replies, err := conn.subscribe(ctx, h.groups(channels))
 	if err != nil {
 		return err
 	}
-	h := l.hub
 	h.mu.Lock()
 	var objections []objection
 	now := time.Now()
 	for i, c := range channels {
-		if c.link == l && c.phase == asking && replies[i] != nil && l.denied(c, replies[i], now) {
-			objections = append(objections, objection{c.name, replies[i]})
+		switch reply := replies[i]; {
+		case c.link != l:
+		case reply == nil:
+			if why := h.unaccompanied(c); why != nil {
+				objections = append(objections, objection{c.name, c.names[1:], why})
+			}
+		case c.phase == asking && l.denied(c, reply, now):
+			objections = append(objections, objection{c.name, nil, reply})
 		}
 	}
 	recovered := slices.Contains(replies, nil) && h.outages.over(l.node)
@@ -62,8 +73,17 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 		h.logger.Info("pubsub: connected to the node again", "node", l.node)
 	}
 	for _, o := range objections {
-		h.logger.Warn("pubsub: the server refuses the channel; its waiters fall back to polling",
-			"channel", o.channel, "error", o.reply, "remedy", advice(o.reply, o.channel, h.options.Sharded))
+		switch {
+		case o.companions == nil:
+			h.logger.Warn("pubsub: the server refuses the channel; its waiters fall back to polling",
+				"channel", o.channel, "error", o.reply, "remedy", advice(o.reply, []string{o.channel}, h.options.Sharded))
+		case h.options.OnUnaccompanied != nil:
+			h.options.OnUnaccompanied(o.channel, o.reply)
+		default:
+			h.logger.Warn("pubsub: the server refuses the companions of the channel; it is subscribed without them",
+				"channel", o.channel, "companions", o.companions, "error", o.reply,
+				"remedy", advice(o.reply, o.companions, h.options.Sharded))
+		}
 	}
 	return nil
 }
@@ -72,6 +92,9 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 // whether the operator should know. Called with hub.mu held.
 func (l *link) denied(c *channel, reply error, now time.Time) (news bool) {
 	h := l.hub
+	if l.refusedInCompany(c, reply) {
+		return false
+	}
 	c.attempts++
 	switch judge(reply) {
 	case redirected:
@@ -94,11 +117,11 @@ func (l *link) denied(c *channel, reply error, now time.Time) (news bool) {
 // subscriber may have come meanwhile: the server has forgotten us then, so the
 // channel is subscribed again.
 func (l *link) unsubscribe(ctx context.Context, conn connection, channels []*channel) error {
-	replies, err := conn.unsubscribe(ctx, names(channels))
+	h := l.hub
+	replies, err := conn.unsubscribe(ctx, h.groups(channels))
 	if err != nil {
 		return err
 	}
-	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, c := range channels {
@@ -118,10 +141,15 @@ func (l *link) unsubscribe(ctx context.Context, conn connection, channels []*cha
 	return nil
 }
 
-func names(channels []*channel) []string {
-	names := make([]string, len(channels))
+// groups returns for each channel what goes into its command. The channel's own
+// name is the first in it: the answer to a SUBSCRIBE is here when the server has
+// spoken of the first name.
+func (h *Hub) groups(channels []*channel) [][]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	groups := make([][]string, len(channels))
 	for i, c := range channels {
-		names[i] = c.name
+		groups[i] = c.wanting()
 	}
-	return names
+	return groups
 }

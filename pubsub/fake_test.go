@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ type fakeServer struct {
 type request struct {
 	conn     *fakeConnection
 	verb     string
-	channels []string
+	channels []string   // the own names of the channels that are asked for
+	groups   [][]string // one per command
 	answer   chan answer
 }
 
@@ -43,11 +45,13 @@ type fakeConnection struct {
 	hooks  rueidis.PubSubHooks
 	ended  chan error
 	closed chan struct{}
+
+	farewell func() // what happens while the connection is closed
 }
 
 // newFake returns a hub on a fake server and what it logs. The hub is closed
 // with the test.
-func newFake(t *testing.T, o Options) (*Hub, *fakeServer, *logtest.Lines) {
+func newFake(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
 	f := &fakeServer{requests: make(chan *request)}
 	lines := new(logtest.Lines)
 	o.Route = f.route
@@ -82,7 +86,7 @@ func (f *fakeServer) dial(_ rueidis.Client, _ bool, hooks rueidis.PubSubHooks) (
 }
 
 // next returns the next request, which must have the given verb.
-func (f *fakeServer) next(t *testing.T, verb string) *request {
+func (f *fakeServer) next(t testing.TB, verb string) *request {
 	t.Helper()
 	select {
 	case r := <-f.requests:
@@ -96,7 +100,7 @@ func (f *fakeServer) next(t *testing.T, verb string) *request {
 
 // accept answers as a server that agrees.
 func (r *request) accept() {
-	for _, channel := range r.channels {
+	for _, channel := range slices.Concat(r.groups...) {
 		r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: r.verb, Channel: channel})
 	}
 	r.answer <- answer{replies: make([]error, len(r.channels))}
@@ -117,16 +121,19 @@ func (c *fakeConnection) publish(channel, payload string) {
 
 func (c *fakeConnection) breakOff() { c.ended <- errors.New("connection reset by peer") }
 
-func (c *fakeConnection) subscribe(ctx context.Context, channels []string) ([]error, error) {
-	return c.exchange(ctx, "subscribe", channels)
+func (c *fakeConnection) subscribe(ctx context.Context, groups [][]string) ([]error, error) {
+	return c.exchange(ctx, "subscribe", groups)
 }
 
-func (c *fakeConnection) unsubscribe(ctx context.Context, channels []string) ([]error, error) {
-	return c.exchange(ctx, "unsubscribe", channels)
+func (c *fakeConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
+	return c.exchange(ctx, "unsubscribe", groups)
 }
 
-func (c *fakeConnection) exchange(ctx context.Context, verb string, channels []string) ([]error, error) {
-	r := &request{conn: c, verb: verb, channels: channels, answer: make(chan answer)}
+func (c *fakeConnection) exchange(ctx context.Context, verb string, groups [][]string) ([]error, error) {
+	r := &request{conn: c, verb: verb, groups: groups, answer: make(chan answer)}
+	for _, group := range groups {
+		r.channels = append(r.channels, group[0])
+	}
 	select {
 	case c.server.requests <- r:
 	case err := <-c.ended:
@@ -146,10 +153,15 @@ func (c *fakeConnection) exchange(ctx context.Context, verb string, channels []s
 
 func (c *fakeConnection) lost() <-chan error { return c.ended }
 
-func (c *fakeConnection) close() { close(c.closed) }
+func (c *fakeConnection) close() {
+	if c.farewell != nil {
+		c.farewell()
+	}
+	close(c.closed)
+}
 
 // take consumes a permit that must be there, or come within the given time.
-func take(t *testing.T, s *Subscription) {
+func take(t testing.TB, s *Subscription) {
 	t.Helper()
 	select {
 	case <-s.C():

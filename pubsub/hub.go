@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -30,6 +31,37 @@ type Options struct {
 	// unsubscribes at once. Defaults to [DefaultLinger].
 	Linger time.Duration
 
+	// Companions names further channels that go with a channel, whoever subscribes
+	// to it: they are subscribed with it by one command and unsubscribed with it by
+	// one command, so that no other client ever sees some of them without the rest.
+	// Nobody gets a permit from a companion; see OnDirect. A companion belongs to one
+	// channel, and is not subscribed to by itself. When channels are sharded it must
+	// be in the slot of its channel.
+	//
+	// A channel whose command the server refuses, for instance because an ACL rule
+	// does not know the companions, is asked for again at once without them and
+	// stays so until its connection is lost or it is unsubscribed.
+	//
+	// Companions is called by one goroutine at a time, each time before a channel is
+	// given to a connection, and must not block. Its result is not changed. Defaults to no
+	// companions.
+	Companions func(channel string) []string
+
+	// OnDirect is called with every message that arrives on a companion, and with
+	// the name of that companion. It runs on the reader of a connection and must not
+	// block: no other message is received meanwhile. It may use the Hub and
+	// Subscriptions, except for Hub.Close, and may take a mutex under which they are
+	// used; Close of the Hub must not be called with such a mutex held. It may be
+	// called concurrently for messages of different connections, and is still called
+	// while Close of the Hub waits, but not after that has returned. Defaults to
+	// ignoring the messages.
+	OnDirect func(channel, message string)
+
+	// OnUnaccompanied is called, instead of a warning in the log, when a channel is
+	// subscribed without its companions because the server refuses them. It may be
+	// called concurrently, and without a mutex of the Hub. Defaults to the warning.
+	OnUnaccompanied func(channel string, refusal error)
+
 	// Logger is told about channels that the server refuses and nodes that
 	// cannot be reached, once each until it changes. Defaults to
 	// [slog.Default].
@@ -48,16 +80,25 @@ type Hub struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
+	// calls counts the calls of OnDirect; added to under mu only, and only for a
+	// name in companions.
+	calls sync.WaitGroup
+
+	// known is how many channels there are, for those who need not wait for mu when
+	// there are none.
+	known atomic.Int64
+
 	// mu guards all that follows and the fields of every channel, link and
-	// Subscription. It is never held during I/O nor while calling Route or the
-	// logger: the readers of the connections wait for it.
-	mu       sync.Mutex
-	closed   bool
-	channels map[string]*channel
-	links    map[string]*link // by node; a link that is ending is not in here
-	router   router
-	outages  outages
-	warned   warnings
+	// Subscription. It is never held during I/O nor while calling one of the
+	// Options or the logger: the readers of the connections wait for it.
+	mu         sync.Mutex
+	closed     bool
+	channels   map[string]*channel
+	companions companions
+	links      map[string]*link // by node; a link that is ending is not in here
+	router     router
+	outages    outages
+	warned     warnings
 }
 
 // New returns a Hub without any connection. It panics when there is no Route,
@@ -68,14 +109,15 @@ func New(o Options) *Hub {
 	}
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
 	h := &Hub{
-		options:  o,
-		logger:   cmp.Or(o.Logger, slog.Default()),
-		dial:     dialRedis,
-		channels: make(map[string]*channel),
-		links:    make(map[string]*link),
-		router:   router{wake: make(chan struct{}, 1)},
-		outages:  make(outages),
-		warned:   make(warnings),
+		options:    o,
+		logger:     cmp.Or(o.Logger, slog.Default()),
+		dial:       dialRedis,
+		channels:   make(map[string]*channel),
+		companions: make(companions),
+		links:      make(map[string]*link),
+		router:     router{wake: make(chan struct{}, 1)},
+		outages:    make(outages),
+		warned:     make(warnings),
 	}
 	h.running, h.stop = context.WithCancel(context.Background())
 	return h
@@ -94,23 +136,61 @@ func (h *Hub) Subscribe(name string) *Subscription {
 // SubscribeTopic is [Hub.Subscribe] for a channel on which more than one thing is
 // announced, without saying which: the message for a single waiter wakes one
 // subscriber of each topic. Subscribe takes the name of the channel as topic.
-func (h *Hub) SubscribeTopic(name, topic string) *Subscription {
-	s := &Subscription{hub: h, name: name, topic: topic, permits: make(chan struct{}, 1)}
-
+//
+// It subscribes to the channels in also as well. The Subscription has one place
+// on each of them, and gets its permits from all: one for the confirmation of
+// each, and those of the messages. Permits do not add up here either.
+func (h *Hub) SubscribeTopic(name, topic string, also ...string) *Subscription {
+	s := newSubscription(h, topic)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return s
 	}
+	h.join(s, name)
+	for _, other := range also {
+		h.join(s, other)
+	}
+	return s
+}
+
+// join makes a Subscription a subscriber of the named channel. Called with mu
+// held.
+func (h *Hub) join(s *Subscription, name string) {
 	c := h.channels[name]
 	if c == nil {
 		c = &channel{name: name}
 		h.channels[name] = c
+		h.known.Store(int64(len(h.channels)))
 		h.enqueue(c, time.Time{})
 	}
 	c.join(s)
+	if c.phase == confirmed {
+		s.permit() // its last look was before it listened
+	}
+}
+
+// Resume is SubscribeTopic for who has not looked yet, and only if the channel is
+// confirmed at present with its companions: because others wait for it, or
+// because it lingers. There is no permit then: the first look can be made at
+// once, and what happens from now on is heard. In any other case, and on a closed
+// Hub, it is nil and nothing has been started. Resume never blocks, and costs no
+// allocation when it returns nil.
+func (h *Hub) Resume(name, topic string) *Subscription {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[name]
+	if c == nil || !c.accompanied() {
+		return nil
+	}
+	s := newSubscription(h, topic)
+	c.join(s)
 	return s
 }
+
+// Listens says whether there is any channel, with subscribers or lingering. It waits
+// for nobody: an uncontended lock asks it each time.
+func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
 // Close unsubscribes everything, closes the connections and waits until every
 // goroutine of the Hub has ended. Each connection gets about two seconds for
@@ -121,30 +201,49 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
 	clear(h.channels)
+	h.known.Store(0)
 	h.router.queue = nil
 	h.stop()
 	h.mu.Unlock()
 
 	h.work.Wait()
+
+	h.mu.Lock()
+	clear(h.companions)
+	h.mu.Unlock()
+	h.calls.Wait()
 }
 
-// deliver hands a message to the subscribers of its channel. It runs on the
-// reader of a connection.
+// deliver hands a message to the subscribers of its channel, or to OnDirect. It
+// runs on the reader of a connection.
 //
 // It does not ask which connection the message came from or which phase the
 // channel is in: a message between the confirmation and our knowing of it, or
 // from a connection that is being given up, is worth a look too.
 func (h *Hub) deliver(m rueidis.PubSubMessage) {
+	if h.wake(m) {
+		h.direct(m)
+	}
+}
+
+// wake gives permits for a message. direct reports that there are none to give,
+// because the message is for OnDirect; that call is counted already.
+func (h *Hub) wake(m rueidis.PubSubMessage) (direct bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[m.Channel]
 	switch {
 	case c == nil:
+		if _, direct = h.companions[m.Channel]; direct && h.options.OnDirect != nil {
+			h.calls.Add(1)
+			return true
+		}
 	case m.Message == wakeOne:
 		c.wakeOneOfEach()
 	default:
 		c.wakeAll()
 	}
+	return false
 }
 
 // wakeOne is the message that concerns a single waiter. Whatever else is
@@ -169,6 +268,8 @@ func (h *Hub) requeue(c *channel, refresh bool, due time.Time) {
 func (h *Hub) drop(c *channel) {
 	c.leaveLink()
 	c.phase = dropped
+	h.companions.forget(c)
 	// After Close the map is empty, and before it the name is c's until here.
 	delete(h.channels, c.name)
+	h.known.Store(int64(len(h.channels)))
 }

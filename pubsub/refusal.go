@@ -38,14 +38,14 @@ func refusal(err error) error {
 	return nil
 }
 
-// advice says what an operator can do about a refusal.
-func advice(reply error, channel string, sharded bool) string {
+// advice says what an operator can do about a refusal of channels.
+func advice(reply error, channels []string, sharded bool) string {
 	text := reply.Error()
 	switch {
 	case !strings.HasPrefix(text, "NOPERM"):
 		return "see the error"
 	case strings.Contains(text, "channel"):
-		return "add the ACL rule &channel-pattern with a pattern that matches, such as &" + channel
+		return "add the ACL rule &channel-pattern with a pattern that matches, such as " + patterns(channels)
 	case sharded:
 		return "add the ACL rule +ssubscribe"
 	default:

@@ -6,18 +6,30 @@ import (
 	"time"
 )
 
-// Subscription is one waiter on one channel. All methods are safe for
-// concurrent use, and none of them blocks on the network.
+// Subscription is one waiter on one channel, or on several. All methods are safe
+// for concurrent use, and none of them blocks on the network.
 type Subscription struct {
 	hub     *Hub
-	name    string
 	topic   string
 	permits chan struct{} // capacity 1: sent to under hub.mu only
 
 	// Guarded by hub.mu. Nil once the subscription is closed, and from the start
-	// when the hub was.
+	// when the hub was. The first is the channel that it was named after.
+	memberships []membership
+	single      [1]membership // where the usual one is, to save an allocation
+}
+
+// membership is the place of a Subscription among the subscribers of a channel.
+type membership struct {
 	channel *channel
 	place   *list.Element
+}
+
+// newSubscription returns a Subscription that has joined nothing yet.
+func newSubscription(h *Hub, topic string) *Subscription {
+	s := &Subscription{hub: h, topic: topic, permits: make(chan struct{}, 1)}
+	s.memberships = s.single[:0]
+	return s
 }
 
 // C delivers permits. A receive consumes one: something may have changed, look
@@ -25,41 +37,61 @@ type Subscription struct {
 // there is one. The channel is never closed; after Close it stays silent.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Close leaves the channel. A permit that was not received is handed on to
-// another subscriber of its topic. When this was the last one, the channel stays
-// subscribed for [Options].Linger and is unsubscribed then. Close does not wait
-// for that. Closing again does nothing.
+// Close leaves the channel, or all of them. A permit that was not received is
+// handed on to another subscriber of its topic, on each channel: it does not say
+// which of them it is from, and waking too many costs a look. A channel that has
+// lost its last subscriber stays subscribed for [Options].Linger and is
+// unsubscribed then. Close does not wait for that. Closing again does nothing.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := s.channel
-	if c == nil {
-		return
+	for _, m := range s.memberships {
+		m.channel.subscribers.Remove(m.place)
 	}
-	last := c.leave(s)
+	unused := false
 	select {
 	case <-s.permits:
-		c.wakeOne(s.topic)
+		unused = true
 	default:
 	}
-	if last && !h.closed {
-		h.abandon(c)
+	for _, m := range s.memberships {
+		if unused {
+			m.channel.wakeOne(s.topic)
+		}
+		if m.channel.subscribers.Len() == 0 && !h.closed {
+			h.abandon(m.channel)
+		}
 	}
+	s.memberships, s.single = nil, [1]membership{}
+}
+
+// Accompanied says whether the channel is confirmed at present, with its
+// companions. It is false for a channel without companions, for one whose
+// companions the server refuses, and once the Subscription or the Hub is closed.
+// Of several channels it is the first that counts, the one that is not named
+// under "also".
+func (s *Subscription) Accompanied() bool {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return !s.hub.closed && len(s.memberships) > 0 && s.memberships[0].channel.accompanied()
 }
 
 // Err returns why the server refuses the channel at present, nil when it does
-// not. It is the server's own words, a *rueidis.RedisError for [errors.As], such as
-// NOPERM; a connection that fails or a node that is starting is not a refusal.
-// A refused channel is asked for again, less and less often, at most 30 s
-// apart.
+// not; of several channels, the first that is refused. It is the server's own
+// words, a *rueidis.RedisError for [errors.As], such as NOPERM; a connection that
+// fails or a node that is starting is not a refusal, nor is it one that the
+// channel has to do without its companions. A refused channel is asked for again,
+// less and less often, at most 30 s apart.
 func (s *Subscription) Err() error {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	if s.channel == nil || s.channel.refused == nil {
-		return nil
+	for _, m := range s.memberships {
+		if c := m.channel; c.refused != nil {
+			return fmt.Errorf("pubsub: channel %q: %w", c.name, c.refused)
+		}
 	}
-	return fmt.Errorf("pubsub: channel %q: %w", s.name, s.channel.refused)
+	return nil
 }
 
 // permit adds a permit and says whether there was none. Called with hub.mu

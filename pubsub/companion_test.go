@@ -1,0 +1,470 @@
+package pubsub
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"holdfast/internal/logtest"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+const noPermission = "NOPERM No permissions to access a channel"
+
+// accompany names two companions for every channel.
+func accompany(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
+
+// group is a channel and its companions.
+func group(channel string) []string { return append([]string{channel}, accompany(channel)...) }
+
+// newAccompanied is newFake with companions.
+func newAccompanied(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
+	o.Companions = accompany
+	return newFake(t, o)
+}
+
+func TestChannelAndCompanionsShareOneCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newAccompanied(t, Options{})
+		c, d := h.Subscribe("c"), h.Subscribe("d")
+		var groups [][]string
+		for len(groups) < 2 {
+			r := f.next(t, "subscribe")
+			groups = append(groups, r.groups...)
+			r.accept()
+		}
+		require.ElementsMatch(t, [][]string{group("c"), group("d")}, groups)
+		take(t, c)
+		take(t, d)
+
+		c.Close()
+		r := f.next(t, "unsubscribe")
+		require.Equal(t, [][]string{group("c")}, r.groups)
+		c = h.Subscribe("c")
+		r.accept()
+		r = f.next(t, "subscribe")
+		require.Equal(t, [][]string{group("c")}, r.groups, "somebody came meanwhile")
+		r.accept()
+		take(t, c)
+
+		d.Close()
+		r.conn.breakOff()
+		r = f.next(t, "subscribe")
+		require.Equal(t, [][]string{group("c")}, r.groups, "after the connection was lost")
+		r.accept()
+		take(t, c)
+		c.Close()
+		f.next(t, "unsubscribe").accept()
+		gone(t, h)
+		require.Empty(t, h.companions)
+	})
+}
+
+func TestSubscriberIsAccompaniedWhileTheChannelIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newAccompanied(t, Options{})
+		s := h.Subscribe("c")
+		require.False(t, s.Accompanied())
+		r := f.next(t, "subscribe")
+		require.False(t, s.Accompanied(), "nobody has answered")
+		r.accept()
+		take(t, s)
+		require.True(t, s.Accompanied())
+		r.conn.breakOff()
+		r = f.next(t, "subscribe")
+		require.False(t, s.Accompanied(), "the connection was lost")
+		r.accept()
+		take(t, s)
+		require.True(t, s.Accompanied())
+
+		other := h.Subscribe("c")
+		s.Close()
+		require.False(t, s.Accompanied(), "closed")
+		require.True(t, other.Accompanied())
+		h.Close()
+		require.False(t, other.Accompanied(), "the hub is closed")
+	})
+}
+
+func TestChannelWithoutCompanionsIsNotAccompanied(t *testing.T) {
+	for name, companions := range map[string]func(string) []string{
+		"none named": nil,
+		"none of it": func(string) []string { return nil },
+	} {
+		h, f, _ := newFake(t, Options{Companions: companions})
+		s := h.Subscribe("c")
+		r := f.next(t, "subscribe")
+		require.Equal(t, [][]string{{"c"}}, r.groups, name)
+		r.accept()
+		take(t, s)
+		require.False(t, s.Accompanied(), name)
+	}
+}
+
+func TestChannelWhoseCompanionsAreRefusedWorksWithoutThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, lines := newAccompanied(t, Options{})
+		s := h.Subscribe("c")
+		start := time.Now()
+		f.next(t, "subscribe").refuse(noPermission)
+		r := f.next(t, "subscribe")
+		require.Equal(t, [][]string{{"c"}}, r.groups)
+		require.Zero(t, time.Since(start), "it is asked for at once")
+		require.NoError(t, s.Err())
+		r.accept()
+		take(t, s)
+		require.NoError(t, s.Err())
+		require.False(t, s.Accompanied())
+		r.conn.publish("c", "0")
+		take(t, s)
+
+		// On this connection it stays like that.
+		unsubscribed := func() {
+			s.Close()
+			r := f.next(t, "unsubscribe")
+			require.Equal(t, [][]string{{"c"}}, r.groups)
+			s = h.Subscribe("c")
+			r.accept()
+		}
+		unsubscribed()
+		r = f.next(t, "subscribe")
+		require.Equal(t, [][]string{{"c"}}, r.groups)
+		r.accept()
+		take(t, s)
+
+		// The next one may know better. As long as it does not, that is no news.
+		r.conn.breakOff()
+		r = f.next(t, "subscribe")
+		require.Equal(t, [][]string{group("c")}, r.groups)
+		r.refuse(noPermission)
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		told := lines.With("refuses the companions of the channel; it is subscribed without them")
+		require.Len(t, told, 1)
+		require.Contains(t, told[0], "&c:present &c:direct")
+		require.Contains(t, told[0], "level=WARN")
+		require.Contains(t, told[0], "NOPERM")
+
+		// So does one who comes when the channel was dropped.
+		s.Close()
+		f.next(t, "unsubscribe").accept()
+		gone(t, h)
+		s = h.Subscribe("c")
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		require.True(t, s.Accompanied())
+
+		// They were accepted once, so that another refusal is news.
+		s.Close()
+		f.next(t, "unsubscribe").accept()
+		s = h.Subscribe("c")
+		f.next(t, "subscribe").refuse(noPermission)
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		synctest.Wait()
+		require.Len(t, lines.With("refuses the companions"), 2)
+		require.Empty(t, lines.With("refuses the channel"))
+	})
+}
+
+func TestRefusedCompanionsDoNotTouchTheOthersInTheBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newAccompanied(t, Options{})
+		_, _ = started(t, h, f)
+		busy := h.Subscribe("busy")
+		r := f.next(t, "subscribe") // the link waits for this reply
+		open, closed := h.Subscribe("open"), h.Subscribe("closed")
+		synctest.Wait()
+		r.accept()
+		take(t, busy)
+		r = f.next(t, "subscribe")
+		require.Equal(t, [][]string{group("open"), group("closed")}, r.groups)
+		for _, name := range group("open") {
+			r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: name})
+		}
+		r.answer <- answer{replies: []error{nil, errors.New(noPermission)}}
+		r = f.next(t, "subscribe")
+		require.Equal(t, [][]string{{"closed"}}, r.groups)
+		r.accept()
+		take(t, open)
+		take(t, closed)
+		require.True(t, open.Accompanied())
+		require.False(t, closed.Accompanied())
+	})
+}
+
+func TestChannelThatIsRefusedWithAndWithoutCompanionsIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, lines := newAccompanied(t, Options{})
+		s := h.Subscribe("c")
+		for range 3 {
+			r := f.next(t, "subscribe")
+			require.Equal(t, [][]string{group("c")}, r.groups)
+			r.refuse(noPermission)
+			r = f.next(t, "subscribe")
+			require.Equal(t, [][]string{{"c"}}, r.groups)
+			r.refuse(noPermission)
+		}
+		synctest.Wait()
+		require.ErrorContains(t, s.Err(), "NOPERM")
+		require.Len(t, lines.With("refuses"), 1)
+		require.Len(t, lines.With("refuses the channel"), 1)
+		require.Contains(t, lines.With("refuses")[0], "such as &c\"")
+		s.Close()
+		gone(t, h)
+		require.Empty(t, h.companions)
+	})
+}
+
+func TestServerThatCannotTellOrSendsUsOnKeepsTheCompanions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, lines := newAccompanied(t, Options{Sharded: true})
+		s := h.Subscribe("c")
+		for _, reply := range []string{"MOVED 42 10.0.0.1:6379", "LOADING", "CLUSTERDOWN The cluster is down", "TRYAGAIN"} {
+			r := f.next(t, "subscribe")
+			require.Equal(t, [][]string{group("c")}, r.groups)
+			r.refuse(reply)
+		}
+		r := f.next(t, "subscribe")
+		require.Equal(t, [][]string{group("c")}, r.groups)
+		r.accept()
+		take(t, s)
+		require.True(t, s.Accompanied())
+		require.Empty(t, lines.With("refuses"))
+	})
+}
+
+func TestLeaverOfAChannelWhoseCompanionsAreThenRefusedLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newAccompanied(t, Options{})
+		s := h.Subscribe("c")
+		r := f.next(t, "subscribe")
+		s.Close()
+		r.refuse(noPermission)
+		gone(t, h)
+		require.Empty(t, h.companions)
+	})
+}
+
+func TestSlotThatMovesTakesTheCompanionsAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newAccompanied(t, Options{Sharded: true})
+		s, conn := started(t, h, f)
+		// The server speaks of each channel on its own.
+		for _, name := range []string{"c:direct", "c", "c:present"} {
+			conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name})
+		}
+		r := f.next(t, "subscribe")
+		require.Equal(t, [][]string{group("c")}, r.groups)
+		require.False(t, s.Accompanied())
+		r.accept()
+		take(t, s)
+		require.True(t, s.Accompanied())
+		silent(t, f, time.Minute)
+	})
+}
+
+// overheard collects what OnDirect is called with.
+type overheard struct{ calls []string }
+
+func (o *overheard) note(channel, message string) { o.calls = append(o.calls, channel+" "+message) }
+
+// all returns the calls since the last time.
+func (o *overheard) all() []string {
+	calls := o.calls
+	o.calls = nil
+	return calls
+}
+
+func TestMessageOnACompanionGoesToOnDirectAndGivesNoPermit(t *testing.T) {
+	heard := new(overheard)
+	h, f, _ := newAccompanied(t, Options{OnDirect: heard.note})
+	s, conn := started(t, h, f)
+	for _, message := range []string{"0", "1", "yours"} {
+		conn.publish("c:direct", message)
+	}
+	conn.publish("c:present", "0")
+	require.Equal(t, []string{"c:direct 0", "c:direct 1", "c:direct yours", "c:present 0"}, heard.all())
+	require.False(t, has(s))
+
+	conn.publish("c", "0")
+	conn.publish("d:direct", "yours")
+	require.Empty(t, heard.all(), "a message of the channel, and one of nobody's companion")
+	require.True(t, has(s))
+}
+
+func TestMessageOnACompanionIsIgnoredWithoutOnDirect(t *testing.T) {
+	h, f, _ := newAccompanied(t, Options{})
+	s, conn := started(t, h, f)
+	conn.publish("c:direct", "0")
+	require.False(t, has(s))
+}
+
+func TestOnDirectMayUseTheHub(t *testing.T) {
+	var h *Hub
+	var other *Subscription
+	h, f, _ := newAccompanied(t, Options{OnDirect: func(channel, _ string) {
+		s := h.Resume("c", "c")
+		s.Close()
+		other = h.Subscribe(channel + ":other")
+	}})
+	_, conn := started(t, h, f)
+	conn.publish("c:direct", "yours") // would not return if mu were held
+	f.next(t, "subscribe").accept()
+	take(t, other)
+}
+
+func TestDirectMessagesAreHeardUntilTheChannelIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := new(overheard)
+		h, f, _ := newAccompanied(t, Options{OnDirect: heard.note})
+		s, conn := started(t, h, f)
+		s.Close()
+		conn.publish("c:direct", "lingering")
+		r := f.next(t, "unsubscribe")
+		conn.publish("c:direct", "leaving")
+		require.Equal(t, []string{"c:direct lingering", "c:direct leaving"}, heard.all())
+		r.accept()
+		gone(t, h)
+		conn.publish("c:direct", "gone")
+		require.Empty(t, heard.all())
+
+		s, conn = started(t, h, f)
+		f.set(func() { f.down = true })
+		conn.breakOff()
+		synctest.Wait()
+		conn.publish("c:direct", "from the connection that was lost")
+		require.Len(t, heard.all(), 1)
+		f.set(func() { f.down = false })
+		f.next(t, "subscribe").accept()
+		take(t, s)
+	})
+}
+
+func TestDirectMessagesAreHeardWhileTheHubClosesAndNotAfterThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		entered, proceed := make(chan struct{}), make(chan struct{})
+		var calls []string
+		h, f, _ := newAccompanied(t, Options{OnDirect: func(_, message string) {
+			entered <- struct{}{}
+			<-proceed
+			calls = append(calls, message)
+		}})
+		_, conn := started(t, h, f)
+		go conn.publish("c:direct", "before")
+		<-entered
+		closed := make(chan struct{})
+		go func() { h.Close(); close(closed) }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Fatal("Close returned before OnDirect had")
+		default:
+		}
+		close(proceed)
+		<-closed
+		require.Equal(t, []string{"before"}, calls)
+		conn.publish("c:direct", "after") // would block
+	})
+	synctest.Test(t, func(t *testing.T) {
+		heard := new(overheard)
+		h, f, _ := newAccompanied(t, Options{OnDirect: heard.note})
+		_, conn := started(t, h, f)
+		conn.farewell = func() { conn.publish("c:direct", "during") }
+		h.Close()
+		require.Equal(t, []string{"c:direct during"}, heard.all())
+	})
+}
+
+func TestResumeFindsOnlyAConfirmedChannelWithItsCompanions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newAccompanied(t, Options{})
+		resumes := func() bool {
+			h.mu.Lock()
+			before := len(h.channels)
+			h.mu.Unlock()
+			s := h.Resume("c", "c")
+			if s == nil {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				require.Len(t, h.channels, before)
+				return false
+			}
+			require.False(t, has(s), "it has not looked yet")
+			require.True(t, s.Accompanied())
+			s.Close()
+			return true
+		}
+		require.False(t, resumes(), "nobody knows the channel")
+		silent(t, f, time.Minute)
+		f.set(func() { f.down = true })
+		s := h.Subscribe("c")
+		synctest.Wait()
+		require.False(t, resumes(), "it is being routed")
+		f.set(func() { f.down = false })
+		r := f.next(t, "subscribe")
+		require.False(t, resumes(), "it has not been confirmed")
+		r.accept()
+		take(t, s)
+		require.True(t, resumes(), "others wait")
+		s.Close()
+		require.True(t, resumes(), "it lingers")
+		r = f.next(t, "unsubscribe")
+		require.False(t, resumes(), "it is being unsubscribed")
+		s = h.Subscribe("c")
+		r.accept()
+		f.next(t, "subscribe").refuse(noPermission)
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		require.False(t, resumes(), "it is alone")
+		r.conn.breakOff()
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		require.True(t, resumes())
+		h.Close()
+		require.False(t, resumes(), "the hub is closed")
+	})
+}
+
+func TestResumedSubscriberIsWokenAndKeepsTheChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newAccompanied(t, Options{})
+		s, conn := started(t, h, f)
+		s.Close()
+		silent(t, f, DefaultLinger-time.Millisecond)
+		s = h.Resume("c", "topic")
+		require.NotNil(t, s)
+		silent(t, f, time.Minute)
+		stranger := h.Subscribe("c")
+		take(t, stranger)
+		conn.publish("c", "0")
+		require.Equal(t, []bool{true, true}, []bool{has(s), has(stranger)}, "each has a topic of its own")
+		stranger.Close()
+		left := time.Now()
+		s.Close()
+		f.next(t, "unsubscribe").accept()
+		require.Equal(t, DefaultLinger, time.Since(left))
+	})
+}
+
+func TestCompanionsAreNamedAnewForEachConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"one"}
+		heard := new(overheard)
+		h, f, _ := newFake(t, Options{Companions: func(string) []string { return slices.Clone(names) }, OnDirect: heard.note})
+		s, conn := started(t, h, f)
+		names = []string{"two", "three"}
+		conn.breakOff()
+		r := f.next(t, "subscribe")
+		require.Equal(t, [][]string{{"c", "two", "three"}}, r.groups)
+		r.accept()
+		take(t, s)
+		r.conn.publish("one", "x")
+		r.conn.publish("three", "x")
+		require.Equal(t, []string{"three x"}, heard.all())
+	})
+}

@@ -1,0 +1,99 @@
+package pubsub
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// lingering returns a hub with a channel c that is confirmed with its companions
+// and has no subscriber.
+func lingering(t testing.TB) *Hub {
+	h, f, _ := newAccompanied(t, Options{Linger: time.Hour, OnDirect: func(string, string) {}})
+	s := h.Subscribe("c")
+	f.next(t, "subscribe").accept()
+	take(t, s)
+	s.Close()
+	return h
+}
+
+func message(channel, text string) rueidis.PubSubMessage {
+	return rueidis.PubSubMessage{Channel: channel, Message: text}
+}
+
+func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
+	h := lingering(t)
+	s, other := h.Resume("c", "c"), h.Resume("c", "c")
+	require.NotNil(t, s)
+	for name, f := range map[string]func(){
+		"a message for one":      func() { h.deliver(message("c", "0")); has(s); has(other) },
+		"a message for all":      func() { h.deliver(message("c", "1")); has(s); has(other) },
+		"a direct message":       func() { h.deliver(message("c:direct", "yours")) },
+		"a message for nobody":   func() { h.deliver(message("d", "0")) },
+		"nothing to be resumed":  func() { h.Resume("d", "d") },
+		"looking for companions": func() { s.Accompanied() },
+		"looking for a refusal":  func() { _ = s.Err() },
+		"a confirmation of theirs": func() {
+			h.links[""].onSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: "c:direct"})
+		},
+	} {
+		require.Zero(t, testing.AllocsPerRun(1000, f), name)
+	}
+}
+
+// The Subscription, its permits, and its place among the others.
+func TestSubscribingToALingeringChannelAllocatesThreeObjects(t *testing.T) {
+	h := lingering(t)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Resume("c", "c").Close() }), 3.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Subscribe("c").Close() }), 3.0)
+}
+
+// From the reader of the connection to the permit.
+func BenchmarkDeliver(b *testing.B) {
+	h := lingering(b)
+	s := h.Resume("c", "c")
+	for _, to := range []struct {
+		name    string
+		message rueidis.PubSubMessage
+	}{
+		{"one", message("c", "0")},
+		{"all", message("c", "1")},
+		{"direct", message("c:direct", "yours")},
+		{"nobody", message("d", "0")},
+	} {
+		b.Run(to.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				h.deliver(to.message)
+				has(s)
+			}
+		})
+	}
+}
+
+func BenchmarkResumeMiss(b *testing.B) {
+	h := lingering(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Resume("d", "d")
+	}
+}
+
+// One contended lock after another, without the server.
+func BenchmarkSubscribeLingering(b *testing.B) {
+	h := lingering(b)
+	b.Run("subscribe", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h.Subscribe("c").Close()
+		}
+	})
+	b.Run("resume", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h.Resume("c", "c").Close()
+		}
+	})
+}

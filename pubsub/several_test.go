@@ -1,0 +1,157 @@
+package pubsub
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// severally returns a subscriber of the channels a, b and c, confirmed and without
+// a permit, and the connection.
+func severally(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnection) {
+	t.Helper()
+	s := h.SubscribeTopic("a", "topic", "b", "c")
+	var conn *fakeConnection
+	for confirmed := 0; confirmed < 3; {
+		r := f.next(t, "subscribe")
+		confirmed += len(r.channels)
+		r.accept()
+		conn = r.conn
+	}
+	take(t, s)
+	require.False(t, has(s), "permits do not add up")
+	return s, conn
+}
+
+func TestSubscriberOfSeveralChannelsGetsPermitsFromEach(t *testing.T) {
+	h, f, _ := newFake(t, Options{})
+	s, conn := severally(t, h, f)
+	for _, channel := range []string{"a", "b", "c"} {
+		for _, message := range []string{"0", "1"} {
+			conn.publish(channel, message)
+			require.True(t, has(s), "%s on %s", message, channel)
+			require.False(t, has(s))
+		}
+	}
+	conn.publish("d", "1")
+	require.False(t, has(s))
+}
+
+func TestEachConfirmationIsAPermit(t *testing.T) {
+	h, f, _ := newFake(t, Options{})
+	started(t, h, f)
+	s := h.SubscribeTopic("a", "a", "c")
+	require.True(t, has(s), "c is confirmed already")
+	f.next(t, "subscribe").accept()
+	require.True(t, has(s))
+
+	s = h.SubscribeTopic("c", "c", "b")
+	require.True(t, has(s))
+	f.next(t, "subscribe").accept()
+	require.True(t, has(s))
+}
+
+func TestCloseLeavesAllChannels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{})
+		s, conn := severally(t, h, f)
+		s.Close()
+		s.Close()
+		r := f.next(t, "unsubscribe")
+		require.ElementsMatch(t, []string{"a", "b", "c"}, r.channels)
+		r.accept()
+		<-conn.closed
+		gone(t, h)
+		conn.publish("b", "1")
+		require.False(t, has(s))
+	})
+}
+
+func TestChannelNamedTwiceIsLeftForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{})
+		s := h.SubscribeTopic("c", "c", "c")
+		f.next(t, "subscribe").accept()
+		take(t, s)
+		s.Close()
+		f.next(t, "unsubscribe").accept()
+		gone(t, h)
+	})
+}
+
+func TestLeaverOfSeveralChannelsHandsItsPermitOnInEach(t *testing.T) {
+	h, f, _ := newFake(t, Options{})
+	s, conn := severally(t, h, f)
+	first, second := h.SubscribeTopic("b", "topic"), h.SubscribeTopic("c", "topic")
+	stranger := h.SubscribeTopic("b", "another topic")
+	for _, other := range []*Subscription{first, second, stranger} {
+		take(t, other) // the channels are confirmed
+	}
+	conn.publish("a", "0")
+	s.Close()
+	require.Equal(t, []bool{true, true, false}, []bool{has(first), has(second), has(stranger)})
+	require.False(t, has(s))
+}
+
+func TestFirstRefusalOfSeveralChannelsIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{})
+		started(t, h, f)
+		s := h.SubscribeTopic("c", "topic", "closed", "shut")
+		take(t, s)
+		var channels []string
+		for len(channels) < 2 {
+			r := f.next(t, "subscribe")
+			channels = append(channels, r.channels...)
+			r.refuse(noPermission)
+		}
+		require.ElementsMatch(t, []string{"closed", "shut"}, channels)
+		synctest.Wait()
+		require.ErrorContains(t, s.Err(), `channel "closed": NOPERM`)
+		require.False(t, has(s))
+		f.next(t, "subscribe").accept()
+		synctest.Wait()
+		for range 10 { // the other one may have been in the same batch, or come later
+			if s.Err() == nil {
+				break
+			}
+			f.next(t, "subscribe").accept()
+			synctest.Wait()
+		}
+		require.NoError(t, s.Err())
+	})
+}
+
+func TestFirstOfSeveralChannelsIsTheOneThatIsAccompanied(t *testing.T) {
+	h, f, _ := newFake(t, Options{Companions: func(channel string) []string {
+		if channel == "c" {
+			return accompany(channel)
+		}
+		return nil
+	}})
+	started(t, h, f)
+	first, last := h.SubscribeTopic("c", "topic", "d"), h.SubscribeTopic("d", "topic", "c")
+	f.next(t, "subscribe").accept()
+	take(t, last)
+	require.True(t, first.Accompanied())
+	require.False(t, last.Accompanied())
+}
+
+func TestSubscriberOfSeveralChannelsOfAClosedHubStaysSilent(t *testing.T) {
+	h, f, _ := newFake(t, Options{})
+	s, _ := severally(t, h, f)
+	h.Close()
+	late := h.SubscribeTopic("a", "topic", "b")
+	require.False(t, has(late))
+	require.NoError(t, late.Err())
+	require.Empty(t, h.channels)
+	late.Close()
+	s.Close()
+	select {
+	case r := <-f.requests:
+		t.Fatalf("%s %v was sent", r.verb, r.channels)
+	case <-time.After(0):
+	}
+}
