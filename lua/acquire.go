@@ -38,19 +38,30 @@ func Acquire(ctx context.Context, c rueidis.CoreClient, lock, owner string, coun
 func AcquireFenced(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (token int64, _ *Holder, _ error) {
 	reply := fencedAcquire.run(ctx, c, []string{lock, tokenKey(lock)},
 		[]string{owner, strconv.Itoa(count), milliseconds(lease)})
-	if token, err := reply.AsInt64(); err == nil {
-		return token, nil, nil
-	}
-	if token, err := reply.ToString(); err == nil {
-		e := noNumber(lock, token)
-		e.Class = Unknown // the owner has the lock, and no use for it
-		return 0, nil, e
+	if message, err := reply.ToMessage(); err == nil && !message.IsArray() {
+		token, err := fenceOf(lock, message)
+		return token, nil, err
 	}
 	holder, err := inTheWay(reply)
 	if holder == nil && err == nil {
 		err = unexpected("no token")
 	}
 	return 0, holder, miscounted(lock, err)
+}
+
+// fenceOf reads the number of an acquisition.
+func fenceOf(lock string, message rueidis.RedisMessage) (int64, error) {
+	fence, err := message.AsInt64()
+	if err == nil {
+		return fence, nil
+	}
+	text, err := text(message)
+	if err != nil {
+		return 0, err
+	}
+	e := noNumber(lock, text)
+	e.Class = Unknown // the owner has the lock, and no use for it
+	return 0, e
 }
 
 // noNumber is the error for a counter that something else wrote to.

@@ -21,7 +21,7 @@
 -- Retry    safe: the count is absolute, an owner that holds the lock keeps it, one that is queued keeps its place
 
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-  return grant(KEYS[1], ARGV[3], ARGV[1], ARGV[2])
+  return grant(KEYS[1], redis.call('PTTL', KEYS[1]), ARGV[3], ARGV[1], ARGV[2])
 end
 
 local time, window, longest_nap = now(), tonumber(ARGV[5]), tonumber(ARGV[10])
@@ -57,7 +57,7 @@ local nap = -1
 if left == -2 then
   nap = offer(KEYS[2], KEYS[3], KEYS[4], time, ARGV[1], ARGV[7], ARGV[6], tonumber(ARGV[8]), tonumber(ARGV[9]))
   if nap == 0 then
-    local refusal = grant(KEYS[1], ARGV[3], ARGV[1], ARGV[2])
+    local refusal = grant(KEYS[1], left, ARGV[3], ARGV[1], ARGV[2])
     if not refusal and redis.call('LPOP', KEYS[2]) then
       redis.call('ZREM', KEYS[3], ARGV[1])
       redis.call('DEL', KEYS[4])

@@ -12,12 +12,12 @@ import (
 
 func TestReentrantLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newExclusive(p, false).actions() })
+	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHanded(t, p, false).actions() })
 }
 
 func TestFencedLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newExclusive(p, true).actions() })
+	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHanded(t, p, true).actions() })
 }
 
 func (m *exclusiveModel) actions() map[string]func(*rapid.T) {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -120,7 +121,7 @@ end
 return found`
 
 // stamped is a string that begins with a time.
-var stamped = regexp.MustCompile(`^(\d{13}) (.*)$`)
+var stamped = regexp.MustCompile(`^(\d{13})(?: (.*))?$`)
 
 // instant is a time to point at.
 func instant(milliseconds int64) *int64 { return &milliseconds }
@@ -143,6 +144,9 @@ func parse(t *rapid.T, reply rueidis.RedisResult) sighting {
 		require.NoError(t, err)
 		content, err := found[3].AsStrSlice()
 		require.NoError(t, err)
+		if strings.HasPrefix(key, "holdfast_lock_waiters:") {
+			kind = "hash" // of place -> ticket, which is known exactly
+		}
 		s.keys[key] = entryOf(t, kind, content)
 		if ends >= 0 {
 			e := s.keys[key]

@@ -26,8 +26,13 @@ type world struct {
 	monitor *bufio.Reader
 	markers int
 	told    []message // what scripts have published since the step began
-	ears    net.Conn
-	heard   *bufio.Reader
+	ears    map[string]*ear
+}
+
+// ear is a connection that listens. It counts as one of those who wait.
+type ear struct {
+	conn  net.Conn
+	heard *bufio.Reader
 }
 
 // message is one that was published.
@@ -48,8 +53,11 @@ func newWorld(t *testing.T) *world {
 	w.monitor = bufio.NewReader(monitor)
 	_, err = w.monitor.ReadString('\n')
 	require.NoError(t, err)
-	w.ears = dial(t, s)
-	w.heard = bufio.NewReader(w.ears)
+	w.ears = map[string]*ear{}
+	for _, who := range []string{somebody, anna, bert, cleo, java} {
+		conn := dial(t, s)
+		w.ears[who] = &ear{conn, bufio.NewReader(conn)}
+	}
 	return w
 }
 
@@ -102,22 +110,29 @@ func (w *world) listen(marker string) {
 	}
 }
 
+// somebody is who listens when it does not matter who does.
+const somebody = "somebody"
+
 // subscribe has somebody listen on a channel, or no longer, from now on.
 func (w *world) subscribe(t require.TestingT, verb, channel string) {
-	_, err := fmt.Fprint(w.ears, array(verb, channel))
+	w.ears[somebody].subscribe(t, verb, channel)
+}
+
+func (e *ear) subscribe(t require.TestingT, verb, channel string) {
+	_, err := fmt.Fprint(e.conn, array(verb, channel))
 	require.NoError(t, err)
 	for {
 		push := make([]string, 6) // *3, and each of the first two with its length
 		for i := range push[:5] {
-			push[i], err = w.heard.ReadString('\n')
+			push[i], err = e.heard.ReadString('\n')
 			require.NoError(t, err)
 		}
-		last, err := w.heard.ReadString('\n')
+		last, err := e.heard.ReadString('\n')
 		require.NoError(t, err)
 		if strings.HasPrefix(last, ":") {
 			return
 		}
-		_, err = w.heard.ReadString('\n') // the text of a message
+		_, err = e.heard.ReadString('\n') // the text of a message
 		require.NoError(t, err)
 	}
 }
@@ -127,7 +142,9 @@ const ageScript = endsScript + `
 local passed = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok
-  if kind == 'zset' then
+  if string.find(key, '^holdfast_lock_waiters:') then
+    -- Tickets are numbers to tell places apart: how long ago they were taken does not matter.
+  elseif kind == 'zset' then
     for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
       redis.call('ZINCRBY', key, -passed, member)
     end

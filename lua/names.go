@@ -34,6 +34,9 @@ func Channel(n string) string {
 // RWChannel is the channel on which releases of both sides of the read-write lock n are announced.
 func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 
+// presentChannel shows which clients may have a place among those who wait for the lock n.
+func presentChannel(n string) string { return Prefix("holdfast_lock_present", n) }
+
 // FairChannel is the channel on which the waiter owner of the fair lock n is told that it is its turn.
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
@@ -41,6 +44,8 @@ func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 func queueKey(n string) string       { return Prefix("redisson_lock_queue", n) }
 func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
 func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
+func waitersKey(n string) string     { return Prefix("holdfast_lock_waiters", n) }
+func runKey(n string) string         { return Prefix("holdfast_lock_run", n) }
 func tokenKey(n string) string       { return Prefix("redisson_lock_token", n) }
 func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n) }
 func readerKey(n string) string      { return Prefix("holdfast_rwlock_reader", n) }
@@ -57,7 +62,7 @@ const writeSuffix = ":write"
 
 // Related are the names beside n itself that a lock of any kind derives from n: keys and a channel.
 func Related(n string) []string {
-	return []string{Channel(n), RWChannel(n), queueKey(n), scoresKey(n), turnKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
+	return []string{Channel(n), RWChannel(n), presentChannel(n), waitersKey(n), runKey(n), queueKey(n), scoresKey(n), turnKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
 		holdsKey(n, "owner")}
 }
 

@@ -62,7 +62,7 @@ func TestRefusedLengtheningLeavesTheLockAsItWas(t *testing.T) {
 func TestMissingPermissionIsPermanent(t *testing.T) {
 	for name, rules := range map[string][]string{
 		"scripts":  {"-evalsha", "-eval"},
-		"commands": {"-hexists", "-hlen", "-hgetall", "-hset"},
+		"commands": {"-hexists", "-hlen", "-hgetall", "-hset", "-hdel"},
 		"keys":     {"resetkeys", "~elsewhere:*"},
 	} {
 		for _, o := range operations {

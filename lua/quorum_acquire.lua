@@ -81,4 +81,4 @@ if delay > 0 then
     return {wait, reason}
   end
 end
-return grant(KEYS[1], ARGV[2], ARGV[1], '1') or (again and 1)
+return grant(KEYS[1], redis.call('PTTL', KEYS[1]), ARGV[2], ARGV[1], '1') or (again and 1)

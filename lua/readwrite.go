@@ -77,13 +77,23 @@ func (r ReadWrite) ReenterWrite(ctx context.Context, c rueidis.CoreClient, owner
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock, whatever number it had, and
 // nobody steps back for it any more; it is a reader then if it has read holds.
 func (r ReadWrite) ReleaseWrite(ctx context.Context, c rueidis.CoreClient, owner string, number int) (Released, error) {
+	return r.releaseWrite(ctx, c, owner, number, "", 0)
+}
+
+// PassWrite is ReleaseWrite with 0, except that the owner next has the write lock then, for lease, if neither owner nor
+// anybody of this library that waits wants to read.
+func (r ReadWrite) PassWrite(ctx context.Context, c rueidis.CoreClient, owner, next string, lease time.Duration) (Released, error) {
+	return r.releaseWrite(ctx, c, owner, 0, WriteField(next), lease)
+}
+
+func (r ReadWrite) releaseWrite(ctx context.Context, c rueidis.CoreClient, owner string, number int, next string, lease time.Duration) (Released, error) {
 	a := r.announcement(UnlockedForAll)
 	milli := "0"
 	if r.Bound > 0 {
 		milli = milliseconds(turn)
 	}
 	return released(writeRelease.run(ctx, c, []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)},
-		[]string{WriteField(owner), strconv.Itoa(number), Suffix(r.Lock, ""), a.Channel, a.Message, a.verb(), milli}))
+		[]string{WriteField(owner), strconv.Itoa(number), Suffix(r.Lock, ""), a.Channel, a.Message, a.verb(), milli, next, milliseconds(lease)}))
 }
 
 // ForceUnlockReads frees the lock of all its readers, if it has no writer.

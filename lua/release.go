@@ -43,6 +43,12 @@ type Released struct {
 	Refusal string
 	// Reading tells that the owner gave back a write lock and has read holds left.
 	Reading bool
+	// To is who has the lock now.
+	To To
+	// Fence is the number of the acquisition by the next one in the process, if the lock is fenced and that has it.
+	Fence int64
+	// Ticket is of the place of the next one, if that got one.
+	Ticket Ticket
 }
 
 // Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever count it had, and
@@ -58,19 +64,60 @@ func ForceUnlock(ctx context.Context, c rueidis.CoreClient, lock string, a Annou
 }
 
 func released(reply rueidis.RedisResult) (Released, error) {
-	values, err := reply.ToArray()
+	message, err := reply.ToMessage()
 	if err != nil {
 		return Released{}, Classify(err)
 	}
-	return outcomeOf(values)
+	return outcomeOf(message)
 }
 
-// outcomeOf reads what the scripts say of one release.
-func outcomeOf(values []rueidis.RedisMessage) (Released, error) {
-	if err := sized(values, 2); err != nil {
+// The states of a lock after its release, as the scripts give them.
+const (
+	notHeld = -1
+	lowered = 0 // levels are left
+	freed   = 1
+	reading = 2 // its owner has read holds left
+	passed  = 3 // to the next one in the process
+	given   = 4 // to a waiter of another client
+)
+
+// outcome reads a status.
+func outcome(m rueidis.RedisMessage) (Released, error) {
+	status, err := integer(m)
+	if err != nil {
 		return Released{}, err
 	}
-	status, err := integer(values[0])
+	switch status {
+	case notHeld:
+		return Released{}, nil
+	case lowered, freed:
+		return Released{Held: true}, nil
+	case reading:
+		return Released{Held: true, Reading: true}, nil
+	case passed:
+		return Released{Held: true, To: Next}, nil
+	case given:
+		return Released{Held: true, To: Other}, nil
+	}
+	return Released{}, unexpected("status " + strconv.FormatInt(status, 10))
+}
+
+// outcomeOf reads what the scripts say of one release: a status, or a list of it, a refusal and, for a lock that is passed
+// on, a number.
+func outcomeOf(message rueidis.RedisMessage) (Released, error) {
+	if !message.IsArray() {
+		return outcome(message)
+	}
+	values, err := message.ToArray()
+	if err != nil {
+		return Released{}, Classify(err)
+	}
+	if len(values) != 3 {
+		if err := sized(values, 2); err != nil {
+			return Released{}, err
+		}
+	}
+	r, err := outcome(values[0])
 	if err != nil {
 		return Released{}, err
 	}
@@ -78,5 +125,18 @@ func outcomeOf(values []rueidis.RedisMessage) (Released, error) {
 	if err != nil {
 		return Released{}, err
 	}
-	return Released{Held: status >= 0, Refusal: withCode(refusal), Reading: status == 2}, nil
+	r.Refusal = withCode(refusal)
+	if len(values) == 3 {
+		number, err := decimal(values[2])
+		if err != nil {
+			return Released{}, err
+		}
+		switch r.To {
+		case Next:
+			r.Fence = number
+		case Other:
+			r.Ticket = Ticket(number)
+		}
+	}
+	return r, nil
 }

@@ -40,6 +40,17 @@ func integer(m rueidis.RedisMessage) (int64, error) {
 	return n, nil
 }
 
+// decimal reads a number that may be a text, because Lua's own numbers are exact only up to 2^53.
+func decimal(m rueidis.RedisMessage) (int64, error) {
+	n, err := m.AsInt64()
+	if err != nil {
+		e := unexpected(err.Error())
+		e.Err = err
+		return 0, e
+	}
+	return n, nil
+}
+
 func text(m rueidis.RedisMessage) (string, error) {
 	s, err := m.ToString()
 	if err != nil {

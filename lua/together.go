@@ -118,15 +118,7 @@ func ReleaseTogether(ctx context.Context, c rueidis.CoreClient, leavings []Leavi
 	}
 	parts := make([]PartReleased, len(leavings))
 	for i, reply := range replies {
-		parts[i].Released, parts[i].Err = partReleased(reply)
+		parts[i].Released, parts[i].Err = outcomeOf(reply)
 	}
 	return parts, nil
-}
-
-func partReleased(reply rueidis.RedisMessage) (Released, error) {
-	values, err := reply.ToArray()
-	if err != nil {
-		return Released{}, Classify(err)
-	}
-	return outcomeOf(values)
 }

@@ -31,7 +31,7 @@ func TestReplyThatReleasingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
 		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply", "%q", reply)
 		require.Nil(t, parts)
 	}
-	for _, part := range []string{":1\r\n", "$-1\r\n", "*1\r\n:1\r\n", "*2\r\n+a\r\n+\r\n", "*2\r\n:1\r\n*0\r\n"} {
+	for _, part := range []string{":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "*2\r\n+a\r\n+\r\n", "*2\r\n:1\r\n*0\r\n"} {
 		f.says("*2\r\n" + part + "*2\r\n:1\r\n+\r\n")
 		parts := releaseTogether(t, c, leaving(north, me, 0), leaving(south, me, 0))
 		require.Contains(t, requireError(t, parts[0].Err, lua.Unknown, "").Message, "unexpected reply", "%q", part)

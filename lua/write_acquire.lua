@@ -28,7 +28,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     return {-2, '', turn}
   end
 end
-local refusal = grant(KEYS[1], ARGV[3], 'mode', 'write', ARGV[1], ARGV[2])
+local refusal = grant(KEYS[1], redis.call('PTTL', KEYS[1]), ARGV[3], 'mode', 'write', ARGV[1], ARGV[2])
 if not refusal and bound > 0 then
   stop_waiting(KEYS[2], ARGV[1])
 end

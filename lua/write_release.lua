@@ -12,10 +12,12 @@
 -- ARGV[5]  message for the writer's leaving
 -- ARGV[6]  PUBLISH or SPUBLISH
 -- ARGV[7]  milliseconds for which waiting readers have their turn now, 0 = readers and writers have no precedence
+-- ARGV[8]  writer that gets the lock if no readers wait, with :write; '' = none
+-- ARGV[9]  its lease in milliseconds
 --
 -- Uses     hold, announce, clock, reads, precedence
 -- Returns  {status, refusal}: status -1 = not the owner's, 0 = holds are left, 1 = released, 2 = released, and the owner is
---          a reader now; refusal as in release.lua
+--          a reader now, 3 = the next writer has the lock; refusal as in release.lua
 -- Retry    safe: a second run answers -1 or leaves the same number behind
 
 local held, left, turn = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1, tonumber(ARGV[2]), tonumber(ARGV[7])
@@ -28,6 +30,18 @@ local status = -1
 if held then
   redis.call('HDEL', KEYS[1], ARGV[1])
   local longest = longest_read(KEYS[1], ARGV[3])
+  if longest == -2 and ARGV[8] ~= '' and redis.pcall('EXISTS', KEYS[3]) == 0 then
+    local done = redis.pcall('HSET', KEYS[1], ARGV[8], 1)
+    if type(done) ~= 'table' then
+      done = redis.pcall('PEXPIRE', KEYS[1], ARGV[9])
+    end
+    if type(done) ~= 'table' then
+      if turn > 0 then
+        stop_waiting(KEYS[2], ARGV[8])
+      end
+      return {3, ''}
+    end
+  end
   if longest == -2 then
     redis.call('DEL', KEYS[1])
     status = 1

@@ -16,10 +16,9 @@ local function refused(lock, nap)
   return {redis.call('PTTL', lock), holder(lock), nap}
 end
 
--- grant: writes fields into the hash of a lock and makes it last for the lease at least. It returns nil, or the
--- refusal of the server; then nothing has changed.
-local function grant(lock, lease, ...)
-  local left = redis.call('PTTL', lock)
+-- grant: writes fields into the hash of a lock, whose PTTL is left, and makes it last for the lease at least. It returns
+-- nil, or the refusal of the server; then nothing has changed.
+local function grant(lock, left, lease, ...)
   -- A server that is out of memory refuses the first write of a script and no later one, whatever that adds: so this is
   -- the first.
   redis.call('HSET', lock, ...)

@@ -73,7 +73,7 @@ local function take_read(lock, holds, owner, number, lease, ...)
     -- and begins anew. As in a release, the longest lease is the owner's until it gives back the last.
     lasts = math.max(lasts, remaining(holds, had))
   end
-  local refusal = grant(lock, lease, owner, number, ...) or extend_read(holds, number, lasts)
+  local refusal = grant(lock, redis.call('PTTL', lock), lease, owner, number, ...) or extend_read(holds, number, lasts)
   if not refusal then
     for i = number + 1, had do
       redis.call('DEL', holds .. ':' .. i)

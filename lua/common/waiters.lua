@@ -1,0 +1,115 @@
+-- Waiters: owners that wait for a lock, of clients of this library, and are given it by whoever releases it. Each has a
+-- place: the owner, its lease in milliseconds and the kind of its lock (p = plain, f = fenced), with blanks between. The
+-- score of a place is its ticket, the time when it was taken in microseconds. A place is given away once: so the ticket in a
+-- message tells which refusal has been answered with the lock.
+
+-- attempt: runs a command, and returns nil if the server refuses it: a script must not end halfway.
+local function attempt(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then
+    return nil
+  end
+  return reply
+end
+
+-- For how many milliseconds places are kept when nobody asks: thrice the longest nap of a waiter. And for how many a lock is
+-- passed on without a break.
+local keep, longest_run = 15000, 1000
+
+-- enlist: gives a place to an owner that has none yet, and returns its ticket.
+local function enlist(waiters, place)
+  -- First, because a server that is out of memory refuses no write after this one: so one can wait there.
+  local known = redis.call('PEXPIRE', waiters, keep) == 1
+  local ticket = known and redis.call('ZSCORE', waiters, place)
+  if not ticket then
+    local time = redis.call('TIME')
+    ticket = string.format('%.0f', tonumber(time[1]) * 1000000 + tonumber(time[2]))
+    redis.call('ZADD', waiters, ticket, place)
+    if not known then
+      redis.call('PEXPIRE', waiters, keep)
+    end
+  end
+  return string.format('%.0f', tonumber(ticket))
+end
+
+-- give: lets the owner of a place have a lock that is free. It returns the number of the acquisition, 0 for a plain lock;
+-- or nil if the server refuses, and then the lock is free still.
+local function give(lock, token, place)
+  local owner, lease, kind = string.match(place, '^(%S+) (%d+) (%a)$')
+  if not owner then
+    return nil -- somebody else wrote it
+  end
+  local fence = 0
+  if kind == 'f' then
+    -- Before the lock is given: a number too many does no harm.
+    fence = token and attempt('INCR', token) and attempt('GET', token)
+    if not fence then
+      return nil
+    end
+  end
+  if not attempt('HSET', lock, owner, 1) or not attempt('PEXPIRE', lock, lease) then
+    redis.call('HDEL', lock, owner)
+    return nil
+  end
+  return fence
+end
+
+-- listeners: how many hear of the release of a lock and have no place when they wait for it, such as those of Redisson; nil
+-- if the server does not tell. Whoever may have a place listens on the second channel as well, except who listens on the third.
+local function listeners(verb, channel, present)
+  local heard = attempt('PUBSUB', verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel, present, present .. ':announce')
+  return heard and tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6])
+end
+
+-- pass_on: gives a lock that is free to the owner that waits longest, and tells its client. It returns the owner; nil if
+-- there is none, and false if the server refuses. Those that nobody listens for any more are passed over, and so is the one
+-- that leaves: it got the lock without its place, and would get it back.
+local function pass_on(lock, waiters, token, verb, present, leaving)
+  for _ = 1, 100 do
+    local first = attempt('ZPOPMIN', waiters)
+    if not first then
+      return false
+    elseif not first[1] then
+      return nil
+    end
+    local owner = string.match(first[1], '^%S+')
+    if not owner then
+      return false -- somebody else wrote it
+    elseif owner ~= leaving then
+      local channel = present .. ':' .. string.match(owner, '^[^:]*')
+      -- Counted before anything is said, because who listens on a replica, such as a master that was replaced, hears what is
+      -- published here, and is not counted.
+      local heard = attempt('PUBSUB', verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel)
+      if not heard then
+        return false
+      elseif tonumber(heard[2]) > 0 or not string.match(first[1], ' %d+ %a$') then
+        local fence = give(lock, token, first[1])
+        if not fence then
+          return false
+        end
+        local message = owner .. ' ' .. string.format('%.0f', tonumber(first[2])) .. ' ' .. fence .. ' ' .. lock
+        if attempt(verb, channel, message) then
+          return owner
+        end
+        redis.call('HDEL', lock, owner)
+        return nil -- nobody else can be told either
+      end
+    end
+  end
+  return false
+end
+
+-- long_closed: tells that for longer than that a lock has been passed on each time it was released. Then it is
+-- to be free for once, and announced: there may be somebody who waits whom we cannot see, such as one that listens on a replica.
+local function long_closed(run)
+  local time = attempt('TIME')
+  if not time then
+    return true
+  end
+  local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  local since = tonumber(attempt('GET', run) or '') or now + 1
+  if since > now then
+    return not attempt('SET', run, string.format('%.0f', now), 'PX', 10 * longest_run)
+  end
+  return now - since > longest_run
+end

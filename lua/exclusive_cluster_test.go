@@ -1,0 +1,119 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// attendSharded is attend on a cluster whose channels are sharded.
+func attendSharded(tb testing.TB, s *redistest.Server, client string) subscriber {
+	tb.Helper()
+	return listen(tb, s, "SSUBSCRIBE", announcement.Channel, present, present+":"+client)
+}
+
+func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	c := cluster.Client(t)
+	node := cluster.Owner(t, cluster.Slot(t, lock))
+	hold(t, node, lock, me, "1", lease)
+	enlist(t, c, plain, older)
+	sharded := lua.Passing{Sharded: true, Others: true}
+
+	if !knowsShardedChannels(t, node) { // nobody is given the lock or told, and it is free all the same
+		out := release(t, c, plain, sharded)
+		require.True(t, out.Held)
+		require.Equal(t, lua.Nobody, out.To)
+		require.Contains(t, out.Refusal, "Unknown Redis command")
+		requireFree(t, node, lock)
+		return
+	}
+
+	// Listeners of the other kind of channel do not hear, and do not count.
+	subscribe(t, node, "SUBSCRIBE", announcement.Channel)
+	attend(t, node, far)
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))
+	requireFree(t, node, lock)
+
+	hold(t, node, lock, me, "1", lease)
+	sub := attendSharded(t, node, far)
+	ticket := enlist(t, c, plain, older)
+	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, sharded))
+	requireHeir(t, node, older)
+	sub.requireBytes(t, array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 "+lock))
+
+	node.Do(t, "DEL", lock)
+	hold(t, node, lock, me, "1", lease)
+	enlist(t, c, plain, older)
+	foreign := subscribe(t, node, "SSUBSCRIBE", announcement.Channel)
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))
+	requireFree(t, node, lock)
+	foreign.requireBytes(t, array("smessage", announcement.Channel, "0"))
+	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+	require.Len(t, places(t, node), 1)
+}
+
+// While a slot moves, commands with several keys are refused unless one node has them all. Those with the key of the lock
+// alone go on.
+func TestLockOfAMovingSlotIsTakenAndLeftWithoutPlaces(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	slot := cluster.Slot(t, lock)
+	from, to := cluster.Owner(t, slot), cluster.Nodes[0]
+	if from == to {
+		to = cluster.Nodes[1]
+	}
+	c := cluster.Client(t)
+	hold(t, from, lock, me, "1", lease)
+	cluster.BeginMove(t, slot, from, to)
+	sub := subscribe(t, from, "SUBSCRIBE", announcement.Channel)
+
+	for range 2 {
+		_, _, _, err := plain.Acquire(t.Context(), c, older, patience, plain.Place(older, patience))
+		requireError(t, err, lua.Temporary, "TRYAGAIN")
+	}
+	_, _, holder, err := plain.Acquire(t.Context(), c, older, patience, "")
+	require.NoError(t, err)
+	require.Equal(t, me, holder.Owner)
+
+	for _, p := range []lua.Passing{toAll, toNext(true), toNext(false), {GivenUp: plain.Place(me, patience)}} {
+		_, err := plain.Release(t.Context(), c, me, 0, p)
+		requireError(t, err, lua.Temporary, "TRYAGAIN")
+		requireLock(t, from, lock, map[string]string{me: "1"}, lease)
+	}
+	sub.requireNothing(t)
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, lua.Passing{}))
+	requireEmpty(t, from)
+	sub.requireAnnounced(t)
+}
+
+// Who waits comes along with the lock.
+func TestPlacesMoveWithTheSlot(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	slot := cluster.Slot(t, lock)
+	from, to := cluster.Owner(t, slot), cluster.Nodes[0]
+	if from == to {
+		to = cluster.Nodes[1]
+	}
+	c := cluster.Client(t)
+	hold(t, from, lock, me, "1", lease)
+	ticket := enlist(t, c, plain, older)
+	cluster.MoveSlot(t, slot, from, to)
+	sub := attend(t, to, far)
+	require.Equal(t, ticket, enlist(t, c, plain, older))
+	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
+	requireHeir(t, to, older)
+	sub.requireGift(t, far, older, ticket, 0)
+}
+
+func TestKeysAndChannelsOfAHandOverShareTheSlotOfTheLock(t *testing.T) {
+	for _, key := range []string{waiters, run, present, lua.AnnouncementChannel(lock), present + ":" + far} {
+		require.Equal(t, lua.Slot(lock), lua.Slot(key), key)
+	}
+	require.Subset(t, lua.Related(lock), []string{waiters, run, present})
+}

@@ -1,0 +1,82 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/lua"
+)
+
+// What a release costs the server is what bounds how often a lock changes hands.
+func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
+	nextFenced := lua.Passing{Others: true, Next: fenced.Place(next, patience), NextFirst: true}
+	for name, test := range map[string]struct {
+		e        *lua.Exclusive
+		p        lua.Passing
+		waiting  []string
+		commands []string
+	}{
+		"to nobody":           {plain, lua.Passing{}, nil, []string{"hdel", "publish"}},
+		"nobody waits":        {plain, toAll, nil, []string{"hdel", "exists", "publish"}},
+		"to the next":         {plain, toNext(true), nil, []string{"hdel", "zrem", "hset", "pexpire"}},
+		"to the next, fenced": {fenced, nextFenced, nil, []string{"hdel", "zrem", "incr", "get", "hset", "pexpire"}},
+		"to the next, who is late": {plain, toNext(false), nil,
+			[]string{"hdel", "pubsub", "time", "get", "zpopmin", "zrem", "hset", "pexpire"}},
+		"to another": {plain, toAll, []string{older},
+			[]string{"hdel", "exists", "pubsub", "time", "get", "zpopmin", "pubsub", "hset", "pexpire", "publish"}},
+		"to another, fenced": {fenced, toAll, []string{older},
+			[]string{"hdel", "exists", "pubsub", "time", "get", "zpopmin", "pubsub", "incr", "get", "hset", "pexpire", "publish"}},
+		"to another, before the next": {plain, toNext(false), []string{older},
+			[]string{"hdel", "pubsub", "time", "get", "zpopmin", "pubsub", "hset", "pexpire", "publish", "pexpire", "time", "zadd", "pexpire"}},
+		"to another, before the next with its place": {plain, toNext(false), []string{older, next},
+			[]string{"hdel", "pubsub", "time", "get", "zpopmin", "pubsub", "hset", "pexpire", "publish", "pexpire", "zscore"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			for _, client := range []string{near, far} {
+				attend(t, s, client)
+			}
+			enlist(t, c, test.e, test.waiting...)
+			release(t, c, test.e, test.p) // the server gets to know the script, and a run begins
+
+			for of, want := range map[string][]string{"scripts": test.commands, "the client": {"evalsha"}} {
+				s.Do(t, "DEL", lock, waiters)
+				hold(t, s, lock, me, "1", lease)
+				enlist(t, c, test.e, test.waiting...)
+				monitor := s.Monitor(t)
+				release(t, c, test.e, test.p)
+				commands := monitor.Commands
+				if of == "scripts" {
+					commands = monitor.CommandsOfScripts
+				}
+				require.Equal(t, want, names(commands(t)), of)
+			}
+		})
+	}
+}
+
+func TestWaiterThatAsksCostsTheseCommands(t *testing.T) {
+	s, c := startHeld(t)
+	enlist(t, c, plain, older)
+	monitor := s.Monitor(t)
+	enlist(t, c, plain, newer)
+	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zadd"}, names(monitor.CommandsOfScripts(t)))
+	enlist(t, c, plain, newer)
+	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore"}, names(monitor.CommandsOfScripts(t)))
+
+	s.Do(t, "DEL", lock, waiters)
+	monitor.Commands(t)
+	_, _, holder, err := plain.Acquire(t.Context(), c, newer, lease, "")
+	require.NoError(t, err)
+	require.Nil(t, holder)
+	require.Equal(t, []string{"pttl", "hset", "pexpire"}, names(monitor.CommandsOfScripts(t)))
+}
+
+// names are those of commands.
+func names(commands [][]string) (names []string) {
+	for _, command := range commands {
+		names = append(names, command[0])
+	}
+	return names
+}

@@ -1,0 +1,257 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// When a lock has been left nothing may fail any more: those who wait would not hear of it before its TTL is over.
+func TestReleaseThatMayNotPassOnIsAnnounced(t *testing.T) {
+	channels := []string{"resetchannels", "&redisson_lock__channel:*"}
+	for _, rules := range [][]string{
+		{"-zpopmin"}, {"-pubsub"}, channels, {"-incr"}, {"-get"}, {"-set"}, {"-time"}, {"-hset"}, {"-pexpire"},
+		{"-zpopmin", "-del"}, {"-pubsub", "-exists"}, {"-incr", "-zrem"}, {"-hset", "-zadd"},
+	} {
+		for name, p := range map[string]lua.Passing{
+			"to others":              toAll,
+			"to others before next":  {Others: true, Next: fenced.Place(next, patience)},
+			"to others, and give up": {Others: true, GivenUp: fenced.Place(me, patience)},
+		} {
+			t.Run(name+" with "+rules[0], func(t *testing.T) {
+				s, c := startAs(t, rules...)
+				hold(t, s, lock, me, "1", lease)
+				sub := attend(t, s, far)
+				s.Do(t, "ZADD", waiters, "1", fenced.Place(older, patience))
+				out := release(t, c, fenced, p)
+				if rules[0] == "resetchannels" && p.Next != "" {
+					// Nobody can be told of a gift, but the one in this process need not be.
+					require.Equal(t, lua.Next, out.To)
+					requireHeir(t, s, next)
+					return
+				}
+				require.Equal(t, lua.Released{Held: true}, out)
+				requireFree(t, s, lock)
+				sub.requireAnnounced(t)
+				sub.requireNothing(t)
+			})
+		}
+	}
+}
+
+func TestReleaseThatMayNotPassOnToTheNextIsAnnounced(t *testing.T) {
+	for _, rule := range []string{"-incr", "-get", "-hset", "-pexpire"} {
+		t.Run(rule, func(t *testing.T) {
+			s, c := startAs(t, rule)
+			hold(t, s, lock, me, "1", lease)
+			sub := attend(t, s, near)
+			out := release(t, c, fenced, lua.Passing{Next: fenced.Place(next, patience), NextFirst: true})
+			require.Equal(t, lua.Released{Held: true}, out)
+			requireFree(t, s, lock)
+			sub.requireAnnounced(t)
+		})
+	}
+}
+
+func TestReleasePassesOnWithoutPermissionForWhatItCanDoWithout(t *testing.T) {
+	for _, rule := range []string{"-exists", "-del", "-zadd", "-zscore", "-zrem"} {
+		for name, p := range map[string]lua.Passing{"to others": toAll, "to others before the next": toNext(false)} {
+			t.Run(name+" with "+rule, func(t *testing.T) {
+				s, c := startAs(t, rule)
+				hold(t, s, lock, me, "1", lease)
+				sub := attend(t, s, far)
+				s.Do(t, "ZADD", waiters, "1", plain.Place(older, patience), "2", plain.Place(newer, patience))
+				p.GivenUp = plain.Place(newer, patience)
+				require.Equal(t, lua.Other, release(t, c, plain, p).To)
+				requireHeir(t, s, older)
+				sub.requireGift(t, far, older, 1, 0)
+			})
+		}
+	}
+}
+
+func TestReleaseThatMayNotReleaseLeavesTheLockAndThePlaces(t *testing.T) {
+	for name, rules := range map[string][]string{
+		"command":        {"-hdel"},
+		"key of places":  {"resetkeys", "~" + lock, "~" + run, "~" + counter},
+		"key of the run": {"resetkeys", "~" + lock, "~" + waiters, "~" + counter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startAs(t, rules...)
+			hold(t, s, lock, me, "1", lease)
+			sub := attend(t, s, far)
+			s.Do(t, "ZADD", waiters, "1", fenced.Place(older, patience))
+			found := everything(t, s)
+			for _, p := range []lua.Passing{toAll, toNext(true), toNext(false)} {
+				_, err := fenced.Release(t.Context(), c, me, 0, p)
+				requireError(t, err, lua.Permanent, "NOPERM")
+				require.Equal(t, found, everything(t, s))
+				sub.requireNothing(t)
+			}
+			out, err := fenced.Release(t.Context(), c, me, 0, lua.Passing{})
+			if name == "command" {
+				requireError(t, err, lua.Permanent, "NOPERM")
+				return
+			}
+			require.NoError(t, err, "it needs none of the keys without those who wait")
+			require.Equal(t, lua.Released{Held: true}, out)
+			sub.requireAnnounced(t)
+		})
+	}
+}
+
+func TestWaiterWithoutPermissionForItsPlaceIsTold(t *testing.T) {
+	for _, rules := range [][]string{{"-zadd"}, {"-zscore"}, {"-pexpire"}, {"-time"}, {"resetkeys", "~" + lock}} {
+		t.Run(rules[0], func(t *testing.T) {
+			s, c := startAs(t, rules...)
+			hold(t, s, lock, me, "1", lease)
+			s.Do(t, "ZADD", waiters, "1", plain.Place(newer, patience))
+			if rules[0] == "-time" {
+				s.Do(t, "DEL", waiters)
+			}
+			_, _, _, err := plain.Acquire(t.Context(), c, older, patience, plain.Place(older, patience))
+			requireError(t, err, lua.Permanent, "NOPERM")
+			requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+			_, _, holder, err := plain.Acquire(t.Context(), c, older, patience, "")
+			require.NoError(t, err)
+			require.Equal(t, me, holder.Owner)
+		})
+	}
+}
+
+// An error would say that the lock was not taken.
+func TestLockIsTakenThoughItsPlaceCannotBeLeft(t *testing.T) {
+	for name, e := range map[string]*lua.Exclusive{"plain": plain, "fenced": fenced} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startAs(t, "-zrem")
+			s.Do(t, "SET", waiters, "a page")
+			for range 2 {
+				_, _, holder, err := e.Acquire(t.Context(), c, me, lease, e.Place(me, lease))
+				require.NoError(t, err)
+				require.Nil(t, holder)
+				requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+			}
+		})
+	}
+}
+
+func TestWaiterThatMayNotTakeTheLockKeepsItsPlace(t *testing.T) {
+	for name, e := range map[string]*lua.Exclusive{"plain": plain, "fenced": fenced} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startAs(t, "-pexpire")
+			s.Do(t, "ZADD", waiters, "1", e.Place(me, patience))
+			_, _, _, err := e.Acquire(t.Context(), c, me, patience, e.Place(me, patience))
+			requireError(t, err, lua.Permanent, "NOPERM")
+			requireFree(t, s, lock)
+			require.Equal(t, []string{e.Place(me, patience)}, places(t, s))
+		})
+	}
+}
+
+// Somebody else writes to the keys beside the lock.
+func TestReleaseWithOddKeysBesideTheLockIsAnnounced(t *testing.T) {
+	for name, write := range map[string][]string{
+		"places are a text":        {"SET", waiters, "a page"},
+		"a place of somebody else": {"ZADD", waiters, "1", "somebody"},
+		"a place of no kind":       {"ZADD", waiters, "1", older + " 7000"},
+		"a place without a client": {"ZADD", waiters, "1", " 7000 p"},
+		"a place of another kind":  {"ZADD", waiters, "1", older + " seven p"},
+		"a lease too long":         {"ZADD", waiters, "1", older + " 99999999999999999999 p"},
+	} {
+		for to, p := range map[string]lua.Passing{"others": toAll, "others before next": toNext(false),
+			"others, and gives up": {Others: true, GivenUp: plain.Place(me, patience)}} {
+			t.Run(name+" to "+to, func(t *testing.T) {
+				s, c := startHeld(t)
+				sub := attend(t, s, far)
+				s.Do(t, write...)
+				require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
+				requireFree(t, s, lock)
+				sub.requireAnnounced(t)
+				sub.requireNothing(t)
+			})
+		}
+	}
+}
+
+func TestRunThatIsNoTimeBeginsAnew(t *testing.T) {
+	for name, write := range map[string][]string{"a text": {"SET", run, "a page"}, "a list": {"RPUSH", run, "a"}, "empty": {"SET", run, ""}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			sub := attend(t, s, far)
+			ticket := enlist(t, c, plain, older)
+			s.Do(t, write...)
+			require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
+			requireHeir(t, s, older)
+			sub.requireGift(t, far, older, ticket, 0)
+			runBegan(t, s)
+		})
+	}
+}
+
+func TestPlacesThatAreATextAreNoPlaces(t *testing.T) {
+	s, c := startHeld(t)
+	s.Do(t, "SET", waiters, "a page")
+	_, _, _, err := plain.Acquire(t.Context(), c, older, patience, plain.Place(older, patience))
+	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	require.Equal(t, "a page", s.DoString(t, "GET", waiters))
+	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+}
+
+func TestServerOutOfMemoryGivesPlacesAndPassesOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		p  lua.Passing
+		to lua.To
+	}{"to others": {toAll, lua.Other}, "to the next": {toNext(true), lua.Next}, "to others before the next": {toNext(false), lua.Other}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			sub := attend(t, s, far)
+			fill(t, s)
+			ticket := enlist(t, c, plain, older)
+			require.Equal(t, ticket, enlist(t, c, plain, older))
+			require.Equal(t, test.to, release(t, c, plain, test.p).To)
+			if test.to == lua.Other {
+				requireHeir(t, s, older)
+				sub.requireGift(t, far, older, ticket, 0)
+			} else {
+				requireHeir(t, s, next)
+			}
+		})
+	}
+}
+
+func TestServerOutOfMemoryPassesOnAFencedLock(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	fill(t, s)
+	ticket := enlist(t, c, fenced, older)
+	require.Equal(t, lua.Other, release(t, c, fenced, toAll).To)
+	requireHeir(t, s, older)
+	sub.requireGift(t, far, older, ticket, 1)
+}
+
+func TestServerOutOfMemoryRefusesAFreeLockAndKeepsThePlace(t *testing.T) {
+	for name, e := range map[string]*lua.Exclusive{"plain": plain, "fenced": fenced} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			enlist(t, c, e, older)
+			s.Do(t, "DEL", lock)
+			fill(t, s)
+			_, _, _, err := e.Acquire(t.Context(), c, older, patience, e.Place(older, patience))
+			requireError(t, err, lua.Permanent, "OOM")
+			requireFree(t, s, lock)
+			require.Equal(t, []string{e.Place(older, patience)}, places(t, s))
+		})
+	}
+}
+
+func TestReplicaPassesNothingOn(t *testing.T) {
+	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // nobody listens there
+	_, err := plain.Release(t.Context(), c, me, 0, toNext(false))
+	requireError(t, err, lua.Permanent, "READONLY")
+	_, _, _, err = plain.Acquire(t.Context(), c, me, lease, plain.Place(me, lease))
+	requireError(t, err, lua.Permanent, "READONLY")
+	requireFree(t, s, lock)
+}

@@ -1,0 +1,65 @@
+package lua_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// attend has a client of this library listen, as it does before it may have a place.
+func attend(tb testing.TB, s *redistest.Server, client string) subscriber {
+	tb.Helper()
+	return listen(tb, s, "SUBSCRIBE", announcement.Channel, present, present+":"+client)
+}
+
+// listen subscribes one connection to channels.
+func listen(tb testing.TB, s *redistest.Server, verb string, channels ...string) subscriber {
+	tb.Helper()
+	conn, err := net.DialTimeout("tcp", s.Addr(), 5*time.Second)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { conn.Close() })
+	require.NoError(tb, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	sub := subscriber{conn}
+	kind := map[string]string{"SUBSCRIBE": "subscribe", "SSUBSCRIBE": "ssubscribe"}[verb]
+	for i, channel := range channels {
+		_, err = io.WriteString(sub, array(verb, channel))
+		require.NoError(tb, err)
+		sub.requireBytes(tb, fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%d\r\n", len(kind), kind, len(channel), channel, i+1))
+	}
+	return sub
+}
+
+// leave ends the connection, and returns when the server knows how many of the channel's subscribers that leaves.
+func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel string, left int) {
+	tb.Helper()
+	require.NoError(tb, s.Close())
+	require.Eventually(tb, func() bool {
+		return server.DoStrings(tb, "PUBSUB", "NUMSUB", channel)[1] == strconv.Itoa(left)
+	}, eventually, poll)
+}
+
+// requireGift asserts the bytes of the message that says that an owner of the client was given the lock.
+func (s subscriber) requireGift(tb testing.TB, client, owner string, ticket lua.Ticket, fence int64) {
+	tb.Helper()
+	message := owner + " " + decimal(int64(ticket)) + " " + decimal(fence) + " " + lock
+	s.requireBytes(tb, array("message", present+":"+client, message))
+	gift, ok := lua.ParseGift(message)
+	require.True(tb, ok)
+	require.Equal(tb, lua.Gift{Lock: lock, Owner: owner, Ticket: ticket, Fence: fence}, gift)
+}
+
+// requireAnnounced asserts the bytes of the announcement that the lock is free.
+func (s subscriber) requireAnnounced(tb testing.TB) {
+	tb.Helper()
+	s.requireBytes(tb, unlocked)
+}

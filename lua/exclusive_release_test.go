@@ -1,0 +1,410 @@
+package lua_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// toAll lets everybody have the lock.
+var toAll = lua.Passing{Others: true}
+
+// toNext lets next have the lock, before or after others.
+func toNext(first bool) lua.Passing {
+	return lua.Passing{Others: true, Next: plain.Place(next, patience), NextFirst: first}
+}
+
+// release has me leave the lock.
+func release(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, p lua.Passing) lua.Released {
+	t.Helper()
+	out, err := e.Release(t.Context(), c, me, 0, p)
+	require.NoError(t, err)
+	return out
+}
+
+// requireHeir asserts that the lock is that of somebody who waited for it, for its own lease.
+func requireHeir(t *testing.T, s *redistest.Server, owner string) {
+	t.Helper()
+	require.Equal(t, map[string]string{owner: "1"}, s.DoMap(t, "HGETALL", lock))
+	left := s.DoInt(t, "PTTL", lock)
+	require.LessOrEqual(t, left, patience.Milliseconds())
+	require.Greater(t, left, patience.Milliseconds()-5000)
+}
+
+// runBegan is since when the lock has been passed on, in milliseconds since the epoch.
+func runBegan(t *testing.T, s *redistest.Server) int64 {
+	t.Helper()
+	began, err := strconv.ParseInt(s.DoString(t, "GET", run), 10, 64)
+	require.NoError(t, err)
+	return began
+}
+
+// requireEmpty asserts that no key is left.
+func requireEmpty(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	require.Empty(t, s.DoStrings(t, "KEYS", "*"))
+}
+
+func TestReleaseThatNobodyWaitsForIsAnnounced(t *testing.T) {
+	for name, p := range map[string]lua.Passing{"to nobody": {}, "to all": toAll, "gives up": {GivenUp: plain.Place(me, lease)}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
+			requireEmpty(t, s)
+			sub.requireAnnounced(t)
+			sub.requireNothing(t)
+		})
+	}
+}
+
+func TestReleaseGivesTheLockToTheOldestPlace(t *testing.T) {
+	s, c := startHeld(t)
+	sub, behind := attend(t, s, far), attend(t, s, farther)
+	first := enlist(t, c, plain, older)
+	second := enlist(t, c, plain, newer)
+
+	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toAll))
+	requireHeir(t, s, older)
+	require.Equal(t, []string{plain.Place(newer, patience)}, places(t, s))
+	sub.requireGift(t, far, older, first, 0)
+	sub.requireNothing(t)
+	behind.requireNothing(t)
+
+	out, err := plain.Release(t.Context(), c, older, 0, toAll)
+	require.NoError(t, err)
+	require.Equal(t, lua.Other, out.To)
+	requireHeir(t, s, newer)
+	require.False(t, has(s, waiters))
+	behind.requireGift(t, farther, newer, second, 0)
+
+	out, err = plain.Release(t.Context(), c, newer, 0, toAll)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireEmpty(t, s)
+	sub.requireAnnounced(t)
+	behind.requireAnnounced(t)
+}
+
+func TestEachPlaceIsGivenTheLockOnceAndInTurn(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	const n = 50
+	var tickets []lua.Ticket
+	for i := range n {
+		tickets = append(tickets, enlist(t, c, plain, far+":"+strconv.Itoa(i)))
+	}
+	owner := me
+	for i := range n {
+		out, err := plain.Release(t.Context(), c, owner, 0, toAll)
+		require.NoError(t, err)
+		require.Equal(t, lua.Other, out.To)
+		owner = far + ":" + strconv.Itoa(i)
+		requireHeir(t, s, owner)
+		sub.requireGift(t, far, owner, tickets[i], 0)
+	}
+	require.False(t, has(s, waiters))
+}
+
+func TestReleaseOfALevelGivesTheLockToNobody(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	enlist(t, c, plain, older)
+	for range 2 {
+		out, err := plain.Release(t.Context(), c, me, 1, toNext(true))
+		require.NoError(t, err)
+		require.Equal(t, lua.Released{Held: true}, out)
+		requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+	}
+	require.Len(t, places(t, s), 1)
+	sub.requireNothing(t)
+}
+
+func TestReleaseBySomebodyElseGivesTheLockToNobody(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	enlist(t, c, plain, older)
+	for _, count := range []int{0, 1} {
+		out, err := plain.Release(t.Context(), c, other, count, toNext(true))
+		require.NoError(t, err)
+		require.Equal(t, lua.Released{}, out)
+	}
+	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+	require.Len(t, places(t, s), 1)
+	sub.requireNothing(t)
+}
+
+func TestWaiterThatNobodyListensForIsPassedOver(t *testing.T) {
+	s, c := startHeld(t)
+	enlist(t, c, plain, older)
+	ticket := enlist(t, c, plain, newer)
+	gone, sub := attend(t, s, far), attend(t, s, farther)
+	gone.leave(t, s, present+":"+far, 0)
+	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
+	requireHeir(t, s, newer)
+	sub.requireGift(t, farther, newer, ticket, 0)
+	require.False(t, has(s, waiters), "the one who is gone has lost its place")
+}
+
+func TestReleaseIsAnnouncedWhenEverybodyIsGone(t *testing.T) {
+	s, c := startHeld(t)
+	enlist(t, c, plain, older, newer)
+	sub := listen(t, s, "SUBSCRIBE", announcement.Channel, present) // and is not the one that they wait with
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
+	requireEmpty(t, s)
+	sub.requireAnnounced(t)
+}
+
+// One script does not try for ever: those behind hear the announcement.
+func TestReleasePassesOverAHundredAtATime(t *testing.T) {
+	s, c := startHeld(t)
+	for i := range 100 {
+		s.Do(t, "ZADD", waiters, strconv.Itoa(i), farther+":"+strconv.Itoa(i)+" 7000 p")
+	}
+	sub := attend(t, s, far)
+	ticket := enlist(t, c, plain, older)
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
+	requireFree(t, s, lock)
+	sub.requireAnnounced(t)
+	require.Equal(t, []string{plain.Place(older, patience)}, places(t, s))
+
+	hold(t, s, lock, me, "1", lease)
+	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
+	sub.requireGift(t, far, older, ticket, 0)
+}
+
+func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	enlist(t, c, plain, older)
+	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel) // one of Redisson
+	s.Do(t, "SET", run, decimal(time.Now().UnixMilli()))
+	for _, p := range []lua.Passing{toAll, toNext(false)} {
+		require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
+		requireFree(t, s, lock)
+		foreign.requireAnnounced(t)
+		sub.requireAnnounced(t)
+		require.Equal(t, []string{plain.Place(older, patience)}, places(t, s), "who heard it asks, and keeps its place if it is late")
+		require.False(t, has(s, run))
+		hold(t, s, lock, me, "1", lease)
+	}
+	foreign.leave(t, s, announcement.Channel, 1)
+	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
+}
+
+func TestReleaseIsAnnouncedWhenOneWaitsWithoutAPlace(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	enlist(t, c, plain, older)
+	require.Equal(t, present+":announce", lua.AnnouncementChannel(lock))
+	without := listen(t, s, "SUBSCRIBE", announcement.Channel, present, present+":"+farther, lua.AnnouncementChannel(lock))
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
+	requireFree(t, s, lock)
+	without.requireAnnounced(t)
+	sub.requireAnnounced(t)
+}
+
+// There may be somebody who waits and cannot be seen.
+func TestLockThatWasPassedOnForASecondIsAnnounced(t *testing.T) {
+	for name, p := range map[string]lua.Passing{"to others": toAll, "to others first": toNext(false)} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			sub := attend(t, s, far)
+			ticket := enlist(t, c, plain, older)
+			s.Do(t, "SET", run, decimal(time.Now().Add(-1001*time.Millisecond).UnixMilli()), "PX", "10000")
+			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
+			requireFree(t, s, lock)
+			sub.requireAnnounced(t)
+			require.False(t, has(s, run), "the next run is a new one")
+			require.Equal(t, []string{plain.Place(older, patience)}, places(t, s))
+
+			hold(t, s, lock, me, "1", lease)
+			require.Equal(t, lua.Other, release(t, c, plain, p).To)
+			sub.requireGift(t, far, older, ticket, 0)
+		})
+	}
+}
+
+func TestRunBeginsWhenALockIsFirstPassedOn(t *testing.T) {
+	s, c := startHeld(t)
+	attend(t, s, far)
+	enlist(t, c, plain, older, far+":2")
+	release(t, c, plain, toAll)
+	began := runBegan(t, s)
+	require.InDelta(t, time.Now().UnixMilli(), began, 5000)
+	requireTTL(t, s, run, 10*time.Second)
+	require.Greater(t, s.DoInt(t, "PTTL", run), int64(1000))
+
+	out, err := plain.Release(t.Context(), c, older, 0, toAll)
+	require.NoError(t, err)
+	require.Equal(t, lua.Other, out.To)
+	require.Equal(t, began, runBegan(t, s))
+}
+
+// Clocks are set back.
+func TestRunThatBeganInTheFutureBeginsNow(t *testing.T) {
+	s, c := startHeld(t)
+	attend(t, s, far)
+	enlist(t, c, plain, older)
+	s.Do(t, "SET", run, decimal(time.Now().Add(time.Hour).UnixMilli()))
+	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
+	require.InDelta(t, time.Now().UnixMilli(), runBegan(t, s), 5000)
+	requireTTL(t, s, run, 10*time.Second)
+}
+
+func TestNextOneThatComesFirstHasTheLock(t *testing.T) {
+	for name, others := range map[string]bool{"before others": true, "whether others wait or not": false} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			there, here := attend(t, s, far), attend(t, s, near)
+			enlist(t, c, plain, older, next)
+			p := toNext(true)
+			p.Others = others
+			require.Equal(t, lua.Released{Held: true, To: lua.Next}, release(t, c, plain, p))
+			requireHeir(t, s, next)
+			require.Equal(t, []string{plain.Place(older, patience)}, places(t, s), "its place is lost with the lock")
+			there.requireNothing(t)
+			here.requireNothing(t)
+		})
+	}
+}
+
+func TestNextOneThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
+	s, c := startHeld(t)
+	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	s.Do(t, "SET", run, "1")
+	require.Equal(t, lua.Next, release(t, c, plain, toNext(true)).To)
+	requireHeir(t, s, next)
+	foreign.requireNothing(t)
+}
+
+func TestNextOneHasTheLockWhenNobodyElseWaits(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, near)
+	require.Equal(t, lua.Released{Held: true, To: lua.Next}, release(t, c, plain, toNext(false)))
+	requireHeir(t, s, next)
+	sub.requireNothing(t)
+	out, err := plain.Release(t.Context(), c, next, 0, toAll)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireEmpty(t, s)
+}
+
+func TestNextOneHasTheLockWhenOthersAreGone(t *testing.T) {
+	s, c := startHeld(t)
+	attend(t, s, near)
+	enlist(t, c, plain, older, newer)
+	require.Equal(t, lua.Released{Held: true, To: lua.Next}, release(t, c, plain, toNext(false)))
+	requireHeir(t, s, next)
+	require.False(t, has(s, waiters))
+}
+
+func TestNextOneGetsAPlaceWhenAnotherHasTheLock(t *testing.T) {
+	s, c := startHeld(t)
+	there, here := attend(t, s, far), attend(t, s, near)
+	ticket := enlist(t, c, plain, older)
+	out := release(t, c, plain, toNext(false))
+	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: out.Ticket}, out)
+	require.Greater(t, out.Ticket, ticket)
+	require.Equal(t, decimal(int64(out.Ticket)), ticketOf(t, s, plain.Place(next, patience)))
+	requireTTL(t, s, waiters, 3*lua.MaxNap)
+	requireHeir(t, s, older)
+	there.requireGift(t, far, older, ticket, 0)
+
+	given, err := plain.Release(t.Context(), c, older, 0, toAll)
+	require.NoError(t, err)
+	require.Equal(t, lua.Other, given.To)
+	requireHeir(t, s, next)
+	here.requireGift(t, near, next, out.Ticket, 0)
+}
+
+func TestNextOneKeepsThePlaceThatItHas(t *testing.T) {
+	s, c := startHeld(t)
+	attend(t, s, far)
+	enlist(t, c, plain, older)
+	ticket := enlist(t, c, plain, next)
+	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: ticket}, release(t, c, plain, toNext(false)))
+	requireHeir(t, s, older)
+	require.Equal(t, []string{plain.Place(next, patience)}, places(t, s))
+}
+
+// Then the message says so, as to any other, and the answer does not.
+func TestNextOneHasTheLockByItsPlaceIfThatIsTheOldest(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, near)
+	ticket := enlist(t, c, plain, next)
+	enlist(t, c, plain, older)
+	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toNext(false)))
+	requireHeir(t, s, next)
+	sub.requireGift(t, near, next, ticket, 0)
+	require.Equal(t, []string{plain.Place(older, patience)}, places(t, s))
+}
+
+// It has had its time: whoever listens gets a chance.
+func TestReleaseIsAnnouncedWhenTheNextOneIsNotFirstAndOthersGetNothing(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	enlist(t, c, plain, older)
+	p := toNext(false)
+	p.Others = false
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
+	requireFree(t, s, lock)
+	sub.requireAnnounced(t)
+	require.Len(t, places(t, s), 1)
+}
+
+func TestPlaceThatIsGivenUpIsGivenNothing(t *testing.T) {
+	s, c := startHeld(t)
+	attend(t, s, near)
+	enlist(t, c, plain, next)
+	s.Do(t, "ZADD", waiters, "1", plain.Place(me, patience)) // the acquisition was repeated late
+	require.Equal(t, lua.Other, release(t, c, plain, lua.Passing{Others: true, GivenUp: plain.Place(me, patience)}).To)
+	requireHeir(t, s, next)
+	require.False(t, has(s, waiters))
+}
+
+// It got the lock without its place, as while a slot moves, and would get it back.
+func TestReleaseIsNotForTheOneThatLeaves(t *testing.T) {
+	s, c := startHeld(t)
+	here, there := attend(t, s, near), attend(t, s, far)
+	s.Do(t, "ZADD", waiters, "1", plain.Place(me, patience), "2", plain.Place(older, patience))
+	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toAll))
+	requireHeir(t, s, older)
+	there.requireGift(t, far, older, 2, 0)
+	here.requireNothing(t)
+	require.False(t, has(s, waiters))
+}
+
+// Who leaves without a lock leaves that of others as it is.
+func TestPlaceIsGivenUpWithoutTheLock(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	enlist(t, c, plain, older, newer)
+	for range 2 {
+		out, err := plain.Release(t.Context(), c, older, 0, lua.Passing{Others: true, GivenUp: plain.Place(older, patience)})
+		require.NoError(t, err)
+		require.Equal(t, lua.Released{}, out)
+		requireLock(t, s, lock, map[string]string{me: "1"}, lease)
+		require.Equal(t, []string{plain.Place(newer, patience)}, places(t, s))
+	}
+	sub.requireNothing(t)
+}
+
+func TestForceUnlockKeepsThePlacesAndIsAnnounced(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	ticket := enlist(t, c, plain, older)
+	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+	requireFree(t, s, lock)
+	sub.requireAnnounced(t)
+	hold(t, s, lock, me, "1", lease)
+	require.Equal(t, ticket, enlist(t, c, plain, older))
+}

@@ -1,0 +1,194 @@
+package lua_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"holdfast/lua"
+)
+
+func (m *handedModel) actions() map[string]func(*rapid.T) {
+	actions := m.exclusiveModel.actions()
+	delete(actions, "acquire again")
+	delete(actions, "release")
+	for name, action := range map[string]func(*rapid.T){
+		"wait":           func(t *rapid.T) { m.wait(t, ours.Draw(t, "owner")) },
+		"crowd waits":    m.crowd,
+		"crowd passes":   func(t *rapid.T) { m.crowd(t); m.leave(t) },
+		"crowd goes on":  func(t *rapid.T) { m.crowd(t); m.leave(t); m.leave(t) },
+		"release":        m.leave,
+		"release again":  m.leave,
+		"release unseen": m.exclusiveModel.release,
+		"give up":        m.giveUp,
+		"client comes":   func(t *rapid.T) { m.hear(t, ours.Draw(t, "owner"), true) },
+		"client goes":    func(t *rapid.T) { m.hear(t, ours.Draw(t, "owner"), false) },
+		"Java listens":   func(t *rapid.T) { m.hear(t, java, rarely.Draw(t, "listens")) },
+		"RedLock waits":  func(t *rapid.T) { m.hear(t, withoutPlace, rarely.Draw(t, "listens")) },
+	} {
+		actions[name] = action
+	}
+	return actions
+}
+
+// wait asks for the lock as one who waits does, with a place if its client listens.
+func (m *handedModel) wait(t *rapid.T, owner string) {
+	place := ""
+	if m.listening[owner] || rarely.Draw(t, "and does not listen") {
+		place = m.placeOf(owner)
+	}
+	var (
+		fence  int64
+		ticket lua.Ticket
+		holder *lua.Holder
+	)
+	m.step(t, func() {
+		var err error
+		fence, ticket, holder, err = m.lock.Acquire(t.Context(), m, owner, patienceOf(owner), place)
+		require.NoError(t, err)
+	}, func() {
+		if m.owner != "" && m.owner != owner {
+			m.requireHolder(t, &lua.Holder{Owner: m.owner, TTL: m.left()}, holder)
+			require.Zero(t, fence)
+			want := lua.Ticket(0)
+			if place != "" {
+				want = m.enlist(owner, ticket)
+			}
+			require.Equal(t, want, ticket)
+			return
+		}
+		require.Nil(t, holder)
+		require.Zero(t, ticket)
+		if m.owner == "" {
+			m.number()
+		}
+		require.Equal(t, m.fence(), fence, "a hold keeps its token")
+		m.hold(owner, 1, patienceOf(owner))
+		if place != "" {
+			m.withdraw(owner)
+		}
+	})
+}
+
+// crowd has all of ours wait, in any order.
+func (m *handedModel) crowd(t *rapid.T) {
+	for _, owner := range rapid.Permutation([]string{anna, bert, cleo}).Draw(t, "order") {
+		if !m.lost {
+			m.wait(t, owner)
+		}
+	}
+}
+
+// leave releases the lock for whoever waits.
+func (m *handedModel) leave(t *rapid.T) {
+	if m.lost {
+		return
+	}
+	owner := ours.Draw(t, "owner")
+	if slices.Contains([]string{anna, bert, cleo}, m.owner) && !rarely.Draw(t, "another") {
+		owner = m.owner
+	}
+	count := evenly(0, 0, 0, 1).Draw(t, "count")
+	p := lua.Passing{Others: evenly(true, true, true, false).Draw(t, "others"), NextFirst: rapid.Bool().Draw(t, "next first")}
+	next := evenly("", "", anna, bert, cleo).Draw(t, "next")
+	if next == owner {
+		next = ""
+	}
+	if next != "" {
+		p.Next = m.placeOf(next)
+	}
+	if rarely.Draw(t, "gives up") {
+		p.GivenUp = m.placeOf(owner)
+	}
+	m.releases(t, owner, count, p, next)
+}
+
+// giveUp is what one who waits does when it leaves.
+func (m *handedModel) giveUp(t *rapid.T) {
+	owner := ours.Draw(t, "owner")
+	m.releases(t, owner, 0, lua.Passing{Others: true, GivenUp: m.placeOf(owner)}, "")
+}
+
+func (m *handedModel) releases(t *rapid.T, owner string, count int, p lua.Passing, next string) {
+	var out lua.Released
+	m.step(t, func() {
+		var err error
+		out, err = m.lock.Release(t.Context(), m, owner, count, p)
+		require.NoError(t, err)
+	}, func() {
+		if p.GivenUp != "" {
+			m.withdraw(owner)
+		}
+		oldest := m.oldest(owner)
+		var want lua.Released
+		switch {
+		case m.owner != owner:
+		case count > 0:
+			m.count, want.Held = count, true
+		default:
+			want = m.release(p, next, out.Ticket)
+			m.requireNobodyForgotten(t, out, oldest, p, next)
+		}
+		require.Equal(t, want, out)
+		m.requireGivenOnce(t)
+	})
+}
+
+// requireNobodyForgotten asserts, from nothing but what is in Redis and what was told, that one who waits has the lock that
+// was released: the one that was to have it, or the one of those who listen that has waited longest. Else all were told.
+func (m *handedModel) requireNobodyForgotten(t *rapid.T, out lua.Released, oldest string, p lua.Passing, next string) {
+	t.Helper()
+	owners := parse(t, m.looks[len(m.looks)-1]).keys[lock].hash
+	announced := slices.Contains(m.world.told, message{"PUBLISH", announcement.Channel, "0"})
+	require.LessOrEqual(t, len(owners), 1, "one has the lock at a time")
+	require.Equal(t, len(owners) == 0, announced)
+	require.Equal(t, out.To == lua.Nobody, announced)
+	for heir := range owners {
+		switch {
+		case next != "" && (p.NextFirst || oldest == ""):
+			require.Equal(t, next, heir)
+			require.Equal(t, lua.Next, out.To)
+		default:
+			require.Equal(t, oldest, heir)
+			require.Equal(t, lua.Other, out.To)
+			require.False(t, m.listening[java] || m.listening[withoutPlace], "those who have no place were passed by")
+		}
+	}
+}
+
+// requireGivenOnce asserts that no message answers a refusal that was answered before.
+func (m *handedModel) requireGivenOnce(t *rapid.T) {
+	t.Helper()
+	for _, told := range m.world.told {
+		if !strings.HasPrefix(told.channel, present) {
+			continue
+		}
+		gift, ok := lua.ParseGift(told.text)
+		require.True(t, ok, told.text)
+		require.False(t, m.gifts[gift.Ticket], "a place was given twice")
+		m.gifts[gift.Ticket] = true
+	}
+}
+
+// hear has somebody listen from now on, or no longer.
+func (m *handedModel) hear(t *rapid.T, who string, listens bool) {
+	m.listening[who] = listens
+	channels := []string{announcement.Channel}
+	switch who {
+	case java:
+	case withoutPlace:
+		channels = append(channels, present, lua.AnnouncementChannel(lock))
+	default:
+		channels = append(channels, lua.Companions(announcement.Channel, clientOf(who))...)
+	}
+	for _, channel := range channels {
+		m.ears[who].subscribe(t, map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens], channel)
+	}
+}
+
+func clientOf(owner string) string {
+	client, _, _ := strings.Cut(owner, ":")
+	return client
+}

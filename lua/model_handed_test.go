@@ -1,0 +1,213 @@
+package lua_test
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"holdfast/lua"
+)
+
+// handedModel is the model of a lock for one owner at a time that is handed over to those who wait for it.
+type handedModel struct {
+	*exclusiveModel
+	lock *lua.Exclusive
+
+	waiting []place // first come first
+	keep    *int64  // when all of them are forgotten; nil when there is none
+	run     *int64  // since when the lock is passed on to others; nil if it is not
+	runEnds *int64  // when that is forgotten
+
+	listening map[string]bool     // owners of ours whose clients listen, others who do on the channel of the lock, withoutPlace
+	last      lua.Ticket          // the last one given
+	gifts     map[lua.Ticket]bool // that were seen
+}
+
+// place is an owner who waits.
+type place struct {
+	owner  string
+	ticket lua.Ticket
+}
+
+// withoutPlace is one who waits and has no place, of a client that may have places.
+const withoutPlace = somebody
+
+// unbroken is for how long a lock is passed on without a break, in milliseconds.
+const unbroken = 1000
+
+func newHanded(t *rapid.T, p *program, fenced bool) *handedModel {
+	m := &handedModel{
+		exclusiveModel: newExclusive(p, fenced),
+		lock:           lua.NewExclusive(lock, fenced),
+		listening:      map[string]bool{},
+		gifts:          map[lua.Ticket]bool{},
+	}
+	p.model = m
+	for _, who := range []string{anna, bert, cleo, java, withoutPlace} {
+		m.hear(t, who, who == anna || who == bert) // whatever the program before left
+	}
+	return m
+}
+
+// patienceOf is the lease of an owner that waits.
+func patienceOf(owner string) time.Duration {
+	return map[string]time.Duration{anna: 2 * time.Second, bert: 30 * time.Second, cleo: 7 * time.Second}[owner]
+}
+
+// placeOf is the place of an owner as the package writes it.
+func (m *handedModel) placeOf(owner string) string { return m.lock.Place(owner, patienceOf(owner)) }
+
+func (m *handedModel) want() keyspace {
+	k := m.exclusiveModel.want()
+	if len(m.waiting) > 0 {
+		tickets := map[string]string{}
+		for _, w := range m.waiting {
+			tickets[m.placeOf(w.owner)] = strconv.FormatInt(int64(w.ticket), 10)
+		}
+		k[waiters] = entry{hash: tickets, ends: m.keep}
+	}
+	if m.run != nil {
+		k[run] = entry{stamps: []*int64{m.run}, ends: m.runEnds}
+	}
+	return k
+}
+
+func (m *handedModel) limits() []int64 {
+	if m.run == nil {
+		return nil
+	}
+	return []int64{*m.run + unbroken}
+}
+
+func (m *handedModel) expire(now int64) {
+	m.exclusiveModel.expire(now)
+	if m.keep != nil && *m.keep <= now {
+		m.waiting, m.keep = nil, nil
+	}
+	if m.run != nil && *m.runEnds <= now {
+		m.run, m.runEnds = nil, nil
+	}
+}
+
+// ticket is that of an owner; 0 if it has none.
+func (m *handedModel) ticket(owner string) lua.Ticket {
+	for _, w := range m.waiting {
+		if w.owner == owner {
+			return w.ticket
+		}
+	}
+	return 0
+}
+
+// enlist notes that an owner has a place, with the ticket that it was told. It returns what that should be, as far as it is
+// known: its own if it waited already, and else one that is larger than all before.
+func (m *handedModel) enlist(owner string, told lua.Ticket) lua.Ticket {
+	m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
+	if had := m.ticket(owner); had != 0 {
+		return had
+	}
+	if told <= m.last {
+		return m.last + 1
+	}
+	m.last = told
+	m.waiting = append(m.waiting, place{owner, told})
+	return told
+}
+
+// withdraw takes an owner's place from it.
+func (m *handedModel) withdraw(owner string) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(w place) bool { return w.owner == owner })
+	if len(m.waiting) == 0 {
+		m.keep = nil
+	}
+}
+
+// oldest is the owner among those who wait and whose client listens that has waited longest, and does not leave the lock
+// just then; "" if there is none.
+func (m *handedModel) oldest(leaving string) string {
+	for _, w := range m.waiting {
+		if w.owner != leaving && m.listening[w.owner] {
+			return w.owner
+		}
+	}
+	return ""
+}
+
+// grant gives somebody who waited a lock that is free.
+func (m *handedModel) grant(owner string) {
+	m.withdraw(owner)
+	m.hold(owner, 1, patienceOf(owner))
+	m.number()
+}
+
+// number numbers an acquisition.
+func (m *handedModel) number() {
+	if m.fenced {
+		m.token++
+		m.given = m.token
+	}
+}
+
+// passOn gives a lock that is free to the one of those who wait that listens and has waited longest, and tells it. Those
+// before it are told as well, and have lost their places; the one that leaves has lost its own. It returns "" if nobody listens.
+func (m *handedModel) passOn(leaving string) string {
+	heir := m.oldest(leaving)
+	for len(m.waiting) > 0 {
+		w := m.waiting[0]
+		m.withdraw(w.owner)
+		if w.owner != heir { // it leaves, or nobody listens for it
+			continue
+		}
+		m.number()
+		fence := int64(0)
+		if m.fenced {
+			fence = m.token
+		}
+		m.told = append(m.told, message{"PUBLISH", present + ":" + clientOf(w.owner),
+			w.owner + " " + strconv.FormatInt(int64(w.ticket), 10) + " " + strconv.FormatInt(fence, 10) + " " + lock})
+		m.hold(heir, 1, patienceOf(heir))
+		return heir
+	}
+	return ""
+}
+
+// release leaves the lock, which is held, and returns what is to be told of it. The ticket in that is what was told.
+func (m *handedModel) release(p lua.Passing, next string, told lua.Ticket) lua.Released {
+	leaving := m.owner
+	m.free()
+	toNext := func() lua.Released {
+		m.grant(next)
+		return lua.Released{Held: true, To: lua.Next, Fence: m.fence()}
+	}
+	if next != "" && p.NextFirst {
+		return toNext()
+	}
+	if p.Others && (next != "" || len(m.waiting) > 0 || m.run != nil) {
+		if !m.listening[java] && !m.listening[withoutPlace] && (m.run == nil || m.now <= *m.run+unbroken) {
+			if m.run == nil {
+				m.run, m.runEnds = instant(m.now), instant(m.now+10*unbroken)
+			}
+			switch heir := m.passOn(leaving); {
+			case heir != "" && (next == "" || heir == next):
+				return lua.Released{Held: true, To: lua.Other}
+			case heir != "":
+				return lua.Released{Held: true, To: lua.Other, Ticket: m.enlist(next, told)}
+			case next != "":
+				return toNext()
+			}
+		}
+		m.run, m.runEnds = nil, nil
+	}
+	m.announce()
+	return lua.Released{Held: true}
+}
+
+// fence is the number of the present hold; 0 if the lock is not fenced.
+func (m *handedModel) fence() int64 {
+	if !m.fenced {
+		return 0
+	}
+	return m.given
+}
