@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"regexp"
@@ -169,38 +168,63 @@ func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
 // permissions are rules of an ACL.
 type permissions struct{ commands, keys, channels, onClusters []string }
 
+// forEveryLock is the row of the README with what locks of all kinds need, forHandOvers that with what some need besides.
+const (
+	forEveryLock = "every lock"
+	forHandOvers = "hand-overs of plain and fenced locks"
+)
+
 // listedPermissions are those that the README lists for locks of a kind whose names begin with "order:".
-func listedPermissions(t testing.TB, k kind) (p permissions) {
+func listedPermissions(t testing.TB, k kind) permissions {
+	t.Helper()
+	p := listedWithoutHandOvers(t, k)
+	if k.placed {
+		more := listedUnder(t, forHandOvers)
+		p.commands, p.keys, p.channels = append(p.commands, more.commands...), append(p.keys, more.keys...), append(p.channels, more.channels...)
+	}
+	p.onClusters = listedUnder(t, "a cluster").commands
+	return p
+}
+
+// listedWithoutHandOvers are those for locks that are announced when they are released, and nothing else.
+func listedWithoutHandOvers(t testing.TB, k kind) permissions {
+	t.Helper()
+	return listedUnder(t, forEveryLock, k.family()+" locks")
+}
+
+// family is what kinds that need the same permissions are called in the README.
+func (k kind) family() string {
+	switch {
+	case k.mode != "":
+		return "read-write"
+	case k.name == "reentrant":
+		return "plain"
+	default:
+		return k.name
+	}
+}
+
+// listedUnder are the permissions that the README lists in these rows.
+func listedUnder(t testing.TB, titles ...string) (p permissions) {
 	t.Helper()
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(readme), "### Permissions\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n#")
-	family := map[string]string{"reentrant": "plain"}[k.name]
-	if k.mode != "" {
-		family = "read-write"
-	}
 	rows := map[string]string{}
 	for line := range strings.Lines(section) {
 		if cells := strings.SplitN(strings.TrimPrefix(line, "| "), " |", 2); len(cells) == 2 {
 			rows[cells[0]] = cells[1]
 		}
 	}
-	for _, title := range []string{"every lock", cmp.Or(family, k.name) + " locks", "a cluster"} {
+	for _, title := range titles {
 		row, found := rows[title]
 		require.True(t, found, title)
-		commands := listedCommand.FindAllString(row, -1)
-		if title == "a cluster" {
-			p.onClusters = commands
-			continue
-		}
-		p.commands = append(p.commands, commands...)
+		p.commands = append(p.commands, listedCommand.FindAllString(row, -1)...)
 		p.keys = append(p.keys, regexp.MustCompile("~[^ `]+").FindAllString(row, -1)...)
 		p.channels = append(p.channels, regexp.MustCompile("&[^ `]+").FindAllString(row, -1)...)
 	}
-	require.Contains(t, p.commands, "+evalsha")
-	require.Contains(t, p.onClusters, "+ssubscribe")
 	return p
 }
 
@@ -217,6 +241,7 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 		onEveryRivalry(t, func(t *testing.T, k kind) {
 			requirePermitted(t, k, func() rueidis.Client { return s.Client(t, asUserOf(k)) },
 				func(lock string) { k.awaitListeners(t, s, lock, 1) })
+			requireNothingDenied(t, s) // also where a script does without
 		})
 	})
 	t.Run("cluster", func(t *testing.T) {
@@ -242,14 +267,75 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 				}
 				k.awaitListener(t, nodes, sharded, lock)
 			})
+			requireNothingDenied(t, c.Nodes...)
 		})
 	})
+}
+
+// requireNothingDenied requires that no user was refused anything, in a script or elsewhere, but what rueidis asks to find out
+// whether this is a cluster.
+func requireNothingDenied(t *testing.T, nodes ...*redistest.Server) {
+	t.Helper()
+	for _, node := range nodes {
+		for _, entry := range node.Do(t, "ACL", "LOG").([]any) {
+			fields := entry.([]any)
+			object := fields[slices.Index(fields, any("object"))+1]
+			require.Regexp(t, `^cluster\b`, object, "%v", fields)
+		}
+	}
+}
+
+// A user from before there were hand-overs.
+func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		if !k.placed {
+			continue
+		}
+		for name, missing := range map[string]func(old, listed permissions) permissions{
+			"nothing of it": func(old, _ permissions) permissions { return old },
+			"no keys": func(old, listed permissions) permissions {
+				return permissions{commands: listed.commands, keys: old.keys, channels: listed.channels}
+			},
+			"no channels": func(old, listed permissions) permissions {
+				return permissions{commands: listed.commands, keys: listed.keys, channels: old.channels}
+			},
+		} {
+			t.Run(k.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := redistest.Start(t)
+				p := missing(listedWithoutHandOvers(t, k), listedPermissions(t, k))
+				permit(t, s, k, p, p.commands)
+				var log logtest.Lines
+				options := rlock.Options{Logger: log.Logger()}
+				c, other := newClientOn(t, s.Client(t, asUserOf(k)), options), newClient(t, s, rlock.Options{})
+				for _, name := range []string{"order:a", "order:b", "order:a"} {
+					for _, from := range []*rlock.Client{c, other} {
+						hold := take(t, k.lock(from, name), rlock.Watchdog)
+						waiter := k.parked(t, s, k.lock(c, name)) // which may be told by either
+						start := time.Now()
+						unlock(t, hold)
+						o := result(t, waiter)
+						require.NoError(t, o.Err)
+						require.Less(t, o.At.Sub(start), time.Second, "it was not woken")
+						unlock(t, o.Hold)
+						requireFree(t, s, name)
+					}
+				}
+				require.Len(t, log.With("level=WARN"), 1)
+				require.Contains(t, log.With("level=WARN")[0], "the ACL of this user forbids what hand-overs need")
+				require.Contains(t, log.With("level=WARN")[0], "NOPERM")
+				_, err := c.NewLock("invoice").TryLock(t.Context(), rlock.NoWait, time.Minute)
+				requireRefusal(t, err, "NOPERM")
+			})
+		}
+	}
 }
 
 // What nobody calls is not listed: that can only be told by reading the scripts.
 func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 	t.Parallel()
-	calls := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+	calls := regexp.MustCompile(`(?:redis\.p?call|attempt)\('([A-Z]+)'`)
 	connection := []string{"+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client"}
 	ofFamily, all := make(map[string][]string), slices.Clone(connection)
 	scripts := lua.Scripts()
@@ -258,21 +344,21 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 			for _, call := range calls.FindAllStringSubmatch(scripts[file], -1) {
 				command := "+" + strings.ToLower(call[1])
 				require.Contains(t, listedPermissions(t, k).commands, command, "%s calls it", file)
-				channel := strings.Join(listedPermissions(t, k).keys, " ") // the same for both sides of a read-write lock
-				ofFamily[channel] = append(ofFamily[channel], command)
+				ofFamily[k.family()] = append(ofFamily[k.family()], command)
 				all = append(all, command)
 			}
 		}
 	}
-	everyLock := listedPermissions(t, kindNamed("reentrant")).commands
+	for _, command := range listedUnder(t, forEveryLock).commands {
+		require.Contains(t, all, command, "nobody calls it")
+	}
 	for _, k := range kinds {
-		p := listedPermissions(t, k)
-		for _, command := range p.commands {
-			if slices.Contains(everyLock, command) {
-				require.Contains(t, all, command, "nobody calls it")
-			} else {
-				require.Contains(t, ofFamily[strings.Join(p.keys, " ")], command, "%s does not call it", k.name)
-			}
+		rows := []string{k.family() + " locks"}
+		if k.placed {
+			rows = append(rows, forHandOvers)
+		}
+		for _, command := range listedUnder(t, rows...).commands {
+			require.Contains(t, ofFamily[k.family()], command, "%s does not call it", k.name)
 		}
 	}
 }

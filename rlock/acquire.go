@@ -17,24 +17,34 @@ import (
 // comes: an ACL that forbids the channel, a message lost with a failover.
 const longestPark = lua.MaxNap
 
+// placeKept is for how long Redis keeps a place at most that nobody asks for.
+const placeKept = 3 * lua.MaxNap
+
 // attempt is one caller's way to a lock. It is used by one goroutine.
 type attempt struct {
 	client   *Client
 	lock     *Lock
 	ctx      context.Context
 	patience *patience
+	time     patience
 	bid      bid // whose owner is of this acquisition, in Redis
 	renew    bool
 	token    owner.Token // in this process
+	named    bool        // the caller gave it
+	fresh    *holding    // the one to be made of what is acquired; nil when it was
 	seat     *seat
 	writing  bool // the owner has the write lock, and asks to read
 
 	// What the tries so far left behind.
 	answered bool       // one of them got an answer
 	holder   lua.Holder // the last answer: who is in the way
+	ticket   lua.Ticket // the last answer: of this attempt's place in Redis; 0 if it has none
 	sent     time.Time  // when the last try was sent
 	failure  error      // why the last try got no answer; nil if it did
 	doubt    bool       // one of them may have taken the lock without our knowing, or a place in its queue
+	placed   bool       // it may have a place among those who are given the lock
+	adrift   bool       // one of them may be executed at any time
+	told     bool       // a message may come still that says that it was given the lock, though it has that by asking
 }
 
 // run gets the lock, or tells why not. It waits for its turn at the owner's seat first: while another call of the same
@@ -43,7 +53,16 @@ func (a *attempt) run() (*Hold, error) {
 	if a.patience.reason() != nil {
 		return nil, a.ended()
 	}
-	a.seat = a.client.seats.enter(a.lock.place(a.token))
+	a.fresh = new(holding)
+	at := a.lock.place(a.token)
+	if !a.named {
+		a.seat = a.client.seats.enterNew(&a.fresh.home, at)
+		defer a.seat.leave()
+		defer a.seat.pass()
+		a.bid.owner = a.client.newOwner()
+		return a.take()
+	}
+	a.seat = a.client.seats.enter(at)
 	defer a.seat.leave()
 	if !a.seat.claim(a.patience) {
 		return nil, a.ended()
@@ -65,47 +84,98 @@ func (a *attempt) run() (*Hold, error) {
 	default:
 		a.writing = true
 	}
-	if a.bid.waits {
-		return a.queue()
-	}
-	return a.tryOnce()
+	return a.take()
 }
 
-// tryOnce is an attempt without wait. It does not stand in line: that would be waiting.
-func (a *attempt) tryOnce() (*Hold, error) {
-	hold, left, err := a.try()
-	switch {
-	case hold != nil:
-		return hold, nil
-	case left:
-		return nil, a.ended()
+// take gets a lock that the owner does not hold.
+func (a *attempt) take() (*Hold, error) {
+	if a.bid.waits {
+		return a.wait()
 	}
-	a.giveUp()
-	if err == nil {
+	hold, _, err := a.once()
+	if hold == nil && err == nil {
+		a.giveUp()
 		err = a.ended()
 	}
-	return nil, err
+	return hold, err
 }
 
-// queue stands in line until this attempt is at its head, and then tries whenever there is a reason to.
-func (a *attempt) queue() (*Hold, error) {
+// once tries without standing in line. Without a hold and an error it may be tried again.
+func (a *attempt) once() (hold *Hold, left bool, err error) {
+	hold, left, err = a.try()
+	switch {
+	case hold != nil:
+		return hold, false, nil
+	case left:
+		return nil, true, a.ended()
+	case err != nil:
+		a.giveUp()
+	}
+	return nil, false, err
+}
+
+// wait gets the lock, and stands in line for it if it is not free.
+func (a *attempt) wait() (*Hold, error) {
 	call := a.lock.kind.call(a.bid.owner)
 	if a.writing {
-		call.line = a.bid.owner // the readers in line wait for this very owner
+		call.line.kind = a.bid.owner // the readers in line wait for this very owner
 	}
-	spot := a.client.lines.join(call)
-	look, ok := spot.advance(a.patience)
-	if !ok {
-		return nil, a.leave(spot)
+	ls, as := a.client.lines, heir{owner: a.bid.owner, lease: a.bid.gift}
+	slot := ls.slot(call.line)
+	alone := slot.alone()
+	var spot *spot
+	if !alone || call.places {
+		spot = ls.join(call, as, alone)
 	}
-	var delay backoff
+	if spot == nil {
+		hold, left, err := a.once()
+		if hold != nil || left || err != nil {
+			slot.trying.Add(-1)
+			return hold, err
+		}
+		spot = ls.join(call, as, false)
+		if spot.first {
+			a.learn(spot)
+		}
+	}
+	if alone {
+		slot.trying.Add(-1)
+	}
+	// With a subscription that was there before nothing tells what was missed since the first try.
+	return a.queue(spot, spot.first && (a.sent.IsZero() || spot.resumed))
+}
+
+// learn notes for all in line what the last try was answered.
+func (a *attempt) learn(s *spot) {
+	if a.failure != nil {
+		s.line.failed(a.failure)
+	} else {
+		s.line.refused(a.holder)
+	}
+}
+
+// queue stands in line until this attempt is at its head, and then tries whenever there is a reason to; or until it is given
+// the lock.
+func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
+	var (
+		delay backoff
+		head  = spot.first
+	)
 	for {
+		var (
+			present gift
+			given   bool
+		)
 		if look {
 			a.bid.waited = spot.waited()
+			a.bid.enlists = spot.asks()
 			hold, left, err := a.try()
+			present, given = spot.hears(a.ticket, a.sent)
 			switch {
 			case hold != nil:
 				spot.line.answered(lua.Holder{Owner: hold.Owner(), TTL: a.bid.lease})
+				spot.line.taken()
+				spot.keep()
 				spot.leave(a.lock.side == shared) // what one reader got the next one gets
 				return hold, nil
 			case left:
@@ -113,39 +183,85 @@ func (a *attempt) queue() (*Hold, error) {
 					a.failure = nil // nobody answers that fast, and the line knows who has the lock
 				}
 				a.holder = spot.line.expectation()
-				spot.leave(true)
+				if a.stepOut(spot) {
+					a.giveUp()
+				}
 				return nil, a.ended()
 			case err != nil:
-				spot.leave(true)
+				a.stepOut(spot)
 				a.giveUp()
 				return nil, err
-			case a.failure == nil:
-				spot.line.refused(a.holder)
+			}
+			a.learn(spot)
+			if a.failure == nil {
 				delay = backoff{}
-			default:
-				spot.line.failed(a.failure)
 			}
 		}
-		pause := spot.line.park()
-		if a.failure != nil {
-			pause = delay.next()
+		if !given {
+			var what event
+			if head {
+				pause := spot.line.park()
+				if a.failure != nil {
+					pause = delay.next()
+				}
+				what, present = spot.park(a.patience, pause, spot.line.wakeUps())
+			} else {
+				what, present = spot.await(a.patience)
+			}
+			if what == over {
+				return nil, a.leave(spot)
+			}
+			head, look, given = true, what == looks, what == has
 		}
-		if !a.patience.sleep(pause, spot.line.wakeUps()) {
-			return nil, a.leave(spot)
+		if given {
+			hold, err := a.accept(present)
+			if hold != nil || err != nil {
+				spot.line.answered(lua.Holder{Owner: a.bid.owner, TTL: a.bid.gift})
+				if hold != nil {
+					spot.keep()
+				}
+				if spot.leave(false); err != nil {
+					a.giveUp()
+				}
+				return hold, err
+			}
+			look = true // the lock may be ours, and Redis says so if it is
 		}
-		look = true
 	}
 }
 
-// leave gives up in the line, and says why. The next in line looks at once: a wake-up may have come for this attempt
-// while it left.
+// accept takes a lock that was given. Without a hold and an error too little is left of its lease, which is to be asked for
+// again then.
+func (a *attempt) accept(g gift) (*Hold, error) {
+	lease := a.bid.gift
+	most := lease / 10 // of an explicit lease, so that it is about what the caller asked for
+	if a.renew {
+		most = lease / 2
+	}
+	if time.Since(g.since) > most {
+		a.doubt = true
+		return nil, nil
+	}
+	return a.start(watchdog.Deadline(g.since, lease), g.fence)
+}
+
+// stepOut leaves the line, and returns whether something may remain in Redis. The next in line looks at once: a wake-up may
+// have come for this attempt while it left.
+func (a *attempt) stepOut(s *spot) (remains bool) {
+	if s.leave(true) {
+		a.doubt, a.placed = true, true
+	}
+	return a.doubt
+}
+
+// leave gives up in the line, and says why.
 func (a *attempt) leave(s *spot) error {
 	a.holder = s.line.expectation()
 	if a.sent.IsZero() {
 		// Nobody but the head has asked. Its trouble is everybody's, and no reason to believe that somebody has the lock.
 		a.failure = s.line.trouble()
 	}
-	s.leave(true)
+	a.stepOut(s)
 	a.giveUp()
 	return a.ended()
 }
@@ -153,22 +269,29 @@ func (a *attempt) leave(s *spot) error {
 // giveUp undoes in the background what a try may have done.
 func (a *attempt) giveUp() {
 	if a.doubt {
-		a.client.janitor.add(a.leftover(a.holder.TTL))
+		b := a.bid
+		b.enlists = b.enlists || a.placed
+		l := a.leftover(b, a.holder.TTL)
+		l.adrift = a.adrift
+		a.client.janitor.add(l)
 	}
 }
 
-// leftover is what a try may have left in Redis. Its time counts from now, not from when the try was sent: a server that
+// leftover is what a try with b may have left in Redis. Its time counts from now, not from when the try was sent: a server that
 // hung executes what it finds in its buffers when it goes on. A place in a queue is for as long as whoever holds the lock
 // has it for still, which is not read from the attempt: late answers are looked after when its goroutine has gone on.
-func (a *attempt) leftover(held time.Duration) leftover {
-	lasts := a.bid.lease
+func (a *attempt) leftover(b bid, held time.Duration) leftover {
+	lasts := b.lease
 	if a.lock.kind.queues() {
 		// A place in a queue outlasts the holder's lease and the last question by twice the longest nap. Either may be as
 		// long as a Duration can be, and their sum must still be one.
 		const ever = 100 * 365 * 24 * time.Hour
-		lasts = max(lasts, min(max(held, 0), ever)+min(a.bid.window, ever)+2*lua.MaxNap)
+		lasts = max(lasts, min(max(held, 0), ever)+min(b.window, ever)+2*lua.MaxNap)
 	}
-	l := leftover{lock: a.lock, bid: a.bid, until: time.Now().Add(lasts)}
+	if b.enlists {
+		lasts = max(lasts, placeKept)
+	}
+	l := leftover{lock: a.lock, bid: b, until: time.Now().Add(lasts)}
 	if a.writing {
 		l.seat = a.seat
 	}
@@ -178,19 +301,15 @@ func (a *attempt) leftover(held time.Duration) leftover {
 // try asks Redis once. Without a hold and an error it may be tried again; failure says whether there was an answer. With
 // left = true patience ended before the answer came, which is looked after then.
 func (a *attempt) try() (hold *Hold, left bool, err error) {
-	a.sent = time.Now()
-	c, doubt, held := a.client, a.doubt, a.holder.TTL
-	queued := a.bid.waits && a.lock.kind.queues()
-	answer, left, err := await(c, a.patience, a.ask, func(answer grant, err error) {
-		heldByOther := err == nil && answer.holder != nil && !queued
-		refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown
-		if err == nil && answer.holder != nil {
-			held = answer.holder.TTL
-		}
-		if !heldByOther && (doubt || !refused) {
-			c.janitor.add(a.leftover(held))
-		}
-	})
+	a.sent, a.ticket = time.Now(), 0
+	c := a.client
+	var answer grant
+	if direct, ok := c.flights.board(a.patience, a.sent); ok && c.options.SyncReplicas == 0 {
+		answer, err = a.ask(direct, a.bid, a.patience.until)
+		a.adrift = c.flights.land(a.sent, err) || a.adrift
+	} else {
+		answer, left, err = a.tryInBackground()
+	}
 	switch {
 	case left:
 		switch {
@@ -211,7 +330,8 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 		}
 		return nil, false, nil
 	case answer.holder != nil:
-		a.answered, a.holder, a.failure, a.doubt = true, *answer.holder, nil, queued
+		a.answered, a.holder, a.ticket, a.failure = true, *answer.holder, answer.ticket, nil
+		a.doubt = a.remains()
 		return nil, false, nil
 	}
 	deadline := watchdog.Deadline(a.sent, a.bid.lease)
@@ -220,24 +340,58 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 		a.doubt = true
 		return nil, false, nil
 	}
-	hold = a.begin(deadline, answer.fence)
+	a.told = a.bid.enlists
+	hold, err = a.start(deadline, answer.fence)
+	return hold, false, err
+}
+
+// remains tells whether a refused try leaves something in Redis.
+func (a *attempt) remains() bool { return a.bid.waits && a.lock.kind.queues() || a.bid.enlists }
+
+// tryInBackground asks in a goroutine of its own, so that the caller can leave at any time. What may have been done for one
+// that left is undone when the answer comes.
+func (a *attempt) tryInBackground() (answer grant, left bool, err error) {
+	c, doubt, held, remains := a.client, a.doubt, a.holder.TTL, a.remains()
+	bid, until := a.bid, a.patience.until
+	return await(c, a.patience, func() (grant, error) { return a.ask(context.Background(), bid, until) }, func(answer grant, err error) {
+		heldByOther := err == nil && answer.holder != nil && !remains
+		refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown
+		if err == nil && answer.holder != nil {
+			held = answer.holder.TTL
+		}
+		if !heldByOther && (doubt || !refused) {
+			c.janitor.add(a.leftover(bid, held))
+		}
+	})
+}
+
+// start makes the hold of a lock that was acquired.
+func (a *attempt) start(deadline time.Time, fence int64) (*Hold, error) {
+	hold := a.begin(deadline, fence)
 	select {
 	case <-a.patience.closing:
 		// Too late for Close to know of it: nobody would renew it or end its context.
 		hold.tenure.(*holding).forget()
 		a.doubt = true
-		return nil, false, ErrClosed
+		return nil, ErrClosed
 	default:
-		return hold, false, nil
+		return hold, nil
 	}
 }
 
 // begin makes the holding of a lock that was acquired.
 func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
 	c := a.client
-	h := &holding{client: c, lock: a.lock, seat: a.seat, token: a.token, owner: a.bid.owner, fence: fence}
+	h := a.fresh
+	if a.fresh = nil; h == nil {
+		h = new(holding)
+	}
+	h.client, h.lock, h.seat, h.token, h.owner, h.fence = c, a.lock, a.seat, a.token, a.bid.owner, fence
+	h.told, h.adrift = a.told, a.adrift
 	level := h.begin(a.ctx, deadline, a.renew)
-	a.seat.settle() // the owner may have ceased to write meanwhile
+	if a.lock.outlived() {
+		a.seat.settle() // the owner may have ceased to write meanwhile
+	}
 	return level
 }
 

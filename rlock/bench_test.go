@@ -19,8 +19,9 @@ func BenchmarkFloor(b *testing.B) {
 	redis := redistest.Start(b).Client(b)
 	cycle := floor(b, redis)
 	b.Run("1", func(b *testing.B) {
+		once := cycle("lock")
 		for b.Loop() {
-			cycle("lock")
+			once()
 		}
 	})
 	b.Run("64", func(b *testing.B) { inParallel(b, cycle) })
@@ -38,8 +39,9 @@ func BenchmarkLockUnlock(b *testing.B) {
 		cycle := lockUnlock(of.ctx, b, client)
 		b.Run(of.name+"/1", func(b *testing.B) {
 			b.ReportAllocs()
+			once := cycle("lock")
 			for b.Loop() {
-				cycle("lock")
+				once()
 			}
 		})
 		b.Run(of.name+"/64", func(b *testing.B) {
@@ -56,51 +58,57 @@ func BenchmarkContended(b *testing.B) {
 	b.SetParallelism(32) // times GOMAXPROCS
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
+		once := cycle("lock")
 		for pb.Next() {
-			cycle("lock")
+			once()
 		}
 	})
 }
 
 // floor takes and releases a lock with bare scripts.
-func floor(b *testing.B, redis rueidis.Client) func(name string) {
+func floor(b *testing.B, redis rueidis.Client) func(name string) func() {
 	ctx := context.Background()
-	return func(name string) {
-		holder, err := lua.Acquire(ctx, redis, name, "owner:1", 1, 30*time.Second)
-		if err != nil || holder != nil {
-			b.Error(holder, err)
-		}
-		_, err = lua.Release(ctx, redis, name, "owner:1", 0, lua.Announcement{Channel: lua.Channel(name), Message: lua.Unlocked})
-		if err != nil {
-			b.Error(err)
+	return func(name string) func() {
+		return func() {
+			holder, err := lua.Acquire(ctx, redis, name, "owner:1", 1, 30*time.Second)
+			if err != nil || holder != nil {
+				b.Error(holder, err)
+			}
+			_, err = lua.Release(ctx, redis, name, "owner:1", 0, lua.Announcement{Channel: lua.Channel(name), Message: lua.Unlocked})
+			if err != nil {
+				b.Error(err)
+			}
 		}
 	}
 }
 
-func lockUnlock(ctx context.Context, b *testing.B, client *rlock.Client) func(name string) {
-	return func(name string) {
-		hold, err := client.NewLock(name).Lock(ctx, rlock.Watchdog)
-		if err != nil {
-			b.Error(err)
-			return
-		}
-		if err := hold.Unlock(ctx); err != nil {
-			b.Error(err)
+func lockUnlock(ctx context.Context, b *testing.B, client *rlock.Client) func(name string) func() {
+	return func(name string) func() {
+		lock := client.NewLock(name)
+		return func() {
+			hold, err := lock.Lock(ctx, rlock.Watchdog)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if err := hold.Unlock(ctx); err != nil {
+				b.Error(err)
+			}
 		}
 	}
 }
 
 // inParallel runs cycle in at least 64 goroutines with a key each.
-func inParallel(b *testing.B, cycle func(name string)) {
+func inParallel(b *testing.B, cycle func(name string) func()) {
 	keys := make(chan string, 1024)
 	for i := range cap(keys) {
 		keys <- "lock:" + strconv.Itoa(i)
 	}
 	b.SetParallelism(32) // times GOMAXPROCS
 	b.RunParallel(func(pb *testing.PB) {
-		name := <-keys
+		once := cycle(<-keys)
 		for pb.Next() {
-			cycle(name)
+			once()
 		}
 	})
 }

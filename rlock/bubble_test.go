@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -122,7 +123,15 @@ func (b *bubble) answer(name string, script func(args []string) any) {
 
 // heldFor is acquire's answer while another owner has the lock for as many milliseconds still.
 func heldFor(milliseconds int) func([]string) any {
-	return func([]string) any { return []any{milliseconds, "another:7", -1} }
+	return func(args []string) any {
+		answer := []any{milliseconds, "another:7", -1}
+		for _, key := range args {
+			if strings.HasPrefix(key, "holdfast_lock_waiters") {
+				return append(answer, "1763671234567890") // the ticket of a place
+			}
+		}
+		return answer
+	}
 }
 
 // called is when a script was called, counted from the start.

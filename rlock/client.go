@@ -30,6 +30,7 @@ type Client struct {
 	watchdog *watchdog.Watchdog
 	janitor  *janitor
 	tasks    *tasks
+	flights  *flights
 	crew     *crew.Crew // for commands of which many may be in doubt at a time
 
 	closing chan struct{} // closed when Close begins
@@ -57,11 +58,13 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		redis:   redis,
 		options: options,
 		tasks:   newTasks(),
+		flights: newFlights(options.CommandTimeout, redis.Mode() == rueidis.ClientModeCluster),
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 	}
 	c.crew = crew.New(c.tasks.start)
-	c.wire = newWire(redis, options)
+	c.wire = newWire(c.id, redis, options, c.given)
+	c.wire.warn = c.warn
 	c.seats = newRegistry()
 	c.lines = newLines(c.wire)
 	c.janitor = &janitor{client: c}
@@ -78,7 +81,8 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 func (c *Client) ID() string { return c.id }
 
 // Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end with the cause
-// ErrClosed. It waits until everything that runs in the background has ended, or until ctx ends, and then returns ctx's
+// ErrClosed. Waits end at once, unless a context that cannot end was given to them and Redis is being asked: they end when it
+// answers, and at the latest after Options.CommandTimeout. Close waits until everything that runs in the background has ended, or until ctx ends, and then returns ctx's
 // error; the rest of the closing goes on. Calling it again waits again.
 //
 // Locks that are held stay held until their leases run out, or until their holds are released. That still works, but on a
@@ -94,6 +98,16 @@ func (c *Client) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("holdfast: close: not everything has ended yet: %w", ctx.Err())
+	}
+}
+
+// closes tells whether Close has begun.
+func (c *Client) closes() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
 	}
 }
 

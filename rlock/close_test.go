@@ -228,9 +228,9 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	s.Pause(t)
 	var waiters []<-chan outcome
 	for _, k := range kinds {
-		lock := k.lock(client, k.name)
-		waiters = append(waiters, lockInBackground(t.Context(), lock, rlock.Watchdog))
-		eventually(t, func() bool { return rlock.Waiting(lock) == 1 }, "the acquisition is under way")
+		before := rlock.Seats(client)
+		waiters = append(waiters, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
+		eventually(t, func() bool { return rlock.Seats(client) == before+1 }, "the acquisition is under way")
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

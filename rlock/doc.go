@@ -24,7 +24,8 @@
 //
 // All of them are used in the same way, through [Lock], and their holds are a [Hold].
 //
-//   - The plain one ([Client.NewLock]) goes to whoever is quickest after a release. It costs least.
+//   - The plain one ([Client.NewLock]) goes to who has waited longest, unless others than clients of this library wait as well:
+//     then to whoever is quickest after a release. It costs least.
 //   - A fair one ([Client.NewFairLock]) goes to those who wait in the order of their coming, in all processes together.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
 //   - A fenced one ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses those that are late.
@@ -61,7 +62,8 @@
 //
 // Waiters do not poll. In one process only the first of those that wait for a lock asks Redis; it listens on the lock's
 // channel and sleeps until an unlock message wakes it, until the lease of the holder should be over, and never longer
-// than 5 s. Whenever the subscription was interrupted it looks again. Those who wait for a fair lock stand in a queue in
+// than 5 s. Whenever the subscription was interrupted it looks again. A release gives a plain, fenced or write lock to it
+// with the same command if it can, or a plain or fenced one to the first in another process; see [HandOver]. Those who wait for a fair lock stand in a queue in
 // Redis instead; each listens on a channel of its own, and looks at least every 5 s to keep its place.
 //
 // # Failures

@@ -11,11 +11,22 @@ func Waiting(l *Lock) int {
 	_, lonely := l.kind.(fair)
 	n := 0
 	for name, q := range ls.byName {
-		if name == called || lonely && strings.HasPrefix(name, called) {
+		if name == called || lonely && strings.HasPrefix(name.lock, called.lock) {
 			n += q.waiting.Len()
 		}
 	}
 	return n
+}
+
+// Refusals is how often those who stand in line for the lock have been told that it is held.
+func Refusals(l *Lock) int {
+	ls := l.client.lines
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if q := ls.byName[l.kind.call("").line]; q != nil {
+		return q.denials
+	}
+	return 0
 }
 
 // Seats is how many seats of a client are in use: by holds, acquisitions under way and clean-ups.

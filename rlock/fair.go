@@ -26,13 +26,13 @@ func (c *Client) NewFairLock(name string) *Lock {
 // fair is the kind of a lock with a queue in Redis. What is done while it is held is the same as for the plain one.
 type fair struct{ reentrant }
 
-func (k fair) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := k.script().Acquire(context.Background(), redis, b.owner, 1, b.lease, b.waits, b.window)
+func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
+	holder, err := k.script().Acquire(ctx, redis, b.owner, 1, b.lease, b.waits, b.window)
 	return grant{holder: holder}, err
 }
 
-func (k fair) release(redis rueidis.CoreClient, owner string, count int) (lua.Released, error) {
-	return k.script().Release(context.Background(), redis, owner, count, 0)
+func (k fair) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, _ heir) (lua.Released, error) {
+	return k.script().Release(ctx, redis, owner, count, 0)
 }
 
 func (k fair) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
@@ -49,10 +49,12 @@ func (k fair) inspect(redis rueidis.CoreClient) (lua.State, error) {
 
 func (k fair) queues() bool { return true }
 
+func (k fair) passes() bool { return false }
+
 // call is the waiter's own: there is no local queue, because the order is made in Redis.
 func (k fair) call(owner string) call {
 	channel := lua.FairChannel(k.name, owner)
-	return call{line: channel, channel: channel}
+	return call{line: lineName{"fair", channel}, channel: channel}
 }
 
 func (k fair) script() lua.Fair {

@@ -15,21 +15,18 @@ import (
 // The counter is a key of its own, which never expires, so as never to begin again: a name that was used once costs some
 // hundred bytes for ever. Fence a bounded number of names.
 func (c *Client) NewFencedLock(name string) *Lock {
-	return c.newLock(name, "fenced", exclusive, fenced{reentrant{wire: c.wire, name: name}})
+	return c.newLock(name, "fenced", exclusive, fenced{reentrant{c.wire, name, lua.NewExclusive(name, true)}})
 }
 
 // fenced is the kind of a lock that numbers its acquisitions.
 type fenced struct{ reentrant }
 
-func (k fenced) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
-	fence, holder, err := lua.AcquireFenced(context.Background(), redis, k.name, b.owner, 1, b.lease)
-	return grant{holder: holder, fence: fence}, err
-}
-
 func (k fenced) inspect(redis rueidis.CoreClient) (lua.State, error) {
 	return lua.InspectFenced(context.Background(), redis, k.name)
 }
 
-func (k fenced) call(string) call {
-	return call{line: "fenced " + k.name, channel: lua.Channel(k.name)}
+func (k fenced) call(owner string) call {
+	c := k.reentrant.call(owner)
+	c.line.kind = "fenced"
+	return c
 }

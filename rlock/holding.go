@@ -23,6 +23,8 @@ type holding struct {
 	token  owner.Token // in this process
 	owner  string      // of this holding, in Redis
 	fence  int64       // its number, if the lock is fenced
+	adrift bool        // an attempt to take it may be executed still
+	told   bool        // a message may come still that says that it was given the lock
 	lease  watchdog.Lease
 
 	// part is set if this is what a RedLock has on one node: its loss is not that of the lock.
@@ -35,6 +37,11 @@ type holding struct {
 	mu     sync.Mutex
 	levels []*Hold // guarded by mu; those not released, outermost first
 	ended  error   // guarded by mu; why nothing is held any more
+
+	// Room for what nearly every holding has, so that it is one piece of memory.
+	outermost Hold
+	level1    [1]*Hold
+	home      seat
 }
 
 var _ Tenure = (*holding)(nil)
@@ -53,13 +60,18 @@ func (g *holding) Deadline() time.Time { return g.lease.Deadline() }
 
 // level makes a level, which is still to be put among levels.
 func (g *holding) level(ctx context.Context, renew bool) *Hold {
-	return &Hold{tenure: g, parent: ctx, owner: g.token, renew: renew}
+	h := &g.outermost
+	if h.tenure != nil {
+		h = new(Hold)
+	}
+	h.tenure, h.parent, h.owner, h.renew = g, ctx, g.token, renew
+	return h
 }
 
 // begin starts to watch over what Redis has given, and returns the first level.
 func (g *holding) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
 	c, level := g.client, g.level(ctx, renew)
-	g.levels = []*Hold{level}
+	g.levels = append(g.level1[:0], level)
 	if renew {
 		g.mayLast(c.options.WatchdogLease)
 	}
@@ -73,8 +85,8 @@ func (g *holding) begin(ctx context.Context, deadline time.Time, renew bool) *Ho
 
 // push adds a level, after Redis has it.
 func (g *holding) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
-	level := g.level(ctx, renew)
 	g.mu.Lock()
+	level := g.level(ctx, renew)
 	if g.ended != nil {
 		defer g.mu.Unlock()
 		return nil, g.ended
@@ -152,6 +164,7 @@ func (g *holding) lost(reason error) {
 		return
 	}
 	g.report(lost)
+	g.undoAdrift()
 	g.seat.drop(g) // first: to the janitor what is held from the seat is held again
 	g.seat.settle()
 	if errors.Is(reason, errLoose) || errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {

@@ -219,7 +219,7 @@ func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
 	patient := inBackground(func() (*rlock.Hold, error) {
 		return c.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	})
-	awaitGoroutines(t, "(*attempt).tryOnce", 1)
+	awaitGoroutines(t, "(*attempt).once", 1)
 	cancel()
 	require.ErrorIs(t, result(t, impatient).Err, context.Canceled)
 	require.Never(t, func() bool { return len(patient) > 0 }, 50*time.Millisecond, 5*time.Millisecond, "its dial was ended")

@@ -54,7 +54,7 @@ func TestPatienceEndsWithItsContextItsTimeOrTheClient(t *testing.T) {
 
 func TestParkIsNeverNothingAndNeverLongerThanFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newLines(nil).join(call{line: "lock"}).line
+		q := newLines(nil).join(call{}, heir{}, false).line
 		for ttl, park := range map[time.Duration]time.Duration{
 			0:                       time.Millisecond,
 			time.Nanosecond:         time.Millisecond,
@@ -78,27 +78,25 @@ func TestParkIsNeverNothingAndNeverLongerThanFiveSeconds(t *testing.T) {
 
 func TestHeadHandsItsPlaceToTheNextInLine(t *testing.T) {
 	lines := newLines(&wire{})
-	lock := call{line: "lock"}
-	head, second, third := lines.join(lock), lines.join(lock), lines.join(lock)
+	lock := call{line: lineName{"lock", "name"}}
+	require.Nil(t, lines.join(lock, heir{}, true), "nobody waits")
+	join := func() *spot { return lines.join(lock, heir{}, false) }
+	head, second, third := join(), join(), join()
 	require.Nil(t, head.line.wakeUps(), "without a hub nothing ever wakes")
+	require.True(t, head.first)
 	client := &Client{closing: make(chan struct{})}
 	short := client.patience(t.Context(), time.Millisecond)
 	defer short.stop()
 	long := client.patience(t.Context(), time.Minute)
 	defer long.stop()
 
-	look, ok := head.advance(long)
-	require.True(t, look)
-	require.True(t, ok)
-	_, ok = third.advance(short)
-	require.False(t, ok)
-
+	what, _ := third.await(short)
+	require.Equal(t, over, what)
 	second.leave(true) // not the head: nobody is to be told
 	require.Empty(t, third.head)
 	head.leave(false)
-	look, ok = third.advance(long)
-	require.True(t, ok)
-	require.False(t, look)
+	what, _ = third.await(long)
+	require.Equal(t, heads, what)
 	third.leave(true)
 	require.Empty(t, lines.byName)
 }

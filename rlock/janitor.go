@@ -27,7 +27,9 @@ type leftover struct {
 	lock  *Lock
 	bid   bid
 	until time.Time // when Redis will have removed it by itself
-	seat  *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
+	// adrift tells that the command it is of may be executed later than what releases it, which is repeated until then.
+	adrift bool
+	seat   *seat // of a reader or writer, whose two sides have one name in Redis; else nil
 }
 
 // kept tells that Redis does not remove it by itself: as long as its owner reads, the field of a writer stays.
@@ -60,7 +62,7 @@ func (j *janitor) work() {
 		switch {
 		case !ok:
 			return
-		case j.release(l):
+		case j.release(l) && (!l.adrift || !time.Now().Before(l.until)):
 			delay = backoff{}
 		case p.reason() == nil:
 			j.add(l)

@@ -25,6 +25,8 @@ type kind struct {
 	lonely bool
 	// withdraws tells that a waiter that leaves takes something back from Redis.
 	withdraws bool
+	// heirs tells that a release may give the lock to the next one of the same process, placed to any waiter of this library.
+	heirs, placed bool
 	// fenced tells that holds have a token.
 	fenced bool
 	// mode is what the hash of the lock says while it is held; "" if it says nothing.
@@ -41,7 +43,7 @@ type kind struct {
 var kinds = []kind{
 	{
 		name: "reentrant", lock: (*rlock.Client).NewLock, rival: (*rlock.Client).NewLock, channel: "redisson_lock__channel",
-		acquire: "acquire.lua", reenter: "reenter.lua", release: "release.lua", forceUnlock: "force_unlock.lua",
+		heirs: true, placed: true, acquire: "acquire.lua", reenter: "reenter.lua", release: "release.lua", forceUnlock: "force_unlock.lua",
 		inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
@@ -56,12 +58,12 @@ var kinds = []kind{
 	},
 	{
 		name: "write", lock: newWriteLock, rival: newWriteLock, channel: "redisson_rwlock", withdraws: true,
-		mode: "write", rivalMode: "write", acquire: "write_acquire.lua", reenter: "reenter.lua", release: "write_release.lua",
+		heirs: true, mode: "write", rivalMode: "write", acquire: "write_acquire.lua", reenter: "reenter.lua", release: "write_release.lua",
 		forceUnlock: "readwrite_force_unlock.lua", inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
 		name: "fenced", lock: (*rlock.Client).NewFencedLock, rival: (*rlock.Client).NewFencedLock,
-		channel: "redisson_lock__channel", fenced: true,
+		channel: "redisson_lock__channel", heirs: true, placed: true, fenced: true,
 		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "release.lua",
 		forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua", renew: "renew.lua",
 	},
@@ -172,7 +174,7 @@ func (k kind) listeners(s *redistest.Server, name string) int {
 
 // whatLasts is what the keys begin with that stay when a lock is free, by design: the counter of a fenced lock for ever, and
 // this library's own ones for some seconds.
-var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_", "holdfast_lock_turn:"}
+var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_", "holdfast_lock_turn:", "holdfast_lock_run:"}
 
 // left are the keys of a server that hold or queue for some lock, or for the named one. nil and false if the server does not
 // answer. From any goroutine.

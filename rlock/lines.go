@@ -3,7 +3,9 @@ package rlock
 import (
 	"container/list"
 	"errors"
+	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/lua"
@@ -15,8 +17,20 @@ import (
 type lines struct {
 	wire *wire
 
-	mu     sync.Mutex
-	byName map[string]*line // guarded by mu
+	slots [8192]slot
+
+	mu       sync.Mutex
+	byName   map[lineName]*line // guarded by mu
+	enlisted map[string]*spot   // by owner, those that may have a place in Redis; guarded by mu
+
+	// leaving are owners that are releasing a lock, of those that may hear only now that they were given it. Guarded by mu.
+	leaving map[string]struct{}
+}
+
+// slot is what can be told without waiting for lines.mu of the locks whose names have the same hash.
+type slot struct {
+	trying atomic.Int32 // tries under way that stand in no line: of callers that come at the same time only one asks so
+	lines  atomic.Int32
 }
 
 // line is the local queue for one lock, first come, first served; of a read-write lock there is one for each side, of a
@@ -36,6 +50,7 @@ type line struct {
 	failure error                // why the last try got no answer; nil if it did
 	denials int                  // how often a try was refused
 	denied  bool                 // the last answer was a refusal: who joins now waits for the same as the head
+	run     run
 }
 
 // spot is a waiter's place in a line.
@@ -43,68 +58,146 @@ type spot struct {
 	line    *line
 	element *list.Element
 	first   bool      // it was at the head from the start
+	resumed bool      // it began the line, with a subscription that was there already
 	denials int       // the line's when it came, without the refusal that it came to wait behind
-	head    chan bool // says once that it has got to the head, and whether it should look at once
+	head    chan bool // says that it has got to the head, or once more that it is, and whether it should look at once
+	handing           // what may become of it without its asking
 }
 
 func newLines(w *wire) *lines {
-	return &lines{wire: w, byName: make(map[string]*line)}
+	return &lines{wire: w, byName: make(map[lineName]*line), enlisted: make(map[string]*spot)}
 }
 
-// join puts a new waiter at the end of the line that is called like that.
-func (ls *lines) join(by call) *spot {
+// seed is of the hashes of names.
+var seed = maphash.MakeSeed()
+
+// slot is that of a lock.
+func (ls *lines) slot(to lineName) *slot {
+	return &ls.slots[maphash.String(seed, to.lock)%uint64(len(ls.slots))]
+}
+
+// alone tells that nobody waits for the lock, nor tries for it without standing in line, and keeps others from that until
+// trying is counted down.
+func (s *slot) alone() bool {
+	if s.trying.Add(1) > 1 || s.lines.Load() > 0 {
+		s.trying.Add(-1)
+		return false
+	}
+	return true
+}
+
+// join puts a new waiter at the end of the line that is called like that. With ifAny, which says that there is none, it
+// returns nil unless somebody of this process has waited for the lock just now.
+func (ls *lines) join(by call, as heir, ifAny bool) *spot {
+	if ifAny && !ls.wire.listens() {
+		return nil
+	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	q := ls.byName[by.line]
+	q, resumed := ls.byName[by.line], false
 	if q == nil {
-		q = &line{lines: ls, call: by, waiting: list.New()}
+		var sub *pubsub.Subscription
+		if by.places {
+			sub = ls.wire.resume(by)
+			resumed = sub != nil
+		}
+		if sub == nil && ifAny {
+			return nil
+		}
+		q = &line{lines: ls, call: by, waiting: list.New(), sub: sub}
 		ls.byName[by.line] = q
+		ls.slot(by.line).lines.Add(1)
 	}
-	s := &spot{line: q, first: q.waiting.Len() == 0, denials: q.denials}
+	s := &spot{line: q, resumed: resumed, first: q.waiting.Len() == 0, denials: q.denials, head: make(chan bool, 1)}
+	s.heir, s.gifts = as, make(chan gift, 1)
 	if q.denied {
 		s.denials--
-	}
-	if !s.first {
-		s.head = make(chan bool, 1)
 	}
 	s.element = q.waiting.PushBack(s)
 	return s
 }
 
-// advance waits until the waiter is at the head, and tells whether it should look at once; ok is false if p ended first.
-func (s *spot) advance(p *patience) (look, ok bool) {
-	if s.first {
-		return true, true
-	}
+// event is what ends a waiter's sleep.
+type event int
+
+const (
+	over  event = iota // its patience
+	heads              // it is at the head
+	looks              // it is at the head, and should look
+	has                // it was given the lock
+)
+
+// await waits until the waiter is at the head, is given the lock, or p ends.
+func (s *spot) await(p *patience) (event, gift) {
 	select {
-	case look = <-s.head:
-		return look, true
+	case g := <-s.gifts:
+		return has, g
+	case look := <-s.head:
+		if !look {
+			return heads, gift{}
+		}
+		return looks, gift{}
 	case <-p.timeout():
 	case <-p.ctx.Done():
 	case <-p.closing:
 	}
-	return false, false
+	return over, gift{}
 }
 
-// leave takes the waiter out. If it was the head, the next one becomes it, and looks at once if told to.
-func (s *spot) leave(look bool) {
+// park waits at the head until something wakes the waiter, for as long as pause, until it is given the lock, or p ends.
+func (s *spot) park(p *patience, pause time.Duration, wake <-chan struct{}) (event, gift) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case g := <-s.gifts:
+		return has, g
+	case <-wake:
+	case <-timer.C:
+	case <-s.head:
+	case <-p.timeout():
+		return over, gift{}
+	case <-p.ctx.Done():
+		return over, gift{}
+	case <-p.closing:
+		return over, gift{}
+	}
+	return looks, gift{}
+}
+
+// tell lets a waiter know that it is at the head, and whether it should look. lines.mu must be held.
+func (s *spot) tell(look bool) {
+	select {
+	case unheard := <-s.head:
+		look = look || unheard
+	default:
+	}
+	s.head <- look
+}
+
+// leave takes the waiter out. If it was the head, the next one becomes it, and looks at once if told to. It returns whether
+// the waiter may have something in Redis: a place, or the lock itself.
+func (s *spot) leave(look bool) (remains bool) {
 	q := s.line
-	q.lines.mu.Lock()
+	ls := q.lines
+	ls.mu.Lock()
+	remains = s.depart()
 	head := q.waiting.Front() == s.element
 	q.waiting.Remove(s.element)
 	next := q.waiting.Front()
 	if head && next != nil {
-		next.Value.(*spot).head <- look
+		next.Value.(*spot).tell(look)
 	}
 	sub := q.sub
 	if next == nil {
-		delete(q.lines.byName, q.call.line)
+		delete(ls.byName, q.call.line)
+		ls.slot(q.call.line).lines.Add(-1)
 		q.sub = nil
 	}
-	q.lines.mu.Unlock()
+	ls.mu.Unlock()
 	if next == nil && sub != nil {
 		sub.Close()
 	}
+	return remains
 }
 
 // waited tells whether the waiter had to wait: a try was refused since it came, or shortly before and none has succeeded

@@ -32,13 +32,17 @@ type Lock struct {
 	standing string // the kind of its places
 	side     side
 	kind     kind
-	invalid  error // why this name can never be locked
+	line     lineName // of those who wait, if they may be given the lock
+	invalid  error    // why this name can never be locked
 }
 
 var _ Locker = (*Lock)(nil)
 
 func (c *Client) newLock(name, standing string, of side, k kind) *Lock {
 	l := &Lock{client: c, name: name, standing: standing, side: of, kind: k}
+	if k.passes() {
+		l.line = k.call("").line
+	}
 	if name == "" {
 		l.invalid = fmt.Errorf("%w: the name is empty", ErrInvalid)
 	} else if c.wire.cluster != nil {
@@ -132,15 +136,20 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	if wait != NoWait && wait != unlimited {
 		window = limit
 	}
-	a := attempt{
-		client:   l.client,
-		lock:     l,
-		ctx:      ctx,
-		patience: l.client.patience(ctx, limit),
-		bid:      bid{lease: lease, waits: wait != NoWait, window: window},
-		renew:    renew,
-		token:    token,
+	a := &attempt{
+		client: l.client,
+		lock:   l,
+		ctx:    ctx,
+		bid:    bid{lease: lease, waits: wait != NoWait, window: window, gift: lease},
+		renew:  renew,
+		token:  token,
+		named:  named,
 	}
+	if renew {
+		a.bid.gift = l.client.options.giftLease()
+	}
+	a.patience = &a.time
+	a.patience.begin(ctx, l.client.closing, limit)
 	defer a.patience.stop()
 	return a.run()
 }

@@ -56,7 +56,7 @@ func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	receive(t, gate.arrived, "not sent")
 	gate.step <- struct{}{}
-	eventually(t, func() bool { return goroutinesIn("(*holding).send") == 0 }, "the answer has not come")
+	eventually(t, func() bool { return goroutinesIn("(*holding).releaseInBackground") == 0 }, "the answer has not come")
 
 	again := takeWith(owner, t, lock.Read(), time.Minute)
 	unlock(t, write)

@@ -97,8 +97,8 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		k := waitedFor[i%len(waitedFor)]
 		waiters = append(waiters, lockInBackground(ctx, k.lock(c, k.name), longLease))
 	}
-	awaitGoroutines(t, "(*spot).advance", behind)
-	awaitGoroutines(t, "(*patience).sleep", heads)
+	awaitGoroutines(t, "(*spot).await", behind)
+	awaitGoroutines(t, "(*spot).park", heads)
 	cancel()
 	cancelled := time.Now()
 	for _, waiter := range waiters {
@@ -120,7 +120,7 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 	}
 	awaitNothingLeft(t, s)
 	eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")
-	goleak.VerifyNone(t, goroutines...)
+	goleak.VerifyNone(t, append(goroutines, unoccupied)...)
 }
 
 func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
@@ -144,5 +144,5 @@ func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	}
 	s.Resume(t)
 	awaitNothingLeft(t, s)
-	goleak.VerifyNone(t, goroutines...)
+	goleak.VerifyNone(t, append(goroutines, unoccupied)...)
 }

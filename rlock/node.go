@@ -52,7 +52,7 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
-	released, err := n.reentrant.release(n.client.redis, owner, 0)
+	released, err := n.reentrant.release(context.Background(), n.client.redis, owner, 0, heir{})
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)
 	}
@@ -65,7 +65,10 @@ func (n node) Abandon(owner string, until time.Time) {
 
 func (n node) Subscribe() *pubsub.Subscription {
 	to := n.kind.call("")
-	to.line = "redlock " + n.name
+	to.line.kind, to.places = "redlock", false
+	if n.client.options.HandOver == HandOverToAll { // and this client may have places, but a RedLock has none
+		to.also = []string{lua.AnnouncementChannel(n.name)}
+	}
 	return n.client.wire.subscribe(to)
 }
 

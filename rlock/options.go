@@ -73,6 +73,9 @@ type Options struct {
 	// Redisson.
 	SyncTimeout time.Duration
 
+	// HandOver says how a lock gets to those who wait for it. With SyncReplicas it is HandOverNone. Defaults to HandOverToAll.
+	HandOver HandOver
+
 	// Server is what this Redis is called where several are at work: in errors, and in the order in which a MultiLock takes
 	// its parts, so all processes that share locks must give it the same. Defaults to its address. With Sentinel and
 	// Cluster, whose addresses change, and with replicas that rueidis reads from, it has no default, and a MultiLock over
@@ -111,10 +114,18 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: SyncReplicas %d is negative", ErrInvalid, o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:
 		return o, fmt.Errorf("%w: SyncTimeout %v: want at least 1ms", ErrInvalid, o.SyncTimeout)
+	case o.HandOver < HandOverToAll || o.HandOver > HandOverNone:
+		return o, fmt.Errorf("%w: HandOver %d is none of the modes", ErrInvalid, o.HandOver)
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
 		return o, fmt.Errorf("%w: PubSub %d is none of the modes", ErrInvalid, o.PubSub)
 	}
 	return o, nil
+}
+
+// giftLease is the lease of a lock that is given to a waiter in watchdog mode, until its first renewal: others wait for no
+// longer if its process has been stopped.
+func (o Options) giftLease() time.Duration {
+	return min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
 }
 
 // minWatchdogLease is the shortest lease that leaves a third of it for a renewal on a busy network.

@@ -10,28 +10,32 @@ import (
 )
 
 // patience is how long a caller is willing to wait: until its context ends, its time is over, or the client closes.
-// It belongs to one goroutine. Its timer is stopped with stop.
+// It belongs to one goroutine. What it costs when somebody does wait is ended with stop.
 type patience struct {
 	ctx     context.Context
 	closing <-chan struct{}
-	until   time.Time     // when its time, or its context's, is over; zero without a limit
-	timer   *time.Timer   // nil without a limit
-	over    chan struct{} // closed by timer, so that the time stays over however often that is noticed; nil without a limit
+	until   time.Time   // when its time, or its context's, is over; zero without a limit
+	end     time.Time   // when its own time is over; zero without a limit
+	timer   *time.Timer // nil until somebody waits, and without a limit
 }
 
 // patience of a caller that waits as long as ctx allows, and no longer than limit unless that is unlimited.
 func (c *Client) patience(ctx context.Context, limit time.Duration) *patience {
-	p := &patience{ctx: ctx, closing: c.closing}
+	p := new(patience)
+	p.begin(ctx, c.closing, limit)
+	return p
+}
+
+// begin is [Client.patience] without garbage.
+func (p *patience) begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) {
+	p.ctx, p.closing = ctx, closing
 	p.until, _ = ctx.Deadline()
 	if limit != unlimited {
-		over := make(chan struct{})
-		p.over = over
-		if end := time.Now().Add(limit); p.until.IsZero() || end.Before(p.until) {
-			p.until = end
+		p.end = time.Now().Add(limit)
+		if p.until.IsZero() || p.end.Before(p.until) {
+			p.until = p.end
 		}
-		p.timer = time.AfterFunc(limit, func() { close(over) })
 	}
-	return p
 }
 
 // unlimited is the limit of a wait that only its context ends.
@@ -43,8 +47,25 @@ func (p *patience) stop() {
 	}
 }
 
-// timeout is closed when the time is over; never without a limit.
-func (p *patience) timeout() <-chan struct{} { return p.over }
+// timeout fires when the time is over, however often that is noticed; never without a limit.
+func (p *patience) timeout() <-chan time.Time {
+	switch {
+	case p.end.IsZero():
+		return nil
+	case p.timer == nil:
+		p.timer = time.NewTimer(time.Until(p.end))
+	case !time.Now().Before(p.end):
+		return ended // whoever noticed it before has taken the timer's value
+	}
+	return p.timer.C
+}
+
+// ended fires always.
+var ended = func() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
 
 // reason is why the wait ended, if something other than its time ended it: the context's error with its cause, or
 // [ErrClosed].
@@ -93,7 +114,9 @@ func await[T any](c *Client, p *patience, op func() (T, error), late func(T, err
 	answer := make(chan outcome, 1)
 	var decided atomic.Bool // by whoever comes first: the answer, or the caller's leaving
 	started := c.tasks.start(func() {
+		sent := c.flights.take()
 		value, err := op()
+		c.flights.land(sent, err)
 		if decided.CompareAndSwap(false, true) {
 			answer <- outcome{value, err}
 		} else {

@@ -52,6 +52,7 @@ func newLine(t *testing.T, k kind, waiters int) *line {
 		eventually(t, func() bool { return rlock.Waiting(lock) == i+1 }, "the waiter is in line")
 	}
 	require.Equal(t, []string{"evalsha", "subscribe", "evalsha"}, verbs(awaitCommands(t, q.monitor, 3)))
+	eventually(t, func() bool { return rlock.Refusals(lock) == 2 }, "the head has its answer") // or it would undo the question, too
 	return q
 }
 
@@ -63,19 +64,35 @@ func TestOnlyTheHeadOfTheLineAsksRedis(t *testing.T) {
 	})
 }
 
-// Also where all who wait get the lock at the same time.
-func TestContendedAcquisitionCostsTwoCommands(t *testing.T) {
+// The release that gives the lock to the next in line is the only one. Readers get it at the same time, and ask for it.
+func TestContendedAcquisitionInOneProcessCostsOneCommand(t *testing.T) {
 	t.Parallel()
 	const waiters = 20
 	inLine(t, waiters, func(t *testing.T, q *line) {
+		start := time.Now()
 		unlock(t, q.hold)
 		for _, waiter := range q.waiters {
 			unlock(t, acquired(t, waiter))
 		}
+		took := time.Since(start)
 		seen := verbs(q.monitor.Commands(t))
-		require.Len(t, seen, 1+2*waiters)
 		for _, verb := range seen {
 			require.Equal(t, "evalsha", verb)
+		}
+		switch {
+		case q.kind.placed: // Redis knows that nobody waits elsewhere
+			require.Len(t, seen, 1+waiters)
+		case q.kind.heirs:
+			// Whether somebody waits elsewhere is not known: so after 16 in a row, or 100 ms, the next one has to ask. It also
+			// has to after readers.
+			asked := len(seen) - (1 + waiters)
+			if q.kind.mode != q.kind.rivalMode {
+				asked--
+			}
+			require.GreaterOrEqual(t, asked, 1)
+			require.LessOrEqual(t, asked, 1+int(took/(100*time.Millisecond)))
+		default:
+			require.Len(t, seen, 1+2*waiters)
 		}
 	})
 }
@@ -99,10 +116,14 @@ func TestHeadThatLeavesPromotesTheNext(t *testing.T) {
 	inLine(t, 3, func(t *testing.T, q *line) {
 		q.leave[0]()
 		require.ErrorIs(t, result(t, q.waiters[0]).Err, context.Canceled)
-		// The next one looks at once: a wake-up may have come for the head while it left. A writer that waits also withdraws,
-		// which readers hear of.
-		commands := awaitCommands(t, q.monitor, 1)
-		require.True(t, q.kind.withdraws || len(commands) == 1, "%v", commands)
+		// The next one looks at once: a wake-up may have come for the head while it left. The head gives up its place among
+		// those who are given the lock. A writer that waits also withdraws, which readers hear of.
+		expected := 1
+		if q.kind.placed {
+			expected = 2
+		}
+		commands := awaitCommands(t, q.monitor, expected)
+		require.True(t, q.kind.withdraws || len(commands) == expected, "%v", commands)
 		unlock(t, q.hold)
 		unlock(t, acquired(t, q.waiters[1]))
 		unlock(t, acquired(t, q.waiters[2]))

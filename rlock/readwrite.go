@@ -66,8 +66,8 @@ func (k readWrite) inspect(redis rueidis.CoreClient) (lua.State, error) {
 // read is the kind of the readers' side.
 type read struct{ readWrite }
 
-func (k read) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := k.script().AcquireRead(context.Background(), redis, b.owner, 1, b.lease, b.waits, b.waited)
+func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
+	holder, err := k.script().AcquireRead(ctx, redis, b.owner, 1, b.lease, b.waits, b.waited)
 	return grant{holder: holder}, err
 }
 
@@ -75,12 +75,12 @@ func (k read) reenter(redis rueidis.CoreClient, owner string, count int, lease t
 	return k.script().ReenterRead(context.Background(), redis, owner, count, lease)
 }
 
-func (k read) release(redis rueidis.CoreClient, owner string, count int) (lua.Released, error) {
-	return k.script().ReleaseRead(context.Background(), redis, owner, count)
+func (k read) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, _ heir) (lua.Released, error) {
+	return k.script().ReleaseRead(ctx, redis, owner, count)
 }
 
 func (k read) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
-	return k.release(redis, b.owner, 0)
+	return k.release(context.Background(), redis, b.owner, 0, heir{})
 }
 
 func (k read) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
@@ -91,13 +91,17 @@ func (k read) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Own
 
 func (k read) queues() bool { return false }
 
-func (k read) call(string) call { return call{line: "read " + k.name, channel: lua.RWChannel(k.name)} }
+func (k read) passes() bool { return false }
+
+func (k read) call(string) call {
+	return call{line: lineName{"read", k.name}, channel: lua.RWChannel(k.name)}
+}
 
 // write is the kind of the writers' side.
 type write struct{ readWrite }
 
-func (k write) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := k.script().AcquireWrite(context.Background(), redis, b.owner, 1, b.lease, b.waits)
+func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
+	holder, err := k.script().AcquireWrite(ctx, redis, b.owner, 1, b.lease, b.waits)
 	return grant{holder: holder}, err
 }
 
@@ -105,12 +109,15 @@ func (k write) reenter(redis rueidis.CoreClient, owner string, count int, lease 
 	return k.script().ReenterWrite(context.Background(), redis, owner, count, lease)
 }
 
-func (k write) release(redis rueidis.CoreClient, owner string, count int) (lua.Released, error) {
-	return k.script().ReleaseWrite(context.Background(), redis, owner, count)
+func (k write) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, to heir) (lua.Released, error) {
+	if to.owner != "" && to.first { // whether others wait elsewhere is not known
+		return k.script().PassWrite(ctx, redis, owner, to.owner, to.lease)
+	}
+	return k.script().ReleaseWrite(ctx, redis, owner, count)
 }
 
 func (k write) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
-	return k.release(redis, b.owner, 0)
+	return k.release(context.Background(), redis, b.owner, 0, heir{})
 }
 
 func (k write) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
@@ -124,6 +131,8 @@ func (k write) claim(owner string) lua.Claim {
 // queues: readers step back for a writer that waits, until it withdraws.
 func (k write) queues() bool { return k.bound > 0 }
 
+func (k write) passes() bool { return k.wire.handsOver() }
+
 func (k write) call(string) call {
-	return call{line: "write " + k.name, channel: lua.RWChannel(k.name)}
+	return call{line: lineName{"write", k.name}, channel: lua.RWChannel(k.name)}
 }

@@ -17,11 +17,15 @@ func BenchmarkReadWrite(b *testing.B) {
 		"write": func(name string) *rlock.Lock { return client.NewReadWriteLock(name).Write() },
 	}
 	for name, side := range sides {
-		cycle := func(lock string) { lockAndUnlock(b, side(lock)) }
+		cycle := func(name string) func() {
+			lock := side(name)
+			return func() { lockAndUnlock(b, lock) }
+		}
 		b.Run(name+"/1", func(b *testing.B) {
 			b.ReportAllocs()
+			once := cycle("lock")
 			for b.Loop() {
-				cycle("lock")
+				once()
 			}
 		})
 		b.Run(name+"/64", func(b *testing.B) { inParallel(b, cycle) })

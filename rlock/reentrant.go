@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -12,30 +13,75 @@ import (
 // NewLock returns the reentrant lock called name. It sends nothing, and an impossible name is refused by the first use: the
 // empty one and, on a cluster, one whose keys and channel would be in different slots.
 func (c *Client) NewLock(name string) *Lock {
-	return c.newLock(name, "lock", exclusive, reentrant{wire: c.wire, name: name})
+	return c.newLock(name, "lock", exclusive, reentrant{c.wire, name, lua.NewExclusive(name, false)})
 }
 
 // reentrant is the kind of the plain lock.
 type reentrant struct {
 	wire *wire
 	name string
+	keys *lua.Exclusive
 }
 
-func (k reentrant) acquire(redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := lua.Acquire(context.Background(), redis, k.name, b.owner, 1, b.lease)
-	return grant{holder: holder}, err
+func (k reentrant) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
+	place := ""
+	if b.enlists {
+		place = k.keys.Place(b.owner, b.gift)
+	}
+	fence, ticket, holder, err := k.keys.Acquire(ctx, redis, b.owner, b.lease, place)
+	if place != "" && needsNoPlaces(err) {
+		refusal := err
+		fence, ticket, holder, err = k.keys.Acquire(ctx, redis, b.owner, b.lease, "")
+		k.wire.forbid(refusal, err)
+	}
+	return grant{holder: holder, ticket: ticket, fence: fence}, err
 }
 
 func (k reentrant) reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error) {
 	return lua.Reenter(context.Background(), redis, k.name, owner, count, lease)
 }
 
-func (k reentrant) release(redis rueidis.CoreClient, owner string, count int) (lua.Released, error) {
-	return lua.Release(context.Background(), redis, k.name, owner, count, k.announcement())
+func (k reentrant) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, to heir) (lua.Released, error) {
+	p := k.passing()
+	if to.owner != "" {
+		p.Next, p.NextFirst = k.keys.Place(to.owner, to.lease), to.first
+	}
+	return k.giveUp(ctx, redis, owner, count, p)
 }
 
 func (k reentrant) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
-	return k.release(redis, b.owner, 0)
+	p := k.passing()
+	if b.enlists {
+		p.GivenUp = k.keys.Place(b.owner, b.gift)
+	}
+	return k.giveUp(context.Background(), redis, b.owner, 0, p)
+}
+
+func (k reentrant) giveUp(ctx context.Context, redis rueidis.CoreClient, owner string, count int, p lua.Passing) (lua.Released, error) {
+	released, err := k.keys.Release(ctx, redis, owner, count, p)
+	if needsNoPlaces(err) {
+		refusal := err
+		released, err = k.keys.Release(ctx, redis, owner, count, lua.Passing{Sharded: p.Sharded})
+		k.wire.forbid(refusal, err)
+	}
+	return released, err
+}
+
+// needsNoPlaces tells that a command was refused perhaps only because of what a hand-over needs: keys of its own, which an ACL
+// from before may forbid, which are elsewhere while a slot moves, and which are written to when nothing else is.
+func needsNoPlaces(err error) bool {
+	if err == nil {
+		return false
+	}
+	var refusal *ServerError
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	switch refusal.Code {
+	case "TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS", "WRONGTYPE", "OOM":
+		return true
+	}
+	return false
 }
 
 func (k reentrant) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
@@ -50,10 +96,16 @@ func (k reentrant) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name
 
 func (k reentrant) queues() bool { return false }
 
+func (k reentrant) passes() bool { return k.wire.handsOver() }
+
 func (k reentrant) call(string) call {
-	return call{line: "lock " + k.name, channel: lua.Channel(k.name)}
+	return call{line: lineName{"lock", k.name}, channel: k.keys.Channel(), places: true}
 }
 
 func (k reentrant) announcement() lua.Announcement {
-	return lua.Announcement{Channel: lua.Channel(k.name), Message: lua.Unlocked, Sharded: k.wire.isSharded()}
+	return lua.Announcement{Channel: k.keys.Channel(), Message: lua.Unlocked, Sharded: k.wire.isSharded()}
+}
+
+func (k reentrant) passing() lua.Passing {
+	return lua.Passing{Sharded: k.wire.isSharded(), Others: k.wire.givesAway()}
 }

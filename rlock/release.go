@@ -32,13 +32,22 @@ func (g *holding) releaseWhole() error {
 
 // giveBack releases levels that nobody else releases. Whatever it returns, they have ended.
 func (g *holding) giveBack(levels []*Hold) error {
-	p := g.client.resolve()
+	now := time.Now()
+	p := g.client.resolve(now)
 	defer p.stop()
-	claimed := g.seat.claim(p)
+	claimed := g.seat.tryClaim()
+	if !claimed {
+		claimed = g.seat.claim(p)
+		now = time.Now()
+	}
 	if claimed {
 		defer g.seat.pass()
 	}
-	left, err := g.depart(levels)
+	if g.told {
+		g.client.lines.leave(g.owner)
+		defer g.client.lines.left(g.owner)
+	}
+	left, err := g.depart(levels, now)
 	switch {
 	case err != nil:
 		return err
@@ -58,10 +67,10 @@ func (g *holding) noTurn(left int) error {
 }
 
 // depart ends levels in this process, and returns how many are left, which Redis is to be told. With an error there is
-// nothing to be told: the lock is lost.
-func (g *holding) depart(levels []*Hold) (left int, err error) {
+// nothing to be told: the lock was lost when the caller looked at the clock.
+func (g *holding) depart(levels []*Hold, now time.Time) (left int, err error) {
 	err = g.lostError()
-	if err == nil && !time.Now().Before(g.lease.Deadline()) {
+	if err == nil && !now.Before(g.lease.Deadline()) {
 		err = &LostError{Lock: g.lock.name, Reason: watchdog.ErrExpired}
 		g.lost(watchdog.ErrExpired)
 	}
@@ -84,23 +93,8 @@ func (g *holding) send(p *patience, left int, doubt bool) error {
 		delay backoff
 		ends  = left == 0 && g.lock.side == shared
 	)
-	cleanUp := func() {
-		if left == 0 {
-			c.janitor.add(g.leftover())
-		}
-	}
-	for {
-		reply, gone, err := await(c, p,
-			func() (lua.Released, error) {
-				return g.lock.kind.release(c.redis, g.owner, left)
-			},
-			func(_ lua.Released, err error) {
-				if err != nil {
-					cleanUp()
-				} else if ends {
-					g.seat.tighten(g.owner)
-				}
-			})
+	for heirs := left == 0 && g.lock.kind.passes(); ; heirs = false { // who had a release in doubt is told to look
+		reply, gone, err := g.releaseOnce(p, left, heirs)
 		switch {
 		case gone:
 			if ends {
@@ -125,9 +119,64 @@ func (g *holding) send(p *patience, left int, doubt bool) error {
 			}
 		}
 		if !p.sleep(delay.next(), nil) {
-			cleanUp()
+			g.cleanUp(left)
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
+	}
+}
+
+// cleanUp has what a release may have left in Redis released in the background.
+func (g *holding) cleanUp(left int) {
+	if left == 0 {
+		g.client.janitor.add(g.leftover())
+	}
+}
+
+// releaseOnce sends the release once, with an heir if it may have one. With gone = true patience ended before the answer
+// came, which is looked after then.
+func (g *holding) releaseOnce(p *patience, left int, heirs bool) (reply lua.Released, gone bool, err error) {
+	var (
+		c  = g.client
+		to offer
+	)
+	if heirs && !c.closes() { // or they are being sent home
+		to = c.lines.offer(g.lock.line)
+	}
+	sent := time.Now()
+	if to.spot == nil { // what becomes of an heir has to be heard of
+		if direct, ok := c.flights.board(p, sent); ok {
+			reply, err = g.lock.kind.release(direct, c.redis, g.owner, left, heir{})
+			c.flights.land(sent, err)
+			return reply, false, err
+		}
+	}
+	return g.releaseInBackground(p, left, to)
+}
+
+// releaseInBackground sends the release from a goroutine of its own, so that the caller can leave at any time.
+func (g *holding) releaseInBackground(p *patience, left int, to offer) (reply lua.Released, gone bool, err error) {
+	sent := time.Now()
+	return await(g.client, p,
+		func() (lua.Released, error) {
+			reply, err := g.lock.kind.release(context.Background(), g.client.redis, g.owner, left, to.heir())
+			g.settle(to, sent, reply, err)
+			return reply, err
+		},
+		func(_ lua.Released, err error) {
+			if err != nil {
+				g.cleanUp(left)
+			} else if left == 0 && g.lock.side == shared {
+				g.seat.tighten(g.owner)
+			}
+		})
+}
+
+// settle notes what became of a release for its heir.
+func (g *holding) settle(to offer, sent time.Time, reply lua.Released, err error) {
+	if to.settle(sent, reply, err) {
+		h := to.spot.heir
+		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: h.owner, gift: h.lease, enlists: true},
+			until: time.Now().Add(max(h.lease, placeKept))})
 	}
 }
 
@@ -152,6 +201,12 @@ func (g *holding) notHeld() error {
 // remove ends levels as released, and returns how many are left.
 func (g *holding) remove(levels []*Hold) int {
 	g.mu.Lock()
+	if len(g.levels) == 1 && len(levels) == 1 && g.levels[0] == levels[0] { // nearly always
+		g.levels = g.levels[:0]
+		g.mu.Unlock()
+		levels[0].end(ErrReleased)
+		return 0
+	}
 	g.levels = slices.DeleteFunc(g.levels, func(h *Hold) bool { return slices.Contains(levels, h) })
 	left := len(g.levels)
 	renew := slices.ContainsFunc(g.levels, func(h *Hold) bool { return h.renew })
@@ -177,10 +232,22 @@ func (g *holding) lostReads() {
 
 // forget ends a holding without levels: the watchdog must not renew what is being released.
 func (g *holding) forget() {
+	g.undoAdrift()
 	g.client.watchdog.Remove(&g.lease)
 	g.end(ErrReleased)
 	g.seat.drop(g)
-	g.seat.settle()
+	if g.lock.outlived() {
+		g.seat.settle()
+	}
+}
+
+// undoAdrift has what is adrift undone, when the holding ends.
+func (g *holding) undoAdrift() {
+	if g.adrift {
+		l := g.leftover()
+		l.until, l.adrift = time.Now().Add(max(time.Until(l.until), g.client.options.WatchdogLease)), true
+		g.client.janitor.add(l)
+	}
 }
 
 // lostError is why the lock was lost; nil if it was not.
@@ -193,10 +260,9 @@ func (g *holding) lostError() error {
 
 // resolve is the patience of what must be done whatever becomes of the caller and the client: an exchange of at most
 // Options.CommandTimeout.
-func (c *Client) resolve() *patience {
-	p := c.patience(context.Background(), c.options.CommandTimeout)
-	p.closing = nil
-	return p
+func (c *Client) resolve(now time.Time) *patience {
+	end := now.Add(c.options.CommandTimeout)
+	return &patience{ctx: context.Background(), until: end, end: end}
 }
 
 // refused reports, once per client, that a release was not announced.

@@ -1,16 +1,20 @@
 package rlock
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // seat is one owner's place at one lock. Whatever that owner asks Redis about that lock, it asks from here, one thing
 // after the other: so that goroutines which share an owner count their levels right.
 type seat struct {
 	registry *registry
 	place    place
-	users    int           // guarded by registry.mu
-	turn     chan struct{} // holds a value while somebody talks to Redis from this seat
+	users    int // guarded by registry.mu
 
 	mu       sync.Mutex
+	busy     bool            // somebody talks to Redis from this seat; guarded by mu
+	turns    []chan struct{} // of those who wait for that, each closed when it is theirs; guarded by mu
 	holdings [sides]*holding // guarded by mu; nil while the owner does not hold that side
 
 	// loose counts, for names of writers that read, releases of the read lock that may be under way though nobody waits for
@@ -34,11 +38,27 @@ func (r *registry) enter(p place) *seat {
 	defer r.mu.Unlock()
 	s := r.seats[p]
 	if s == nil {
-		s = &seat{registry: r, place: p, turn: make(chan struct{}, 1)}
-		r.seats[p] = s
+		s = new(seat)
+		r.add(s, p)
 	}
 	s.users++
 	return s
+}
+
+// enterNew makes s the seat at p, for an owner that nobody else knows yet. The caller has the turn there, and leaves it when
+// done.
+func (r *registry) enterNew(s *seat, p place) *seat {
+	s.users, s.busy = 1, true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(s, p)
+	return s
+}
+
+// add is called while mu is held.
+func (r *registry) add(s *seat, p place) {
+	s.registry, s.place = r, p
+	r.seats[p] = s
 }
 
 // leave gives the seat up. A holding counts as a user of its own.
@@ -83,31 +103,56 @@ func (r *registry) holdings() []*holding {
 
 // tryClaim takes the turn to talk to Redis if nobody has it.
 func (s *seat) tryClaim() bool {
-	select {
-	case s.turn <- struct{}{}:
-		return true
-	default:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
 		return false
 	}
+	s.busy = true
+	return true
 }
 
 // claim waits for the turn to talk to Redis, and returns false if p ended first.
 func (s *seat) claim(p *patience) bool {
-	if s.tryClaim() {
+	s.mu.Lock()
+	if !s.busy {
+		s.busy = true
+		s.mu.Unlock()
 		return true
 	}
+	turn := make(chan struct{})
+	s.turns = append(s.turns, turn)
+	s.mu.Unlock()
 	select {
-	case s.turn <- struct{}{}:
+	case <-turn:
 		return true
 	case <-p.timeout():
 	case <-p.ctx.Done():
 	case <-p.closing:
 	}
+	s.mu.Lock()
+	i := slices.Index(s.turns, turn)
+	if i >= 0 {
+		s.turns = slices.Delete(s.turns, i, i+1)
+	}
+	s.mu.Unlock()
+	if i < 0 {
+		s.pass() // it came just now
+	}
 	return false
 }
 
 // pass ends the turn.
-func (s *seat) pass() { <-s.turn }
+func (s *seat) pass() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) == 0 {
+		s.busy = false
+		return
+	}
+	close(s.turns[0])
+	s.turns = slices.Delete(s.turns, 0, 1)
+}
 
 // held returns what is held of a side from this seat; nil if nothing is.
 func (s *seat) held(of side) *holding {

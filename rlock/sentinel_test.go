@@ -72,8 +72,11 @@ func TestLocksSurviveAFailover(t *testing.T) {
 	for _, hold := range renewed {
 		unlock(t, hold)
 	}
-	keys, _ := left(master)
-	require.Empty(t, keys)
+	// Those who tried in vain give up their places in the background: they may be given a lock meanwhile, and give it back.
+	eventually(t, func() bool {
+		keys, ok := left(master)
+		return ok && len(keys) == 0
+	}, "a key is left")
 }
 
 func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndPassesOn(t *testing.T) {

@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"holdfast/lua"
 )
@@ -13,7 +14,7 @@ func releaseTogether(holds []*Hold) []error {
 	errs := make([]error, len(holds))
 	leaving := make([]departure, 0, len(holds))
 	c := holds[0].tenure.(*holding).client
-	p := c.resolve()
+	p := c.resolve(time.Now())
 	defer p.stop()
 	var turns []*seat
 	var busy []int
@@ -26,8 +27,12 @@ func releaseTogether(holds []*Hold) []error {
 			busy = append(busy, i)
 		default:
 			turns = append(turns, g.seat)
+			if g.told {
+				c.lines.leave(g.owner)
+				defer c.lines.left(g.owner)
+			}
 			var left int
-			if left, errs[i] = g.depart([]*Hold{h}); errs[i] == nil {
+			if left, errs[i] = g.depart([]*Hold{h}, time.Now()); errs[i] == nil {
 				leaving = append(leaving, departure{holding: g, left: left, err: &errs[i]})
 			}
 		}

@@ -108,8 +108,11 @@ func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 		hold := take(t, k.rival(client, k.name), 30*time.Second)
 		monitor := s.Monitor(t)
 		const waiters = 20
-		for range waiters {
+		for i := range waiters {
 			lockInBackground(t.Context(), lock, rlock.Watchdog)
+			if i == 0 { // who comes at the same time as the first does not know yet that the lock is not free
+				eventually(t, func() bool { return rlock.Waiting(lock) == 1 }, "the first is in line")
+			}
 		}
 		eventually(t, func() bool { return rlock.Waiting(lock) == waiters }, "all wait")
 		asking := 1 // the head of the line

@@ -21,20 +21,27 @@ type wire struct {
 	redis   rueidis.Client
 	options Options
 	cluster *topology.Cluster // nil if it is none
-	server  string            // what to call the one node there is, if it is none
-	name    string            // what the whole of it is called in all processes; "" if nobody said
+	client  string            // the id of the client
+	gift    func(message string)
+	warn    func(message string, details ...any)
+
+	forbidden atomic.Bool // the ACL forbids what a hand-over needs
+	server    string      // what to call the one node there is, if it is none
+	name      string      // what the whole of it is called in all processes; "" if nobody said
 
 	asking sync.Mutex  // held while the cluster is asked
 	asked  atomic.Bool // the cluster has answered
 
-	mu      sync.RWMutex
-	hub     *pubsub.Hub // guarded by mu; nil until it is known whether channels are sharded, and when closed
-	sharded bool        // guarded by mu
-	closed  bool        // guarded by mu
+	sharded atomic.Bool // written while mu is held
+	opened  atomic.Pointer[pubsub.Hub]
+
+	mu     sync.RWMutex
+	hub    *pubsub.Hub // guarded by mu; nil until it is known whether channels are sharded, and when closed
+	closed bool        // guarded by mu
 }
 
-func newWire(redis rueidis.Client, options Options) *wire {
-	w := &wire{redis: redis, options: options, server: "the master", name: options.Server}
+func newWire(client string, redis rueidis.Client, options Options, given func(message string)) *wire {
+	w := &wire{client: client, redis: redis, options: options, gift: given, server: "the master", name: options.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
 		w.cluster = topology.New(redis)
@@ -59,8 +66,15 @@ func (w *wire) open(sharded bool) {
 	if w.closed {
 		return
 	}
-	w.sharded = sharded
-	w.hub = pubsub.New(pubsub.Options{Route: w.route, Sharded: sharded, Logger: w.options.Logger})
+	w.sharded.Store(sharded)
+	options := pubsub.Options{Route: w.route, Sharded: sharded, Logger: w.options.Logger}
+	if w.givesAway() {
+		options.Companions = w.companions
+		options.OnDirect = func(_, message string) { w.gift(message) }
+		options.OnUnaccompanied = func(_ string, refusal error) { w.forbid(lua.Classify(refusal), nil) }
+	}
+	w.hub = pubsub.New(options)
+	w.opened.Store(w.hub)
 }
 
 // ready makes sure that it is known how messages travel and which node serves what. On a cluster the first call asks it;
@@ -109,7 +123,7 @@ func (w *wire) subscribe(to call) *pubsub.Subscription {
 	if w.hub == nil {
 		return nil
 	}
-	return w.hub.SubscribeTopic(to.channel, to.line)
+	return w.hub.SubscribeTopic(to.channel, to.line.kind, to.also...)
 }
 
 // node is the label under which leases of a lock are renewed together: the node that serves it. If it cannot be told, or
@@ -146,10 +160,50 @@ func (w *wire) route(ctx context.Context, channel string, wrong bool) (string, r
 	return address, node, nil
 }
 
-func (w *wire) isSharded() bool {
+func (w *wire) isSharded() bool { return w.sharded.Load() }
+
+// handsOver tells whether a lock may be given to the next one in this process. Those of replicas would not be waited for.
+func (w *wire) handsOver() bool {
+	return w.options.HandOver != HandOverNone && w.options.SyncReplicas == 0 && !w.forbidden.Load()
+}
+
+// forbid notes that a command was refused, and what became of it without what a hand-over needs.
+func (w *wire) forbid(refusal, outcome error) {
+	var of *ServerError
+	if outcome == nil && errors.As(refusal, &of) && of.Code == "NOPERM" && w.forbidden.CompareAndSwap(false, true) {
+		w.warn("holdfast: the ACL of this user forbids what hand-overs need, so locks are announced to all who wait; "+
+			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone", "refusal", refusal)
+	}
+}
+
+// givesAway tells whether locks may be given to waiters of other clients. A cluster that forwards messages between its nodes
+// cannot tell who hears them.
+func (w *wire) givesAway() bool {
+	return w.handsOver() && w.options.HandOver == HandOverToAll && (w.cluster == nil || w.isSharded())
+}
+
+// companions are the channels that go with one on which the release of a lock is announced to all.
+func (w *wire) companions(channel string) []string {
+	if w.forbidden.Load() {
+		return nil
+	}
+	return lua.Companions(channel, w.client)
+}
+
+// listens tells that this client listens to anything, or has until a moment ago.
+func (w *wire) listens() bool {
+	hub := w.opened.Load()
+	return hub != nil && hub.Listens()
+}
+
+// resume listens on, if it is not long since somebody did; else it returns nil.
+func (w *wire) resume(to call) *pubsub.Subscription {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.sharded
+	if w.hub == nil {
+		return nil
+	}
+	return w.hub.Resume(to.channel, to.line.kind)
 }
 
 // close gives up all subscriptions and waits for what serves them.

@@ -1,0 +1,59 @@
+//go:build !race
+
+package rlock_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// What a cycle of Lock and Unlock costs in objects of memory. The race detector makes more of them.
+
+func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
+	s := redistest.Start(t)
+	for _, of := range []struct {
+		name               string
+		goroutines, cycles int
+		most               float64
+	}{
+		{"beside others", 64, 500, 6},
+		{"alone", 1, 5000, 22},
+	} {
+		c := newClient(t, s, rlock.Options{})
+		cycles := func(n int) {
+			var work sync.WaitGroup
+			for i := range of.goroutines {
+				lock := c.NewLock("lock:" + strconv.Itoa(i))
+				work.Go(func() {
+					for range n {
+						hold, err := lock.Lock(context.Background(), rlock.Watchdog)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if err := hold.Unlock(context.Background()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			work.Wait()
+		}
+		cycles(10) // what is made once
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		cycles(of.cycles)
+		runtime.ReadMemStats(&after)
+		each := float64(after.Mallocs-before.Mallocs) / float64(of.goroutines*of.cycles)
+		t.Logf("%s: %.2f objects", of.name, each)
+		require.LessOrEqual(t, each, of.most, of.name)
+	}
+}

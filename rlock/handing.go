@@ -1,0 +1,332 @@
+package rlock
+
+import (
+	"time"
+
+	"holdfast/lua"
+)
+
+// A lock is handed over when whoever releases it gives it to somebody who waits, with the same script: then it is never
+// free in between, and the one who waited need not ask for it. There are two ways.
+//
+// Within a process the release names the head of the local queue as its heir, and the answer to it is the acquisition: one
+// command for both.
+//
+// Between processes the head of each local queue has a place in Redis (see lua/common/waiters.lua), and the release gives
+// the lock to the oldest of them: a message to its client is the acquisition, and costs that no command.
+//
+// # Why that is safe
+//
+// An owner's name is of one acquisition, and only ever given the lock by a command that made it the only field of the lock's
+// hash. So at any time one owner has the lock in Redis. What remains is that an owner must not trust its lease for longer
+// than Redis keeps it, though it did not ask for it just then:
+//
+//   - An heir learns of its lock from the answer to the release, and its lease began after that was sent.
+//   - A place is given away once, and its ticket is never used again. A waiter believes a message only if its last question
+//     was refused and answered with the same ticket. So the place was given away after that question was sent, and its
+//     lease began after that.
+//   - Whatever else comes (a ticket that is not known, because the answer did not come) is a reason to ask, and no lock.
+//
+// And no lock may remain with somebody who has left:
+//
+//   - A waiter that leaves and may have a place, or the lock, gives both up in the background. One that leaves while it is the
+//     heir in a release that is under way is cleaned up after when the answer is here, since only then nothing repeats that.
+//   - A message for somebody who is neither waiting nor holding, because the command that enlisted it was executed late, is
+//     answered by giving the lock up.
+//   - A client that is gone hears no message: the server says so within the script, and the next one is tried. One that is
+//     connected but stopped has the lock for its lease, which in watchdog mode is a short one, until its first renewal.
+
+// HandOver says how a lock gets from who releases it to those who wait for it. It concerns reentrant and fenced locks, and
+// within a process the write side of a read-write lock.
+type HandOver int
+
+const (
+	// HandOverToAll gives the lock to the next waiter of this process, for at most 16 times and 100 ms if others wait elsewhere,
+	// or to the one that has waited longest in any process of this library. When others listen, such as clients of Redisson,
+	// and once a second in any case, it is announced to all instead, as by Redisson. On a cluster it takes sharded channels.
+	HandOverToAll HandOver = iota
+	// HandOverLocal gives it to waiters of this process only.
+	HandOverLocal
+	// HandOverNone always announces it.
+	HandOverNone
+)
+
+// A lock stays in a process for so many hand-overs and for so long, if others wait for it elsewhere.
+const (
+	longestRun     = 16
+	longestRunTime = 100 * time.Millisecond
+)
+
+// run is how often and for how long the lock of a line has stayed in this process.
+type run struct {
+	length int
+	began  time.Time // zero: it has not
+}
+
+// open tells whether the lock may stay.
+func (r run) open() bool {
+	return r.length < longestRun && (r.began.IsZero() || time.Since(r.began) < longestRunTime)
+}
+
+// gift is a lock that a waiter was given.
+type gift struct {
+	since time.Time // its lease began after that
+	fence int64
+}
+
+// handing is what may become of a waiter without its asking. Its fields are guarded by lines.mu.
+type handing struct {
+	heir    heir
+	gifts   chan gift // has the lock that it was given, until it takes that
+	offered bool      // it is the heir in a release that is under way
+	asking  bool      // it asks for the lock itself
+	given   bool      // it has the lock
+	gone    bool      // it has left
+	keeps   bool      // it has the lock for good: no answer that is late concerns it
+	place   bool      // it may have a place in Redis
+	ticket  lua.Ticket
+	asked   time.Time  // when it was sent what was answered with the ticket
+	early   gift       // came while it asked
+	unread  []lua.Gift // came while its ticket was not known
+}
+
+// offer is a release that has an heir.
+type offer struct {
+	spot  *spot // nil if there is none
+	first bool
+}
+
+// offer picks the head of a line as an heir.
+func (ls *lines) offer(to lineName) offer {
+	if ls.slot(to).lines.Load() == 0 {
+		return offer{}
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	q := ls.byName[to]
+	if q == nil {
+		return offer{}
+	}
+	s := q.waiting.Front().Value.(*spot)
+	if s.offered || s.asking || s.given {
+		return offer{}
+	}
+	s.offered = true
+	first := q.run.open()
+	if q.places() && !first {
+		ls.enlisted[s.heir.owner] = s // the release may give it a place, and somebody else the lock before the answer is here
+	}
+	return offer{spot: s, first: first}
+}
+
+// heir is as the release is told.
+func (o offer) heir() heir {
+	if o.spot == nil {
+		return heir{}
+	}
+	h := o.spot.heir
+	h.first = o.first
+	return h
+}
+
+// settle notes what became of a release, which was sent at the given time. It returns true if the heir has left without the
+// lock, and may have that or a place now.
+func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool) {
+	s := o.spot
+	if s == nil {
+		return false
+	}
+	ls := s.line.lines
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	s.offered = false
+	doubt := err != nil && lua.ClassOf(err) == lua.Unknown
+	inherits := err == nil && r.To == lua.Next
+	enlisted := err == nil && r.Ticket != 0
+	if s.gone {
+		return !s.keeps && (doubt || inherits || enlisted) // it may have looked by itself, and have the lock by the same release
+	}
+	s.place = s.place || doubt || inherits || enlisted
+	switch {
+	case inherits:
+		if !o.first || s.line.run.began.IsZero() {
+			s.line.run = run{began: sent} // if it was not first, nobody waits elsewhere
+		}
+		s.line.run.length++
+		s.give(gift{sent, r.Fence})
+	case enlisted:
+		s.enlist(r.Ticket, sent)
+	case doubt, !r.Held: // an earlier release may have given it the lock
+		s.tell(true)
+	}
+	s.read()
+	return false
+}
+
+// give lets the waiter have the lock. lines.mu must be held.
+func (s *spot) give(g gift) {
+	switch {
+	case s.given:
+	case s.asking:
+		s.early = g
+	default:
+		s.given = true
+		s.gifts <- g
+	}
+}
+
+// enlist notes that the waiter has a place. lines.mu must be held.
+func (s *spot) enlist(t lua.Ticket, asked time.Time) {
+	s.line.lines.enlisted[s.heir.owner] = s
+	if s.asking {
+		return // the answer has the ticket too
+	}
+	s.ticket, s.asked = t, asked
+	s.read()
+}
+
+// read looks at the messages that came while it was not known whether they are believed. lines.mu must be held.
+func (s *spot) read() {
+	if s.asking || s.offered {
+		return
+	}
+	unread := s.unread
+	s.unread = nil
+	for _, g := range unread {
+		switch s.ticket {
+		case g.Ticket:
+			s.line.run = run{} // it comes from outside
+			s.give(gift{s.asked, g.Fence})
+		case 0:
+			s.tell(true) // which of them is right is for Redis to say
+		}
+	}
+}
+
+// gift delivers a message. It returns false if nobody here waits for that.
+func (ls *lines) gift(g lua.Gift) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	s := ls.enlisted[g.Owner]
+	if s == nil {
+		return false
+	}
+	s.unread = append(s.unread, g)
+	s.read()
+	return true
+}
+
+// places tells whether waiters may have places in Redis at present.
+func (q *line) places() bool { return q.call.places && q.lines.wire.givesAway() }
+
+// asks notes that the waiter is about to ask, and returns whether it may be given a place.
+func (s *spot) asks() (enlists bool) {
+	q := s.line
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	s.asking, s.ticket = true, 0
+	if s.given { // too little was left of it, or something else woke the waiter: the answer will tell
+		s.given, s.place = false, true
+		select {
+		case <-s.gifts:
+		default:
+		}
+	}
+	if q.places() && q.sub != nil && q.sub.Accompanied() {
+		s.place = true
+		q.lines.enlisted[s.heir.owner] = s
+		return true
+	}
+	return false
+}
+
+// hears notes the answer: the ticket if there is one. It returns true if the waiter was given the lock meanwhile.
+func (s *spot) hears(t lua.Ticket, asked time.Time) (g gift, ok bool) {
+	ls := s.line.lines
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	s.asking = false
+	early := s.early
+	s.early = gift{}
+	if t != 0 {
+		s.enlist(t, asked)
+	}
+	if !early.since.IsZero() {
+		s.give(early)
+	}
+	s.read()
+	select {
+	case g = <-s.gifts:
+		return g, true
+	default:
+		return gift{}, false
+	}
+}
+
+// keep notes that the waiter has the lock and is about to leave with it.
+func (s *spot) keep() {
+	ls := s.line.lines
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	s.keeps = true
+}
+
+// depart notes that the waiter leaves, and returns whether it may have something in Redis to be given up. lines.mu must be held.
+func (s *spot) depart() (remains bool) {
+	s.gone = true
+	delete(s.line.lines.enlisted, s.heir.owner)
+	return !s.keeps && (s.place || s.given)
+}
+
+// taken notes that the waiter got the lock from outside this process.
+func (q *line) taken() {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	q.run = run{began: time.Now()}
+}
+
+// leave notes that an owner is about to release its lock, of those that may hear only now that they were given it.
+func (ls *lines) leave(owner string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.leaving == nil {
+		ls.leaving = make(map[string]struct{})
+	}
+	ls.leaving[owner] = struct{}{}
+}
+
+// left ends leave, when the release has an answer or nobody waits for one.
+func (ls *lines) left(owner string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	delete(ls.leaving, owner)
+}
+
+// leaves tells whether an owner is between leave and left.
+func (ls *lines) leaves(owner string) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	_, leaves := ls.leaving[owner]
+	return leaves
+}
+
+// given reads a message that says that a waiter of this client was given a lock.
+func (c *Client) given(message string) {
+	g, ok := lua.ParseGift(message)
+	if !ok || c.lines.gift(g) {
+		return
+	}
+	for _, h := range c.seats.holdings() {
+		if h.owner == g.Owner {
+			return // it has asked, and was told before
+		}
+	}
+	if c.lines.leaves(g.Owner) { // after the holdings: a hold has left them only after this was noted
+		return
+	}
+	lock := c.NewLock(g.Lock)
+	if g.Fence != 0 {
+		lock = c.NewFencedLock(g.Lock) // whose release can give the lock to the next one that wants a number
+	}
+	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner}, until: time.Now().Add(c.options.WatchdogLease)})
+}

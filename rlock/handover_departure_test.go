@@ -1,0 +1,192 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// Waiters that leave while they are being given the lock: it goes to the next one without delay, and nothing of theirs
+// remains.
+
+func TestHeirThatLeavesWhileItsLockIsBeingReleasedPassesItOn(t *testing.T) {
+	t.Parallel()
+	for stage, unsent := range map[string]bool{"before it is executed": true, "after it was executed": false} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, passing(), func(t *testing.T, k kind) {
+				for i := range departures(t, nil) {
+					leavesAsHeir(t, k, unsent, i)
+				}
+			})
+		})
+	}
+}
+
+// leavesAsHeir has a waiter leave while the release that names it as the heir is on its way there, or on its way back.
+func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
+	t.Helper()
+	s := redistest.Start(t)
+	gate := keepAnswers(s.Client(t), "the owner, who is not known yet")
+	gate.unsent = unsent
+	c := newClientOn(t, gate, rlock.Options{})
+	t.Cleanup(gate.open)
+	k.warm(t, c, k.name)
+	way := departures(t, c)[departing]
+	first := take(t, k.lock(c, k.name), longLease)
+	gate.argument = k.field(first.Owner()) // nothing is under way
+	heir, leave := way.begin(k.lock(c, k.name), longLease)
+	k.awaitListeners(t, s, k.name, 1)
+	next := k.waitsElsewhere(t, s, 2)
+	released := make(chan error, 1)
+	go func() { released <- first.Unlock(t.Context()) }()
+	receive(t, gate.kept, "the release was not sent")
+	require.Equal(t, c.ID(), holderOf(t, s, k.name))
+	require.Equal(t, unsent, s.DoString(t, "HGET", k.name, k.field(first.Owner())) != "", "it is handed over when it is executed")
+	leave()
+	require.ErrorIs(t, result(t, heir).Err, way.err, way.name)
+	awaitQuiet(t, s) // what it took back when it left was there to be taken back, or not
+
+	start := time.Now()
+	gate.open()
+	require.NoError(t, receive(t, released, "the release hangs"))
+	o := result(t, next)
+	require.NoError(t, o.Err)
+	require.Less(t, o.At.Sub(start), promptly, "after one that %s", way.name)
+	unlock(t, o.Hold)
+	awaitFree(t, s, k.name)
+}
+
+// waitsElsewhere starts a waiter in a client of its own, and returns when so many clients wait for the lock.
+func (k kind) waitsElsewhere(t *testing.T, s *redistest.Server, n int) <-chan outcome {
+	t.Helper()
+	waiter := lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+	k.awaitListeners(t, s, k.name, n)
+	awaitQuiet(t, s)
+	return waiter
+}
+
+func TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		for i := range departures(t, nil) {
+			s := redistest.Start(t)
+			c, p := proxied(t, s, rlock.Options{})
+			way := departures(t, c)[i]
+			first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+			var leave func()
+			leaver := enlistsBy(t, s, 1, k.name, func() (waiter <-chan outcome) {
+				waiter, leave = way.begin(k.lock(c, k.name), longLease)
+				return waiter
+			})
+			next := enlists(t, s, 2, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+			p.HoldMessages()
+			unlock(t, first)
+			require.Equal(t, c.ID(), holderOf(t, s, k.name))
+			require.Empty(t, leaver, "it got the message")
+			leave()
+			o := result(t, leaver)
+			require.ErrorIs(t, o.Err, way.err, way.name)
+			left := o.At
+
+			o = result(t, next)
+			require.NoError(t, o.Err)
+			require.Less(t, o.At.Sub(left), promptly, "after one that %s", way.name)
+			sent := calls(s, "evalsha")
+			p.Pass()                        // whose lock it is no more
+			if way.err != rlock.ErrClosed { //nolint:errorlint // it is one of ours
+				eventually(t, func() bool { return calls(s, "evalsha") > sent }, "the message was not answered")
+			}
+			require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+			unlock(t, o.Hold)
+			awaitFree(t, s, k.name)
+		}
+	})
+}
+
+func TestWaiterThatLeavesBeforeTheReleaseGivesUpItsPlace(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		for i := range departures(t, nil) {
+			s := redistest.Start(t)
+			c := newClient(t, s, rlock.Options{})
+			way := departures(t, c)[i]
+			first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+			var leave func()
+			leaver := enlistsBy(t, s, 1, k.name, func() (waiter <-chan outcome) {
+				waiter, leave = way.begin(k.lock(c, k.name), longLease)
+				return waiter
+			})
+			leave()
+			require.ErrorIs(t, result(t, leaver).Err, way.err)
+			eventually(t, func() bool { return places(s, k.name) == 0 }, "the place of one that "+way.name)
+			unlock(t, first)
+			requireFree(t, s, k.name)
+		}
+	})
+}
+
+// The answer that gives a place comes for somebody who has left: the command was executed late.
+func TestPlaceThatWasTakenAfterItsOwnerHadLeftIsGivenBackWithTheLock(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		late := c.ID() + ":999999 " + "600000 " + map[bool]string{true: "f", false: "p"}[k.fenced]
+		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		s.Do(t, "ZADD", waitersKey(k.name), "1", late) // the oldest
+		next := enlists(t, s, 3, k.lock(other, k.name), longLease)
+		start := time.Now()
+		unlock(t, first)
+		o := result(t, waiter)
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(start), promptly)
+		require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+		unlock(t, o.Hold)
+		unlock(t, acquired(t, next))
+		awaitFree(t, s, k.name)
+	})
+}
+
+// Nobody can tell what a waiter is about to do when it is given the lock: it may leave at that very moment.
+func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	const rounds = 60
+	onEach(t, passing(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+		for name, leaves := range map[string]*rlock.Client{"here": c, "elsewhere": other} {
+			for round := range rounds {
+				first := take(t, k.lock(c, k.name), longLease)
+				ctx, cancel := context.WithCancel(t.Context())
+				leaver := lockInBackground(ctx, k.lock(leaves, k.name), longLease)
+				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 1 }, "the first does not wait")
+				next := lockInBackground(t.Context(), k.lock(leaves, k.name), longLease)
+				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 2 }, "the second does not wait")
+				k.awaitListeners(t, s, k.name, 1)
+				go func() {
+					pause(ctx.Done(), time.Duration(round)*20*time.Microsecond) // it takes some 500 us to hand over
+					cancel()
+				}()
+				start := time.Now()
+				unlock(t, first)
+				if o := result(t, leaver); o.Err == nil {
+					unlock(t, o.Hold)
+				} else {
+					require.ErrorIs(t, o.Err, context.Canceled)
+				}
+				o := result(t, next)
+				require.NoError(t, o.Err)
+				require.Less(t, o.At.Sub(start), 4*promptly, "round %d, %s", round, name)
+				unlock(t, o.Hold)
+				awaitFree(t, s, k.name)
+			}
+		}
+	})
+}

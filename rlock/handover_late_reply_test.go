@@ -1,0 +1,119 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// The release has given the lock to its heir, and only the answer is late. The heir does not wait for it: it has looked by
+// itself, and holds the lock when the answer comes, which must not be taken for that of somebody who has left.
+func TestHeirThatLookedByItselfKeepsTheLockWhenTheAnswerToTheReleaseComes(t *testing.T) {
+	t.Parallel()
+	onEach(t, passing(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		gate := keepAnswers(s.Client(t), loaded(t, s, k.release))
+		c := newClientOn(t, gate, rlock.Options{})
+		t.Cleanup(gate.open)
+		first := take(t, k.lock(c, k.name), longLease)
+		waiter := k.parked(t, s, k.lock(c, k.name))
+		released := make(chan error, 1)
+		go func() { released <- first.Unlock(t.Context()) }()
+		receive(t, gate.kept, "the release was not sent")
+		s.Do(t, "PUBLISH", k.channel+":{"+k.name+"}", "1") // everybody looks
+		heir := acquired(t, waiter)
+		gate.pass()
+		require.NoError(t, receive(t, released, "the release hangs"))
+
+		gate.open()
+		unlock(t, take(t, c.NewLock("another"), longLease)) // whatever the clean-up has sent was before that
+		require.Equal(t, k.hash(heir.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+		require.NoError(t, heir.Unlock(t.Context()))
+		requireFree(t, s, k.name)
+	})
+}
+
+// The answer that tells the next in line of its place is late. Before it comes, the lock has been given away and given back.
+func TestGiftThatOvertakesTheAnswerWithItsTicketIsTaken(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		const run = 16
+		s := redistest.Start(t)
+		gate := keepAnswers(s.Client(t), loaded(t, s, k.release))
+		c := newClientOn(t, gate, rlock.Options{})
+		t.Cleanup(gate.open)
+		lock := k.lock(c, k.name)
+		first := take(t, lock, longLease)
+		var line []<-chan outcome
+		for i := range run + 1 {
+			line = append(line, lockInBackground(t.Context(), lock, longLease))
+			eventually(t, func() bool { return rlock.Waiting(lock) == i+1 }, "it does not wait")
+		}
+		eventually(t, func() bool { return places(s, k.name) == 1 }, "the head has no place")
+		other := enlists(t, s, 2, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		awaitQuiet(t, s)
+		holding := first
+		for _, next := range line[:run] {
+			go func() { _ = holding.Unlock(t.Context()) }() // each is found to be held
+			receive(t, gate.kept, "the release was not sent")
+			gate.pass()
+			holding = acquired(t, next)
+		}
+
+		released := make(chan error, 1)
+		go func() { released <- holding.Unlock(t.Context()) }()
+		receive(t, gate.kept, "the release was not sent")
+		elsewhere := acquired(t, other)
+		require.Equal(t, 1, places(s, k.name), "the last in line was given one")
+		unlock(t, elsewhere)
+		require.Equal(t, c.ID(), holderOf(t, s, k.name))
+		require.Empty(t, line[run])
+		given := s.DoMap(t, "HGETALL", k.name)
+		start := time.Now()
+		gate.open()
+		o := result(t, line[run])
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(start), promptly)
+		require.Equal(t, k.hash(o.Hold.Owner(), 1), given)
+		require.NoError(t, receive(t, released, "the release hangs"))
+		unlock(t, o.Hold)
+		awaitFree(t, s, k.name)
+	})
+}
+
+// A waiter looked by itself, and found that it has the lock. The message that says so comes when it has done its work and
+// releases the lock, in the one moment in which nobody in its client seems to have it.
+func TestGiftThatComesWhileItsLockIsBeingReleasedIsNoReasonToReleaseIt(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		p := faultproxy.Start(t, s.Addr())
+		gate := keepCommands(s.Client(t, through(p), oneConnection), loaded(t, s, k.release))
+		c, other := newClientOn(t, gate, rlock.Options{}), newClient(t, s, rlock.Options{})
+		t.Cleanup(p.Pass)
+		t.Cleanup(gate.open)
+		first := take(t, k.lock(other, k.name), 2*time.Second) // after which the waiter looks
+		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		second := take(t, k.lock(other, "another"), longLease)
+		witness := enlists(t, s, 1, k.lock(c, "another"), longLease)
+		awaitQuiet(t, s)
+		p.HoldMessages()
+		unlock(t, first)
+		hold := acquired(t, waiter)
+		released := make(chan error, 1)
+		go func() { released <- hold.Unlock(t.Context()) }()
+		receive(t, gate.kept, "the release was not sent")
+		unlock(t, second)
+		p.Pass()
+		acquired(t, witness) // by a message that came after the other one
+		require.Never(t, func() bool { return len(gate.kept) > 0 }, 50*time.Millisecond, 5*time.Millisecond, "it is released twice")
+		gate.open()
+		require.NoError(t, receive(t, released, "the release hangs"))
+		awaitFree(t, s, k.name)
+	})
+}

@@ -1,0 +1,234 @@
+package rlock_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// What becomes of a lock that was handed over when the news of it is lost, or late.
+
+// It is executed, and the heir is told to look.
+func TestLostReplyOfAReleaseWithAnHeirMakesTheHeirTheOnlyHolder(t *testing.T) {
+	t.Parallel()
+	onEach(t, passing(), func(t *testing.T, k kind) {
+		for _, lost := range []int{1, 2} {
+			s := redistest.Start(t)
+			c, p := proxied(t, s, rlock.Options{})
+			k.warm(t, c, k.name)
+			first := take(t, k.lock(c, k.name), longLease)
+			heir := k.parked(t, s, k.lock(c, k.name))
+			cut := p.CutReply(script(t, k.release), lost)
+			start := time.Now()
+			require.NoError(t, first.Unlock(t.Context()))
+			hold := acquired(t, heir)
+			require.Less(t, time.Since(start), 2*time.Second)
+			require.Equal(t, lost, cut.Done())
+			require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+			require.True(t, hold.Valid())
+			require.NoError(t, hold.Unlock(t.Context()))
+			awaitFree(t, s, k.name)
+		}
+	})
+}
+
+// It is not executed at all.
+func TestReleaseWithAnHeirThatIsRefusedAtFirstFreesTheLockInTheEnd(t *testing.T) {
+	t.Parallel()
+	onEach(t, passing(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, k.name)
+		first := take(t, k.lock(c, k.name), longLease)
+		heir := k.parked(t, s, k.lock(c, k.name))
+		refused := p.Answer(script(t, k.release), 2, "LOADING Redis is loading the dataset in memory")
+		start := time.Now()
+		unlock(t, first)
+		hold := acquired(t, heir)
+		require.Less(t, time.Since(start), 2*time.Second)
+		require.Equal(t, 2, refused.Done())
+		unlock(t, hold)
+		awaitFree(t, s, k.name)
+	})
+}
+
+func TestWaiterWhoseGiftIsLostWithItsConnectionFindsItsLock(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		p.HoldMessages()
+		unlock(t, first)
+		require.Equal(t, c.ID(), holderOf(t, s, k.name))
+		given := s.DoMap(t, "HGETALL", k.name)
+		require.Positive(t, p.Reset(), "what it kept is lost")
+		start := time.Now()
+		p.Pass()
+		hold := acquired(t, waiter)
+		require.Less(t, time.Since(start), 2*time.Second, "it looked when it would have anyway, instead of after it listened again")
+		require.Equal(t, k.hash(hold.Owner(), 1), given, "it is the same acquisition")
+		if k.fenced {
+			require.Equal(t, lastNumber(t, s, k.name), hold.Token())
+		}
+		unlock(t, hold)
+		awaitFree(t, s, k.name)
+	})
+}
+
+// A message that is lost on a connection that stays is what the look every 5 s is for.
+func TestWaiterWhoseGiftIsLostLooksWithin5Seconds(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		p.DropMessages()
+		unlock(t, first)
+		start := time.Now()
+		unlock(t, acquired(t, waiter))
+		require.Less(t, time.Since(start), 5*time.Second+promptly)
+	})
+}
+
+// The message says "you have the lock" long after that is over, to somebody who has asked again since and was refused.
+func TestGiftThatComesAfterItsLeaseIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		const (
+			holding = 3 * time.Second // after which the waiter looks again
+			lease   = time.Second
+		)
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		other := newClient(t, s, rlock.Options{})
+		first := take(t, k.lock(other, k.name), holding)
+		waiter := enlists(t, s, 1, k.lock(c, k.name), lease)
+		stale := s.DoStrings(t, "ZRANGE", waitersKey(k.name), "0", "-1", "WITHSCORES")
+		p.HoldMessages()
+		unlock(t, first)
+		require.Equal(t, c.ID(), holderOf(t, s, k.name))
+		eventually(t, func() bool { return absent(s, k.name) }, "the lease of the gift is over")
+		second := take(t, k.lock(other, k.name), longLease)
+		eventually(t, func() bool { return places(s, k.name) == 1 }, "the waiter asks again")
+		anew := s.DoStrings(t, "ZRANGE", waitersKey(k.name), "0", "-1", "WITHSCORES")
+		require.Equal(t, stale[0], anew[0], "the same owner")
+		require.Greater(t, anew[1], stale[1], "with another ticket")
+		awaitQuiet(t, s) // and has its answer
+		require.Empty(t, waiter)
+
+		sent := calls(s, "evalsha")
+		p.Pass()
+		s.Do(t, "PUBLISH", channelOf(k.name), "0") // comes after the other one, and makes it look
+		eventually(t, func() bool { return calls(s, "evalsha") > sent }, "it has not looked")
+		require.Empty(t, waiter, "two have the lock")
+		require.True(t, second.Valid())
+		require.Equal(t, k.hash(second.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+		unlock(t, second)
+		hold := acquired(t, waiter)
+		if k.fenced {
+			require.Greater(t, hold.Token(), second.Token())
+			require.Equal(t, lastNumber(t, s, k.name), hold.Token())
+		}
+		unlock(t, hold)
+		awaitFree(t, s, k.name)
+	})
+}
+
+// In watchdog mode a gift has a short lease. What is left of it must last until the first renewal.
+func TestGiftOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted(t *testing.T) {
+	t.Parallel()
+	options := rlock.Options{WatchdogLease: 20 * time.Second} // 2 s for a gift
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		for _, late := range []bool{false, true} {
+			s := redistest.Start(t)
+			c, p := proxied(t, s, options)
+			other := newClient(t, s, options)
+			warm(t, c, "connected")
+			first := take(t, k.lock(other, k.name), longLease)
+			waiter := enlists(t, s, 1, k.lock(c, k.name), rlock.Watchdog)
+			awaitQuiet(t, s)
+			monitor := s.Monitor(t)
+			p.HoldMessages()
+			unlock(t, first)
+			given := s.DoMap(t, "HGETALL", k.name)
+			require.LessOrEqual(t, s.DoInt(t, "PTTL", k.name), int64(2000))
+			if late {
+				eventually(t, func() bool {
+					left, err := s.Call("PTTL", k.name)
+					return err == nil && left.(int64) < 900
+				}, "more than half of it is over")
+			}
+			p.Pass()
+			hold := acquired(t, waiter)
+			require.Equal(t, k.hash(hold.Owner(), 1), given)
+			asked := slices.ContainsFunc(monitor.Commands(t), func(command []string) bool {
+				return command[0] == "evalsha" && command[1] == script(t, k.acquire)
+			})
+			require.Equal(t, late, asked)
+			if late {
+				require.Greater(t, s.DoInt(t, "PTTL", k.name), int64(15000), "now it has the whole lease")
+				require.Greater(t, time.Until(hold.Deadline()), 15*time.Second)
+			}
+			unlock(t, hold)
+		}
+	})
+}
+
+// An explicit lease is to be about as long as it was asked for.
+func TestGiftIsWorthNineTenthsOfAnExplicitLease(t *testing.T) {
+	t.Parallel()
+	const lease = 5 * time.Second
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		waiter := enlists(t, s, 1, k.lock(c, k.name), lease)
+		p.HoldMessages()
+		unlock(t, first)
+		eventually(t, func() bool {
+			left, err := s.Call("PTTL", k.name)
+			return err == nil && left.(int64) < 4000
+		}, "a fifth of it is over")
+		p.Pass()
+		hold := acquired(t, waiter)
+		require.Greater(t, time.Until(hold.Deadline()), lease*9/10-promptly)
+		unlock(t, hold)
+	})
+}
+
+// Neither for an heir, whose lease begins when the release is executed, nor for a gift, which may have been under way for long.
+func TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry(t *testing.T) {
+	t.Parallel()
+	const lease = 20 * time.Second
+	onEach(t, passing(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		c, p := proxied(t, s, rlock.Options{})
+		k.warm(t, c, k.name)
+		for name, releaser := range map[string]*rlock.Client{"heir": c, "gift": newClient(t, s, rlock.Options{})} {
+			for _, lease := range []time.Duration{lease, rlock.Watchdog} {
+				first := take(t, k.lock(releaser, k.name), longLease)
+				waiter := lockInBackground(t.Context(), k.lock(c, k.name), lease)
+				k.awaitListeners(t, s, k.name, 1)
+				awaitQuiet(t, s)
+				p.DelayReplies(300 * time.Millisecond) // a reply or a message
+				unlock(t, first)
+				hold := acquired(t, waiter)
+				p.DelayReplies(0)
+				left := time.Duration(s.DoInt(t, "PTTL", k.name)) * time.Millisecond
+				expiry := time.Now().Add(left + time.Millisecond)
+				require.False(t, hold.Deadline().After(expiry), "%s: by %v", name, hold.Deadline().Sub(expiry))
+				require.Equal(t, c.ID(), holderOf(t, s, k.name))
+				unlock(t, hold)
+				awaitFree(t, s, k.name)
+			}
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package rlock_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/logtest"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// Where locks are handed over less, or not at all.
+
+// ownWords are those in commands that name what only this library knows.
+func ownWords(commands [][]string) (words []string) {
+	for _, command := range commands {
+		for _, word := range command {
+			if strings.Contains(word, "holdfast") && !strings.Contains(word, "\n") { // not the source of a script
+				words = append(words, word)
+			}
+		}
+	}
+	return words
+}
+
+// handOver has a lock of one client wait for that of another, and for one of its own, and requires that both get it. It
+// returns what the server was told meanwhile, by clients and by scripts.
+func handOver(t *testing.T, s *redistest.Server, k kind, here, elsewhere *rlock.Client) (told [][]string) {
+	t.Helper()
+	k.warm(t, here, k.name)
+	k.warm(t, elsewhere, k.name)
+	clients, scripts := s.Monitor(t), s.Monitor(t)
+	hold := take(t, k.lock(here, k.name), longLease)
+	var waiters []<-chan outcome
+	for i, c := range []*rlock.Client{here, elsewhere} {
+		waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), longLease))
+		k.awaitListeners(t, s, k.name, i+1)
+		awaitQuiet(t, s)
+	}
+	start := time.Now()
+	unlock(t, hold)
+	for range waiters {
+		var o outcome
+		select { // once it was received from, a channel is closed
+		case o = <-waiters[0]:
+			waiters[0] = nil
+		case o = <-waiters[1]:
+			waiters[1] = nil
+		case <-time.After(patience):
+			require.Fail(t, "nobody was woken")
+		}
+		require.NoError(t, o.Err)
+		unlock(t, o.Hold)
+	}
+	require.Less(t, time.Since(start), 2*promptly)
+	awaitFree(t, s, k.name)
+	return append(clients.Commands(t), scripts.CommandsOfScripts(t)...)
+}
+
+func TestWithoutHandOversOnlyWhatRedissonKnowsIsTouched(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		none := rlock.Options{HandOver: rlock.HandOverNone}
+		told := handOver(t, s, k, newClient(t, s, none), newClient(t, s, none))
+		require.Empty(t, ownWords(told))
+		require.True(t, slices.ContainsFunc(told, func(command []string) bool { return command[0] == "publish" }))
+
+		// The same words are found where there are hand-overs.
+		s = redistest.Start(t)
+		require.NotEmpty(t, ownWords(handOver(t, s, k, newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{}))))
+	})
+}
+
+func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		local := rlock.Options{HandOver: rlock.HandOverLocal}
+		told := handOver(t, s, k, newClient(t, s, local), newClient(t, s, local))
+		for _, command := range told {
+			require.NotContains(t, []string{"zadd", "zpopmin"}, command[0], "nobody has a place: %v", command)
+			if command[0] == "subscribe" {
+				require.Equal(t, []string{"subscribe", channelOf(k.name)}, command)
+			}
+		}
+		// And within a process it is handed over.
+		c := newClient(t, s, local)
+		hold := take(t, k.lock(c, k.name), longLease)
+		waiter := k.parked(t, s, k.lock(c, k.name))
+		sent := calls(s, "evalsha")
+		published := calls(s, "publish")
+		unlock(t, hold)
+		next := acquired(t, waiter)
+		require.Equal(t, 1, calls(s, "evalsha")-sent)
+		require.Equal(t, published, calls(s, "publish"))
+		unlock(t, next)
+	})
+}
+
+// Whoever is given a lock would have it before the replicas do.
+func TestLockThatReplicasMustHaveIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	master, _ := startReplicated(t, 1)
+	options := rlock.Options{SyncReplicas: 1}
+	for _, k := range givenAway() {
+		here, elsewhere := newClient(t, master, options), newClient(t, master, options)
+		told := handOver(t, master, k, here, elsewhere)
+		require.Empty(t, ownWords(told))
+		waits := 0
+		for _, command := range told {
+			if command[0] == "wait" {
+				waits++
+			}
+		}
+		require.GreaterOrEqual(t, waits, 3, "for each acquisition")
+	}
+}
+
+func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	if !knowsSharded(t, cluster) {
+		return // a server that is too old has no such channels, and TestClusterWithClassicChannels is about it
+	}
+	here, elsewhere := newClientOn(t, cluster.Client(t), rlock.Options{}), newClientOn(t, cluster.Client(t), rlock.Options{})
+	for node, name := range oneLockPerNode(t, cluster) {
+		for _, k := range givenAway() {
+			name := "{" + name + "}" + k.name
+			k.warm(t, elsewhere, name)
+			hold := take(t, k.lock(here, name), longLease)
+			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
+			waiters := "holdfast_lock_waiters:" + name
+			eventually(t, func() bool { return exists(node, waiters) }, "it has no place")
+			awaitQuiet(t, node)
+			monitor := node.Monitor(t)
+			unlock(t, hold)
+			o := result(t, waiter)
+			require.NoError(t, o.Err)
+			require.Len(t, monitor.Commands(t), 1, "the release alone")
+			require.Zero(t, node.DoInt(t, "EXISTS", waiters))
+			unlock(t, o.Hold)
+		}
+	}
+}
+
+// A node cannot tell who listens on others.
+func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	options := rlock.Options{PubSub: rlock.PubSubClassic}
+	here, elsewhere := newClientOn(t, cluster.Client(t), options), newClientOn(t, cluster.Client(t), options)
+	for node, name := range oneLockPerNode(t, cluster) {
+		for _, k := range givenAway() {
+			name := "{" + name + "}" + k.name
+			k.warm(t, here, name)
+			monitor := node.Monitor(t)
+			hold := take(t, k.lock(here, name), longLease)
+			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
+			k.awaitListener(t, cluster.Nodes, false, name)
+			awaitQuiet(t, node)
+			second := lockInBackground(t.Context(), k.lock(here, name), longLease)
+			eventually(t, func() bool { return rlock.Waiting(k.lock(here, name)) == 1 }, "it does not wait")
+			awaitQuiet(t, node) // or the other may be quicker
+			require.Zero(t, node.DoInt(t, "EXISTS", "holdfast_lock_waiters:"+name))
+			unlock(t, hold)
+			start := time.Now()
+			unlock(t, acquired(t, second))
+			unlock(t, acquired(t, waiter))
+			require.Less(t, time.Since(start), 2*promptly)
+			for _, command := range monitor.Commands(t) {
+				require.NotContains(t, command, "SPUBLISH")
+			}
+		}
+	}
+}
+
+// An ACL may be from before there were hand-overs. Then locks are announced, as ever.
+func TestUserWithTheNamesOfRedissonAloneWaitsAsBefore(t *testing.T) {
+	t.Parallel()
+	for _, k := range givenAway() {
+		s := redistest.Start(t)
+		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name, "~redisson_lock*", "resetchannels",
+			"&redisson_lock__channel:*")
+		var logs []*logtest.Lines
+		var clients []*rlock.Client
+		for range 2 {
+			log := new(logtest.Lines)
+			logs = append(logs, log)
+			clients = append(clients, newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser))
+		}
+		told := handOver(t, s, k, clients[0], clients[1])
+		require.True(t, slices.ContainsFunc(told, func(command []string) bool { return command[0] == "publish" }))
+		for _, log := range logs {
+			require.Len(t, log.With("forbids what hand-overs need"), 1)
+		}
+		require.Zero(t, places(s, k.name))
+	}
+}
+
+// A client of that user hears of releases by others that do hand over, and they of its own.
+func TestUserWithTheNamesOfRedissonAloneIsHeardAndHearsOthers(t *testing.T) {
+	t.Parallel()
+	for _, k := range givenAway() {
+		s := redistest.Start(t)
+		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">secret", "+@all", "~"+k.name, "~redisson_lock*", "resetchannels",
+			"&redisson_lock__channel:*")
+		handOver(t, s, k, newClient(t, s, rlock.Options{}, asUser), newClient(t, s, rlock.Options{}))
+		handOver(t, s, k, newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{}, asUser))
+	}
+}

@@ -1,0 +1,163 @@
+package rlock_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// What becomes of a lock that is given to a process that is stopped, or dead.
+
+// Of a lease in watchdog mode a gift gets a tenth.
+const (
+	watchdogLease = 20 * time.Second
+	giftLease     = watchdogLease / 10
+)
+
+func init() { processes["given"] = waitToBeGiven }
+
+// waitToBeGiven waits for a lock in watchdog mode, tells whether it may be trusted when it has it, and releases it when it
+// is told to.
+func waitToBeGiven(args []string) error {
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	c, err := rlock.New(redis, rlock.Options{WatchdogLease: watchdogLease, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	k := kindNamed(args[1])
+	hold, err := k.lock(c, k.name).Lock(context.Background(), rlock.Watchdog)
+	if err != nil {
+		return err
+	}
+	fmt.Println(hold.Owner(), hold.Valid())
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	if err := hold.Unlock(context.Background()); err != nil {
+		return err
+	}
+	return c.Close(context.Background())
+}
+
+// startGiven starts such a process, and returns when it has a place, the n-th.
+func startGiven(t *testing.T, s *redistest.Server, k kind, n int) *process {
+	t.Helper()
+	p := startProcess(t, "given", s.Addr(), k.name)
+	eventually(t, func() bool { return places(s, k.name) == n }, "the process has no place")
+	return p
+}
+
+// stop stops a process, and returns when none of its threads runs any more.
+func stop(t *testing.T, p *process) {
+	t.Helper()
+	require.NoError(t, p.Signal(syscall.SIGSTOP))
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(p.Pid, &status, syscall.WUNTRACED, nil)
+	require.NoError(t, err)
+	require.True(t, status.Stopped())
+}
+
+// It cannot be seen from outside that it is stopped: its connection takes messages still. Who waits already sees how short the
+// lease is at its next look only, which it takes every 5 s.
+func TestGiftToAProcessThatIsStoppedCostsAShortLease(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]time.Duration{"who comes later": giftLease, "who waits already": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, givenAway(), func(t *testing.T, k kind) {
+				s := redistest.Start(t)
+				first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+				stopped := startGiven(t, s, k, 1)
+				c := newClient(t, s, rlock.Options{})
+				var next <-chan outcome
+				if limit > giftLease {
+					next = enlists(t, s, 2, k.lock(c, k.name), rlock.Watchdog)
+				}
+				awaitQuiet(t, s)
+				stop(t, stopped)
+				unlock(t, first)
+				released := time.Now()
+				given := holderOf(t, s, k.name)
+				require.NotEqual(t, c.ID(), given)
+				if next == nil {
+					next = lockInBackground(t.Context(), k.lock(c, k.name), rlock.Watchdog)
+				}
+				o := result(t, next)
+				require.NoError(t, o.Err)
+				require.Greater(t, o.At.Sub(released), giftLease-promptly)
+				require.Less(t, o.At.Sub(released), limit+promptly)
+
+				require.NoError(t, stopped.Signal(syscall.SIGCONT)) // and reads that it has the lock
+				eventually(t, func() bool { return places(s, k.name) == 1 }, "it does not ask again")
+				require.True(t, o.Hold.Valid())
+				require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+				unlock(t, o.Hold)
+				require.Regexp(t, "^"+given+":[0-9]+ true$", stopped.Line(t))
+				stopped.Tell(t, "unlock")
+				stopped.Wait(t)
+				requireFree(t, s, k.name)
+			})
+		})
+	}
+}
+
+// The server has noticed that its connections have ended, and says so within the script.
+func TestProcessThatWasKilledIsPassedOverAtOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		var killed []*process
+		for i := range 3 {
+			killed = append(killed, startGiven(t, s, k, i+1))
+		}
+		next := enlists(t, s, 4, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		for _, p := range killed {
+			require.NoError(t, p.Kill())
+		}
+		awaitListeners(t, s, k.name, 1)
+		require.Equal(t, 4, places(s, k.name))
+		released := time.Now()
+		unlock(t, first)
+		o := result(t, next)
+		require.NoError(t, o.Err)
+		require.Less(t, o.At.Sub(released), promptly)
+		require.Zero(t, places(s, k.name))
+		unlock(t, o.Hold)
+		requireFree(t, s, k.name)
+	})
+}
+
+// It has the lock, and is gone before it reads the message.
+func TestProcessThatIsKilledWithItsGiftCostsAShortLease(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		p := startGiven(t, s, k, 1)
+		awaitQuiet(t, s)
+		stop(t, p)
+		unlock(t, first)
+		released := time.Now()
+		require.NotEmpty(t, holderOf(t, s, k.name))
+		require.NoError(t, p.Kill())
+		hold := acquired(t, lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name), longLease))
+		require.InDelta(t, giftLease, time.Since(released), float64(time.Second))
+		unlock(t, hold)
+	})
+}

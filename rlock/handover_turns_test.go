@@ -1,0 +1,292 @@
+package rlock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// Who gets its turn while others pass the lock on among themselves.
+
+// contend has so many goroutines take and release a lock until the test is told that it is enough, and returns how to tell it.
+// section runs under the lock, and nothing else at the same time.
+func contend(t *testing.T, goroutines int, lock rlock.Locker, section func(*rlock.Hold)) (enough func()) {
+	t.Helper()
+	var over atomic.Bool
+	var work sync.WaitGroup
+	for range goroutines {
+		work.Go(func() {
+			for !over.Load() {
+				hold, err := lock.Lock(context.Background(), rlock.Watchdog)
+				if err != nil {
+					t.Errorf("lock: %v", err)
+					return
+				}
+				section(hold)
+				if err := hold.Unlock(context.Background()); err != nil {
+					t.Errorf("unlock: %v", err)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		work.Wait()
+	}
+}
+
+// turns is who held a lock, in order; guarded by that lock alone, so that the race detector sees if two hold it.
+type turns struct{ of []int }
+
+func (ts *turns) take(who int) func(*rlock.Hold) {
+	return func(*rlock.Hold) { ts.of = append(ts.of, who) }
+}
+
+// foreigner waits for plain locks as Redisson does: it has no place, and tries when it is told that the lock is free.
+type foreigner struct {
+	server   *redistest.Server
+	lock     string
+	listener *listener
+}
+
+const foreignOwner = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:7"
+
+// takeTurn gets the lock and releases it, and returns after how many announcements it had it.
+func (f *foreigner) takeTurn(t *testing.T) (announcements int) {
+	t.Helper()
+	redis := f.server.Client(t)
+	for {
+		holder, err := lua.Acquire(t.Context(), redis, f.lock, foreignOwner, 1, 30*time.Second)
+		require.NoError(t, err)
+		if holder == nil {
+			break
+		}
+		f.listener.next(t)
+		announcements++
+	}
+	_, err := lua.Release(t.Context(), redis, f.lock, foreignOwner, 0,
+		lua.Announcement{Channel: lua.Channel(f.lock), Message: lua.Unlocked})
+	require.NoError(t, err)
+	return announcements
+}
+
+func TestWaiterOfRedissonGetsItsTurnWhileOthersPassTheLockOn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for _, k := range givenAway() {
+		var history turns
+		var stop []func()
+		for i := range 2 {
+			stop = append(stop, contend(t, 8, k.lock(newClient(t, s, rlock.Options{}), k.name), history.take(i)))
+		}
+		// It comes in the middle of that.
+		awaitListeners(t, s, k.name, 2)
+		f := &foreigner{s, k.name, listen(t, s, channelOf(k.name))}
+		for turn := range 5 {
+			start := time.Now()
+			announcements := f.takeTurn(t)
+			require.Less(t, time.Since(start), patience/2, "turn %d, after %d announcements", turn, announcements)
+		}
+		for _, enough := range stop {
+			enough()
+		}
+		awaitFree(t, s, k.name)
+	}
+}
+
+// Not everybody who waits can be seen: some listen by pattern, or on a replica.
+func TestLockThatIsPassedOnIsAnnouncedOnceASecondAllTheSame(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redis := s.Client(t)
+	heard := make(chan struct{}, 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	listening := make(chan error, 1)
+	go func() {
+		listening <- redis.Receive(ctx, redis.B().Psubscribe().Pattern("redisson_lock__channel:*").Build(), func(rueidis.PubSubMessage) { heard <- struct{}{} })
+	}()
+	eventually(t, func() bool {
+		n, err := s.Call("PUBSUB", "NUMPAT")
+		return err == nil && n == int64(1)
+	}, "nobody listens")
+	var history turns
+	var stop []func()
+	for i := range 2 {
+		stop = append(stop, contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
+	}
+	receive(t, heard, "the first announcement") // so that what is counted begins with the run
+	start := time.Now()
+	const seconds = 3
+	for range seconds {
+		receive(t, heard, "no announcement")
+	}
+	took := time.Since(start)
+	for _, enough := range stop {
+		enough()
+	}
+	cancel()
+	_ = receive(t, listening, "it listens still")
+	require.Less(t, took, 2*seconds*time.Second)
+	require.Greater(t, len(history.of), 1000, "the lock is passed on in between")
+}
+
+func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {
+	t.Parallel()
+	const acquisitions = 3000
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		var history turns
+		var stop []func()
+		done, once := make(chan struct{}), new(sync.Once)
+		for i := range 3 {
+			take := history.take(i)
+			stop = append(stop, contend(t, 6, k.lock(newClient(t, s, rlock.Options{}), k.name), func(hold *rlock.Hold) {
+				if take(hold); len(history.of) == acquisitions {
+					once.Do(func() { close(done) })
+				}
+			}))
+		}
+		select {
+		case <-done:
+		case <-time.After(3 * patience):
+			require.Fail(t, "they do not get on")
+		}
+		for _, enough := range stop {
+			enough()
+		}
+		shares, moves := make([]int, len(stop)), 0
+		for i, who := range history.of[:acquisitions] {
+			if shares[who]++; i > 0 && who != history.of[i-1] {
+				moves++
+			}
+		}
+		for _, share := range shares {
+			require.Greater(t, share, acquisitions/len(shares)/2, "%v", shares)
+		}
+		require.Less(t, moves, acquisitions/8, "each time that the lock comes to a process it stays for a run of 16")
+		awaitFree(t, s, k.name)
+	})
+}
+
+func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfSomebodyWaitsElsewhere(t *testing.T) {
+	t.Parallel()
+	const waiters = 40
+	for name, c := range map[string]struct {
+		section     time.Duration
+		least, most int // sections in this process before the one elsewhere
+	}{
+		"short sections": {0, 16, 16},
+		"long sections":  {30 * time.Millisecond, 1, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, givenAway(), func(t *testing.T, k kind) {
+				s := redistest.Start(t)
+				here := k.lock(newClient(t, s, rlock.Options{}), k.name)
+				elsewhere := k.lock(newClient(t, s, rlock.Options{}), k.name)
+				first := take(t, here, longLease)
+				var history turns
+				var line sync.WaitGroup
+				for range waiters {
+					line.Go(func() {
+						hold, err := here.Lock(context.Background(), rlock.Watchdog)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						history.take(0)(hold)
+						pause(nil, c.section)
+						if err := hold.Unlock(context.Background()); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				eventually(t, func() bool { return rlock.Waiting(here) == waiters && places(s, k.name) == 1 }, "not all wait")
+				other := enlists(t, s, 2, elsewhere, longLease)
+				awaitQuiet(t, s)
+				start := time.Now()
+				unlock(t, first)
+				hold := acquired(t, other)
+				took := time.Since(start)
+				before := len(history.of)
+				unlock(t, hold)
+				line.Wait()
+				require.LessOrEqual(t, before, c.most)
+				if took < 100*time.Millisecond || c.section > 0 { // else the machine is too busy
+					require.GreaterOrEqual(t, before, c.least)
+				}
+				require.Len(t, history.of, waiters)
+				awaitFree(t, s, k.name)
+			})
+		})
+	}
+}
+
+func TestRedLockGetsItsTurnWhileOthersPassItsNodesOn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var history turns
+	var stop []func()
+	for i := range 2 {
+		stop = append(stop, contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
+	}
+	for _, c := range []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone})} {
+		red := redlock.New(c.NewLock("order")).WithOptions(redlock.Options{FsyncAlways: true}) // so that a server that has just started counts
+		for turn := range 3 {
+			start := time.Now()
+			hold := acquired(t, inBackground(func() (*rlock.Hold, error) { return red.TryLock(t.Context(), patience, time.Second) }))
+			history.take(2)(hold)
+			unlock(t, hold)
+			require.Less(t, time.Since(start), patience/2, "turn %d", turn)
+		}
+	}
+	for _, enough := range stop {
+		enough()
+	}
+	awaitFree(t, s, "order")
+}
+
+// Who releases the plain lock cannot number the acquisition of a fenced one, so the lock is announced then. All get on, if not
+// evenly.
+func TestPlainAndFencedWaitersOfOneNameAllGetOn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var history turns
+	var last int64
+	var stop []func()
+	for i := range 2 {
+		c := newClient(t, s, rlock.Options{})
+		stop = append(stop, contend(t, 4, c.NewLock("order"), history.take(2*i)),
+			contend(t, 4, c.NewFencedLock("order"), func(hold *rlock.Hold) {
+				history.take(2*i + 1)(hold)
+				if hold.Token() <= last {
+					t.Errorf("token %d after %d", hold.Token(), last)
+				}
+				last = hold.Token()
+			}))
+	}
+	eventually(t, func() bool { return calls(s, "evalsha") > 5000 }, "they do not get on")
+	for _, enough := range stop {
+		enough()
+	}
+	shares := make([]int, 4)
+	for _, who := range history.of {
+		shares[who]++
+	}
+	for _, share := range shares {
+		require.Greater(t, share, len(history.of)/100, "%v", shares)
+	}
+	require.Equal(t, last, lastNumber(t, s, "order"))
+	awaitFree(t, s, "order")
+}
