@@ -142,12 +142,14 @@ func TestAcquisitionThatCannotGiveBackAPartSaysSo(t *testing.T) {
 func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
 	t.Parallel()
 	const wait = 200 * time.Millisecond
-	p := startPair(t, rlock.Options{})
-	for name, lock := range map[string]*multilock.Lock{
-		"together":   multilock.New(p.client.NewLock("a"), p.another.NewLock("b"), p.another.NewLock("c")),
-		"one by one": multilock.New(p.client.NewLock("a"), p.another.NewLock("b")),
-	} {
+	for name, names := range map[string][]string{"together": {"b", "c"}, "one by one": {"b"}} {
 		t.Run(name, func(t *testing.T) {
+			p := startPair(t, rlock.Options{})
+			parts := []rlock.Locker{p.client.NewLock("a")}
+			for _, name := range names {
+				parts = append(parts, p.another.NewLock(name))
+			}
+			lock := multilock.New(parts...)
 			unlock(t, take(t, lock, longLease))
 			p.second.Pause(t)
 			start := time.Now()

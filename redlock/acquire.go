@@ -73,8 +73,12 @@ func (a *attempt) round() *rlock.Hold {
 	}
 	t.mu.Unlock()
 	decided := t.await(a.patience, l.options.nodeTimeout(a.lease))
-
 	t.mu.Lock()
+	for limit := t.remaining(); !decided && limit > 0 && !a.patience.ended(); limit = t.remaining() {
+		t.mu.Unlock()
+		decided = t.await(a.patience, limit)
+		t.mu.Lock()
+	}
 	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
 		took := time.Since(start)
 		if v := t.verdict(decided || a.patience.ended() && took < shortestWait, took); a.last == nil || decided || !a.patience.ended() {
@@ -92,12 +96,37 @@ func (a *attempt) round() *rlock.Hold {
 		// What has not even been sent would be a question in line at a node that does not answer. Elsewhere it is just about
 		// to be sent: the others were quicker.
 		p := &t.parts[i]
-		if err := available(l.nodes[i]); err != nil && p.state == asked && l.nodes[i].Crew().Withdraw(p.call) {
+		if p.state != asked {
+			continue
+		}
+		if err := available(l.nodes[i]); err != nil && l.nodes[i].Crew().Withdraw(p.call) {
 			p.state, p.err = missing, err
 		}
 	}
 	a.seat.hold(t)
 	return t.begin(a.patience.ctx, a.renew)
+}
+
+// remaining is for how much longer there may be a quorum of answers in time; 0 if there can be none. The time of a node runs
+// from when the question was sent. Before that it is in line behind those of others in this process, for which the node is
+// not to blame: if that counted, then of a thousand locks taken at once those at the end would fail, though all nodes
+// answer as fast as they can. It is called with mu held.
+func (t *tenure) remaining() (limit time.Duration) {
+	promising := t.in(granted)
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.state != asked {
+			continue
+		}
+		if left := t.lock.nodes[i].Crew().Remaining(p.call); left > 0 {
+			promising++
+			limit = max(limit, left)
+		}
+	}
+	if promising < t.lock.quorum {
+		return 0
+	}
+	return limit
 }
 
 // ended says why an attempt ended without the lock.

@@ -4,8 +4,8 @@ import "time"
 
 // await waits until what the tenure's decided asks for is true, which it tells, or until the time is over or p ends.
 func (t *tenure) await(p *patience, limit time.Duration) (decided bool) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	timer := t.startTimer(limit)
+	defer t.stopTimer(timer)
 	for {
 		t.mu.Lock()
 		decided := t.decided()
@@ -27,4 +27,25 @@ func (t *tenure) await(p *patience, limit time.Duration) (decided bool) {
 			return false
 		}
 	}
+}
+
+// startTimer is time.NewTimer, with the last one that was stopped: a lock that is released soon has one for both.
+func (t *tenure) startTimer(d time.Duration) *time.Timer {
+	t.mu.Lock()
+	timer := t.timer
+	t.timer = nil
+	t.mu.Unlock()
+	if timer == nil {
+		return time.NewTimer(d)
+	}
+	timer.Reset(d)
+	return timer
+}
+
+// stopTimer keeps the timer for another time. What it may have sent is gone then.
+func (t *tenure) stopTimer(timer *time.Timer) {
+	timer.Stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = timer
 }

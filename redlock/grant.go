@@ -26,10 +26,13 @@ type grant struct {
 	lasts    time.Duration // the longest lease that the node was asked for since, while hold is nil
 }
 
-var _ seam.Part = (*grant)(nil)
+var (
+	_ seam.Part = (*grant)(nil)
+	_ crew.Task = (*grant)(nil)
+)
 
-// acquire asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
-func (g *grant) acquire() {
+// Run asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
+func (g *grant) Run() {
 	t, node := g.tenure, g.tenure.lock.nodes[g.node]
 	t.mu.Lock()
 	wanted := t.phase != over
@@ -81,13 +84,19 @@ func (g *grant) acquire() {
 // everything meanwhile.
 func (g *grant) watch(deadline time.Time) {
 	t := g.tenure
+	t.mu.Lock()
+	mine := t.parts[g.node].grant == g
+	t.mu.Unlock()
+	if !mine {
+		return
+	}
 	hold := t.lock.nodes[g.node].Hold(g.owner, t.token, deadline, false, g)
 	if hold == nil {
 		g.Ended(rlock.ErrClosed)
 		return
 	}
 	t.mu.Lock()
-	mine := t.parts[g.node].grant == g
+	mine = t.parts[g.node].grant == g
 	if mine {
 		hold.MayLast(g.lasts)
 		hold.Extend(g.deadline)
@@ -119,15 +128,15 @@ func (g *grant) catchUp() {
 // Ended is told that the part is lost on its node, or that the node's client is closed; or what we know, that we let it go.
 func (g *grant) Ended(reason error) {
 	t := g.tenure
-	var lost *rlock.LostError
-	if errors.As(reason, &lost) {
-		reason = lost.Reason // it is not the lock that is lost
-	}
 	t.mu.Lock()
 	p := &t.parts[g.node]
 	if p.grant != g {
 		t.mu.Unlock() // not any more
 		return
+	}
+	var lost *rlock.LostError
+	if errors.As(reason, &lost) {
+		reason = lost.Reason // it is not the lock that is lost
 	}
 	deadline := t.trusted()
 	p.state, p.grant, p.err = missing, nil, reason

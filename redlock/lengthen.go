@@ -108,7 +108,7 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 		return err
 	}
 	g.mayLast(lease)
-	call := &crew.Call{Patience: t.lock.options.nodeTimeout(lease), Run: func() {
+	call := &crew.Call{Patience: t.lock.options.nodeTimeout(lease), Task: crew.Func(func() {
 		sent := time.Now()
 		yes, err := node.Reenter(as, levels, lease)
 		if err == nil && !yes {
@@ -131,7 +131,7 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 			count.kept[i] = true
 		}
 		t.tell()
-	}}
+	})}
 	if !node.Crew().Do(call) {
 		return rlock.ErrClosed
 	}

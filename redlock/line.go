@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"container/list"
 	"reflect"
 	"slices"
 	"sync"
@@ -15,7 +14,8 @@ import (
 type line struct {
 	lines   *queues
 	lock    *Lock
-	waiting *list.List                      // guarded by queues.mu; of *spot; the front is the head
+	front   *spot                           // guarded by queues.mu; the head
+	back    *spot                           // guarded by queues.mu
 	subs    map[string]*pubsub.Subscription // guarded by queues.mu; by node (see identify); nil until a head had to wait
 	verdict *verdict                        // guarded by queues.mu; of the head's last round
 	freeAt  time.Time                       // guarded by queues.mu; when the lease of the last head that got it ends
@@ -23,20 +23,19 @@ type line struct {
 
 // spot is a waiter's place in a line.
 type spot struct {
-	line    *line
-	element *list.Element
-	first   bool      // it was at the head from the start
-	head    chan bool // says once that it has got to the head, and whether it should look at once
+	line       *line
+	prev, next *spot     // guarded by queues.mu; neighbours in line
+	head       chan bool // says once that it has got to the head, and whether it should look at once; nil if it was there from the start
 }
 
 // queues are the lines of this process. They are of the process and not of a Lock, because any number of those may be made
 // of the same nodes.
 type queues struct {
 	mu         sync.Mutex
-	byIdentity map[string]*line // guarded by mu
+	byIdentity map[identity]*line // guarded by mu
 }
 
-var lines = queues{byIdentity: make(map[string]*line)}
+var lines = queues{byIdentity: make(map[identity]*line)}
 
 // join puts a new waiter at the end of the line for l.
 func (qs *queues) join(l *Lock) *spot {
@@ -44,17 +43,22 @@ func (qs *queues) join(l *Lock) *spot {
 	defer qs.mu.Unlock()
 	q := qs.byIdentity[l.identity]
 	if q == nil {
-		q = &line{lines: qs, lock: l, waiting: list.New()}
+		q = &line{lines: qs, lock: l}
 		qs.byIdentity[l.identity] = q
 	}
-	s := &spot{line: q, first: q.waiting.Len() == 0, head: make(chan bool, 1)}
-	s.element = q.waiting.PushBack(s)
+	s := &spot{line: q, prev: q.back}
+	if q.back == nil {
+		q.front = s
+	} else {
+		q.back.next, s.head = s, make(chan bool, 1)
+	}
+	q.back = s
 	return s
 }
 
 // advance waits until the waiter is at the head, and tells whether it should look at once; ok is false if p ended first.
 func (s *spot) advance(p *patience) (look, ok bool) {
-	if s.first {
+	if s.head == nil {
 		return true, true
 	}
 	select {
@@ -70,11 +74,21 @@ func (s *spot) advance(p *patience) (look, ok bool) {
 func (s *spot) leave(look bool) {
 	q := s.line
 	q.lines.mu.Lock()
-	head := q.waiting.Front() == s.element
-	q.waiting.Remove(s.element)
-	next := q.waiting.Front()
+	head := q.front == s
+	if head {
+		q.front = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		q.back = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+	next := q.front
 	if head && next != nil {
-		next.Value.(*spot).head <- look
+		next.head <- look
 	}
 	var subs map[string]*pubsub.Subscription
 	if next == nil {

@@ -42,6 +42,34 @@ func TestWaitersOfOneProcessGetTheLockInTheOrderInWhichTheyCame(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
+func TestWaiterBehindOthersThatLeftGetsTheLock(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 1)
+	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	for _, order := range [][]int{{1, 2}, {2, 1}, {0, 1}, {1, 0}, {0, 2}} {
+		hold := take(t, l, longLease)
+		var waiters []<-chan outcome
+		var cancels []context.CancelFunc
+		for range 4 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			waiters, cancels = append(waiters, queueUp(ctx, t, l, longLease)), append(cancels, cancel)
+		}
+		for _, i := range order {
+			cancels[i]()
+			require.ErrorIs(t, result(t, waiters[i]).Err, context.Canceled)
+		}
+		for i, w := range waiters {
+			if !slices.Contains(order, i) {
+				unlock(t, hold)
+				hold = acquired(t, w)
+			}
+		}
+		unlock(t, hold)
+	}
+	awaitFree(t, servers...)
+}
+
 // Waiters behind the head are told the same as it is: one waiter asks the nodes, however many there are.
 func TestOnlyTheHeadOfTheLineAsksTheNodes(t *testing.T) {
 	t.Parallel()

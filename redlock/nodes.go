@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	"holdfast/internal/seam"
 	"holdfast/rlock"
@@ -16,7 +17,7 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 	if len(locks) == 0 {
 		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
 	}
-	var servers, identity []string
+	var servers, nodes []string
 	clients, known := make(map[string]bool), make(map[string]bool)
 	for i, lock := range locks {
 		if lock == nil {
@@ -36,10 +37,10 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 			return fmt.Errorf("%w: the clients of the nodes have different rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)
 		}
 		servers = append(servers, server)
-		identity = append(identity, identify(node))
+		nodes = append(nodes, identify(node))
 	}
-	slices.Sort(identity) // they are the same nodes in any order
-	l.identity = strings.Join(identity, "\n")
+	slices.Sort(nodes) // they are the same nodes in any order
+	l.identity = unique.Make(strings.Join(nodes, "\n"))
 	if slices.Sort(servers); servers[0] != "" {
 		l.server = strings.Join(servers, ",")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unique"
 
 	"holdfast/internal/owner"
 	"holdfast/internal/seam"
@@ -14,6 +15,10 @@ import (
 // inside is what package rlock shows of itself.
 var inside = seam.Enter[*rlock.Lock, *rlock.Hold]()
 
+// identity is the same for locks of the same nodes and names. It is a handle because those are many bytes to hash and to compare
+// whenever the lock is taken.
+type identity = unique.Handle[string]
+
 // Lock is a lock over N independent masters: who has it on a quorum of them, N/2+1, has it. It has no state of its own;
 // any number of them may be made of the same nodes. It is safe for concurrent use.
 type Lock struct {
@@ -22,9 +27,9 @@ type Lock struct {
 	nodes    []seam.Node
 	quorum   int
 	options  Options
-	identity string // the same for locks of the same nodes and names
-	unfit    error  // what is wrong with the nodes
-	invalid  error  // why this can never be locked: that, or what is wrong with the options
+	identity identity
+	unfit    error // what is wrong with the nodes
+	invalid  error // why this can never be locked: that, or what is wrong with the options
 }
 
 var _ rlock.Locker = (*Lock)(nil)
@@ -92,8 +97,10 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 }
 
 // TryLock is [Lock.Lock] for at most wait. With [rlock.NoWait] all nodes are asked once, which takes Options.NodeTimeout at
-// most; right after an attempt that failed, or an Unlock, it may meet on some nodes what those are still releasing there. A
-// shorter wait than 10 ms counts as 10 ms, and a negative one is [rlock.ErrInvalid].
+// most, counted from when the questions are sent: while very many others of this process are under way they stand in line
+// before that, for the CommandTimeout of the first client at most. Right after an attempt that failed, or an Unlock, it may
+// meet on some nodes what those are still releasing there. A shorter wait than 10 ms counts as 10 ms, and a negative one is
+// [rlock.ErrInvalid].
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
 		return nil, l.named(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit", rlock.ErrInvalid, wait))

@@ -52,8 +52,10 @@ type departure struct {
 	abandoned bool // nobody waits any more: what fails is left to the background
 }
 
-// leaving is the release of one part.
+// leaving is the release of one part. It must not be copied, because a crew may be at work on its call.
 type leaving struct {
+	of    *departure
+	call  crew.Call // the first try
 	node  int
 	owner string
 	late  bool          // the question for it was still under way; its answer sees to the release
@@ -75,18 +77,18 @@ const (
 
 // depart takes over what is granted, and takes back what is still asked for.
 func (t *tenure) depart() (d *departure, silent []part) {
-	d = &departure{tenure: t, parts: make([]leaving, 0, len(t.parts))}
+	d = &departure{tenure: t, parts: make([]leaving, 0, len(t.parts))} // it does not grow: the calls point into it
 	t.leaving = d
 	for i := range t.parts {
 		p, hold := t.take(i)
 		switch p.state {
 		case granted:
-			d.parts = append(d.parts, leaving{node: i, owner: p.owner, hold: hold})
+			d.parts = append(d.parts, leaving{of: d, node: i, owner: p.owner, hold: hold})
 		case asked:
 			if t.withdraw(p) {
 				continue
 			}
-			d.parts = append(d.parts, leaving{node: i, owner: p.owner, late: true, state: sent})
+			d.parts = append(d.parts, leaving{of: d, node: i, owner: p.owner, late: true, state: sent})
 			if p.silent() {
 				silent = append(silent, p)
 			}
@@ -125,14 +127,32 @@ func (d *departure) in(states ...leavingState) int {
 	return n
 }
 
+// has tells whether there was a part on node i.
+func (d *departure) has(i int) bool {
+	for j := range d.parts {
+		if d.parts[j].node == i {
+			return true
+		}
+	}
+	return false
+}
+
+// known tells whether more answers make no difference. It is called with mu held.
+func (d *departure) known() bool {
+	quorum := d.tenure.lock.quorum
+	return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum
+}
+
+// endless is the patience of who has a time-out for each try.
+var endless = patience{ctx: context.Background()}
+
 // run sends the releases, and those that fail again, until it is known whether a quorum held the lock until it was released,
 // or the time for that is over.
 func (d *departure) run() error {
-	t, quorum := d.tenure, d.tenure.lock.quorum
-	p := &patience{ctx: context.Background()} // mostly one try is enough, and needs no timer
-	known := func() bool { return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum }
+	t := d.tenure
+	p := &endless // mostly one try is enough, and needs no timer
 	t.mu.Lock()
-	t.decided = func() bool { return known() || d.in(sent) == 0 }
+	t.decided = func() bool { return d.known() || d.in(sent) == 0 }
 	t.tell()
 	t.mu.Unlock()
 	var delay backoff
@@ -149,7 +169,7 @@ func (d *departure) run() error {
 		d.letGo()
 		t.await(p, limit)
 		t.mu.Lock()
-		over, again := known() || p.ended(), d.in(unsent) > 0
+		over, again := d.known() || p.ended(), d.in(unsent) > 0
 		t.mu.Unlock()
 		if !over && p.timer == nil {
 			p = newPatience(context.Background(), t.lock.nodes[0].CommandTimeout())
@@ -182,30 +202,38 @@ func (d *departure) send(l *leaving) {
 		}
 		return
 	}
-	call := &crew.Call{Patience: t.lock.options.nodeTimeout(t.longest), Run: func() {
-		reply, err := node.Release(l.owner)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		switch {
-		case err == nil && !reply.Held && !l.doubt:
-			l.state = gone
-		case err == nil:
-			l.state = released // perhaps by a try whose answer did not come
-		case node.Hopeless(err):
-			l.state, l.err = refused, err
-		default:
-			l.state, l.err = unsent, err
-			l.doubt = l.doubt || lua.ClassOf(err) == lua.Unknown
-			if d.abandoned {
-				node.Abandon(l.owner, time.Now().Add(t.longest))
-			}
-		}
-		t.tell()
-	}}
+	call := &l.call
+	if call.Task != nil {
+		call = new(crew.Call)
+	}
+	call.Task, call.Patience = l, t.lock.options.nodeTimeout(t.longest)
 	l.state = sent
 	if !node.Crew().Do(call) {
 		l.state, l.err = refused, rlock.ErrClosed // its lease ends it
 	}
+}
+
+// Run asks the node to release the part. It may take as long as the node likes.
+func (l *leaving) Run() {
+	t, node := l.of.tenure, l.of.tenure.lock.nodes[l.node]
+	reply, err := node.Release(l.owner)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err == nil && !reply.Held && !l.doubt:
+		l.state = gone
+	case err == nil:
+		l.state = released // perhaps by a try whose answer did not come
+	case node.Hopeless(err):
+		l.state, l.err = refused, err
+	default:
+		l.state, l.err = unsent, err
+		l.doubt = l.doubt || lua.ClassOf(err) == lua.Unknown
+		if l.of.abandoned {
+			node.Abandon(l.owner, time.Now().Add(t.longest))
+		}
+	}
+	t.tell()
 }
 
 // outcome leaves the rest to the background, and says what is known.
@@ -215,36 +243,37 @@ func (d *departure) outcome() error {
 	defer t.mu.Unlock()
 	d.abandoned = true
 	quorum := t.lock.quorum
+	for i := range d.parts {
+		if l := &d.parts[i]; l.state == unsent {
+			t.lock.nodes[l.node].Abandon(l.owner, time.Now().Add(t.longest))
+		}
+	}
+	if d.in(released) >= quorum {
+		return nil
+	}
 	e := &QuorumError{Lock: t.lock.name, Want: quorum, Granted: d.in(released), did: "released", cause: rlock.ErrOutcomeUnknown}
 	for i := range d.parts {
 		l, err := &d.parts[i], d.parts[i].err
-		node := t.lock.nodes[l.node]
 		switch l.state {
 		case released:
 			continue
-		case unsent:
-			node.Abandon(l.owner, time.Now().Add(t.longest))
 		case gone:
 			err = watchdog.ErrGone
 		case sent:
 			err = errNoAnswer
-		case refused:
+		case unsent, refused:
 		}
 		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(l.node), Err: err})
 	}
 	for i := range t.parts {
-		if !slices.ContainsFunc(d.parts, func(l leaving) bool { return l.node == i }) {
+		if !d.has(i) {
 			e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: errNoPart})
 		}
 	}
-	switch {
-	case e.Granted >= quorum:
-		return nil
-	case len(d.parts)-d.in(gone) < quorum:
+	if len(d.parts)-d.in(gone) < quorum {
 		lost := &rlock.LostError{Lock: t.lock.name, Reason: &lossError{held: len(d.parts) - d.in(gone), want: quorum, nodes: e.Nodes, last: watchdog.ErrGone}}
 		t.lock.nodes[0].Warn(lost.Error(), "lock", t.lock.name, "owner", t.owner)
 		return lost
-	default:
-		return e
 	}
+	return e
 }

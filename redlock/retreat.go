@@ -63,7 +63,7 @@ func (t *tenure) sendRelease(i int, as string) {
 	patience := t.lock.options.nodeTimeout(t.longest)
 	t.mu.Unlock()
 	// When the client is closed the lease ends it.
-	t.lock.nodes[i].Crew().Do(&crew.Call{Patience: patience, Run: func() { _ = t.release(i, as) }})
+	t.lock.nodes[i].Crew().Do(&crew.Call{Patience: patience, Task: crew.Func(func() { _ = t.release(i, as) })})
 }
 
 // release releases node i's part, and tells whether it was held. It may take as long as the node likes.

@@ -8,7 +8,7 @@ import (
 
 // place is where an owner stands with its holds of a lock.
 type place struct {
-	lock  string // its identity
+	lock  identity
 	token owner.Token
 }
 

@@ -31,7 +31,9 @@ type tenure struct {
 	mu       sync.Mutex
 	phase    phase         // guarded by mu
 	parts    []part        // guarded by mu; by node
+	first    []grant       // guarded by mu; room for those that were asked for first; a node is given its own once
 	levels   []level       // guarded by mu; those not released, outermost first
+	few      [1]level      // room for levels, mostly enough
 	longest  time.Duration // guarded by mu; the longest lease that any node was asked for
 	asFarAs  time.Time     // guarded by mu; until when a lengthening wants it kept; zero before the first
 	ended    error         // guarded by mu; why it is over
@@ -39,6 +41,7 @@ type tenure struct {
 	leaving  *departure    // guarded by mu; its release, if that was asked for
 	decided  func() bool   // guarded by mu; what somebody waits for, if anybody does; called with mu held
 	progress chan struct{} // told when decided is true
+	timer    *time.Timer   // guarded by mu; a stopped one for await; nil while one is using it
 }
 
 // phase is how far a tenure has come. It only ever grows.
@@ -81,8 +84,10 @@ type level struct {
 var _ rlock.Tenure = (*tenure)(nil)
 
 func newTenure(l *Lock, s *seat, token owner.Token) *tenure {
-	return &tenure{lock: l, seat: s, token: token, owner: l.nodes[0].NewOwner(),
-		parts: make([]part, len(l.nodes)), progress: make(chan struct{}, 1)}
+	t := &tenure{lock: l, seat: s, token: token, owner: l.nodes[0].NewOwner(),
+		parts: make([]part, len(l.nodes)), first: make([]grant, len(l.nodes)), progress: make(chan struct{}, 1)}
+	t.levels = t.few[:0]
+	return t
 }
 
 // Name is the lock's.
@@ -147,7 +152,7 @@ func (t *tenure) tell() {
 	}
 }
 
-// ask puts the question for its part to node i. What becomes of it is noted by grant.acquire.
+// ask puts the question for its part to node i. What becomes of it is noted by grant.Run.
 func (t *tenure) ask(i int, as string, lease time.Duration) {
 	node, p := t.lock.nodes[i], &t.parts[i]
 	*p = part{node: i, owner: as, asked: time.Now()}
@@ -155,8 +160,12 @@ func (t *tenure) ask(i int, as string, lease time.Duration) {
 		return
 	}
 	t.longest = max(t.longest, lease)
-	g := &grant{tenure: t, node: i, owner: as, lease: lease}
-	g.call.Run, g.call.Patience = g.acquire, t.lock.options.nodeTimeout(lease)
+	g := &t.first[i]
+	if g.tenure != nil {
+		g = new(grant) // somebody may still look at the first
+	}
+	g.tenure, g.node, g.owner, g.lease = t, i, as, lease
+	g.call.Task, g.call.Patience = g, t.lock.options.nodeTimeout(lease)
 	p.state, p.call = asked, &g.call
 	if !node.Crew().Do(p.call) {
 		p.state, p.err = missing, rlock.ErrClosed

@@ -21,7 +21,7 @@ func BenchmarkAnsweredCall(b *testing.B) {
 		w := crew.New(goroutine)
 		b.ReportAllocs()
 		for b.Loop() {
-			w.Do(&crew.Call{Run: run, Patience: time.Second})
+			w.Do(&crew.Call{Task: crew.Func(run), Patience: time.Second})
 			<-answered
 		}
 	})
@@ -41,7 +41,7 @@ func BenchmarkParallelDo(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			w.Do(&crew.Call{Run: run, Patience: time.Second})
+			w.Do(&crew.Call{Task: crew.Func(run), Patience: time.Second})
 		}
 	})
 }
@@ -53,11 +53,11 @@ func BenchmarkWithdrawnCall(b *testing.B) {
 	b.Cleanup(func() { close(answer) })
 	hang := func() { <-answer }
 	for range 10 * crew.Workers {
-		w.Do(&crew.Call{Run: hang, Patience: time.Second})
+		w.Do(&crew.Call{Task: crew.Func(hang), Patience: time.Second})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		c := &crew.Call{Run: hang, Patience: time.Second}
+		c := &crew.Call{Task: crew.Func(hang), Patience: time.Second}
 		w.Do(c)
 		w.Stalled()
 		w.Withdraw(c)

@@ -24,12 +24,24 @@ import (
 // Workers is how many calls may be under way at a time.
 const Workers = 64
 
-// Call is one call to the server. It is given to one crew, once, and is not changed or recycled after that: the crew
-// looks at it until shortly after Run has returned.
-type Call struct {
+// Task is what is to be done. It is an interface and not a function, so that what knows the details of a call can be its
+// task, without a closure for each call.
+type Task interface {
 	// Run makes the call and handles its outcome. It may block for as long as the server does not answer, and may use the
 	// crew. It has to return: nobody recovers a panic, and runtime.Goexit would take the worker away for good.
-	Run func()
+	Run()
+}
+
+// Func is a function that is a [Task].
+type Func func()
+
+// Run calls f.
+func (f Func) Run() { f() }
+
+// Call is one call to the server. It is given to one crew, once, and is not changed or recycled after that: the crew
+// looks at it until shortly after its task has returned.
+type Call struct {
+	Task Task
 	// Patience is how long the call may be under way before the server counts as stalled.
 	Patience time.Duration
 
@@ -46,8 +58,8 @@ const (
 	unused   state = iota // Do has not had it yet
 	inLine                // in Crew.line
 	underWay              // in Crew.underWay
-	answered              // Run has returned
-	dropped               // withdrawn or refused: Run was not called and never will be
+	answered              // its task has returned
+	dropped               // withdrawn or refused: its task was not run and never will be
 )
 
 // Crew runs calls to one server. The zero value is not usable: see [New]. All methods may be called at any time from any
@@ -71,7 +83,7 @@ func New(start func(func()) bool) *Crew {
 	return w
 }
 
-// Do starts c, or puts it in line when Workers are busy. It returns false, and c.Run will never be called, when c needs a
+// Do starts c, or puts it in line when Workers are busy. It returns false, and c.Task will never be run, when c needs a
 // goroutine to be started and the client is closed. It panics when c was given to Do before, which would tie the line
 // into a knot.
 func (w *Crew) Do(c *Call) bool {
@@ -95,7 +107,7 @@ func (w *Crew) Do(c *Call) bool {
 	return true
 }
 
-// Withdraw takes c out of the line. It returns true if c.Run was not called and never will be, also when that was so
+// Withdraw takes c out of the line. It returns true if c.Task was not run and never will be, also when that was so
 // before. It returns false if c has come under way, or was not given to Do yet.
 func (w *Crew) Withdraw(c *Call) bool {
 	w.mu.Lock()
@@ -122,10 +134,30 @@ func (w *Crew) Stalled() time.Duration {
 	return 0
 }
 
+// Remaining is for how long it is worth waiting for the end of c before asking again: the rest of its patience when it is
+// under way; in line, where its own has not begun, the rest of the patience of the call that has been under way the longest.
+// It is 0 when that is over, and when there is nothing to wait for: c has ended, or was withdrawn, or not given to Do.
+func (w *Crew) Remaining(c *Call) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waitedFor := c
+	if c.state == inLine && w.underWay.front != nil {
+		waitedFor = w.underWay.front
+	}
+	switch waitedFor.state {
+	case inLine: // its worker is about to start
+		return c.Patience
+	case underWay:
+		return max(0, waitedFor.Patience-time.Since(waitedFor.started))
+	case unused, answered, dropped:
+	}
+	return 0
+}
+
 // run is a worker.
 func (w *Crew) run() {
 	for c := w.next(nil); c != nil; c = w.next(c) {
-		c.Run()
+		c.Task.Run()
 	}
 }
 

@@ -37,7 +37,7 @@ func TestServerThatHangsKeepsNothingOfAWithdrawnCall(t *testing.T) {
 		calls := make([]*crew.Call, 100)
 		withdrawn := make([]weak.Pointer[crew.Call], len(calls))
 		for i := range calls {
-			calls[i] = &crew.Call{Run: func() {}, Patience: time.Second}
+			calls[i] = &crew.Call{Task: crew.Func(func() {}), Patience: time.Second}
 			withdrawn[i] = weak.Make(calls[i])
 			require.True(t, s.crew.Do(calls[i]))
 		}

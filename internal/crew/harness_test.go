@@ -54,7 +54,7 @@ type request struct {
 func (s *server) newRequest(patience time.Duration, begun func()) *request {
 	r := &request{answer: make(chan struct{})}
 	r.Patience = patience
-	r.Run = func() {
+	r.Task = crew.Func(func() {
 		s.busy.Add(1)
 		defer s.busy.Add(-1)
 		r.runs.Add(1)
@@ -65,7 +65,7 @@ func (s *server) newRequest(patience time.Duration, begun func()) *request {
 		case <-r.answer:
 		case <-s.over:
 		}
-	}
+	})
 	return r
 }
 

@@ -27,14 +27,14 @@ func storm(t *testing.T, g *goroutines, at func(call int64)) (accepted int64) {
 		all.Go(func() {
 			for j := range each {
 				at(made.Add(1))
-				c := &crew.Call{Patience: time.Second, Run: func() {
+				c := &crew.Call{Patience: time.Second, Task: crew.Func(func() {
 					now := busy.Add(1)
 					defer busy.Add(-1)
 					for most := busiest.Load(); now > most && !busiest.CompareAndSwap(most, now); most = busiest.Load() {
 					}
 					runtime.Gosched() // lets others come between
 					runs[i][j].Add(1)
-				}}
+				})}
 				took[i][j] = w.Do(c)
 				withdrawn[i][j] = j%3 == 0 && w.Withdraw(c)
 			}

@@ -50,7 +50,7 @@ func TestEitherRunOrWithdrawWins(t *testing.T) {
 	won := 0
 	for i := range calls {
 		ran := false // no lock of its own: the race detector sees to it that whoever loses comes after whoever won
-		c := &crew.Call{Run: func() { ran = true }, Patience: time.Second}
+		c := &crew.Call{Task: crew.Func(func() { ran = true }), Patience: time.Second}
 		require.True(t, w.Do(c))
 		var all sync.WaitGroup
 		var withdrawn [withdrawers]bool
