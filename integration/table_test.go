@@ -53,6 +53,10 @@ var own = map[string][]string{
 		"redlock.TestAnswersThatComeAfterAFailureAreReleased", "redlock.TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss",
 	},
 	chaos.MessagesLost.Name: {"rlock.TestWaiterLooksEveryFiveSecondsAtTheLatest", "rlock.TestWaiterLooksWhenTheLeaseShouldBeOver"},
+	chaos.MessagesLate.Name: {
+		"rlock.TestGiftThatComesAfterItsLeaseIsNotBelieved", "rlock.TestGiftOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted",
+		"rlock.TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry",
+	},
 	chaos.Slow.Name: {
 		"integration.TestSlowNetworkDelaysWakeUpsByItsOwnTimeOnlyAndIsCountedAgainstTheHold",
 		"redlock.TestSlowMinorityDoesNotSlowTheLockDown", "redlock.TestSlowMajorityIsAnErrorIfItsTimeIsTooShort",
@@ -159,6 +163,11 @@ var others = []struct {
 	{"Redisson on the other side, waiting, holding, or killed", []string{
 		"redisson.TestLocksOfRedissonAndOfHoldfast", "redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
 	}},
+	{"a waiter that leaves, is stopped, or dies just when it is given a lock", []string{
+		"rlock.TestHeirThatLeavesWhileItsLockIsBeingReleasedPassesItOn", "rlock.TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn",
+		"rlock.TestGiftToAProcessThatIsStoppedCostsAShortLease", "rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease",
+	}},
+	{"a waiter that listens on a replica, such as a master that was replaced", []string{"integration.TestWaiterThatListensOnAReplicaIsGivenNothing"}},
 	{"a slow network before a MultiLock of Redisson's, with a wait and a lease: a breach", []string{
 		"redisson.TestRedissonsMultiLockThatIsSlowHoldsNothing",
 	}},

@@ -30,6 +30,14 @@ var lastOfABurst = chaos.Scenario{
 	Processes: 4, Workers: 1, // or somebody else would always make up for it
 	// MultiLocks keep locks while they wait for others, so on a plain lock nobody can tell.
 	Kinds: []history.Kind{history.Fenced},
+	// Who has a place is given the lock, told or not, and then passes it on.
+	HandOver: chaos.None,
+}
+
+// lateMessages are of locks that are given for a second, and come when others have them. Nobody is given a lock in another way.
+var lateMessages = chaos.Scenario{
+	Lease: 4 * time.Second, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.MessagesLate.Within(0.5)}, HandOver: chaos.ToAll,
+	Kinds: []history.Kind{history.Fenced}, Processes: 6, Workers: 1,
 }
 
 // broken are locks with a mistake that others have made, and what has to be found.
@@ -43,12 +51,8 @@ var broken = []struct {
 		mistake: "release without owner check",
 		edits: []edit{{
 			"lua/release.lua",
-			"if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return {-1, ''}\nend\n",
-			"",
-		}, {
-			"lua/release.lua",
-			"redis.call('HDEL', KEYS[1], ARGV[1])",
-			"redis.call('DEL', KEYS[1])",
+			"if redis.call('HDEL', lock, ARGV[1]) == 0 then",
+			"if redis.call('DEL', lock) == 0 then",
 		}},
 		in:    chaos.Scenario{Lease: time.Second / 2, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.ProcessStopped}},
 		found: []string{history.Exclusion, history.Linearizable},
@@ -57,7 +61,7 @@ var broken = []struct {
 		mistake: "no second look after subscribing",
 		edits: []edit{
 			{"pubsub/channel.go", "	c.refused = nil\n	c.wakeAll()\n", "	c.refused = nil\n"},
-			{"pubsub/channel.go", "	if c.phase == confirmed {\n		s.permit()\n	}\n", ""},
+			{"pubsub/hub.go", "	if c.phase == confirmed {\n		s.permit() // its last look was before it listened\n	}\n", ""},
 		},
 		in:    lastOfABurst,
 		found: []string{history.WakeUps},
@@ -66,8 +70,8 @@ var broken = []struct {
 		mistake: "a release that nobody is told of",
 		edits: []edit{{
 			"lua/release.lua",
-			"local _, refusal = announce(ARGV[5], ARGV[3], ARGV[4])\nreturn {1, refusal}",
-			"return {1, ''}",
+			"local _, refusal = announce(ARGV[5], ARGV[3], ARGV[4])\nreturn refusal == '' and 1 or {1, refusal, 0}",
+			"return 1",
 		}},
 		in:    lastOfABurst,
 		found: []string{history.WakeUps},
@@ -80,7 +84,7 @@ var broken = []struct {
 	},
 	{
 		mistake: "a watchdog that sleeps",
-		edits:   []edit{{"watchdog/schedule.go", "if l.renew && !l.inLine {", "if l.renew && !l.inLine && false {"}},
+		edits:   []edit{{"watchdog/schedule.go", "if l.renew && !l.inLine && wanted(l) {", "if l.renew && !l.inLine && wanted(l) && false {"}},
 		in:      chaos.Named("calm"),
 		found:   []string{history.Kept},
 	},
@@ -90,8 +94,9 @@ var broken = []struct {
 			{"lua/reenter.lua", "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('HINCRBY', KEYS[1], ARGV[1], 1)"},
 			{
 				"lua/release.lua",
-				"if tonumber(ARGV[2]) > 0 then\n  return lower(KEYS[1], ARGV[1], ARGV[2]) or {0, ''}\nend\n",
-				"if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then\n  return {0, ''}\nend\n",
+				"if tonumber(ARGV[2]) > 0 then\n",
+				"if redis.call('HEXISTS', lock, ARGV[1]) == 1 and redis.call('HINCRBY', lock, ARGV[1], -1) > 0 then\n  return 0\nend\n" +
+					"if false then\n",
 			},
 		},
 		in: chaos.Scenario{
@@ -109,6 +114,12 @@ var broken = []struct {
 		},
 		in:    chaos.Scenario{Lease: time.Second / 2, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.ProcessStopped}},
 		found: []string{history.Exclusion, history.Linearizable},
+	},
+	{
+		mistake: "a deadline that is counted from when the message came",
+		edits:   []edit{{"rlock/handing.go", "s.give(gift{s.asked, g.Fence})", "s.give(gift{time.Now(), g.Fence})"}},
+		in:      lateMessages,
+		found:   []string{history.Exclusion, history.Linearizable},
 	},
 }
 

@@ -23,8 +23,8 @@ const atOnce = 2
 // TestLocksKeepTheirPromisesWhateverFails plays all scenarios, half of the time with a seed that is always the same and half
 // with one that is new.
 //
-// HOLDFAST_CHAOS_TIME is how long that takes in all, about; HOLDFAST_CHAOS_SEED is the only seed then, and
-// HOLDFAST_CHAOS_SCENARIO the only scenario.
+// HOLDFAST_CHAOS_TIME is how long that takes in all, about; HOLDFAST_CHAOS_SEED is the only seed then,
+// HOLDFAST_CHAOS_SCENARIO the only scenario, and HOLDFAST_CHAOS_HANDOVER (all, mixed, local or none) the only hand-over.
 func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_CHAOS_TIME"), "24s"))
 	require.NoError(t, err)
@@ -35,22 +35,33 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 		seeds = []uint64{seed}
 	}
 	scenarios := chosen(t, os.Getenv("HOLDFAST_CHAOS_SCENARIO"))
+	var only chaos.HandOver
+	if given := os.Getenv("HOLDFAST_CHAOS_HANDOVER"); given != "" {
+		only, err = chaos.HandOverNamed(given)
+		require.NoError(t, err)
+	}
 	runs := len(seeds) * len(scenarios)
 	each := length * time.Duration(min(atOnce, runs)) / time.Duration(runs)
 	places := make(chan struct{}, atOnce)
 	tried := &tally{counts: map[string]int{}}
 	if length >= longEnough {
-		t.Cleanup(func() { tried.check(t, scenarios) }) // which comes after all the runs
+		t.Cleanup(func() { // which comes after all the runs
+			tried.check(t, scenarios)
+			if only == "" && runs >= len(chaos.HandOvers) {
+				tried.checkHandOvers(t)
+			}
+		})
 	}
 	for _, seed := range seeds {
 		for _, scenario := range scenarios {
+			scenario.HandOver = cmp.Or(only, chaos.DrawnHandOver(&scenario, seed))
 			t.Run(fmt.Sprintf("%s, seed %d", scenario.Name, seed), func(t *testing.T) {
 				t.Parallel()
 				places <- struct{}{}
 				t.Cleanup(func() { <-places })
 				happened, verdict := chaos.Run(t, &scenario, seed, each)
 				chaos.Report(t, &scenario, seed, each, happened, verdict)
-				tried.add(scenario.Name, happened, verdict)
+				tried.add(&scenario, happened, verdict)
 			})
 		}
 	}
@@ -59,15 +70,17 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 // longEnough is the time in which every fault has its turn and every invariant is tried.
 const longEnough = 100 * time.Second
 
-// tally counts how often each fault was played in a scenario, and each invariant tried.
+// tally counts how often each fault was played in a scenario, each invariant tried, and each hand-over used.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int // guarded by mu
 }
 
-func (c *tally) add(scenario string, happened *history.History, verdict history.Verdict) {
+func (c *tally) add(s *chaos.Scenario, happened *history.History, verdict history.Verdict) {
+	scenario := s.Name
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.counts["hand-over: "+string(s.HandOver)]++
 	for _, fault := range happened.Faults {
 		c.counts[scenario+": "+fault.Fault]++
 		if fault.Fault == chaos.Unplanned {
@@ -91,6 +104,14 @@ func (c *tally) check(t *testing.T, scenarios []chaos.Scenario) {
 				assert.NotZero(t, c.counts[s.Name+": "+invariant], "%s was never tried in %q", invariant, s.Name)
 			}
 		}
+	}
+}
+
+// checkHandOvers requires that there were runs with each.
+func (c *tally) checkHandOvers(t *testing.T) {
+	t.Helper()
+	for _, h := range chaos.HandOvers {
+		assert.NotZero(t, c.counts["hand-over: "+string(h)], "no run with hand-over %q", h)
 	}
 }
 

@@ -82,7 +82,8 @@ func (c *client) connect(ctx context.Context) error {
 		}
 		c.redises = append(c.redises, redis)
 		locks, err := rlock.New(redis, rlock.Options{
-			WatchdogLease: c.plan.WatchdogLease, CommandTimeout: c.plan.Command, FairWindow: shortestFairWindow, Logger: logger,
+			WatchdogLease: c.plan.WatchdogLease, CommandTimeout: c.plan.Command, FairWindow: shortestFairWindow,
+			HandOver: c.plan.HandOver, Logger: logger,
 		})
 		if err != nil {
 			return err

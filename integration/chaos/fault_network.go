@@ -23,6 +23,9 @@ var (
 	// MessagesLost loses what is published, and nothing else: waiters have to look for themselves.
 	MessagesLost = Fault{Name: "messages lost", lasts: 1, settles: longestPark, begin: onLinks((*faultproxy.Proxy).DropMessages)}
 
+	// MessagesLate keeps what is published, and delivers it later: locks that were given to a waiter, and that it has lost again.
+	MessagesLate = Fault{Name: "messages late", lasts: 2, settles: command, begin: onLinks((*faultproxy.Proxy).HoldMessages)}
+
 	// Slow delays everything.
 	Slow = Fault{Name: "slow network", lasts: 1, settles: command, begin: onLinks(func(p *faultproxy.Proxy) { p.Delay(20 * time.Millisecond) })}
 

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/integration/history"
 	"holdfast/internal/faultproxy"
+	"holdfast/rlock"
 )
 
 // plan is what a client process is told: one line of JSON on its standard input. The end of that input tells it to stop.
@@ -24,6 +25,7 @@ type plan struct {
 	WatchdogLease time.Duration
 	Command       time.Duration
 	Burst         time.Duration
+	HandOver      rlock.HandOver
 	// Durable says that a server that is started again knows all that it knew.
 	Durable bool
 }

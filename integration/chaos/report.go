@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +41,8 @@ func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *hi
 
 // again is the command that plays a run once more.
 func again(s *Scenario, seed uint64, length time.Duration) string {
-	return fmt.Sprintf("again: make chaos SECONDS=%d SEED=%d SCENARIO=%q", int(max(length.Seconds(), 1)), seed, s.Name)
+	return fmt.Sprintf("again: HOLDFAST_CHAOS_HANDOVER=%s make chaos SECONDS=%d SEED=%d SCENARIO=%q", cmp.Or(s.HandOver, ToAll),
+		int(max(length.Seconds(), 1)), seed, s.Name)
 }
 
 // keepEvents is for a run that has failed before there was anything to judge.

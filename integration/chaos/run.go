@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"holdfast/integration/history"
 	"holdfast/internal/faultproxy"
+	"holdfast/rlock"
 )
 
 // run is one scenario that is being played.
@@ -22,8 +24,9 @@ type run struct {
 	log      *log
 	world    *world
 	slots    []*slot
-	deck     []Fault        // those that have not had their turn
-	played   map[string]int // how often each fault was
+	modes    []rlock.HandOver // of their processes
+	deck     []Fault          // those that have not had their turn
+	played   map[string]int   // how often each fault was
 }
 
 // Unplanned is the fault of a run in which Sentinels have found a master down that was only slow. Nobody knows when, so it
@@ -51,7 +54,10 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 			keepEvents(tb, s, seed, length, r.log.all())
 		}
 	})
-	for i := range cmp.Or(s.Processes, 3) {
+	processes := cmp.Or(s.Processes, 3)
+	r.modes = s.HandOver.modes(seed, processes)
+	tb.Logf("hand-over: %s (%s)", cmp.Or(s.HandOver, ToAll), describe(r.modes))
+	for i := range processes {
 		r.slots = append(r.slots, r.newSlot(i))
 	}
 	for _, slot := range r.slots {
@@ -72,7 +78,10 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	require.NoError(tb, err)
 	over = true
 	requireBusy(tb, h, length)
-	return h, h.Judge(history.Bounds{Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp, Brief: brief, Strict: true})
+	return h, h.Judge(history.Bounds{
+		Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp, Brief: brief, Strict: true,
+		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool { return mode != rlock.HandOverNone }),
+	})
 }
 
 // requireBusy requires that locks were granted at all: about one each second is the least that was ever seen, but for the
@@ -115,7 +124,8 @@ func (r *run) startProcess(s *slot) {
 		Seed:    r.dice.Uint64(),
 		Workers: cmp.Or(r.scenario.Workers, 3),
 		Redises: r.world.addresses(), Routes: s.routes, Names: r.scenario.locks(),
-		WatchdogLease: r.scenario.lease(), Command: command, Burst: r.scenario.Burst, Durable: r.scenario.Durable,
+		WatchdogLease: r.scenario.lease(), Command: command, Burst: r.scenario.Burst, HandOver: r.modes[s.index],
+		Durable: r.scenario.Durable,
 	}, r.log)
 }
 

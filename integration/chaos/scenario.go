@@ -47,6 +47,8 @@ type Scenario struct {
 	Victims int
 	// Processes and their workers; 3 and 3 if they are 0.
 	Processes, Workers int
+	// HandOver is that of the processes. ToAll if it is empty.
+	HandOver HandOver
 	// Program runs the client processes; the test binary itself if it is empty.
 	Program string
 }

@@ -41,7 +41,7 @@ var Scenarios = []Scenario{
 	},
 	{
 		Name: "failover", Topology: integration.Sentinel, Kinds: allKinds, Peace: time.Second, Quiet: true,
-		Faults: []Fault{Failover, MasterKilled, Partition, CutReplies, ProcessKilled},
+		Faults: []Fault{Failover, MasterKilled, Partition, MessagesLate, CutReplies, ProcessKilled},
 	},
 	{
 		Name: "servers that forget", Topology: integration.Single, Kinds: allKinds, Peace: time.Second, Quiet: true,

@@ -91,7 +91,8 @@ func (r *run) take(c *client, l history.Lock) history.Event {
 
 // left is what should not be on the servers any more, when the keys that end by themselves had the time to.
 func (r *run) left() []string {
-	for late := time.Now().Add(r.scenario.lease() + 2*longestPark + slack); ; { // a writer that was killed is awaited for so long
+	// A writer that was killed is awaited for a lease and two naps; who waited for a lock that is handed over, for three.
+	for late := time.Now().Add(max(r.scenario.lease()+2*longestPark, 3*longestPark) + slack); ; {
 		var left []string
 		for _, s := range r.world.All() {
 			left = append(left, leftOn(s.Call, s.Addr())...)

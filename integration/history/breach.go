@@ -45,6 +45,8 @@ type Bounds struct {
 	Brief time.Duration
 	// WakeUp is how soon somebody who waits for a lock must have it when it has become free.
 	WakeUp time.Duration
+	// HandsOver says that some hand plain and fenced locks over: then one who waits may be given the lock when it has left.
+	HandsOver bool
 	// Strict also judges refusals without wait: somebody else must have had the lock, or have been about to.
 	Strict bool
 }

@@ -60,6 +60,16 @@ func (h *History) troubledSince(process string, from, to Instant) (since Instant
 	return since, troubled
 }
 
+// troubledUntil gives when the last of those faults was over.
+func (h *History) troubledUntil(process string, from, to Instant) (until Instant, troubled bool) {
+	for _, p := range h.Faults {
+		if p.Concerns(process) && p.From <= to && p.To >= from {
+			until, troubled = max(until, p.To), true
+		}
+	}
+	return until, troubled
+}
+
 // calm tells whether nothing hit a's process that could be felt from when a was asked for to an instant: not even something that
 // held up a command, or a release of which a lease was left. Then whatever goes wrong is the lock's own doing.
 func (h *History) calm(a *Acquisition, bounds Bounds, to Instant) bool {

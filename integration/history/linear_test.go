@@ -131,6 +131,25 @@ func TestWhoeverHasLeftTheQueueOfAFairLockIsInNobodysWayUnlessItMayHang(t *testi
 	inBreach(t, Linearizable, 0, left, refused, fault("cut", 1050, 1060, "c"))
 }
 
+func TestOneWhoHasJustLeftMayHaveBeenGivenALockThatIsHandedOver(t *testing.T) {
+	for _, lock := range []Lock{plain, fenced} {
+		left := []Event{waitingFor(1000*ms, asked(1000, "c", 1, lock)), did(2000, "c", 1, Refused)}
+		refused := func(from, to int) []Event {
+			return []Event{waitingFor(0, asked(from, "b", 1, lock)), did(to, "b", 1, Refused)}
+		}
+		// Shortly before the end of its wait, until it has given that back.
+		handedOver(t, Linearizable, 1, left, refused(1940, 1949))
+		handedOver(t, Linearizable, 0, left, refused(1940, 1950))
+		handedOver(t, Linearizable, 0, left, refused(2050, 2060))
+		handedOver(t, Linearizable, 1, left, refused(2051, 2060))
+		inBreach(t, Linearizable, 1, left, refused(1940, 1950))
+		// Until a lease after it could have given that back.
+		cut := fault("cut", 1500, 3000, "c")
+		handedOver(t, Linearizable, 0, left, refused(3000+200+2*1000+50, 6000), cut)
+		handedOver(t, Linearizable, 1, left, refused(3000+200+2*1000+51, 6000), cut)
+	}
+}
+
 func TestARefusalIsABreachIfNobodyElseCanHaveHadTheLock(t *testing.T) {
 	refused := func(lock Lock, process string, from, to int) []Event {
 		return []Event{waitingFor(0, asked(from, process, 1, lock)), did(to, process, 1, Refused)}

@@ -61,6 +61,9 @@ func (h *History) rivals(m *memory, parts []part) *spans {
 		if from, to, may := m.mayHold(p.Acquisition); may && !p.Granted() {
 			all.add(span{part: p, from: from, to: to})
 		}
+		if from, to, _ := m.mayBeGiven(p); to > 0 {
+			all.add(span{part: p, from: from, to: to})
+		}
 		until := p.Answered
 		if until == 0 {
 			until = h.End

@@ -123,12 +123,29 @@ func (h *History) busy(m *memory, parts []part) *spans {
 		if len(p.Locks) > 1 { // it keeps those that it has while it waits for the others
 			all.add(span{part: p, from: p.Asked, to: until.Add(m.bounds.Slack)})
 		}
+		if from, to, hindered := m.mayBeGiven(p); hindered {
+			all.add(span{part: p, from: from, to: to})
+		}
 		if place := m.place(p.Kind); place > 0 && troubled { // in the queue, until it is given up
 			all.add(span{part: p, from: p.Asked, to: until.Add(place + m.bounds.Slack)})
 		}
 	}
 	all.sort()
 	return &all
+}
+
+// mayBeGiven gives the time at which p, which was not granted its lock, may have had it all the same, because somebody has handed it
+// over: when its wait was over just as the message came, until it gave the lock back. If it was hindered it could not say that
+// it has left, so it had that for a lease; and those who had looked just before did not look again for another one.
+func (m *memory) mayBeGiven(p part) (from, to Instant, hindered bool) {
+	if !m.bounds.HandsOver || p.Wait == 0 || p.Granted() || p.Kind != Plain && p.Kind != Fenced {
+		return 0, 0, false
+	}
+	until := m.h.waitEnds(p.Acquisition)
+	if last, hindered := m.h.troubledUntil(p.Process, p.Asked, until.Add(m.bounds.Command)); hindered {
+		return p.Asked, last.Add(m.bounds.Command + 2*m.bounds.Lease + m.bounds.Slack), true
+	}
+	return until.Add(-m.bounds.brief()), until.Add(m.bounds.brief()), false
 }
 
 // place is for how long a lock waits for one whose turn it is: a fair lock for one whose process hangs, and readers for a

@@ -121,6 +121,31 @@ func TestAMultiLockKeepsWhatItHasWhileItWaitsForTheRest(t *testing.T) {
 	inBreach(t, WakeUps, 1, a, both, held("a", 2, Lock{"other", Plain}, 0, 10, 300, 301))
 }
 
+// handedOver fails unless there are so many breaches of an invariant by locks that are handed over.
+func handedOver(t *testing.T, invariant string, times int, events ...[]Event) {
+	t.Helper()
+	b := bounds
+	b.HandsOver = true
+	require.Len(t, of(invariant, story(t, events...).Judge(b).Breaches), times)
+}
+
+func TestAHungWaiterMayBeGivenALockThatIsHandedOverWhenItHasLeft(t *testing.T) {
+	a := held("a", 1, plain, 0, 10, 300, 301)
+	b := func(millis int) []Event { return held("b", 1, plain, 150, millis, 9010, 9011) }
+	c := []Event{waitingFor(50*ms, asked(12, "c", 1, plain)), did(62, "c", 1, Refused)}
+	cut := fault("cut", 60, 400, "c")
+	handedOver(t, WakeUps, 0, a, b(400+200+2*1000+50+50), c, cut)
+	handedOver(t, WakeUps, 1, a, b(400+200+2*1000+50+51), c, cut)
+	// It had a command's time to say that it has left.
+	handedOver(t, WakeUps, 0, a, b(2000), c, fault("cut", 262, 400, "c"))
+	handedOver(t, WakeUps, 1, a, b(2000), c, fault("cut", 263, 400, "c"))
+	handedOver(t, WakeUps, 1, a, b(2000), c)
+	// Nobody gives anything to one that does not wait, nor if nobody hands locks over.
+	noWait := []Event{waitingFor(0, asked(12, "c", 1, plain)), did(62, "c", 1, Refused)}
+	handedOver(t, WakeUps, 1, a, b(3000), noWait, cut)
+	inBreach(t, WakeUps, 1, a, b(2000), c, cut)
+}
+
 func TestAHungWaiterInTheQueueOfAFairLockHoldsUpTheOthers(t *testing.T) {
 	a, b := held("a", 1, fair, 0, 10, 20, 21), held("b", 1, fair, 15, 9000, 9010, 9011)
 	hung := []Event{waitingFor(100*ms, asked(12, "c", 1, fair)), did(112, "c", 1, Unknown)}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
+	"holdfast/rlock"
 )
 
 // actor is one owner of locks on one side: a Java thread, or a Go context with an owner. One operation at a time.
@@ -40,12 +41,22 @@ var (
 type side struct {
 	name     string
 	newActor func(testing.TB, *site) actor
+	places   bool // it hands locks over
 }
 
 var (
-	goSide   = side{"Go", newGoActor}
-	javaSide = side{"Java", newJavaActor}
+	goSide   = side{name: "Go", newActor: newGoActor, places: true}
+	javaSide = side{name: "Java", newActor: newJavaActor}
+
+	// announcingSide is Go without hand-overs: it announces each release, as Redisson does.
+	announcingSide = side{name: goSide.name, newActor: func(t testing.TB, s *site) actor {
+		t.Helper()
+		return newGoActors(t, s, rlock.HandOverNone, 1)[0]
+	}}
 )
+
+// hasPlaces tells whether those of a side who wait for a lock have a place in Redis, at which they are given it.
+func (s side) hasPlaces(kind string) bool { return s.places && (kind == reentrant || kind == fenced) }
 
 // directions are who holds and who waits.
 var directions = []struct {

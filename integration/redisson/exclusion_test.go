@@ -67,7 +67,7 @@ func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 		locktest.BestOf(t, soon, func() time.Duration {
 			c := contest()
 			holder, waiter := holds.newActor(t, s), waits.newActor(t, s)
-			took := s.timeToWake(t, c, holder, waiter)
+			took := s.timeToWake(t, c, holder, waiter, waits)
 			unlock(t, waiter, c.want)
 			s.requireFree(t, c.hold)
 			s.requireFree(t, c.want)
@@ -77,12 +77,15 @@ func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 }
 
 // timeToWake is how long a waiter takes to get a lock after its holder has been told to unlock it.
-func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor) time.Duration {
+func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor, waits side) time.Duration {
 	t.Helper()
 	take(t, holder, c.hold, longLease)
 	waiting := waitInBackground(waiter, c.want)
 	s.awaitWaiters(t, c.want, 1)
 	s.letSleep(t, c.want)
+	if waits.hasPlaces(c.want.kind) {
+		s.awaitPlaces(t, c.want, 1)
+	}
 	stillWaits(t, waiting)
 	start := time.Now()
 	unlock(t, holder, c.hold)

@@ -26,20 +26,30 @@ type goActor struct {
 	last    *rlock.Hold     // of the last acquisition
 }
 
-// newGoActor returns an owner of a client of its own.
+// newGoActor returns an owner of a client of its own, which hands locks over as clients do by default.
 func newGoActor(t testing.TB, s *site) actor {
 	t.Helper()
-	a := &goActor{ctx: rlock.WithOwner(t.Context())}
+	return newGoActors(t, s, rlock.HandOverToAll, 1)[0]
+}
+
+// newGoActors returns owners of one client, which hands locks over like that.
+func newGoActors(t testing.TB, s *site, handOver rlock.HandOver, n int) []actor {
+	t.Helper()
+	var clients []*rlock.Client
 	for _, connect := range s.connect {
-		a.clients = append(a.clients, newClient(t, connect(t)))
+		clients = append(clients, newClient(t, connect(t), handOver))
 	}
-	return a
+	actors := make([]actor, n)
+	for i := range actors {
+		actors[i] = &goActor{ctx: rlock.WithOwner(t.Context()), clients: clients}
+	}
+	return actors
 }
 
 // newClient returns a client with the watchdog of these tests. Clean-up closes it.
-func newClient(t testing.TB, redis rueidis.Client) *rlock.Client {
+func newClient(t testing.TB, redis rueidis.Client, handOver rlock.HandOver) *rlock.Client {
 	t.Helper()
-	c, err := rlock.New(redis, rlock.Options{WatchdogLease: watchdogLease, Logger: slog.New(slog.DiscardHandler)})
+	c, err := rlock.New(redis, rlock.Options{WatchdogLease: watchdogLease, HandOver: handOver, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { locktest.CloseClient(t, c) })
 	return c

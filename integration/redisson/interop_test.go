@@ -23,6 +23,8 @@ var claims = []struct {
 	{"FencingTokensGrowAcrossSides", fencingTokensGrowAcrossSides},
 	{"SpinLockOfRedissonExcludesReentrantLock", spinLockOfRedissonExcludesReentrantLock},
 	{"SameOperationsLeaveTheSameBytes", sameOperationsLeaveTheSameBytes},
+	{"WaiterOfRedissonGetsItsTurnAmongHandOvers", waiterOfRedissonGetsItsTurnAmongHandOvers},
+	{"WaiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson", waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson},
 }
 
 // All tests share one Java process, which has one owner per thread, and one Redisson client per server.

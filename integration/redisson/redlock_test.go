@@ -37,7 +37,7 @@ func unlockOfARedLockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 			locktest.BestOf(t, soon, func() time.Duration {
 				holder, waiter := d.holds.newActor(t, s), d.waits.newActor(t, s)
 				l := both(red).hold
-				took := s.timeToWake(t, contest{l, l}, holder, waiter)
+				took := s.timeToWake(t, contest{l, l}, holder, waiter, d.waits)
 				unlock(t, waiter, l)
 				return took
 			})

@@ -44,8 +44,8 @@ var scenes = []struct {
 	{"hand-over", []string{reentrant, fair, fenced, write, multi}, []step{
 		{name: "take", do: func(p *play) { p.take(0) }},
 		{name: "another is refused", do: func(p *play) { p.refused(1) }},
-		{name: "another waits", do: func(p *play) { p.wait(1, 1) }},
-		{name: "unlock", do: func(p *play) { p.unlock(0); p.acquired(1) }},
+		{name: "another waits", do: func(p *play) { p.wait(1, 1) }, waits: true},
+		{name: "unlock", do: func(p *play) { p.unlock(0); p.acquired(1) }, gives: true},
 		{name: "unlock by the other", do: func(p *play) { p.unlock(1) }},
 	}},
 	{"queue", []string{fair}, []step{
@@ -82,6 +82,9 @@ type step struct {
 	do   func(*play)
 	// What the other side does not do, by side: a message, and a key that it leaves, by its end.
 	told, keeps map[string]string
+	// By default this library gives the lock to who waits, where Redisson announces that it is free.
+	gives bool
+	waits bool // somebody has a place for that
 }
 
 // sceneLease is that of all locks in the scenes, sceneWindow the wait of those who wait.
@@ -95,6 +98,7 @@ type play struct {
 	t       *testing.T
 	site    *site
 	lock    target
+	by      side
 	actors  []actor
 	waiting map[int]<-chan outcome
 }
@@ -119,6 +123,9 @@ func (p *play) giveUp(i int) {
 func (p *play) wait(i, n int) {
 	p.waiting[i] = inBackground(func() error { return p.actors[i].tryLock(p.lock, sceneWindow, sceneLease) })
 	p.site.awaitWaiters(p.t, p.lock, n)
+	if p.by.hasPlaces(p.lock.kind) {
+		p.site.awaitPlaces(p.t, p.lock, n)
+	}
 }
 
 func (p *play) acquired(i int) { acquired(p.t, p.waiting[i]) }

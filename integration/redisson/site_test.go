@@ -146,6 +146,13 @@ func (s *site) awaitWaiters(t testing.TB, l target, n int) {
 	}
 }
 
+// awaitPlaces returns when n owners of this library have a place among those to whom a plain or fenced lock is given.
+func (s *site) awaitPlaces(t testing.TB, l target, n int) {
+	t.Helper()
+	key := lua.Prefix("holdfast_lock_waiters", l.name())
+	locktest.Eventually(t, func() bool { return s.node(t, key).DoInt(t, "ZCARD", key) == int64(n) }, "not all have a place for "+l.name())
+}
+
 // requireFree requires that nothing is left of a lock but the counter of a fenced one, and keys of this library beside it
 // that end by themselves.
 func (s *site) requireFree(t testing.TB, l target) {

@@ -28,6 +28,8 @@ type soakOrder struct {
 	Workers   int        `json:"workers"`
 	Duration  int64      `json:"duration"`
 	Locks     []soakLock `json:"locks"`
+
+	HandOver rlock.HandOver `json:"handOver"` // in Go
 }
 
 // soakLock is a lock and what it protects.
@@ -71,7 +73,9 @@ func soakInProcess(args []string) error {
 		return err
 	}
 	defer s.plain.Close()
-	if s.client, err = rlock.New(redis, rlock.Options{WatchdogLease: soakWatchdog, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if s.client, err = rlock.New(redis, rlock.Options{
+		WatchdogLease: soakWatchdog, HandOver: s.order.HandOver, Logger: slog.New(slog.DiscardHandler),
+	}); err != nil {
 		return err
 	}
 	end := time.Now().Add(time.Duration(s.order.Duration) * time.Millisecond)

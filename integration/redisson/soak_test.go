@@ -17,6 +17,7 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/lua"
+	"holdfast/rlock"
 )
 
 const (
@@ -102,8 +103,14 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 	}
 
 	reports := make(chan soakOutcome, goProcesses+javaProcesses)
+	dice := rand.New(rand.NewPCG(uint64(seed), uint64(len(s.nodes))))
 	for i := range goProcesses {
-		text, err := json.Marshal(soakOrder{s.addresses(), seed + int64(100*i), soakWorkers, lasts.Milliseconds(), ours})
+		o := soakOrder{Addresses: s.addresses(), Seed: seed + int64(100*i), Workers: soakWorkers, Duration: lasts.Milliseconds(), Locks: ours}
+		if i > 1 || dice.IntN(2) == 0 { // two of them can hand over to each other every other time, or meet whom they cannot give anything
+			o.HandOver = rlock.HandOver(dice.IntN(int(rlock.HandOverNone) + 1))
+		}
+		t.Logf("Go %d: hand-over %d", i, o.HandOver)
+		text, err := json.Marshal(o)
 		require.NoError(t, err)
 		p := locktest.StartProcess(t, "soak", string(text))
 		go func() {

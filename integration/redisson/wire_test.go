@@ -16,12 +16,15 @@ import (
 
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
+	"holdfast/lua"
 )
 
 // trace is what a step has published, and what there is afterwards.
 type trace struct {
 	published []string
 	keys      map[string]string
+	beside    map[string]string // keys of this library's own
+	gifts     int               // how many of what was published told one who waits that it has the lock; it is noted as what Redisson says then
 }
 
 func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
@@ -31,36 +34,73 @@ func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
 		for _, kind := range scene.kinds {
 			t.Run(scene.name+" "+kind, func(t *testing.T) {
 				t.Parallel()
-				l := target{kind, []string{newName()}}
-				if kind == multi {
-					l.names = append(l.names, newName())
-				}
-				ours, theirs := s.perform(t, scene.steps, l, goSide), s.perform(t, scene.steps, l, javaSide)
-				for i, step := range scene.steps {
-					for of, traced := range map[string]*trace{goSide.name: &ours[i], javaSide.name: &theirs[i]} {
-						if message, known := step.told[of]; known {
-							last := len(traced.published) - 1
-							require.True(t, last >= 0 && strings.HasSuffix(traced.published[last], strconv.Quote(message)), step.name)
-							traced.published = traced.published[:last]
-						}
-						if end, known := step.keeps[of]; known {
-							before := len(traced.keys)
-							maps.DeleteFunc(traced.keys, func(key, _ string) bool { return strings.HasSuffix(key, end) })
-							require.Len(t, traced.keys, before-1, step.name)
-						}
-					}
-					require.Equal(t, theirs[i].published, ours[i].published, "published by step %q; first Redisson, then this library", step.name)
-					require.Equal(t, theirs[i].keys, ours[i].keys, "keys after step %q; first Redisson, then this library", step.name)
-				}
+				s.comparePerformances(t, scene.steps, kind, goSide)
 			})
 		}
 	}
+	t.Run("without hand-overs", func(t *testing.T) {
+		t.Parallel()
+		for _, scene := range scenes {
+			if slices.ContainsFunc(scene.steps, func(step step) bool { return step.gives }) {
+				for _, kind := range scene.kinds {
+					s.comparePerformances(t, scene.steps, kind, announcingSide)
+				}
+			}
+		}
+	})
+}
+
+// comparePerformances has both sides play a scene with new locks, and requires that they have done the same.
+func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us side) {
+	t.Helper()
+	l := target{kind, []string{newName()}}
+	if kind == multi {
+		l.names = append(l.names, newName())
+	}
+	ours, theirs := s.perform(t, steps, l, us), s.perform(t, steps, l, javaSide)
+	for i, step := range steps {
+		for of, traced := range map[string]*trace{us.name: &ours[i], javaSide.name: &theirs[i]} {
+			if message, known := step.told[of]; known {
+				last := len(traced.published) - 1
+				require.True(t, last >= 0 && strings.HasSuffix(traced.published[last], strconv.Quote(message)), step.name)
+				traced.published = traced.published[:last]
+			}
+			if end, known := step.keeps[of]; known {
+				before := len(traced.keys)
+				maps.DeleteFunc(traced.keys, func(key, _ string) bool { return strings.HasSuffix(key, end) })
+				require.Len(t, traced.keys, before-1, step.name)
+			}
+		}
+		require.Equal(t, theirs[i].published, ours[i].published, "published by step %q; first Redisson, then this library", step.name)
+		require.Equal(t, theirs[i].keys, ours[i].keys, "keys after step %q; first Redisson, then this library", step.name)
+		if kind == reentrant || kind == fenced {
+			s.requireBeside(t, l, us, step, ours[i])
+		}
+	}
+}
+
+// requireBeside requires what a step of this library leaves and says beside what Redisson does: a key with the places of those who
+// wait, one with the time since which the lock has been passed on, and a message to whom it was given.
+func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours trace) {
+	t.Helper()
+	waiters, run := lua.Prefix("holdfast_lock_waiters", l.name()), lua.Prefix("holdfast_lock_run", l.name())
+	want, gifts := map[string]string{}, 0
+	switch {
+	case !us.hasPlaces(l.kind):
+	case step.waits:
+		want[waiters] = fmt.Sprintf(`zset "<owner> %d %c"`, sceneLease.Milliseconds(), map[string]rune{reentrant: 'p', fenced: 'f'}[l.kind])
+	case step.gives:
+		want[run] = "string"
+		gifts = 1
+	}
+	require.Equal(t, want, ours.beside, "beside the lock after step %q", step.name)
+	require.Equal(t, gifts, ours.gifts, "locks given by step %q", step.name)
 }
 
 // perform has one side play the scene, and removes what is left of it.
 func (s *site) perform(t *testing.T, steps []step, l target, by side) []trace {
 	t.Helper()
-	p := &play{t: t, site: s, lock: l, waiting: make(map[int]<-chan outcome)}
+	p := &play{t: t, site: s, lock: l, by: by, waiting: make(map[int]<-chan outcome)}
 	for range 4 {
 		p.actors = append(p.actors, by.newActor(t, s))
 	}
@@ -84,7 +124,7 @@ func (s *site) perform(t *testing.T, steps []step, l target, by side) []trace {
 // observe tells what was published for a lock since it was observed last, and describes its keys.
 func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.Server]*redistest.Monitor) trace {
 	t.Helper()
-	seen := trace{published: []string{}, keys: make(map[string]string)}
+	seen := trace{published: []string{}, keys: make(map[string]string), beside: make(map[string]string)}
 	published := make(map[*redistest.Server][][]string)
 	for node, monitor := range monitors {
 		published[node] = monitor.CommandsOfScripts(t)
@@ -93,6 +133,10 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 		o := owners{} // nobody can tell whether the parts of a MultiLock have one owner
 		for _, command := range published[s.node(t, name)] {
 			if strings.HasSuffix(command[0], "publish") && isAbout(command[1], name) {
+				if s.isGift(t, command, name) {
+					seen.gifts++
+					command = []string{command[0], lua.Channel(name), lua.Unlocked}
+				}
 				seen.published = append(seen.published, fmt.Sprintf("%s %s %s", command[0], o.hide(command[1]), quoteAll(command[2:])))
 			}
 		}
@@ -102,8 +146,40 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 			description := s.describe(t, l, by, key)
 			seen.keys[o.hide(key)] = o.hide(description)
 		}
+		for _, key := range s.keys(t, name) {
+			if strings.HasPrefix(key, "holdfast_") {
+				seen.beside[key] = s.describeOwn(t, key)
+			}
+		}
 	}
 	return seen
+}
+
+// isGift tells whether what was published tells somebody that it was given a lock: a client of this library on its own channel, and
+// it is true.
+func (s *site) isGift(t testing.TB, command []string, name string) bool {
+	t.Helper()
+	gift, ok := lua.ParseGift(command[2])
+	if !ok {
+		return false
+	}
+	client, _, _ := strings.Cut(gift.Owner, ":")
+	require.Equal(t, lua.Companions(lua.Channel(name), client)[1], command[1])
+	require.Equal(t, name, gift.Lock)
+	require.Equal(t, map[string]string{gift.Owner: "1"}, s.hgetall(t, name))
+	return true
+}
+
+// describeOwn is the type of a key that Redisson does not know, and who has a place there. It ends by itself.
+func (s *site) describeOwn(t testing.TB, key string) string {
+	t.Helper()
+	node := s.node(t, key)
+	kind := node.DoString(t, "TYPE", key)
+	require.Positive(t, node.DoInt(t, "PTTL", key), key)
+	if kind == "zset" {
+		return fmt.Sprintf("zset %s", owner.ReplaceAllString(quoteAll(node.DoStrings(t, "ZRANGE", key, "0", "-1")), "<owner>"))
+	}
+	return kind
 }
 
 // describe is the type and the value of a key, and whether it expires.

@@ -1,0 +1,111 @@
+package integration_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/integration"
+	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
+	"holdfast/lua"
+)
+
+// Who listens on a replica, such as a master that was replaced, hears what is published on the master, but that does not count
+// it. So it must not be told of a lock that the master then gives to somebody else.
+func TestWaiterThatListensOnAReplicaIsGivenNothing(t *testing.T) {
+	t.Parallel()
+	for _, topology := range []integration.Topology{integration.Replicated, integration.Cluster} {
+		t.Run(topology.String(), func(t *testing.T) {
+			t.Parallel()
+			servers := integration.Start(t, topology)
+			redis := servers.Client(t)
+			lock := lua.NewExclusive("job", false)
+			sharded := topology == integration.Cluster
+			heard := listenOn(t, replicaOf(t, servers, "job"), sharded, append(lua.Companions(lock.Channel(), "waiter"), lock.Channel())...)
+			// As one who waits as well, or nothing would be given to anybody.
+			listenOn(t, servers.Home(t, "job"), sharded, append(lua.Companions(lock.Channel(), "other")[:1], lock.Channel())...)
+
+			_, _, holder, err := lock.Acquire(t.Context(), redis, "holder:1", longLease, "")
+			require.NoError(t, err)
+			require.Nil(t, holder)
+			_, ticket, _, err := lock.Acquire(t.Context(), redis, "waiter:1", longLease, lock.Place("waiter:1", longLease))
+			require.NoError(t, err)
+			require.NotZero(t, ticket)
+			released, err := lock.Release(t.Context(), redis, "holder:1", 0, lua.Passing{Sharded: sharded, Others: true})
+			require.NoError(t, err)
+
+			require.Equal(t, lua.Nobody, released.To)
+			require.Equal(t, lua.Unlocked, locktest.Receive(t, heard, "nothing was announced"))
+			state, err := lua.Inspect(t.Context(), redis, "job")
+			require.NoError(t, err)
+			require.Empty(t, state.Holds)
+		})
+	}
+}
+
+// Before the first question a client does not know whether its cluster can tell who listens. The first line of all may last as long
+// as the client, so it has to find out.
+func TestFirstWaiterOfAClientHasAPlace(t *testing.T) {
+	t.Parallel()
+	for _, topology := range []integration.Topology{integration.Single, integration.Cluster} {
+		t.Run(topology.String(), func(t *testing.T) {
+			t.Parallel()
+			servers := integration.Start(t, topology)
+			hold := locktest.Take(t, newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
+			waiting := locktest.LockInBackground(t.Context(), newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
+			places := lua.Prefix("holdfast_lock_waiters", "job")
+			locktest.Eventually(t, func() bool { return servers.Home(t, "job").DoInt(t, "ZCARD", places) == 1 }, "it has no place")
+			locktest.Unlock(t, hold)
+			locktest.Unlock(t, locktest.Acquired(t, waiting))
+		})
+	}
+}
+
+// replicaOf is a replica of the master that has the keys of a lock.
+func replicaOf(t *testing.T, servers *integration.Servers, name string) *redistest.Server {
+	t.Helper()
+	master := portOf(t, servers.Home(t, name))
+	for _, replica := range servers.Replicas(t) {
+		if replica.DoStrings(t, "ROLE")[2] == master {
+			return replica
+		}
+	}
+	require.FailNow(t, "there is no replica")
+	return nil
+}
+
+// listenOn subscribes to channels on one server, and returns what is said there.
+func listenOn(t *testing.T, server *redistest.Server, sharded bool, channels ...string) <-chan string {
+	t.Helper()
+	option := server.ClientOption()
+	option.ForceSingleClient = true
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	said, confirmed, ended := make(chan string, 10), make(chan string, len(channels)), make(chan struct{})
+	connection, release := redis.Dedicate()
+	closed := connection.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { said <- m.Message },
+		OnSubscription: func(s rueidis.PubSubSubscription) { confirmed <- s.Channel },
+	})
+	t.Cleanup(func() {
+		release()
+		redis.Close()
+		<-ended
+	})
+	go func() {
+		defer close(ended)
+		for range closed {
+		}
+	}()
+	for _, channel := range channels {
+		subscribe := redis.B().Subscribe().Channel(channel).Build()
+		if sharded {
+			subscribe = redis.B().Ssubscribe().Channel(channel).Build()
+		}
+		require.NoError(t, connection.Do(t.Context(), subscribe).Error())
+		require.Equal(t, channel, locktest.Receive(t, confirmed, "no subscription"))
+	}
+	return said
+}
