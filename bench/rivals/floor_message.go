@@ -1,0 +1,106 @@
+package rivals
+
+import (
+	"context"
+
+	"holdfast/bench/contest"
+)
+
+// message is no lock at all: who unlocks publishes, and who waits waits for that. Nothing that tells another process
+// something through Redis is quicker.
+func message() contest.Contestant {
+	return contest.Contestant{Name: "message alone", Setting: "PUBLISH, and nothing else: no lock", Part: contest.Floor,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			return openListener(s, func(c *listener, name string) contest.Locker { return &messageLocker{c, name, s.Waiter} })
+		}}
+}
+
+type messageLocker struct {
+	client *listener
+	name   string
+	waits  bool
+}
+
+func (l *messageLocker) Lock(context.Context) error {
+	if l.waits {
+		<-l.client.messages
+	}
+	return nil
+}
+
+func (l *messageLocker) Unlock(ctx context.Context) error {
+	if l.waits {
+		return nil
+	}
+	redis := l.client.redis
+	return redis.Do(ctx, redis.B().Publish().Channel(everybody).Message("0").Build()).Error()
+}
+
+// announced is the raw scripts with a message at each release, after which who waits tries again.
+func announced() contest.Contestant {
+	return contest.Contestant{Name: "message and acquire script", Setting: "the release publishes, and who hears that runs the script to acquire", Part: contest.Floor,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			return openListener(s, func(c *listener, name string) contest.Locker {
+				inner := c.rawClient.Locker(name).(*rawLocker)
+				inner.channel = everybody
+				return &announcedLocker{*inner, c}
+			})
+		}}
+}
+
+type announcedLocker struct {
+	rawLocker
+	client *listener
+}
+
+func (l *announcedLocker) Lock(context.Context) error {
+	for {
+		ok, err := l.try()
+		if ok || err != nil {
+			return err
+		}
+		<-l.client.messages
+	}
+}
+
+// everybody is the channel of all listeners.
+const everybody = "floor-messages"
+
+// listener is a client that hears one channel, for one goroutine.
+type listener struct {
+	rawClient
+	sub      *subscription
+	locker   func(c *listener, name string) contest.Locker
+	messages chan struct{}
+}
+
+func openListener(s contest.Setup, locker func(c *listener, name string) contest.Locker) (contest.Client, error) {
+	client, err := openRaw(s.Addresses[0], s)
+	if err != nil {
+		return nil, err
+	}
+	c := &listener{rawClient: rawClient{client, newClientName()}, locker: locker, messages: make(chan struct{}, 1)}
+	if !s.Waiter {
+		return c, nil
+	}
+	c.sub, err = subscribe(client, everybody, func(string) {
+		select {
+		case c.messages <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *listener) Locker(name string) contest.Locker { return c.locker(c, name) }
+
+func (c *listener) Close() {
+	if c.sub != nil {
+		c.sub.close()
+	}
+	c.redis.Close()
+}

@@ -1,0 +1,52 @@
+package rivals
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+
+	"holdfast/bench/contest"
+)
+
+// redislockWith is bsm/redislock, which does not wait unless it is told how often to ask.
+func redislockWith(name, setting string, retry func() redislock.RetryStrategy) contest.Contestant {
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Cut: true, Open: func(s contest.Setup) (contest.Client, error) {
+		client := openGoRedis(s.Addresses[0])
+		return &redislockClient{client, redislock.New(client), cmp.Or(s.Lease, 8*time.Second), retry}, nil
+	}}
+}
+
+type redislockClient struct {
+	redis *redis.Client
+	lock  *redislock.Client
+	lease time.Duration
+	retry func() redislock.RetryStrategy
+}
+
+func (c *redislockClient) Locker(name string) contest.Locker {
+	return &redislockLocker{client: c, name: name}
+}
+
+func (c *redislockClient) Close() { _ = c.redis.Close() }
+
+type redislockLocker struct {
+	client *redislockClient
+	name   string
+	lock   *redislock.Lock
+}
+
+func (l *redislockLocker) Lock(ctx context.Context) (err error) {
+	l.lock, err = l.client.lock.Obtain(ctx, l.name, l.client.lease, &redislock.Options{RetryStrategy: l.client.retry()})
+	// Without a deadline it waits for one lease.
+	if ctx.Err() == nil && (errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, context.DeadlineExceeded)) {
+		return fmt.Errorf("%w: %w", contest.ErrGaveUp, err)
+	}
+	return err
+}
+
+func (l *redislockLocker) Unlock(ctx context.Context) error { return l.lock.Release(ctx) }

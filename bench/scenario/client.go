@@ -1,0 +1,162 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/bench/contest"
+	"holdfast/bench/rivals"
+	"holdfast/bench/worker"
+)
+
+// session is the client that a worker has open. A worker has one at a time, and does one task at a time.
+type session struct {
+	client  contest.Client
+	lockers []contest.Locker
+	shared  *worker.Shared
+	number  int
+	profile *os.File // nil without profiling
+}
+
+var current *session
+
+// open tells a worker which client to open, and which locks.
+type open struct {
+	Contestant string
+	Setup      contest.Setup
+	Locks      []string // one per goroutine
+	Shared     string
+	Number     int // of the worker, from 0
+}
+
+// nothing is the answer to a task that has none, and the question of one that needs none.
+type nothing struct{}
+
+func init() {
+	worker.Handle("open", func(o open) (nothing, error) { return nothing{}, openSession(o) })
+	worker.Handle("close", func(nothing) (nothing, error) {
+		if current != nil {
+			current.close()
+		}
+		return nothing{}, nil
+	})
+	worker.Handle("warm", func(cycles int) (nothing, error) { return nothing{}, current.warm(cycles) })
+}
+
+func openSession(o open) (err error) {
+	if current != nil {
+		return errors.New("a client is open")
+	}
+	c, err := rivals.Named(o.Contestant)
+	if err != nil {
+		return err
+	}
+	s := &session{number: o.Number}
+	if s.client, err = c.Open(o.Setup); err != nil {
+		return fmt.Errorf("open %s: %w", o.Contestant, err)
+	}
+	if o.Shared != "" {
+		if s.shared, err = worker.OpenShared(o.Shared); err != nil {
+			s.client.Close()
+			return err
+		}
+	}
+	for _, name := range o.Locks {
+		s.lockers = append(s.lockers, s.client.Locker(name))
+	}
+	current = s
+	return s.beginProfile(o.Contestant)
+}
+
+// ProfileVariable in the environment is a directory into which each open client's process writes a CPU profile.
+const ProfileVariable = "HOLDFAST_BENCH_PROFILES"
+
+func (s *session) beginProfile(of string) (err error) {
+	dir := os.Getenv(ProfileVariable)
+	if dir == "" {
+		return nil
+	}
+	of = strings.NewReplacer(" ", "-", ",", "").Replace(of)
+	if s.profile, err = os.CreateTemp(dir, of+"-*.pprof"); err != nil {
+		return err
+	}
+	return pprof.StartCPUProfile(s.profile)
+}
+
+func (s *session) close() {
+	if s.profile != nil {
+		pprof.StopCPUProfile()
+		s.profile.Close()
+	}
+	s.client.Close()
+	if s.shared != nil {
+		_ = s.shared.Close() // the process has other things to do
+	}
+	current = nil
+}
+
+// warm has every goroutine go through some cycles on a lock of its own: one first, which loads the scripts, and then all at the
+// same time, so that connections are dialled and the client knows that it is used by many.
+func (s *session) warm(cycles int) error {
+	first := s.client.Locker(fmt.Sprintf("warm:%d:%d", s.number, time.Now().UnixNano()))
+	// A client that counts failures refuses to work for a moment when scripts were not loaded.
+	for i := 0; cycle(first) != nil && i < 20; i++ {
+		time.Sleep(50 * time.Millisecond)
+	}
+	errs := make([]error, len(s.lockers))
+	var all sync.WaitGroup
+	for i := range s.lockers {
+		own := s.client.Locker(fmt.Sprintf("warm:%d:%d:%d", s.number, time.Now().UnixNano(), i))
+		all.Go(func() {
+			for range cycles {
+				if errs[i] = cycle(own); errs[i] != nil {
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cycle takes a lock that nobody else wants, and releases it. It is not what is measured, so it may have a deadline.
+func cycle(l contest.Locker) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for {
+		err := l.Lock(ctx)
+		if err == nil {
+			return l.Unlock(ctx)
+		}
+		if !errors.Is(err, contest.ErrGaveUp) {
+			return err
+		}
+	}
+}
+
+// openAll opens a client in each worker, and undo closes them.
+func openAll(ctx context.Context, ws []*worker.Process, of func(i int) open) (undo func(), err error) {
+	opening, cancel := within(ctx, 20*time.Second)
+	defer cancel()
+	undo = func() {
+		closing, cancel := within(context.WithoutCancel(ctx), 0)
+		defer cancel()
+		_, _ = worker.CallAll[nothing](closing, ws, "close", func(int) any { return nothing{} }) // who hangs is killed
+	}
+	if _, err := worker.CallAll[nothing](opening, ws, "open", func(i int) any { return of(i) }); err != nil {
+		undo()
+		return nil, err
+	}
+	return undo, nil
+}

@@ -1,0 +1,35 @@
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"holdfast/bench/report"
+	"holdfast/bench/server"
+)
+
+// keys64 is what a service does that locks something else in each request.
+func keys64(ctx context.Context, e *Env) (*report.Table, error) {
+	t := &report.Table{
+		Scenario: "keys64", Title: "64 goroutines, a key each", Floor: "raw scripts",
+		About: "One process and one client; each goroutine takes and releases a lock that nobody else wants.",
+		Columns: []report.Column{
+			{Key: "rate", Head: "cycles/s", Unit: report.Count, Ratio: true}, {Key: "cycle50", Head: "p50", Unit: report.Duration},
+			{Key: "cycle99", Head: "p99", Unit: report.Duration}, {Key: "commands", Head: "commands", Unit: report.Decimal},
+			{Key: "allocs", Head: "allocs", Unit: report.Decimal}, {Key: "jain", Head: "Jain", Unit: report.Decimal},
+		},
+	}
+	l := &loads{env: e, load: load{processes: 1, goroutines: 64, ownKeys: true, window: pick(e, 400*time.Millisecond, 2*time.Second)}, origins: map[string]server.Origins{}}
+	names := []string{"raw scripts", ours, "rueidislock, patient", "redsync, rueidis", "redsync, go-redis", "redislock"}
+	if !e.Short {
+		names = append(names, "rueidislock", "go-zero, 1 ms")
+	}
+	if err := e.takeTurns(ctx, t, names, e.Rounds, l.round); err != nil {
+		return nil, err
+	}
+	t.Plots = []report.Plot{{File: "keys64", Title: "64 goroutines, a key each: throughput", Keys: []string{"rate"}, Label: "cycles per second, in terms of the raw scripts' (more is better)"}}
+	t.AtLeast(">= 0.95 x the floor", t.Ratio(ours, t.Floor, "rate"), 0.95, report.Ratio)
+	t.AtMost("<= 6 allocations per cycle", t.Figure(ours, "allocs"), 6.05, report.Decimal)
+	t.AtMost("p99 <= 2.5 ms", t.Figure(ours, "cycle99"), 2.5e6, report.Duration)
+	return t, nil
+}

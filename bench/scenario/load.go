@@ -1,0 +1,385 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"holdfast/bench/contest"
+	"holdfast/bench/measure"
+	"holdfast/bench/report"
+	"holdfast/bench/server"
+	"holdfast/bench/worker"
+)
+
+// load is goroutines in processes that take and release locks as fast as they can.
+type load struct {
+	processes  int
+	goroutines int  // in each process
+	ownKeys    bool // each goroutine has a lock of its own; else all want the same
+	window     time.Duration
+}
+
+// ramp is how long a load runs before it is looked at: until all have begun, and queues have formed.
+const ramp = 100 * time.Millisecond
+
+// grace is for how long a wait may go on when nobody comes any more who takes the lock.
+const grace = 2 * time.Second
+
+// closed stands for a client that is closed.
+type closed struct{}
+
+func (closed) Locker(string) contest.Locker { return nil }
+func (closed) Close()                       {}
+
+// run is the task of a worker in a load. Times are those of the machine's clock.
+type run struct {
+	Start, From, Until time.Duration
+	Hold               time.Duration // for how long a lock is kept; mostly not at all
+	Cut                bool          // end the waits at Until; a context that can end costs some clients allocations
+}
+
+// ran is the answer.
+type ran struct {
+	Acquired   []int          `json:"acquired"` // by each goroutine, between From and Until
+	Total      int            `json:"total"`    // also before and after
+	Waits      measure.Bars   `json:"waits"`
+	Cycles     measure.Bars   `json:"cycles"`
+	Before     measure.Memory `json:"before"`
+	After      measure.Memory `json:"after"`
+	GaveUp     int            `json:"gave_up"`
+	Stuck      bool           `json:"stuck"`      // somebody waited for a lock that nobody had, until the client was closed
+	Violations int            `json:"violations"` // found somebody else in the lock
+	Errors     []string       `json:"errors"`     // one per goroutine at most
+}
+
+func init() {
+	worker.Handle("run", func(r run) (ran, error) { return current.run(r), nil })
+}
+
+// words of shared memory that belong to a lock: how often it was had, and who has it.
+func (s *session) guarded(lock int) (count, holder *int64) {
+	return s.shared.Word(16 * lock), s.shared.Word(16*lock + 8)
+}
+
+func (s *session) run(r run) ran {
+	runners := make([]*runner, len(s.lockers))
+	for i, l := range s.lockers {
+		g := &runner{locker: l, id: int64(s.number*len(s.lockers) + i + 1)}
+		lock := 0
+		if s.number < 0 { // a lock each
+			lock = i
+		}
+		g.count, g.holder = s.guarded(lock)
+		runners[i] = g
+	}
+	runtime.GC()
+	out := ran{Before: measure.MemoryNow()}
+	var all sync.WaitGroup
+	for _, g := range runners {
+		all.Go(func() { g.run(r) })
+	}
+	// Who waits for a message that never comes must not cost the round. The waits end with the client.
+	stuck := time.AfterFunc(r.Until-measure.Now()+grace, s.client.Close)
+	all.Wait()
+	if !stuck.Stop() {
+		s.client = closed{}
+		out.Stuck = true
+	}
+	out.After = measure.MemoryNow()
+	var waits, cycles measure.Histogram
+	for _, g := range runners {
+		out.Acquired = append(out.Acquired, g.acquired)
+		out.Total += g.total
+		out.GaveUp += g.gaveUp
+		out.Violations += g.violations
+		waits.Add(g.waits.Bars())
+		cycles.Add(g.cycles.Bars())
+		if g.err != nil {
+			out.Errors = append(out.Errors, g.err.Error())
+		}
+	}
+	out.Waits, out.Cycles = waits.Bars(), cycles.Bars()
+	return out
+}
+
+// runner is one goroutine of a load.
+type runner struct {
+	locker        contest.Locker
+	id            int64
+	count, holder *int64 // plain memory, guarded by the lock and nothing else
+
+	acquired, total    int
+	gaveUp, violations int
+	waits, cycles      measure.Histogram
+	err                error
+}
+
+func (g *runner) run(r run) {
+	ctx := context.Background()
+	if r.Cut {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		time.AfterFunc(r.Until-measure.Now(), cancel)
+	}
+	measure.SleepUntil(r.Start)
+	for {
+		asked := measure.Now()
+		if asked >= r.Until {
+			return
+		}
+		if !g.lock(ctx, r.Until) {
+			g.waits.Record(r.Until - max(asked, r.From))
+			return
+		}
+		got := measure.Now()
+		g.inside(r.Hold)
+		err := g.locker.Unlock(context.Background())
+		done := measure.Now()
+		g.total++
+		if got >= r.From && got < r.Until {
+			g.acquired++
+			g.cycles.Record(done - asked)
+			g.waits.Record(got - asked)
+		} else if got >= r.Until && asked >= r.From {
+			g.waits.Record(r.Until - asked) // it had waited for so long when time was up
+		}
+		if err != nil {
+			g.failed(err)
+		}
+	}
+}
+
+// lock tries until it has the lock, or fails when the time is up.
+func (g *runner) lock(ctx context.Context, until time.Duration) bool {
+	for {
+		err := g.locker.Lock(ctx)
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, contest.ErrGaveUp):
+			g.gaveUp++
+		case ctx.Err() != nil:
+		default:
+			g.failed(err)
+			time.Sleep(time.Millisecond)
+		}
+		if measure.Now() >= until {
+			return false
+		}
+	}
+}
+
+func (g *runner) failed(err error) {
+	if g.err == nil {
+		g.err = err
+	}
+}
+
+// inside is what the lock protects: if two are here at the same time, an update of count is lost, or one finds the other.
+func (g *runner) inside(hold time.Duration) {
+	if *g.holder != 0 {
+		g.violations++
+	}
+	*g.holder = g.id
+	seen := *g.count
+	if hold > 0 {
+		time.Sleep(hold)
+	}
+	*g.count = seen + 1
+	if *g.holder != g.id {
+		g.violations++
+	}
+	*g.holder = 0
+}
+
+// loads measures a load with each contestant.
+type loads struct {
+	env     *Env
+	load    load
+	origins map[string]server.Origins // by contestant
+}
+
+// round is one round of one contestant. In the first it is also watched while locks are kept for a while: who sends which
+// commands is seen then, and two at a time in a lock could not miss each other.
+func (l *loads) round(ctx context.Context, c contest.Contestant, row *report.Row, _ int) (_ report.Figures, err error) {
+	ws, err := l.env.Pool.Get(l.load.processes)
+	if err != nil {
+		return nil, err
+	}
+	defer l.env.Pool.Put(ws)
+	path, remove, err := worker.NewShared()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	shared, err := worker.OpenShared(path)
+	if err != nil {
+		return nil, err
+	}
+	defer shared.Close() //nolint:errcheck // the page is not needed any more
+	s := &sessions{loads: l, contestant: c, row: row, workers: ws, shared: shared}
+	undo, err := openAll(ctx, ws, func(i int) open {
+		o := open{Contestant: c.Name, Shared: path, Number: i,
+			Setup: contest.Setup{Addresses: []string{l.env.Server.Address}, Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
+		if l.load.ownKeys {
+			o.Number = -1 // there is one process then
+		}
+		name := l.env.lockName(l.load.ownKeys)
+		for g := range l.load.goroutines {
+			o.Locks = append(o.Locks, name(g))
+		}
+		return o
+	})
+	l.env.names++
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
+	warming, cancel := within(ctx, 0)
+	defer cancel()
+	if _, err := worker.CallAll[nothing](warming, ws, "warm", func(int) any { return 10 }); err != nil {
+		return nil, err
+	}
+	// Once is enough, unless the machine was so busy that nobody got to do anything.
+	for try := 0; try < 3 && !l.origins[c.Name].Scripts(); try++ {
+		watch, err := server.Watch(l.env.Server.Address)
+		if err != nil {
+			return nil, err
+		}
+		_, err = s.run(ctx, 200*time.Millisecond, 100*time.Microsecond)
+		l.origins[c.Name] = watch.Stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !l.origins[c.Name].Scripts() {
+		return nil, errors.New("no script was seen at work, so commands cannot be counted")
+	}
+	return s.measure(ctx)
+}
+
+// lockName gives the names of the locks of one round: the same in all processes.
+func (e *Env) lockName(ownKeys bool) func(g int) string {
+	return func(g int) string {
+		if !ownKeys {
+			g = 0
+		}
+		return fmt.Sprintf("bench:load:%d:%d", e.names, g)
+	}
+}
+
+// sessions are the open clients of one round.
+type sessions struct {
+	*loads
+	contestant contest.Contestant
+	row        *report.Row
+	workers    []*worker.Process
+	shared     *worker.Shared
+	before     int64 // acquisitions until now
+}
+
+// run has all workers run, and checks that nobody was in a lock with somebody else.
+func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, error) {
+	ctx, cancel := within(ctx, ramp+window)
+	defer cancel()
+	start := measure.Now() + 20*time.Millisecond
+	r := run{Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold, Cut: s.contestant.Cut}
+	rans, err := worker.CallAll[ran](ctx, s.workers, "run", func(int) any { return r })
+	if err != nil {
+		return nil, err
+	}
+	stuck := false
+	total, violations := int64(0), 0
+	for _, r := range rans {
+		total += int64(r.Total)
+		violations += r.Violations
+		if r.Stuck {
+			stuck = true
+			continue // what failed is that the client was closed
+		}
+		for _, text := range r.Errors {
+			s.row.Problem(text)
+		}
+	}
+	counted := -s.before
+	locks := 1
+	if s.load.ownKeys {
+		locks = s.load.goroutines
+	}
+	for lock := range locks {
+		counted += *s.shared.Word(16 * lock)
+	}
+	s.before += counted
+	if lost := total - counted; lost != 0 || violations != 0 {
+		s.row.Break(fmt.Sprintf("%d of %d updates lost, %d met somebody in the lock", lost, total, violations))
+	}
+	if stuck {
+		s.row.Problem(fmt.Sprintf("somebody still waited %v after the last release, until the client was closed", grace))
+		if hold > 0 {
+			return nil, errors.New("not measured because of that")
+		}
+	}
+	return rans, nil
+}
+
+// measure is the run that counts.
+func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
+	conn, err := server.Dial(s.env.Server.Address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := conn.ResetCalls(); err != nil {
+		return nil, err
+	}
+	rans, err := s.run(ctx, s.load.window, 0)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := conn.Calls()
+	if err != nil {
+		return nil, err
+	}
+	var waits, cycles measure.Histogram
+	var each, processes []int
+	acquired, total, mallocs, gaveUp := 0, 0, 0.0, 0
+	for _, r := range rans {
+		mine := 0
+		for _, n := range r.Acquired {
+			mine += n
+		}
+		each, processes = append(each, r.Acquired...), append(processes, mine)
+		acquired += mine
+		total += r.Total
+		gaveUp += r.GaveUp
+		mallocs += float64(r.After.Mallocs - r.Before.Mallocs)
+		waits.Add(r.Waits)
+		cycles.Add(r.Cycles)
+	}
+	if acquired == 0 {
+		return nil, errors.New("nobody got a lock")
+	}
+	least := processes[0]
+	for _, n := range processes {
+		least = min(least, n)
+	}
+	perLock := 1
+	if s.load.ownKeys {
+		perLock = s.load.goroutines
+	}
+	rate := float64(acquired) / s.load.window.Seconds()
+	// First come, first served, each waits until everybody else has had the lock once.
+	bound := float64(len(each)/perLock) * 1e9 / rate * float64(perLock)
+	return report.Figures{
+		"rate": rate, "commands": s.origins[s.contestant.Name].Clients(calls) / float64(total), "allocs": mallocs / float64(total),
+		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)), "wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
+		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)), "gaveup": float64(gaveUp),
+		"share":   float64(least) * float64(len(processes)) / float64(acquired),
+		"bound99": float64(waits.Quantile(0.99)) / bound, "boundmax": float64(waits.Max()) / bound,
+	}, nil
+}

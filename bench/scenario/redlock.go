@@ -1,0 +1,208 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"holdfast/bench/contest"
+	"holdfast/bench/measure"
+	"holdfast/bench/report"
+	"holdfast/bench/server"
+	"holdfast/bench/worker"
+)
+
+// quorate is the task of locking on several nodes until the time is up, and once at least.
+type quorate struct {
+	For  time.Duration
+	Most int
+}
+
+type quorated struct {
+	Took       []int64
+	Goroutines int
+}
+
+func init() {
+	worker.Handle("quorum cycles", func(q quorate) (quorated, error) { return current.quorumCycles(q) })
+}
+
+func (s *session) quorumCycles(q quorate) (out quorated, err error) {
+	ctx, l := context.Background(), s.lockers[0]
+	began := time.Now()
+	for range q.Most {
+		start := time.Now()
+		for err = l.Lock(ctx); errors.Is(err, contest.ErrGaveUp); {
+			err = l.Lock(ctx)
+		}
+		if err == nil {
+			err = l.Unlock(ctx)
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Took = append(out.Took, int64(time.Since(start)))
+		if time.Since(began) > q.For {
+			break
+		}
+	}
+	// What ends by itself may end; what waits for a node that hangs stays.
+	time.Sleep(20 * time.Millisecond)
+	out.Goroutines = runtime.NumGoroutine()
+	return out, nil
+}
+
+// StartNodes starts the servers of the RedLock.
+func (e *Env) StartNodes(ctx context.Context) error {
+	for range 5 {
+		s, err := server.Start(ctx, worker.AnyCore)
+		if err != nil {
+			return err
+		}
+		e.Nodes = append(e.Nodes, s)
+	}
+	e.Up = time.Now()
+	return nil
+}
+
+// StopNodes stops them.
+func (e *Env) StopNodes() {
+	for _, s := range e.Nodes {
+		s.Stop()
+	}
+	e.Nodes = nil
+}
+
+// quorumLease is redsync's default. Here it is also the longest lease, for which a node that was started is not counted.
+const quorumLease = 8 * time.Second
+
+// slowRound is when a contestant is not asked for another round in a state.
+const slowRound = 2 * time.Second
+
+// redLock is a lock over five servers, one of which fails.
+func redLock(ctx context.Context, e *Env) (*report.Table, error) {
+	t := &report.Table{
+		Scenario: "redlock", Title: "RedLock over 5 nodes", Floor: "parallel quorum",
+		About: "Lock and unlock by one goroutine, with a process for each contestant. One node is stopped, so that connections stay open and\n" +
+			"nothing answers; then it is killed. `goroutines` is how many more there are than before while it hangs.",
+		Columns: []report.Column{
+			{Key: "up p50", Head: "all up p50", Unit: report.Duration, Ratio: true}, {Key: "hung p50", Head: "one hung p50", Unit: report.Duration, Ratio: true},
+			{Key: "dead p50", Head: "one dead p50", Unit: report.Duration, Ratio: true}, {Key: "hung goroutines", Head: "goroutines", Unit: report.Count},
+			{Key: "hung count", Head: "locks", Unit: report.Count},
+		},
+	}
+	const mine = "holdfast redlock"
+	names := []string{t.Floor, mine, "holdfast redlock, durable", "redsync, rueidis, fail fast"}
+	if !e.Short {
+		names = append(names, "redsync, rueidis", "redsync, go-redis") // these take ten seconds for a lock while a node hangs
+	}
+	cs, err := e.contestants(t, names)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := e.Pool.Get(len(cs))
+	if err != nil {
+		return nil, err
+	}
+	defer e.Pool.Put(ws)
+	setup := contest.Setup{Goroutines: 1, Lease: quorumLease, Period: quorumLease, Pipelining: true}
+	for _, s := range e.Nodes {
+		setup.Addresses = append(setup.Addresses, s.Address)
+	}
+	// The uptime counts in whole seconds.
+	time.Sleep(time.Until(e.Up.Add(quorumLease + 2*time.Second)))
+	undo, err := openAll(ctx, ws, func(i int) open {
+		return open{Contestant: cs[i].Name, Setup: setup, Locks: []string{e.name("redlock")}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
+	last := e.Nodes[len(e.Nodes)-1]
+	rounds := make([][]report.Figures, len(cs))
+	for i := range rounds {
+		for range e.Rounds {
+			rounds[i] = append(rounds[i], report.Figures{})
+		}
+	}
+	q := quorums{env: e, table: t, contestants: cs, workers: ws, rounds: rounds, before: make([]int, len(cs))}
+	for _, state := range []struct {
+		key   string
+		begin func() error
+	}{
+		{"up", func() error { return nil }},
+		{"hung", last.Hang},
+		{"dead", func() error { last.Stop(); return nil }},
+	} {
+		if err := state.begin(); err != nil {
+			return nil, err
+		}
+		if err := q.state(ctx, state.key); err != nil {
+			return nil, err
+		}
+	}
+	for i, c := range cs {
+		t.Row(c).Rounds = rounds[i]
+	}
+	t.AtMost("all up: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "up p50"), 1.15, report.Ratio)
+	t.AtMost("one hung: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "hung p50"), 1.15, report.Ratio)
+	t.AtMost("one dead: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "dead p50"), 1.15, report.Ratio)
+	t.AtMost("one hung: goroutines flat (at most 100 more, however many locks)", t.Figure(mine, "hung goroutines"), 100, report.Count)
+	t.Plots = []report.Plot{{File: "redlock", Title: "RedLock over 5 nodes: time of lock and unlock", Keys: []string{"up p50", "hung p50", "dead p50"}, Log: true,
+		Label: "median, in terms of the parallel quorum (less is better): all up, one hung, one dead"}}
+	return t, nil
+}
+
+// quorums are the contestants while the nodes are in some state.
+type quorums struct {
+	env         *Env
+	table       *report.Table
+	contestants []contest.Contestant
+	workers     []*worker.Process
+	rounds      [][]report.Figures
+	before      []int // goroutines of each while all nodes were up
+}
+
+func (q *quorums) state(ctx context.Context, state string) error {
+	window := pick(q.env, 250*time.Millisecond, time.Second)
+	done := make([]bool, len(q.contestants))
+	counts := make([]int, len(q.contestants))
+	for round := range q.env.Rounds {
+		for i, c := range q.contestants {
+			if done[i] {
+				continue
+			}
+			bounded, cancel := within(ctx, 30*time.Second)
+			began := time.Now()
+			out, err := worker.Call[quorated](bounded, q.workers[i], "quorum cycles", quorate{For: window, Most: 100_000})
+			cancel()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				q.table.Row(c).Problem(fmt.Sprintf("%s: %v", state, err))
+				done[i] = errors.Is(err, worker.ErrHung)
+				continue
+			}
+			done[i] = time.Since(began) > slowRound
+			figures := q.rounds[i][round]
+			figures[state+" p50"] = float64(measure.Quantile(out.Took, 0.5))
+			figures[state+" p99"] = float64(measure.Quantile(out.Took, 0.99))
+			if state == "up" {
+				q.before[i] = out.Goroutines
+			}
+			counts[i] += len(out.Took)
+			// These are of all rounds so far, and the last says most; the median of one value is that.
+			for _, earlier := range q.rounds[i][:round] {
+				delete(earlier, state+" goroutines")
+				delete(earlier, state+" count")
+			}
+			figures[state+" goroutines"] = float64(out.Goroutines - q.before[i])
+			figures[state+" count"] = float64(counts[i])
+			q.env.Log("%s: %s: %s, round %d of %d", q.table.Scenario, c.Name, state, round+1, q.env.Rounds)
+		}
+	}
+	return nil
+}

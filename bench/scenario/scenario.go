@@ -1,0 +1,123 @@
+// Package scenario has what is measured, a file for each. A scenario has contestants take turns: one round of each, then the
+// next round, so that a machine that is slower for a while is so for all.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"holdfast/bench/contest"
+	"holdfast/bench/report"
+	"holdfast/bench/rivals"
+	"holdfast/bench/server"
+	"holdfast/bench/worker"
+)
+
+// Env is what scenarios run in. Its server belongs to whichever scenario runs.
+type Env struct {
+	Short  bool
+	Rounds int
+	Who    *regexp.Regexp // contestants beside the floors; nil is everybody
+	Server *server.Server
+	Nodes  []*server.Server // of the RedLock; started early, since nodes that were started a moment ago are not counted
+	Up     time.Time        // when they were
+	Pool   *worker.Pool
+	Log    func(format string, args ...any)
+
+	names int
+}
+
+// Scenario is one of them.
+type Scenario struct {
+	Key string
+	Run func(context.Context, *Env) (*report.Table, error)
+}
+
+// All are the scenarios in the order in which they run.
+var All = []Scenario{
+	{"uncontended", uncontended},
+	{"keys64", keys64},
+	{"onekey64", oneKey64},
+	{"processes64", processes64},
+	{"processes4x16", processes4x16},
+	{"handover", handover},
+	{"waiters", waiters},
+	{"watchdog", watchdog},
+	{"redlock", redLock},
+}
+
+// name makes the name of a lock that was not used before: what a killed worker left behind disturbs nobody.
+func (e *Env) name(of string) string {
+	e.names++
+	return "bench:" + of + ":" + strconv.Itoa(e.names)
+}
+
+// pick is a in a short run, and b in a long one.
+func pick[T any](e *Env, a, b T) T {
+	if e.Short {
+		return a
+	}
+	return b
+}
+
+// contestants are those with the given names that are wanted, in a table's order.
+func (e *Env) contestants(t *report.Table, names []string) ([]contest.Contestant, error) {
+	var cs []contest.Contestant
+	for _, name := range names {
+		c, err := rivals.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		if e.Who != nil && c.Part != contest.Floor && !e.Who.MatchString(c.Name) {
+			continue
+		}
+		t.Row(c)
+		cs = append(cs, c)
+	}
+	return cs, nil
+}
+
+// takeTurns gives each contestant so many rounds, interleaved. A round that fails is a problem of its row, and not of the
+// run; one that hung is not tried again.
+func (e *Env) takeTurns(ctx context.Context, t *report.Table, names []string, rounds int,
+	round func(ctx context.Context, c contest.Contestant, row *report.Row, i int) (report.Figures, error)) error {
+	cs, err := e.contestants(t, names)
+	if err != nil {
+		return err
+	}
+	hung := map[string]bool{}
+	for i := range rounds {
+		for _, c := range cs {
+			if hung[c.Name] {
+				continue
+			}
+			row := t.Row(c)
+			figures, err := round(ctx, c, row, i)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				row.Problem(fmt.Sprintf("round %d: %v", i+1, err))
+				hung[c.Name] = errors.Is(err, worker.ErrHung)
+				figures = report.Figures{} // the rounds of all rows stay beside each other
+			}
+			row.Rounds = append(row.Rounds, figures)
+			e.Log("%s: %s: round %d of %d", t.Scenario, c.Name, i+1, rounds)
+		}
+	}
+	return nil
+}
+
+// within bounds what should take for d: whoever takes much longer hangs.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d+10*time.Second)
+}
+
+const (
+	ours       = "holdfast"
+	announcing = "holdfast, announcing"
+)

@@ -1,0 +1,147 @@
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"holdfast/bench/contest"
+	"holdfast/bench/measure"
+	"holdfast/bench/report"
+	"holdfast/bench/server"
+	"holdfast/bench/worker"
+)
+
+// cycled is the answer to the task of so many cycles.
+type cycled struct {
+	Took    []int64
+	Mallocs uint64
+}
+
+func init() {
+	worker.Handle("cycles", func(n int) (cycled, error) { return current.cycles(n) })
+}
+
+func (s *session) cycles(n int) (out cycled, err error) {
+	out.Took = make([]int64, 0, n)
+	ctx, l := context.Background(), s.lockers[0]
+	before := measure.MemoryNow().Mallocs
+	for range n {
+		start := time.Now()
+		if err := l.Lock(ctx); err != nil {
+			return out, err
+		}
+		if err := l.Unlock(ctx); err != nil {
+			return out, err
+		}
+		out.Took = append(out.Took, int64(time.Since(start)))
+	}
+	out.Mallocs = measure.MemoryNow().Mallocs - before
+	return out, nil
+}
+
+// chunk is how many cycles one contestant has before it is the next one's turn: so few that a slow moment hits all.
+const chunk = 200
+
+// uncontended is a lock that nobody else wants, taken by one goroutine. Client and server share a core: otherwise it would mostly
+// measure how long the other core takes to wake up. Each contestant has a process with that core, so that nobody collects
+// another one's garbage; while one is at it, the others wait for their input.
+func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
+	t := &report.Table{
+		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine", Floor: "raw scripts",
+		About: "Client and server on one core. Contestants take turns every 200 cycles.",
+		Columns: []report.Column{
+			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true}, {Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
+			{Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "allocs", Head: "allocs", Unit: report.Decimal},
+		},
+	}
+	cs, err := e.contestants(t, []string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis", "redislock", "go-zero, 1 ms"})
+	if err != nil {
+		return nil, err
+	}
+	core := worker.LastCore()
+	s, err := server.Start(ctx, core)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Stop()
+	for i := range e.Rounds {
+		if err := uncontendedRound(ctx, e, t, cs, s, core); err != nil {
+			return nil, err
+		}
+		e.Log("%s: round %d of %d", t.Scenario, i+1, e.Rounds)
+	}
+	t.Plots = []report.Plot{{File: "uncontended", Title: "Uncontended lock and unlock: time", Keys: []string{"p50"}, Label: "median, in terms of the raw scripts' (less is better)"}}
+	t.AtMost("2 commands", t.Figure(ours, "commands"), 2.01, report.Decimal)
+	t.AtMost("p50 <= 1.05 x the floor", t.Ratio(ours, t.Floor, "p50"), 1.05, report.Ratio)
+	t.AtMost("p99 <= 1.15 x the floor", t.Ratio(ours, t.Floor, "p99"), 1.15, report.Ratio)
+	return t, nil
+}
+
+func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest.Contestant, s *server.Server, core int) error {
+	chunks := pick(e, 15, 30)
+	ctx, cancel := within(ctx, time.Duration(chunks)*time.Second)
+	defer cancel()
+	conn, err := server.Dial(s.Address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ws := make([]*worker.Process, 0, len(cs))
+	defer func() {
+		for _, w := range ws {
+			w.Stop()
+		}
+	}()
+	took, figures := make([][]int64, len(cs)), make([]report.Figures, len(cs))
+	for i, c := range cs {
+		w, err := worker.Start(core)
+		if err != nil {
+			return err
+		}
+		ws = append(ws, w)
+		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")},
+			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1, Lease: 30 * time.Second}}
+		if _, err := worker.Call[nothing](ctx, w, "open", o); err != nil {
+			return err
+		}
+		// The commands are counted here, where the server may be watched.
+		if _, err := worker.Call[cycled](ctx, w, "cycles", chunk); err != nil {
+			return err
+		}
+		watch, err := server.Watch(s.Address)
+		if err != nil {
+			return err
+		}
+		if err := conn.ResetCalls(); err != nil {
+			return err
+		}
+		if _, err := worker.Call[cycled](ctx, w, "cycles", chunk); err != nil {
+			return err
+		}
+		calls, err := conn.Calls()
+		if err != nil {
+			return err
+		}
+		figures[i] = report.Figures{"commands": watch.Stop().Clients(calls) / chunk}
+	}
+	for range chunks {
+		for i, w := range ws {
+			out, err := worker.Call[cycled](ctx, w, "cycles", chunk)
+			if err != nil {
+				return err
+			}
+			took[i] = append(took[i], out.Took...)
+			figures[i]["allocs"] += float64(out.Mallocs) / float64(chunks*chunk)
+		}
+	}
+	for i, c := range cs {
+		if _, err := worker.Call[nothing](ctx, ws[i], "close", nothing{}); err != nil {
+			return err
+		}
+		figures[i]["p50"] = float64(measure.Quantile(took[i], 0.5))
+		figures[i]["p99"] = float64(measure.Quantile(took[i], 0.99))
+		row := t.Row(c)
+		row.Rounds = append(row.Rounds, figures[i])
+	}
+	return nil
+}

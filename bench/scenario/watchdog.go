@@ -1,0 +1,118 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/bench/contest"
+	"holdfast/bench/report"
+	"holdfast/bench/server"
+	"holdfast/bench/worker"
+)
+
+// watched is the lease of the locks that are renewed: short, so that a run has several periods.
+const watched = 3 * time.Second
+
+// keyOf is the key of a lock in Redis, where the time is read that a lease has left.
+func keyOf(contestant, name string) string {
+	if strings.HasPrefix(contestant, "rueidislock") {
+		return "rueidislock:0:" + name
+	}
+	return name
+}
+
+// watchdog is many locks that are held for long.
+func watchdog(ctx context.Context, e *Env) (*report.Table, error) {
+	t := &report.Table{
+		Scenario: "watchdog", Title: "10,000 locks held by the watchdog",
+		About: "The lease is 3 s, and renewed every third of it. `late` is by how much the most belated renewal of all was late, seen from\n" +
+			"what its key had left: it should never be less than two thirds of the lease.",
+		Columns: []report.Column{
+			{Key: "calls", Head: "scripts per period", Unit: report.Count}, {Key: "late", Head: "late", Unit: report.Duration},
+			{Key: "lost", Head: "lost", Unit: report.Count}, {Key: "sweeps", Head: "looks", Unit: report.Count},
+		},
+	}
+	periods := pick(e, 3, 6)
+	err := e.takeTurns(ctx, t, []string{ours, "rueidislock, patient"}, pick(e, 1, min(e.Rounds, 3)), func(ctx context.Context, c contest.Contestant, _ *report.Row, _ int) (report.Figures, error) {
+		return e.watchdogRound(ctx, c, periods)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.AtMost("100 calls per period", t.Figure(ours, "calls"), 101, report.Count)
+	t.AtMost("no renewal late by more than lease/10", t.Figure(ours, "late"), float64(watched/10), report.Duration)
+	t.AtMost("no lock lost", t.Figure(ours, "lost"), 0, report.Count)
+	return t, nil
+}
+
+func (e *Env) watchdogRound(ctx context.Context, c contest.Contestant, periods int) (report.Figures, error) {
+	const held, period = 10_000, watched / 3
+	ctx, cancel := within(ctx, 20*time.Second)
+	defer cancel()
+	ws, err := e.Pool.Get(1)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Pool.Put(ws)
+	e.names++
+	o := open{Contestant: c.Name, Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 64, Period: watched}}
+	look := make([][]string, 0, held)
+	for i := range held {
+		name := fmt.Sprintf("bench:watchdog:%d:%d", e.names, i)
+		o.Locks = append(o.Locks, name)
+		look = append(look, []string{"PTTL", keyOf(c.Name, name)})
+	}
+	undo, err := openAll(ctx, ws, func(int) open { return o })
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
+	if _, err := worker.Call[nothing](ctx, ws[0], "lock all", nothing{}); err != nil {
+		return nil, err
+	}
+	conn, err := server.Dial(e.Server.Address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	time.Sleep(period * 3 / 2) // by now all have been renewed once
+	if err := conn.ResetCalls(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	least, lost, sweeps := math.MaxInt, 0, 0
+	for time.Since(began) < time.Duration(periods)*period {
+		left, err := conn.Pipeline(look)
+		if err != nil {
+			return nil, err
+		}
+		sweeps++
+		missing := 0
+		for _, text := range left {
+			ms, err := strconv.Atoi(text)
+			if err != nil {
+				return nil, err
+			}
+			if ms < 0 {
+				missing++
+			} else {
+				least = min(least, ms)
+			}
+		}
+		lost = max(lost, missing)
+		time.Sleep(30 * time.Millisecond)
+	}
+	took := time.Since(began)
+	calls, err := conn.Calls()
+	if err != nil {
+		return nil, err
+	}
+	late := max(watched*2/3-time.Duration(least)*time.Millisecond, 0)
+	return report.Figures{
+		"calls": float64(calls["evalsha"]+calls["eval"]) * float64(period) / float64(took), "late": float64(late), "lost": float64(lost), "sweeps": float64(sweeps),
+	}, nil
+}

@@ -1,0 +1,115 @@
+// Package server starts Redis servers for a benchmark, and reads from them what was asked of them.
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"holdfast/bench/worker"
+)
+
+// Server is a redis-server on a free port of the loopback interface that keeps nothing on disk.
+type Server struct {
+	Address string
+
+	cmd   *exec.Cmd
+	ended chan struct{}
+	dir   string
+}
+
+// Start starts a server, and returns when it answers. core is the only CPU it may use; worker.AnyCore is all of them. The
+// server ends with Stop, and with this process whatever becomes of it.
+func Start(ctx context.Context, core int) (*Server, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, errors.New("there is no redis-server on PATH: install one")
+	}
+	// Somebody else may take the port in between: then the server does not start, and another port is tried.
+	for range 5 {
+		var s *Server
+		if s, err = launch(ctx, path, core); err == nil {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
+func launch(ctx context.Context, path string, core int) (*Server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	_, port, _ := net.SplitHostPort(address)
+	_ = listener.Close() // the port is what was wanted
+
+	dir, err := os.MkdirTemp("", "holdfast-bench")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Address: address, dir: dir, ended: make(chan struct{})}
+	var log bytes.Buffer
+	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir)
+	s.cmd.Stdout, s.cmd.Stderr = &log, &log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+
+	started := make(chan error)
+	go func() {
+		// Both the affinity and the death signal are of the thread that forks, so it lives as long as the server.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(s.ended)
+		undo, err := worker.Pin(core)
+		if err == nil {
+			err = s.cmd.Start()
+			undo()
+		}
+		started <- err
+		if err == nil {
+			_ = s.cmd.Wait() // it is killed in the end: that is no news
+		}
+	}()
+	if err := <-started; err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("cannot run %s: %w", path, err)
+	}
+	for {
+		if conn, err := Dial(s.Address); err == nil {
+			_, err = conn.Do("PING")
+			conn.Close()
+			if err == nil {
+				return s, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			s.Stop()
+			return nil, ctx.Err()
+		case <-s.ended:
+			_ = os.RemoveAll(dir)
+			return nil, fmt.Errorf("%s ended at once: %s", path, log.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Hang stops the server as a machine does that hangs: connections stay open, and nothing answers.
+func (s *Server) Hang() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume ends Hang.
+func (s *Server) Resume() error { return s.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Stop kills the server, and waits until it is gone. It may be called again.
+func (s *Server) Stop() {
+	_ = s.cmd.Process.Kill() // fails if it is dead already
+	<-s.ended
+	_ = os.RemoveAll(s.dir)
+}

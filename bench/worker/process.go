@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// marker in the environment makes this program a worker.
+const marker = "HOLDFAST_BENCH_WORKER"
+
+// ErrHung is the error of a call that did not end in time. The process was killed.
+var ErrHung = errors.New("hung")
+
+// Process is a worker, seen from its parent. Its methods are not safe for concurrent use.
+type Process struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	ended chan struct{}
+	dead  bool
+}
+
+// request is a line to a worker, and response one from it.
+type request struct {
+	Task string          `json:"task"`
+	In   json.RawMessage `json:"in"`
+}
+
+type response struct {
+	Out   json.RawMessage `json:"out"`
+	Error string          `json:"error"`
+}
+
+// Start starts a worker that may use the given CPU only, or all with AnyCore.
+func Start(core int) (*Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: exec.Command(self), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), marker+"=1")
+	p.cmd.Stderr = os.Stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	// Not StdoutPipe, whose reading end Wait closes under the reader.
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd.Stdout, p.out = w, bufio.NewReaderSize(r, 1<<16)
+
+	started := make(chan error)
+	go func() {
+		// Both the affinity and the death signal are of the thread that forks, so it lives as long as the worker.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.ended)
+		defer r.Close()
+		undo, err := Pin(core)
+		if err == nil {
+			err = p.cmd.Start()
+			undo()
+		}
+		w.Close()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // how it ended is known from its last call
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("cannot start a worker: %w", err)
+	}
+	return p, nil
+}
+
+// Call has the worker do a task, and waits for the result. When ctx ends first the worker is killed, and the error is
+// ErrHung.
+func Call[Out any](ctx context.Context, p *Process, task string, in any) (Out, error) {
+	var out Out
+	raw, err := p.call(ctx, task, in)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	return out, err
+}
+
+func (p *Process) call(ctx context.Context, task string, in any) (json.RawMessage, error) {
+	if p.dead {
+		return nil, ErrHung
+	}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(request{Task: task, In: raw})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		return nil, fmt.Errorf("%s: the worker is gone: %w", task, err)
+	}
+	undo := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	answer, err := p.out.ReadBytes('\n')
+	if !undo() {
+		p.dead = true
+		return nil, fmt.Errorf("%s: %w", task, ErrHung)
+	}
+	if err != nil {
+		p.dead = true
+		return nil, fmt.Errorf("%s: the worker has ended: %w", task, err)
+	}
+	var r response
+	if err := json.Unmarshal(answer, &r); err != nil {
+		return nil, fmt.Errorf("%s: the worker said %q", task, answer)
+	}
+	if r.Error != "" {
+		return nil, fmt.Errorf("%s: %s", task, r.Error)
+	}
+	return r.Out, nil
+}
+
+// Stop ends the worker whatever it does, and waits for that.
+func (p *Process) Stop() {
+	p.dead = true
+	p.in.Close()
+	_ = p.cmd.Process.Kill() // fails if it is dead already
+	<-p.ended
+}
+
+// Pool keeps workers that run on any CPU, to be used again: starting one takes longer than most measurements.
+type Pool struct {
+	idle []*Process
+}
+
+// Get returns n workers, and starts what is missing.
+func (o *Pool) Get(n int) ([]*Process, error) {
+	var got []*Process
+	for range n {
+		var p *Process
+		if last := len(o.idle) - 1; last >= 0 {
+			p, o.idle = o.idle[last], o.idle[:last]
+		} else {
+			var err error
+			if p, err = Start(AnyCore); err != nil {
+				o.Put(got)
+				return nil, err
+			}
+		}
+		got = append(got, p)
+	}
+	return got, nil
+}
+
+// Put gives workers back. They have nothing open any more; those that were killed are dropped.
+func (o *Pool) Put(processes []*Process) {
+	for _, p := range processes {
+		if p.dead {
+			p.Stop()
+		} else {
+			o.idle = append(o.idle, p)
+		}
+	}
+}
+
+// Stop ends all workers that are in the pool.
+func (o *Pool) Stop() {
+	for _, p := range o.idle {
+		p.Stop()
+	}
+	o.idle = nil
+}
+
+// CallAll has each worker do its task at the same time, and waits for all. in is given the index of a worker. The error is
+// the first one's that failed.
+func CallAll[Out any](ctx context.Context, processes []*Process, task string, in func(i int) any) ([]Out, error) {
+	outs := make([]Out, len(processes))
+	errs := make([]error, len(processes))
+	var all sync.WaitGroup
+	for i, p := range processes {
+		all.Go(func() { outs[i], errs[i] = Call[Out](ctx, p, task, in(i)) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return outs, err
+		}
+	}
+	return outs, nil
+}
