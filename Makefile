@@ -10,6 +10,8 @@ FUZZTIME ?= 10s
 PARALLEL ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
+# More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant holdfast'
+BENCHFLAGS ?=
 
 # What test-containers runs: packages that stop, cut off and restart servers in every way there is, but none that start
 # hundreds of them for what has nothing to do with where a server runs.
@@ -37,7 +39,7 @@ SECONDS ?= 120
 SEED ?=
 SCENARIO ?=
 
-.PHONY: help demo test test-containers test-interop test-quick chaos compat lint fmt bench cover covered fuzz compiler
+.PHONY: help demo test test-containers test-interop test-quick chaos compat lint fmt bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,11 +79,18 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GO) run $(STATICCHECK) -tags interop ./...
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
+	cd bench && $(GO) vet ./... && $(GO) mod tidy -diff
 
 fmt: $(GOLANGCI) ## format the Go code and its imports
 	$(GOLANGCI) fmt ./...
 
-bench: ## run the benchmarks
+bench: ## measure against the floor and against other libraries; draws bench/plots (see bench/README.md)
+	@cd bench && $(GO) run . -as 'make bench' -json results.json -markdown results.md -plots plots $(BENCHFLAGS)
+
+bench-short: ## the same in less than two minutes: fewer and shorter rounds, and nothing written
+	@cd bench && $(GO) run . -as 'make bench-short' -short $(BENCHFLAGS)
+
+bench-packages: ## run the benchmarks of the packages
 	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
