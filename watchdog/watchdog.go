@@ -48,6 +48,7 @@ func New(o Options) *Watchdog {
 		interval: jitteredInterval(o.Lease),
 		armed:    never,
 
+		lastTick:  now(), // a renewal that starts later has missed no tick
 		nextEarly: never,
 	}
 	w.goroutines.Go(w.schedule)
