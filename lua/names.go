@@ -18,6 +18,15 @@ func Prefix(p, n string) string {
 	return p + ":{" + n + "}"
 }
 
+// alone puts p before the name n so that both share a cluster slot, and no other name gets the same: [Prefix] makes one of "n"
+// and "{n}", which are two locks.
+func alone(p, n string) string {
+	if strings.Contains(n, "{") {
+		return p + "::" + n
+	}
+	return Prefix(p, n)
+}
+
 // Suffix puts s behind the name n so that both share a cluster slot: "n:s" when n has a "{" already, else "{n}:s".
 func Suffix(n, s string) string {
 	if strings.Contains(n, "{") {
@@ -44,8 +53,8 @@ func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 func queueKey(n string) string       { return Prefix("redisson_lock_queue", n) }
 func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
 func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
-func waitersKey(n string) string     { return Prefix("holdfast_lock_waiters", n) }
-func runKey(n string) string         { return Prefix("holdfast_lock_run", n) }
+func waitersKey(n string) string     { return alone("holdfast_lock_waiters", n) }
+func runKey(n string) string         { return alone("holdfast_lock_run", n) }
 func tokenKey(n string) string       { return Prefix("redisson_lock_token", n) }
 func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n) }
 func readerKey(n string) string      { return Prefix("holdfast_rwlock_reader", n) }

@@ -208,7 +208,7 @@ func (ls *lines) gift(g lua.Gift) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	s := ls.enlisted[g.Owner]
-	if s == nil {
+	if s == nil || s.line.call.line.lock != g.Lock {
 		return false
 	}
 	s.unread = append(s.unread, g)

@@ -31,7 +31,12 @@ func onEach(t *testing.T, kinds []kind, test func(t *testing.T, k kind)) {
 }
 
 // waitersKey is where those who may be given a lock have their places.
-func waitersKey(lock string) string { return "holdfast_lock_waiters:{" + lock + "}" }
+func waitersKey(lock string) string {
+	if strings.Contains(lock, "{") {
+		return "holdfast_lock_waiters::" + lock
+	}
+	return "holdfast_lock_waiters:{" + lock + "}"
+}
 
 // places is how many owners have one; -1 if the server does not say.
 func places(s *redistest.Server, lock string) int {

@@ -98,12 +98,27 @@ func TestWakeUpIsNotLostOnALockThatSharesTheChannel(t *testing.T) {
 	plain, tagged := c.NewLock("order"), c.NewLock("{order}")
 	plainHold, taggedHold := take(t, plain, longLease), take(t, tagged, longLease)
 	parkedWaiter(t, s, plain)
-	looked := s.CommandStats(t)["evalsha"]
-	second := lockInBackground(t.Context(), tagged, rlock.Watchdog)
-	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] == looked+2 }, "the second look")
+	second := enlists(t, s, 1, tagged, rlock.Watchdog)
 	start := time.Now()
 	unlock(t, taggedHold)
 	unlock(t, acquired(t, second))
 	require.Less(t, time.Since(start), 3*time.Second, "only the cap on sleeping woke it")
 	unlock(t, plainHold)
+}
+
+// Who waits for one of them must not be given the other.
+func TestLockIsNotGivenToAWaiterForTheOneThatSharesTheChannel(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		plain, tagged := k.name, "{"+k.name+"}"
+		holder, waiting, releasing := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+		held := take(t, k.lock(holder, plain), longLease)
+		waiter := enlists(t, s, 1, k.lock(waiting, plain), longLease)
+		unlock(t, take(t, k.lock(releasing, tagged), longLease))
+		require.Empty(t, holderOf(t, s, tagged), "it was given to somebody")
+		require.Equal(t, 1, places(s, plain))
+		unlock(t, held)
+		unlock(t, acquired(t, waiter))
+	})
 }
