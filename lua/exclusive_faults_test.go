@@ -13,7 +13,7 @@ import (
 func TestReleaseThatMayNotPassOnIsAnnounced(t *testing.T) {
 	channels := []string{"resetchannels", "&redisson_lock__channel:*"}
 	for _, rules := range [][]string{
-		{"-zpopmin"}, {"-pubsub"}, channels, {"-incr"}, {"-get"}, {"-set"}, {"-time"}, {"-hset"}, {"-pexpire"},
+		{"-zpopmin"}, {"-pubsub"}, channels, {"-incr"}, {"-get"}, {"-hset"}, {"-pexpire"},
 		{"-zpopmin", "-del"}, {"-pubsub", "-exists"}, {"-incr", "-zrem"}, {"-hset", "-zadd"},
 	} {
 		for name, p := range map[string]lua.Passing{
@@ -57,7 +57,7 @@ func TestReleaseThatMayNotPassOnToTheNextIsAnnounced(t *testing.T) {
 }
 
 func TestReleasePassesOnWithoutPermissionForWhatItCanDoWithout(t *testing.T) {
-	for _, rule := range []string{"-exists", "-del", "-zadd", "-zscore", "-zrem"} {
+	for _, rule := range []string{"-exists", "-del", "-zadd", "-zscore", "-zrem", "-time", "-pttl"} {
 		for name, p := range map[string]lua.Passing{"to others": toAll, "to others before the next": toNext(false)} {
 			t.Run(name+" with "+rule, func(t *testing.T) {
 				s, c := startAs(t, rule)
@@ -176,17 +176,21 @@ func TestReleaseWithOddKeysBesideTheLockIsAnnounced(t *testing.T) {
 	}
 }
 
-func TestRunThatIsNoTimeBeginsAnew(t *testing.T) {
-	for name, write := range map[string][]string{"a text": {"SET", run, "a page"}, "a list": {"RPUSH", run, "a"}, "empty": {"SET", run, ""}} {
+func TestRunThatIsNoCountOrHasNoEndBeginsAnew(t *testing.T) {
+	for name, write := range map[string][]string{"a text": {"SET", run, "a page"}, "a list": {"RPUSH", run, "a"},
+		"endless": {"SET", run, "3"}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
 			ticket := enlist(t, c, plain, older)
 			s.Do(t, write...)
+			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
+			sub.requireAnnounced(t)
+			hold(t, s, lock, me, "1", lease)
 			require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
 			requireHeir(t, s, older)
 			sub.requireGift(t, far, older, ticket, 0)
-			runBegan(t, s)
+			requireRun(t, s, "1")
 		})
 	}
 }

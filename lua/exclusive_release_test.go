@@ -37,12 +37,14 @@ func requireHeir(t *testing.T, s *redistest.Server, owner string) {
 	require.Greater(t, left, patience.Milliseconds()-5000)
 }
 
-// runBegan is since when the lock has been passed on, in milliseconds since the epoch.
-func runBegan(t *testing.T, s *redistest.Server) int64 {
+// runKept is for how long it is known that a lock was passed on.
+const runKept = 10 * time.Minute
+
+// requireRun asserts how often the lock has been passed on, just now for the first time.
+func requireRun(t *testing.T, s *redistest.Server, length string) {
 	t.Helper()
-	began, err := strconv.ParseInt(s.DoString(t, "GET", run), 10, 64)
-	require.NoError(t, err)
-	return began
+	require.Equal(t, length, s.DoString(t, "GET", run))
+	requireTTL(t, s, run, runKept)
 }
 
 // requireEmpty asserts that no key is left.
@@ -211,13 +213,13 @@ func TestReleaseIsAnnouncedWhenOneWaitsWithoutAPlace(t *testing.T) {
 }
 
 // There may be somebody who waits and cannot be seen.
-func TestLockThatWasPassedOnForASecondIsAnnounced(t *testing.T) {
+func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 	for name, p := range map[string]lua.Passing{"to others": toAll, "to others first": toNext(false)} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
 			ticket := enlist(t, c, plain, older)
-			s.Do(t, "SET", run, decimal(time.Now().Add(-1001*time.Millisecond).UnixMilli()), "PX", "10000")
+			s.Do(t, "SET", run, "3", "PX", decimal(runKept.Milliseconds()-101))
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 			requireFree(t, s, lock)
 			sub.requireAnnounced(t)
@@ -227,6 +229,22 @@ func TestLockThatWasPassedOnForASecondIsAnnounced(t *testing.T) {
 			hold(t, s, lock, me, "1", lease)
 			require.Equal(t, lua.Other, release(t, c, plain, p).To)
 			sub.requireGift(t, far, older, ticket, 0)
+			requireRun(t, s, "1")
+		})
+	}
+}
+
+func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
+	for name, before := range map[string]struct {
+		turns string
+		since time.Duration
+	}{"often": {"3", 0}, "for long": {"2", time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := startHeld(t)
+			attend(t, s, far)
+			enlist(t, c, plain, older)
+			s.Do(t, "SET", run, before.turns, "PX", decimal((runKept - before.since).Milliseconds()))
+			require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
 		})
 	}
 }
@@ -236,26 +254,12 @@ func TestRunBeginsWhenALockIsFirstPassedOn(t *testing.T) {
 	attend(t, s, far)
 	enlist(t, c, plain, older, far+":2")
 	release(t, c, plain, toAll)
-	began := runBegan(t, s)
-	require.InDelta(t, time.Now().UnixMilli(), began, 5000)
-	requireTTL(t, s, run, 10*time.Second)
-	require.Greater(t, s.DoInt(t, "PTTL", run), int64(1000))
+	requireRun(t, s, "1")
 
 	out, err := plain.Release(t.Context(), c, older, 0, toAll)
 	require.NoError(t, err)
 	require.Equal(t, lua.Other, out.To)
-	require.Equal(t, began, runBegan(t, s))
-}
-
-// Clocks are set back.
-func TestRunThatBeganInTheFutureBeginsNow(t *testing.T) {
-	s, c := startHeld(t)
-	attend(t, s, far)
-	enlist(t, c, plain, older)
-	s.Do(t, "SET", run, decimal(time.Now().Add(time.Hour).UnixMilli()))
-	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
-	require.InDelta(t, time.Now().UnixMilli(), runBegan(t, s), 5000)
-	requireTTL(t, s, run, 10*time.Second)
+	requireRun(t, s, "2")
 }
 
 func TestNextOneThatComesFirstHasTheLock(t *testing.T) {

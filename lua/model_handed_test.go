@@ -17,8 +17,8 @@ type handedModel struct {
 
 	waiting []place // first come first
 	keep    *int64  // when all of them are forgotten; nil when there is none
-	run     *int64  // since when the lock is passed on to others; nil if it is not
-	runEnds *int64  // when that is forgotten
+	run     int     // how often the lock was passed on since it was free
+	runEnds *int64  // when that is forgotten; nil if it was not
 
 	listening map[string]bool     // owners of ours whose clients listen, others who do on the channel of the lock, withoutPlace
 	last      lua.Ticket          // the last one given
@@ -34,8 +34,13 @@ type place struct {
 // withoutPlace is one who waits and has no place, of a client that may have places.
 const withoutPlace = somebody
 
-// unbroken is for how long a lock is passed on without a break, in milliseconds.
-const unbroken = 1000
+// A lock is free for once when it was passed on that often, or a multiple of it, and for so long, in milliseconds. After untold
+// that is forgotten.
+const (
+	fewestTurns = 4
+	shortestRun = 100
+	untold      = 600_000
+)
 
 func newHanded(t *rapid.T, p *program, fenced bool) *handedModel {
 	m := &handedModel{
@@ -68,17 +73,17 @@ func (m *handedModel) want() keyspace {
 		}
 		k[waiters] = entry{hash: tickets, ends: m.keep}
 	}
-	if m.run != nil {
-		k[run] = entry{stamps: []*int64{m.run}, ends: m.runEnds}
+	if m.run > 0 {
+		k[run] = entry{text: strconv.Itoa(m.run), ends: m.runEnds}
 	}
 	return k
 }
 
 func (m *handedModel) limits() []int64 {
-	if m.run == nil {
+	if m.run == 0 {
 		return nil
 	}
-	return []int64{*m.run + unbroken}
+	return []int64{*m.runEnds - untold + shortestRun}
 }
 
 func (m *handedModel) expire(now int64) {
@@ -86,8 +91,8 @@ func (m *handedModel) expire(now int64) {
 	if m.keep != nil && *m.keep <= now {
 		m.waiting, m.keep = nil, nil
 	}
-	if m.run != nil && *m.runEnds <= now {
-		m.run, m.runEnds = nil, nil
+	if m.run > 0 && *m.runEnds <= now {
+		m.run, m.runEnds = 0, nil
 	}
 }
 
@@ -184,11 +189,8 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Ticket) lua.R
 	if next != "" && p.NextFirst {
 		return toNext()
 	}
-	if p.Others && (next != "" || len(m.waiting) > 0 || m.run != nil) {
-		if !m.listening[java] && !m.listening[withoutPlace] && (m.run == nil || m.now <= *m.run+unbroken) {
-			if m.run == nil {
-				m.run, m.runEnds = instant(m.now), instant(m.now+10*unbroken)
-			}
+	if p.Others && (next != "" || len(m.waiting) > 0 || m.run > 0) {
+		if !m.listening[java] && !m.listening[withoutPlace] && !m.longClosed() {
 			switch heir := m.passOn(leaving); {
 			case heir != "" && (next == "" || heir == next):
 				return lua.Released{Held: true, To: lua.Other}
@@ -198,10 +200,18 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Ticket) lua.R
 				return toNext()
 			}
 		}
-		m.run, m.runEnds = nil, nil
+		m.run, m.runEnds = 0, nil
 	}
 	m.announce()
 	return lua.Released{Held: true}
+}
+
+// longClosed counts that the lock is passed on, and tells whether it should be free for once instead.
+func (m *handedModel) longClosed() bool {
+	if m.run++; m.run == 1 {
+		m.runEnds = instant(m.now + untold)
+	}
+	return m.run%fewestTurns == 0 && m.now > *m.runEnds-untold+shortestRun
 }
 
 // fence is the number of the present hold; 0 if the lock is not fenced.

@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  waiters; left out: nobody is given the lock
--- KEYS[3]  run: since when the lock has been passed on from waiter to waiter
+-- KEYS[3]  run: how often the lock has been passed on since it was free; its TTL tells since when that is
 -- KEYS[4]  token: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
 -- ARGV[2]  hold count to leave behind (absolute); 0 drops the owner whatever its count

@@ -63,11 +63,12 @@ func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 // soakLocks are the locks of a soak. MultiLocks share names with others, and name them in any order.
 func soakLocks() []soakLock {
 	a, b, c, d := newName(), newName(), newName(), newName()
-	readWrite, queue, numbered := newName(), newName(), newName()
+	readWrite, queue, numbered, spun := newName(), newName(), newName(), newName()
 	locks := []soakLock{
 		{Kind: reentrant, Names: []string{a}},
 		{Kind: reentrant, Names: []string{b}},
-		{Kind: spin, Names: []string{c}},
+		{Kind: spin, Names: []string{c}}, // MultiLocks keep this one while they wait for others: a poller is lucky to get it
+		{Kind: spin, Names: []string{spun}},
 		{Kind: multi, Names: []string{a, b}},
 		{Kind: multi, Names: []string{c, b, d}},
 		{Kind: fair, Names: []string{queue}},

@@ -80,7 +80,7 @@ func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us s
 }
 
 // requireBeside requires what a step of this library leaves and says beside what Redisson does: a key with the places of those who
-// wait, one with the time since which the lock has been passed on, and a message to whom it was given.
+// wait, one that counts how often the lock has been passed on, and a message to whom it was given.
 func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours trace) {
 	t.Helper()
 	waiters, run := lua.Prefix("holdfast_lock_waiters", l.name()), lua.Prefix("holdfast_lock_run", l.name())

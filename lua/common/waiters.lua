@@ -12,9 +12,12 @@ local function attempt(...)
   return reply
 end
 
--- For how many milliseconds places are kept when nobody asks: thrice the longest nap of a waiter. And for how many a lock is
--- passed on without a break.
-local keep, longest_run = 15000, 1000
+-- For how many milliseconds places are kept when nobody asks: thrice the longest nap of a waiter.
+local keep = 15000
+
+-- A lock is passed on that often at least, and for so many milliseconds, before it is free for once. That is looked for for as
+-- long as the last number: sections may take long.
+local fewest_turns, shortest_run, run_kept = 4, 100, 600000
 
 -- enlist: gives a place to an owner that has none yet, and returns its ticket.
 local function enlist(waiters, place)
@@ -99,17 +102,15 @@ local function pass_on(lock, waiters, token, verb, present, leaving)
   return false
 end
 
--- long_closed: tells that for longer than that a lock has been passed on each time it was released. Then it is
--- to be free for once, and announced: there may be somebody who waits whom we cannot see, such as one that listens on a replica.
+-- long_closed: counts that a lock is passed on, which has not been free since the run began, and tells that it should be for
+-- once, and announced: there may be somebody who waits whom we cannot see, such as one that asks again and again.
 local function long_closed(run)
-  local time = attempt('TIME')
-  if not time then
-    return true
+  local turns = attempt('INCR', run)
+  if turns == 1 then
+    return not attempt('PEXPIRE', run, run_kept)
+  elseif turns and turns % fewest_turns ~= 0 then
+    return false
   end
-  local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-  local since = tonumber(attempt('GET', run) or '') or now + 1
-  if since > now then
-    return not attempt('SET', run, string.format('%.0f', now), 'PX', 10 * longest_run)
-  end
-  return now - since > longest_run
+  local left = turns and attempt('PTTL', run)
+  return not left or run_kept - left > shortest_run
 end

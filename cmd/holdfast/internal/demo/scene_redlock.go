@@ -9,8 +9,8 @@ import (
 )
 
 // The redlock scene: five servers of its own, on which processes take one lock. One server dies while a holder is inside,
-// whose lease is renewed on the others from then on; a second one dies while the rest take turns, for which every server
-// that is left is needed.
+// whose lease is renewed on the others from then on; a second one dies between two sections of the rest, who take turns, for
+// which every server that is left is needed. While they are inside it must not: they need not have the lock on more than three.
 const (
 	redlockNodes    = 5
 	redlockLease    = time.Second
@@ -33,7 +33,7 @@ func redlockScene() scene {
 	for _, name := range others {
 		s.cast = append(s.cast, part{
 			Process: name, Type: overQuorum, Sections: redlockSections, Wait: patient, Lease: 2 * time.Second,
-			Inside: 60 * time.Millisecond, Outside: 20 * time.Millisecond,
+			Inside: 60 * time.Millisecond, Outside: 400 * time.Millisecond,
 		})
 	}
 	for i := range redlockNodes {
@@ -42,7 +42,11 @@ func redlockScene() scene {
 	early, late := s.nodes[redlockNodes-1], s.nodes[0]
 	s.title = fmt.Sprintf("one lock on %d servers; 2 of them die, and %d are a quorum", redlockNodes, redlockNodes/2+1)
 
-	var asked, between int
+	var (
+		asked, between int
+		stopped        bool
+	)
+	busy := map[string]bool{}
 	s.react = func(cues cues, e event) {
 		isOther := slices.Contains(others, e.Process)
 		switch {
@@ -56,8 +60,17 @@ func redlockScene() scene {
 			}
 		case e.Process == early && e.Kind == died:
 			cues.after(redlockStay, func() { cues.leave(holder) })
-		case isOther && e.Kind == entered:
-			if between++; between == redlockBetween {
+		}
+		if !isOther {
+			return
+		}
+		switch e.Kind {
+		case waiting, entered:
+			busy[e.Process] = true
+		case left:
+			delete(busy, e.Process)
+			if between++; between >= redlockBetween && len(busy) == 0 && !stopped {
+				stopped = true
 				cues.stop(late)
 			}
 		}
