@@ -134,7 +134,7 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 			k.warm(t, elsewhere, name)
 			hold := take(t, k.lock(here, name), longLease)
 			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
-			waiters := "holdfast_lock_waiters:" + name
+			waiters := waitersKey(name)
 			eventually(t, func() bool { return exists(node, waiters) }, "it has no place")
 			awaitQuiet(t, node)
 			monitor := node.Monitor(t)
@@ -166,7 +166,7 @@ func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T
 			second := lockInBackground(t.Context(), k.lock(here, name), longLease)
 			eventually(t, func() bool { return rlock.Waiting(k.lock(here, name)) == 1 }, "it does not wait")
 			awaitQuiet(t, node) // or the other may be quicker
-			require.Zero(t, node.DoInt(t, "EXISTS", "holdfast_lock_waiters:"+name))
+			require.Zero(t, node.DoInt(t, "EXISTS", waitersKey(name)))
 			unlock(t, hold)
 			start := time.Now()
 			unlock(t, acquired(t, second))
