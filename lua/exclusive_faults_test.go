@@ -178,7 +178,7 @@ func TestReleaseWithOddKeysBesideTheLockIsAnnounced(t *testing.T) {
 
 func TestRunThatIsNoCountOrHasNoEndBeginsAnew(t *testing.T) {
 	for name, write := range map[string][]string{"a text": {"SET", run, "a page"}, "a list": {"RPUSH", run, "a"},
-		"endless": {"SET", run, "3"}} {
+		"endless": {"SET", run, "15"}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)

@@ -219,7 +219,7 @@ func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
 			ticket := enlist(t, c, plain, older)
-			s.Do(t, "SET", run, "3", "PX", decimal(runKept.Milliseconds()-101))
+			s.Do(t, "SET", run, "15", "PX", decimal(runKept.Milliseconds()-101))
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 			requireFree(t, s, lock)
 			sub.requireAnnounced(t)
@@ -238,7 +238,7 @@ func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
 	for name, before := range map[string]struct {
 		turns string
 		since time.Duration
-	}{"often": {"3", 0}, "for long": {"2", time.Minute}} {
+	}{"often": {"15", 0}, "for long": {"14", time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			attend(t, s, far)

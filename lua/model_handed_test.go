@@ -37,7 +37,7 @@ const withoutPlace = somebody
 // A lock is free for once when it was passed on that often, or a multiple of it, and for so long, in milliseconds. After untold
 // that is forgotten.
 const (
-	fewestTurns = 4
+	fewestTurns = 16
 	shortestRun = 100
 	untold      = 600_000
 )

@@ -43,7 +43,7 @@ type HandOver int
 const (
 	// HandOverToAll gives the lock to the next waiter of this process, for at most 16 times and 100 ms if others wait elsewhere,
 	// or to the one that has waited longest in any process of this library. When others listen, such as clients of Redisson,
-	// and now and then in any case (after four turns and 100 ms), it is announced to all instead, as by Redisson. On a cluster
+	// and now and then in any case (after 16 turns and 100 ms), it is announced to all instead, as by Redisson. On a cluster
 	// it takes sharded channels.
 	HandOverToAll HandOver = iota
 	// HandOverLocal gives it to waiters of this process only.

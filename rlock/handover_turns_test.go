@@ -106,7 +106,7 @@ func TestWaiterOfRedissonGetsItsTurnWhileOthersPassTheLockOn(t *testing.T) {
 }
 
 // Not everybody who waits can be seen: some listen by pattern, or on a replica.
-func TestLockThatIsPassedOnIsAnnouncedOnceASecondAllTheSame(t *testing.T) {
+func TestLockThatIsPassedOnIsAnnouncedNowAndThenAllTheSame(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	redis := s.Client(t)
@@ -127,8 +127,8 @@ func TestLockThatIsPassedOnIsAnnouncedOnceASecondAllTheSame(t *testing.T) {
 	}
 	receive(t, heard, "the first announcement") // so that what is counted begins with the run
 	start := time.Now()
-	const seconds = 3
-	for range seconds {
+	const times = 3
+	for range times {
 		receive(t, heard, "no announcement")
 	}
 	took := time.Since(start)
@@ -137,8 +137,9 @@ func TestLockThatIsPassedOnIsAnnouncedOnceASecondAllTheSame(t *testing.T) {
 	}
 	cancel()
 	_ = receive(t, listening, "it listens still")
-	require.Less(t, took, 2*seconds*time.Second)
-	require.Greater(t, len(history.of), 1000, "the lock is passed on in between")
+	require.Greater(t, took, (times-1)*100*time.Millisecond)
+	require.Less(t, took, times*time.Second)
+	require.Greater(t, len(history.of), times*16, "the lock is passed on in between")
 }
 
 func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {

@@ -48,6 +48,9 @@ func (g *holding) giveBack(levels []*Hold) error {
 		defer g.client.lines.left(g.owner)
 	}
 	left, err := g.depart(levels, now)
+	if err == nil && left == 0 {
+		defer g.undoAdrift() // not before: a release that finds nothing held says that it was lost
+	}
 	switch {
 	case err != nil:
 		return err
@@ -232,7 +235,6 @@ func (g *holding) lostReads() {
 
 // forget ends a holding without levels: the watchdog must not renew what is being released.
 func (g *holding) forget() {
-	g.undoAdrift()
 	g.client.watchdog.Remove(&g.lease)
 	g.end(ErrReleased)
 	g.seat.drop(g)
@@ -241,7 +243,7 @@ func (g *holding) forget() {
 	}
 }
 
-// undoAdrift has what is adrift undone, when the holding ends.
+// undoAdrift has what is adrift undone, when the holding has ended.
 func (g *holding) undoAdrift() {
 	if g.adrift {
 		l := g.leftover()

@@ -40,6 +40,11 @@ func releaseTogether(holds []*Hold) []error {
 	if len(leaving) > 0 {
 		sendTogether(c, p, leaving)
 	}
+	for _, of := range leaving {
+		if of.left == 0 {
+			of.undoAdrift()
+		}
+	}
 	for _, s := range turns {
 		s.pass()
 	}

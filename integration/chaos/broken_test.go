@@ -127,7 +127,7 @@ const (
 	// brokenLength is how long a broken lock is played with.
 	brokenLength = 12 * time.Second
 	// attempts is how often that may be, until it is found. Once is mostly enough.
-	attempts = 3
+	attempts = 5
 )
 
 // TestBrokenLocksAreFound builds the client processes from sources that have been broken on purpose, and has the same runs

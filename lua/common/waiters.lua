@@ -17,7 +17,7 @@ local keep = 15000
 
 -- A lock is passed on that often at least, and for so many milliseconds, before it is free for once. That is looked for for as
 -- long as the last number: sections may take long.
-local fewest_turns, shortest_run, run_kept = 4, 100, 600000
+local fewest_turns, shortest_run, run_kept = 16, 100, 600000
 
 -- enlist: gives a place to an owner that has none yet, and returns its ticket.
 local function enlist(waiters, place)

@@ -1,0 +1,99 @@
+package rlock_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// What the caller itself sends can be left by all only, and be executed after what undoes it: rueidis has several connections.
+
+// drifting is a rueidis client that keeps what is sent for one lock until its context ends, once, and then says that it was
+// not answered; and keeps all that is sent for another lock, so that something is always under way.
+type drifting struct {
+	rueidis.Client
+	lock, other string
+	ended       chan struct{}
+
+	mu      sync.Mutex
+	armed   bool
+	command []string
+}
+
+func (d *drifting) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	words := command.Commands()
+	switch {
+	case slices.Contains(words, d.other):
+		<-d.ended
+	case slices.Contains(words, d.lock) && ctx.Done() != nil && d.keep(words):
+		<-ctx.Done()
+	}
+	return d.Client.Do(ctx, command)
+}
+
+func (d *drifting) keep(words []string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.armed {
+		return false
+	}
+	d.armed, d.command = false, slices.Clone(words)
+	return true
+}
+
+// arm has the next command kept, and tells on which is kept at present.
+func (d *drifting) arm() (command []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = d.command == nil
+	return d.command
+}
+
+func TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased(t *testing.T) {
+	t.Parallel()
+	const limit = 200 * time.Millisecond
+	for name, try := range map[string]func(t *testing.T, lock *rlock.Lock){
+		"by who has had it": func(t *testing.T, lock *rlock.Lock) {
+			hold, err := lock.Lock(context.Background(), longLease) //nolint:usetesting // one that cannot end
+			require.NoError(t, err)
+			unlock(t, hold)
+		},
+		"by who gave up": func(t *testing.T, lock *rlock.Lock) {
+			hold, err := lock.TryLock(context.Background(), limit, longLease) //nolint:usetesting // one that cannot end
+			if err == nil {
+				unlock(t, hold) // it did not go that way, or was answered after that in time
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, givenAway(), func(t *testing.T, k kind) {
+				s := redistest.Start(t)
+				redis := &drifting{Client: s.Client(t), lock: "order", other: "kept", ended: make(chan struct{})}
+				c := newClientOn(t, redis, rlock.Options{CommandTimeout: limit})
+				t.Cleanup(func() { close(redis.ended) }) // before the client is closed
+				lockInBackground(t.Context(), k.lock(c, "kept"), longLease)
+				var command []string
+				eventually(t, func() bool {
+					unlock(t, take(t, k.lock(c, "warm"), longLease)) // nothing goes that way unless answers come
+					redis.arm()
+					try(t, k.lock(c, "order"))
+					command = redis.arm()
+					return command != nil
+				}, "nothing is sent by who waits for it")
+				requireFree(t, s, "order")
+				s.Do(t, command...)
+				require.True(t, exists(s, "order"), "it takes the lock")
+				eventually(t, func() bool { return !exists(s, "order") }, "nobody releases it")
+			})
+		})
+	}
+}
