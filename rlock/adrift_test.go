@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -97,4 +98,44 @@ func TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Many of them are released again and again, for as long as their leases last.
+func TestWhatIsAdriftDoesNotDelayOthers(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const limit = 300 * time.Millisecond
+	c, other := newClient(t, s, rlock.Options{CommandTimeout: limit}), newClient(t, s, rlock.Options{})
+	var busy sync.WaitGroup
+	end := make(chan struct{})
+	for i := range 48 {
+		busy.Go(func() {
+			for lock := c.NewLock("busy" + strconv.Itoa(i)); ; {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if hold, err := lock.Lock(context.Background(), rlock.Watchdog); err == nil {
+					_ = hold.Unlock(t.Context())
+				}
+			}
+		})
+	}
+	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > 1000 }, "they are not busy")
+	s.Do(t, "CLIENT", "PAUSE", "600", "ALL")
+	<-time.After(2 * limit)
+	close(end)
+	busy.Wait()
+
+	hold := take(t, other.NewLock("order"), longLease)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(ctx, c.NewLock("order"), longLease) })
+	cancel()
+	require.ErrorIs(t, result(t, waiter).Err, context.Canceled)
+	start := time.Now()
+	unlock(t, hold)
+	unlock(t, acquired(t, lockInBackground(t.Context(), other.NewLock("order"), longLease)))
+	require.Less(t, time.Since(start), 3*time.Second, "its place was not given up")
 }

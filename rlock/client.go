@@ -67,7 +67,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	c.wire.warn = c.warn
 	c.seats = newRegistry()
 	c.lines = newLines(c.wire)
-	c.janitor = &janitor{client: c}
+	c.janitor = newJanitor(c)
 	c.watchdog = watchdog.New(watchdog.Options{
 		Lease:     options.WatchdogLease,
 		BatchSize: options.RenewBatch,

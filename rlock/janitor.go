@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,10 +18,15 @@ import (
 type janitor struct {
 	client *Client
 
+	wake chan struct{} // tells that something is pending
+
 	mu      sync.Mutex
 	pending []leftover // guarded by mu
+	again   []leftover // that were released, and will be once more, the earliest first; guarded by mu
 	working bool       // guarded by mu
 }
+
+func newJanitor(c *Client) *janitor { return &janitor{client: c, wake: make(chan struct{}, 1)} }
 
 // leftover is what Redis may have of somebody who has left: a hold, or a place in a queue.
 type leftover struct {
@@ -29,7 +35,9 @@ type leftover struct {
 	until time.Time // when Redis will have removed it by itself
 	// adrift tells that the command it is of may be executed later than what releases it, which is repeated until then.
 	adrift bool
-	seat   *seat // of a reader or writer, whose two sides have one name in Redis; else nil
+	due    time.Time // when that is next
+	delay  backoff   // between two times
+	seat   *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
 }
 
 // kept tells that Redis does not remove it by itself: as long as its owner reads, the field of a writer stays.
@@ -50,7 +58,20 @@ func (j *janitor) add(l leftover) {
 	}
 	if j.working {
 		j.pending = append(j.pending, l)
+		select {
+		case j.wake <- struct{}{}:
+		default:
+		}
 	}
+}
+
+// repeat has what is adrift released once more later. Others do not wait for that, and there are not too many at a time.
+func (j *janitor) repeat(l leftover) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l.due = time.Now().Add(max(l.delay.next(), time.Duration(len(j.again))*2*time.Millisecond))
+	at, _ := slices.BinarySearchFunc(j.again, l.due, func(of leftover, due time.Time) int { return of.due.Compare(due) })
+	j.again = slices.Insert(j.again, at, l)
 }
 
 // work releases what is pending until nothing is. When the client closes, everything gets one more try and no other.
@@ -58,30 +79,44 @@ func (j *janitor) work() {
 	p := j.client.patience(context.Background(), unlimited)
 	var delay backoff
 	for {
-		l, ok := j.next()
+		closing := p.reason() != nil
+		l, pause, ok := j.next(closing)
 		switch {
 		case !ok:
 			return
-		case j.release(l) && (!l.adrift || !time.Now().Before(l.until)):
+		case pause > 0:
+			p.sleep(pause, j.wake)
+		case j.release(l):
 			delay = backoff{}
-		case p.reason() == nil:
+			if l.adrift && !closing && time.Now().Before(l.until) {
+				j.repeat(l)
+			}
+		case !closing:
 			j.add(l)
 			p.sleep(delay.next(), nil)
 		}
 	}
 }
 
-// next takes a leftover off the list. If there is none, the work is over.
-func (j *janitor) next() (l leftover, ok bool) {
+// next takes a leftover off its list, or tells how long there is nothing to do. If there is none, the work is over. With all
+// those count that are to be released later.
+func (j *janitor) next(all bool) (l leftover, pause time.Duration, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.pending) == 0 {
-		j.working = false
-		return leftover{}, false
+	if len(j.again) > 0 {
+		l, pause = j.again[0], time.Until(j.again[0].due)
+		if pause <= 0 || all {
+			j.again = j.again[1:]
+			return l, 0, true
+		}
 	}
-	l = j.pending[0]
-	j.pending = j.pending[1:]
-	return l, true
+	if len(j.pending) > 0 {
+		l = j.pending[0]
+		j.pending = j.pending[1:]
+		return l, 0, true
+	}
+	j.working = pause > 0
+	return leftover{}, pause, j.working
 }
 
 // release removes it, and returns false if that should be tried again.
