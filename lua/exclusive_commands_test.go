@@ -61,7 +61,7 @@ func TestWaiterThatAsksCostsTheseCommands(t *testing.T) {
 	enlist(t, c, plain, older)
 	monitor := s.Monitor(t)
 	enlist(t, c, plain, newer)
-	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zadd"}, names(monitor.CommandsOfScripts(t)))
+	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zrange", "zadd"}, names(monitor.CommandsOfScripts(t)))
 	enlist(t, c, plain, newer)
 	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore"}, names(monitor.CommandsOfScripts(t)))
 

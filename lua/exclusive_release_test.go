@@ -214,12 +214,22 @@ func TestReleaseIsAnnouncedWhenOneWaitsWithoutAPlace(t *testing.T) {
 
 // There may be somebody who waits and cannot be seen.
 func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
-	for name, p := range map[string]lua.Passing{"to others": toAll, "to others first": toNext(false)} {
+	for name, of := range map[string]struct {
+		turns string
+		since int64 // milliseconds
+		p     lua.Passing
+	}{
+		"to others":             {"15", 101, toAll},
+		"to others first":       {"15", 101, toNext(false)},
+		"seldom, and longer":    {"3", 1001, toAll},
+		"seldom, to next first": {"11", 1001, toNext(false)},
+	} {
 		t.Run(name, func(t *testing.T) {
+			p := of.p
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
 			ticket := enlist(t, c, plain, older)
-			s.Do(t, "SET", run, "15", "PX", decimal(runKept.Milliseconds()-101))
+			s.Do(t, "SET", run, of.turns, "PX", decimal(runKept.Milliseconds()-of.since))
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 			requireFree(t, s, lock)
 			sub.requireAnnounced(t)
@@ -238,7 +248,7 @@ func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
 	for name, before := range map[string]struct {
 		turns string
 		since time.Duration
-	}{"often": {"15", 0}, "for long": {"14", time.Minute}} {
+	}{"often": {"15", 0}, "for long": {"14", time.Minute}, "seldom": {"3", 500 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			attend(t, s, far)

@@ -135,6 +135,16 @@ func TestPlaceThatWasLostIsNewThen(t *testing.T) {
 }
 
 // A message tells by its ticket which refusal it answers. Commands that the server reads at once are the closest that there are.
+// Clocks are set back, and a replica that takes over has another.
+func TestWhoComesLaterHasALargerTicketWhateverTheClockSays(t *testing.T) {
+	s, c := startHeld(t)
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	s.Do(t, "ZADD", waiters, decimal(ahead), plain.Place(older, patience))
+	require.Equal(t, lua.Ticket(ahead+1), enlist(t, c, plain, newer))
+	require.Equal(t, lua.Ticket(ahead), enlist(t, c, plain, older), "it keeps its own")
+	require.Equal(t, []string{plain.Place(older, patience), plain.Place(newer, patience)}, places(t, s))
+}
+
 func TestNoTwoPlacesHaveOneTicket(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)

@@ -34,13 +34,8 @@ type place struct {
 // withoutPlace is one who waits and has no place, of a client that may have places.
 const withoutPlace = somebody
 
-// A lock is free for once when it was passed on that often, or a multiple of it, and for so long, in milliseconds. After untold
-// that is forgotten.
-const (
-	fewestTurns = 16
-	shortestRun = 100
-	untold      = 600_000
-)
+// untold is for how long it is known that a lock was passed on, in milliseconds.
+const untold = 600_000
 
 func newHanded(t *rapid.T, p *program, fenced bool) *handedModel {
 	m := &handedModel{
@@ -83,7 +78,7 @@ func (m *handedModel) limits() []int64 {
 	if m.run == 0 {
 		return nil
 	}
-	return []int64{*m.runEnds - untold + shortestRun}
+	return []int64{*m.runEnds - untold + 100, *m.runEnds - untold + 1000}
 }
 
 func (m *handedModel) expire(now int64) {
@@ -211,7 +206,8 @@ func (m *handedModel) longClosed() bool {
 	if m.run++; m.run == 1 {
 		m.runEnds = instant(m.now + untold)
 	}
-	return m.run%fewestTurns == 0 && m.now > *m.runEnds-untold+shortestRun
+	age := m.now - (*m.runEnds - untold)
+	return m.run%16 == 0 && age > 100 || m.run%4 == 0 && age > 1000
 }
 
 // fence is the number of the present hold; 0 if the lock is not fenced.

@@ -1,6 +1,6 @@
 -- Waiters: owners that wait for a lock, of clients of this library, and are given it by whoever releases it. Each has a
 -- place: the owner, its lease in milliseconds and the kind of its lock (p = plain, f = fenced), with blanks between. The
--- score of a place is its ticket, the time when it was taken in microseconds. A place is given away once: so the ticket in a
+-- score of a place is its ticket, the time when it was taken in microseconds, and more than those of all others. A place is given away once: so the ticket in a
 -- message tells which refusal has been answered with the lock.
 
 -- attempt: runs a command, and returns nil if the server refuses it: a script must not end halfway.
@@ -15,9 +15,9 @@ end
 -- For how many milliseconds places are kept when nobody asks: thrice the longest nap of a waiter.
 local keep = 15000
 
--- A lock is passed on that often at least, and for so many milliseconds, before it is free for once. That is looked for for as
--- long as the last number: sections may take long.
-local fewest_turns, shortest_run, run_kept = 16, 100, 600000
+-- A lock is passed on 16 times at least and for 100 ms, or 4 times and for a second, before it is free for once. For how many
+-- milliseconds it is known that it was passed on: sections may take long.
+local run_kept = 600000
 
 -- enlist: gives a place to an owner that has none yet, and returns its ticket.
 local function enlist(waiters, place)
@@ -26,8 +26,12 @@ local function enlist(waiters, place)
   local ticket = known and redis.call('ZSCORE', waiters, place)
   if not ticket then
     local time = redis.call('TIME')
-    ticket = string.format('%.0f', tonumber(time[1]) * 1000000 + tonumber(time[2]))
-    redis.call('ZADD', waiters, ticket, place)
+    ticket = tonumber(time[1]) * 1000000 + tonumber(time[2])
+    local last = known and attempt('ZRANGE', waiters, -1, -1, 'WITHSCORES')
+    if last and last[2] then
+      ticket = math.max(ticket, tonumber(last[2]) + 1) -- the clock may have been set back
+    end
+    redis.call('ZADD', waiters, string.format('%.0f', ticket), place)
     if not known then
       redis.call('PEXPIRE', waiters, keep)
     end
@@ -108,9 +112,9 @@ local function long_closed(run)
   local turns = attempt('INCR', run)
   if turns == 1 then
     return not attempt('PEXPIRE', run, run_kept)
-  elseif turns and turns % fewest_turns ~= 0 then
+  elseif turns and turns % 4 ~= 0 then
     return false
   end
   local left = turns and attempt('PTTL', run)
-  return not left or run_kept - left > shortest_run
+  return not left or run_kept - left > (turns % 16 == 0 and 100 or 1000)
 end
