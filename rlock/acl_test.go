@@ -410,3 +410,27 @@ func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, await
 	require.NoError(t, err)
 	require.Empty(t, log.With("NOPERM"))
 }
+
+// Who releases is told that nobody was told: then the next one in its process must not wait for the message.
+func TestNextInTheProcessDoesNotWaitForAnAnnouncementThatIsRefused(t *testing.T) {
+	t.Parallel()
+	onEach(t, givenAway(), func(t *testing.T, k kind) {
+		s := redistest.Start(t)
+		s.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "~*", "+@all", "resetchannels")
+		c := newClient(t, s, rlock.Options{}, func(o *rueidis.ClientOption) { o.Username, o.Password = "mute", "secret" })
+		hold := take(t, k.lock(c, k.name), longLease)
+		var waiters []<-chan outcome
+		for n := range 2 {
+			waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), longLease))
+			eventually(t, func() bool { return rlock.Waiting(k.lock(c, k.name)) == n+1 }, "it does not wait")
+		}
+		unlock(t, hold)
+		hold = acquired(t, waiters[0])
+		<-time.After(110 * time.Millisecond) // now the lock has been in the process for as long as it may be
+		s.Do(t, "SET", "holdfast_lock_run:{"+k.name+"}", "15", "PX", "590000")
+		start := time.Now()
+		unlock(t, hold)
+		unlock(t, acquired(t, waiters[1]))
+		require.Less(t, time.Since(start), 3*time.Second, "only the cap on sleeping woke it")
+	})
+}

@@ -43,8 +43,8 @@ type HandOver int
 const (
 	// HandOverToAll gives the lock to the next waiter of this process, for at most 16 times and 100 ms if others wait elsewhere,
 	// or to the one that has waited longest in any process of this library. When others listen, such as clients of Redisson,
-	// and now and then in any case (after 16 turns and 100 ms), it is announced to all instead, as by Redisson. On a cluster
-	// it takes sharded channels.
+	// and now and then in any case (after 16 turns and 100 ms, or 4 and a second), it is announced to all instead, as by
+	// Redisson. On a cluster it takes sharded channels.
 	HandOverToAll HandOver = iota
 	// HandOverLocal gives it to waiters of this process only.
 	HandOverLocal
@@ -155,9 +155,11 @@ func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool
 		}
 		s.line.run.length++
 		s.give(gift{sent, r.Fence})
+	case enlisted && sent.Before(s.asked):
+		s.tell(true) // it has asked since, and may have another place by now
 	case enlisted:
 		s.enlist(r.Ticket, sent)
-	case doubt, !r.Held: // an earlier release may have given it the lock
+	case doubt, !r.Held, r.Refusal != "": // an earlier release may have given it the lock, or nobody was told of this one
 		s.tell(true)
 	}
 	s.read()
@@ -200,6 +202,10 @@ func (s *spot) read() {
 			s.give(gift{s.asked, g.Fence})
 		case 0:
 			s.tell(true) // which of them is right is for Redis to say
+		default:
+			if g.Ticket > s.ticket {
+				s.tell(true) // of a place that it did not know of
+			}
 		}
 	}
 }
@@ -311,6 +317,10 @@ func (ls *lines) leaves(owner string) bool {
 	return leaves
 }
 
+// longestGift is for how long a lock is released that a waiter of this client was given who is not known any more. Its lease is
+// not either.
+const longestGift = time.Hour
+
 // given reads a message that says that a waiter of this client was given a lock.
 func (c *Client) given(message string) {
 	g, ok := lua.ParseGift(message)
@@ -329,5 +339,5 @@ func (c *Client) given(message string) {
 	if g.Fence != 0 {
 		lock = c.NewFencedLock(g.Lock) // whose release can give the lock to the next one that wants a number
 	}
-	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner}, until: time.Now().Add(c.options.WatchdogLease)})
+	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner}, until: time.Now().Add(longestGift)})
 }

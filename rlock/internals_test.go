@@ -187,3 +187,34 @@ func TestTasksTakeNoNewCallersOnceTheEndIsWaitedFor(t *testing.T) {
 	tasks.leave()
 	<-waited
 }
+
+// A waiter has two places one after the other if the keys are lost in between, and may hear of them in any order.
+func TestAnswerToAReleaseFromBeforeTheLastQuestionIsNoTicket(t *testing.T) {
+	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	begin := func() (*lines, *spot, offer) {
+		ls := newLines(&wire{options: Options{HandOver: HandOverToAll}})
+		s := ls.join(call{line: lineName{"lock", "order"}, places: true}, heir{owner: "me:1"}, false)
+		o := ls.offer(s.line.call.line)
+		require.Same(t, s, o.spot)
+		s.asks()
+		s.hears(2, at(2))
+		return ls, s, o
+	}
+	given := func(s *spot) bool { return len(s.gifts) > 0 }
+	looks := func(s *spot) bool { return len(s.head) > 0 && <-s.head }
+
+	ls, s, o := begin()
+	require.False(t, o.settle(at(1), lua.Released{Held: true, To: lua.Other, Ticket: 1}, nil))
+	require.True(t, looks(s))
+	require.True(t, ls.gift(lua.Gift{Lock: "order", Owner: "me:1", Ticket: 2}))
+	require.True(t, given(s))
+
+	ls, s, o = begin()
+	require.False(t, o.settle(at(3), lua.Released{Held: true, To: lua.Other, Ticket: 3}, nil))
+	require.True(t, ls.gift(lua.Gift{Lock: "order", Owner: "me:1", Ticket: 2}), "an older one")
+	require.False(t, given(s))
+	require.False(t, looks(s))
+	require.True(t, ls.gift(lua.Gift{Lock: "order", Owner: "me:1", Ticket: 4}), "one that it does not know of")
+	require.False(t, given(s))
+	require.True(t, looks(s), "Redis says which is right")
+}

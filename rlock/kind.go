@@ -74,6 +74,9 @@ type call struct {
 // lineName is what a local queue is called: those of locks of other kinds under the same name are others.
 type lineName struct{ kind, lock string }
 
+// topic tells its messages from those for others on the same channel: Redisson's rule has one for "order" and "{order}".
+func (n lineName) topic() string { return n.kind + " " + n.lock }
+
 // side is which of the locks under one name, that an owner may hold at the same time, a lock is.
 type side int
 

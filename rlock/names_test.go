@@ -122,3 +122,31 @@ func TestLockIsNotGivenToAWaiterForTheOneThatSharesTheChannel(t *testing.T) {
 		unlock(t, acquired(t, waiter))
 	})
 }
+
+// A message is for one waiter. Which of the two locks it is about it does not say.
+func TestReleaseIsHeardByWhoWaitsForThisOneOfTwoThatShareTheChannel(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]rlock.HandOver{"announcing": rlock.HandOverNone, "local": rlock.HandOverLocal} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, passing(), func(t *testing.T, k kind) {
+				s := redistest.Start(t)
+				holder, waiting := newClient(t, s, rlock.Options{HandOver: mode}), newClient(t, s, rlock.Options{HandOver: mode})
+				names := []string{k.name, "{" + k.name + "}"}
+				var holds []*rlock.Hold
+				var waiters []<-chan outcome
+				for _, name := range names {
+					holds = append(holds, take(t, k.lock(holder, name), longLease))
+					waiters = append(waiters, lockInBackground(t.Context(), k.lock(waiting, name), longLease))
+					eventually(t, func() bool { return rlock.Refusals(k.lock(waiting, name)) >= 2 }, "the look after it listens")
+				}
+				start := time.Now()
+				for i := len(names) - 1; i >= 0; i-- {
+					unlock(t, holds[i])
+					unlock(t, acquired(t, waiters[i]))
+				}
+				require.Less(t, time.Since(start), 3*time.Second, "only the cap on sleeping woke it")
+			})
+		})
+	}
+}

@@ -142,7 +142,10 @@ func (g *holding) releaseOnce(p *patience, left int, heirs bool) (reply lua.Rele
 		c  = g.client
 		to offer
 	)
-	if heirs && !c.closes() { // or they are being sent home
+	// When the client closes they are being sent home. Who is counted keeps it from having closed before what becomes of the
+	// heir is seen to.
+	if heirs && !c.closes() && c.tasks.count(true) {
+		defer c.tasks.leave()
 		to = c.lines.offer(g.lock.line)
 	}
 	sent := time.Now()

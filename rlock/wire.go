@@ -123,7 +123,7 @@ func (w *wire) subscribe(to call) *pubsub.Subscription {
 	if w.hub == nil {
 		return nil
 	}
-	return w.hub.SubscribeTopic(to.channel, to.line.kind, to.also...)
+	return w.hub.SubscribeTopic(to.channel, to.line.topic(), to.also...)
 }
 
 // node is the label under which leases of a lock are renewed together: the node that serves it. If it cannot be told, or
@@ -203,7 +203,7 @@ func (w *wire) resume(to call) *pubsub.Subscription {
 	if w.hub == nil {
 		return nil
 	}
-	return w.hub.Resume(to.channel, to.line.kind)
+	return w.hub.Resume(to.channel, to.line.topic())
 }
 
 // close gives up all subscriptions and waits for what serves them.
