@@ -239,7 +239,8 @@ func (s *spot) asks() (enlists bool) {
 		default:
 		}
 	}
-	if q.places() && q.sub != nil && q.sub.Accompanied() {
+	// Who has a place asks with it in any case: it is given up with the same script when the lock is free.
+	if q.places() && (s.place || q.sub != nil && q.sub.Accompanied()) {
 		s.place = true
 		q.lines.enlisted[s.heir.owner] = s
 		return true

@@ -218,3 +218,12 @@ func TestAnswerToAReleaseFromBeforeTheLastQuestionIsNoTicket(t *testing.T) {
 	require.False(t, given(s))
 	require.True(t, looks(s), "Redis says which is right")
 }
+
+// Its connection may be down just when it gets the lock by asking: nobody else would give its place up then.
+func TestWaiterThatMayHaveAPlaceAsksWithItThoughItDoesNotListen(t *testing.T) {
+	s := newLines(&wire{options: Options{HandOver: HandOverToAll}}).join(call{line: lineName{"lock", "order"}, places: true}, heir{owner: "me:1"}, false)
+	require.False(t, s.asks(), "nobody would hear that it was given the lock")
+	s.hears(0, time.Now())
+	s.place = true
+	require.True(t, s.asks())
+}

@@ -74,6 +74,9 @@ func (j *janitor) repeat(l leftover) {
 	j.again = slices.Insert(j.again, at, l)
 }
 
+// longestDelay is how long what is pending waits at most when a release has failed. Others wait for those locks.
+const longestDelay = 250 * time.Millisecond
+
 // work releases what is pending until nothing is. When the client closes, everything gets one more try and no other.
 func (j *janitor) work() {
 	p := j.client.patience(context.Background(), unlimited)
@@ -93,7 +96,7 @@ func (j *janitor) work() {
 			}
 		case !closing:
 			j.add(l)
-			p.sleep(delay.next(), nil)
+			p.sleep(min(delay.next(), longestDelay), nil)
 		}
 	}
 }
