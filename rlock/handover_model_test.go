@@ -132,7 +132,8 @@ func (m *modelLine) asks(t *rapid.T) {
 	if w.ask != nil {
 		t.Skip()
 	}
-	require.False(t, w.spot.asks(), "without a subscription nobody asks for a place")
+	had := w.spot.place
+	require.Equal(t, had, w.spot.asks(), "without a subscription nobody asks for a place who has none")
 	// What asks does with one.
 	m.lines.mu.Lock()
 	w.spot.place, m.lines.enlisted[w.owner] = true, w.spot
