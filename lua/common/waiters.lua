@@ -1,7 +1,7 @@
 -- Waiters: owners that wait for a lock, of clients of this library, and are given it by whoever releases it. Each has a
 -- place: the owner, its lease in milliseconds and the kind of its lock (p = plain, f = fenced), with blanks between. The
--- score of a place is its ticket, the time when it was taken in microseconds, and more than those of all others. A place is given away once: so the ticket in a
--- message tells which refusal has been answered with the lock.
+-- score of a place is its ticket, the time when it was taken in microseconds, and more than those of all others. A place is
+-- given away once: so the ticket in a message tells which refusal has been answered with the lock.
 
 -- attempt: runs a command, and returns nil if the server refuses it: a script must not end halfway.
 local function attempt(...)
