@@ -92,12 +92,17 @@ func (s *Server) launchOnFreePort() error {
 		if err == nil {
 			return nil
 		}
-		// Redis and Docker both quote the system's message.
-		taken := strings.Contains(strings.ToLower(err.Error()), "address already in use")
-		if !taken || attempt == attempts {
+		if !portTaken(err) || attempt == attempts {
 			return err
 		}
 	}
+}
+
+// portTaken tells whether a server did not start because of its port.
+func portTaken(err error) bool {
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "address already in use") || // the system's message, which Redis and Docker quote
+		strings.Contains(text, "port is already allocated") // Docker's, when it is a container's that starts or ends just now
 }
 
 // Addr returns host:port, the same for the life of the server.
