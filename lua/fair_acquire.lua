@@ -15,11 +15,11 @@
 -- ARGV[9]  the same for one that nobody listens for
 -- ARGV[10] milliseconds after which an owner that waits asks again at the latest
 --
--- Uses     hold, announce, clock, queue
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of -1 means "held, no expiry",
 --          and -2 that it is free and the holder's turn; nap is when to look again, -1 when the lease should be over
 -- Retry    safe: the count is absolute, an owner that holds the lock keeps it, one that is queued keeps its place
 
+-- Uses refused, grant, announce, clock, queue
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   return grant(KEYS[1], redis.call('PTTL', KEYS[1]), ARGV[3], ARGV[1], ARGV[2])
 end

@@ -9,10 +9,10 @@
 -- ARGV[3]  milliseconds that a head has to take its turn
 -- ARGV[4]  the same for one that nobody listens for
 --
--- Uses     announce, clock, queue
 -- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
 -- Retry    safe, but a second run may free the lock of whoever took it in between
 
+-- Uses announce, clock, queue
 local status = -1
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
 if redis.call('HLEN', KEYS[1]) > 0 then

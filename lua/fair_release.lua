@@ -12,10 +12,10 @@
 -- ARGV[6]  milliseconds that a head has to take its turn
 -- ARGV[7]  the same for one that nobody listens for
 --
--- Uses     hold, announce, clock, queue
 -- Returns  {status, refusal} as release.lua; an owner that was only queued gets -1
 -- Retry    safe: a second run answers -1 or leaves the same count behind
 
+-- Uses lower, announce, clock, queue
 local status = -1
 if tonumber(ARGV[2]) > 0 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then

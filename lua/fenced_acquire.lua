@@ -8,7 +8,6 @@
 -- ARGV[3]  lease in milliseconds
 -- ARGV[4]  the owner's place among the waiters
 --
--- Uses     hold, waiters
 -- Returns  the token when the owner holds the lock now, else {PTTL of the lock, its holder, -1}, and behind that the ticket
 --          of a waiter; a PTTL of -1 means "held, no expiry"
 -- Retry    safe: an owner that holds the lock already keeps it and its token; a number that is lost is never given again. A
@@ -17,6 +16,7 @@
 local token, left = false, redis.call('PTTL', KEYS[1])
 if left ~= -2 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    -- Uses refused, attempt, waiters
     return {left, holder(KEYS[1]), -1, KEYS[3] and enlist(KEYS[3], ARGV[4])}
   end
   -- Nobody else has taken a number while this owner holds the lock.
@@ -28,8 +28,9 @@ if not token then
   -- As a text, because Lua's own numbers are exact only up to 2^53.
   token = redis.call('GET', KEYS[2])
 end
+-- Uses grant
 local refusal = grant(KEYS[1], left, ARGV[3], ARGV[1], ARGV[2])
 if KEYS[3] and not refusal then
-  attempt('ZREM', KEYS[3], ARGV[4]) -- the owner has the lock: an error would say that it has not
+  redis.pcall('ZREM', KEYS[3], ARGV[4]) -- the owner has the lock: an error would say that it has not
 end
 return refusal or token

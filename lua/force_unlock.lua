@@ -5,9 +5,10 @@
 -- ARGV[2]  unlock message
 -- ARGV[3]  PUBLISH or SPUBLISH
 --
--- Uses     announce
 -- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
 -- Retry    safe, but a second run may free the lock of whoever took it in between
+
+-- Uses announce
 
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
 if redis.call('HLEN', KEYS[1]) == 0 then

@@ -9,51 +9,16 @@
 -- ARGV[3]  for how many milliseconds a node that may have forgotten locks is not counted, 0 = it is
 -- ARGV[4]  1 = a restart forgets nothing
 --
--- Uses     hold, clock
 -- Returns  nil when the owner has got the lock, 1 when it had it before; else {PTTL of the lock, its holder, -1}, where a
 --          PTTL of -1 means "held, no expiry"; or {milliseconds, 1 = for the epoch or 0 = for the restart} when the node is
 --          not counted yet
 -- Retry    safe: the count is always 1, and an owner that holds the lock already keeps it; the TTL is never shortened. A
 --          delay that is over stays so, unless the node forgets again
 
--- restarting: for how many milliseconds the node is not counted after its start, and the error if that is not known.
-local function restarting(delay)
-  local info = redis.pcall('INFO', 'server')
-  if type(info) == 'table' then
-    return nil, {err = 'NOINFO ' .. info.err}
-  end
-  local uptime = string.match(info, 'uptime_in_seconds:(%-?%d+)')
-  if not uptime then
-    return nil, {err = 'NOINFO INFO server does not say uptime_in_seconds'}
-  end
-  -- The uptime is the difference of two times in whole seconds: up to a second more than the truth. A clock that was set
-  -- back may make it negative.
-  return delay + 1000 - math.max(tonumber(uptime), 0) * 1000
-end
-
--- emptied: for how many milliseconds the node is not counted as its data is new, and the error if that is not known.
-local function emptied(epoch, delay)
-  local since = redis.pcall('GET', epoch)
-  if type(since) == 'table' then
-    if string.find(since.err, 'WRONGTYPE', 1, true) then
-      since = {err = 'NOEPOCH ' .. since.err}
-    end
-    return nil, since
-  end
-  if since and not string.find(since, '^%d+$') then
-    return nil, {err = 'NOEPOCH the epoch is not a number'}
-  end
-  local time = now()
-  -- After a clock was set back an epoch of the future would keep the node out for as long as that: it begins anew.
-  if not since or tonumber(since) > time then
-    redis.call('SET', epoch, whole(time))
-    return delay
-  end
-  return tonumber(since) + delay - time
-end
-
-local again = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
-if not again and redis.call('PTTL', KEYS[1]) ~= -2 then
+local left = redis.call('PTTL', KEYS[1])
+local again = left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+if left ~= -2 and not again then
+  -- Uses refused
   return refused(KEYS[1], -1)
 end
 local delay = tonumber(ARGV[3])
@@ -62,12 +27,14 @@ if delay > 0 then
   -- somebody else may have it on the other nodes. Who repeats a call to a node that was counted passes again.
   local wait, reason, refusal = 0, 0, nil
   if ARGV[4] == '0' then
+    -- Uses uptime
     wait, refusal = restarting(delay)
     if refusal then
       return refusal
     end
   end
   if KEYS[2] then
+    -- Uses clock, epoch
     local longer
     longer, refusal = emptied(KEYS[2], delay)
     if refusal then
@@ -81,4 +48,5 @@ if delay > 0 then
     return {wait, reason}
   end
 end
-return grant(KEYS[1], redis.call('PTTL', KEYS[1]), ARGV[2], ARGV[1], '1') or (again and 1)
+-- Uses grant
+return grant(KEYS[1], left, ARGV[2], ARGV[1], '1') or (again and 1)

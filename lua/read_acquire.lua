@@ -13,11 +13,11 @@
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
 -- ARGV[6]  milliseconds after which one that waits and does not ask again is forgotten
 --
--- Uses     hold, clock, reads, precedence
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of -1 means "held, no expiry",
 --          and -2 that the holder waits and has precedence; nap is when to look again, -1 when the lease should be over
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
+-- Uses refused, grant, clock, reads, precedence
 local mode = redis.call('HGET', KEYS[1], 'mode')
 local known = remaining(KEYS[2], tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)) ~= -2
 local bound = tonumber(ARGV[5])

@@ -7,10 +7,10 @@
 -- ARGV[2]  number of read holds to leave behind (absolute); the last of them is the one to take
 -- ARGV[3]  its lease in milliseconds
 --
--- Uses     hold, reads
 -- Returns  1 = re-entered, 0 = the owner holds no read lock
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
+-- Uses grant, reads
 local count = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
 if remaining(KEYS[2], count) == -2 then
   return 0

@@ -11,10 +11,10 @@
 -- ARGV[6]  PUBLISH or SPUBLISH
 -- ARGV[7]  milliseconds that those who wait sleep at most
 --
--- Uses     hold, announce, clock, reads, precedence
 -- Returns  {status, refusal}: status -1 = not the owner's, 0 = holds are left, 1 = released; refusal as in release.lua
 -- Retry    safe: a second run answers -1 or leaves the same number behind
 
+-- Uses lower, announce, clock, reads, precedence
 local count, left = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), tonumber(ARGV[2])
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if count == 0 or not mode then

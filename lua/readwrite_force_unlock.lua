@@ -7,10 +7,10 @@
 -- ARGV[4]  unlock message
 -- ARGV[5]  PUBLISH or SPUBLISH
 --
--- Uses     announce, reads
 -- Returns  {status, refusal}: status -1 = it was not held in that mode, 1 = released; refusal as in release.lua
 -- Retry    safe, but a second run may free the lock of whoever took it in between
 
+-- Uses announce, reads
 if redis.call('HGET', KEYS[1], 'mode') ~= ARGV[1] then
   return {-1, ''}
 end

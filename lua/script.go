@@ -18,30 +18,30 @@ import (
 //go:embed *.lua common/*.lua
 var sources embed.FS
 
-// script is one .lua file, after the common ones that it uses, and the SHA-1 by which servers know it.
+// script is one .lua file, with the common ones that it uses, and the SHA-1 by which servers know it.
 type script struct {
 	source string
 	sha1   string
 }
 
-// uses is the line of a script's header that names the files of common that it needs, each after those that it needs itself.
-var uses = regexp.MustCompile(`(?m)^-- Uses +(.+)$`)
+// uses is a line that names files of common. They stand in its place, each after those that it needs itself. A function that
+// nobody calls costs as much as a command, so what is needed seldom is named where that is known.
+var uses = regexp.MustCompile(`(?m)^ *-- Uses (.+)\n`)
 
 // loaded are the sources of all scripts, by file.
 var loaded = map[string]string{}
 
 // load reads an embedded script. It panics if there is none of that name, which no released build can do.
 func load(file string) *script {
-	source := read(file)
-	var whole strings.Builder
-	if names := uses.FindStringSubmatch(source); names != nil {
-		for name := range strings.SplitSeq(names[1], ", ") {
-			whole.WriteString(read("common/" + name + ".lua"))
+	source := uses.ReplaceAllStringFunc(read(file), func(line string) string {
+		var common strings.Builder
+		for name := range strings.SplitSeq(uses.FindStringSubmatch(line)[1], ", ") {
+			common.WriteString(read("common/" + name + ".lua"))
 		}
-	}
-	whole.WriteString(source)
-	sum := sha1.Sum([]byte(whole.String()))
-	s := &script{source: whole.String(), sha1: hex.EncodeToString(sum[:])}
+		return common.String()
+	})
+	sum := sha1.Sum([]byte(source))
+	s := &script{source: source, sha1: hex.EncodeToString(sum[:])}
 	loaded[file] = s.source
 	return s
 }

@@ -6,10 +6,11 @@
 -- ARGV[3i]   hold count to leave behind (absolute)
 -- ARGV[3i+1] 1 = the owner holds the lock already and adds a level, 0 = it takes the lock
 --
--- Uses     hold
 -- Returns  nil when all owners hold their locks now, else {i - 1, {PTTL of KEYS[i], its holder, -1}}; a PTTL of -1 means
 --          "held, no expiry". {i - 1, nil} when the owner that adds a level does not hold the lock any more
 -- Retry    safe: the counts are absolute and an owner that holds a lock already keeps it; no TTL is ever shortened
+
+-- Uses refused
 
 -- count_of: an owner's hold count, nil if it does not hold the lock. With HGETALL, as the ACL of a user of plain locks
 -- allows that and not HGET.

@@ -7,9 +7,10 @@
 -- ARGV[5i-1] unlock message
 -- ARGV[5i]   PUBLISH or SPUBLISH
 --
--- Uses     hold, announce
 -- Returns  a list: for each lock {status, refusal} as release.lua does, or the error that the server gave for this lock
 -- Retry    safe: a second run answers -1 or leaves the same counts behind
+
+-- Uses lower, announce
 
 -- leave: what release.lua does, for one lock. An error is returned and not raised: it must not keep the other locks.
 local function leave(lock, owner, count, channel, message, verb)

@@ -10,11 +10,11 @@
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
 -- ARGV[6]  milliseconds after which one that waits and does not ask again is forgotten
 --
--- Uses     hold, clock, precedence
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of -1 means "held, no expiry",
 --          and -2 that it is free and readers have their turn; nap is when to look again, -1 when the lease should be over
 -- Retry    safe: the number is absolute, and the TTL is never shortened
 
+-- Uses refused, grant, clock, precedence
 local bound = tonumber(ARGV[5])
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   if redis.call('PTTL', KEYS[1]) ~= -2 then

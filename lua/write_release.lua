@@ -15,11 +15,11 @@
 -- ARGV[8]  writer that gets the lock if no readers wait, with :write; '' = none
 -- ARGV[9]  its lease in milliseconds
 --
--- Uses     hold, announce, clock, reads, precedence
 -- Returns  {status, refusal}: status -1 = not the owner's, 0 = holds are left, 1 = released, 2 = released, and the owner is
 --          a reader now, 3 = the next writer has the lock; refusal as in release.lua
 -- Retry    safe: a second run answers -1 or leaves the same number behind
 
+-- Uses lower, announce, clock, reads, precedence
 local held, left, turn = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1, tonumber(ARGV[2]), tonumber(ARGV[7])
 if held and left > 0 then
   return lower(KEYS[1], ARGV[1], left) or {0, ''}

@@ -114,7 +114,7 @@ func await[T any](c *Client, p *patience, op func() (T, error), late func(T, err
 	answer := make(chan outcome, 1)
 	var decided atomic.Bool // by whoever comes first: the answer, or the caller's leaving
 	started := c.tasks.start(func() {
-		sent := c.flights.take()
+		sent := time.Now()
 		value, err := op()
 		c.flights.land(sent, err)
 		if decided.CompareAndSwap(false, true) {

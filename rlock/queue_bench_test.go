@@ -92,8 +92,7 @@ func BenchmarkEnterAndLeave(b *testing.B) {
 
 func BenchmarkBoardAndLand(b *testing.B) {
 	f := newFlights(3*time.Second, false)
-	f.land(f.take(), nil)
-	f.take() // remains under way
+	f.land(time.Now(), nil)
 	p := (&Client{closing: make(chan struct{})}).patience(context.Background(), unlimited)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
