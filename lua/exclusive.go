@@ -19,10 +19,10 @@ type Exclusive struct {
 	fenced                 bool
 	acquires, waits        []string // keys of the script that acquires, without and with a place
 	announces, passes      []string // keys of the script that releases, without and with waiters
-	lease                  atomic.Pointer[leaseText]
+	leases, gifts          atomic.Pointer[leaseText]
 }
 
-// leaseText is the last lease that was written.
+// leaseText is the last lease that was written, of those that owners ask for, or with which they wait.
 type leaseText struct {
 	lease time.Duration
 	text  string
@@ -32,7 +32,7 @@ type leaseText struct {
 func NewExclusive(name string, fenced bool) *Exclusive {
 	e := &Exclusive{lock: name, channel: Channel(name), present: presentChannel(name), fenced: fenced}
 	waiters, token := waitersKey(name), tokenKey(name)
-	e.announces, e.passes = []string{name}, []string{name, waiters, runKey(name)}
+	e.announces, e.passes = []string{name}, []string{name, waiters}
 	e.acquires, e.waits = []string{name}, []string{name, waiters}
 	if fenced {
 		e.passes = append(e.passes, token)
@@ -69,16 +69,16 @@ func (e *Exclusive) Place(owner string, lease time.Duration) string {
 	if e.fenced {
 		kind = " f"
 	}
-	return owner + " " + e.milliseconds(lease) + kind
+	return owner + " " + written(&e.gifts, lease) + kind
 }
 
-// milliseconds is the lease as the wire writes it. Nearly always it is the same as the last time.
-func (e *Exclusive) milliseconds(lease time.Duration) string {
-	if last := e.lease.Load(); last != nil && last.lease == lease {
-		return last.text
+// written is the lease as the wire writes it. Nearly always it is the same as the last time.
+func written(last *atomic.Pointer[leaseText], lease time.Duration) string {
+	if known := last.Load(); known != nil && known.lease == lease {
+		return known.text
 	}
 	text := milliseconds(lease)
-	e.lease.Store(&leaseText{lease, text})
+	last.Store(&leaseText{lease, text})
 	return text
 }
 
@@ -92,7 +92,7 @@ func (e *Exclusive) Acquire(ctx context.Context, c rueidis.CoreClient, owner str
 	if e.fenced {
 		s = fencedAcquire
 	}
-	args := [...]string{owner, "1", e.milliseconds(lease), place}
+	args := [...]string{owner, "1", written(&e.leases, lease), place}
 	used := args[:3]
 	if place != "" {
 		keys, used = e.waits, args[:]
@@ -147,8 +147,17 @@ type Passing struct {
 	Next string
 	// NextFirst tells that Next comes before all others.
 	NextFirst bool
+	// Turns are those of the lock until now, as the [Gift] or the one before in this process had them.
+	Turns Turns
 	// GivenUp is a place that its owner does not want any more; "" if there is none.
 	GivenUp string
+}
+
+// Turns say how often a lock has been passed on since it was free, and for how long: its waiters see to that it is free now and
+// then.
+type Turns struct {
+	Count int
+	Since time.Duration
 }
 
 // To says who has a lock after its release.
@@ -167,18 +176,24 @@ const (
 // else gets it or the release is announced.
 func (e *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int, p Passing) (Released, error) {
 	verb := Announcement{Sharded: p.Sharded}.verb()
-	args := [...]string{owner, strconv.Itoa(count), e.channel, Unlocked, verb, "", p.Next, "0", p.GivenUp}
-	keys, used := e.announces, args[:5]
-	if p.Next != "" || p.GivenUp != "" {
-		keys, used = e.passes, args[:]
-	} else if p.Others {
-		keys, used = e.passes, args[:6]
+	args := [...]string{owner, strconv.Itoa(count), e.channel, Unlocked, verb, "", "0", "0", p.Next, "0", p.GivenUp}
+	keys, used := e.passes, args[:6]
+	switch {
+	case p.Next != "" || p.GivenUp != "":
+		used = args[:]
+	case !p.Others:
+		keys, used = e.announces, args[:5]
+	case p.Turns.Count > 0:
+		used = args[:8]
 	}
 	if p.Others {
 		args[5] = e.present
 	}
+	if p.Turns.Count > 0 {
+		args[6], args[7] = strconv.Itoa(p.Turns.Count), milliseconds(p.Turns.Since)
+	}
 	if p.NextFirst {
-		args[7] = "1"
+		args[9] = "1"
 	}
 	return released(release.run(ctx, c, keys, used))
 }
@@ -189,21 +204,22 @@ type Gift struct {
 	Owner  string
 	Ticket Ticket // of the place that was given up for it
 	Fence  int64  // the number of the acquisition, if the lock is fenced
+	Turns  Turns
 }
 
 // ParseGift reads a message on a client's own channel; ok is false if it is not a gift.
 func ParseGift(message string) (g Gift, ok bool) {
-	owner, rest, _ := strings.Cut(message, " ")
-	ticket, rest, _ := strings.Cut(rest, " ")
-	fence, lock, ok := strings.Cut(rest, " ")
-	if !ok {
-		return Gift{}, false
+	g.Owner, message, _ = strings.Cut(message, " ")
+	var numbers [4]int64
+	for i := range numbers {
+		number, rest, found := strings.Cut(message, " ")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if !found || err != nil {
+			return Gift{}, false
+		}
+		numbers[i], message = n, rest
 	}
-	number, err := strconv.ParseInt(ticket, 10, 64)
-	if err != nil {
-		return Gift{}, false
-	}
-	g = Gift{Lock: lock, Owner: owner, Ticket: Ticket(number)}
-	g.Fence, err = strconv.ParseInt(fence, 10, 64)
-	return g, err == nil
+	g.Ticket, g.Fence, g.Lock = Ticket(numbers[0]), numbers[1], message
+	g.Turns = Turns{Count: int(numbers[2]), Since: time.Duration(numbers[3]) * time.Millisecond}
+	return g, true
 }

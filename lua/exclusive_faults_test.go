@@ -75,9 +75,8 @@ func TestReleasePassesOnWithoutPermissionForWhatItCanDoWithout(t *testing.T) {
 
 func TestReleaseThatMayNotReleaseLeavesTheLockAndThePlaces(t *testing.T) {
 	for name, rules := range map[string][]string{
-		"command":        {"-hdel"},
-		"key of places":  {"resetkeys", "~" + lock, "~" + run, "~" + counter},
-		"key of the run": {"resetkeys", "~" + lock, "~" + waiters, "~" + counter},
+		"command":       {"-hdel"},
+		"key of places": {"resetkeys", "~" + lock, "~" + counter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startAs(t, rules...)
@@ -173,25 +172,6 @@ func TestReleaseWithOddKeysBesideTheLockIsAnnounced(t *testing.T) {
 				sub.requireNothing(t)
 			})
 		}
-	}
-}
-
-func TestRunThatIsNoCountOrHasNoEndBeginsAnew(t *testing.T) {
-	for name, write := range map[string][]string{"a text": {"SET", run, "a page"}, "a list": {"RPUSH", run, "a"},
-		"endless": {"SET", run, "15"}} {
-		t.Run(name, func(t *testing.T) {
-			s, c := startHeld(t)
-			sub := attend(t, s, far)
-			ticket := enlist(t, c, plain, older)
-			s.Do(t, write...)
-			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
-			sub.requireAnnounced(t)
-			hold(t, s, lock, me, "1", lease)
-			require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
-			requireHeir(t, s, older)
-			sub.requireGift(t, far, older, ticket, 0)
-			requireRun(t, s, "1")
-		})
 	}
 }
 

@@ -2,6 +2,7 @@ package lua_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,11 +11,11 @@ import (
 
 func TestGiftIsReadAsItWasWritten(t *testing.T) {
 	for message, want := range map[string]lua.Gift{
-		older + " 1790000000000001 0 order:42": {Lock: "order:42", Owner: older, Ticket: 1790000000000001},
-		older + " 1790000000000001 9223372036854775807 order:42": {Lock: "order:42", Owner: older,
-			Ticket: 1790000000000001, Fence: 9223372036854775807},
-		older + " 1 2  a name with blanks ": {Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
-		older + " 1 2 ":                     {Owner: older, Ticket: 1, Fence: 2},
+		older + " 1790000000000001 0 1 0 order:42": {Lock: "order:42", Owner: older, Ticket: 1790000000000001, Turns: lua.Turns{Count: 1}},
+		older + " 1790000000000001 9223372036854775807 17 250 order:42": {Lock: "order:42", Owner: older,
+			Ticket: 1790000000000001, Fence: 9223372036854775807, Turns: lua.Turns{Count: 17, Since: 250 * time.Millisecond}},
+		older + " 1 2 0 0  a name with blanks ": {Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
+		older + " 1 2 0 0 ":                     {Owner: older, Ticket: 1, Fence: 2},
 	} {
 		got, ok := lua.ParseGift(message)
 		require.True(t, ok, "%q", message)
@@ -23,8 +24,9 @@ func TestGiftIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestMessageThatIsNoGiftIsNone(t *testing.T) {
-	for _, message := range []string{"", "0", "1", older, older + " 1", older + " 1 2", older + " 1x 2 order:42",
-		older + " 1 2x order:42", older + " 1.5 2 order:42", older + "  1 2 order:42", older + " 9223372036854775808 2 order:42"} {
+	for _, message := range []string{"", "0", "1", older, older + " 1", older + " 1 2 3 4",
+		older + " 1x 2 3 4 order:42", older + " 1 2x 3 4 order:42", older + " 1 2 3x 4 order:42", older + " 1 2 3 4x order:42", older + " 1.5 2 3 4 order:42",
+		older + "  1 2 3 4 order:42", older + " 9223372036854775808 2 3 4 order:42"} {
 		_, ok := lua.ParseGift(message)
 		require.False(t, ok, "%q", message)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,14 +49,20 @@ func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel strin
 	}, eventually, poll)
 }
 
-// requireGift asserts the bytes of the message that says that an owner of the client was given the lock.
+// requireGift asserts the bytes of the message that says that an owner of the client was given the lock, which was free before.
 func (s subscriber) requireGift(tb testing.TB, client, owner string, ticket lua.Ticket, fence int64) {
 	tb.Helper()
-	message := owner + " " + decimal(int64(ticket)) + " " + decimal(fence) + " " + lock
+	s.requireGiftAfter(tb, client, owner, ticket, fence, lua.Turns{Count: 1})
+}
+
+// requireGiftAfter is requireGift of a lock that has been passed on so often, with this time.
+func (s subscriber) requireGiftAfter(tb testing.TB, client, owner string, ticket lua.Ticket, fence int64, turns lua.Turns) {
+	tb.Helper()
+	message := strings.Join([]string{owner, decimal(int64(ticket)), decimal(fence), decimal(int64(turns.Count)), decimal(turns.Since.Milliseconds()), lock}, " ")
 	s.requireBytes(tb, array("message", present+":"+client, message))
 	gift, ok := lua.ParseGift(message)
 	require.True(tb, ok)
-	require.Equal(tb, lua.Gift{Lock: lock, Owner: owner, Ticket: ticket, Fence: fence}, gift)
+	require.Equal(tb, lua.Gift{Lock: lock, Owner: owner, Ticket: ticket, Fence: fence, Turns: turns}, gift)
 }
 
 // requireAnnounced asserts the bytes of the announcement that the lock is free.

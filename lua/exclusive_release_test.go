@@ -37,16 +37,6 @@ func requireHeir(t *testing.T, s *redistest.Server, owner string) {
 	require.Greater(t, left, patience.Milliseconds()-5000)
 }
 
-// runKept is for how long it is known that a lock was passed on.
-const runKept = 10 * time.Minute
-
-// requireRun asserts how often the lock has been passed on, just now for the first time.
-func requireRun(t *testing.T, s *redistest.Server, length string) {
-	t.Helper()
-	require.Equal(t, length, s.DoString(t, "GET", run))
-	requireTTL(t, s, run, runKept)
-}
-
 // requireEmpty asserts that no key is left.
 func requireEmpty(t *testing.T, s *redistest.Server) {
 	t.Helper()
@@ -186,14 +176,12 @@ func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
 	sub := attend(t, s, far)
 	enlist(t, c, plain, older)
 	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel) // one of Redisson
-	s.Do(t, "SET", run, decimal(time.Now().UnixMilli()))
 	for _, p := range []lua.Passing{toAll, toNext(false)} {
 		require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 		requireFree(t, s, lock)
 		foreign.requireAnnounced(t)
 		sub.requireAnnounced(t)
 		require.Equal(t, []string{plain.Place(older, patience)}, places(t, s), "who heard it asks, and keeps its place if it is late")
-		require.False(t, has(s, run))
 		hold(t, s, lock, me, "1", lease)
 	}
 	foreign.leave(t, s, announcement.Channel, 1)
@@ -215,61 +203,53 @@ func TestReleaseIsAnnouncedWhenOneWaitsWithoutAPlace(t *testing.T) {
 // There may be somebody who waits and cannot be seen.
 func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 	for name, of := range map[string]struct {
-		turns string
-		since int64 // milliseconds
+		turns lua.Turns
 		p     lua.Passing
 	}{
-		"to others":             {"15", 101, toAll},
-		"to others first":       {"15", 101, toNext(false)},
-		"seldom, and longer":    {"3", 1001, toAll},
-		"seldom, to next first": {"11", 1001, toNext(false)},
+		"to others":             {lua.Turns{Count: 15, Since: 101 * time.Millisecond}, toAll},
+		"to others first":       {lua.Turns{Count: 15, Since: 101 * time.Millisecond}, toNext(false)},
+		"seldom, and longer":    {lua.Turns{Count: 3, Since: 1001 * time.Millisecond}, toAll},
+		"seldom, to next first": {lua.Turns{Count: 11, Since: time.Hour}, toNext(false)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := of.p
+			p.Turns = of.turns
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
 			ticket := enlist(t, c, plain, older)
-			s.Do(t, "SET", run, of.turns, "PX", decimal(runKept.Milliseconds()-of.since))
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 			requireFree(t, s, lock)
 			sub.requireAnnounced(t)
-			require.False(t, has(s, run), "the next run is a new one")
 			require.Equal(t, []string{plain.Place(older, patience)}, places(t, s))
 
 			hold(t, s, lock, me, "1", lease)
+			p.Turns = lua.Turns{}
 			require.Equal(t, lua.Other, release(t, c, plain, p).To)
 			sub.requireGift(t, far, older, ticket, 0)
-			requireRun(t, s, "1")
 		})
 	}
 }
 
 func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
-	for name, before := range map[string]struct {
-		turns string
-		since time.Duration
-	}{"often": {"15", 0}, "for long": {"14", time.Minute}, "seldom": {"3", 500 * time.Millisecond}} {
+	for name, before := range map[string]lua.Turns{"often": {Count: 15, Since: 100 * time.Millisecond}, "for long": {Count: 14, Since: time.Minute},
+		"seldom": {Count: 3, Since: time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
-			attend(t, s, far)
-			enlist(t, c, plain, older)
-			s.Do(t, "SET", run, before.turns, "PX", decimal((runKept - before.since).Milliseconds()))
-			require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
+			sub := attend(t, s, far)
+			ticket := enlist(t, c, plain, older)
+			p := toAll
+			p.Turns = before
+			require.Equal(t, lua.Other, release(t, c, plain, p).To)
+			sub.requireGiftAfter(t, far, older, ticket, 0, lua.Turns{Count: before.Count + 1, Since: before.Since})
 		})
 	}
 }
 
-func TestRunBeginsWhenALockIsFirstPassedOn(t *testing.T) {
-	s, c := startHeld(t)
-	attend(t, s, far)
-	enlist(t, c, plain, older, far+":2")
-	release(t, c, plain, toAll)
-	requireRun(t, s, "1")
-
-	out, err := plain.Release(t.Context(), c, older, 0, toAll)
-	require.NoError(t, err)
-	require.Equal(t, lua.Other, out.To)
-	requireRun(t, s, "2")
+func TestNextOneThatComesFirstHasTheLockHoweverOftenItWasPassedOn(t *testing.T) {
+	_, c := startHeld(t)
+	p := toNext(true)
+	p.Turns = lua.Turns{Count: 15, Since: time.Hour}
+	require.Equal(t, lua.Next, release(t, c, plain, p).To)
 }
 
 func TestNextOneThatComesFirstHasTheLock(t *testing.T) {
@@ -292,7 +272,6 @@ func TestNextOneThatComesFirstHasTheLock(t *testing.T) {
 func TestNextOneThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
 	s, c := startHeld(t)
 	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
-	s.Do(t, "SET", run, "1")
 	require.Equal(t, lua.Next, release(t, c, plain, toNext(true)).To)
 	requireHeir(t, s, next)
 	foreign.requireNothing(t)

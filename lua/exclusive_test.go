@@ -14,7 +14,6 @@ import (
 // What goes with the lock called lock when it is handed over.
 const (
 	waiters = "holdfast_lock_waiters:{order:42}"
-	run     = "holdfast_lock_run:{order:42}"
 	present = "holdfast_lock_present:{order:42}"
 )
 
@@ -122,7 +121,7 @@ func TestPlaceThatWasLostIsNewThen(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, lua.Other, out.To)
 			sub.requireGift(t, far, older, ticket, 0)
-			s.Do(t, "DEL", lock, run)
+			s.Do(t, "DEL", lock)
 			hold(t, s, lock, me, "1", lease)
 		},
 	} {
@@ -160,8 +159,8 @@ func TestNoTwoPlacesHaveOneTicket(t *testing.T) {
 	for range 100 {
 		commands = append(commands,
 			c.B().Evalsha().Sha1(acquire).Numkeys(2).Key(lock, waiters).Arg(me, "1", "7000", place).Build(),
-			c.B().Evalsha().Sha1(release).Numkeys(3).Key(lock, waiters, run).
-				Arg(me, "0", announcement.Channel, "0", "PUBLISH", "", "", "0", place).Build())
+			c.B().Evalsha().Sha1(release).Numkeys(2).Key(lock, waiters).
+				Arg(me, "0", announcement.Channel, "0", "PUBLISH", "", "0", "0", "", "0", place).Build())
 	}
 	last := int64(0)
 	for i, reply := range c.DoMulti(t.Context(), commands...) {

@@ -3,6 +3,7 @@ package lua_test
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -98,6 +99,9 @@ func (m *handedModel) leave(t *rapid.T) {
 	}
 	if next != "" {
 		p.Next = m.placeOf(next)
+	}
+	if p.Turns.Count = evenly(0, 1, 2, 3, 15, 16).Draw(t, "turns"); p.Turns.Count > 0 {
+		p.Turns.Since = time.Duration(evenly(0, 100, 101, 1000, 1001).Draw(t, "for")) * time.Millisecond
 	}
 	if rarely.Draw(t, "gives up") {
 		p.GivenUp = m.placeOf(owner)

@@ -17,8 +17,6 @@ type handedModel struct {
 
 	waiting []place // first come first
 	keep    *int64  // when all of them are forgotten; nil when there is none
-	run     int     // how often the lock was passed on since it was free
-	runEnds *int64  // when that is forgotten; nil if it was not
 
 	listening map[string]bool     // owners of ours whose clients listen, others who do on the channel of the lock, withoutPlace
 	last      lua.Ticket          // the last one given
@@ -33,9 +31,6 @@ type place struct {
 
 // withoutPlace is one who waits and has no place, of a client that may have places.
 const withoutPlace = somebody
-
-// untold is for how long it is known that a lock was passed on, in milliseconds.
-const untold = 600_000
 
 func newHanded(t *rapid.T, p *program, fenced bool) *handedModel {
 	m := &handedModel{
@@ -68,26 +63,13 @@ func (m *handedModel) want() keyspace {
 		}
 		k[waiters] = entry{hash: tickets, ends: m.keep}
 	}
-	if m.run > 0 {
-		k[run] = entry{text: strconv.Itoa(m.run), ends: m.runEnds}
-	}
 	return k
-}
-
-func (m *handedModel) limits() []int64 {
-	if m.run == 0 {
-		return nil
-	}
-	return []int64{*m.runEnds - untold + 100, *m.runEnds - untold + 1000}
 }
 
 func (m *handedModel) expire(now int64) {
 	m.exclusiveModel.expire(now)
 	if m.keep != nil && *m.keep <= now {
 		m.waiting, m.keep = nil, nil
-	}
-	if m.run > 0 && *m.runEnds <= now {
-		m.run, m.runEnds = 0, nil
 	}
 }
 
@@ -152,7 +134,7 @@ func (m *handedModel) number() {
 
 // passOn gives a lock that is free to the one of those who wait that listens and has waited longest, and tells it. Those
 // before it are told as well, and have lost their places; the one that leaves has lost its own. It returns "" if nobody listens.
-func (m *handedModel) passOn(leaving string) string {
+func (m *handedModel) passOn(leaving string, turns lua.Turns) string {
 	heir := m.oldest(leaving)
 	for len(m.waiting) > 0 {
 		w := m.waiting[0]
@@ -166,7 +148,8 @@ func (m *handedModel) passOn(leaving string) string {
 			fence = m.token
 		}
 		m.told = append(m.told, message{"PUBLISH", present + ":" + clientOf(w.owner),
-			w.owner + " " + strconv.FormatInt(int64(w.ticket), 10) + " " + strconv.FormatInt(fence, 10) + " " + lock})
+			w.owner + " " + strconv.FormatInt(int64(w.ticket), 10) + " " + strconv.FormatInt(fence, 10) + " " +
+				strconv.Itoa(turns.Count+1) + " " + strconv.FormatInt(turns.Since.Milliseconds(), 10) + " " + lock})
 		m.hold(heir, 1, patienceOf(heir))
 		return heir
 	}
@@ -184,9 +167,11 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Ticket) lua.R
 	if next != "" && p.NextFirst {
 		return toNext()
 	}
-	if p.Others && (next != "" || len(m.waiting) > 0 || m.run > 0) {
-		if !m.listening[java] && !m.listening[withoutPlace] && !m.longClosed() {
-			switch heir := m.passOn(leaving); {
+	if p.Others && !freeForOnce(p.Turns) {
+		if m.listening[java] || m.listening[withoutPlace] {
+			m.lookThrough(leaving)
+		} else {
+			switch heir := m.passOn(leaving, p.Turns); {
 			case heir != "" && (next == "" || heir == next):
 				return lua.Released{Held: true, To: lua.Other}
 			case heir != "":
@@ -195,19 +180,25 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Ticket) lua.R
 				return toNext()
 			}
 		}
-		m.run, m.runEnds = 0, nil
 	}
 	m.announce()
 	return lua.Released{Held: true}
 }
 
-// longClosed counts that the lock is passed on, and tells whether it should be free for once instead.
-func (m *handedModel) longClosed() bool {
-	if m.run++; m.run == 1 {
-		m.runEnds = instant(m.now + untold)
+// lookThrough is what a release does that finds out only with a place in its hands that it has to be announced.
+func (m *handedModel) lookThrough(leaving string) {
+	if len(m.waiting) > 0 && m.waiting[0].owner == leaving {
+		m.withdraw(leaving)
 	}
-	age := m.now - (*m.runEnds - untold)
-	return m.run%16 == 0 && age > 100 || m.run%4 == 0 && age > 1000
+	if len(m.waiting) > 0 {
+		m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
+	}
+}
+
+// freeForOnce tells whether a lock that was passed on so often should be free now.
+func freeForOnce(before lua.Turns) bool {
+	turns, since := before.Count+1, before.Since.Milliseconds()
+	return turns%16 == 0 && since > 100 || turns%4 == 0 && since > 1000
 }
 
 // fence is the number of the present hold; 0 if the lock is not fenced.

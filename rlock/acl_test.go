@@ -427,7 +427,7 @@ func TestNextInTheProcessDoesNotWaitForAnAnnouncementThatIsRefused(t *testing.T)
 		unlock(t, hold)
 		hold = acquired(t, waiters[0])
 		<-time.After(110 * time.Millisecond) // now the lock has been in the process for as long as it may be
-		s.Do(t, "SET", "holdfast_lock_run:{"+k.name+"}", "15", "PX", "590000")
+		listen(t, s, lua.Channel(k.name))    // as one of Redisson, for whose sake it is announced
 		start := time.Now()
 		unlock(t, hold)
 		unlock(t, acquired(t, waiters[1]))

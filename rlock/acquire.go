@@ -45,6 +45,7 @@ type attempt struct {
 	placed   bool       // it may have a place among those who are given the lock
 	adrift   bool       // one of them may be executed at any time
 	told     bool       // a message may come still that says that it was given the lock, though it has that by asking
+	turns    turns      // of the lock that it was given
 }
 
 // run gets the lock, or tells why not. It waits for its turn at the owner's seat first: while another call of the same
@@ -233,6 +234,7 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 // accept takes a lock that was given. Without a hold and an error too little is left of its lease, which is to be asked for
 // again then.
 func (a *attempt) accept(g gift) (*Hold, error) {
+	a.turns = g.turns
 	lease := a.bid.gift
 	most := lease / 10 // of an explicit lease, so that it is about what the caller asked for
 	if a.renew {
@@ -387,7 +389,7 @@ func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
 		h = new(holding)
 	}
 	h.client, h.lock, h.seat, h.token, h.owner, h.fence = c, a.lock, a.seat, a.token, a.bid.owner, fence
-	h.told, h.adrift = a.told, a.adrift
+	h.told, h.adrift, h.turns = a.told, a.adrift, a.turns
 	level := h.begin(a.ctx, deadline, a.renew)
 	if a.lock.outlived() {
 		a.seat.settle() // the owner may have ceased to write meanwhile

@@ -18,6 +18,9 @@ func Waiting(l *Lock) int {
 	return n
 }
 
+// Ground has all commands of a client sent by goroutines of their own.
+func Ground(c *Client) { c.flights.grounded.Store(true) }
+
 // Refusals is how often those who stand in line for the lock have been told that it is held.
 func Refusals(l *Lock) int {
 	ls := l.client.lines

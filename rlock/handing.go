@@ -69,10 +69,25 @@ func (r run) open() bool {
 	return r.length < longestRun && (r.began.IsZero() || time.Since(r.began) < longestRunTime)
 }
 
+// turns are how often a lock has been passed on since it was free, and since when. It goes from owner to owner with the lock.
+type turns struct {
+	count int
+	began time.Time
+}
+
+// told are the turns as Redis is told them.
+func (t turns) told() lua.Turns {
+	if t.count == 0 {
+		return lua.Turns{}
+	}
+	return lua.Turns{Count: t.count, Since: time.Since(t.began)}
+}
+
 // gift is a lock that a waiter was given.
 type gift struct {
 	since time.Time // its lease began after that
 	fence int64
+	turns turns
 }
 
 // handing is what may become of a waiter without its asking. Its fields are guarded by lines.mu.
@@ -91,42 +106,44 @@ type handing struct {
 	unread  []lua.Gift // came while its ticket was not known
 }
 
-// offer is a release that has an heir.
+// offer is a release, to an heir if there is one.
 type offer struct {
+	turns turns
 	spot  *spot // nil if there is none
 	first bool
 }
 
 // offer picks the head of a line as an heir.
-func (ls *lines) offer(to lineName) offer {
+func (ls *lines) offer(to lineName, t turns) offer {
+	nobody := offer{turns: t}
 	if ls.slot(to).lines.Load() == 0 {
-		return offer{}
+		return nobody
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	q := ls.byName[to]
 	if q == nil {
-		return offer{}
+		return nobody
 	}
 	s := q.waiting.Front().Value.(*spot)
 	if s.offered || s.asking || s.given {
-		return offer{}
+		return nobody
 	}
 	s.offered = true
 	first := q.run.open()
 	if q.places() && !first {
 		ls.enlisted[s.heir.owner] = s // the release may give it a place, and somebody else the lock before the answer is here
 	}
-	return offer{spot: s, first: first}
+	return offer{turns: t, spot: s, first: first}
 }
 
 // heir is as the release is told.
 func (o offer) heir() heir {
-	if o.spot == nil {
-		return heir{}
+	h := heir{}
+	if o.spot != nil {
+		h = o.spot.heir
 	}
-	h := o.spot.heir
-	h.first = o.first
+	h.first, h.turns = o.first, o.turns.told()
 	return h
 }
 
@@ -154,7 +171,14 @@ func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool
 			s.line.run = run{began: sent} // if it was not first, nobody waits elsewhere
 		}
 		s.line.run.length++
-		s.give(gift{sent, r.Fence})
+		t := o.turns
+		if !o.first {
+			if t.count == 0 {
+				t.began = sent
+			}
+			t.count++
+		}
+		s.give(gift{sent, r.Fence, t})
 	case enlisted && sent.Before(s.asked):
 		s.tell(true) // it has asked since, and may have another place by now
 	case enlisted:
@@ -199,7 +223,7 @@ func (s *spot) read() {
 		switch s.ticket {
 		case g.Ticket:
 			s.line.run = run{} // it comes from outside
-			s.give(gift{s.asked, g.Fence})
+			s.give(gift{s.asked, g.Fence, turns{g.Turns.Count, time.Now().Add(-g.Turns.Since)}})
 		case 0:
 			s.tell(true) // which of them is right is for Redis to say
 		default:

@@ -108,6 +108,16 @@ func TestWaiterOfRedissonGetsItsTurnWhileOthersPassTheLockOn(t *testing.T) {
 // Not everybody who waits can be seen: some listen by pattern, or on a replica.
 func TestLockThatIsPassedOnIsAnnouncedNowAndThenAllTheSame(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct{ clients, goroutines int }{"within processes and between them": {2, 8}, "between them": {4, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireAnnouncedNowAndThen(t, c.clients, c.goroutines)
+		})
+	}
+}
+
+func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int) {
+	t.Helper()
 	s := redistest.Start(t)
 	redis := s.Client(t)
 	heard := make(chan struct{}, 1000)
@@ -122,8 +132,8 @@ func TestLockThatIsPassedOnIsAnnouncedNowAndThenAllTheSame(t *testing.T) {
 	}, "nobody listens")
 	var history turns
 	var stop []func()
-	for i := range 2 {
-		stop = append(stop, contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
+	for i := range clients {
+		stop = append(stop, contend(t, goroutines, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
 	}
 	receive(t, heard, "the first announcement") // so that what is counted begins with the run
 	start := time.Now()

@@ -60,6 +60,10 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 	c, err := rlock.New(redis, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { closeClient(t, c) })
+	switch redis.(type) {
+	case *gated, *stepwise: // these let nobody leave, whatever becomes of the context
+		rlock.Ground(c)
+	}
 	return c
 }
 

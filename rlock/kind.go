@@ -52,7 +52,8 @@ type bid struct {
 type heir struct {
 	owner string
 	lease time.Duration
-	first bool // before those who wait in other processes
+	first bool      // before those who wait in other processes
+	turns lua.Turns // of the lock, whoever is given it
 }
 
 // grant is the answer to a bid.

@@ -43,6 +43,7 @@ func (k reentrant) reenter(redis rueidis.CoreClient, owner string, count int, le
 
 func (k reentrant) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, to heir) (lua.Released, error) {
 	p := k.passing()
+	p.Turns = to.turns
 	if to.owner != "" {
 		p.Next, p.NextFirst = k.keys.Place(to.owner, to.lease), to.first
 	}

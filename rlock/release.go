@@ -140,18 +140,18 @@ func (g *holding) cleanUp(left int) {
 func (g *holding) releaseOnce(p *patience, left int, heirs bool) (reply lua.Released, gone bool, err error) {
 	var (
 		c  = g.client
-		to offer
+		to = offer{turns: g.turns}
 	)
 	// When the client closes they are being sent home. Who is counted keeps it from having closed before what becomes of the
 	// heir is seen to.
 	if heirs && !c.closes() && c.tasks.count(true) {
 		defer c.tasks.leave()
-		to = c.lines.offer(g.lock.line)
+		to = c.lines.offer(g.lock.line, g.turns)
 	}
 	sent := time.Now()
 	if to.spot == nil { // what becomes of an heir has to be heard of
 		if direct, ok := c.flights.board(p, sent); ok {
-			reply, err = g.lock.kind.release(direct, c.redis, g.owner, left, heir{})
+			reply, err = g.lock.kind.release(direct, c.redis, g.owner, left, to.heir())
 			c.flights.land(sent, err)
 			return reply, false, err
 		}

@@ -32,10 +32,10 @@ func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
 			l := both(kind).hold
 			java := newJavaActor(t, s)
 			stop := contend(t, l, append(newGoActors(t, s, rlock.HandOverToAll, 4), newGoActors(t, s, rlock.HandOverToAll, 4)...))
-			run := lua.Prefix("holdfast_lock_run", l.name())
+			waiters := lua.Prefix("holdfast_lock_waiters", l.name())
 			for range turns {
 				// Now it goes from client to client, and is announced to nobody.
-				locktest.Eventually(t, func() bool { return s.node(t, run).DoInt(t, "EXISTS", run) == 1 }, "nothing is handed over")
+				locktest.Eventually(t, func() bool { return s.node(t, waiters).DoInt(t, "EXISTS", waiters) == 1 }, "nobody has a place")
 				requireTurn(t, java, l)
 			}
 			stop()

@@ -80,17 +80,16 @@ func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us s
 }
 
 // requireBeside requires what a step of this library leaves and says beside what Redisson does: a key with the places of those who
-// wait, one that counts how often the lock has been passed on, and a message to whom it was given.
+// wait, and a message to whom it was given.
 func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours trace) {
 	t.Helper()
-	waiters, run := lua.Prefix("holdfast_lock_waiters", l.name()), lua.Prefix("holdfast_lock_run", l.name())
+	waiters := lua.Prefix("holdfast_lock_waiters", l.name())
 	want, gifts := map[string]string{}, 0
 	switch {
 	case !us.hasPlaces(l.kind):
 	case step.waits:
 		want[waiters] = fmt.Sprintf(`zset "<owner> %d %c"`, sceneLease.Milliseconds(), map[string]rune{reentrant: 'p', fenced: 'f'}[l.kind])
 	case step.gives:
-		want[run] = "string"
 		gifts = 1
 	}
 	require.Equal(t, want, ours.beside, "beside the lock after step %q", step.name)

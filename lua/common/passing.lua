@@ -1,8 +1,4 @@
--- Passing on: a lock that is released is given to a waiter. Needs attempt.
-
--- A lock is passed on 16 times at least and for 100 ms, or 4 times and for a second, before it is free for once. For how many
--- milliseconds it is known that it was passed on: sections may take long.
-local run_kept = 600000
+-- Passing on: a lock that is released is given to a waiter. Needs attempt and waiters.
 
 -- give: lets the owner of a place have a lock that is free. It returns the number of the acquisition, 0 for a plain lock;
 -- or nil if the server refuses, and then the lock is free still.
@@ -26,41 +22,51 @@ local function give(lock, token, place)
   return fence
 end
 
--- listeners: how many hear of the release of a lock and have no place when they wait for it, such as those of Redisson; nil
--- if the server does not tell. Whoever may have a place listens on the second channel as well, except who listens on the third.
-local function listeners(verb, channel, present)
-  local heard = attempt('PUBSUB', verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel, present, present .. ':announce')
-  return heard and tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6])
+-- listeners: how many hear of the release of a lock and have no place when they wait for it, such as those of Redisson; and how
+-- many listen on mine, another channel. It returns nil if the server does not tell. Whoever may have a place listens on present
+-- as well, except who listens on the third channel.
+local function listeners(verb, channel, present, mine)
+  local count = verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+  local heard = attempt('PUBSUB', count, channel, present, present .. ':announce', mine)
+  if not heard then
+    return nil
+  end
+  return tonumber(heard[2]) - tonumber(heard[4]) + tonumber(heard[6]), tonumber(heard[8])
 end
 
--- pass_on: gives a lock that is free to the owner that waits longest, and tells its client. It returns the owner; nil if
--- there is none, and false if the server refuses. Those that nobody listens for any more are passed over, and so is the one
--- that leaves: it got the lock without its place, and would get it back.
-local function pass_on(lock, waiters, token, verb, present, leaving)
-  for _ = 1, 100 do
-    local first = attempt('ZPOPMIN', waiters)
-    if not first then
+-- pass_on: gives a lock that is free to the waiter with the oldest place, which has been popped, or one behind it, and tells
+-- its client. It returns the owner; nil if there is none, and false if the server refuses, or if somebody listens who has no
+-- place when it waits, such as Redisson: then all are to be told. Those that nobody listens for any more are passed over, and
+-- so is the one that leaves: it got the lock without its place, and would get it back.
+local function pass_on(popped, lock, waiters, token, leaving, verb, channel, present, turns, since)
+  for i = 1, 100 do
+    if i > 1 then
+      popped = attempt('ZPOPMIN', waiters)
+    end
+    if not popped then
       return false
-    elseif not first[1] then
+    elseif not popped[1] then
       return nil
     end
-    local owner = string.match(first[1], '^%S+')
-    if not owner then
+    local owner, client = string.match(popped[1], '^(([^%s:]*)%S*)')
+    if owner == '' then
       return false -- somebody else wrote it
     elseif owner ~= leaving then
-      local channel = present .. ':' .. string.match(owner, '^[^:]*')
       -- Counted before anything is said, because who listens on a replica, such as a master that was replaced, hears what is
       -- published here, and is not counted.
-      local heard = attempt('PUBSUB', verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel)
-      if not heard then
+      local mine = present .. ':' .. client
+      local others, heard = listeners(verb, channel, present, mine)
+      if others ~= 0 then
+        attempt('ZADD', waiters, popped[2], popped[1])
+        attempt('PEXPIRE', waiters, keep)
         return false
-      elseif tonumber(heard[2]) > 0 or not string.match(first[1], ' %d+ %a$') then
-        local fence = give(lock, token, first[1])
+      elseif heard > 0 or not string.match(popped[1], ' %d+ %a$') then
+        local fence = give(lock, token, popped[1])
         if not fence then
           return false
         end
-        local message = owner .. ' ' .. string.format('%.0f', tonumber(first[2])) .. ' ' .. fence .. ' ' .. lock
-        if attempt(verb, channel, message) then
+        local ticket = string.format('%.0f', tonumber(popped[2]))
+        if attempt(verb, mine, table.concat({owner, ticket, fence, turns, since, lock}, ' ')) then
           return owner
         end
         redis.call('HDEL', lock, owner)
@@ -69,17 +75,4 @@ local function pass_on(lock, waiters, token, verb, present, leaving)
     end
   end
   return false
-end
-
--- long_closed: counts that a lock is passed on, which has not been free since the run began, and tells that it should be for
--- once, and announced: there may be somebody who waits whom we cannot see, such as one that asks again and again.
-local function long_closed(run)
-  local turns = attempt('INCR', run)
-  if turns == 1 then
-    return not attempt('PEXPIRE', run, run_kept)
-  elseif turns and turns % 4 ~= 0 then
-    return false
-  end
-  local left = turns and attempt('PTTL', run)
-  return not left or run_kept - left > (turns % 16 == 0 and 100 or 1000)
 end
