@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"holdfast/bench/report"
+	"holdfast/bench/rivals"
 	"holdfast/bench/scenario"
 	"holdfast/bench/server"
 	"holdfast/bench/worker"
@@ -119,13 +120,22 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 	if len(wanted) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q", o.scenario)
 	}
+	java := ""
+	if e.WantsJava(wanted) {
+		e.Log("Redisson is built, if it has changed")
+		var err error
+		if e.Java, java, err = rivals.BuildRedisson(ctx); err != nil {
+			return nil, err
+		}
+		e.Log("%s", java)
+	}
 	if wanted[len(wanted)-1].Key == "redlock" {
 		defer e.StopNodes()
 		if err := e.StartNodes(ctx); err != nil {
 			return nil, err
 		}
 	}
-	result := &report.Result{}
+	result := &report.Result{Java: java}
 	var failed error
 	for _, s := range wanted {
 		table, err := runOne(ctx, e, s, result)

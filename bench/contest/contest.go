@@ -38,8 +38,10 @@ type Contestant struct {
 	Part    Part
 	// Cut has the benchmark end its waits by their context when the time is up: it backs off for long, or was seen to wait for
 	// a message that never came. The others get a context that cannot end, which costs less with some clients.
-	Cut  bool
-	Open func(Setup) (Client, error)
+	Cut bool
+	// Java says that the client is in Java: another program than this one has it.
+	Java bool
+	Open func(Setup) (Client, error) // nil if it is in Java
 }
 
 // Client is a connected client.

@@ -12,12 +12,16 @@ import (
 type Result struct {
 	Machine Machine  `json:"machine"`
 	Tables  []*Table `json:"tables"`
+	Java    string   `json:"java,omitempty"` // what its rivals ran on, or why they are not there; nothing if nobody asked for them
 }
 
 // Text is everything, as Markdown.
 func (r *Result) Text() string {
 	var out strings.Builder
 	out.WriteString(r.Machine.Text() + ".\n\n")
+	if r.Java != "" {
+		out.WriteString(r.Java + ".\n\n")
+	}
 	for _, t := range r.Tables {
 		out.WriteString(t.Text() + "\n")
 	}

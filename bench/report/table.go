@@ -22,6 +22,7 @@ type Row struct {
 	Rounds   []Figures    `json:"rounds"`
 	Problems []string     `json:"problems,omitempty"` // lost updates first: then its figures count for nothing
 	Broken   bool         `json:"broken,omitempty"`
+	Notes    []string     `json:"notes,omitempty"` // why it has a dash somewhere, though nothing went wrong
 }
 
 // Figure is the median of the rounds; NaN if no round has it.
@@ -39,6 +40,13 @@ func (r *Row) Figure(key string) float64 {
 func (r *Row) Problem(text string) {
 	if !slices.Contains(r.Problems, text) {
 		r.Problems = append(r.Problems, text)
+	}
+}
+
+// Note says why something was not measured, once.
+func (r *Row) Note(text string) {
+	if !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
 	}
 }
 
@@ -188,8 +196,8 @@ func (t *Table) Text() string {
 	}
 	out.WriteString(Grid(grid, func(column int) bool { return column > 0 }))
 	for _, r := range t.Rows {
-		if len(r.Problems) > 0 {
-			out.WriteString("\n" + r.Name + ": " + strings.Join(r.Problems, "; ") + ".\n")
+		if below := slices.Concat(r.Problems, r.Notes); len(below) > 0 {
+			out.WriteString("\n" + r.Name + ": " + strings.Join(below, "; ") + ".\n")
 		}
 	}
 	if len(t.Goals) > 0 {

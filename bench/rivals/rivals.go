@@ -39,6 +39,9 @@ var all = []contest.Contestant{
 	}),
 	redislockWith("redislock, 1 ms", "linear backoff: asks every ms", func() redislock.RetryStrategy { return redislock.LinearBackoff(bestPoll) }),
 	goZero("go-zero, 1 ms", "does not wait: asked every ms", bestPoll),
+	inJava("redisson", "Java: RLock with the watchdog; defaults of the client for a single server"),
+	inJava("redisson, fair", "Java: as above, from getFairLock"),
+	inJava("redisson redlock", "Java: RedissonRedLock of five such clients"),
 }
 
 // Named returns the contestant of that name.

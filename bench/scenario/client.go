@@ -46,7 +46,7 @@ func init() {
 		}
 		return nothing{}, nil
 	})
-	worker.Handle("warm", func(cycles int) (nothing, error) { return nothing{}, current.warm(cycles) })
+	worker.Handle("warm", func(w warming) (nothing, error) { return nothing{}, current.warm(w.Cycles) })
 }
 
 func openSession(o open) (err error) {
@@ -101,6 +101,13 @@ func (s *session) close() {
 	current = nil
 }
 
+// warming is the task of going through some cycles before anything is measured. A program that is compiled while it runs goes
+// through more of them the first time.
+type warming struct {
+	Cycles  int
+	Compile int
+}
+
 // warm has every goroutine go through some cycles on a lock of its own: one first, which loads the scripts, and then all at the
 // same time, so that connections are dialled and the client knows that it is used by many.
 func (s *session) warm(cycles int) error {
@@ -147,10 +154,10 @@ func cycle(l contest.Locker) error {
 
 // openAll opens a client in each worker, and undo closes them.
 func openAll(ctx context.Context, ws []*worker.Process, of func(i int) open) (undo func(), err error) {
-	opening, cancel := within(ctx, 20*time.Second)
+	opening, cancel := within(ctx, 20*time.Second+patience(ws))
 	defer cancel()
 	undo = func() {
-		closing, cancel := within(context.WithoutCancel(ctx), 0)
+		closing, cancel := within(context.WithoutCancel(ctx), patience(ws))
 		defer cancel()
 		_, _ = worker.CallAll[nothing](closing, ws, "close", func(int) any { return nothing{} }) // who hangs is killed
 	}
@@ -159,4 +166,36 @@ func openAll(ctx context.Context, ws []*worker.Process, of func(i int) open) (un
 		return nil, err
 	}
 	return undo, nil
+}
+
+// patience is how much more time than this program's workers those of another program are given: a JVM that has just started
+// does everything slowly, and many at a time share the cores.
+func patience(ws []*worker.Process) (d time.Duration) {
+	for _, w := range ws {
+		if w.Foreign() {
+			d += 3 * time.Second
+		}
+	}
+	return d
+}
+
+// warmAll has workers that have their clients open go through some cycles.
+func (e *Env) warmAll(ctx context.Context, ws []*worker.Process) error {
+	ctx, cancel := within(ctx, patience(ws))
+	defer cancel()
+	w := warming{Cycles: 10, Compile: pick(e, 600, 4000)}
+	if !ws[0].Foreign() {
+		_, err := worker.CallAll[nothing](ctx, ws, "warm", func(int) any { return w })
+		return err
+	}
+	if len(ws) > 8 {
+		w.Compile = 500 // or many would take minutes
+	}
+	// At the same time they would take longer, for all together.
+	for _, p := range ws {
+		if _, err := worker.Call[nothing](ctx, p, "warm", w); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -162,9 +162,7 @@ func handover(ctx context.Context, e *Env) (*report.Table, error) {
 }
 
 func handoverRound(ctx context.Context, e *Env, c contest.Contestant, window time.Duration) ([]int64, error) {
-	ctx, cancel := within(ctx, window)
-	defer cancel()
-	ws, err := e.Pool.Get(2)
+	ws, err := e.Pool.Get(2, e.program(c))
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +181,13 @@ func handoverRound(ctx context.Context, e *Env, c contest.Contestant, window tim
 		return nil, err
 	}
 	defer undo()
+	if c.Java {
+		if err := e.warmAll(ctx, ws); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := within(ctx, window)
+	defer cancel()
 	h := handing{Until: measure.Now() + window, Most: 1000}
 	type answer struct {
 		took []int64

@@ -207,7 +207,7 @@ type loads struct {
 // round is one round of one contestant. In the first it is also watched while locks are kept for a while: who sends which
 // commands is seen then, and two at a time in a lock could not miss each other.
 func (l *loads) round(ctx context.Context, c contest.Contestant, row *report.Row, _ int) (_ report.Figures, err error) {
-	ws, err := l.env.Pool.Get(l.load.processes)
+	ws, err := l.env.Pool.Get(l.load.processes, l.env.program(c))
 	if err != nil {
 		return nil, err
 	}
@@ -240,9 +240,7 @@ func (l *loads) round(ctx context.Context, c contest.Contestant, row *report.Row
 		return nil, err
 	}
 	defer undo()
-	warming, cancel := within(ctx, 0)
-	defer cancel()
-	if _, err := worker.CallAll[nothing](warming, ws, "warm", func(int) any { return 10 }); err != nil {
+	if err := l.env.warmAll(ctx, ws); err != nil {
 		return nil, err
 	}
 	// Once is enough, unless the machine was so busy that nobody got to do anything.
@@ -285,9 +283,9 @@ type sessions struct {
 
 // run has all workers run, and checks that nobody was in a lock with somebody else.
 func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, error) {
-	ctx, cancel := within(ctx, ramp+window)
+	ctx, cancel := within(ctx, ramp+window+patience(s.workers))
 	defer cancel()
-	start := measure.Now() + 20*time.Millisecond
+	start := measure.Now() + 20*time.Millisecond + patience(s.workers)/100
 	r := run{Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold, Cut: s.contestant.Cut}
 	rans, err := worker.CallAll[ran](ctx, s.workers, "run", func(int) any { return r })
 	if err != nil {
@@ -375,11 +373,17 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 	rate := float64(acquired) / s.load.window.Seconds()
 	// First come, first served, each waits until everybody else has had the lock once.
 	bound := float64(len(each)/perLock) * 1e9 / rate * float64(perLock)
-	return report.Figures{
-		"rate": rate, "commands": s.origins[s.contestant.Name].Clients(calls) / float64(total), "allocs": mallocs / float64(total),
+	figures := report.Figures{
+		"rate": rate, "commands": s.origins[s.contestant.Name].Clients(calls) / float64(total),
 		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)), "wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
 		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)), "gaveup": float64(gaveUp),
 		"share":   float64(least) * float64(len(processes)) / float64(acquired),
 		"bound99": float64(waits.Quantile(0.99)) / bound, "boundmax": float64(waits.Max()) / bound,
-	}, nil
+	}
+	if s.contestant.Java {
+		s.row.Note(noAllocs)
+	} else {
+		figures["allocs"] = mallocs / float64(total)
+	}
+	return figures, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,28 +27,63 @@ type Env struct {
 	Nodes  []*server.Server // of the RedLock; started early, since nodes that were started a moment ago are not counted
 	Up     time.Time        // when they were
 	Pool   *worker.Pool
+	Java   *worker.Program // has the clients in Java; nil if it is not there
 	Log    func(format string, args ...any)
 
-	names int
+	names  int
+	inJava []string // rivals of the scenario that runs
 }
 
 // Scenario is one of them.
 type Scenario struct {
-	Key string
-	Run func(context.Context, *Env) (*report.Table, error)
+	Key   string
+	run   func(context.Context, *Env) (*report.Table, error)
+	java  []string // rivals in Java
+	quick bool     // the first of them is in a short run too, which has no time for more
 }
 
 // All are the scenarios in the order in which they run.
 var All = []Scenario{
-	{"uncontended", uncontended},
-	{"keys64", keys64},
-	{"onekey64", oneKey64},
-	{"processes64", processes64},
-	{"processes4x16", processes4x16},
-	{"handover", handover},
-	{"waiters", waiters},
-	{"watchdog", watchdog},
-	{"redlock", redLock},
+	{Key: "uncontended", run: uncontended, java: []string{redisson}},
+	{Key: "keys64", run: keys64, java: []string{redisson}},
+	{Key: "onekey64", run: oneKey64, java: []string{redisson, redissonFair}, quick: true},
+	{Key: "processes64", run: processes64, java: []string{redisson}},
+	{Key: "processes4x16", run: processes4x16, java: []string{redisson, redissonFair}},
+	{Key: "handover", run: handover, java: []string{redisson}},
+	{Key: "waiters", run: waiters},
+	{Key: "watchdog", run: watchdog},
+	{Key: "redlock", run: redLock, java: []string{"redisson redlock"}},
+}
+
+// Run runs the scenario on the server of e.
+func (s Scenario) Run(ctx context.Context, e *Env) (*report.Table, error) {
+	e.inJava = nil
+	if e.Java != nil {
+		e.inJava = s.wantsJava(e)
+	}
+	return s.run(ctx, e)
+}
+
+// WantsJava tells whether rivals in Java take part in any of the scenarios if they are there.
+func (e *Env) WantsJava(scenarios []Scenario) bool {
+	return slices.ContainsFunc(scenarios, func(s Scenario) bool { return len(s.wantsJava(e)) > 0 })
+}
+
+func (s Scenario) wantsJava(e *Env) (names []string) {
+	for _, name := range s.java {
+		if (!e.Short || s.quick && name == redisson) && (e.Who == nil || e.Who.MatchString(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// program is what a contestant's workers run.
+func (e *Env) program(c contest.Contestant) *worker.Program {
+	if c.Java {
+		return e.Java
+	}
+	return nil
 }
 
 // name makes the name of a lock that was not used before: what a killed worker left behind disturbs nobody.
@@ -64,10 +100,10 @@ func pick[T any](e *Env, a, b T) T {
 	return b
 }
 
-// contestants are those with the given names that are wanted, in a table's order.
+// contestants are those with the given names that are wanted, and the scenario's in Java, in a table's order.
 func (e *Env) contestants(t *report.Table, names []string) ([]contest.Contestant, error) {
 	var cs []contest.Contestant
-	for _, name := range names {
+	for _, name := range slices.Concat(names, e.inJava) {
 		c, err := rivals.Named(name)
 		if err != nil {
 			return nil, err
@@ -120,4 +156,9 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 const (
 	ours       = "holdfast"
 	announcing = "holdfast, announcing"
+
+	redisson     = "redisson"
+	redissonFair = "redisson, fair"
+
+	noAllocs = "allocs: a JVM does not count them"
 )

@@ -64,8 +64,14 @@ func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 		return nil, err
 	}
 	defer s.Stop()
+	kept := map[string]*worker.Process{}
+	defer func() {
+		for _, w := range kept {
+			w.Stop()
+		}
+	}()
 	for i := range e.Rounds {
-		if err := uncontendedRound(ctx, e, t, cs, s, core); err != nil {
+		if err := uncontendedRound(ctx, e, t, cs, s, core, kept); err != nil {
 			return nil, err
 		}
 		e.Log("%s: round %d of %d", t.Scenario, i+1, e.Rounds)
@@ -77,7 +83,10 @@ func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 	return t, nil
 }
 
-func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest.Contestant, s *server.Server, core int) error {
+// uncontendedRound starts a worker for each contestant. Only those of another program are kept for the next round, by contestant:
+// a JVM has become quicker by then.
+func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest.Contestant, s *server.Server, core int,
+	kept map[string]*worker.Process) error {
 	chunks := pick(e, 15, 30)
 	ctx, cancel := within(ctx, time.Duration(chunks)*time.Second)
 	defer cancel()
@@ -89,20 +98,32 @@ func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest
 	ws := make([]*worker.Process, 0, len(cs))
 	defer func() {
 		for _, w := range ws {
-			w.Stop()
+			if !w.Foreign() {
+				w.Stop()
+			}
 		}
 	}()
 	took, figures := make([][]int64, len(cs)), make([]report.Figures, len(cs))
 	for i, c := range cs {
-		w, err := worker.Start(core)
-		if err != nil {
-			return err
+		w := kept[c.Name]
+		if w == nil {
+			if w, err = worker.Start(core, e.program(c)); err != nil {
+				return err
+			}
 		}
-		ws = append(ws, w)
+		if ws = append(ws, w); w.Foreign() {
+			kept[c.Name] = w
+		}
 		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")},
 			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1, Lease: 30 * time.Second}}
 		if _, err := worker.Call[nothing](ctx, w, "open", o); err != nil {
 			return err
+		}
+		if c.Java {
+			if err := e.warmAll(ctx, ws[i:]); err != nil {
+				return err
+			}
+			t.Row(c).Note(noAllocs)
 		}
 		// The commands are counted here, where the server may be watched.
 		if _, err := worker.Call[cycled](ctx, w, "cycles", chunk); err != nil {
@@ -131,7 +152,9 @@ func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest
 				return err
 			}
 			took[i] = append(took[i], out.Took...)
-			figures[i]["allocs"] += float64(out.Mallocs) / float64(chunks*chunk)
+			if !cs[i].Java {
+				figures[i]["allocs"] += float64(out.Mallocs) / float64(chunks*chunk)
+			}
 		}
 	}
 	for i, c := range cs {

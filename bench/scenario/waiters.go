@@ -153,7 +153,7 @@ func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 func (e *Env) crowd(ctx context.Context, c contest.Contestant, of crowd, window time.Duration, into report.Figures) error {
 	ctx, cancel := within(ctx, window+20*time.Second)
 	defer cancel()
-	ws, err := e.Pool.Get(2)
+	ws, err := e.Pool.Get(2, nil)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (e *Env) watchdogRound(ctx context.Context, c contest.Contestant, periods i
 	const held, period = 10_000, watched / 3
 	ctx, cancel := within(ctx, 20*time.Second)
 	defer cancel()
-	ws, err := e.Pool.Get(1)
+	ws, err := e.Pool.Get(1, nil)
 	if err != nil {
 		return nil, err
 	}

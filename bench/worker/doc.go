@@ -4,4 +4,6 @@
 //
 // The parent writes one line of JSON to the standard input of a worker per task, and the worker answers with one on its
 // standard output. A worker ends when its input does, so none outlives the program.
+//
+// A client that is not in Go is in another program, which does tasks in the same way.
 package worker

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -20,8 +21,14 @@ const marker = "HOLDFAST_BENCH_WORKER"
 // ErrHung is the error of a call that did not end in time. The process was killed.
 var ErrHung = errors.New("hung")
 
+// Program is another program than this one whose processes are workers.
+type Program struct {
+	Command []string // to start one
+}
+
 // Process is a worker, seen from its parent. Its methods are not safe for concurrent use.
 type Process struct {
+	of    *Program // nil is this program
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
@@ -40,14 +47,13 @@ type response struct {
 	Error string          `json:"error"`
 }
 
-// Start starts a worker that may use the given CPU only, or all with AnyCore.
-func Start(core int) (*Process, error) {
-	self, err := os.Executable()
-	if err != nil {
+// Start starts a worker that may use the given CPU only, or all with AnyCore. With nil it is one of this program.
+func Start(core int, of *Program) (*Process, error) {
+	p := &Process{of: of, ended: make(chan struct{})}
+	var err error
+	if p.cmd, err = of.start(); err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(self), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), marker+"=1")
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -84,6 +90,22 @@ func Start(core int) (*Process, error) {
 	return p, nil
 }
 
+func (o *Program) start() (*exec.Cmd, error) {
+	if o != nil {
+		return exec.Command(o.Command[0], o.Command[1:]...), nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), marker+"=1")
+	return cmd, nil
+}
+
+// Foreign tells whether the worker is another program than this one.
+func (p *Process) Foreign() bool { return p.of != nil }
+
 // Call has the worker do a task, and waits for the result. When ctx ends first the worker is killed, and the error is
 // ErrHung.
 func Call[Out any](ctx context.Context, p *Process, task string, in any) (Out, error) {
@@ -106,6 +128,12 @@ func (p *Process) call(ctx context.Context, task string, in any) (json.RawMessag
 	line, err := json.Marshal(request{Task: task, In: raw})
 	if err != nil {
 		return nil, err
+	}
+	// A worker of this program sleeps while it has no task. What others have to do then, such as compiling themselves, would
+	// disturb what is measured elsewhere; so they are stopped.
+	if p.Foreign() {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT) // if it is dead, the next lines say so
+		defer func() { _ = p.cmd.Process.Signal(syscall.SIGSTOP) }()
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
 		return nil, fmt.Errorf("%s: the worker is gone: %w", task, err)
@@ -143,16 +171,22 @@ type Pool struct {
 	idle []*Process
 }
 
-// Get returns n workers, and starts what is missing.
-func (o *Pool) Get(n int) ([]*Process, error) {
+// Get returns n workers of a program, nil being this one, and starts what is missing.
+func (o *Pool) Get(n int, of *Program) ([]*Process, error) {
 	var got []*Process
 	for range n {
+		// The one that was used last, which has most in its caches.
+		last := len(o.idle) - 1
+		for last >= 0 && o.idle[last].of != of {
+			last--
+		}
 		var p *Process
-		if last := len(o.idle) - 1; last >= 0 {
-			p, o.idle = o.idle[last], o.idle[:last]
+		if last >= 0 {
+			p = o.idle[last]
+			o.idle = slices.Delete(o.idle, last, last+1)
 		} else {
 			var err error
-			if p, err = Start(AnyCore); err != nil {
+			if p, err = Start(AnyCore, of); err != nil {
 				o.Put(got)
 				return nil, err
 			}

@@ -28,7 +28,7 @@ if [[ ! -e $built || -n $(find pom.xml build.sh src -newer "$built" -print -quit
   if ! mvn -q -B -ntp -Dstyle.color=never package >&2; then
     rm -f "$mark"
     echo "build.sh: the Redisson peer was not built: Maven says why above. It fetches Redisson from Maven Central once, and builds" \
-      "without a network then. make test leaves Redisson out on a PATH without mvn" >&2
+      "without a network then. make test and make bench leave Redisson out on a PATH without mvn" >&2
     exit 1
   fi
   mv "$mark" "$built"

@@ -6,16 +6,16 @@ import org.yaml.snakeyaml.Yaml;
 import org.yaml.snakeyaml.constructor.SafeConstructor;
 
 /** JSON as far as orders and answers need it. Redisson brings no JSON, but YAML, of which JSON is a part. */
-final class Json {
+public final class Json {
     private Json() {}
 
     /** Reads an object. */
-    static Map<String, Object> read(String line) {
+    public static Map<String, Object> read(String line) {
         return new Yaml(new SafeConstructor(new LoaderOptions())).load(line);
     }
 
     /** Writes null, a truth value, a number, a string, or a map or list of such. */
-    static String write(Object value) {
+    public static String write(Object value) {
         StringBuilder text = new StringBuilder();
         append(text, value);
         return text.toString();

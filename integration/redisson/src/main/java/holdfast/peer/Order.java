@@ -3,8 +3,8 @@ package holdfast.peer;
 import java.util.List;
 import java.util.Map;
 
-/** What an order says. Times are in milliseconds. */
-record Order(Map<String, Object> fields) {
+/** What an order says. Times are in milliseconds; the benchmark's are in nanoseconds. */
+public record Order(Map<String, Object> fields) {
     long id() {
         return number("id");
     }
@@ -13,16 +13,25 @@ record Order(Map<String, Object> fields) {
         return text("thread");
     }
 
-    String text(String name) {
+    public String text(String name) {
         return (String) required(name);
     }
 
-    long number(String name) {
+    public long number(String name) {
         return ((Number) required(name)).longValue();
     }
 
-    List<String> texts(String name) {
+    public List<Long> numbers(String name) {
+        return list(name, Number.class).stream().map(Number::longValue).toList();
+    }
+
+    public List<String> texts(String name) {
         return list(name, String.class);
+    }
+
+    /** The order within this one. */
+    public Order order(String name) {
+        return of((Map<?, ?>) required(name));
     }
 
     /** The orders within this one. */
