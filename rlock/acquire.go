@@ -308,7 +308,9 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	var answer grant
 	if direct, ok := c.flights.board(a.patience, a.sent); ok && c.options.SyncReplicas == 0 {
 		answer, err = a.ask(direct, a.bid, a.patience.until)
-		a.adrift = c.flights.land(a.sent, err) || a.adrift
+		if c.flights.land(a.sent, err) {
+			a.adrift, err = true, errNoAnswer
+		}
 	} else {
 		answer, left, err = a.tryInBackground()
 	}

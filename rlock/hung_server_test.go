@@ -71,6 +71,25 @@ func TestHungServerKeepsAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) {
 	})
 }
 
+// Whose context cannot end sends the command itself, with one that ends.
+func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
+	onEveryKind(t, func(t *testing.T, k kind) {
+		const limit = 200 * time.Millisecond
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+		k.warm(t, c, "order")
+		s.Pause(t)
+		start := time.Now()
+		_, err := k.lock(c, "order").TryLock(context.Background(), rlock.NoWait, longLease)
+		require.Less(t, time.Since(start), promptly)
+		unanswered(t, err)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, context.Canceled)
+		s.Resume(t)
+		awaitNothingLeft(t, s)
+	})
+}
+
 func TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const limit = 200 * time.Millisecond

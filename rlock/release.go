@@ -152,7 +152,9 @@ func (g *holding) releaseOnce(p *patience, left int, heirs bool) (reply lua.Rele
 	if to.spot == nil { // what becomes of an heir has to be heard of
 		if direct, ok := c.flights.board(p, sent); ok {
 			reply, err = g.lock.kind.release(direct, c.redis, g.owner, left, to.heir())
-			c.flights.land(sent, err)
+			if c.flights.land(sent, err) {
+				err = errNoAnswer // and not that a context ended, which was not the caller's
+			}
 			return reply, false, err
 		}
 	}
