@@ -54,7 +54,8 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 	else \
 		echo "make test: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
 	fi; \
-	$(GO) test -race $$tags -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...
+	$(GO) test -race $$tags -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...; \
+	cd bench && $(GO) test -race $(TESTFLAGS) ./...
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
 	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \

@@ -49,7 +49,7 @@ func parse() (options, error) {
 	var o options
 	var pattern, who string
 	flag.BoolVar(&o.short, "short", false, "shorter and fewer rounds: less than two minutes in all")
-	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each contestant (default 5, or 2 with -short)")
+	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each contestant (default 3, or 2 with -short)")
 	flag.StringVar(&pattern, "scenario", "", "only scenarios that match this regular `expression`")
 	flag.StringVar(&who, "contestant", "", "only contestants that match this regular `expression`, and the floor")
 	flag.StringVar(&o.json, "json", "", "write the figures of all rounds to this `file`")
@@ -60,7 +60,7 @@ func parse() (options, error) {
 	flag.BoolVar(&o.quiet, "quiet", false, "do not say on standard error what is being measured")
 	flag.Parse()
 	if o.rounds == 0 {
-		o.rounds = 5
+		o.rounds = 3
 		if o.short {
 			o.rounds = 2
 		}

@@ -3,8 +3,8 @@
 //
 // Every script is safe to run again after an unknown outcome, because it is told the hold count it must leave
 // behind instead of a difference. Each .lua file says in its header what it takes, what it returns, and why a
-// second run does no harm. What several of them need is in common, from where the Uses line of a header takes it. Nothing
-// in a script needs a server newer than Redis 6.2.
+// second run does no harm. What several of them need is in common, and is put in the place of a line "-- Uses", which
+// stands where it is known that it is needed. Nothing in a script needs a server newer than Redis 6.2.
 //
 // The functions here send one command each, with EVALSHA, and repeat it once with EVAL on a server that does not
 // know the script (a new one, or after SCRIPT FLUSH). They do not wait, retry or time out: that is the caller's.

@@ -44,7 +44,7 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	ticket := enlist(t, c, plain, older)
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, sharded))
 	requireHeir(t, node, older)
-	sub.requireBytes(t, array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 "+lock))
+	sub.requireBytes(t, array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 1 0 "+lock))
 
 	node.Do(t, "DEL", lock)
 	hold(t, node, lock, me, "1", lease)

@@ -190,7 +190,7 @@ func (m *handedModel) lookThrough(leaving string) {
 	if len(m.waiting) > 0 && m.waiting[0].owner == leaving {
 		m.withdraw(leaving)
 	}
-	if len(m.waiting) > 0 {
+	if len(m.waiting) == 1 {
 		m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
 	}
 }

@@ -308,7 +308,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	var answer grant
 	if direct, ok := c.flights.board(a.patience, a.sent); ok && c.options.SyncReplicas == 0 {
 		answer, err = a.ask(direct, a.bid, a.patience.until)
-		if c.flights.land(a.sent, err) {
+		if c.flights.landDirect(a.sent, err) {
 			a.adrift, err = true, errNoAnswer
 		}
 	} else {
@@ -318,7 +318,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	case left:
 		switch {
 		case a.answered:
-		case a.failure == nil:
+		case a.failure == nil, errors.Is(a.failure, errNoAnswer):
 			a.failure = errNoAnswer
 		default: // what went wrong before says more about what to do
 			a.failure = fmt.Errorf("%w; before that: %w", errNoAnswer, a.failure)

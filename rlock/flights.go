@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -63,19 +64,25 @@ func (f *flights) board(p *patience, now time.Time) (ctx context.Context, ok boo
 	return w, true
 }
 
-// land ends a command that was sent at the given time. It returns true if the command is adrift, supposing that it went the
-// direct way.
-func (f *flights) land(sent time.Time, err error) (adrift bool) {
+// land ends a command that was sent at the given time.
+func (f *flights) land(sent time.Time, err error) {
 	if err == nil || lua.ClassOf(err) != lua.Unknown {
 		f.answered.Store(int64(sent.Sub(f.began)))
-		return false
+	} else {
+		f.answered.Store(int64(-2 * fresh))
 	}
-	f.answered.Store(int64(-2 * fresh))
-	if !errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
+}
+
+// landDirect ends a command that went the direct way, and returns whether it is adrift.
+func (f *flights) landDirect(sent time.Time, err error) (adrift bool) {
+	f.land(sent, err)
 	if time.Since(sent) > f.timeout+f.timeout/4 {
 		f.grounded.Store(true)
 	}
-	return true
+	return err != nil && lua.ClassOf(err) == lua.Unknown && timedOut(err)
+}
+
+// timedOut tells that a command was not answered before a deadline: that of its context, or rueidis's own.
+func timedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -129,6 +130,7 @@ func TestDirectCommandThatWasLeftIsAdrift(t *testing.T) {
 			adrift bool
 		}{
 			"its context ended":       {lua.Classify(context.DeadlineExceeded), true},
+			"rueidis did not wait":    {lua.Classify(os.ErrDeadlineExceeded), true},
 			"it was answered":         {nil, false},
 			"it was refused":          {&lua.Error{Class: lua.Permanent}, false},
 			"its connection was lost": {errUnanswered, false},
@@ -137,7 +139,7 @@ func TestDirectCommandThatWasLeftIsAdrift(t *testing.T) {
 			sent := time.Now()
 			_, ok := f.board(p, sent)
 			require.True(t, ok, name)
-			require.Equal(t, of.adrift, f.land(sent, of.err), name)
+			require.Equal(t, of.adrift, f.landDirect(sent, of.err), name)
 		}
 	})
 }
@@ -154,7 +156,7 @@ func TestCallerThatWasKeptTooLongIsTheLastToGoTheDirectWay(t *testing.T) {
 			if late {
 				time.Sleep(f.timeout/4 + 1)
 			}
-			f.land(sent, lua.Classify(context.DeadlineExceeded))
+			f.landDirect(sent, nil)
 			f.land(time.Now(), nil)
 			_, ok = f.board(p, time.Now())
 			require.Equal(t, !late, ok)

@@ -83,6 +83,9 @@ func (t turns) told() lua.Turns {
 	return lua.Turns{Count: t.count, Since: time.Since(t.began)}
 }
 
+// turnsOf are the turns of which a message tells that has just come.
+func turnsOf(g lua.Gift) turns { return turns{g.Turns.Count, time.Now().Add(-g.Turns.Since)} }
+
 // gift is a lock that a waiter was given.
 type gift struct {
 	since time.Time // its lease began after that
@@ -147,6 +150,19 @@ func (o offer) heir() heir {
 	return h
 }
 
+// after are the turns of the lock when the heir has it, by a release that was sent at the given time. Who comes before those
+// who wait elsewhere is not counted: there is a bound of its own for that.
+func (o offer) after(sent time.Time) turns {
+	t := o.turns
+	if !o.first {
+		if t.count == 0 {
+			t.began = sent
+		}
+		t.count++
+	}
+	return t
+}
+
 // settle notes what became of a release, which was sent at the given time. It returns true if the heir has left without the
 // lock, and may have that or a place now.
 func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool) {
@@ -171,14 +187,7 @@ func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool
 			s.line.run = run{began: sent} // if it was not first, nobody waits elsewhere
 		}
 		s.line.run.length++
-		t := o.turns
-		if !o.first {
-			if t.count == 0 {
-				t.began = sent
-			}
-			t.count++
-		}
-		s.give(gift{sent, r.Fence, t})
+		s.give(gift{sent, r.Fence, o.after(sent)})
 	case enlisted && sent.Before(s.asked):
 		s.tell(true) // it has asked since, and may have another place by now
 	case enlisted:
@@ -223,7 +232,7 @@ func (s *spot) read() {
 		switch s.ticket {
 		case g.Ticket:
 			s.line.run = run{} // it comes from outside
-			s.give(gift{s.asked, g.Fence, turns{g.Turns.Count, time.Now().Add(-g.Turns.Since)}})
+			s.give(gift{s.asked, g.Fence, turnsOf(g)})
 		case 0:
 			s.tell(true) // which of them is right is for Redis to say
 		default:
@@ -364,5 +373,5 @@ func (c *Client) given(message string) {
 	if g.Fence != 0 {
 		lock = c.NewFencedLock(g.Lock) // whose release can give the lock to the next one that wants a number
 	}
-	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner}, until: time.Now().Add(longestGift)})
+	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner, turns: turnsOf(g)}, until: time.Now().Add(longestGift)})
 }

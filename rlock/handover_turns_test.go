@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -300,4 +301,44 @@ func TestPlainAndFencedWaitersOfOneNameAllGetOn(t *testing.T) {
 	}
 	require.Equal(t, last, lastNumber(t, s, "order"))
 	awaitFree(t, s, "order")
+}
+
+// One that has left is given the lock, and passes it on.
+func TestLockThatIsGivenToNobodyKeepsItsTurns(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]struct {
+		turns     string // and for how many milliseconds
+		announced bool
+	}{"a few": {"1 0", false}, "as many as it may have": {"15 200", true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			redis := s.Client(t)
+			heard := make(chan string, 10)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				_ = redis.Receive(ctx, redis.B().Psubscribe().Pattern("redisson_lock__channel:*").Build(), func(m rueidis.PubSubMessage) { heard <- m.Message })
+			}()
+			eventually(t, func() bool {
+				n, err := s.Call("PUBSUB", "NUMPAT")
+				return err == nil && n == int64(1)
+			}, "nobody listens")
+			c := newClient(t, s, rlock.Options{})
+			hold := take(t, c.NewLock("another"), longLease)
+			client, _, _ := strings.Cut(hold.Owner(), ":")
+			unlock(t, hold)
+			receive(t, heard, "a release that nobody waits for")
+
+			const ghost = ":gone"
+			s.Do(t, "HSET", "order", client+ghost, "1")
+			s.Do(t, "PEXPIRE", "order", "30000")
+			waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
+			s.Do(t, "PUBLISH", lua.Companions(lua.Channel("order"), client)[1], client+ghost+" 1 0 "+of.turns+" order")
+			hold = acquired(t, waiter)
+			s.Do(t, "PUBLISH", lua.Channel("order"), "all")
+			require.Equal(t, of.announced, receive(t, heard, "the end") != "all")
+			unlock(t, hold)
+		})
+	}
 }

@@ -139,7 +139,7 @@ func connections(t *testing.T, s *redistest.Server, name string) []string {
 	return ids
 }
 
-func TestDeadlineOfOneCallerDoesNotCloseTheConnectionOfAll(t *testing.T) {
+func TestDeadlineOfACallersContextDoesNotCloseTheConnectionOfAll(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]func(*rueidis.ClientOption){
 		"as usual":          func(*rueidis.ClientOption) {},

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"holdfast/lua"
 )
 
 // patience is how long a caller is willing to wait: until its context ends, its time is over, or the client closes.
@@ -104,8 +106,9 @@ func (p *patience) sleep(d time.Duration, wake <-chan struct{}) bool {
 // await runs op, which cannot be cancelled, for as long as p allows. If p ends first it returns left = true at once, op
 // runs on in the background, and late gets its outcome; else late is not called.
 //
-// Cancelling op instead would not do. rueidis closes a connection that others share when the deadline of one command
-// passes, and it makes everybody wait for a dial that the first caller began under its own context.
+// Cancelling op instead would not do. rueidis closes the connection of a command whose deadline passes while it is alone on
+// that, which is right for a server that hangs (see flights) and wrong for a caller in a hurry; and it makes everybody wait
+// for a dial that the first caller began under its own context.
 func await[T any](c *Client, p *patience, op func() (T, error), late func(T, error)) (value T, left bool, err error) {
 	type outcome struct {
 		value T
@@ -116,7 +119,9 @@ func await[T any](c *Client, p *patience, op func() (T, error), late func(T, err
 	started := c.tasks.start(func() {
 		sent := time.Now()
 		value, err := op()
-		c.flights.land(sent, err)
+		if c.flights.land(sent, err); err != nil && lua.ClassOf(err) == lua.Unknown && errors.Is(err, context.DeadlineExceeded) {
+			err = errNoAnswer // it was the deadline of another command, whose end was that of the connection
+		}
 		if decided.CompareAndSwap(false, true) {
 			answer <- outcome{value, err}
 		} else {

@@ -152,7 +152,7 @@ func (g *holding) releaseOnce(p *patience, left int, heirs bool) (reply lua.Rele
 	if to.spot == nil { // what becomes of an heir has to be heard of
 		if direct, ok := c.flights.board(p, sent); ok {
 			reply, err = g.lock.kind.release(direct, c.redis, g.owner, left, to.heir())
-			if c.flights.land(sent, err) {
+			if c.flights.landDirect(sent, err) {
 				err = errNoAnswer // and not that a context ended, which was not the caller's
 			}
 			return reply, false, err
@@ -183,7 +183,7 @@ func (g *holding) releaseInBackground(p *patience, left int, to offer) (reply lu
 func (g *holding) settle(to offer, sent time.Time, reply lua.Released, err error) {
 	if to.settle(sent, reply, err) {
 		h := to.spot.heir
-		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: h.owner, gift: h.lease, enlists: true},
+		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: h.owner, gift: h.lease, enlists: true, turns: to.after(sent)},
 			until: time.Now().Add(max(h.lease, placeKept))})
 	}
 }

@@ -15,7 +15,7 @@ func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 		About: "One process and one client; each goroutine takes and releases a lock that nobody else wants.",
 		Columns: []report.Column{
 			{Key: "rate", Head: "cycles/s", Unit: report.Count, Ratio: true}, {Key: "cycle50", Head: "p50", Unit: report.Duration},
-			{Key: "cycle99", Head: "p99", Unit: report.Duration}, {Key: "commands", Head: "commands", Unit: report.Decimal},
+			{Key: "cycle99", Head: "p99", Unit: report.Duration}, {Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "server", Head: "server", Unit: report.Duration},
 			{Key: "allocs", Head: "allocs", Unit: report.Decimal}, {Key: "jain", Head: "Jain", Unit: report.Decimal},
 		},
 	}

@@ -373,8 +373,9 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 	rate := float64(acquired) / s.load.window.Seconds()
 	// First come, first served, each waits until everybody else has had the lock once.
 	bound := float64(len(each)/perLock) * 1e9 / rate * float64(perLock)
+	sent, took := s.origins[s.contestant.Name].Clients(calls)
 	figures := report.Figures{
-		"rate": rate, "commands": s.origins[s.contestant.Name].Clients(calls) / float64(total),
+		"rate": rate, "commands": sent / float64(total), "server": float64(took) / float64(total),
 		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)), "wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
 		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)), "gaveup": float64(gaveUp),
 		"share":   float64(least) * float64(len(processes)) / float64(acquired),

@@ -11,7 +11,7 @@ import (
 // fought are the columns of one lock that all want.
 func fought() []report.Column {
 	return []report.Column{
-		{Key: "rate", Head: "acq/s", Unit: report.Count, Ratio: true}, {Key: "commands", Head: "commands", Unit: report.Decimal},
+		{Key: "rate", Head: "acq/s", Unit: report.Count, Ratio: true}, {Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "server", Head: "server", Unit: report.Duration},
 		{Key: "allocs", Head: "allocs", Unit: report.Decimal}, {Key: "jain", Head: "Jain", Unit: report.Decimal},
 		{Key: "wait50", Head: "wait p50", Unit: report.Duration}, {Key: "wait99", Head: "wait p99", Unit: report.Duration},
 		{Key: "longest", Head: "longest", Unit: report.Duration}, {Key: "boundmax", Head: "x FIFO", Unit: report.Decimal},

@@ -113,6 +113,6 @@ func (e *Env) watchdogRound(ctx context.Context, c contest.Contestant, periods i
 	}
 	late := max(watched*2/3-time.Duration(least)*time.Millisecond, 0)
 	return report.Figures{
-		"calls": float64(calls["evalsha"]+calls["eval"]) * float64(period) / float64(took), "late": float64(late), "lost": float64(lost), "sweeps": float64(sweeps),
+		"calls": float64(calls["evalsha"].Count+calls["eval"].Count) * float64(period) / float64(took), "late": float64(late), "lost": float64(lost), "sweeps": float64(sweeps),
 	}, nil
 }

@@ -2,12 +2,21 @@ package server
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+	"time"
 )
 
 // Calls is how often each command was carried out, by its name in lower case.
-type Calls map[string]int
+type Calls map[string]Tally
+
+// Tally is how often a command was carried out, and for how long in all. A script's time is also that of its commands.
+type Tally struct {
+	Count int
+	Time  time.Duration
+}
+
+// counts are tallies without time.
+type counts map[string]int
 
 // own are the commands of the benchmark itself.
 var own = map[string]bool{"info": true, "config": true, "monitor": true, "echo": true}
@@ -37,13 +46,13 @@ func parseCalls(info string) (Calls, error) {
 		}
 		name, rest, _ := strings.Cut(stat, ":")
 		name, _, _ = strings.Cut(name, "|") // client|tracking
-		count, _, _ := strings.Cut(strings.TrimPrefix(rest, "calls="), ",")
-		n, err := strconv.Atoi(count)
-		if err != nil {
+		var n, microseconds int64
+		if _, err := fmt.Sscanf(rest, "calls=%d,usec=%d", &n, &microseconds); err != nil {
 			return nil, fmt.Errorf("INFO commandstats says %q", line)
 		}
 		if !own[name] {
-			calls[name] += n
+			t := calls[name]
+			calls[name] = Tally{t.Count + int(n), t.Time + time.Duration(microseconds)*time.Microsecond}
 		}
 	}
 	return calls, nil
@@ -51,23 +60,22 @@ func parseCalls(info string) (Calls, error) {
 
 // Origins says who sent commands: clients, or scripts on the server.
 type Origins struct {
-	clients, scripts Calls
+	clients, scripts counts
 }
 
-// Clients is how many of the calls were sent by clients. INFO does not tell them from those of scripts, so each command is
+// Clients is how many of the calls were sent by clients, and how long those took. INFO does not tell them from those of scripts, so each command is
 // taken to have come from clients as often, in proportion, as while the server was watched. Mostly that is always or never,
-// and the number is exact.
-func (o Origins) Clients(calls Calls) float64 {
-	sent := 0.0
-	for name, n := range calls {
-		clients, scripts := o.clients[name], o.scripts[name]
-		if scripts == 0 {
-			sent += float64(n)
-		} else {
-			sent += float64(n) * float64(clients) / float64(clients+scripts)
+// and both are exact.
+func (o Origins) Clients(calls Calls) (sent float64, took time.Duration) {
+	for name, t := range calls {
+		share := 1.0
+		if scripts := o.scripts[name]; scripts > 0 {
+			share = float64(o.clients[name]) / float64(o.clients[name]+scripts)
 		}
+		sent += share * float64(t.Count)
+		took += time.Duration(share * float64(t.Time))
 	}
-	return sent
+	return sent, took
 }
 
 // Scripts tells whether any script was seen at work.

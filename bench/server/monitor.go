@@ -33,7 +33,7 @@ func Watch(address string) (*Monitor, error) {
 }
 
 func (m *Monitor) read() {
-	o := Origins{clients: Calls{}, scripts: Calls{}}
+	o := Origins{clients: counts{}, scripts: counts{}}
 	defer func() { m.done <- o }()
 	if err := m.conn.conn.SetDeadline(time.Time{}); err != nil {
 		return

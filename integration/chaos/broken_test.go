@@ -117,7 +117,7 @@ var broken = []struct {
 	},
 	{
 		mistake: "a deadline that is counted from when the message came",
-		edits:   []edit{{"rlock/handing.go", "s.give(gift{s.asked, g.Fence})", "s.give(gift{time.Now(), g.Fence})"}},
+		edits:   []edit{{"rlock/handing.go", "s.give(gift{s.asked, g.Fence,", "s.give(gift{time.Now(), g.Fence,"}},
 		in:      lateMessages,
 		found:   []string{history.Exclusion, history.Linearizable},
 	},

@@ -58,7 +58,9 @@ local function pass_on(popped, lock, waiters, token, leaving, verb, channel, pre
       local others, heard = listeners(verb, channel, present, mine)
       if others ~= 0 then
         attempt('ZADD', waiters, popped[2], popped[1])
-        attempt('PEXPIRE', waiters, keep)
+        if (attempt('PTTL', waiters) or -1) < 0 then -- it was the only one
+          attempt('PEXPIRE', waiters, keep)
+        end
         return false
       elseif heard > 0 or not string.match(popped[1], ' %d+ %a$') then
         local fence = give(lock, token, popped[1])
