@@ -153,11 +153,11 @@ type Passing struct {
 	GivenUp string
 }
 
-// Turns say how often a lock has been passed on since it was free, and for how long: its waiters see to that it is free now and
-// then.
+// Turns say how often a lock has been passed on since it was free, so that it is free now and then. They go from owner to owner
+// with the lock.
 type Turns struct {
 	Count int
-	Since time.Duration
+	Began int64 // when it was first passed on, in milliseconds of the server's clock; 0 if that was not noted
 }
 
 // To says who has a lock after its release.
@@ -190,7 +190,7 @@ func (e *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner str
 		args[5] = e.present
 	}
 	if p.Turns.Count > 0 {
-		args[6], args[7] = strconv.Itoa(p.Turns.Count), milliseconds(p.Turns.Since)
+		args[6], args[7] = strconv.Itoa(p.Turns.Count), strconv.FormatInt(p.Turns.Began, 10)
 	}
 	if p.NextFirst {
 		args[9] = "1"
@@ -220,6 +220,6 @@ func ParseGift(message string) (g Gift, ok bool) {
 		numbers[i], message = n, rest
 	}
 	g.Ticket, g.Fence, g.Lock = Ticket(numbers[0]), numbers[1], message
-	g.Turns = Turns{Count: int(numbers[2]), Since: time.Duration(numbers[3]) * time.Millisecond}
+	g.Turns = Turns{Count: int(numbers[2]), Began: numbers[3]}
 	return g, true
 }

@@ -42,9 +42,10 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	hold(t, node, lock, me, "1", lease)
 	sub := attendSharded(t, node, far)
 	ticket := enlist(t, c, plain, older)
+	sharded.Turns = lua.Turns{Count: 1, Began: 7}
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, sharded))
 	requireHeir(t, node, older)
-	sub.requireBytes(t, array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 1 0 "+lock))
+	sub.requireBytes(t, array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 2 7 "+lock))
 
 	node.Do(t, "DEL", lock)
 	hold(t, node, lock, me, "1", lease)

@@ -24,13 +24,13 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 		"to the next, who is late": {plain, toNext(false), nil,
 			[]string{"hdel", "zpopmin", "pubsub", "zrem", "hset", "pexpire"}},
 		"to another": {plain, toAll, []string{older},
-			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "publish"}},
+			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "time", "publish"}},
 		"to another, fenced": {fenced, toAll, []string{older},
-			[]string{"hdel", "zpopmin", "pubsub", "incr", "get", "hset", "pexpire", "publish"}},
+			[]string{"hdel", "zpopmin", "pubsub", "incr", "get", "hset", "pexpire", "time", "publish"}},
 		"to another, before the next": {plain, toNext(false), []string{older},
-			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "publish", "pexpire", "time", "zadd", "pexpire"}},
+			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "time", "publish", "pexpire", "time", "zadd", "pexpire"}},
 		"to another, before the next with its place": {plain, toNext(false), []string{older, next},
-			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "publish", "pexpire", "zscore"}},
+			[]string{"hdel", "zpopmin", "pubsub", "hset", "pexpire", "time", "publish", "pexpire", "zscore"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)

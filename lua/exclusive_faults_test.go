@@ -65,9 +65,10 @@ func TestReleasePassesOnWithoutPermissionForWhatItCanDoWithout(t *testing.T) {
 				sub := attend(t, s, far)
 				s.Do(t, "ZADD", waiters, "1", plain.Place(older, patience), "2", plain.Place(newer, patience))
 				p.GivenUp = plain.Place(newer, patience)
+				p.Turns = lua.Turns{Count: 1, Began: 7}
 				require.Equal(t, lua.Other, release(t, c, plain, p).To)
 				requireHeir(t, s, older)
-				sub.requireGift(t, far, older, 1, 0)
+				sub.requireGiftAfter(t, far, older, 1, 0, lua.Turns{Count: 2, Began: 7})
 			})
 		}
 	}

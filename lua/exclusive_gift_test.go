@@ -2,7 +2,6 @@ package lua_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +12,7 @@ func TestGiftIsReadAsItWasWritten(t *testing.T) {
 	for message, want := range map[string]lua.Gift{
 		older + " 1790000000000001 0 1 0 order:42": {Lock: "order:42", Owner: older, Ticket: 1790000000000001, Turns: lua.Turns{Count: 1}},
 		older + " 1790000000000001 9223372036854775807 17 250 order:42": {Lock: "order:42", Owner: older,
-			Ticket: 1790000000000001, Fence: 9223372036854775807, Turns: lua.Turns{Count: 17, Since: 250 * time.Millisecond}},
+			Ticket: 1790000000000001, Fence: 9223372036854775807, Turns: lua.Turns{Count: 17, Began: 250}},
 		older + " 1 2 0 0  a name with blanks ": {Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
 		older + " 1 2 0 0 ":                     {Owner: older, Ticket: 1, Fence: 2},
 	} {

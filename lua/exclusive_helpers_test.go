@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -49,21 +50,36 @@ func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel strin
 	}, eventually, poll)
 }
 
-// requireGift asserts the bytes of the message that says that an owner of the client was given the lock, which was free before.
+// requireGift asserts the message that says that an owner of the client was given the lock, which was free before.
 func (s subscriber) requireGift(tb testing.TB, client, owner string, ticket lua.Ticket, fence int64) {
 	tb.Helper()
 	s.requireGiftAfter(tb, client, owner, ticket, fence, lua.Turns{Count: 1})
 }
 
-// requireGiftAfter is requireGift of a lock that has been passed on so often, with this time.
+// requireGiftAfter is requireGift of a lock that has been passed on so often; without a time, from now on.
 func (s subscriber) requireGiftAfter(tb testing.TB, client, owner string, ticket lua.Ticket, fence int64, turns lua.Turns) {
 	tb.Helper()
-	message := strings.Join([]string{owner, decimal(int64(ticket)), decimal(fence), decimal(int64(turns.Count)), decimal(turns.Since.Milliseconds()), lock}, " ")
-	s.requireBytes(tb, array("message", present+":"+client, message))
-	gift, ok := lua.ParseGift(message)
-	require.True(tb, ok)
-	require.Equal(tb, lua.Gift{Lock: lock, Owner: owner, Ticket: ticket, Fence: fence, Turns: turns}, gift)
+	write := func(began int64) string {
+		message := strings.Join([]string{owner, decimal(int64(ticket)), decimal(fence), decimal(int64(turns.Count)), decimal(began), lock}, " ")
+		return array("message", present+":"+client, message)
+	}
+	began, now := turns.Began, time.Now()
+	want := write(cmp.Or(began, now.UnixMilli()))
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(s, got)
+	require.NoError(tb, err, "got %q", got[:n])
+	gift, ok := lua.ParseGift(strings.TrimSuffix(string(got[strings.Index(string(got), owner):]), "\r\n"))
+	require.True(tb, ok, "got %q", got)
+	if began == 0 {
+		began = gift.Turns.Began
+		require.WithinDuration(tb, now, time.UnixMilli(began), 10*time.Second)
+	}
+	require.Equal(tb, write(began), string(got))
+	require.Equal(tb, lua.Gift{Lock: lock, Owner: owner, Ticket: ticket, Fence: fence, Turns: lua.Turns{Count: turns.Count, Began: began}}, gift)
 }
+
+// ago is the clock of a server on this machine, some time ago.
+func ago(d time.Duration) int64 { return time.Now().Add(-d).UnixMilli() }
 
 // requireAnnounced asserts the bytes of the announcement that the lock is free.
 func (s subscriber) requireAnnounced(tb testing.TB) {

@@ -203,17 +203,19 @@ func TestReleaseIsAnnouncedWhenOneWaitsWithoutAPlace(t *testing.T) {
 // There may be somebody who waits and cannot be seen.
 func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 	for name, of := range map[string]struct {
-		turns lua.Turns
+		turns int
+		since time.Duration
 		p     lua.Passing
 	}{
-		"to others":             {lua.Turns{Count: 15, Since: 101 * time.Millisecond}, toAll},
-		"to others first":       {lua.Turns{Count: 15, Since: 101 * time.Millisecond}, toNext(false)},
-		"seldom, and longer":    {lua.Turns{Count: 3, Since: 1001 * time.Millisecond}, toAll},
-		"seldom, to next first": {lua.Turns{Count: 11, Since: time.Hour}, toNext(false)},
+		"to others":              {15, 101 * time.Millisecond, toAll},
+		"to others first":        {15, 101 * time.Millisecond, toNext(false)},
+		"seldom, and longer":     {3, 1001 * time.Millisecond, toAll},
+		"seldom, to next first":  {11, time.Hour, toNext(false)},
+		"the clock was set back": {3, -time.Hour, toAll},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := of.p
-			p.Turns = of.turns
+			p.Turns = lua.Turns{Count: of.turns, Began: ago(of.since)}
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
 			ticket := enlist(t, c, plain, older)
@@ -231,24 +233,36 @@ func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 }
 
 func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
-	for name, before := range map[string]lua.Turns{"often": {Count: 15, Since: 100 * time.Millisecond}, "for long": {Count: 14, Since: time.Minute},
-		"seldom": {Count: 3, Since: time.Second}} {
+	for name, of := range map[string]struct {
+		turns int
+		since time.Duration
+	}{"often": {19, 500 * time.Millisecond}, "for long": {14, time.Minute}, "seldom": {3, 500 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
 			ticket := enlist(t, c, plain, older)
 			p := toAll
-			p.Turns = before
+			p.Turns = lua.Turns{Count: of.turns, Began: ago(of.since)}
 			require.Equal(t, lua.Other, release(t, c, plain, p).To)
-			sub.requireGiftAfter(t, far, older, ticket, 0, lua.Turns{Count: before.Count + 1, Since: before.Since})
+			sub.requireGiftAfter(t, far, older, ticket, 0, lua.Turns{Count: of.turns + 1, Began: p.Turns.Began})
 		})
 	}
+}
+
+func TestTimeOfALockThatIsPassedOnIsNotedWhereItWasNot(t *testing.T) {
+	s, c := startHeld(t)
+	sub := attend(t, s, far)
+	ticket := enlist(t, c, plain, older)
+	p := toAll
+	p.Turns = lua.Turns{Count: 15} // in its process, so that no message told
+	require.Equal(t, lua.Other, release(t, c, plain, p).To)
+	sub.requireGiftAfter(t, far, older, ticket, 0, lua.Turns{Count: 16})
 }
 
 func TestNextOneThatComesFirstHasTheLockHoweverOftenItWasPassedOn(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(true)
-	p.Turns = lua.Turns{Count: 15, Since: time.Hour}
+	p.Turns = lua.Turns{Count: 15, Began: 1}
 	require.Equal(t, lua.Next, release(t, c, plain, p).To)
 }
 

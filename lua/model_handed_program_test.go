@@ -3,7 +3,6 @@ package lua_test
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -100,9 +99,8 @@ func (m *handedModel) leave(t *rapid.T) {
 	if next != "" {
 		p.Next = m.placeOf(next)
 	}
-	if p.Turns.Count = evenly(0, 1, 2, 3, 15, 16).Draw(t, "turns"); p.Turns.Count > 0 {
-		p.Turns.Since = time.Duration(evenly(0, 100, 101, 1000, 1001).Draw(t, "for")) * time.Millisecond
-	}
+	p.Turns = evenly(lua.Turns{}, lua.Turns{Count: 2, Began: 1}, lua.Turns{Count: 3, Began: 1}, lua.Turns{Count: 11, Began: ever},
+		lua.Turns{Count: 14, Began: 1}, lua.Turns{Count: 15, Began: 1}).Draw(t, "turns")
 	if rarely.Draw(t, "gives up") {
 		p.GivenUp = m.placeOf(owner)
 	}

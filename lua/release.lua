@@ -11,7 +11,7 @@
 -- ARGV[5]  PUBLISH or SPUBLISH
 -- ARGV[6]  channel of those who may have a place; '' = nobody in other processes is given the lock
 -- ARGV[7]  how often the lock has been passed on since it was free; this and what follows may be left out
--- ARGV[8]  for how many milliseconds it has been
+-- ARGV[8]  since when, in milliseconds of the clock of the server; 0 = that was not noted
 -- ARGV[9]  place of the next one in the process of the owner, '' = nobody is next
 -- ARGV[10] 1 = the next one comes before those who wait in other processes
 -- ARGV[11] place to be given up, '' = none
@@ -37,16 +37,22 @@ if redis.call('HDEL', lock, ARGV[1]) == 0 then
 end
 
 -- From here on nothing may fail: the lock is free, and somebody has to hear of it.
-local turns, since = tonumber(ARGV[7] or 0) + 1, ARGV[8] or '0'
+local turns, began = tonumber(ARGV[7] or 0) + 1, tonumber(ARGV[8] or 0)
 local first = next ~= '' and ARGV[10] == '1'
 -- It is free for once after it has been passed on 16 times at least and for 100 ms, or 4 times and for a second: there may be
 -- somebody who waits whom we cannot see, such as one that asks again and again.
-local free = turns % 4 == 0 and tonumber(since) > (turns % 16 == 0 and 100 or 1000)
+local free = false
+if turns % 4 == 0 and began > 0 then
+  -- Uses clock
+  local known, time = pcall(now)
+  local lasts = known and time - began or -1 -- a clock may be set back
+  free = lasts < 0 or lasts > (turns % 16 == 0 and 100 or 1000)
+end
 local popped = waiters and present ~= '' and not first and not free and redis.pcall('ZPOPMIN', waiters)
 if first or popped and (popped[1] or next ~= '') then
-  -- Uses attempt, waiters, passing
+  -- Uses attempt, clock, waiters, passing
   local token = KEYS[3]
-  local owner = not first and pass_on(not popped.err and popped, lock, waiters, token, ARGV[1], ARGV[5], ARGV[3], present, turns, since)
+  local owner = not first and pass_on(not popped.err and popped, lock, waiters, token, ARGV[1], ARGV[5], ARGV[3], present, turns, began)
   if owner then
     if next == '' or owner == string.match(next, '^%S+') then
       return 4

@@ -45,7 +45,7 @@ type attempt struct {
 	placed   bool       // it may have a place among those who are given the lock
 	adrift   bool       // one of them may be executed at any time
 	told     bool       // a message may come still that says that it was given the lock, though it has that by asking
-	turns    turns      // of the lock that it was given
+	turns    lua.Turns  // of the lock that it was given
 }
 
 // run gets the lock, or tells why not. It waits for its turn at the owner's seat first: while another call of the same

@@ -69,28 +69,11 @@ func (r run) open() bool {
 	return r.length < longestRun && (r.began.IsZero() || time.Since(r.began) < longestRunTime)
 }
 
-// turns are how often a lock has been passed on since it was free, and since when. It goes from owner to owner with the lock.
-type turns struct {
-	count int
-	began time.Time
-}
-
-// told are the turns as Redis is told them.
-func (t turns) told() lua.Turns {
-	if t.count == 0 {
-		return lua.Turns{}
-	}
-	return lua.Turns{Count: t.count, Since: time.Since(t.began)}
-}
-
-// turnsOf are the turns of which a message tells that has just come.
-func turnsOf(g lua.Gift) turns { return turns{g.Turns.Count, time.Now().Add(-g.Turns.Since)} }
-
 // gift is a lock that a waiter was given.
 type gift struct {
 	since time.Time // its lease began after that
 	fence int64
-	turns turns
+	turns lua.Turns
 }
 
 // handing is what may become of a waiter without its asking. Its fields are guarded by lines.mu.
@@ -111,13 +94,13 @@ type handing struct {
 
 // offer is a release, to an heir if there is one.
 type offer struct {
-	turns turns
+	turns lua.Turns
 	spot  *spot // nil if there is none
 	first bool
 }
 
 // offer picks the head of a line as an heir.
-func (ls *lines) offer(to lineName, t turns) offer {
+func (ls *lines) offer(to lineName, t lua.Turns) offer {
 	nobody := offer{turns: t}
 	if ls.slot(to).lines.Load() == 0 {
 		return nobody
@@ -146,19 +129,16 @@ func (o offer) heir() heir {
 	if o.spot != nil {
 		h = o.spot.heir
 	}
-	h.first, h.turns = o.first, o.turns.told()
+	h.first, h.turns = o.first, o.turns
 	return h
 }
 
-// after are the turns of the lock when the heir has it, by a release that was sent at the given time. Who comes before those
-// who wait elsewhere is not counted: there is a bound of its own for that.
-func (o offer) after(sent time.Time) turns {
+// after are the turns of the lock when the heir has it. Who comes before those who wait elsewhere is not counted: there is a
+// bound of its own for that.
+func (o offer) after() lua.Turns {
 	t := o.turns
 	if !o.first {
-		if t.count == 0 {
-			t.began = sent
-		}
-		t.count++
+		t.Count++
 	}
 	return t
 }
@@ -187,7 +167,7 @@ func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool
 			s.line.run = run{began: sent} // if it was not first, nobody waits elsewhere
 		}
 		s.line.run.length++
-		s.give(gift{sent, r.Fence, o.after(sent)})
+		s.give(gift{sent, r.Fence, o.after()})
 	case enlisted && sent.Before(s.asked):
 		s.tell(true) // it has asked since, and may have another place by now
 	case enlisted:
@@ -232,7 +212,7 @@ func (s *spot) read() {
 		switch s.ticket {
 		case g.Ticket:
 			s.line.run = run{} // it comes from outside
-			s.give(gift{s.asked, g.Fence, turnsOf(g)})
+			s.give(gift{s.asked, g.Fence, g.Turns})
 		case 0:
 			s.tell(true) // which of them is right is for Redis to say
 		default:
@@ -373,5 +353,5 @@ func (c *Client) given(message string) {
 	if g.Fence != 0 {
 		lock = c.NewFencedLock(g.Lock) // whose release can give the lock to the next one that wants a number
 	}
-	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner, turns: turnsOf(g)}, until: time.Now().Add(longestGift)})
+	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner, turns: g.Turns}, until: time.Now().Add(longestGift)})
 }

@@ -194,7 +194,7 @@ func (m *modelLine) offers(t *rapid.T) {
 		}
 		m.lines.mu.Unlock()
 	}
-	m.release = &modelRelease{offer: m.lines.offer(modelCall.line, turns{}), of: m.office.holder, sent: m.office.tick()}
+	m.release = &modelRelease{offer: m.lines.offer(modelCall.line, lua.Turns{}), of: m.office.holder, sent: m.office.tick()}
 }
 
 func (m *modelLine) executeRelease(t *rapid.T) {

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/internal/owner"
 	"holdfast/internal/seam"
+	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
@@ -24,7 +25,7 @@ type holding struct {
 	owner  string      // of this holding, in Redis
 	fence  int64       // its number, if the lock is fenced
 	adrift bool        // an attempt to take it may be executed still
-	turns  turns       // of the lock, when this owner got it
+	turns  lua.Turns   // of the lock, when this owner got it
 	told   bool        // a message may come still that says that it was given the lock
 	lease  watchdog.Lease
 

@@ -194,7 +194,7 @@ func TestAnswerToAReleaseFromBeforeTheLastQuestionIsNoTicket(t *testing.T) {
 	begin := func() (*lines, *spot, offer) {
 		ls := newLines(&wire{options: Options{HandOver: HandOverToAll}})
 		s := ls.join(call{line: lineName{"lock", "order"}, places: true}, heir{owner: "me:1"}, false)
-		o := ls.offer(s.line.call.line, turns{})
+		o := ls.offer(s.line.call.line, lua.Turns{})
 		require.Same(t, s, o.spot)
 		s.asks()
 		s.hears(2, at(2))

@@ -44,7 +44,7 @@ type bid struct {
 	waited bool          // it was refused before, or whoever asked for it
 	window time.Duration // for how long it means to keep its place in a fair lock's queue without asking
 
-	turns   turns         // of the lock, if the owner was given that and does not want it
+	turns   lua.Turns     // of the lock, if the owner was given that and does not want it
 	enlists bool          // it wants a place among those who are given the lock when it is released
 	gift    time.Duration // the lease that it is given then
 }

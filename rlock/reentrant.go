@@ -52,8 +52,8 @@ func (k reentrant) release(ctx context.Context, redis rueidis.CoreClient, owner 
 
 func (k reentrant) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
 	p := k.passing()
-	p.Turns = b.turns.told()
-	p.Others = p.Others && b.turns.count > 0 // it is announced if nobody knows how often it was passed on
+	p.Turns = b.turns
+	p.Others = p.Others && b.turns.Count > 0 // it is announced if nobody knows how often it was passed on
 	if b.enlists {
 		p.GivenUp = k.keys.Place(b.owner, b.gift)
 	}

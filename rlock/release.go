@@ -183,7 +183,7 @@ func (g *holding) releaseInBackground(p *patience, left int, to offer) (reply lu
 func (g *holding) settle(to offer, sent time.Time, reply lua.Released, err error) {
 	if to.settle(sent, reply, err) {
 		h := to.spot.heir
-		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: h.owner, gift: h.lease, enlists: true, turns: to.after(sent)},
+		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: h.owner, gift: h.lease, enlists: true, turns: to.after()},
 			until: time.Now().Add(max(h.lease, placeKept))})
 	}
 }

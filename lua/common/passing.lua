@@ -1,4 +1,4 @@
--- Passing on: a lock that is released is given to a waiter. Needs attempt and waiters.
+-- Passing on: a lock that is released is given to a waiter. Needs attempt, clock and waiters.
 
 -- give: lets the owner of a place have a lock that is free. It returns the number of the acquisition, 0 for a plain lock;
 -- or nil if the server refuses, and then the lock is free still.
@@ -38,7 +38,7 @@ end
 -- its client. It returns the owner; nil if there is none, and false if the server refuses, or if somebody listens who has no
 -- place when it waits, such as Redisson: then all are to be told. Those that nobody listens for any more are passed over, and
 -- so is the one that leaves: it got the lock without its place, and would get it back.
-local function pass_on(popped, lock, waiters, token, leaving, verb, channel, present, turns, since)
+local function pass_on(popped, lock, waiters, token, leaving, verb, channel, present, turns, began)
   for i = 1, 100 do
     if i > 1 then
       popped = attempt('ZPOPMIN', waiters)
@@ -67,8 +67,12 @@ local function pass_on(popped, lock, waiters, token, leaving, verb, channel, pre
         if not fence then
           return false
         end
-        local ticket = string.format('%.0f', tonumber(popped[2]))
-        if attempt(verb, mine, table.concat({owner, ticket, fence, turns, since, lock}, ' ')) then
+        if began == 0 then
+          local known, time = pcall(now)
+          began = known and time or 0
+        end
+        local ticket = whole(tonumber(popped[2]))
+        if attempt(verb, mine, table.concat({owner, ticket, fence, turns, whole(began), lock}, ' ')) then
           return owner
         end
         redis.call('HDEL', lock, owner)
