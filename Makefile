@@ -55,7 +55,7 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 		echo "make test: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
 	fi; \
 	$(GO) test -race $$tags -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...; \
-	cd bench && $(GO) test -race $(TESTFLAGS) ./...
+	cd bench && $(GO) test -race $$tags $(TESTFLAGS) ./...
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
 	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
@@ -80,7 +80,7 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GO) run $(STATICCHECK) -tags interop ./...
 	$(GOLANGCI) run ./...
 	$(GO) mod tidy -diff
-	cd bench && $(GO) vet ./... && $(GO) mod tidy -diff
+	cd bench && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff
 
 fmt: $(GOLANGCI) ## format the Go code and its imports
 	$(GOLANGCI) fmt ./...

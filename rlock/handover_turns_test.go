@@ -319,9 +319,9 @@ func TestPlainAndFencedWaitersOfOneNameAllGetOn(t *testing.T) {
 func TestLockThatIsGivenToNobodyKeepsItsTurns(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]struct {
-		turns     string // and for how many milliseconds
+		turns     string // and since when
 		announced bool
-	}{"a few": {"1 0", false}, "as many as it may have": {"15 200", true}} {
+	}{"a few": {"1 0", false}, "as many as it may have": {"15 200", true}, "nobody knows how many": {"0 0", true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)

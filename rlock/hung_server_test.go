@@ -90,6 +90,28 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 	})
 }
 
+// Nor of that of another caller, whose end is that of the connection they share.
+func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
+	s := redistest.Start(t)
+	redis := s.Client(t, oneConnection)
+	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: 300 * time.Millisecond})
+	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience})
+	for range 2 { // one at a time: together they would leave the mode in which a command is alone
+		unlock(t, take(t, hasty.NewLock("order"), longLease))
+	}
+	s.Pause(t)
+	first := inBackground(func() (*rlock.Hold, error) {
+		return hasty.NewLock("order").TryLock(context.Background(), rlock.NoWait, longLease)
+	})
+	awaitGoroutines(t, "(*attempt).ask", 1)
+	_, err := patient.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
+	unanswered(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	unanswered(t, result(t, first).Err)
+	s.Resume(t)
+	awaitNothingLeft(t, s)
+}
+
 func TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const limit = 200 * time.Millisecond

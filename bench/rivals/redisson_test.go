@@ -1,3 +1,5 @@
+//go:build interop
+
 package rivals_test
 
 import (
@@ -17,9 +19,7 @@ func TestJavasClockAndHistogramAreThisPrograms(t *testing.T) {
 	t.Chdir("..")
 	program, about, err := rivals.BuildRedisson(t.Context())
 	require.NoError(t, err)
-	if program == nil {
-		t.Skip(about)
-	}
+	require.NotNil(t, program, about)
 	p, err := worker.Start(worker.AnyCore, program)
 	require.NoError(t, err)
 	defer p.Stop()
