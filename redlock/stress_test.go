@@ -25,6 +25,8 @@ const (
 	stressTimeout = 150 * time.Millisecond
 	// stressSlack is how late a call may come back on a busy machine, with all that goes on in this test.
 	stressSlack = 3 * time.Second
+	// enough acquisitions have something to show.
+	enough = 5
 )
 
 // TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets owners of two processes' worth of clients lock, nest, extend, unlock
@@ -79,8 +81,16 @@ type stress struct {
 
 func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, forget func(*testing.T, *redistest.Server, *rand.Rand)) {
 	t := st.t
-	ctx, cancel := context.WithTimeout(t.Context(), length)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	watched := time.AfterFunc(length, func() {
+		// A machine that is busy with other tests gets few attempts done in time.
+		for late := time.Now().Add(4 * patience); st.acquired.Load() <= enough && time.Now().Before(late); {
+			pause(ctx.Done(), time.Millisecond)
+		}
+		cancel()
+	})
+	defer watched.Stop()
 	var running sync.WaitGroup
 	for i := range 2 {
 		clients, proxies := proxied(t, st.servers, rlock.Options{WatchdogLease: stressLease, CommandTimeout: stressTimeout})
@@ -109,12 +119,13 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 		st.lost.Load(), st.doubtful.Load(), st.faults.Load())
 
 	// The network is in order again, and all who meant to release have.
+	// What was under way may still come later; so once is enough.
 	late := time.Now().Add(stressLease + stressSlack)
-	for count(st.servers) > 0 && time.Now().Before(late) {
+	for count(st.servers) > 0 {
+		require.True(t, time.Now().Before(late), "one lease later a node is not free")
 		pause(nil, time.Millisecond)
 	}
-	require.Zero(t, count(st.servers), "one lease later a node is not free")
-	require.Greater(t, st.acquired.Load(), int64(5))
+	require.Greater(t, st.acquired.Load(), int64(enough))
 	require.Greater(t, st.faults.Load(), int64(20))
 }
 
@@ -213,6 +224,7 @@ func (st *stress) section(ctx context.Context, lock *redlock.Lock, d *rand.Rand)
 	}
 	hold := st.acquire(ctx, lock, lease, d)
 	if hold == nil {
+		pause(nil, upTo(d, 5*time.Millisecond)) // some attempts fail at once, and must not keep the machine from the others
 		return
 	}
 	st.acquired.Add(1)
