@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 10s
+# Packages whose tests take longest: they begin first, so that others run beside them.
+LONGEST := ./rlock ./redlock
 # Tests at a time within a package. Most of them wait, so more than there are cores.
 PARALLEL ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
@@ -54,7 +56,7 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 	else \
 		echo "make test: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
 	fi; \
-	$(GO) test -race $$tags -timeout 10m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) ./...; \
+	$(GO) test -race $$tags -timeout 20m -parallel $(PARALLEL) $(if $(COVER),$(profile)) $(TESTFLAGS) $(LONGEST) ./...; \
 	cd bench && $(GO) test -race $$tags $(TESTFLAGS) ./...
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must

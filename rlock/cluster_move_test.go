@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"maps"
 	"net"
 	"slices"
 	"testing"
@@ -48,7 +49,7 @@ func (m move) finish(t testing.TB) { m.cluster.FinishMove(t, m.slot, m.from, m.t
 // arrived. Renewals cannot wait that long.
 func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second // two clusters at a time start slowly on a small machine
+	const lease = 3 * time.Second // two clusters at a time start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
@@ -57,17 +58,9 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 		holds[k.name] = take(t, k.lock(client, "{job}"+k.name), rlock.Watchdog)
 		explicit[k.name] = take(t, k.lock(client, "{job}explicit "+k.name), time.Minute)
 	}
-	valid := func() bool {
-		for _, hold := range holds {
-			if !hold.Valid() {
-				return false
-			}
-		}
-		return true
-	}
 
 	m.begin(t)
-	require.Never(t, func() bool { return !valid() }, 2*lease, lease/10, "lost while the slot was moving")
+	requireKept(t, slices.Collect(maps.Values(holds)), 2*lease, "lost while the slot was moving")
 	plain := kindNamed("reentrant")
 	unlock(t, takeWith(holds[plain.name].Context(), t, plain.lock(client, "{job}"+plain.name), rlock.Watchdog))
 	unlock(t, take(t, plain.lock(client, "{job}newer"), time.Minute)) // its key is made on the new node
@@ -77,7 +70,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 		fresh[k.name] = lockInBackground(t.Context(), k.lock(client, "{job}new "+k.name), time.Minute)
 	}
 	m.finish(t)
-	require.Never(t, func() bool { return !valid() }, 2*lease, lease/10, "lost after the slot had moved")
+	requireKept(t, slices.Collect(maps.Values(holds)), 2*lease, "lost after the slot had moved")
 	for _, k := range kinds {
 		inner := acquired(t, nested[k.name])
 		require.Equal(t, k.hash(inner.Owner(), 2), m.to.DoMap(t, "HGETALL", "{job}"+k.name))
@@ -91,7 +84,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 
 func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second // two clusters at a time start slowly on a small machine
+	const lease = 3 * time.Second // two clusters at a time start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
@@ -107,9 +100,7 @@ func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	require.Len(t, m.to.DoStrings(t, "KEYS", "{job}move*"), len(kinds)+2) // a read lock has two keys
 
 	// Now one command for all would be answered with TRYAGAIN.
-	require.Never(t, func() bool {
-		return slices.ContainsFunc(holds, func(hold *rlock.Hold) bool { return !hold.Valid() })
-	}, 2*lease, lease/10, "lost")
+	requireKept(t, holds, 2*lease, "lost")
 	m.finish(t)
 	for _, hold := range holds {
 		unlock(t, hold)
@@ -119,7 +110,7 @@ func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 // The keys of a lock move one after the other. The lock waits for that, and others do not wait for it.
 func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	for name, moves := range map[string]func(owner string) string{
 		"the lock":        func(string) string { return "{job}half" },
 		"the first hold":  func(owner string) string { return "{job}half:" + owner + ":rwlock_timeout:1" },

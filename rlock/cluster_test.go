@@ -149,14 +149,7 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 		node.ResetStats(t)
 	}
 	start := time.Now()
-	require.Never(t, func() bool {
-		for _, h := range holds {
-			if !h.Valid() {
-				return true
-			}
-		}
-		return false
-	}, 2*lease, lease/10, "a lock was lost")
+	requireKept(t, holds, 2*lease, "lost")
 	calls, keys := 0, 0
 	for _, node := range cluster.Nodes {
 		stats := node.CommandStats(t)
@@ -178,7 +171,7 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 
 func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 2 * time.Second
 	// The other nodes go on without it.
 	cluster := redistest.StartCluster(t, 3, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease, CommandTimeout: time.Second})
@@ -205,12 +198,10 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 		late := receive(t, ended[i], "the lock of a dead node was not lost").Sub(hold.Deadline())
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 		require.GreaterOrEqual(t, late, time.Duration(0), "before its deadline")
-		require.Less(t, late, 100*time.Millisecond)
+		require.Less(t, late, time.Second)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 	}
-	require.Never(t, func() bool {
-		return slices.ContainsFunc(others, func(hold *rlock.Hold) bool { return !hold.Valid() })
-	}, 3*lease, lease/10, "a lock of another node was lost")
+	requireKept(t, others, 2*lease, "a lock of another node was lost")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -250,7 +241,7 @@ func TestSlotThatNobodyServesIsWaitedFor(t *testing.T) {
 
 func TestSlotThatNobodyServesCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 2 * time.Second
 	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	node := nodeOf(t, cluster, "{job}")
@@ -271,9 +262,7 @@ func TestSlotThatNobodyServesCostsItsOwnLocksOnly(t *testing.T) {
 		receive(t, hold.Done(), "a lock in a slot that nobody serves was not lost")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	}
-	require.Never(t, func() bool {
-		return slices.ContainsFunc(kept, func(hold *rlock.Hold) bool { return !hold.Valid() })
-	}, 2*lease, lease/10, "a lock in another slot was lost")
+	requireKept(t, kept, 2*lease, "a lock in another slot was lost")
 	for _, hold := range kept {
 		unlock(t, hold)
 	}

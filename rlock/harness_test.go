@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,24 @@ var (
 func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	return locktest.Receive(t, from, otherwise)
+}
+
+// requireKept requires that holds stay valid for a while.
+func requireKept(t testing.TB, holds []*rlock.Hold, length time.Duration, otherwise string) {
+	t.Helper()
+	over := time.After(length)
+	look := time.NewTicker(length / 100)
+	defer look.Stop()
+	for {
+		for _, hold := range holds {
+			require.True(t, hold.Valid(), "%s: %s: %v; its deadline is in %v", otherwise, hold.Name(), hold.Err(), time.Until(hold.Deadline()))
+		}
+		select {
+		case <-over:
+			return
+		case <-look.C:
+		}
+	}
 }
 
 // newClient returns a client of the server with connections of its own, both closed in clean-up. It logs nothing unless

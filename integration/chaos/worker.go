@@ -114,20 +114,24 @@ func (w *worker) lease() time.Duration {
 }
 
 // acquire asks for locks in one of the ways there are. It returns nil if they were not had. ctx carries the owner if there
-// is one.
+// is one. Half of the callers have a context that cannot end: those send their commands themselves.
 func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration, root int) *attempt {
 	e := history.Event{Locks: locks, Lease: lease, Fixed: lease != rlock.Watchdog, Root: root}
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
 	}
-	lock := w.client.locker(locks)
+	lock, wait := w.client.locker(locks), w.upTo(longestWait)
+	if w.oneIn(2) {
+		ctx = context.WithoutCancel(ctx)
+		wait = w.client.plan.Command + w.upTo(w.client.plan.Command) // nobody can call it off
+	}
 	var give func() (*rlock.Hold, error)
 	var inside context.Context
 	switch {
 	case w.oneIn(4):
 		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, lease) }
 	case w.oneIn(8): // no limit but a context that ends
-		e.Wait = w.upTo(longestWait)
+		e.Wait = wait
 		if root == 0 { // that of the hold ends with it, so what is nested needs another one of the same owner
 			ctx = rlock.WithOwner(ctx)
 			inside = ctx
@@ -138,7 +142,7 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 			return lock.Lock(ctx, lease)
 		}
 	default:
-		e.Wait = w.upTo(longestWait)
+		e.Wait = wait
 		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
 	}
 	a := w.client.record.ask(e)
