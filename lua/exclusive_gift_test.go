@@ -71,7 +71,8 @@ func TestUnexpectedReplyToAnExclusiveLockIsAnUnknownOutcome(t *testing.T) {
 	requireError(t, err, lua.Unknown, "")
 
 	for _, reply := range []string{"+OK\r\n", ":7\r\n", "$-1\r\n", "*0\r\n", "*1\r\n:3\r\n", "*3\r\n:7\r\n+\r\n:0\r\n",
-		"*3\r\n:3\r\n:1\r\n:0\r\n", "*3\r\n:3\r\n+\r\n+x\r\n", "*3\r\n:4\r\n+\r\n$-1\r\n", "*4\r\n:4\r\n+\r\n:1\r\n:1\r\n"} {
+		"*3\r\n:3\r\n:1\r\n:0\r\n", "*3\r\n:3\r\n+\r\n+x\r\n", "*3\r\n:4\r\n+\r\n$-1\r\n", "*4\r\n:4\r\n+\r\n:1\r\n:1\r\n",
+		"*4\r\n:3\r\n+\r\n:1\r\n+x\r\n", "*5\r\n:3\r\n+\r\n:1\r\n:1\r\n:1\r\n"} {
 		f.says(reply)
 		out, err := plain.Release(t.Context(), c, me, 0, toNext(true))
 		requireError(t, err, lua.Unknown, "")

@@ -291,10 +291,30 @@ func TestNextOneThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
 	foreign.requireNothing(t)
 }
 
+// requireNext asserts that a lock that was not passed on before has been passed on now, to the next one in the process.
+func requireNext(t *testing.T, out lua.Released) {
+	t.Helper()
+	require.WithinDuration(t, time.Now(), time.UnixMilli(out.Began), 10*time.Second)
+	out.Began = 0
+	require.Equal(t, lua.Released{Held: true, To: lua.Next}, out)
+}
+
+// The time goes with the lock, and it is free for once after it.
+func TestLockThatStaysInOneProcessRemembersSinceWhen(t *testing.T) {
+	_, c := startHeld(t)
+	p := toNext(false)
+	p.Turns = lua.Turns{Count: 4, Began: ago(time.Second / 2)}
+	require.Equal(t, lua.Released{Held: true, To: lua.Next, Began: p.Turns.Began}, release(t, c, plain, p))
+	p.Turns.Count, p.Turns.Began = 15, ago(time.Second/2)
+	out, err := plain.Release(t.Context(), c, next, 0, p)
+	require.NoError(t, err)
+	require.Equal(t, lua.Released{Held: true}, out)
+}
+
 func TestNextOneHasTheLockWhenNobodyElseWaits(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, near)
-	require.Equal(t, lua.Released{Held: true, To: lua.Next}, release(t, c, plain, toNext(false)))
+	requireNext(t, release(t, c, plain, toNext(false)))
 	requireHeir(t, s, next)
 	sub.requireNothing(t)
 	out, err := plain.Release(t.Context(), c, next, 0, toAll)
@@ -307,7 +327,7 @@ func TestNextOneHasTheLockWhenOthersAreGone(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, near)
 	enlist(t, c, plain, older, newer)
-	require.Equal(t, lua.Released{Held: true, To: lua.Next}, release(t, c, plain, toNext(false)))
+	requireNext(t, release(t, c, plain, toNext(false)))
 	requireHeir(t, s, next)
 	require.False(t, has(s, waiters))
 }

@@ -46,7 +46,7 @@ func TestRepeatedReleaseDoublesNothing(t *testing.T) {
 			enlist(t, c, test.e, test.waiting...)
 			monitor := s.Monitor(t)
 			first := release(t, c, test.e, test.p)
-			first.Ticket = 0 // only the first answer tells it
+			first.Ticket, first.Began = 0, 0 // only the first answer tells them
 			require.Equal(t, test.first, first)
 			require.Equal(t, test.messages, messages(t, monitor))
 			if test.holder == "" {

@@ -130,7 +130,7 @@ func (m *handedModel) releases(t *rapid.T, owner string, count int, p lua.Passin
 		case count > 0:
 			m.count, want.Held = count, true
 		default:
-			want = m.release(p, next, out.Ticket)
+			want = m.release(p, next, out)
 			m.requireNobodyForgotten(t, out, oldest, p, next)
 		}
 		require.Equal(t, want, out)

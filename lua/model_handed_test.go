@@ -156,8 +156,9 @@ func (m *handedModel) passOn(leaving string, turns lua.Turns) string {
 	return ""
 }
 
-// release leaves the lock, which is held, and returns what is to be told of it. The ticket in that is what was told.
-func (m *handedModel) release(p lua.Passing, next string, told lua.Ticket) lua.Released {
+// release leaves the lock, which is held, and returns what is to be told of it. A ticket in that, and a time that was not noted
+// before, are what was told.
+func (m *handedModel) release(p lua.Passing, next string, told lua.Released) lua.Released {
 	leaving := m.owner
 	m.free()
 	toNext := func() lua.Released {
@@ -175,9 +176,13 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Ticket) lua.R
 			case heir != "" && (next == "" || heir == next):
 				return lua.Released{Held: true, To: lua.Other}
 			case heir != "":
-				return lua.Released{Held: true, To: lua.Other, Ticket: m.enlist(next, told)}
+				return lua.Released{Held: true, To: lua.Other, Ticket: m.enlist(next, told.Ticket)}
 			case next != "":
-				return toNext()
+				r := toNext()
+				if r.Began = p.Turns.Began; r.Began == 0 {
+					r.Began = max(told.Began, 1)
+				}
+				return r
 			}
 		}
 	}

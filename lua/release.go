@@ -47,6 +47,8 @@ type Released struct {
 	To To
 	// Fence is the number of the acquisition by the next one in the process, if the lock is fenced and that has it.
 	Fence int64
+	// Began is when the lock was first passed on, as in [Turns], if the next one in the process has it since nobody waits elsewhere.
+	Began int64
 	// Ticket is of the place of the next one, if that got one.
 	Ticket Ticket
 }
@@ -103,7 +105,7 @@ func outcome(m rueidis.RedisMessage) (Released, error) {
 }
 
 // outcomeOf reads what the scripts say of one release: a status, or a list of it, a refusal and, for a lock that is passed
-// on, a number.
+// on, a number and perhaps since when it is.
 func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 	if !message.IsArray() {
 		return outcome(message)
@@ -112,7 +114,7 @@ func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 	if err != nil {
 		return Released{}, Classify(err)
 	}
-	if len(values) != 3 {
+	if len(values) != 3 && len(values) != 4 {
 		if err := sized(values, 2); err != nil {
 			return Released{}, err
 		}
@@ -126,7 +128,7 @@ func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 		return Released{}, err
 	}
 	r.Refusal = withCode(refusal)
-	if len(values) == 3 {
+	if len(values) > 2 {
 		number, err := decimal(values[2])
 		if err != nil {
 			return Released{}, err
@@ -136,6 +138,14 @@ func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 			r.Fence = number
 		case Other:
 			r.Ticket = Ticket(number)
+		}
+	}
+	if len(values) == 4 {
+		if r.To != Next {
+			return Released{}, unexpected("a time with status " + strconv.Itoa(int(r.To)))
+		}
+		if r.Began, err = integer(values[3]); err != nil {
+			return Released{}, err
 		}
 	}
 	return r, nil

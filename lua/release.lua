@@ -18,7 +18,8 @@
 --
 -- Returns  status, or {status, refusal, number}: status -1 = not the owner's, 0 = levels are left, 1 = released, 3 = the next
 --          one has the lock, 4 = a waiter of another process has; refusal is the server's error text when it let the release
---          through but not the message, else ''; number is the token with status 3, and the ticket of the next one with 4
+--          through but not the message, else ''; number is the token with status 3, and the ticket of the next one with 4.
+--          With status 3 since when it is passed on may follow, as in ARGV[8]
 -- Retry    safe: a second run answers -1 or leaves the same count behind
 
 local lock, waiters, present, next = KEYS[1], KEYS[2], ARGV[6], ARGV[9] or ''
@@ -52,6 +53,10 @@ local popped = waiters and present ~= '' and not first and not free and redis.pc
 if first or popped and (popped[1] or next ~= '') then
   -- Uses attempt, clock, waiters, passing
   local token = KEYS[3]
+  if not first and began == 0 then
+    local known, time = pcall(now)
+    began = known and time or 0
+  end
   local owner = not first and pass_on(not popped.err and popped, lock, waiters, token, ARGV[1], ARGV[5], ARGV[3], present, turns, began)
   if owner then
     if next == '' or owner == string.match(next, '^%S+') then
@@ -64,7 +69,7 @@ if first or popped and (popped[1] or next ~= '') then
     attempt('ZREM', waiters, next)
     local fence = give(lock, token, next)
     if fence then
-      return {3, '', fence}
+      return {3, '', fence, not first and began or nil}
     end
   end
 end

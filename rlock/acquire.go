@@ -45,7 +45,7 @@ type attempt struct {
 	placed   bool       // it may have a place among those who are given the lock
 	adrift   bool       // one of them may be executed at any time
 	told     bool       // a message may come still that says that it was given the lock, though it has that by asking
-	turns    lua.Turns  // of the lock that it was given
+	journey  journey    // of the lock
 }
 
 // run gets the lock, or tells why not. It waits for its turn at the owner's seat first: while another call of the same
@@ -170,12 +170,12 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 		if look {
 			a.bid.waited = spot.waited()
 			a.bid.enlists = spot.asks()
+			a.journey.run = run{began: time.Now()} // if it is had by asking
 			hold, left, err := a.try()
 			present, given = spot.hears(a.ticket, a.sent)
 			switch {
 			case hold != nil:
 				spot.line.answered(lua.Holder{Owner: hold.Owner(), TTL: a.bid.lease})
-				spot.line.taken()
 				spot.keep()
 				spot.leave(a.lock.side == shared) // what one reader got the next one gets
 				return hold, nil
@@ -234,7 +234,7 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 // accept takes a lock that was given. Without a hold and an error too little is left of its lease, which is to be asked for
 // again then.
 func (a *attempt) accept(g gift) (*Hold, error) {
-	a.turns = g.turns
+	a.journey = g.journey
 	lease := a.bid.gift
 	most := lease / 10 // of an explicit lease, so that it is about what the caller asked for
 	if a.renew {
@@ -283,8 +283,17 @@ func (a *attempt) giveUp() {
 // hung executes what it finds in its buffers when it goes on. A place in a queue is for as long as whoever holds the lock
 // has it for still, which is not read from the attempt: late answers are looked after when its goroutine has gone on.
 func (a *attempt) leftover(b bid, held time.Duration) leftover {
+	l := leftover{lock: a.lock, bid: b, until: time.Now().Add(b.lasts(a.lock, held))}
+	if a.writing {
+		l.seat = a.seat
+	}
+	return l
+}
+
+// lasts is for how long Redis keeps what it gives for a bid, if somebody has the lock for as long as held.
+func (b bid) lasts(of *Lock, held time.Duration) time.Duration {
 	lasts := b.lease
-	if a.lock.kind.queues() {
+	if of.kind.queues() {
 		// A place in a queue outlasts the holder's lease and the last question by twice the longest nap. Either may be as
 		// long as a Duration can be, and their sum must still be one.
 		const ever = 100 * 365 * 24 * time.Hour
@@ -293,11 +302,7 @@ func (a *attempt) leftover(b bid, held time.Duration) leftover {
 	if b.enlists {
 		lasts = max(lasts, placeKept)
 	}
-	l := leftover{lock: a.lock, bid: b, until: time.Now().Add(lasts)}
-	if a.writing {
-		l.seat = a.seat
-	}
-	return l
+	return lasts
 }
 
 // try asks Redis once. Without a hold and an error it may be tried again; failure says whether there was an answer. With
@@ -391,7 +396,12 @@ func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
 		h = new(holding)
 	}
 	h.client, h.lock, h.seat, h.token, h.owner, h.fence = c, a.lock, a.seat, a.token, a.bid.owner, fence
-	h.told, h.adrift, h.turns = a.told, a.adrift, a.turns
+	h.told, h.journey = a.told, a.journey
+	if a.adrift {
+		b := a.bid
+		b.enlists = b.enlists || a.placed
+		h.adrift = &b
+	}
 	level := h.begin(a.ctx, deadline, a.renew)
 	if a.lock.outlived() {
 		a.seat.settle() // the owner may have ceased to write meanwhile

@@ -82,8 +82,8 @@ func (c *Client) ID() string { return c.id }
 
 // Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end with the cause
 // ErrClosed. Waits end at once, unless a context that cannot end was given to them and Redis is being asked: they end when it
-// answers, and at the latest after Options.CommandTimeout. Close waits until everything that runs in the background has ended, or until ctx ends, and then returns ctx's
-// error; the rest of the closing goes on. Calling it again waits again.
+// answers, and at the latest after Options.CommandTimeout. Close waits until everything that runs in the background has
+// ended, or until ctx ends, and then returns ctx's error; the rest of the closing goes on. Calling it again waits again.
 //
 // Locks that are held stay held until their leases run out, or until their holds are released. That still works, but on a
 // server that does not answer it then takes until rueidis gives up, because nothing may go on in the background. With

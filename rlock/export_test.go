@@ -1,6 +1,9 @@
 package rlock
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Waiting is how many goroutines of this client stand in line for the lock, or, for a fair lock, wait on their own.
 func Waiting(l *Lock) int {
@@ -19,7 +22,7 @@ func Waiting(l *Lock) int {
 }
 
 // Ground has all commands of a client sent by goroutines of their own.
-func Ground(c *Client) { c.flights.grounded.Store(true) }
+func Ground(c *Client) { c.flights.ground(math.MaxInt64) }
 
 // Refusals is how often those who stand in line for the lock have been told that it is held.
 func Refusals(l *Lock) int {

@@ -144,7 +144,7 @@ func TestDirectCommandThatWasLeftIsAdrift(t *testing.T) {
 	})
 }
 
-func TestCallerThatWasKeptTooLongIsTheLastToGoTheDirectWay(t *testing.T) {
+func TestCallerThatWasKeptTooLongIsTheLastToGoTheDirectWayForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			f, c := flying()
@@ -160,6 +160,10 @@ func TestCallerThatWasKeptTooLongIsTheLastToGoTheDirectWay(t *testing.T) {
 			f.land(time.Now(), nil)
 			_, ok = f.board(p, time.Now())
 			require.Equal(t, !late, ok)
+			time.Sleep(rest)
+			f.land(time.Now(), nil)
+			_, ok = f.board(p, time.Now())
+			require.True(t, ok)
 		})
 	}
 }

@@ -1,6 +1,9 @@
 package rlock
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	"holdfast/lua"
@@ -58,7 +61,7 @@ const (
 	longestRunTime = 100 * time.Millisecond
 )
 
-// run is how often and for how long the lock of a line has stayed in this process.
+// run is how often and for how long a lock has stayed in this process.
 type run struct {
 	length int
 	began  time.Time // zero: it has not
@@ -69,11 +72,18 @@ func (r run) open() bool {
 	return r.length < longestRun && (r.began.IsZero() || time.Since(r.began) < longestRunTime)
 }
 
+// journey is how a lock got to its holder. It goes on with the lock and not with the line that waits for that, which may be
+// empty for a moment.
+type journey struct {
+	turns lua.Turns // how often it was passed on since it was free, but for those of runs
+	run   run       // here, the present one
+}
+
 // gift is a lock that a waiter was given.
 type gift struct {
-	since time.Time // its lease began after that
-	fence int64
-	turns lua.Turns
+	since   time.Time // its lease began after that
+	fence   int64
+	journey journey
 }
 
 // handing is what may become of a waiter without its asking. Its fields are guarded by lines.mu.
@@ -94,14 +104,14 @@ type handing struct {
 
 // offer is a release, to an heir if there is one.
 type offer struct {
-	turns lua.Turns
-	spot  *spot // nil if there is none
-	first bool
+	journey journey // until now
+	spot    *spot   // nil if there is none
+	first   bool
 }
 
 // offer picks the head of a line as an heir.
-func (ls *lines) offer(to lineName, t lua.Turns) offer {
-	nobody := offer{turns: t}
+func (ls *lines) offer(to lineName, j journey) offer {
+	nobody := offer{journey: j}
 	if ls.slot(to).lines.Load() == 0 {
 		return nobody
 	}
@@ -116,11 +126,11 @@ func (ls *lines) offer(to lineName, t lua.Turns) offer {
 		return nobody
 	}
 	s.offered = true
-	first := q.run.open()
+	first := j.run.open()
 	if q.places() && !first {
 		ls.enlisted[s.heir.owner] = s // the release may give it a place, and somebody else the lock before the answer is here
 	}
-	return offer{turns: t, spot: s, first: first}
+	return offer{journey: j, spot: s, first: first}
 }
 
 // heir is as the release is told.
@@ -129,18 +139,23 @@ func (o offer) heir() heir {
 	if o.spot != nil {
 		h = o.spot.heir
 	}
-	h.first, h.turns = o.first, o.turns
+	h.first, h.turns = o.first, o.journey.turns
 	return h
 }
 
-// after are the turns of the lock when the heir has it. Who comes before those who wait elsewhere is not counted: there is a
-// bound of its own for that.
-func (o offer) after() lua.Turns {
-	t := o.turns
+// after is the journey of the lock when the heir has it, by a release that was sent at the given time. Who comes before those
+// who wait elsewhere is not counted among the turns: runs have a bound of their own.
+func (o offer) after(sent time.Time, r lua.Released) journey {
+	j := o.journey
 	if !o.first {
-		t.Count++
+		j.turns.Count++
+		j.turns.Began = cmp.Or(j.turns.Began, r.Began)
 	}
-	return t
+	if !o.first || j.run.began.IsZero() {
+		j.run = run{began: sent} // if it was not first, nobody waits elsewhere
+	}
+	j.run.length++
+	return j
 }
 
 // settle notes what became of a release, which was sent at the given time. It returns true if the heir has left without the
@@ -163,11 +178,7 @@ func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool
 	s.place = s.place || doubt || inherits || enlisted
 	switch {
 	case inherits:
-		if !o.first || s.line.run.began.IsZero() {
-			s.line.run = run{began: sent} // if it was not first, nobody waits elsewhere
-		}
-		s.line.run.length++
-		s.give(gift{sent, r.Fence, o.after()})
+		s.give(gift{sent, r.Fence, o.after(sent, r)})
 	case enlisted && sent.Before(s.asked):
 		s.tell(true) // it has asked since, and may have another place by now
 	case enlisted:
@@ -211,8 +222,7 @@ func (s *spot) read() {
 	for _, g := range unread {
 		switch s.ticket {
 		case g.Ticket:
-			s.line.run = run{} // it comes from outside
-			s.give(gift{s.asked, g.Fence, g.Turns})
+			s.give(gift{s.asked, g.Fence, journey{turns: g.Turns}})
 		case 0:
 			s.tell(true) // which of them is right is for Redis to say
 		default:
@@ -299,13 +309,6 @@ func (s *spot) depart() (remains bool) {
 	return !s.keeps && (s.place || s.given)
 }
 
-// taken notes that the waiter got the lock from outside this process.
-func (q *line) taken() {
-	q.lines.mu.Lock()
-	defer q.lines.mu.Unlock()
-	q.run = run{began: time.Now()}
-}
-
 // leave notes that an owner is about to release its lock, of those that may hear only now that they were given it.
 func (ls *lines) leave(owner string) {
 	ls.mu.Lock()
@@ -335,10 +338,14 @@ func (ls *lines) leaves(owner string) bool {
 // not either.
 const longestGift = time.Hour
 
-// given reads a message that says that a waiter of this client was given a lock.
-func (c *Client) given(message string) {
+// given reads a message that says that a waiter of this client was given a lock. Nobody has reason to say that of a waiter of
+// another client, or on the channel of another lock.
+func (c *Client) given(channel, message string) {
 	g, ok := lua.ParseGift(message)
-	if !ok || c.lines.gift(g) {
+	if !ok || !strings.HasPrefix(g.Owner, c.id+":") || !slices.Contains(lua.Companions(lua.Channel(g.Lock), c.id), channel) {
+		return
+	}
+	if c.lines.gift(g) {
 		return
 	}
 	for _, h := range c.seats.holdings() {

@@ -2,12 +2,14 @@ package rlock_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -99,6 +101,32 @@ func TestWaiterWhoseGiftIsLostLooksWithin5Seconds(t *testing.T) {
 }
 
 // The message says "you have the lock" long after that is over, to somebody who has asked again since and was refused.
+// Whoever may publish on one channel of this client must not have it release the locks of others.
+func TestGiftOfSomebodyElseOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	victim := take(t, newClient(t, s, rlock.Options{}).NewLock("precious"), longLease)
+	ours := take(t, c.NewLock("order"), longLease)
+	client, _, _ := strings.Cut(ours.Owner(), ":")
+	waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
+	s.Do(t, "HSET", "elsewhere", client+":ghost", "1")
+	say := func(lock, text string) { s.Do(t, "PUBLISH", lua.Companions(lua.Channel(lock), client)[1], text) }
+	say("order", victim.Owner()+" 1 0 0 0 precious")
+	say("order", client+":ghost 1 0 0 0 elsewhere")
+
+	// One that is believed, and is dealt with after them.
+	unlock(t, ours)
+	unlock(t, acquired(t, waiter))
+	s.Do(t, "HSET", "order", client+":ghost", "1")
+	waiter = enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
+	say("order", client+":ghost 1 0 0 0 order")
+	unlock(t, acquired(t, waiter))
+	require.True(t, exists(s, "precious"))
+	require.True(t, exists(s, "elsewhere"))
+	unlock(t, victim)
+}
+
 func TestGiftThatComesAfterItsLeaseIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {

@@ -187,14 +187,11 @@ func (m *modelLine) offers(t *rapid.T) {
 	if m.release != nil || m.office.holder == "" || !allOf(m.waiters, knows) {
 		t.Skip()
 	}
+	var until journey
 	if rapid.Bool().Draw(t, "after a run") {
-		m.lines.mu.Lock()
-		if q := m.lines.byName[modelCall.line]; q != nil {
-			q.run.length = longestRun
-		}
-		m.lines.mu.Unlock()
+		until.run.length = longestRun
 	}
-	m.release = &modelRelease{offer: m.lines.offer(modelCall.line, lua.Turns{}), of: m.office.holder, sent: m.office.tick()}
+	m.release = &modelRelease{offer: m.lines.offer(modelCall.line, until), of: m.office.holder, sent: m.office.tick()}
 }
 
 func (m *modelLine) executeRelease(t *rapid.T) {

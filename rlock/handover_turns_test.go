@@ -115,6 +115,7 @@ func TestLockThatIsPassedOnIsAnnouncedNowAndThenAllTheSame(t *testing.T) {
 	}{
 		"within processes and between them": {2, 8, 100 * time.Millisecond},
 		"between them":                      {4, 1, 0}, // now and then all but the holder are about to ask
+		"within a process":                  {1, 8, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +163,61 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	require.Less(t, took, times*time.Second)
 	if interval > 0 {
 		require.Greater(t, len(history.of), times*16, "the lock is passed on in between")
+	}
+}
+
+// The line of a process is empty whenever its only waiter is given the lock.
+func TestTwoWhoPassTheLockToEachOtherLetOthersHaveTheirTurn(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		if !k.heirs {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			lock, other := k.lock(newClient(t, s, rlock.Options{}), k.name), k.lock(newClient(t, s, rlock.Options{}), k.name)
+			var (
+				over   atomic.Bool
+				both   sync.WaitGroup
+				passed = make(chan struct{}, 1000)
+			)
+			for range 2 {
+				both.Go(func() {
+					for !over.Load() {
+						hold, err := lock.Lock(context.Background(), rlock.Watchdog)
+						if err != nil {
+							t.Errorf("lock: %v", err)
+							return
+						}
+						pause(nil, 20*time.Millisecond) // the other one comes back meanwhile
+						if err := hold.Unlock(context.Background()); err != nil {
+							t.Errorf("unlock: %v", err)
+							return
+						}
+						select {
+						case passed <- struct{}{}:
+						default:
+						}
+						pause(nil, time.Millisecond)
+					}
+				})
+			}
+			for range 10 {
+				receive(t, passed, "they do not get on")
+			}
+			for range 3 {
+				start := time.Now()
+				hold, err := other.TryLock(t.Context(), patience, longLease)
+				t.Logf("its turn came after %v", time.Since(start))
+				if over.Store(err != nil); err == nil {
+					unlock(t, hold)
+				}
+				require.NoError(t, err, "others wait for ever")
+			}
+			over.Store(true)
+			both.Wait()
+		})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"holdfast/internal/owner"
 	"holdfast/internal/seam"
-	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
@@ -18,16 +17,16 @@ import (
 // owns its state, and this is it: it registers with the watchdog when it begins, leaves it before it sends the last
 // release, and takes each step from its seat's turn.
 type holding struct {
-	client *Client
-	lock   *Lock
-	seat   *seat
-	token  owner.Token // in this process
-	owner  string      // of this holding, in Redis
-	fence  int64       // its number, if the lock is fenced
-	adrift bool        // an attempt to take it may be executed still
-	turns  lua.Turns   // of the lock, when this owner got it
-	told   bool        // a message may come still that says that it was given the lock
-	lease  watchdog.Lease
+	client  *Client
+	lock    *Lock
+	seat    *seat
+	token   owner.Token // in this process
+	owner   string      // of this holding, in Redis
+	fence   int64       // its number, if the lock is fenced
+	adrift  *bid        // an attempt to take the lock with it may be executed still
+	journey journey     // of the lock
+	told    bool        // a message may come still that says that it was given the lock
+	lease   watchdog.Lease
 
 	// part is set if this is what a RedLock has on one node: its loss is not that of the lock.
 	part seam.Part

@@ -160,6 +160,54 @@ func TestJanitorOfAClosedClientDoesNothing(t *testing.T) {
 	require.False(t, j.working)
 }
 
+func TestJanitorTakesInTurnsWhatIsPendingAndWhatIsToBeRepeated(t *testing.T) {
+	j := newJanitor(&Client{})
+	of := func(owner string) leftover { return leftover{bid: bid{owner: owner}} }
+	j.pending = []leftover{of("p1"), of("p2"), of("p3")}
+	j.again = []leftover{of("a1"), of("a2")}
+	var order []string
+	for range 5 {
+		l, pause, ok := j.next(false)
+		require.True(t, ok)
+		require.LessOrEqual(t, pause, time.Duration(0))
+		order = append(order, l.bid.owner)
+	}
+	require.Equal(t, []string{"a1", "p1", "a2", "p2", "p3"}, order)
+	_, _, ok := j.next(false)
+	require.False(t, ok)
+
+	j.again = []leftover{{due: time.Now().Add(time.Hour)}}
+	_, pause, ok := j.next(false)
+	require.True(t, ok)
+	require.Positive(t, pause)
+	_, pause, ok = j.next(true)
+	require.True(t, ok)
+	require.Zero(t, pause)
+}
+
+// It doubles from 10 ms at first, then grows with what it is about.
+func TestWhatIsAdriftIsReleasedTheMoreSeldomTheOlderItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJanitor(&Client{})
+		began, times := time.Now(), 0
+		j.repeat(leftover{})
+		for time.Since(began) < 24*time.Hour {
+			l, pause, ok := j.next(false)
+			require.True(t, ok)
+			if pause > 0 {
+				age := time.Since(began)
+				require.LessOrEqual(t, pause, max(time.Second, age/4))
+				time.Sleep(pause)
+				continue
+			}
+			times++
+			j.repeat(l)
+		}
+		require.Greater(t, times, 40)
+		require.Less(t, times, 100)
+	})
+}
+
 func TestCallersThatLeaveTheInnermostLevelAtOnceGetOneEach(t *testing.T) {
 	outer, inner := new(Hold), new(Hold)
 	h := &holding{levels: []*Hold{outer, inner}}
@@ -194,7 +242,7 @@ func TestAnswerToAReleaseFromBeforeTheLastQuestionIsNoTicket(t *testing.T) {
 	begin := func() (*lines, *spot, offer) {
 		ls := newLines(&wire{options: Options{HandOver: HandOverToAll}})
 		s := ls.join(call{line: lineName{"lock", "order"}, places: true}, heir{owner: "me:1"}, false)
-		o := ls.offer(s.line.call.line, lua.Turns{})
+		o := ls.offer(s.line.call.line, journey{})
 		require.Same(t, s, o.spot)
 		s.asks()
 		s.hears(2, at(2))

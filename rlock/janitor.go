@@ -24,6 +24,7 @@ type janitor struct {
 	pending []leftover // guarded by mu
 	again   []leftover // that were released, and will be once more, the earliest first; guarded by mu
 	working bool       // guarded by mu
+	repeats bool       // the latest was one of again; guarded by mu
 }
 
 func newJanitor(c *Client) *janitor { return &janitor{client: c, wake: make(chan struct{}, 1)} }
@@ -35,6 +36,7 @@ type leftover struct {
 	until time.Time // when Redis will have removed it by itself
 	// adrift tells that the command it is of may be executed later than what releases it, which is repeated until then.
 	adrift bool
+	since  time.Time // when that was done first
 	due    time.Time // when that is next
 	delay  backoff   // between two times
 	seat   *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
@@ -65,11 +67,15 @@ func (j *janitor) add(l leftover) {
 	}
 }
 
-// repeat has what is adrift released once more later. Others do not wait for that, and there are not too many at a time.
+// repeat has what is adrift released once more later: there are not too many at a time, and the older it is the more seldom.
 func (j *janitor) repeat(l leftover) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	l.due = time.Now().Add(max(l.delay.next(), time.Duration(len(j.again))*2*time.Millisecond))
+	now := time.Now()
+	if l.since.IsZero() {
+		l.since = now
+	}
+	l.due = now.Add(max(l.delay.next(), now.Sub(l.since)/4, time.Duration(len(j.again))*2*time.Millisecond))
 	at, _ := slices.BinarySearchFunc(j.again, l.due, func(of leftover, due time.Time) int { return of.due.Compare(due) })
 	j.again = slices.Insert(j.again, at, l)
 }
@@ -77,24 +83,31 @@ func (j *janitor) repeat(l leftover) {
 // longestDelay is how long what is pending waits at most when a release has failed. Others wait for those locks.
 const longestDelay = 250 * time.Millisecond
 
-// work releases what is pending until nothing is. When the client closes, everything gets one more try and no other.
+// work releases what is pending until nothing is. When the client closes, everything gets one more try and no other, and none
+// once the server has hung: leases end.
 func (j *janitor) work() {
 	p := j.client.patience(context.Background(), unlimited)
 	var delay backoff
 	for {
 		closing := p.reason() != nil
 		l, pause, ok := j.next(closing)
+		began := time.Now()
 		switch {
 		case !ok:
 			return
 		case pause > 0:
 			p.sleep(pause, j.wake)
+		case closing:
+			if !j.release(l) && time.Since(began) > j.client.options.CommandTimeout {
+				j.drop()
+				return
+			}
 		case j.release(l):
 			delay = backoff{}
-			if l.adrift && !closing && time.Now().Before(l.until) {
+			if l.adrift && time.Now().Before(l.until) {
 				j.repeat(l)
 			}
-		case !closing:
+		default:
 			j.add(l)
 			p.sleep(min(delay.next(), longestDelay), nil)
 		}
@@ -107,19 +120,26 @@ func (j *janitor) next(all bool) (l leftover, pause time.Duration, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.again) > 0 {
-		l, pause = j.again[0], time.Until(j.again[0].due)
-		if pause <= 0 || all {
-			j.again = j.again[1:]
-			return l, 0, true
-		}
+		pause = time.Until(j.again[0].due)
 	}
-	if len(j.pending) > 0 {
-		l = j.pending[0]
-		j.pending = j.pending[1:]
+	switch due := len(j.again) > 0 && (pause <= 0 || all); {
+	case due && (len(j.pending) == 0 || !j.repeats): // in turn: neither waits until there are none of the others
+		l, j.again, j.repeats = j.again[0], j.again[1:], true
 		return l, 0, true
+	case len(j.pending) > 0:
+		l, j.pending, j.repeats = j.pending[0], j.pending[1:], false
+		return l, 0, true
+	default:
+		j.working = pause > 0
+		return leftover{}, pause, j.working
 	}
-	j.working = pause > 0
-	return leftover{}, pause, j.working
+}
+
+// drop ends the work with things left to do.
+func (j *janitor) drop() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pending, j.again, j.working = nil, nil, false
 }
 
 // release removes it, and returns false if that should be tried again.

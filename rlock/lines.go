@@ -50,7 +50,6 @@ type line struct {
 	failure error                // why the last try got no answer; nil if it did
 	denials int                  // how often a try was refused
 	denied  bool                 // the last answer was a refusal: who joins now waits for the same as the head
-	run     run
 }
 
 // spot is a waiter's place in a line.

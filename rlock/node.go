@@ -44,11 +44,13 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	if err := n.client.wire.ready(context.Background()); err != nil {
 		return lua.Vote{}, err
 	}
-	return lua.AcquireVote(context.Background(), n.client.redis, n.name, owner, lease, d)
+	vote, err := lua.AcquireVote(context.Background(), n.client.redis, n.name, owner, lease, d)
+	return vote, unexplained(err)
 }
 
 func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
-	return n.reentrant.reenter(n.client.redis, owner, count, lease)
+	held, err := n.reentrant.reenter(n.client.redis, owner, count, lease)
+	return held, unexplained(err)
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
@@ -56,7 +58,7 @@ func (n node) Release(owner string) (lua.Released, error) {
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)
 	}
-	return released, err
+	return released, unexplained(err)
 }
 
 func (n node) Abandon(owner string, until time.Time) {

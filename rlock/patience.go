@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
-
-	"holdfast/lua"
 )
 
 // patience is how long a caller is willing to wait: until its context ends, its time is over, or the client closes.
@@ -119,9 +117,8 @@ func await[T any](c *Client, p *patience, op func() (T, error), late func(T, err
 	started := c.tasks.start(func() {
 		sent := time.Now()
 		value, err := op()
-		if c.flights.land(sent, err); err != nil && lua.ClassOf(err) == lua.Unknown && errors.Is(err, context.DeadlineExceeded) {
-			err = errNoAnswer // it was the deadline of another command, whose end was that of the connection
-		}
+		c.flights.land(sent, err)
+		err = unexplained(err)
 		if decided.CompareAndSwap(false, true) {
 			answer <- outcome{value, err}
 		} else {

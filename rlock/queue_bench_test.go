@@ -38,7 +38,7 @@ func BenchmarkOfferAndSettle(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				ls.join(to, heir{owner: "client:1", lease: time.Second}, false)
-				offered := ls.offer(to.line, lua.Turns{})
+				offered := ls.offer(to.line, journey{})
 				offered.settle(time.Now(), lua.Released{Held: true, To: lua.Next}, nil)
 				<-offered.spot.gifts
 				offered.spot.keep()

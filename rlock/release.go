@@ -140,13 +140,13 @@ func (g *holding) cleanUp(left int) {
 func (g *holding) releaseOnce(p *patience, left int, heirs bool) (reply lua.Released, gone bool, err error) {
 	var (
 		c  = g.client
-		to = offer{turns: g.turns}
+		to = offer{journey: g.journey}
 	)
 	// When the client closes they are being sent home. Who is counted keeps it from having closed before what becomes of the
 	// heir is seen to.
 	if heirs && !c.closes() && c.tasks.count(true) {
 		defer c.tasks.leave()
-		to = c.lines.offer(g.lock.line, g.turns)
+		to = c.lines.offer(g.lock.line, g.journey)
 	}
 	sent := time.Now()
 	if to.spot == nil { // what becomes of an heir has to be heard of
@@ -183,7 +183,7 @@ func (g *holding) releaseInBackground(p *patience, left int, to offer) (reply lu
 func (g *holding) settle(to offer, sent time.Time, reply lua.Released, err error) {
 	if to.settle(sent, reply, err) {
 		h := to.spot.heir
-		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: h.owner, gift: h.lease, enlists: true, turns: to.after()},
+		g.client.janitor.add(leftover{lock: g.lock, bid: bid{owner: h.owner, gift: h.lease, enlists: true, turns: to.after(sent, reply).turns},
 			until: time.Now().Add(max(h.lease, placeKept))})
 	}
 }
@@ -250,11 +250,13 @@ func (g *holding) forget() {
 
 // undoAdrift has what is adrift undone, when the holding has ended.
 func (g *holding) undoAdrift() {
-	if g.adrift {
-		l := g.leftover()
-		l.until, l.adrift = time.Now().Add(max(time.Until(l.until), g.client.options.WatchdogLease)), true
-		g.client.janitor.add(l)
+	if g.adrift == nil {
+		return
 	}
+	l := g.leftover()
+	lasts := max(time.Until(l.until), g.adrift.lasts(g.lock, 0), g.client.options.WatchdogLease)
+	l.bid, l.until, l.adrift = *g.adrift, time.Now().Add(lasts), true
+	g.client.janitor.add(l)
 }
 
 // lostError is why the lock was lost; nil if it was not.

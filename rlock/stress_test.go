@@ -46,8 +46,17 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	}
 	const workers = 5
 	clients := make([]*rlock.Client, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), length)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	const enough = 20
+	watched := time.AfterFunc(length, func() {
+		// A machine that is busy with other tests gets little done in time.
+		for late := time.Now().Add(4 * patience); min(st.acquired.Load(), st.faults.Load()) <= enough && time.Now().Before(late); {
+			pause(ctx.Done(), time.Millisecond)
+		}
+		cancel()
+	})
+	defer watched.Stop()
 	var running sync.WaitGroup
 	for i := range clients {
 		proxy := faultproxy.Start(t, s.Addr())
@@ -73,8 +82,8 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	require.True(t, free(), "one lease later a lock is not free, or somebody is still queued: %q", keys)
 	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(), st.nested.Load(),
 		st.lost.Load(), st.doubtful.Load(), st.faults.Load())
-	require.Greater(t, st.acquired.Load(), int64(20))
-	require.Greater(t, st.faults.Load(), int64(20))
+	require.Greater(t, st.acquired.Load(), int64(enough))
+	require.Greater(t, st.faults.Load(), int64(enough))
 	awaitNothingLeft(t, s)
 	for _, c := range clients {
 		eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")

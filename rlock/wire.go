@@ -22,7 +22,7 @@ type wire struct {
 	options Options
 	cluster *topology.Cluster // nil if it is none
 	client  string            // the id of the client
-	gift    func(message string)
+	gift    func(channel, message string)
 	warn    func(message string, details ...any)
 
 	forbidden atomic.Bool // the ACL forbids what a hand-over needs
@@ -40,7 +40,7 @@ type wire struct {
 	closed bool        // guarded by mu
 }
 
-func newWire(client string, redis rueidis.Client, options Options, given func(message string)) *wire {
+func newWire(client string, redis rueidis.Client, options Options, given func(channel, message string)) *wire {
 	w := &wire{client: client, redis: redis, options: options, gift: given, server: "the master", name: options.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
@@ -70,7 +70,7 @@ func (w *wire) open(sharded bool) {
 	options := pubsub.Options{Route: w.route, Sharded: sharded, Logger: w.options.Logger}
 	if w.givesAway() {
 		options.Companions = w.companions
-		options.OnDirect = func(_, message string) { w.gift(message) }
+		options.OnDirect = w.gift
 		options.OnUnaccompanied = func(_ string, refusal error) { w.forbid(lua.Classify(refusal), nil) }
 	}
 	w.hub = pubsub.New(options)

@@ -67,10 +67,6 @@ local function pass_on(popped, lock, waiters, token, leaving, verb, channel, pre
         if not fence then
           return false
         end
-        if began == 0 then
-          local known, time = pcall(now)
-          began = known and time or 0
-        end
         local ticket = whole(tonumber(popped[2]))
         if attempt(verb, mine, table.concat({owner, ticket, fence, turns, whole(began), lock}, ' ')) then
           return owner
