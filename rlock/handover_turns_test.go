@@ -203,6 +203,8 @@ func TestTwoWhoPassTheLockToEachOtherLetOthersHaveTheirTurn(t *testing.T) {
 					}
 				})
 			}
+			defer both.Wait()
+			defer over.Store(true)
 			for range 10 {
 				receive(t, passed, "they do not get on")
 			}
@@ -210,13 +212,9 @@ func TestTwoWhoPassTheLockToEachOtherLetOthersHaveTheirTurn(t *testing.T) {
 				start := time.Now()
 				hold, err := other.TryLock(t.Context(), patience, longLease)
 				t.Logf("its turn came after %v", time.Since(start))
-				if over.Store(err != nil); err == nil {
-					unlock(t, hold)
-				}
 				require.NoError(t, err, "others wait for ever")
+				unlock(t, hold)
 			}
-			over.Store(true)
-			both.Wait()
 		})
 	}
 }
