@@ -12,7 +12,7 @@ import (
 
 const (
 	// lag is how much later than the end of a lease a waiter may have the lock. Redis removes a key when somebody asks.
-	lag = 1500 * time.Millisecond
+	lag = 3 * time.Second
 	// early is by how much the clocks of two processes and Redis may differ, and what it takes to acquire.
 	early = 20 * time.Millisecond
 )

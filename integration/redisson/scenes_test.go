@@ -91,6 +91,7 @@ type step struct {
 const (
 	sceneLease  = time.Minute
 	sceneWindow = 2 * locktest.Patience
+	sceneDelay  = sceneWindow / 4 // by which times of one scene may differ on a busy machine: a window more or less is longer
 )
 
 // play is one side's performance of a scene.

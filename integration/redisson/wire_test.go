@@ -225,11 +225,11 @@ func (s *site) requireScores(t testing.TB, l target, by side, scores map[string]
 		score, err := strconv.ParseFloat(scores[owner], 64)
 		require.NoError(t, err)
 		late := time.Duration(score-deadline) * time.Millisecond
-		require.Greater(t, late, -lag, owner)
+		require.Greater(t, late, -sceneDelay, owner)
 		if by.name == javaSide.name {
-			require.Less(t, late, lag, owner)
+			require.Less(t, late, sceneDelay, owner)
 		} else {
-			require.Less(t, late, spare+lag, owner)
+			require.Less(t, late, spare+sceneDelay, owner)
 		}
 	}
 }
