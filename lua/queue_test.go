@@ -28,7 +28,7 @@ func leaseEnd(t *testing.T, s *redistest.Server, key string) int64 {
 
 // busy is by how many milliseconds the server's idea of a time may differ from one that it is asked for: PTTL goes by when a
 // script began, TIME by when it is called.
-const busy = 200
+const busy = 100
 
 // score is that of a queued owner.
 func score(t *testing.T, s *redistest.Server, owner string) int64 {

@@ -198,10 +198,10 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 		late := receive(t, ended[i], "the lock of a dead node was not lost").Sub(hold.Deadline())
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 		require.GreaterOrEqual(t, late, time.Duration(0), "before its deadline")
-		require.Less(t, late, time.Second)
+		require.Less(t, late, 100*time.Millisecond)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 	}
-	requireKept(t, others, 2*lease, "a lock of another node was lost")
+	requireKept(t, others, 3*lease, "a lock of another node was lost")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -144,6 +144,17 @@ func TestDirectCommandThatWasLeftIsAdrift(t *testing.T) {
 	})
 }
 
+// Whoever hears of it would take it for the end of their own context.
+func TestDeadlineOfAnotherCommandIsNotTold(t *testing.T) {
+	require.NoError(t, unexplained(nil))
+	require.Equal(t, errUnanswered, unexplained(errUnanswered))
+	refusal := &lua.Error{Class: lua.Permanent}
+	require.Equal(t, refusal, unexplained(refusal))
+	err := unexplained(lua.Classify(context.DeadlineExceeded))
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, lua.Unknown, lua.ClassOf(err))
+}
+
 func TestCallerThatWasKeptTooLongIsTheLastToGoTheDirectWayForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

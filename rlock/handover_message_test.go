@@ -112,6 +112,9 @@ func TestGiftOfSomebodyElseOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
 	s.Do(t, "HSET", "elsewhere", client+":ghost", "1")
 	say := func(lock, text string) { s.Do(t, "PUBLISH", lua.Companions(lua.Channel(lock), client)[1], text) }
+	theirs := take(t, newClient(t, s, rlock.Options{}).NewLock("theirs"), longLease)
+	second := enlistsBy(t, s, 1, "theirs", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("theirs"), longLease) })
+	say("theirs", theirs.Owner()+" 1 0 0 0 theirs")
 	say("order", victim.Owner()+" 1 0 0 0 precious")
 	say("order", client+":ghost 1 0 0 0 elsewhere")
 
@@ -124,6 +127,10 @@ func TestGiftOfSomebodyElseOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	unlock(t, acquired(t, waiter))
 	require.True(t, exists(s, "precious"))
 	require.True(t, exists(s, "elsewhere"))
+	require.Empty(t, second)
+	require.Equal(t, map[string]string{theirs.Owner(): "1"}, s.DoMap(t, "HGETALL", "theirs"))
+	unlock(t, theirs)
+	unlock(t, acquired(t, second))
 	unlock(t, victim)
 }
 

@@ -185,6 +185,22 @@ func TestJanitorTakesInTurnsWhatIsPendingAndWhatIsToBeRepeated(t *testing.T) {
 	require.Zero(t, pause)
 }
 
+// It may have taken a place as well, which is found by what was asked for.
+func TestWhatIsAdriftIsUndoneAsItWasAskedFor(t *testing.T) {
+	c := &Client{options: Options{WatchdogLease: time.Second}}
+	c.janitor = newJanitor(c)
+	c.janitor.working = true // so that it is looked at here
+	asked := bid{owner: "client:1", window: time.Minute, enlists: true, gift: time.Second}
+	g := &holding{client: c, lock: &Lock{kind: reentrant{}}, owner: "client:1", adrift: &asked}
+	began := time.Now()
+	g.undoAdrift()
+	require.Len(t, c.janitor.pending, 1)
+	l := c.janitor.pending[0]
+	require.Equal(t, asked, l.bid)
+	require.True(t, l.adrift)
+	require.False(t, l.until.Before(began.Add(placeKept)))
+}
+
 // It doubles from 10 ms at first, then grows with what it is about.
 func TestWhatIsAdriftIsReleasedTheMoreSeldomTheOlderItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

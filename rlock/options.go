@@ -47,7 +47,7 @@ type Options struct {
 	// CommandTimeout bounds one exchange with Redis where no wait and no context does: an attempt without wait, an
 	// unlock with its repetitions, an inspection. Defaults to 3 s. rueidis closes the connection of a command that takes
 	// longer, if that was alone on it; what others sent on it meanwhile fails then. One caller may be kept for as long as
-	// rueidis dials a connection meanwhile (see rueidis.ClientOption.Dialer); callers after it are not.
+	// rueidis dials a connection meanwhile (see rueidis.ClientOption.Dialer); those of the minute after it are not.
 	CommandTimeout time.Duration
 
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
