@@ -26,6 +26,21 @@ var (
 	// MessagesLate keeps what is published, and delivers it later: locks that were given to a waiter, and that it has lost again.
 	MessagesLate = Fault{Name: "messages late", lasts: 2, settles: command, begin: onLinks((*faultproxy.Proxy).HoldMessages)}
 
+	// AllMessagesLate does so to all processes at once: one after the other is given the lock and does not hear of it, and then
+	// all of them do.
+	AllMessagesLate = Fault{Name: "all messages late", lasts: 2, settles: command, begin: func(r *run) ([]string, func()) {
+		for _, s := range r.slots {
+			for _, link := range s.links {
+				link.HoldMessages()
+			}
+		}
+		return nil, func() {
+			for _, s := range r.slots {
+				r.restore(s)
+			}
+		}
+	}}
+
 	// Slow delays everything.
 	Slow = Fault{Name: "slow network", lasts: 1, settles: command, begin: onLinks(func(p *faultproxy.Proxy) { p.Delay(20 * time.Millisecond) })}
 
@@ -85,11 +100,14 @@ func onLinks(do func(*faultproxy.Proxy)) func(*run) ([]string, func()) {
 		for _, link := range s.links {
 			do(link)
 		}
-		return []string{s.process.name}, func() {
-			for _, link := range s.links {
-				r.check(link.Heal())
-				link.Delay(r.scenario.Latency)
-			}
-		}
+		return []string{s.process.name}, func() { r.restore(s) }
+	}
+}
+
+// restore has the links of a process be as they were.
+func (r *run) restore(s *slot) {
+	for _, link := range s.links {
+		r.check(link.Heal())
+		link.Delay(r.scenario.Latency)
 	}
 }

@@ -24,6 +24,7 @@ type plan struct {
 	Names         map[history.Kind][]string
 	WatchdogLease time.Duration
 	Command       time.Duration
+	Wait          time.Duration
 	Burst         time.Duration
 	HandOver      rlock.HandOver
 	// Durable says that a server that is started again knows all that it knew.

@@ -19,6 +19,7 @@ const (
 	brief       = slack / 2   // and while there are none
 	wakeUp      = time.Second
 	longestPark = 5 * time.Second // of a waiter, until it looks for itself
+	longestWait = 3 * time.Second
 )
 
 // Scenario is a topology, locks, and the faults that they have to bear.
@@ -36,6 +37,8 @@ type Scenario struct {
 	Durable bool
 	// Lease is that of the watchdog, and the longest of all. Defaults to 2 s.
 	Lease time.Duration
+	// Wait is the longest that a worker waits for a lock. Defaults to 3 s.
+	Wait time.Duration
 	// Burst has all workers ask at the same moments, so far apart, if it is not 0. After a burst nobody comes who would make
 	// up for a wake-up that was missed.
 	Burst time.Duration

@@ -17,7 +17,6 @@ type worker struct {
 
 const (
 	longestNap     = 20 * time.Millisecond // between sections, and most of the time within one
-	longestWait    = 3 * time.Second
 	shortestLease  = 100 * time.Millisecond
 	longestLease   = 2 * time.Second // but for the watchdog's
 	fashion        = time.Second / 2 // how long all want the same kind
@@ -120,7 +119,7 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
 	}
-	lock, wait := w.client.locker(locks), w.upTo(longestWait)
+	lock, wait := w.client.locker(locks), w.upTo(w.client.plan.Wait)
 	if w.oneIn(2) {
 		ctx = context.WithoutCancel(ctx)
 		wait = w.client.plan.Command + w.upTo(w.client.plan.Command) // nobody can call it off
