@@ -41,7 +41,7 @@ func launchServerAndWait() {
 	if err != nil {
 		panic(err)
 	}
-	port, err := freePort()
+	reserved, err := freePort()
 	if err != nil {
 		panic(err)
 	}
@@ -49,7 +49,7 @@ func launchServerAndWait() {
 		panic(err)
 	}
 	p := &process{path: path, dir: os.TempDir(), log: "/dev/stdout", settings: &settings{}}
-	if err := p.launch(port); err != nil {
+	if err := p.launch(reserved.port); err != nil {
 		panic(err)
 	}
 	select {}

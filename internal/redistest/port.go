@@ -24,27 +24,52 @@ const (
 	busOffset        = 10000
 )
 
-// freePort returns a port that nobody listened on a moment ago. Another process
-// may still take it first, so the caller has to be ready to try again.
-func freePort() (int, error) { return freeAmong(firstPort, lastPort) }
+// reservation keeps a port for one server for as long as its test goes on, also
+// while the server does not run: or another test's server might take the port of
+// one that was killed, and answer to clients that believe it is theirs. It is a
+// socket of UDP, which no server here uses: so it is seen by all processes of the
+// machine, and gone with its own.
+type reservation struct {
+	port int
+	held net.PacketConn
+}
+
+// freePort reserves a port that nobody listened on a moment ago. A process that
+// reserves nothing may still take it first, so the caller has to be ready to try
+// again.
+func freePort() (reservation, error) { return freeAmong(firstPort, lastPort) }
 
 // freeClusterPort is freePort for a node of a cluster and its bus.
-func freeClusterPort() (int, error) { return freeAmong(firstClusterPort, lastClusterPort, busOffset) }
+func freeClusterPort() (reservation, error) {
+	return freeAmong(firstClusterPort, lastClusterPort, busOffset)
+}
 
-// freeAmong returns a port between first and last that is free, as are those the
+// freeAmong reserves a port between first and last that is free, as are those the
 // given offsets away from it.
-func freeAmong(first, last int, offsets ...int) (int, error) {
+func freeAmong(first, last int, offsets ...int) (reservation, error) {
 	for range 200 {
 		port := first + rand.IntN(last-first+1)
+		held, err := net.ListenPacket("udp", address(port))
+		if err != nil {
+			continue
+		}
 		free := isFree(port)
 		for _, offset := range offsets {
 			free = free && isFree(port+offset)
 		}
 		if free {
-			return port, nil
+			return reservation{port, held}, nil
 		}
+		held.Close()
 	}
-	return 0, errors.New("no free port between " + strconv.Itoa(first) + " and " + strconv.Itoa(last))
+	return reservation{}, errors.New("no free port between " + strconv.Itoa(first) + " and " + strconv.Itoa(last))
+}
+
+// end lets others have the port. A reservation of nothing may be ended too.
+func (r reservation) end() {
+	if r.held != nil {
+		r.held.Close()
+	}
 }
 
 func isFree(port int) bool {

@@ -5,7 +5,27 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+func TestPortOfAKilledServerIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	var port int
+	taken := func() error {
+		reserved, err := freeAmong(port, port)
+		reserved.end()
+		return err
+	}
+	t.Run("while its test goes on", func(t *testing.T) {
+		s := Start(t)
+		port = s.port
+		s.Kill(t)
+		require.Error(t, taken())
+		s.Restart(t)
+		require.Error(t, taken())
+	})
+	require.NoError(t, taken(), "and then somebody's again")
+}
 
 func TestTakenPortIsToldFromOtherReasonsNotToStart(t *testing.T) {
 	for text, taken := range map[string]bool{

@@ -23,6 +23,7 @@ type Server struct {
 	settings *settings
 	backend  backend
 	port     int
+	reserved reservation // of the port
 
 	silent atomic.Bool // paused or isolated
 }
@@ -70,6 +71,7 @@ func prepare(tb testing.TB, opts []Option) *Server {
 		if err := s.backend.remove(); err != nil {
 			tb.Errorf("redistest: stop %s: %v", s.Addr(), err)
 		}
+		s.reserved.end()
 	})
 	return s
 }
@@ -83,11 +85,11 @@ func (s *Server) launchOnFreePort() error {
 		free = freeClusterPort
 	}
 	for attempt := 1; ; attempt++ {
-		port, err := free()
-		if err != nil {
+		var err error
+		if s.reserved, err = free(); err != nil {
 			return err
 		}
-		s.port = port
+		s.port = s.reserved.port
 		err = s.launch()
 		if err == nil {
 			return nil
@@ -95,6 +97,7 @@ func (s *Server) launchOnFreePort() error {
 		if !portTaken(err) || attempt == attempts {
 			return err
 		}
+		s.reserved.end()
 	}
 }
 
