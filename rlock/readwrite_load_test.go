@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -56,24 +57,40 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	}
 	awaitParked(t, s, parked)
 	awaitQuiet(t, s)
+	in, leave := make(chan outcome, readers), make(chan struct{})
+	var all sync.WaitGroup
+	for _, reader := range waiting {
+		all.Go(func() {
+			o := <-reader
+			in <- o
+			<-leave
+			if o.Err == nil {
+				assert.NoError(t, o.Hold.Unlock(context.Background()))
+			}
+		})
+	}
+	if secondWriter {
+		all.Go(func() {
+			if o := <-second; assert.NoError(t, o.Err) {
+				assert.NoError(t, o.Hold.Unlock(context.Background()))
+			}
+		})
+	}
 	released := time.Now()
 	unlock(t, writer)
-	var holds []*rlock.Hold
+	letGo := sync.OnceFunc(func() { close(leave) })
+	// On a slow machine the readers' turn may be over before all are in, and then the second writer is next.
+	defer time.AfterFunc(time.Second, letGo).Stop()
 	last := released
-	for _, reader := range waiting {
-		o := result(t, reader) // and keeps it
+	for range readers {
+		o := result(t, in)
 		require.NoError(t, o.Err)
-		holds = append(holds, o.Hold)
 		if o.At.After(last) {
 			last = o.At
 		}
 	}
-	for _, hold := range holds {
-		unlock(t, hold)
-	}
-	if secondWriter {
-		unlock(t, acquired(t, second))
-	}
+	letGo()
+	all.Wait()
 	return last.Sub(released)
 }
 
