@@ -60,7 +60,7 @@ func freeAmong(first, last int, offsets ...int) (reservation, error) {
 		if free {
 			return reservation{port, held}, nil
 		}
-		held.Close()
+		_ = held.Close()
 	}
 	return reservation{}, errors.New("no free port between " + strconv.Itoa(first) + " and " + strconv.Itoa(last))
 }
@@ -68,7 +68,7 @@ func freeAmong(first, last int, offsets ...int) (reservation, error) {
 // end lets others have the port. A reservation of nothing may be ended too.
 func (r reservation) end() {
 	if r.held != nil {
-		r.held.Close()
+		_ = r.held.Close()
 	}
 }
 
