@@ -92,6 +92,36 @@ func TestLockOfAMovingSlotIsTakenAndLeftWithoutPlaces(t *testing.T) {
 	sub.requireAnnounced(t)
 }
 
+// The key of a lock that is released is gone, and cannot be written while its slot moves. So nobody can be given the lock, and
+// all have to be told.
+func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
+	t.Parallel()
+	for name, passing := range map[string]lua.Passing{
+		"to another process": {Sharded: true, Others: true},
+		"to the next one":    {Sharded: true, Others: true, Next: plain.Place(next, patience), NextFirst: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.StartCluster(t, 2)
+			slot := cluster.Slot(t, lock)
+			from, to := cluster.Owner(t, slot), cluster.Nodes[0]
+			if from == to {
+				to = cluster.Nodes[1]
+			}
+			if !knowsShardedChannels(t, from) {
+				return // then nobody is given a lock on a cluster
+			}
+			c := cluster.Client(t)
+			hold(t, from, lock, me, "1", lease)
+			enlist(t, c, plain, older)
+			sub := attendSharded(t, from, far)
+			cluster.BeginMove(t, slot, from, to)
+			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, passing))
+			sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+		})
+	}
+}
+
 // Who waits comes along with the lock.
 func TestPlacesMoveWithTheSlot(t *testing.T) {
 	t.Parallel()

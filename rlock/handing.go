@@ -28,6 +28,8 @@ import (
 //   - A place is given away once, and its ticket is never used again. A waiter believes a message only if its last question
 //     was refused and answered with the same ticket. So the place was given away after that question was sent, and its
 //     lease began after that.
+//     That is so on one server: two masters, of which one does not know yet that it was replaced, may each give a lock, as they
+//     may when they are asked.
 //   - Whatever else comes (a ticket that is not known, because the answer did not come) is a reason to ask, and no lock.
 //
 // And no lock may remain with somebody who has left:

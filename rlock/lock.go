@@ -182,8 +182,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 }
 
 // ForceUnlock frees the lock whoever holds it, wakes a waiter, and returns whether it was held. Holds of this client end at
-// once with [ErrLost], those of other clients at their next renewal or nested lock. It blocks until ctx ends, and at most
-// Options.CommandTimeout.
+// once with [ErrLost], those of other clients, and one that is being acquired or handed over at this very moment, at their next
+// renewal or nested lock. It blocks until ctx ends, and at most Options.CommandTimeout.
 //
 // Of a read-write lock the read side frees it of its readers, if there is no writer, and the write side of its writer and
 // what that reads.

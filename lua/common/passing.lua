@@ -1,7 +1,8 @@
 -- Passing on: a lock that is released is given to a waiter. Needs attempt, clock and waiters.
 
 -- give: lets the owner of a place have a lock that is free. It returns the number of the acquisition, 0 for a plain lock;
--- or nil if the server refuses, and then the lock is free still.
+-- or nil if the server refuses, and then the lock is free still. It never fails: a cluster whose slot moves refuses whatever
+-- is about a key that is not there, and all are to be told then.
 local function give(lock, token, place)
   local owner, lease, kind = string.match(place, '^(%S+) (%d+) (%a)$')
   if not owner then
@@ -16,7 +17,7 @@ local function give(lock, token, place)
     end
   end
   if not attempt('HSET', lock, owner, 1) or not attempt('PEXPIRE', lock, lease) then
-    redis.call('HDEL', lock, owner)
+    attempt('HDEL', lock, owner)
     return nil
   end
   return fence
@@ -71,7 +72,7 @@ local function pass_on(popped, lock, waiters, token, leaving, verb, channel, pre
         if attempt(verb, mine, table.concat({owner, ticket, fence, turns, whole(began), lock}, ' ')) then
           return owner
         end
-        redis.call('HDEL', lock, owner)
+        attempt('HDEL', lock, owner)
         return nil -- nobody else can be told either
       end
     end
