@@ -122,8 +122,8 @@ func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
 				waiter := lockInBackground(t.Context(), of(locks), lease)
 				eventually(t, func() bool { return exists(t, p.first, "a") }, "a is taken")
 				<-time.After(2 * 2 * watchdog.Drift(lease)) // twice what may be missing
-				unlock(t, theirs)
 				released := time.Now()
+				unlock(t, theirs)
 				hold := acquired(t, waiter)
 				require.True(t, hold.Deadline().After(released.Add(lease-2*watchdog.Drift(lease))),
 					"the lease is shorter by %v", released.Add(lease).Sub(hold.Deadline()))

@@ -107,10 +107,10 @@ func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
 
 func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	t.Parallel()
-	s, lock, p := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
 	p.CutReply(script(t, "together_release.lua"), 1000)
-	within(t, 200*time.Millisecond+promptly, func() {
+	within(t, 2*promptly, func() {
 		err := hold.Unlock(t.Context())
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		for _, name := range []string{"a", "b", "c"} {
@@ -122,7 +122,7 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 
 func TestReleaseOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
 	t.Parallel()
-	s, lock, p := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
 	p.Refuse()
 	p.Reset()
@@ -134,10 +134,10 @@ func TestReleaseOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
 
 func TestReleaseWithoutAnswerIsMadeUpForInTheBackground(t *testing.T) {
 	t.Parallel()
-	s, lock, p := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
 	p.BlackHole()
-	within(t, 200*time.Millisecond+promptly, func() {
+	within(t, 2*promptly, func() {
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	})
 	require.Len(t, left(t, s), 3)
@@ -204,7 +204,7 @@ func TestReleaseThatIsRefusedForNowIsTriedAgain(t *testing.T) {
 
 func TestReleaseThatIsRefusedForTooLongIsMadeUpForInTheBackground(t *testing.T) {
 	t.Parallel()
-	s, lock, _ := proxied(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	s, lock, _ := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 	err := hold.Unlock(t.Context())

@@ -34,11 +34,11 @@ func TestOneWaitIsForAllPartsTogether(t *testing.T) {
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
-			const wait = 600 * time.Millisecond
+			const wait = 1800 * time.Millisecond
 			// Each becomes free after less than the wait, and all of them after more.
 			owner := rlock.WithOwner(t.Context())
 			for i, l := range locks {
-				takeWith(owner, t, l, time.Duration(i+1)*400*time.Millisecond)
+				takeWith(owner, t, l, time.Duration(i+1)*1200*time.Millisecond)
 			}
 			start := time.Now()
 			_, err := of(locks).TryLock(t.Context(), wait, longLease)

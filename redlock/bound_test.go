@@ -59,7 +59,7 @@ func newCrowded(t *testing.T) *crowded {
 	c.clients = newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, oneConnection)
 	warm(t, c.clients)
 	others := newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, oneConnection)
-	hold := take(t, redlock.NewOn("held", hasty, others...), rlock.Watchdog)
+	hold := acquired(t, lockInBackground(t.Context(), redlock.NewOn("held", hasty, others...), rlock.Watchdog))
 	c.held = redlock.NewOn("held", hasty, c.clients...)
 	t.Cleanup(func() { _ = hold.Unlock(t.Context()) })
 	return c

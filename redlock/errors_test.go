@@ -56,12 +56,12 @@ func TestHolderOnAQuorumIsWhyALockIsNotHadWhateverTheOtherNodesDo(t *testing.T) 
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
 	warm(t, clients)
-	l := redlock.NewOn(name, hasty, clients...)
+	l := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, l, longLease)
 	eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 }, "held everywhere")
 	servers[0].Kill(t)
 	servers[1].Pause(t)
-	for _, wait := range []time.Duration{rlock.NoWait, 100 * time.Millisecond} {
+	for _, wait := range []time.Duration{rlock.NoWait, promptly} {
 		_, err := l.TryLock(t.Context(), wait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
@@ -194,7 +194,7 @@ func TestQuorumThatRefusesIsAnAnswerThoughOtherNodesHang(t *testing.T) {
 
 func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testing.T) {
 	t.Parallel()
-	const lease, wait = 500 * time.Millisecond, 800 * time.Millisecond
+	const lease, wait = 2 * time.Second, 3 * time.Second
 	servers := startNodes(t, 3)
 	clients := newClients(t, servers, rlock.Options{})
 	warm(t, clients)

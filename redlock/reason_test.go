@@ -68,7 +68,7 @@ func TestUnknownOutcomeOfUnlockTellsOfAllNodes(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
 	giveOne(t, servers[:2], name)
 	lock := redlock.NewOn(name, hasty, clients...)
-	hold := take(t, lock, longLease)
+	hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
 	eventually(t, func() bool { return lock.Asked(hold) == 0 }, "all have answered")
 	for _, s := range servers[2:] {
 		s.Pause(t)

@@ -76,7 +76,7 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely(
 
 func TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 4 * time.Second
 	o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second}
 	c := startCrashCase(t, o, rlock.Options{WatchdogLease: lease}, lease)
 	quorum, delayed := new(redlock.QuorumError), new(redlock.DelayedError)
@@ -106,7 +106,7 @@ func TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo(t *testing.T) {
 // The holder's watchdog works, but d and e are out of its reach and c does not count: its lock is lost, and only then free.
 func TestHolderWhoseNodeRestartedIsLostBeforeAnybodyElseGetsTheLock(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 4 * time.Second
 	o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second}
 	c := startCrashCase(t, o, rlock.Options{WatchdogLease: lease}, rlock.Watchdog)
 	second := acquired(t, lockInBackground(t.Context(), c.second, rlock.Watchdog))

@@ -172,11 +172,14 @@ func crowd(t *testing.T, k kind, goroutines, rounds int, clients ...*rlock.Clien
 	}
 }
 
-// requireCost requires that run, which acquires as often as told, sends no more commands for each acquisition.
+// requireCost requires that run, which acquires as often as told, sends no more commands for each acquisition; but for one in
+// 100 ms, after which a lock leaves a process, or is free for once, though it was not passed on so often.
 func requireCost(t *testing.T, s *redistest.Server, most float64, acquisitions int, run func()) {
 	t.Helper()
 	s.ResetStats(t)
+	start := time.Now()
 	run()
+	most += float64(time.Since(start)/(100*time.Millisecond)) / float64(acquisitions)
 	cost := float64(sent(t, s)) / float64(acquisitions)
 	t.Logf("%.3f commands per acquisition", cost)
 	require.Less(t, cost, most)

@@ -158,7 +158,7 @@ func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
-		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), 50*time.Millisecond)
+		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), promptly)
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Extend(t.Context(), longLease), watchdog.ErrExpired)
 		awaitFree(t, s, k.name)
@@ -210,7 +210,7 @@ func TestExtendOnAHungServerComesBackInTime(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const limit = 200 * time.Millisecond
+		const limit = promptly
 		s := redistest.Start(t)
 		c := newClient(t, s, rlock.Options{CommandTimeout: limit})
 		k.warm(t, c, "order")
@@ -237,9 +237,9 @@ func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: promptly})
 		k.warm(t, c, "order")
-		hold := take(t, k.lock(c, "order"), time.Second)
+		hold := take(t, k.lock(c, "order"), 2*time.Second)
 		p.HoldReplies()
 		unanswered(t, hold.Extend(t.Context(), longLease))
 		require.Greater(t, k.lasts(t, s, "order", hold.Owner()), int64(60_000))

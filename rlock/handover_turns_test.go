@@ -160,7 +160,7 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	cancel()
 	_ = receive(t, listening, "it listens still")
 	require.Greater(t, took, (times-1)*interval)
-	require.Less(t, took, times*time.Second)
+	require.Less(t, took, times*3*time.Second)
 	if interval > 0 {
 		require.Greater(t, len(history.of), times*16, "the lock is passed on in between")
 	}
@@ -224,6 +224,7 @@ func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {
 	const acquisitions = 3000
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
+		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 		var history turns
 		var stop []func()
 		done, once := make(chan struct{}), new(sync.Once)
@@ -235,11 +236,15 @@ func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {
 				}
 			}))
 		}
+		eventually(t, func() bool { return places(s, k.name) == len(stop) }, "not all wait")
+		start := time.Now()
+		unlock(t, first)
 		select {
 		case <-done:
 		case <-time.After(3 * patience):
 			require.Fail(t, "they do not get on")
 		}
+		took := time.Since(start)
 		for _, enough := range stop {
 			enough()
 		}
@@ -252,7 +257,7 @@ func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {
 		for _, share := range shares {
 			require.Greater(t, share, acquisitions/len(shares)/2, "%v", shares)
 		}
-		require.Less(t, moves, acquisitions/8, "each time that the lock comes to a process it stays for a run of 16")
+		require.Less(t, moves, acquisitions/8+int(took/(100*time.Millisecond)), "each time that the lock comes to a process it stays for a run of 16")
 		awaitFree(t, s, k.name)
 	})
 }

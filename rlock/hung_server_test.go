@@ -138,7 +138,7 @@ func TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: 500 * time.Millisecond})
 		hold := take(t, k.lock(c, "order"), longLease)
 		p.Refuse()
 		p.Reset()

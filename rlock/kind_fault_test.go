@@ -16,7 +16,7 @@ import (
 // A place in a queue outlasts the wait of its owner, and so does the effort to give it up.
 func TestPlaceInAQueueIsGivenUpWhenTheServerCanBeReachedAgain(t *testing.T) {
 	t.Parallel()
-	const wait = 100 * time.Millisecond
+	const wait = 500 * time.Millisecond
 	s := redistest.Start(t)
 	other := newClient(t, s, rlock.Options{})
 	c, p := proxied(t, s, rlock.Options{})
@@ -35,7 +35,7 @@ func TestPlaceInAQueueIsGivenUpWhenTheServerCanBeReachedAgain(t *testing.T) {
 	for _, attempt := range attempts {
 		require.Error(t, result(t, attempt).Err)
 	}
-	<-time.After(6 * wait)
+	<-time.After(wait + 100*time.Millisecond)
 	for _, place := range places {
 		require.True(t, exists(s, place))
 	}

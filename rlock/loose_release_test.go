@@ -14,7 +14,7 @@ import (
 // name. While the owner writes nobody else gets in; when it ceases to, that read hold cannot be trusted.
 func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second
 	for name, cease := range map[string]func(*testing.T, *rlock.Hold){
 		"that is released": func(t *testing.T, write *rlock.Hold) { unlock(t, write) },
 		"that runs out":    func(t *testing.T, write *rlock.Hold) { receive(t, write.Done(), "the write lease does not end") },
@@ -22,7 +22,7 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: promptly})
 			owner := rlock.WithOwner(t.Context())
 			write := takeWith(owner, t, lock.Write(), lease)
 			read := takeWith(owner, t, lock.Read(), time.Minute)
@@ -49,7 +49,7 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 // One that was executed before the next read hold was taken takes nothing from that.
 func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	s := redistest.Start(t)
-	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: promptly})
 	owner := rlock.WithOwner(t.Context())
 	write := takeWith(owner, t, lock.Write(), time.Minute)
 	read := takeWith(owner, t, lock.Read(), time.Minute)

@@ -132,11 +132,11 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: promptly})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), longLease)
 		p.CutReply(script(t, k.release), 1000)
-		within(t, 200*time.Millisecond+promptly, func() {
+		within(t, 2*promptly, func() {
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 		})
 		requireFree(t, s, "order")
@@ -187,7 +187,7 @@ func TestAcquireAnsweredAfterItsLeaseIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 300 * time.Millisecond
+		const lease = time.Second
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")

@@ -17,7 +17,7 @@ import (
 func TestScriptFlushBetweenOperationsIsNotNoticed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 300 * time.Millisecond})
+	c := newClient(t, s, rlock.Options{WatchdogLease: time.Second})
 	flush := func() { s.Do(t, "SCRIPT", "FLUSH") }
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(c, k.name)

@@ -72,7 +72,7 @@ func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool
 func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 	t.Helper()
 	name, quick := t.Name()+" "+k.name, 0
-	for try := 0; try < 6 && quick < 2; try++ {
+	for try := 0; try < 12 && quick < 2; try++ {
 		// It may have to wait, as long as readers have their turn.
 		hold := acquired(t, lockInBackground(t.Context(), k.rival(mine, name), time.Minute))
 		waiter := lockInBackground(t.Context(), k.lock(theirs, name), time.Minute)
