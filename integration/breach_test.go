@@ -63,7 +63,7 @@ func TestServerThatRestartsWithItsDataHasOneHolder(t *testing.T) {
 	t.Parallel()
 	b := newBreach(t, integration.Single, integration.AppendOnly)
 	b.Masters(t)[0].Restart(t)
-	_, err := b.second.NewFencedLock("job").TryLock(t.Context(), time.Second, longLease) // has to connect anew
+	_, err := b.second.NewFencedLock("job").TryLock(t.Context(), 3*time.Second, longLease) // has to connect anew
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	locktest.Unlock(t, b.hold)
 }

@@ -223,11 +223,20 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	grants(t, preferring.AcquireWrite, c, writer)
 	refuse(t, asReader(preferring), c, reader)
 	requireTTL(t, s, readerKey, 7*time.Second)
-	_, err = preferring.ReleaseWrite(t.Context(), c, writer, 0)
-	require.NoError(t, err)
+	for try := 0; ; try++ {
+		_, err = preferring.ReleaseWrite(t.Context(), c, writer, 0)
+		require.NoError(t, err)
+		left := s.DoInt(t, "PTTL", passKey)
+		if s.DoInt(t, "PEXPIRE", passKey, ms(lease)) == 1 { // so that the rest does not miss it
+			require.LessOrEqual(t, left, turn.Milliseconds())
+			break
+		}
+		// A slow machine has missed it.
+		require.Less(t, try, 5, "readers have no turn")
+		s.Do(t, "SET", readerKey, "1", "PX", ms(7*time.Second))
+		grants(t, preferring.AcquireWrite, c, writer)
+	}
 	requireKeys(t, s, passKey)
-	require.LessOrEqual(t, s.DoInt(t, "PTTL", passKey), turn.Milliseconds())
-	s.Do(t, "PEXPIRE", passKey, ms(lease)) // so that a slow machine does not miss it
 
 	holder := refuse(t, preferring.AcquireWrite, c, me)
 	require.Empty(t, holder.Owner)

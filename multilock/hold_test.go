@@ -125,7 +125,7 @@ func TestHoldEndsWithItsLease(t *testing.T) {
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const lease = 300 * time.Millisecond
+			const lease = time.Second
 			var all []*rlock.Lock // with names of their own, because both cases go on at the same time
 			for _, l := range locks {
 				if l.Server() == "first" && name == "together" {

@@ -90,7 +90,7 @@ func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 		k.warm(t, c, k.name)
 		rival := take(t, k.rival(newClient(t, s, rlock.Options{}), k.name), time.Minute)
 		monitor := s.Monitor(t)
-		_, err := k.lock(c, k.name).TryLock(t.Context(), 300*time.Millisecond, time.Minute)
+		_, err := k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, time.Minute)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		want := []string{"evalsha", "subscribe", "evalsha", "evalsha"}
 		if k.shared { // readers have no place

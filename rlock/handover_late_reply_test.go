@@ -124,7 +124,7 @@ func TestGiftThatComesWhileItsLockIsBeingReleasedIsNoReasonToReleaseIt(t *testin
 		c, other := newClientOn(t, gate, rlock.Options{}), newClient(t, s, rlock.Options{})
 		t.Cleanup(p.Pass)
 		t.Cleanup(gate.open)
-		first := take(t, k.lock(other, k.name), 2*time.Second) // after which the waiter looks
+		first := take(t, k.lock(other, k.name), 4*time.Second) // after which the waiter looks
 		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
 		second := take(t, k.lock(other, "another"), longLease)
 		witness := enlists(t, s, 1, k.lock(c, "another"), longLease)

@@ -325,10 +325,11 @@ func TestRedLockGetsItsTurnWhileOthersPassItsNodesOn(t *testing.T) {
 		stop = append(stop, contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
 	}
 	for _, c := range []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone})} {
-		red := redlock.New(c.NewLock("order")).WithOptions(redlock.Options{FsyncAlways: true}) // so that a server that has just started counts
+		// FsyncAlways, so that a server that has just started counts.
+		red := redlock.New(c.NewLock("order")).WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
 		for turn := range 3 {
 			start := time.Now()
-			hold := acquired(t, inBackground(func() (*rlock.Hold, error) { return red.TryLock(t.Context(), patience, time.Second) }))
+			hold := acquired(t, inBackground(func() (*rlock.Hold, error) { return red.TryLock(t.Context(), patience, longLease) }))
 			history.take(2)(hold)
 			unlock(t, hold)
 			require.Less(t, time.Since(start), patience/2, "turn %d", turn)

@@ -52,7 +52,7 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 				_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
 				requireRefusal(t, err, trouble.code)
 				impatient = append(impatient, inBackground(func() (*rlock.Hold, error) {
-					return lock.TryLock(t.Context(), 50*time.Millisecond, time.Second)
+					return lock.TryLock(t.Context(), 300*time.Millisecond, time.Second)
 				}))
 			}
 			// At the end of a wait a try may be on its way. What was known before is told all the same.
@@ -99,7 +99,7 @@ func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
 	var waiters []<-chan outcome
 	for _, k := range kinds {
 		waiters = append(waiters, inBackground(func() (*rlock.Hold, error) {
-			return k.lock(c, k.name).TryLock(t.Context(), 400*time.Millisecond, time.Minute)
+			return k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, time.Minute)
 		}))
 	}
 	eventually(t, func() bool { return calls(s, "evalsha") >= before+2*len(kinds) }, "it was not tried twice")
@@ -123,9 +123,9 @@ func calls(s *redistest.Server, command string) int {
 	return n
 }
 
-// load has the server load its data again, which takes about a second.
+// load has the server load its data again, which takes some seconds.
 func load(t *testing.T, s *redistest.Server) (end func()) {
-	for i := range 100 {
+	for i := range 250 {
 		s.Do(t, "SET", "filler:"+strconv.Itoa(i), strings.Repeat("x", 1000))
 	}
 	done := make(chan error, 1)

@@ -116,7 +116,7 @@ func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
 	}{
 		"because its time is over": {
 			func(l *rlock.Lock) (*rlock.Hold, error) {
-				return l.TryLock(context.Background(), time.Second, time.Minute)
+				return l.TryLock(context.Background(), 3*time.Second, time.Minute)
 			},
 			func(*testing.T, *rlock.Client) {}, rlock.ErrNotAcquired,
 		},

@@ -98,10 +98,10 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 func awaitQuiet(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	monitor := s.Monitor(t)
-	for {
+	for quiet := 0; quiet < 3; quiet++ {
 		<-time.After(20 * time.Millisecond)
-		if len(monitor.Commands(t)) == 0 {
-			return
+		if len(monitor.Commands(t)) > 0 {
+			quiet = -1
 		}
 	}
 }
