@@ -69,7 +69,7 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 
 func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 	for name, c := range map[string]struct{ lease, after, within time.Duration }{
-		"when its lease would have ended":    {3 * time.Second, 0, 4800 * time.Millisecond},
+		"when its lease would have ended":    {2 * time.Second, 0, 4 * time.Second},
 		"after 5 s when its lease is longer": {time.Minute, time.Second, 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

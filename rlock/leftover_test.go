@@ -126,7 +126,7 @@ func TestLossEndsAllLevelsAtOnce(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{WatchdogLease: time.Second})
+		c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second}) // a tick each second
 		outer := take(t, k.lock(c, "order"), rlock.Watchdog)
 		inner := takeWith(outer.Context(), t, k.lock(c, "order"), rlock.Watchdog)
 		outerEnded, innerEnded := endedAt(outer), endedAt(inner)

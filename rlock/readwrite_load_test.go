@@ -58,7 +58,12 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	awaitParked(t, s, parked)
 	awaitQuiet(t, s)
 	in, leave := make(chan outcome, readers), make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(leave) })
 	var all sync.WaitGroup
+	t.Cleanup(func() { // before the clients close
+		letGo()
+		all.Wait()
+	})
 	for _, reader := range waiting {
 		all.Go(func() {
 			o := <-reader
@@ -78,7 +83,6 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	}
 	released := time.Now()
 	unlock(t, writer)
-	letGo := sync.OnceFunc(func() { close(leave) })
 	// On a slow machine the readers' turn may be over before all are in, and then the second writer is next.
 	defer time.AfterFunc(time.Second, letGo).Stop()
 	last := released

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -83,7 +84,9 @@ func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 		unlock(t, hold)
 		o := result(t, waiter)
 		require.NoError(t, o.Err, k.name)
-		if o.At.Sub(start) < 50*time.Millisecond {
+		took := o.At.Sub(start)
+		require.Less(t, took, locktest.Missed, "a waiter of the %s lock was not woken", k.name)
+		if took < 50*time.Millisecond {
 			quick++
 		}
 		unlock(t, o.Hold)

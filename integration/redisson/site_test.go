@@ -105,7 +105,8 @@ func (s *site) node(t testing.TB, key string) *redistest.Server {
 	return s.cluster.Owner(t, s.cluster.Slot(t, key))
 }
 
-// listeners is how many connections listen on a channel, of a RedLock on any node: who waits may have got the first ones.
+// listeners is how many connections listen on a channel, a waiter once on each node of a RedLock that it has not got yet: it may
+// have got the first ones.
 func (s *site) listeners(t testing.TB, channel string) int {
 	t.Helper()
 	question := "NUMSUB"

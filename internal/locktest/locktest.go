@@ -117,18 +117,18 @@ func Within(t testing.TB, limit time.Duration, f func()) {
 	require.Less(t, time.Since(start), limit)
 }
 
-// missed is how long nobody takes to get a lock, on a busy machine either, if the message of its release has woken them: who
+// Missed is how long nobody takes to get a lock, on a busy machine either, if the message of its release has woken them: who
 // has missed that looks by himself, after 5 s in this library, and at the end of the lease in Redisson.
-const missed = 4 * time.Second
+const Missed = 4 * time.Second
 
 // BestOf measures up to five times how long a wake-up takes, and requires that one of them is below limit, and none so long
 // that the message was missed: a busy machine may delay one, but only a mechanism that does not work delays all.
 func BestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
 	t.Helper()
-	best := missed
+	best := Missed
 	for range 5 {
 		took := measure()
-		require.Less(t, took, missed, "the wake-up was missed")
+		require.Less(t, took, Missed, "the wake-up was missed")
 		if best = min(best, took); best < limit {
 			return
 		}

@@ -16,15 +16,21 @@ func TestPortOfAKilledServerIsNobodyElses(t *testing.T) {
 		reserved.end()
 		return err
 	}
-	t.Run("while its test goes on", func(t *testing.T) {
-		s := Start(t)
-		port = s.port
-		s.Kill(t)
-		require.Error(t, taken())
-		s.Restart(t)
-		require.Error(t, taken())
-	})
-	require.NoError(t, taken(), "and then somebody's again")
+	for try := 0; ; try++ {
+		t.Run("while its test goes on", func(t *testing.T) {
+			s := Start(t)
+			port = s.port
+			s.Kill(t)
+			require.Error(t, taken())
+			s.Restart(t)
+			require.Error(t, taken())
+		})
+		// And then somebody's again, who may have been quicker.
+		if taken() == nil {
+			return
+		}
+		require.Less(t, try, 3, "it is kept")
+	}
 }
 
 func TestTakenPortIsToldFromOtherReasonsNotToStart(t *testing.T) {
