@@ -15,6 +15,18 @@ func attendSharded(tb testing.TB, s *redistest.Server, client string) subscriber
 	return listen(tb, s, "SSUBSCRIBE", announcement.Channel, present, present+":"+client)
 }
 
+// twoNodes starts a cluster, and returns the slot of the lock, the node that has it and the other one.
+func twoNodes(t *testing.T) (cluster *redistest.Cluster, slot int, from, to *redistest.Server) {
+	t.Helper()
+	cluster = redistest.StartCluster(t, 2)
+	slot = cluster.Slot(t, lock)
+	from, to = cluster.Owner(t, slot), cluster.Nodes[0]
+	if from == to {
+		to = cluster.Nodes[1]
+	}
+	return cluster, slot, from, to
+}
+
 func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
@@ -62,12 +74,7 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 // alone go on.
 func TestLockOfAMovingSlotIsTakenAndLeftWithoutPlaces(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	slot := cluster.Slot(t, lock)
-	from, to := cluster.Owner(t, slot), cluster.Nodes[0]
-	if from == to {
-		to = cluster.Nodes[1]
-	}
+	cluster, slot, from, to := twoNodes(t)
 	c := cluster.Client(t)
 	hold(t, from, lock, me, "1", lease)
 	cluster.BeginMove(t, slot, from, to)
@@ -102,12 +109,7 @@ func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := redistest.StartCluster(t, 2)
-			slot := cluster.Slot(t, lock)
-			from, to := cluster.Owner(t, slot), cluster.Nodes[0]
-			if from == to {
-				to = cluster.Nodes[1]
-			}
+			cluster, slot, from, to := twoNodes(t)
 			if !knowsShardedChannels(t, from) {
 				return // then nobody is given a lock on a cluster
 			}
@@ -125,12 +127,7 @@ func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 // Who waits comes along with the lock.
 func TestPlacesMoveWithTheSlot(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	slot := cluster.Slot(t, lock)
-	from, to := cluster.Owner(t, slot), cluster.Nodes[0]
-	if from == to {
-		to = cluster.Nodes[1]
-	}
+	cluster, slot, from, to := twoNodes(t)
 	c := cluster.Client(t)
 	hold(t, from, lock, me, "1", lease)
 	ticket := enlist(t, c, plain, older)
