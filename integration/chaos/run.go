@@ -124,8 +124,8 @@ func (r *run) startProcess(s *slot) {
 		Seed:    r.dice.Uint64(),
 		Workers: cmp.Or(r.scenario.Workers, 3),
 		Redises: r.world.addresses(), Routes: s.routes, Names: r.scenario.locks(),
-		WatchdogLease: r.scenario.lease(), Command: command, Wait: cmp.Or(r.scenario.Wait, longestWait), Burst: r.scenario.Burst, HandOver: r.modes[s.index],
-		Durable: r.scenario.Durable,
+		WatchdogLease: r.scenario.lease(), Command: command, Wait: cmp.Or(r.scenario.Wait, longestWait),
+		Burst: r.scenario.Burst, HandOver: r.modes[s.index], Durable: r.scenario.Durable,
 	}, r.log)
 }
 
