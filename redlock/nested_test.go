@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/seam"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -108,6 +109,24 @@ func TestNestedLockOfWhatAQuorumHasLostEndsTheHold(t *testing.T) {
 		awaitFree(t, servers...)
 		require.Never(t, func() bool { return count(servers) > 0 }, 50*time.Millisecond, 5*time.Millisecond)
 	}
+}
+
+func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	outer := take(t, lock, longLease)
+	inner := takeWith(outer.Context(), t, lock, longLease)
+	ctx := inner.Context()
+	ended := make(chan error, 1)
+	seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+	awaitHeld(t, servers)
+	for _, s := range servers[:3] {
+		s.Do(t, "DEL", name)
+	}
+	require.ErrorIs(t, outer.Extend(t.Context(), longLease), rlock.ErrLost)
+	require.NoError(t, receive(t, ended, "the inner level has not ended"))
+	require.ErrorIs(t, context.Cause(ctx), rlock.ErrLost)
 }
 
 func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {

@@ -221,7 +221,7 @@ func (t *tenure) finish(reason error) {
 	t.tell()
 	t.mu.Unlock()
 	t.seat.drop(t)
-	for _, l := range levels {
+	for _, l := range slices.Backward(levels) { // a context inside another's would end before its hold
 		l.end(reason)
 	}
 	t.giveUp()

@@ -133,7 +133,8 @@ func (g *holding) leaveInnermost() *Hold {
 }
 
 // end ends all levels: nothing is held any more as far as this process is concerned. Only the first reason counts; for
-// others end returns false.
+// others end returns false. The innermost is the first to end: its context derives from those around it, and would end before
+// it had.
 func (g *holding) end(reason error) bool {
 	g.mu.Lock()
 	if g.ended != nil {
@@ -144,7 +145,7 @@ func (g *holding) end(reason error) bool {
 	var few [4]*Hold // mostly enough, and not garbage
 	levels := append(few[:0], g.levels...)
 	g.mu.Unlock()
-	for _, level := range levels {
+	for _, level := range slices.Backward(levels) {
 		level.end(reason)
 	}
 	if g.part != nil {

@@ -1,12 +1,14 @@
 package rlock_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/internal/seam"
 	"holdfast/rlock"
 )
 
@@ -110,6 +112,23 @@ func TestLostLockIsNotReentered(t *testing.T) {
 		require.ErrorIs(t, outer.Err(), rlock.ErrLost)
 		require.False(t, outer.Valid())
 		require.Zero(t, s.DoInt(t, "EXISTS", k.name))
+	})
+}
+
+func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+		ctx := inner.Context()
+		ended := make(chan error, 1)
+		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+		s.Do(t, "DEL", k.name)
+		require.ErrorIs(t, outer.Extend(t.Context(), time.Minute), rlock.ErrLost)
+		require.NoError(t, receive(t, ended, "the inner level has not ended"))
+		require.ErrorIs(t, context.Cause(ctx), rlock.ErrLost)
 	})
 }
 

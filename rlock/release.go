@@ -219,7 +219,7 @@ func (g *holding) remove(levels []*Hold) int {
 	left := len(g.levels)
 	renew := slices.ContainsFunc(g.levels, func(h *Hold) bool { return h.renew })
 	g.mu.Unlock()
-	for _, level := range levels {
+	for _, level := range slices.Backward(levels) {
 		level.end(ErrReleased)
 	}
 	if left > 0 {
