@@ -32,11 +32,11 @@ func requireWaitersServed(t *testing.T, servers *integration.Servers, fault func
 	}
 }
 
-// listeners is how many channels with the tag have a subscriber.
+// listeners is how many channels of locks with the tag have a subscriber.
 func listeners(servers *integration.Servers, tag string) (n int) {
 	servers.Each(func(server *redistest.Server) {
 		for _, command := range []string{"CHANNELS", "SHARDCHANNELS"} {
-			reply, err := server.Call("PUBSUB", command, "*{"+tag+"}*")
+			reply, err := server.Call("PUBSUB", command, "redisson_*{"+tag+"}*")
 			if channels, _ := reply.([]any); err == nil {
 				n += len(channels)
 			}

@@ -236,7 +236,7 @@ func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
 	for name, of := range map[string]struct {
 		turns int
 		since time.Duration
-	}{"often": {19, 500 * time.Millisecond}, "for long": {14, time.Minute}, "seldom": {3, 500 * time.Millisecond}} {
+	}{"often": {19, 200 * time.Millisecond}, "for long": {14, time.Minute}, "seldom": {3, 200 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
@@ -303,9 +303,9 @@ func requireNext(t *testing.T, out lua.Released) {
 func TestLockThatStaysInOneProcessRemembersSinceWhen(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(false)
-	p.Turns = lua.Turns{Count: 4, Began: ago(time.Second / 2)}
+	p.Turns = lua.Turns{Count: 4, Began: ago(time.Second / 5)}
 	require.Equal(t, lua.Released{Held: true, To: lua.Next, Began: p.Turns.Began}, release(t, c, plain, p))
-	p.Turns.Count, p.Turns.Began = 15, ago(time.Second/2)
+	p.Turns.Count, p.Turns.Began = 15, ago(time.Second/5)
 	out, err := plain.Release(t.Context(), c, next, 0, p)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)

@@ -42,7 +42,7 @@ func TestReplicasThatHaveAWriteAcknowledgeIt(t *testing.T) {
 
 func TestReplicaThatLagsDoesNotAcknowledge(t *testing.T) {
 	t.Parallel()
-	const timeout = 100 * time.Millisecond
+	const timeout = time.Second
 	master, c := start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
 	redistest.StartReplica(t, master)
 	redistest.StartReplica(t, master).Pause(t)

@@ -42,7 +42,7 @@ func TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne(t *testing.T) {
 
 	// One that is in the way is in the way still, and nothing is left of those that were taken before it.
 	theirs := take(t, c.NewLock("{job}c"), longLease)
-	_, err = lock.TryLock(t.Context(), 100*time.Millisecond, longLease)
+	_, err = lock.TryLock(t.Context(), time.Second, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	unlock(t, theirs)
 	for _, wait := range []time.Duration{rlock.NoWait, patience} {

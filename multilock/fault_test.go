@@ -124,7 +124,7 @@ func TestReleaseGoesOnPastFailuresAndReportsAll(t *testing.T) {
 
 func TestAcquisitionThatCannotGiveBackAPartSaysSo(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
+	p := startPair(t, rlock.Options{CommandTimeout: time.Second})
 	take(t, p.another.NewLock("b"), longLease)
 	lock := multilock.New(p.client.NewLock("a"), p.another.NewLock("b"))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -88,7 +88,7 @@ func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testi
 // Each of four waits is shorter than a third of the lease, and all of them together are longer than the lease.
 func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
 	t.Parallel()
-	const lease, each = 1500 * time.Millisecond, 450 * time.Millisecond
+	const lease, each = 1500 * time.Millisecond, 490 * time.Millisecond
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	var locks []*rlock.Lock
@@ -175,7 +175,7 @@ func TestPartThatTheOwnerHeldForLongerKeepsItsLease(t *testing.T) {
 
 func TestWatchdogKeepsAllParts(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 2 * time.Second
 	for _, name := range []string{"together", "one by one"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -62,7 +62,7 @@ func TestPartsThatBecomeFreeOneAfterTheOtherAreWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			owner := rlock.WithOwner(t.Context())
 			for i, l := range locks {
-				takeWith(owner, t, l, time.Duration(i+1)*150*time.Millisecond)
+				takeWith(owner, t, l, time.Duration(i+1)*500*time.Millisecond)
 			}
 			hold, err := of(locks).TryLock(t.Context(), patience, longLease)
 			require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestWaitIsNotExceededWhileAnotherCallOfTheSameOwnerIsAtAPart(t *testing.T) 
 	awaitListener(t, p.first, "b")
 	within(t, 200*time.Millisecond+promptly, func() {
 		_, err := of(shapes(p)["together"]).TryLock(ctx, 200*time.Millisecond, longLease)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		requireNotHad(t, err)
 	})
 	cancel()
 	require.ErrorIs(t, result(t, waiting).Err, context.Canceled)

@@ -144,7 +144,7 @@ func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	clients := newClients(t, servers, rlock.Options{})
-	_, err := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...).TryLock(t.Context(), 50*time.Millisecond, rlock.Watchdog)
+	_, err := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...).TryLock(t.Context(), patience, rlock.Watchdog)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	var young *redlock.DelayedError

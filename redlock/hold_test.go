@@ -218,7 +218,7 @@ func TestNothingRevivesAHoldAfterItsDeadlineThoughNobodyReportedItYet(t *testing
 	require.Equal(t, 3, redlock.NewOn(name, atOnce, clients...).Parts(hold))
 
 	// The third node cannot be reached any more, and its client's watchdog is kept busy.
-	busy := take(t, clients[2].NewLock("busy"), 300*time.Millisecond)
+	busy := take(t, clients[2].NewLock("busy"), time.Second)
 	servers[2].Pause(t)
 	blocked, unblock := make(chan struct{}), make(chan struct{})
 	seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { close(blocked); <-unblock })

@@ -84,7 +84,7 @@ func TestOnlyTheHeadOfTheLineAsksTheNodes(t *testing.T) {
 	for range 50 {
 		waiters = append(waiters, queueUp(t.Context(), t, l, longLease))
 	}
-	require.Zero(t, scriptCalls(t, servers))
+	require.LessOrEqual(t, scriptCalls(t, servers), 2*len(servers), "more than the head, late") // 50 would ask 250 times
 	awaitListeners(t, servers, name, 1)
 	unlock(t, hold)
 	for _, w := range waiters {

@@ -121,8 +121,7 @@ func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
 				c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 				unlock(t, take(t, k.lock(c, "another "+k.name), time.Second)) // so that it has a connection
 				take(t, k.rival(other, k.name), 2*time.Second)                // and never released
-				_, err := k.lock(c, k.name).TryLock(t.Context(), 100*time.Millisecond, time.Second)
-				require.ErrorIs(t, err, rlock.ErrNotAcquired)
+				requireRefusedAfter(t, 100*time.Millisecond, k.lock(c, k.name))
 				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
 				logs = append(logs, log)
 			}
@@ -392,8 +391,7 @@ func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, await
 	if k.rivalMode == "write" {
 		reading = takeWith(owner, t, newReadLock(c, name), rlock.Watchdog)
 	}
-	_, err := k.lock(other, name).TryLock(t.Context(), 200*time.Millisecond, time.Minute) // and leaves the queue
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	requireRefusedAfter(t, 200*time.Millisecond, k.lock(other, name)) // and leaves the queue
 	waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
 	awaitListener(name)
 	requireKept(t, []*rlock.Hold{hold}, 1500*time.Millisecond, "not renewed")

@@ -77,7 +77,7 @@ func TestDoReportsALossThatItsFunctionDidNotNotice(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		err := rlock.Do(t.Context(), lock, rlock.NoWait, 300*time.Millisecond, func(ctx context.Context) error {
+		err := rlock.Do(t.Context(), lock, rlock.NoWait, time.Second, func(ctx context.Context) error {
 			<-ctx.Done()
 			return errWork
 		})

@@ -96,7 +96,7 @@ func TestWriteLeaseThatRunsOutLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
 
 func TestWriteLeaseThatRunsOutWhileRedisIsAwayLetsReadersInWhenItIsBack(t *testing.T) {
 	t.Parallel()
-	const lease, timeout = 200 * time.Millisecond, 200 * time.Millisecond
+	const lease, timeout = time.Second, time.Second
 	s := redistest.Start(t)
 	c, proxy := proxied(t, s, rlock.Options{CommandTimeout: timeout})
 	write, read := writerThatReads(t, c.NewReadWriteLock("page"), lease, time.Minute)
@@ -116,7 +116,7 @@ func TestReadLeaseThatRunsOutLeavesTheWriterItsLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
-	write, read := writerThatReads(t, c.NewReadWriteLock("page"), time.Minute, 200*time.Millisecond)
+	write, read := writerThatReads(t, c.NewReadWriteLock("page"), time.Minute, time.Second)
 	receive(t, read.Done(), "the read lease does not end")
 	require.ErrorIs(t, read.Err(), rlock.ErrLost)
 	require.True(t, write.Valid())
@@ -159,7 +159,7 @@ func readingStepwise(t *testing.T, s *redistest.Server, options rlock.Options) (
 // The next read hold of a writer has the name of the one before: what cleans up after that must let it be.
 func TestWriterThatReadsAgainKeepsItsReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = time.Second
 	for name, lose := range map[string]func(*testing.T, *rlock.Hold){
 		"its deadline ended it": func(t *testing.T, read *rlock.Hold) { receive(t, read.Done(), "the read lease does not end") },
 		"it was released after its deadline": func(t *testing.T, read *rlock.Hold) {
@@ -218,7 +218,7 @@ func TestWriterThatReadsAgainKeepsItsReadLockWhenTheLostOneIsCleanedUp(t *testin
 func TestWriterWhoseReadHoldALateReleaseTookHearsOfItWhenItStopsWriting(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
+	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: promptly})
 	owner := rlock.WithOwner(t.Context())
 	write := takeWith(owner, t, lock.Write(), time.Minute)
 	read := takeWith(owner, t, lock.Read(), time.Minute)

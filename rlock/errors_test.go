@@ -26,7 +26,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	require.EqualError(t, lock.Unlock(t.Context()),
 		`holdfast: lock "order:42": lock not held: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold`)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = lock.Lock(ctx, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)

@@ -147,7 +147,7 @@ func TestFairWaitersThatGiveUpLeaveTheQueueAtOnce(t *testing.T) {
 		require.Equal(t, []string{queue[2]}, awaitFairQueue(t, s, 1))
 	})
 	within(t, sooner, func() {
-		_, err := lock.TryLock(t.Context(), 50*time.Millisecond, longLease)
+		_, err := lock.TryLock(t.Context(), promptly, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, []string{queue[2]}, awaitFairQueue(t, s, 1))
 	})

@@ -194,7 +194,7 @@ func TestFencedLockWithoutExpiryOfAnotherIsNeverAcquired(t *testing.T) {
 	lock := newClient(t, s, rlock.Options{}).NewFencedLock("order")
 	s.Do(t, "SET", orderCounter, "7")
 	s.Do(t, "HSET", "order", "another:1", "1")
-	_, err := lock.TryLock(t.Context(), 300*time.Millisecond, longLease)
+	_, err := lock.TryLock(t.Context(), time.Second, longLease)
 	held := new(rlock.HeldError)
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, "another:1", held.Owner)

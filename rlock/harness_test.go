@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"errors"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -42,6 +43,18 @@ var (
 func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	return locktest.Receive(t, from, otherwise)
+}
+
+// requireRefusedAfter requires that somebody who waits does not get the lock. A machine that is too busy to answer in that time
+// is asked again.
+func requireRefusedAfter(t testing.TB, wait time.Duration, l *rlock.Lock) {
+	t.Helper()
+	var err error
+	eventually(t, func() bool {
+		_, err = l.TryLock(t.Context(), wait, time.Minute)
+		return !errors.Is(err, rlock.ErrOutcomeUnknown)
+	}, "no answer")
+	require.ErrorIs(t, err, rlock.ErrNotAcquired, l.Name())
 }
 
 // requireKept requires that holds stay valid for a while.

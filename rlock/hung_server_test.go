@@ -81,7 +81,7 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 		s.Pause(t)
 		start := time.Now()
 		_, err := k.lock(c, "order").TryLock(context.Background(), rlock.NoWait, longLease)
-		require.Less(t, time.Since(start), promptly)
+		require.Less(t, time.Since(start), 2*promptly)
 		unanswered(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, context.Canceled)
@@ -94,7 +94,7 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
 	s := redistest.Start(t)
 	redis := s.Client(t, oneConnection)
-	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: 300 * time.Millisecond})
+	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
 	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience})
 	for range 2 { // one at a time: together they would leave the mode in which a command is alone
 		unlock(t, take(t, hasty.NewLock("order"), longLease))

@@ -166,7 +166,7 @@ func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			w, cut := writing(t, s, rlock.Options{CommandTimeout: 300 * time.Millisecond})
+			w, cut := writing(t, s, rlock.Options{CommandTimeout: time.Second})
 			reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
 			parked := parkedWaiterFor(t, s, kindNamed("read"), newReadLock(newClient(t, s, rlock.Options{}), "order"))
 			cut("write_release.lua", lost)

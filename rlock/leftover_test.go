@@ -89,7 +89,7 @@ func TestRenewalUnderWayDoesNotBringAReleasedLockBack(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 300 * time.Millisecond
+		const lease = 1200 * time.Millisecond
 		s := redistest.Start(t)
 		hold, gate := heldWhileRenewing(t, s, k, lease)
 		unlock(t, hold)
@@ -146,7 +146,7 @@ func TestNestedLockExecutedAfterTheLossIsUndone(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 300 * time.Millisecond
+		const lease = time.Second
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")
@@ -168,7 +168,7 @@ func TestNestedLockInDoubtDoesNotOutliveTheHold(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 300 * time.Millisecond
+		const lease = time.Second
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")
@@ -185,7 +185,7 @@ func TestNestedLockInDoubtDoesNotOutliveTheHold(t *testing.T) {
 // A writer that reads has one name for both. What is undone of a read hold that is over must not take the next one.
 func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 	t.Parallel()
-	const lease = 100 * time.Millisecond
+	const lease = 500 * time.Millisecond
 	s := redistest.Start(t)
 	gate := keepCommands(s.Client(t), loaded(t, s, "read_release.lua"))
 	t.Cleanup(gate.open)

@@ -80,8 +80,9 @@ func TestContendedAcquisitionInOneProcessCostsOneCommand(t *testing.T) {
 			require.Equal(t, "evalsha", verb)
 		}
 		switch {
-		case q.kind.placed: // Redis knows that nobody waits elsewhere
-			require.Len(t, seen, 1+waiters)
+		case q.kind.placed: // Redis knows that nobody waits elsewhere; after a second and four turns it lets others ask all the same
+			require.GreaterOrEqual(t, len(seen), 1+waiters)
+			require.LessOrEqual(t, len(seen), 1+waiters+int(took/time.Second))
 		case q.kind.heirs:
 			// Whether somebody waits elsewhere is not known: so after 16 in a row, or 100 ms, the next one has to ask. It also
 			// has to after readers.

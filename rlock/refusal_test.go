@@ -94,7 +94,7 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 // A level that is given back does not shorten what the owner has left, whichever level had the longest lease.
 func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = time.Second
 	s := redistest.Start(t)
 	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	outer := make(map[string]*rlock.Hold)

@@ -89,7 +89,7 @@ func TestWaiterBehindAnotherSaysWhoHoldsTheLock(t *testing.T) {
 		lockInBackground(t.Context(), lock, rlock.Watchdog)
 		k.awaitListeners(t, s, k.name, 1)
 
-		_, err := lock.TryLock(t.Context(), 200*time.Millisecond, rlock.Watchdog)
+		_, err := lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
 		var held *rlock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, hold.Owner(), held.Owner)
@@ -104,7 +104,7 @@ func TestHeldErrorSaysHowLongTheLockIsStillHeldWhenTheWaitEnds(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryRivalry(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
-		const lease, wait = 30 * time.Second, 300 * time.Millisecond
+		const lease, wait = 30 * time.Second, time.Second
 		took := time.Now()
 		hold := take(t, k.rival(client, k.name), lease)
 		defer unlock(t, hold)

@@ -116,12 +116,12 @@ func TestUnlockAfterExpiryIsNeverASuccess(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		hold := take(t, lock, 300*time.Millisecond)
+		hold := take(t, lock, time.Second)
 		receive(t, hold.Done(), "the hold did not end with its lease")
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 
 		// Not even when somebody else has the lock by then, whose hold must not be touched.
-		hold = take(t, waitUntilFree(t, s, lock), 300*time.Millisecond)
+		hold = take(t, waitUntilFree(t, s, lock), time.Second)
 		receive(t, hold.Done(), "the hold did not end with its lease")
 		other := take(t, waitUntilFree(t, s, lock), rlock.Watchdog)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)

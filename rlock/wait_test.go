@@ -76,6 +76,7 @@ func TestWaiterIsWokenByAPlainRelease(t *testing.T) {
 	onEveryRivalry(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		requireFast(t, func() time.Duration {
+			k.awaitListeners(t, s, k.name, 0) // the waiter of the try before listened
 			plant(t, s, k.name, k.rivalHash("another:1", 1))
 			s.Do(t, "PEXPIRE", k.name, "30000")
 			waiter := k.parked(t, s, lock)
@@ -191,6 +192,8 @@ func TestLeaseExpiryPassesTheLockOn(t *testing.T) {
 		require.NoError(t, o.Err)
 		require.False(t, o.At.Before(hold.Deadline()), "two may not trust the lock at a time")
 		require.Less(t, o.At.Sub(hold.Deadline()), 2*time.Second, "long before a park of 5 s")
+		require.False(t, hold.Valid())
+		receive(t, hold.Done(), "the hold did not end with its lease")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	})
 }

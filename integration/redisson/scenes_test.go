@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/locktest"
+	"holdfast/lua"
 )
 
 // scenes are operations that each side carries out by itself, step by step. After each step both must have published the same
@@ -116,8 +117,21 @@ func (p *play) unlock(i int)  { unlock(p.t, p.actors[i], p.lock) }
 func (p *play) refused(i int) { refused(p.t, p.actors[i], p.lock) }
 func (p *play) force(i int)   { require.NoError(p.t, p.actors[i].forceUnlock(p.lock)) }
 
+// giveUp waits in vain. Who gives up may leave the queue a little later.
 func (p *play) giveUp(i int) {
-	require.ErrorIs(p.t, p.actors[i].tryLock(p.lock, 50*time.Millisecond, sceneLease), errRefused)
+	queued := p.queued()
+	require.ErrorIs(p.t, p.actors[i].tryLock(p.lock, 2*time.Second, sceneLease), errRefused)
+	locktest.Eventually(p.t, func() bool { return p.queued() == queued }, "it has not left the queue")
+}
+
+// queued is how many stand in the queue of a fair lock.
+func (p *play) queued() (n int64) {
+	for _, name := range p.lock.names {
+		length, _ := p.site.node(p.t, name).Call("LLEN", lua.Prefix("redisson_lock_queue", name))
+		counted, _ := length.(int64)
+		n += counted
+	}
+	return n
 }
 
 // wait begins to wait as the n-th.

@@ -54,7 +54,7 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 	})
 	t.Run("LOADING", func(t *testing.T) {
 		s := redistest.Start(t, redistest.WithAppendOnly(), redistest.WithArgs("--key-load-delay", "50"))
-		s.Do(t, "EVAL", "for i = 1, 5000 do redis.call('SET', 'k' .. i, i) end", "0")
+		s.Do(t, "EVAL", "for i = 1, 20000 do redis.call('SET', 'k' .. i, i) end", "0")
 		loaded := make(chan struct{})
 		replies := make(chan string, 1)
 		go func() {

@@ -16,7 +16,7 @@ func TestReplicaIsInStepWhenItHasStarted(t *testing.T) {
 		defer c.Close()
 		_, err = c.call("INCR", "writes")
 		require.NoError(t, err)
-		reached, err := c.call("WAIT", "9", "200")
+		reached, err := c.call("WAIT", "9", "1000")
 		require.NoError(t, err)
 		require.EqualValues(t, replicas, reached)
 		require.Equal(t, master.DoString(t, "GET", "writes"), replica.DoString(t, "GET", "writes"))

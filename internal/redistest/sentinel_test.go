@@ -16,9 +16,9 @@ func TestSentinelPromotesTheReplicaOfAMasterThatDies(t *testing.T) {
 	require.Equal(t, "v", master.DoString(t, "GET", "k"))
 
 	master.Kill(t)
-	require.Eventually(t, func() bool { return s.Master(t) == s.Nodes[1] }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Master(t) == s.Nodes[1] }, failoverTimeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return client.Do(t.Context(), client.B().Set().Key("k").Value("w").Build()).Error() == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, failoverTimeout, 10*time.Millisecond)
 	require.Equal(t, "w", s.Nodes[1].DoString(t, "GET", "k"))
 }

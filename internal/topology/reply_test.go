@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,15 +108,18 @@ func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	resume := f.pause(t)
 	var callers sync.WaitGroup
+	var calling atomic.Int32
 	for range 50 {
 		callers.Go(func() {
+			calling.Add(1)
 			address, err := c.Master(context.Background(), 7, true)
 			if err != nil || address != "h:1" {
 				t.Error(address, err)
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return f.asked.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.asked.Load() == 1 && calling.Load() == 50 }, 5*time.Second, time.Millisecond)
+	start := time.Now()
 	resume()
 	callers.Wait()
 	require.EqualValues(t, 1, f.asked.Load())
@@ -126,7 +130,6 @@ func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, f.asked.Load())
-	start := time.Now()
 	require.Eventually(t, func() bool {
 		_, err := c.Master(t.Context(), 7, true)
 		return err == nil && f.asked.Load() == 2

@@ -13,7 +13,7 @@ type merge struct {
 }
 
 // patience is how long an event waits for earlier ones of other processes.
-const patience = 30 * time.Millisecond
+const patience = 100 * time.Millisecond
 
 func (m *merge) add(e event) { m.pending = append(m.pending, e) }
 
