@@ -85,14 +85,14 @@ func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testi
 	}
 }
 
-// Each of four waits is shorter than a third of the lease, and all of them together are longer than the lease.
+// Each of five waits is shorter than a third of the lease, and all of them together are longer than the lease.
 func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
 	t.Parallel()
-	const lease, each = 1500 * time.Millisecond, 490 * time.Millisecond
+	const lease, each = 1500 * time.Millisecond, 450 * time.Millisecond
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	var locks []*rlock.Lock
-	for i, name := range []string{"a", "b", "c", "d", "e"} {
+	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		lock := c.NewFencedLock(name) // each by itself
 		locks = append(locks, lock)
 		if i > 0 {

@@ -126,6 +126,7 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 	}
 	require.ErrorIs(t, outer.Extend(t.Context(), longLease), rlock.ErrLost)
 	require.NoError(t, receive(t, ended, "the inner level has not ended"))
+	receive(t, ctx.Done(), "the context of the inner level has not ended")
 	require.ErrorIs(t, context.Cause(ctx), rlock.ErrLost)
 }
 

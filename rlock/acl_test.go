@@ -120,7 +120,7 @@ func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
 				log := new(logtest.Lines)
 				c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 				unlock(t, take(t, k.lock(c, "another "+k.name), time.Second)) // so that it has a connection
-				take(t, k.rival(other, k.name), 2*time.Second)                // and never released
+				take(t, k.rival(other, k.name), 4*time.Second)                // and never released
 				requireRefusedAfter(t, 100*time.Millisecond, k.lock(c, k.name))
 				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
 				logs = append(logs, log)
@@ -130,7 +130,7 @@ func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
 				if k.lonely {
 					channels = 2
 				}
-				eventually(t, func() bool { return len(logs[i].With("refuses the channel")) == channels }, "the refusal was not logged")
+				eventually(t, func() bool { return len(logs[i].With("refuses the channel")) >= channels }, "the refusal was not logged")
 			}
 			s.ResetStats(t)
 			for _, waiter := range waiters {

@@ -133,8 +133,8 @@ func (g *holding) leaveInnermost() *Hold {
 }
 
 // end ends all levels: nothing is held any more as far as this process is concerned. Only the first reason counts; for
-// others end returns false. The innermost is the first to end: its context derives from those around it, and would end before
-// it had.
+// others end returns false. The innermost is the first to end: its context mostly derives from those around it, and
+// must not end before the hold itself has.
 func (g *holding) end(reason error) bool {
 	g.mu.Lock()
 	if g.ended != nil {

@@ -112,8 +112,10 @@ func TestRenewalExecutedAfterTheDeadlineIsUndone(t *testing.T) {
 		expired := hold.Deadline()
 		lostTo(t, hold, watchdog.ErrExpired)
 		require.False(t, time.Now().Before(expired))
+		asked := time.Now()
 		left := time.Duration(s.DoInt(t, "PTTL", "order")) * time.Millisecond
-		require.Greater(t, time.Now().Add(left).Sub(expired), lease/6, "no renewal was executed: this test proves nothing")
+		require.Positive(t, left, "no renewal was executed, or the machine was too busy to see it")
+		require.Greater(t, asked.Add(left).Sub(expired), lease/6, "no renewal was executed: this test proves nothing")
 		p.Pass()
 		require.Eventually(t, func() bool { return absent(s, "order") }, lease/2, time.Millisecond)
 	})

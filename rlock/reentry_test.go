@@ -132,6 +132,48 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 	})
 }
 
+func TestContextOfALevelDoesNotEndBeforeItsHoldWhenTheClientIsClosed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		client := newClient(t, s, rlock.Options{ReleaseOnClose: true})
+		outer := take(t, k.lock(client, k.name), rlock.Watchdog)
+		inner := takeWith(outer.Context(), t, k.lock(client, k.name), rlock.Watchdog)
+		ctx := inner.Context()
+		ended := make(chan error, 1)
+		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+		closeClient(t, client)
+		require.NoError(t, receive(t, ended, "the inner level has not ended"))
+		require.ErrorIs(t, context.Cause(ctx), rlock.ErrReleased)
+	})
+}
+
+// Work under the inner level hears of a loss first, and may give back what is around it before that has ended too.
+func TestLevelThatIsReleasedWhileALossIsBeingToldIsLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
+		outer := take(t, lock, rlock.Watchdog)
+		inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
+		telling, told := make(chan struct{}), make(chan struct{})
+		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { close(telling); <-told })
+		forced := make(chan error, 1)
+		go func() {
+			_, err := lock.ForceUnlock(t.Context())
+			forced <- err
+		}()
+		receive(t, telling, "the loss is not told")
+		err := outer.Unlock(t.Context())
+		ended := outer.Err()
+		close(told)
+		require.NoError(t, receive(t, forced, "it hangs"))
+		require.ErrorIs(t, err, rlock.ErrLost)
+		require.ErrorIs(t, ended, rlock.ErrLost)
+		require.ErrorIs(t, context.Cause(outer.Context()), rlock.ErrLost)
+	})
+}
+
 func TestNestedShorterLeaseDoesNotShortenTheTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -77,6 +77,11 @@ func (g *holding) depart(levels []*Hold, now time.Time) (left int, err error) {
 		err = &LostError{Lock: g.lock.name, Reason: watchdog.ErrExpired}
 		g.lost(watchdog.ErrExpired)
 	}
+	if err != nil {
+		for _, level := range slices.Backward(levels) {
+			level.end(err) // whoever has ended the holding may not have come to these yet
+		}
+	}
 	if left = g.remove(levels); left == 0 {
 		g.forget()
 	}

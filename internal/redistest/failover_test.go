@@ -65,5 +65,6 @@ func TestSentinelsFailOverOnDemandAgainAndAgain(t *testing.T) {
 			return client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error() == nil
 		}, failoverTimeout, pollInterval)
 		require.Equal(t, "v", master.DoString(t, "GET", "k"))
+		require.Same(t, master, s.replace(t, before), "they have done so already")
 	}
 }

@@ -33,7 +33,7 @@ func redlockScene() scene {
 	for _, name := range others {
 		s.cast = append(s.cast, part{
 			Process: name, Type: overQuorum, Sections: redlockSections, Wait: patient, Lease: 2 * time.Second,
-			Inside: 60 * time.Millisecond, Outside: 400 * time.Millisecond,
+			Inside: 60 * time.Millisecond, Outside: 500 * time.Millisecond,
 		})
 	}
 	for i := range redlockNodes {
