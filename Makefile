@@ -6,10 +6,9 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 10s
-# Tests at a time within a package. Most of them wait, so more than there are cores.
+# Tests at a time within a package. Most of them wait, so more than there are cores. Packages run one after the other (-p 1):
+# too many tests have bounds of time.
 PARALLEL ?= 4
-# Packages with bounds of time in so many tests that nothing runs beside them.
-ALONE := ./rlock
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant holdfast'
@@ -28,7 +27,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
 # Has a test run leave the profile of the statements that it covered, under a name.
-profile = -coverprofile coverage.$(1).out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
+profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 
 # Builds the tests' Redisson, unless it is there.
 with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH
@@ -56,11 +55,10 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 	else \
 		echo "make test: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
 	fi; \
-	run() { $(GO) test -race $$tags -timeout 20m -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
-	failed=0; rm -f coverage.*.out; \
-	run $(if $(COVER),$(call profile,alone)) $(ALONE) || failed=1; \
-	run $(if $(COVER),$(call profile,others)) $$($(GO) list $$tags ./... | grep -vxF "$$($(GO) list $(ALONE))") || failed=1; \
-	(cd bench && $(GO) test -race $$tags $(TESTFLAGS) ./...) || failed=1; \
+	run() { $(GO) test -race $$tags -p 1 -timeout 20m -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
+	failed=0; \
+	run $(if $(COVER),$(profile)) ./... || failed=1; \
+	(cd bench && run ./...) || failed=1; \
 	exit $$failed
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
@@ -101,12 +99,11 @@ bench-packages: ## run the benchmarks of the packages
 	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
-	@rm -f coverage.*.out
-	@$(with-server) $(GO) test -timeout 5m -parallel $(PARALLEL) $(call profile,core) $(TESTFLAGS) $(CORE)
+	@$(with-server) $(GO) test -timeout 5m -parallel $(PARALLEL) $(profile) $(TESTFLAGS) $(CORE)
 	@$(MAKE) --no-print-directory covered
 
 covered: ## the same for the last run of make test COVER=1
-	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage.*.out
+	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage.out
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \
