@@ -118,34 +118,31 @@ func TestLostLockIsNotReentered(t *testing.T) {
 func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
-		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		outer := take(t, lock, rlock.Watchdog)
-		inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
-		ctx := inner.Context()
-		ended := make(chan error, 1)
-		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
-		s.Do(t, "DEL", k.name)
-		require.ErrorIs(t, outer.Extend(t.Context(), time.Minute), rlock.ErrLost)
-		require.NoError(t, receive(t, ended, "the inner level has not ended"))
-		require.ErrorIs(t, context.Cause(ctx), rlock.ErrLost)
-	})
-}
-
-func TestContextOfALevelDoesNotEndBeforeItsHoldWhenTheClientIsClosed(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
-		client := newClient(t, s, rlock.Options{ReleaseOnClose: true})
-		outer := take(t, k.lock(client, k.name), rlock.Watchdog)
-		inner := takeWith(outer.Context(), t, k.lock(client, k.name), rlock.Watchdog)
-		ctx := inner.Context()
-		ended := make(chan error, 1)
-		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
-		closeClient(t, client)
-		require.NoError(t, receive(t, ended, "the inner level has not ended"))
-		require.ErrorIs(t, context.Cause(ctx), rlock.ErrReleased)
-	})
+	for name, end := range map[string]struct {
+		hold   func(t *testing.T, c *rlock.Client, outer *rlock.Hold)
+		reason error
+	}{
+		"lost": {func(t *testing.T, _ *rlock.Client, outer *rlock.Hold) {
+			s.Do(t, "DEL", outer.Name())
+			require.ErrorIs(t, outer.Extend(t.Context(), time.Minute), rlock.ErrLost)
+		}, rlock.ErrLost},
+		"released by Close": {func(t *testing.T, c *rlock.Client, _ *rlock.Hold) { closeClient(t, c) }, rlock.ErrReleased},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEveryKind(t, func(t *testing.T, k kind) {
+				client := newClient(t, s, rlock.Options{ReleaseOnClose: true})
+				outer := take(t, k.lock(client, k.name), rlock.Watchdog)
+				inner := takeWith(outer.Context(), t, k.lock(client, k.name), rlock.Watchdog)
+				ctx := inner.Context()
+				ended := make(chan error, 1)
+				seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+				end.hold(t, client, outer)
+				require.NoError(t, receive(t, ended, "the inner level has not ended"))
+				receive(t, ctx.Done(), "the context of the inner level has not ended")
+				require.ErrorIs(t, context.Cause(ctx), end.reason)
+			})
+		})
+	}
 }
 
 // Work under the inner level hears of a loss first, and may give back what is around it before that has ended too.
