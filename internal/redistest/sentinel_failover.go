@@ -25,7 +25,7 @@ func (s *Sentinel) replace(tb testing.TB, from *Server) *Server {
 	require.Eventually(tb, func() bool {
 		for _, watcher := range s.Watchers {
 			if watcher.answers() {
-				if s.masterSeenBy(watcher) != from {
+				if named := s.masterSeenBy(watcher); named != nil && named != from {
 					return true
 				}
 				// It refuses as long as it sees no replica to promote, or when one failover has just been.
