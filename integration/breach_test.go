@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/integration"
@@ -16,17 +17,21 @@ import (
 // while the first does not know. They are here so that nobody has to believe it, and so that the README is changed on the day
 // on which one of them fails.
 
-// breach is two processes, of which the first holds the fenced lock "job".
+// breach is two processes with one connection each, of which the first holds the fenced lock "job".
 type breach struct {
 	*integration.Servers
 	first, second *rlock.Client
 	hold          *rlock.Hold
 }
 
+// oneConnection makes a client send all commands on one connection: by default rueidis picks one of four at random.
+func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
+
 func newBreach(t *testing.T, topology integration.Topology, variants ...integration.Variant) *breach {
 	t.Helper()
 	servers := integration.Start(t, topology, variants...)
-	b := &breach{Servers: servers, first: newClient(t, servers.Client(t), ""), second: newClient(t, servers.Client(t), "")}
+	process := func() *rlock.Client { return newClient(t, servers.Client(t, oneConnection), "") }
+	b := &breach{Servers: servers, first: process(), second: process()}
 	b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
 	return b
 }
@@ -38,7 +43,8 @@ func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
 	other := locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewFencedLock("job"), longLease))
 	require.True(t, b.hold.Valid(), "the first holder knows: then this is no breach any more, and the README says too much")
 	require.True(t, other.Valid())
-	// A release over a connection that breaks may have been executed, so that a lock which is gone counts as released.
+	// A release over a connection that breaks may have been executed, so that a lock which is gone counts as released: so
+	// first of all the first process has to notice that its connection broke.
 	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.first.NewLock("{job}connection"), longLease)))
 	require.ErrorIs(t, b.hold.Unlock(t.Context()), rlock.ErrLost)
 	require.True(t, other.Valid(), "the release of the first must not take the lock of the second")
