@@ -103,14 +103,14 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 
 // proxied is newClients with a proxy in front of each server. In clean-up the proxies let everything pass before the clients
 // are closed.
-func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options) ([]*rlock.Client, []*faultproxy.Proxy) {
+func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) ([]*rlock.Client, []*faultproxy.Proxy) {
 	t.Helper()
 	clients, proxies := make([]*rlock.Client, len(servers)), make([]*faultproxy.Proxy, len(servers))
 	for i, s := range servers {
 		p := faultproxy.Start(t, s.Addr())
 		options.Server = called(i)
 		through := func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }
-		clients[i] = newClientOn(t, s.Client(t, through), options)
+		clients[i] = newClientOn(t, s.Client(t, append(mutators, through)...), options)
 		proxies[i] = p
 		t.Cleanup(func() {
 			p.Delay(0)
