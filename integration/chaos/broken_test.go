@@ -137,6 +137,7 @@ const (
 func TestBrokenLocksAreFound(t *testing.T) {
 	for _, b := range broken {
 		t.Run(b.mistake, func(t *testing.T) {
+			program := buildBroken(t, b.edits) // before any of them runs, whom it would disturb
 			t.Parallel()
 			scenario := b.in
 			if scenario.Name == "" {
@@ -146,7 +147,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 				}
 			}
 			scenario.Name = b.mistake
-			scenario.Program = buildBroken(t, b.edits)
+			scenario.Program = program
 			for seed := range uint64(attempts) {
 				_, verdict := chaos.Run(t, &scenario, seed, brokenLength)
 				found := map[string]int{}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/integration"
 	"holdfast/integration/chaos"
 	"holdfast/integration/history"
 )
@@ -64,6 +65,19 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 				tried.add(&scenario, happened, verdict)
 			})
 		}
+	}
+}
+
+// Faults may come, and go, before a process has reached its servers.
+func TestARunThatIsOverAtOnceHasNoBreach(t *testing.T) {
+	t.Parallel()
+	scenario := chaos.Scenario{
+		Name: "over at once", Topology: integration.Single, Kinds: []history.Kind{history.Plain},
+		Faults: []chaos.Fault{chaos.ServerEmptied}, Peace: time.Millisecond,
+	}
+	for seed := range uint64(3) {
+		_, verdict := chaos.Run(t, &scenario, seed, time.Millisecond)
+		require.Empty(t, verdict.Breaches)
 	}
 }
 

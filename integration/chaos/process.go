@@ -48,6 +48,7 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	log   *log
+	began chan struct{} // closed when it has begun to use locks
 	ended chan struct{} // closed when it has ended, and everything that it wrote has been read
 	exit  error         // of the process; valid when ended is closed
 }
@@ -63,7 +64,7 @@ func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 	require.NoError(tb, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(tb, err)
-	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, ended: make(chan struct{})}
+	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{}), ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		// What ends with its parent ends with the thread that has started it.
@@ -90,7 +91,10 @@ func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 
 // collect reads the events until the process has ended.
 func (c *process) collect(from io.Reader) error {
-	var wrong error
+	var (
+		wrong error
+		once  sync.Once
+	)
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -103,6 +107,25 @@ func (c *process) collect(from io.Reader) error {
 			continue
 		}
 		c.log.add(e)
+		if e.What == history.Started {
+			once.Do(func() { close(c.began) })
+		}
+	}
+}
+
+// awaitBegin waits until the process uses locks. One that has ended instead is seen to by end.
+func (c *process) awaitBegin(tb testing.TB) {
+	tb.Helper()
+	const limit = 3 * locktest.Patience
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-c.began:
+	case <-c.ended:
+	case <-late.C:
+		_ = c.cmd.Process.Signal(syscall.SIGQUIT) // its stack is on standard error then
+		<-c.ended
+		require.FailNow(tb, "a process has not begun", "%s uses no lock after %v", c.name, limit)
 	}
 }
 

@@ -65,6 +65,7 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	}
 	begin, failovers := history.Now(), r.world.countFailovers(tb)
 	stopWatching := r.watchQueues()
+	r.awaitProcesses() // or the first faults would find nobody
 	r.nemesis(time.Now().Add(length))
 	r.world.Heal(tb)
 	r.endProcesses()
@@ -85,7 +86,7 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 }
 
 // requireBusy requires that locks were granted at all: about one each second is the least that was ever seen, but for the
-// beginning, when processes are started and nodes of a RedLock are too young.
+// beginning, when nodes of a RedLock are too young.
 func requireBusy(tb testing.TB, h *history.History, length time.Duration) {
 	tb.Helper()
 	granted := 0
@@ -129,8 +130,17 @@ func (r *run) startProcess(s *slot) {
 	}, r.log)
 }
 
+// awaitProcesses waits until all processes use locks.
+func (r *run) awaitProcesses() {
+	r.tb.Helper()
+	for _, s := range r.slots {
+		s.process.awaitBegin(r.tb)
+	}
+}
+
 // endProcesses tells all processes to stop, and waits until they have. What they have to do yet is to end their sections.
 func (r *run) endProcesses() {
+	r.awaitProcesses() // those that were started while their servers were away
 	r.log.add(history.Event{At: history.Now(), What: history.Stopping})
 	for _, s := range r.slots {
 		s.process.ask()
