@@ -119,7 +119,7 @@ func ExampleLock_TryLock() {
 	defer hold.Unlock(ctx)
 
 	// Somebody else, who does not want to wait that long.
-	_, err = lock.TryLock(ctx, 50*time.Millisecond, 30*time.Second)
+	_, err = lock.TryLock(ctx, time.Second, 30*time.Second)
 	var held *rlock.HeldError
 	if errors.As(err, &held) {
 		fmt.Println("held by the first:", held.Owner == hold.Owner())
@@ -177,7 +177,7 @@ func ExampleHold_Valid() {
 	defer disconnect()
 	ctx := context.Background()
 
-	hold, err := client.NewLock("order:42").TryLock(ctx, rlock.NoWait, 50*time.Millisecond)
+	hold, err := client.NewLock("order:42").TryLock(ctx, rlock.NoWait, time.Second)
 	if err != nil {
 		panic(err)
 	}

@@ -94,7 +94,7 @@ func ExampleWatchdog_Extend() {
 
 // A lease that nobody wants to be renewed any more runs out.
 func ExampleWatchdog_SetRenew() {
-	const lease = 90 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	renewed := make(chan struct{}, 1)
 	w := watchdog.New(watchdog.Options{
 		Lease: lease,
