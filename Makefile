@@ -63,7 +63,7 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
 	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
-	$(GO) test -race -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
+	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven
 	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson

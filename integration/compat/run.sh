@@ -45,7 +45,7 @@ status=0
 run() { "$go" test -count=1 -timeout 5m "${skip[@]}" "$@" || status=1; }
 # Of the models fewer programs than in make test, which draws others at every run.
 run ./lua -rapid.checks=30
-run -parallel 6 -run "^Test($(join "${locks[@]}"))" ./rlock ./multilock ./redlock
+run -p 1 -parallel 6 -run "^Test($(join "${locks[@]}"))" ./rlock ./multilock ./redlock
 run ./pubsub
 ((status == 0)) && verdict=works || verdict="DOES NOT WORK"
 printf '== %s %s (%d s)\n' "$name" "$verdict" $((SECONDS - start))

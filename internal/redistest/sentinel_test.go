@@ -16,7 +16,7 @@ func TestSentinelPromotesTheReplicaOfAMasterThatDies(t *testing.T) {
 	require.Equal(t, "v", master.DoString(t, "GET", "k"))
 
 	master.Kill(t)
-	require.Eventually(t, func() bool { return s.Master(t) == s.Nodes[1] }, failoverTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.masterSeenBy(s.Watcher) == s.Nodes[1] }, failoverTimeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return client.Do(t.Context(), client.B().Set().Key("k").Value("w").Build()).Error() == nil
 	}, failoverTimeout, 10*time.Millisecond)
