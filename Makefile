@@ -40,7 +40,7 @@ SECONDS ?= 120
 SEED ?=
 SCENARIO ?=
 
-.PHONY: help demo test test-containers test-interop test-quick chaos compat lint fmt bench bench-short bench-packages cover covered fuzz compiler
+.PHONY: help demo test test-containers test-interop test-quick chaos compat lint fetch fmt bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,11 @@ lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mo
 	$(GO) mod tidy -diff
 	cd bench && $(GO) vet -tags interop ./... && $(GO) mod tidy -diff
 
+fetch: $(GOLANGCI) ## download what the other targets need from the Go module proxy
+	$(GO) mod tidy -diff
+	cd bench && $(GO) mod tidy -diff
+	$(GO) run $(STATICCHECK) -version
+
 fmt: $(GOLANGCI) ## format the Go code and its imports
 	$(GOLANGCI) fmt ./...
 
@@ -119,8 +124,8 @@ compiler:
 	@if ! command -v $$($(GO) env CC) >/dev/null; then \
 		if command -v apt-get >/dev/null && ((EUID == 0)); then \
 			echo "installing gcc for the race detector" >&2; \
-			apt-get -qq update >&2; \
-			DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends gcc libc6-dev >&2; \
+			apt-get -qq -o Acquire::Retries=3 update >&2 || true; \
+			DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 install -y --no-install-recommends gcc libc6-dev >&2; \
 		else \
 			echo "the race detector needs a C compiler: install gcc, or run make test-quick" >&2; exit 1; \
 		fi; \

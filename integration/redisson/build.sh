@@ -11,8 +11,8 @@ if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
     exit 1
   fi
   echo "build.sh: installing maven and openjdk-17-jdk-headless" >&2
-  apt-get -qq update >&2
-  DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends \
+  apt-get -qq -o Acquire::Retries=3 update >&2 || true # an old list may still do
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 install -y --no-install-recommends \
     maven openjdk-17-jdk-headless >&2
 fi
 

@@ -19,8 +19,8 @@ install_packages() (
   status=0
   (
     export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 # nobody is there to be asked, nor to be told
-    apt-get -qq -o DPkg::Lock::Timeout=120 update || true # an old list may still do
-    apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$@"
+    apt-get -qq -o Acquire::Retries=3 update || true # an old list may still do
+    apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$@"
   ) >&2 || status=1
   [[ -z $ours ]] || rm -f "$ours"
   if ((status == 0)) && command -v systemctl >/dev/null; then
