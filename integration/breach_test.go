@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/integration"
 	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
 
@@ -24,13 +24,10 @@ type breach struct {
 	hold          *rlock.Hold
 }
 
-// oneConnection makes a client send all commands on one connection: by default rueidis picks one of four at random.
-func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
-
 func newBreach(t *testing.T, topology integration.Topology, variants ...integration.Variant) *breach {
 	t.Helper()
 	servers := integration.Start(t, topology, variants...)
-	process := func() *rlock.Client { return newClient(t, servers.Client(t, oneConnection), "") }
+	process := func() *rlock.Client { return newClient(t, servers.Client(t, redistest.OneConnection), "") }
 	b := &breach{Servers: servers, first: process(), second: process()}
 	b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
 	return b

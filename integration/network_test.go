@@ -10,6 +10,7 @@ import (
 	"holdfast/integration"
 	"holdfast/internal/faultproxy"
 	"holdfast/internal/locktest"
+	"holdfast/internal/redistest"
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
@@ -19,7 +20,7 @@ func behind(t *testing.T) (servers *integration.Servers, network *faultproxy.Pro
 	t.Helper()
 	servers = integration.Start(t, integration.Single)
 	network = faultproxy.Start(t, servers.Masters(t)[0].Addr())
-	far, err := rlock.New(servers.Client(t, network.Use, oneConnection), rlock.Options{
+	far, err := rlock.New(servers.Client(t, network.Use, redistest.OneConnection), rlock.Options{
 		CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

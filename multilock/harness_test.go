@@ -69,10 +69,6 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 	return c
 }
 
-// oneConnection makes a client send all commands on one connection: by default rueidis picks one of four at random. Its
-// subscriptions have another one.
-func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
-
 // forceUnlock frees a lock that somebody holds.
 func forceUnlock(t testing.TB, l *rlock.Lock) {
 	t.Helper()

@@ -23,7 +23,7 @@ func proxied(t testing.TB, options rlock.Options) (*redistest.Server, *multilock
 	t.Helper()
 	s := redistest.Start(t)
 	p := faultproxy.Start(t, s.Addr())
-	c := newClient(t, s, options, oneConnection, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
+	c := newClient(t, s, options, redistest.OneConnection, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
 	t.Cleanup(p.Pass)
 	lock := multilock.New(c.NewLock("a"), c.NewLock("b"), c.NewLock("c"))
 	learn(t, lock, c.NewLock("a"))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -13,7 +14,7 @@ import (
 // too many there, and two are everywhere. It is not parallel, because the objects of all goroutines count.
 func TestUncontendedLockOnFiveNodesCostsAtMost57Objects(t *testing.T) {
 	servers := startNodes(t, 5)
-	clients := newClients(t, servers, rlock.Options{}, oneConnection)
+	clients := newClients(t, servers, rlock.Options{}, redistest.OneConnection)
 	warm(t, clients)
 	l := redlock.NewOn(name, atOnce, clients...)
 	least := testing.AllocsPerRun(1, func() { unlock(t, take(t, l, longLease)) })

@@ -56,9 +56,9 @@ func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	c := &crowded{servers: startNodes(t, 5)}
 	// With one connection to each server, which is there from the start.
-	c.clients = newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, oneConnection)
+	c.clients = newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, redistest.OneConnection)
 	warm(t, c.clients)
-	others := newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, oneConnection)
+	others := newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, redistest.OneConnection)
 	hold := acquired(t, lockInBackground(t.Context(), redlock.NewOn("held", hasty, others...), rlock.Watchdog))
 	c.held = redlock.NewOn("held", hasty, c.clients...)
 	t.Cleanup(func() { _ = hold.Unlock(t.Context()) })

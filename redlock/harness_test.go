@@ -121,10 +121,6 @@ func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options, m
 	return clients, proxies
 }
 
-// oneConnection makes a client send all commands on one connection: by default rueidis picks one of four at random. Its
-// subscriptions have another one.
-func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
-
 // warm makes the clients connect and the servers know the scripts.
 func warm(t testing.TB, clients []*rlock.Client) {
 	t.Helper()

@@ -52,7 +52,7 @@ func TestLockIsHadIffThreeOfFiveNodesAreAlive(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			servers := startNodes(t, 5)
-			clients, proxies := proxied(t, servers, rlock.Options{}, oneConnection)
+			clients, proxies := proxied(t, servers, rlock.Options{}, redistest.OneConnection)
 			warm(t, clients)
 			for set := range 1 << len(servers) {
 				dead := func(i int) bool { return set>>i&1 == 1 }
@@ -186,8 +186,8 @@ func TestQuorumIsMoreThanHalfOfTheNodes(t *testing.T) {
 func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
-	first, proxies := proxied(t, servers, rlock.Options{}, oneConnection)
-	second, others := proxied(t, servers, rlock.Options{}, oneConnection)
+	first, proxies := proxied(t, servers, rlock.Options{}, redistest.OneConnection)
+	second, others := proxied(t, servers, rlock.Options{}, redistest.OneConnection)
 	warm(t, first)
 	warm(t, second)
 	for i := range 5 {

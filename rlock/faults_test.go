@@ -24,14 +24,10 @@ const promptly = 500 * time.Millisecond
 // longLease is longer than any test: a lock that is free before it ends was released.
 const longLease = 10 * time.Minute
 
-// oneConnection makes a client send all commands on one connection: by default rueidis picks one of four at random. Its
-// subscriptions have another one.
-func oneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
-
-// steadyConnection is oneConnection without goroutines that rueidis starts when they are first needed and keeps: for tests
+// steadyConnection is redistest.OneConnection without goroutines that rueidis starts when they are first needed and keeps: for tests
 // that look for goroutines that are left.
 func steadyConnection(o *rueidis.ClientOption) {
-	oneConnection(o)
+	redistest.OneConnection(o)
 	o.AlwaysPipelining = true
 }
 
@@ -40,7 +36,7 @@ func steadyConnection(o *rueidis.ClientOption) {
 func proxied(t testing.TB, s *redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) (*rlock.Client, *faultproxy.Proxy) {
 	t.Helper()
 	p := faultproxy.Start(t, s.Addr())
-	c := newClient(t, s, options, append(mutators, through(p), oneConnection)...)
+	c := newClient(t, s, options, append(mutators, through(p), redistest.OneConnection)...)
 	t.Cleanup(p.Pass)
 	return c, p
 }

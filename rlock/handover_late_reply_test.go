@@ -120,7 +120,7 @@ func TestGiftThatComesWhileItsLockIsBeingReleasedIsNoReasonToReleaseIt(t *testin
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
 		p := faultproxy.Start(t, s.Addr())
-		gate := keepCommands(s.Client(t, through(p), oneConnection), loaded(t, s, k.release))
+		gate := keepCommands(s.Client(t, through(p), redistest.OneConnection), loaded(t, s, k.release))
 		c, other := newClientOn(t, gate, rlock.Options{}), newClient(t, s, rlock.Options{})
 		t.Cleanup(p.Pass)
 		t.Cleanup(gate.open)

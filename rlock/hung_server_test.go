@@ -93,7 +93,7 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 // Nor of that of another caller, whose end is that of the connection they share.
 func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
 	s := redistest.Start(t)
-	redis := s.Client(t, oneConnection)
+	redis := s.Client(t, redistest.OneConnection)
 	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
 	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience})
 	for range 2 { // one at a time: together they would leave the mode in which a command is alone
@@ -171,7 +171,7 @@ func TestDeadlineOfACallersContextDoesNotCloseTheConnectionOfAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			c := newClient(t, s, rlock.Options{}, oneConnection, mode, func(o *rueidis.ClientOption) { o.ClientName = "under-test" })
+			c := newClient(t, s, rlock.Options{}, redistest.OneConnection, mode, func(o *rueidis.ClientOption) { o.ClientName = "under-test" })
 			warm(t, c, "order")
 			before := connections(t, s, "under-test")
 			require.NotEmpty(t, before)
@@ -226,7 +226,7 @@ func (d *dials) hang(t *testing.T, s *redistest.Server) {
 func TestCallerComesBackInTimeWhileADialOfAnotherHangs(t *testing.T) {
 	s := redistest.Start(t)
 	d := newDials()
-	c := newClient(t, s, rlock.Options{}, oneConnection, d.use)
+	c := newClient(t, s, rlock.Options{}, redistest.OneConnection, d.use)
 	warm(t, c, "order")
 	d.hang(t, s)
 	patient := inBackground(func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), patience, longLease) })
@@ -250,7 +250,7 @@ func TestCallerComesBackInTimeWhileADialOfAnotherHangs(t *testing.T) {
 func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
 	s := redistest.Start(t)
 	d := newDials()
-	c := newClient(t, s, rlock.Options{}, oneConnection, d.use)
+	c := newClient(t, s, rlock.Options{}, redistest.OneConnection, d.use)
 	warm(t, c, "order")
 	d.hang(t, s)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -170,7 +170,7 @@ func TestAcquireExecutedAfterItsLeaseIsReleased(t *testing.T) {
 		t.Parallel()
 		const lease = 2 * time.Second
 		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{}, oneConnection)
+		c := newClient(t, s, rlock.Options{}, redistest.OneConnection)
 		k.warm(t, c, "order")
 		s.Pause(t)
 		_, err := k.lock(c, "order").TryLock(t.Context(), 100*time.Millisecond, lease)

@@ -83,7 +83,7 @@ func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
 	t.Parallel()
 	const timeout = 500 * time.Millisecond
 	master, replicas := startReplicated(t, 1)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}, oneConnection)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}, redistest.OneConnection)
 	for range 3 {
 		unlock(t, take(t, c.NewLock("order"), longLease))
 	}
@@ -98,7 +98,7 @@ func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
 func TestAcquisitionForReplicasCostsOneWaitAndOneConnection(t *testing.T) {
 	t.Parallel()
 	master, _ := startReplicated(t, 1)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: time.Second}, oneConnection)
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough, WatchdogLease: time.Second}, redistest.OneConnection)
 	warm(t, c, "order")
 	connections := func() int { return len(strings.Split(master.DoString(t, "CLIENT", "LIST", "TYPE", "normal"), "\n")) }
 	before := connections()

@@ -35,7 +35,7 @@ func TestUnlockAfterTheServerRestartedEmptySaysThatTheLockWasLost(t *testing.T) 
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		lock := k.lock(newClient(t, s, rlock.Options{}, oneConnection), k.name)
+		lock := k.lock(newClient(t, s, rlock.Options{}, redistest.OneConnection), k.name)
 		hold := take(t, lock, longLease)
 		s.Restart(t)
 		// A release on the connection that died would be in doubt: it might have been executed just before.
@@ -109,7 +109,7 @@ func TestWaiterWaitsForAServerThatIsDown(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)
 		refused := make(chan struct{}, 1000)
-		c := newClient(t, s, rlock.Options{}, oneConnection, func(o *rueidis.ClientOption) {
+		c := newClient(t, s, rlock.Options{}, redistest.OneConnection, func(o *rueidis.ClientOption) {
 			o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				connection, err := dialer.DialContext(ctx, "tcp", address)
 				if err != nil {

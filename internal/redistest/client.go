@@ -27,6 +27,10 @@ func (s *Server) ClientOption() rueidis.ClientOption {
 	return option
 }
 
+// OneConnection makes a client send all commands on one connection: by default rueidis picks one of several at random, and what
+// happens to one of them the others do not notice. Its subscriptions have another one.
+func OneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
+
 // Client returns a new client of the server, closed in tb's clean-up. The
 // mutators change [Server.ClientOption] before it is used. tb fails when the
 // client cannot connect.
