@@ -125,13 +125,7 @@ func (c *client) close() error {
 	for _, redis := range c.redises {
 		redis.Close()
 	}
-	return goleak.Find(
-		goleak.IgnoreAnyFunction("holdfast/integration/chaos.Client.func1"),
-		// What rueidis does not wait for: see redistest.VerifyMain.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-	)
+	return goleak.Find(c.plan.outlivesClose()...)
 }
 
 // locker makes what is asked for: one lock, or all of several.

@@ -1,0 +1,45 @@
+package chaos
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"holdfast/internal/redistest"
+)
+
+// TestConnectionThatRueidisForgetsIsForgivenOnlyOfSentinels does what a failover does now and then. When rueidis gets over
+// that, this test is red, and the exception can go.
+func TestConnectionThatRueidisForgetsIsForgivenOnlyOfSentinels(t *testing.T) {
+	server := redistest.Start(t)
+	before := goleak.IgnoreCurrent()
+	dialling, closed := make(chan struct{}), make(chan struct{})
+	var connections atomic.Int32
+	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true, PipelineMultiplex: -1}
+	option.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		if connections.Add(1) == 2 {
+			close(dialling)
+			<-closed
+		}
+		return dialer.DialContext(ctx, "tcp", address)
+	}
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	require.NoError(t, redis.Do(t.Context(), redis.B().ClientKill().TypeNormal().SkipmeNo().Build()).Error())
+	answer := make(chan error)
+	go func() { answer <- redis.Do(t.Context(), redis.B().Exists().Key("name").Build()).Error() }()
+	<-dialling
+	redis.Close()
+	close(closed)
+	require.NoError(t, <-answer, "of a client that is closed")
+
+	of := func(a address) error { return goleak.Find(append(plan{Redises: []address{a}}.outlivesClose(), before)...) }
+	require.NoError(t, of(address{Group: "group"}))
+	require.ErrorContains(t, of(address{Servers: []string{server.Addr()}}), "rueidis.(*pipe)._background")
+}
