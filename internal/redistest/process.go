@@ -29,9 +29,22 @@ type process struct {
 func newProcess(tb testing.TB, path string, s *settings) *process {
 	tb.Helper()
 	// The log is not in dir: the server starts with an empty directory.
-	p := &process{path: path, dir: tb.TempDir(), log: filepath.Join(tb.TempDir(), "redis.log"), settings: s}
+	p := &process{path: path, dir: memoryDir(tb), log: filepath.Join(tb.TempDir(), "redis.log"), settings: s}
 	require.NoError(tb, os.WriteFile(p.log, nil, 0o600))
 	return p
+}
+
+// memoryDir is a directory of the test in memory, if the system has one. What a server has written there outlives its process
+// like what is on a disk, and a disk that is kept busy by others cannot make a server stand still that waits for it: with
+// appendfsync always, and those of Sentinels and clusters that write down what they know.
+func memoryDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "redistest-") //nolint:usetesting // tb.TempDir is on a disk
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { require.NoError(tb, os.RemoveAll(dir)) })
+	return dir
 }
 
 func (p *process) launch(port int) error {
