@@ -25,17 +25,17 @@ const (
 )
 
 // Failover has a replica take the place of master, and returns that replica when
-// all nodes that answer know. A master that answers hands over without losing
-// anything (CLUSTER FAILOVER), and becomes a replica. If it does not, the replica
-// takes over with what it has (TAKEOVER), and the master follows when it is back.
-// tb fails when no replica of master answers.
+// all nodes that answer know. A master that runs hands over without losing
+// anything (CLUSTER FAILOVER), and becomes a replica. For one that was killed or
+// paused the replica takes over with what it has (TAKEOVER), and the master follows
+// when it is back. tb fails when no replica of master answers.
 func (c *Cluster) Failover(tb testing.TB, master *Server) *Server {
 	tb.Helper()
 	replicas := c.ReplicasOf(master)
 	require.NotEmpty(tb, replicas, "no replica of %s answers: WithReplicas gives it some", master.Addr())
 	replica := replicas[0]
 	command := []string{"CLUSTER", "FAILOVER"}
-	if master.answers() {
+	if master.mayAnswer() { // however slow it is: a takeover would lose what it has promised
 		// The master has to let it, and the others to vote for it, at once: a lost election holds for a minute.
 		id := master.DoString(tb, "CLUSTER", "MYID")
 		require.Eventually(tb, func() bool { return c.knowReplica(id, replica) }, failoverTimeout, 10*time.Millisecond,
@@ -141,9 +141,12 @@ func (s *Server) answers() bool {
 	return err == nil
 }
 
+// mayAnswer tells whether nobody has paused or killed the server.
+func (s *Server) mayAnswer() bool { return !s.silent.Load() && s.Running() }
+
 // ask is [Server.Call] for a server that may be paused or gone.
 func (s *Server) ask(args ...string) (any, error) {
-	if s.silent.Load() || !s.Running() {
+	if !s.mayAnswer() {
 		return nil, errors.New(s.Addr() + " was made not to answer")
 	}
 	c, err := s.dial(answerTimeout)

@@ -27,6 +27,25 @@ func TestClusterReplicaTakesOverFromADeadMasterWhichFollowsWhenItIsBack(t *testi
 	require.Eventually(t, func() bool { return master.copies() == replica.port }, startTimeout, pollInterval)
 }
 
+func TestClusterMasterThatIsSlowIsAwaited(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t, 3, WithReplicas(1))
+	master := c.Nodes[0]
+	replica := c.ReplicasOf(master)[0]
+	AwaitReplica(t, master, replica)
+	master.Pause(t)
+	master.silent.Store(false) // as if nobody had done that
+	goesOn := make(chan error, 1)
+	time.AfterFunc(5*answerTimeout, func() { goesOn <- master.backend.resume() }) // a takeover needs three
+	require.Same(t, replica, c.Failover(t, master))
+	select {
+	case err := <-goesOn:
+		require.NoError(t, err)
+	default:
+		require.Fail(t, "its replica has taken over without asking it")
+	}
+}
+
 func TestClusterMasterThatIsPausedIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t, 3, WithReplicas(1))

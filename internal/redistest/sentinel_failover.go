@@ -12,7 +12,7 @@ import (
 func (s *Sentinel) Failover(tb testing.TB) *Server {
 	tb.Helper()
 	from := s.Master(tb)
-	if !from.answers() {
+	if !from.mayAnswer() {
 		return s.AwaitFailover(tb, from) // they do it by themselves
 	}
 	return s.replace(tb, from)
