@@ -114,18 +114,30 @@ func (h *History) mayHold(a *Acquisition, bounds Bounds) (from, to Instant, may 
 		_, latest := h.ends(a, bounds)
 		return a.Asked, latest, true
 	case Unknown:
-		return a.Asked, a.Answered.Add(rest), true
+		return a.Asked, h.executed(a, a.Answered, bounds).Add(rest), true
 	case Refused, Failed:
 		if h.faulty(a.Process, a.Asked, a.Answered) {
 			// One of its attempts may have been executed and its answer lost, which is cleaned up in the background.
-			return a.Asked, a.Answered.Add(rest), true
+			return a.Asked, h.executed(a, a.Answered, bounds).Add(rest), true
 		}
 		// Those of several parts take some before they find out that they do not get all.
 		return a.Asked, a.Answered.Add(bounds.Slack), len(a.Locks) > 1 || a.Locks[0].Kind == Quorum
 	default:
 		if killed, ok := h.Killed[a.Process]; ok {
-			return a.Asked, killed.Add(rest), true
+			return a.Asked, h.executed(a, killed, bounds).Add(rest), true
 		}
 		return a.Asked, h.End, true
 	}
+}
+
+// executed gives until when the last command of a call that was over at an instant may have been executed. A network or a server
+// that stood still just then does that when it goes on, whether or not anybody still waits for the answer.
+func (h *History) executed(a *Acquisition, over Instant, bounds Bounds) Instant {
+	last := over
+	for _, p := range h.Faults {
+		if p.Fault != string(Killed) && p.Concerns(a.Process) && p.From <= over.Add(bounds.Command) && p.To >= a.Asked {
+			last = max(last, p.To)
+		}
+	}
+	return last
 }

@@ -175,6 +175,17 @@ func TestARefusalIsABreachIfNobodyElseCanHaveHadTheLock(t *testing.T) {
 	unknown := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Unknown)}
 	kept(t, Linearizable, unknown, refused(plain, "b", 1300, 1301))
 	inBreach(t, Linearizable, 1, unknown, refused(plain, "b", 1301, 1302))
+	// It begins when a network that held up the command delivers it, whether or not anybody still wants it.
+	cut := fault("cut", 40, 4000, "a")
+	killed := []Event{waitingFor(0, asked(0, "a", 1, plain)), {At: at(50), What: Killed, Process: "a"}}
+	failed := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Failed)}
+	for _, attempt := range [][]Event{unknown, killed, failed} {
+		kept(t, Linearizable, attempt, cut, refused(plain, "b", 5250, 5251))
+		inBreach(t, Linearizable, 1, attempt, cut, refused(plain, "b", 5251, 5252))
+		inBreach(t, Linearizable, 1, attempt, fault("another's", 40, 4000, "c"), refused(plain, "b", 5250, 5251))
+	}
+	kept(t, Linearizable, unknown, fault("just after", 250, 4000, "a"), refused(plain, "b", 5250, 5251))
+	inBreach(t, Linearizable, 1, unknown, fault("later", 251, 4000, "a"), refused(plain, "b", 5250, 5251))
 }
 
 func TestAnUndecidedHistoryIsABreach(t *testing.T) {
