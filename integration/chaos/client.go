@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"holdfast/integration/history"
 	"holdfast/multilock"
@@ -125,7 +124,7 @@ func (c *client) close() error {
 	for _, redis := range c.redises {
 		redis.Close()
 	}
-	return goleak.Find(c.plan.outlivesClose()...)
+	return c.plan.leftBehind()
 }
 
 // locker makes what is asked for: one lock, or all of several.

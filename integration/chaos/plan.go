@@ -46,9 +46,23 @@ func (p plan) option(a address) rueidis.ClientOption {
 	option.Dialer.Timeout = p.Command
 	// As a service would, whose Redis is near: a connection that is dead is found out in time.
 	option.Dialer.KeepAlive = p.Command
+	option.Sentinel.Dialer = option.Dialer
 	option.ConnWriteTimeout = 4 * p.Command
 	faultproxy.Route(p.Routes)(&option)
 	return option
+}
+
+// patience is for goroutines that end by themselves. A client of a cluster closes its connections in the background, and each
+// waits for an answer for up to a second.
+const patience = 3 * time.Second
+
+// leftBehind finds the goroutines that are left when everything is closed.
+func (p plan) leftBehind() error {
+	for late := time.Now().Add(patience); ; {
+		if err := goleak.Find(p.outlivesClose()...); err == nil || time.Now().After(late) { // which looks for half a second
+			return err
+		}
+	}
 }
 
 // outlivesClose is what may still run when everything is closed.

@@ -39,7 +39,9 @@ func TestConnectionThatRueidisForgetsIsForgivenOnlyOfSentinels(t *testing.T) {
 	close(closed)
 	require.NoError(t, <-answer, "of a client that is closed")
 
-	of := func(a address) error { return goleak.Find(append(plan{Redises: []address{a}}.outlivesClose(), before)...) }
+	of := func(a address) error {
+		return goleak.Find(append(plan{Redises: []address{a}}.outlivesClose(), before)...)
+	}
 	require.NoError(t, of(address{Group: "group"}))
 	require.ErrorContains(t, of(address{Servers: []string{server.Addr()}}), "rueidis.(*pipe)._background")
 }
