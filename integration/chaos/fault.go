@@ -15,6 +15,8 @@ type Fault struct {
 	Forgets bool
 	// KeepsTokens says that tokens are not among what they lose.
 	KeepsTokens bool
+	// Delays says that what is said to the servers meanwhile is done when it is over, whether or not anybody still listens.
+	Delays bool
 	// ofServers says that it is about servers. Two of those at a time would be in each other's way.
 	ofServers bool
 	// begin starts it. It returns which processes are concerned, nil being all, and what ends it; both halves run in the
@@ -77,7 +79,8 @@ func (r *run) play(faults []Fault) {
 			continue
 		}
 		// Recorded at the time before it began, and healed at the time after: so it is never shorter than what was felt.
-		r.log.add(history.Event{At: begun, What: history.Fault, Fault: f.Name, Processes: concerned, Forgets: f.Forgets, KeepsTokens: f.KeepsTokens})
+		r.log.add(history.Event{At: begun, What: history.Fault, Fault: f.Name, Processes: concerned,
+			Forgets: f.Forgets, KeepsTokens: f.KeepsTokens, Delays: f.Delays})
 		heals = append(heals, func() {
 			heal()
 			now := history.Now()

@@ -9,7 +9,7 @@ import (
 // The faults of the network between one process and the servers. Lasting ones go on for longer than a lease now and then.
 var (
 	// Partition cuts a process off from all servers, and both ways.
-	Partition = Fault{Name: "partition", lasts: 2, settles: command, begin: onLinks((*faultproxy.Proxy).BlackHole)}
+	Partition = Fault{Name: "partition", Delays: true, lasts: 2, settles: command, begin: onLinks((*faultproxy.Proxy).BlackHole)}
 
 	// RequestsLost swallows what a process says. Servers are heard.
 	RequestsLost = Fault{Name: "requests lost", lasts: 1, settles: 2 * command, begin: onLinks((*faultproxy.Proxy).DropRequests)}

@@ -11,7 +11,7 @@ import (
 // history for what is asserted instead.
 var (
 	// ServerStopped stops a server, and lets it go on.
-	ServerStopped = Fault{Name: "server stopped", ofServers: true, lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
+	ServerStopped = Fault{Name: "server stopped", ofServers: true, Delays: true, lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
 		s := r.server()
 		s.Pause(r.tb)
 		return nil, func() { s.Resume(r.tb) }
@@ -24,7 +24,7 @@ var (
 	ServerEmptied = Fault{Name: "server restarted empty", ofServers: true, Forgets: true, lasts: 0.5, settles: 2 * command, begin: restart}
 
 	// MinorityStopped and MinorityEmptied are the same for a RedLock, which has to bear them: one or two of five at a time.
-	MinorityStopped = Fault{Name: "minority stopped", ofServers: true, lasts: 1, settles: 2 * command, begin: ServerStopped.begin}
+	MinorityStopped = Fault{Name: "minority stopped", ofServers: true, Delays: true, lasts: 1, settles: 2 * command, begin: ServerStopped.begin}
 	MinorityEmptied = Fault{Name: "minority restarted empty", ofServers: true, lasts: 0.5, settles: usualLease + 2*time.Second, begin: restart}
 
 	// Flushed deletes everything.

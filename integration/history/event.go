@@ -30,7 +30,7 @@ const (
 	Resumed What = "resumed" // it goes on
 	Ended   What = "ended"   // it has ended by itself: Error is what it has left behind
 
-	Fault  What = "fault"  // the fault named Fault begins: Processes, Forgets, KeepsTokens
+	Fault  What = "fault"  // the fault named Fault begins: Processes, Forgets, KeepsTokens, Delays
 	Healed What = "healed" // and is over, but may be felt until Until; at most one fault of a name goes on at a time
 
 	Stopping What = "stopping" // all processes are about to be told to stop: from now on calls may be given up
@@ -62,6 +62,7 @@ type Event struct {
 	Processes   []string `json:"processes,omitempty"`    // whom the fault concerns; none: all
 	Forgets     bool     `json:"forgets,omitempty"`      // the servers may forget holds and tokens from now until it is over
 	KeepsTokens bool     `json:"keeps_tokens,omitempty"` // but no tokens
+	Delays      bool     `json:"delays,omitempty"`       // what was said to the servers meanwhile is done when it is over
 	Name        string   `json:"name,omitempty"`
 	Owners      []string `json:"owners,omitempty"`
 	Until       Instant  `json:"until,omitempty"`

@@ -31,6 +31,7 @@ type Period struct {
 	Processes   []string // whom it concerned; none: all
 	Forgets     bool     // the servers may have forgotten holds and tokens
 	KeepsTokens bool     // but no tokens
+	Delays      bool     // what was said to the servers meanwhile was done when it was over, whoever still listened
 	// To is until when it may have been felt. That counts for Forgets as well: a master that has been replaced may go on to
 	// answer those who have not heard of it yet.
 	From, To Instant
@@ -94,7 +95,7 @@ func (h *History) pair() error {
 			}
 			faults[e.Fault] = len(h.Faults)
 			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes, Forgets: e.Forgets,
-				KeepsTokens: e.KeepsTokens, From: e.At})
+				KeepsTokens: e.KeepsTokens, Delays: e.Delays, From: e.At})
 		case Healed:
 			i, on := faults[e.Fault]
 			if !on {

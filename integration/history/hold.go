@@ -91,7 +91,7 @@ func (h *History) ends(a *Acquisition, bounds Bounds) (earliest, latest Instant)
 	rest := a.Lease + bounds.Command + bounds.Slack
 	latest = h.End
 	if killed, ok := h.Killed[a.Process]; ok {
-		latest = min(latest, killed.Add(rest))
+		latest = min(latest, h.executed(a, killed, bounds).Add(rest)) // a renewal
 	}
 	switch {
 	case a.Gone != 0:
@@ -130,12 +130,12 @@ func (h *History) mayHold(a *Acquisition, bounds Bounds) (from, to Instant, may 
 	}
 }
 
-// executed gives until when the last command of a call that was over at an instant may have been executed. A network or a server
-// that stood still just then does that when it goes on, whether or not anybody still waits for the answer.
+// executed gives until when the last command of a call that was over at an instant may have been executed: a network or a server
+// that stood still just then does that when it goes on.
 func (h *History) executed(a *Acquisition, over Instant, bounds Bounds) Instant {
 	last := over
 	for _, p := range h.Faults {
-		if p.Fault != string(Killed) && p.Concerns(a.Process) && p.From <= over.Add(bounds.Command) && p.To >= a.Asked {
+		if p.Delays && p.Concerns(a.Process) && p.From <= over.Add(bounds.Command) && p.To >= a.Asked {
 			last = max(last, p.To)
 		}
 	}

@@ -176,16 +176,21 @@ func TestARefusalIsABreachIfNobodyElseCanHaveHadTheLock(t *testing.T) {
 	kept(t, Linearizable, unknown, refused(plain, "b", 1300, 1301))
 	inBreach(t, Linearizable, 1, unknown, refused(plain, "b", 1301, 1302))
 	// It begins when a network that held up the command delivers it, whether or not anybody still wants it.
-	cut := fault("cut", 40, 4000, "a")
+	cut := delaying(fault("cut", 40, 4000, "a"))
 	killed := []Event{waitingFor(0, asked(0, "a", 1, plain)), {At: at(50), What: Killed, Process: "a"}}
 	failed := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Failed)}
 	for _, attempt := range [][]Event{unknown, killed, failed} {
 		kept(t, Linearizable, attempt, cut, refused(plain, "b", 5250, 5251))
 		inBreach(t, Linearizable, 1, attempt, cut, refused(plain, "b", 5251, 5252))
-		inBreach(t, Linearizable, 1, attempt, fault("another's", 40, 4000, "c"), refused(plain, "b", 5250, 5251))
+		inBreach(t, Linearizable, 1, attempt, delaying(fault("another's", 40, 4000, "c")), refused(plain, "b", 5250, 5251))
+		inBreach(t, Linearizable, 1, attempt, fault("process killed", 40, 4000, "a"), refused(plain, "b", 5250, 5251))
 	}
-	kept(t, Linearizable, unknown, fault("just after", 250, 4000, "a"), refused(plain, "b", 5250, 5251))
-	inBreach(t, Linearizable, 1, unknown, fault("later", 251, 4000, "a"), refused(plain, "b", 5250, 5251))
+	kept(t, Linearizable, unknown, delaying(fault("just after", 250, 4000, "a")), refused(plain, "b", 5250, 5251))
+	inBreach(t, Linearizable, 1, unknown, delaying(fault("later", 251, 4000, "a")), refused(plain, "b", 5250, 5251))
+	// So is a renewal of one who was killed.
+	lost := []Event{asked(0, "a", 1, plain), did(5, "a", 1, Granted), {At: at(50), What: Killed, Process: "a"}}
+	kept(t, Linearizable, lost, cut, refused(plain, "b", 5250, 5251))
+	inBreach(t, Linearizable, 1, lost, cut, refused(plain, "b", 5251, 5252))
 }
 
 func TestAnUndecidedHistoryIsABreach(t *testing.T) {

@@ -64,6 +64,12 @@ func fault(name string, from, to int, processes ...string) []Event {
 		{At: at(to), What: Healed, Fault: name}}
 }
 
+// delaying is a fault that keeps commands until it is over.
+func delaying(fault []Event) []Event {
+	fault[0].Delays = true
+	return fault
+}
+
 // settling is a fault that may be felt until later.
 func settling(until int, fault []Event) []Event {
 	fault[1].Until = at(until)
