@@ -37,8 +37,10 @@ func (c *Cluster) Failover(tb testing.TB, master *Server) *Server {
 	command := []string{"CLUSTER", "FAILOVER"}
 	if master.mayAnswer() { // however slow it is: a takeover would lose what it has promised
 		// The master has to let it, and the others to vote for it, at once: a lost election holds for a minute.
-		id := master.DoString(tb, "CLUSTER", "MYID")
-		require.Eventually(tb, func() bool { return c.knowReplica(id, replica) }, failoverTimeout, 10*time.Millisecond,
+		require.Eventually(tb, func() bool {
+			id, err := master.ask("CLUSTER", "MYID")
+			return err == nil && c.knowReplica(fmt.Sprint(id), replica)
+		}, failoverTimeout, 10*time.Millisecond,
 			"not everybody knows that %s is a replica of %s", replica.Addr(), master.Addr())
 	} else {
 		command = append(command, "TAKEOVER")

@@ -2,7 +2,8 @@
 // restarts them to play the faults a lock has to survive.
 //
 // It never touches a server it did not start: each server listens on a free
-// port of 127.0.0.1, works in a temporary directory of its own, is recognised
+// port of 127.0.0.1, works in a temporary directory of its own (in /dev/shm where
+// that has room, so that no test is one of disks), is recognised
 // by its process id before a test may use it, and is killed by that process id
 // in the test's clean-up. A test that cannot have a server fails, with one line
 // that says what is missing; it is never skipped.
@@ -23,7 +24,8 @@
 //
 // On Linux a server process also dies with the test binary, however that ends.
 // Elsewhere a test binary killed by SIGKILL leaves its servers behind, and so do
-// containers where Testcontainers may not run its reaper.
+// containers where Testcontainers may not run its reaper. Temporary directories stay
+// behind everywhere.
 //
 // # Topologies
 //
