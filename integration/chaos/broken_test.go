@@ -129,7 +129,7 @@ const (
 	// brokenLength is how long a broken lock is played with.
 	brokenLength = 12 * time.Second
 	// attempts is how often that may be, until it is found. Each mistake was found in two runs of three at least, beside others.
-	attempts = 12
+	attempts = 8
 )
 
 // TestBrokenLocksAreFound builds the client processes from sources that have been broken on purpose, and has the same runs

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -56,10 +57,11 @@ func (p plan) option(a address) rueidis.ClientOption {
 // waits for an answer for up to a second.
 const patience = 3 * time.Second
 
-// leftBehind finds the goroutines that are left when everything is closed.
+// leftBehind finds the goroutines that are left when everything is closed. There is no patience with those of the locks.
 func (p plan) leftBehind() error {
 	for late := time.Now().Add(patience); ; {
-		if err := goleak.Find(p.outlivesClose()...); err == nil || time.Now().After(late) { // which looks for half a second
+		err := goleak.Find(p.outlivesClose()...) // which looks for half a second
+		if err == nil || strings.Contains(err.Error(), "holdfast/") || time.Now().After(late) {
 			return err
 		}
 	}
@@ -76,7 +78,8 @@ func (p plan) outlivesClose() []goleak.Option {
 	}
 	if slices.ContainsFunc(p.Redises, func(a address) bool { return a.Group != "" }) {
 		// A Sentinel client of rueidis 1.0.79 closes the connections to a master when there is another. One that is
-		// being dialled just then is put where the closed one was (mux._pipe) and stays open until its server ends.
+		// being dialled just then is put where the closed one was (mux._pipe) and stays open until its server ends. A
+		// subscription that the locks forget looks the same here, but not in the other scenarios.
 		outlives = append(outlives,
 			goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*pipe)._background"),
 			goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*pipe)._background.func1"),

@@ -32,9 +32,13 @@ func TestConnectionThatRueidisForgetsIsForgivenOnlyOfSentinels(t *testing.T) {
 	redis, err := rueidis.NewClient(option)
 	require.NoError(t, err)
 	require.NoError(t, redis.Do(t.Context(), redis.B().ClientKill().TypeNormal().SkipmeNo().Build()).Error())
-	answer := make(chan error)
+	answer := make(chan error, 1)
 	go func() { answer <- redis.Do(t.Context(), redis.B().Exists().Key("name").Build()).Error() }()
-	<-dialling
+	select {
+	case <-dialling:
+	case err := <-answer:
+		require.Fail(t, "it was not dialled again", err)
+	}
 	redis.Close()
 	close(closed)
 	require.NoError(t, <-answer, "of a client that is closed")
