@@ -26,9 +26,9 @@ const (
 
 // Failover has a replica take the place of master, and returns that replica when
 // all nodes that answer know. A master that runs hands over without losing
-// anything (CLUSTER FAILOVER), and becomes a replica. For one that was killed or
-// paused the replica takes over with what it has (TAKEOVER), and the master follows
-// when it is back. tb fails when no replica of master answers.
+// anything (CLUSTER FAILOVER), and becomes a replica. For one that was killed,
+// paused or isolated the replica takes over with what it has (TAKEOVER), and the
+// master follows when it is back. tb fails when no replica of master answers.
 func (c *Cluster) Failover(tb testing.TB, master *Server) *Server {
 	tb.Helper()
 	replicas := c.ReplicasOf(master)
@@ -143,7 +143,7 @@ func (s *Server) answers() bool {
 	return err == nil
 }
 
-// mayAnswer tells whether nobody has paused or killed the server.
+// mayAnswer tells whether nobody has killed, paused or isolated the server.
 func (s *Server) mayAnswer() bool { return !s.silent.Load() && s.Running() }
 
 // ask is [Server.Call] for a server that may be paused or gone.

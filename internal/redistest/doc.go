@@ -3,10 +3,10 @@
 //
 // It never touches a server it did not start: each server listens on a free
 // port of 127.0.0.1, works in a temporary directory of its own (in /dev/shm where
-// that has room, so that no test is one of disks), is recognised
-// by its process id before a test may use it, and is killed by that process id
-// in the test's clean-up. A test that cannot have a server fails, with one line
-// that says what is missing; it is never skipped.
+// that has room, as a busy disk holds up servers), is recognised by its process id
+// before a test may use it, and is killed by that process id in the test's
+// clean-up. A test that cannot have a server fails, with one line that says what
+// is missing; it is never skipped.
 //
 // # Backends
 //
@@ -24,8 +24,8 @@
 //
 // On Linux a server process also dies with the test binary, however that ends.
 // Elsewhere a test binary killed by SIGKILL leaves its servers behind, and so do
-// containers where Testcontainers may not run its reaper. Temporary directories stay
-// behind everywhere.
+// containers where Testcontainers may not run its reaper. Its temporary directories
+// stay behind everywhere.
 //
 // # Topologies
 //

@@ -11,17 +11,23 @@ import (
 // libraries beneath that end by themselves but later than goleak waits, and
 // ignores only those.
 func VerifyMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// rueidis closes a connection that a cluster no longer needs after 5 s,
-		// and refreshes its view of the cluster after up to 1 s; Close ends
-		// neither. A client of a single node begins as a cluster client.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+	goleak.VerifyTestMain(m, append(OutlivesClose(),
 		// The connection to the container that removes what a killed test binary
 		// leaves behind has to live as long as the binary.
 		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
-	)
+	)...)
+}
+
+// OutlivesClose ignores the goroutines of rueidis that Close does not end. It
+// closes a connection that a cluster no longer needs after 5 s, and refreshes its
+// view of the cluster after up to 1 s. A client of a single node begins as a
+// cluster client.
+func OutlivesClose() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+	}
 }
 
 // IgnoreCurrent is goleak.IgnoreCurrent for a test that pauses or restarts a

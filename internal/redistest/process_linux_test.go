@@ -74,3 +74,15 @@ func dial(addr string) error {
 	}
 	return conn.Close()
 }
+
+func TestFilesOfAServerAreInMemoryAndGoneAfterItsTest(t *testing.T) {
+	var memory syscall.Statfs_t
+	require.NoError(t, syscall.Statfs("/dev/shm", &memory))
+	var dir string
+	t.Run("with a server", func(t *testing.T) {
+		dir = newProcess(t, "never launched", &settings{}).dir
+		require.DirExists(t, dir)
+	})
+	require.NoDirExists(t, dir)
+	require.Equal(t, memory.Bavail*uint64(memory.Bsize) >= 1<<30, strings.HasPrefix(dir, "/dev/shm/"), dir)
+}

@@ -22,3 +22,11 @@ func TestSentinelPromotesTheReplicaOfAMasterThatDies(t *testing.T) {
 	}, failoverTimeout, 10*time.Millisecond)
 	require.Equal(t, "w", s.Nodes[1].DoString(t, "GET", "k"))
 }
+
+func TestSentinelsAreHurried(t *testing.T) {
+	t.Parallel()
+	settings := StartSentinel(t).Watcher.DoMap(t, "SENTINEL", "DEBUG")
+	for name, millis := range map[string]string{"INFO-PERIOD": "200", "PUBLISH-PERIOD": "200", "PING-PERIOD": "200", "TILT-PERIOD": "2000"} {
+		require.Equal(t, millis, settings[name], name)
+	}
+}
