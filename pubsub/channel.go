@@ -108,6 +108,13 @@ func (c *channel) wakeAll() {
 	}
 }
 
+// advise gives a number to every subscriber.
+func (c *channel) advise(number int64) {
+	for e := c.subscribers.Front(); e != nil; e = e.Next() {
+		e.Value.(*Subscription).advise(number)
+	}
+}
+
 // leaveLink takes the channel off its link, if it has one.
 func (c *channel) leaveLink() {
 	l := c.link

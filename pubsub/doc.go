@@ -12,7 +12,8 @@
 //   - the waiter joins a channel that is confirmed already: its last look was
 //     before it listened;
 //   - the message "0" arrives and it is this waiter's turn;
-//   - any other message arrives: everybody is woken;
+//   - any other message arrives: everybody is woken. If it is a number above 1,
+//     [Subscription.Advice] gives that, and it is no reason to look;
 //   - another waiter leaves with a permit that it did not use.
 //
 // So a waiter needs one loop and no special cases:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -241,14 +242,18 @@ func (h *Hub) wake(m rueidis.PubSubMessage) (direct bool) {
 	case m.Message == wakeOne:
 		c.wakeOneOfEach()
 	default:
-		c.wakeAll()
+		if number, err := strconv.ParseInt(m.Message, 10, 64); err == nil && number > 1 {
+			c.advise(number)
+		} else {
+			c.wakeAll()
+		}
 	}
 	return false
 }
 
-// wakeOne is the message that concerns a single waiter. Whatever else is
-// published wakes everybody: waking too many costs a look, waking too few
-// costs a wait.
+// wakeOne is the message that concerns a single waiter. A number above 1 is for
+// those who wait, but no reason to look. Whatever else is published wakes
+// everybody: waking too many costs a look, waking too few costs a wait.
 const wakeOne = "0"
 
 // requeue takes a channel off its link and asks the router to place it again at

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"container/list"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,7 @@ type Subscription struct {
 	hub     *Hub
 	topic   string
 	permits chan struct{} // capacity 1: sent to under hub.mu only
+	advice  atomic.Int64  // the number that the permit brings, if it is no reason to look; written under hub.mu
 
 	// Guarded by hub.mu. Nil once the subscription is closed, and from the start
 	// when the hub was. The first is the channel that it was named after.
@@ -36,6 +38,11 @@ func newSubscription(h *Hub, topic string) *Subscription {
 // again. Permits do not add up: however much happened since the last receive,
 // there is one. The channel is never closed; after Close it stays silent.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
+
+// Advice returns the number that came instead of a reason to look, and 0 if there is a
+// reason. It is for whoever has just received a permit, and gives each number once. A
+// number that comes while a permit is waiting is left out: there will be a look.
+func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
 // Close leaves the channel, or all of them. A permit that was not received is
 // handed on to another subscriber of its topic, on each channel: it does not say
@@ -97,11 +104,25 @@ func (s *Subscription) Err() error {
 // permit adds a permit and says whether there was none. Called with hub.mu
 // held, so that a Subscription that is closing cannot swallow it.
 func (s *Subscription) permit() bool {
+	s.advice.Store(0)
 	select {
 	case s.permits <- struct{}{}:
 		return true
 	default:
 		return false
+	}
+}
+
+// advise adds a permit that brings a number, unless there is one to look. Called with
+// hub.mu held.
+func (s *Subscription) advise(number int64) {
+	if s.advice.Load() == 0 && len(s.permits) > 0 {
+		return
+	}
+	s.advice.Store(number)
+	select {
+	case s.permits <- struct{}{}:
+	default:
 	}
 }
 

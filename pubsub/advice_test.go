@@ -1,0 +1,48 @@
+package pubsub
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+func TestNumberIsNoReasonToLook(t *testing.T) {
+	h := New(Options{Route: SingleRoute(nil)})
+	defer h.Close()
+	c := &channel{name: "order", phase: confirmed}
+	h.channels[c.name] = c
+	first, second := newSubscription(h, "lock"), newSubscription(h, "lock")
+	c.join(first)
+	c.join(second)
+	publish := func(message string) { h.deliver(rueidis.PubSubMessage{Channel: "order", Message: message}) }
+
+	publish("1500")
+	for _, s := range []*Subscription{first, second} {
+		<-s.C()
+		require.EqualValues(t, 1500, s.Advice())
+		require.Zero(t, s.Advice(), "each number is given once")
+	}
+
+	publish("1500")
+	publish("700")
+	<-first.C()
+	require.EqualValues(t, 700, first.Advice(), "not the latest")
+	require.Empty(t, first.C())
+
+	// A reason to look is not lost to a number, whichever comes first.
+	publish("900")
+	publish("1")
+	<-first.C()
+	require.Zero(t, first.Advice())
+	publish("1")
+	publish("900")
+	<-first.C()
+	require.Zero(t, first.Advice())
+
+	for _, other := range []string{"-5", "2.5", "text"} { // is for everybody, as before
+		publish(other)
+		<-first.C()
+		require.Zero(t, first.Advice(), other)
+	}
+}
