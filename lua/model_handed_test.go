@@ -151,6 +151,7 @@ func (m *handedModel) passOn(leaving string, turns lua.Turns) string {
 			w.owner + " " + strconv.FormatInt(int64(w.ticket), 10) + " " + strconv.FormatInt(fence, 10) + " " +
 				strconv.Itoa(turns.Count+1) + " " + strconv.FormatInt(turns.Began, 10) + " " + lock})
 		m.hold(heir, 1, patienceOf(heir))
+		m.tellOf(patienceOf(heir))
 		return heir
 	}
 	return ""
@@ -163,6 +164,7 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Released) lua
 	m.free()
 	toNext := func() lua.Released {
 		m.grant(next)
+		m.tellOf(patienceOf(next))
 		return lua.Released{Held: true, To: lua.Next, Fence: m.fence()}
 	}
 	if next != "" && p.NextFirst {
@@ -188,6 +190,13 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Released) lua
 	}
 	m.announce()
 	return lua.Released{Held: true}
+}
+
+// tellOf tells all who wait of a short lease that began without their asking.
+func (m *handedModel) tellOf(lease time.Duration) {
+	if lease < lua.MaxNap {
+		m.told = append(m.told, message{"PUBLISH", announcement.Channel, soon})
+	}
 }
 
 // lookThrough is what a release does that finds out only with a place in its hands that it has to be announced.

@@ -114,8 +114,15 @@ func (w *world) listen(marker string) {
 // somebody is who listens when it does not matter who does.
 const somebody = "somebody"
 
-// timeless is a message without the time at which a lock was passed on for the first time, which is that of the step.
+// soon is a message that says in how many milliseconds to look again.
+const soon = "soon"
+
+// timeless is a message without the time at which a lock was passed on for the first time, or the one until which to look again,
+// which are those of the step.
 func timeless(text string) string {
+	if left, err := strconv.Atoi(text); err == nil && left > 1 {
+		return soon
+	}
 	if gift, ok := lua.ParseGift(text); ok && gift.Turns.Began > 1e12 && gift.Turns.Began != ever {
 		return strings.Replace(text, " "+strconv.FormatInt(gift.Turns.Began, 10)+" ", " 0 ", 1)
 	}

@@ -219,3 +219,23 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, 3*lease)
 }
+
+// Nobody announces a lock that is passed on, and those who wait know of the lease before.
+func TestWriteLockPassedOnForAShortLeaseTellsThoseWhoWait(t *testing.T) {
+	for _, passed := range []struct {
+		lease time.Duration
+		told  string
+	}{
+		{lua.MaxNap - time.Millisecond, array("message", pairChannel, "4999")},
+		{lua.MaxNap, ""},
+	} {
+		s, c := start(t)
+		write(t, c, me, lease)
+		sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
+		out, err := pair.PassWrite(t.Context(), c, me, other, passed.lease)
+		require.NoError(t, err)
+		require.Equal(t, lua.Next, out.To)
+		sub.requireBytes(t, passed.told)
+		sub.requireNothing(t)
+	}
+}

@@ -51,7 +51,7 @@ if turns % 4 == 0 and began > 0 then
 end
 local popped = waiters and present ~= '' and not first and not free and redis.pcall('ZPOPMIN', waiters)
 if first or popped and (popped[1] or next ~= '') then
-  -- Uses attempt, clock, waiters, passing
+  -- Uses attempt, clock, waiters, advice, passing
   local token = KEYS[3]
   if not first and began == 0 then
     local known, time = pcall(now)
@@ -69,6 +69,7 @@ if first or popped and (popped[1] or next ~= '') then
     attempt('ZREM', waiters, next)
     local fence = give(lock, token, next)
     if fence then
+      advise(ARGV[5], ARGV[3], string.match(next, ' (%d+) %a$'))
       return {3, '', fence, not first and began or nil}
     end
   end

@@ -19,7 +19,7 @@
 --          a reader now, 3 = the next writer has the lock; refusal as in release.lua
 -- Retry    safe: a second run answers -1 or leaves the same number behind
 
--- Uses lower, announce, clock, reads, precedence
+-- Uses lower, announce, advice, clock, reads, precedence
 local held, left, turn = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1, tonumber(ARGV[2]), tonumber(ARGV[7])
 if held and left > 0 then
   return lower(KEYS[1], ARGV[1], left) or {0, ''}
@@ -39,6 +39,7 @@ if held then
       if turn > 0 then
         stop_waiting(KEYS[2], ARGV[8])
       end
+      advise(ARGV[6], ARGV[4], ARGV[9])
       return {3, ''}
     end
   end

@@ -144,13 +144,21 @@ func (s *spot) await(p *patience) (event, gift) {
 }
 
 // park waits at the head until something wakes the waiter, for as long as pause, until it is given the lock, or p ends.
-func (s *spot) park(p *patience, pause time.Duration, wake <-chan struct{}) (event, gift) {
+func (s *spot) park(p *patience, pause time.Duration, sub *pubsub.Subscription) (event, gift) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
+	var wake <-chan struct{}
+	if sub != nil {
+		wake = sub.C()
+	}
 	select {
 	case g := <-s.gifts:
 		return has, g
 	case <-wake:
+		if left := sub.Advice(); left > 0 {
+			s.line.advised(time.Duration(left) * time.Millisecond)
+			return heads, gift{}
+		}
 	case <-timer.C:
 	case <-s.head:
 	case <-p.timeout():
@@ -286,15 +294,21 @@ func (q *line) park() time.Duration {
 	return min(max(time.Until(q.lookAt), time.Millisecond), longestPark)
 }
 
-// wakeUps is where the head hears of releases. The first call subscribes. It is nil, and never fires, when the client is
-// closed.
-func (q *line) wakeUps() <-chan struct{} {
+// advised notes that a lease began, by a hand-over of which only its owner was told, and is over when so much time has passed.
+func (q *line) advised(left time.Duration) {
+	q.lines.mu.Lock()
+	defer q.lines.mu.Unlock()
+	if over := time.Now().Add(left); over.Before(q.lookAt) {
+		q.lookAt = over
+	}
+}
+
+// wakeUps is where the head hears of releases. The first call subscribes. It is nil when the client is closed.
+func (q *line) wakeUps() *pubsub.Subscription {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
 	if q.sub == nil {
-		if q.sub = q.lines.wire.subscribe(q.call); q.sub == nil {
-			return nil
-		}
+		q.sub = q.lines.wire.subscribe(q.call)
 	}
-	return q.sub.C()
+	return q.sub
 }

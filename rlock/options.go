@@ -125,9 +125,14 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // giftLease is the lease of a lock that is given to a waiter in watchdog mode, until its first renewal: others wait for no
-// longer if its process has been stopped.
+// longer if its process has been stopped. All who wait are told of one that is over before they look by themselves, which
+// takes a message to each of their processes: so it is not a little shorter than that.
 func (o Options) giftLease() time.Duration {
-	return min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
+	gift := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
+	if gift >= 3*time.Second {
+		gift = max(gift, longestPark)
+	}
+	return gift
 }
 
 // minWatchdogLease is the shortest lease that leaves a third of it for a renewal on a busy network.

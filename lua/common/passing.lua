@@ -1,4 +1,4 @@
--- Passing on: a lock that is released is given to a waiter. Needs attempt, clock and waiters.
+-- Passing on: a lock that is released is given to a waiter. Needs attempt, clock, waiters and advice.
 
 -- give: lets the owner of a place have a lock that is free. It returns the number of the acquisition, 0 for a plain lock;
 -- or nil if the server refuses, and then the lock is free still. It never fails: a cluster whose slot moves refuses whatever
@@ -70,6 +70,7 @@ local function pass_on(popped, lock, waiters, token, leaving, verb, channel, pre
         end
         local ticket = whole(tonumber(popped[2]))
         if attempt(verb, mine, table.concat({owner, ticket, fence, turns, whole(began), lock}, ' ')) then
+          advise(verb, channel, string.match(popped[1], ' (%d+) %a$'))
           return owner
         end
         attempt('HDEL', lock, owner)

@@ -1,0 +1,58 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// A release that gives the lock away tells nobody else, and those who wait know only of the lease before.
+func TestSomebodyWhoDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
+	t.Parallel()
+	const (
+		lease   = 200 * time.Millisecond
+		notSoon = 10 * lease // less than the 3 s after which everybody looks
+	)
+	for name, mode := range map[string]rlock.HandOver{"to all": rlock.HandOverToAll, "local": rlock.HandOverLocal} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, k := range kinds {
+				if k.mode != "" {
+					continue // one that lost a read-write lock releases it all the same, which is announced: see package lua
+				}
+				t.Run(k.name, func(t *testing.T) {
+					t.Parallel()
+					s := redistest.Start(t)
+					here := newClient(t, s, rlock.Options{HandOver: mode})
+					waiters := []*rlock.Client{here}
+					if k.placed && mode == rlock.HandOverToAll || k.lonely {
+						waiters[0] = newClient(t, s, rlock.Options{HandOver: mode})
+					}
+					for range 3 {
+						waiters = append(waiters, newClient(t, s, rlock.Options{HandOver: mode}))
+					}
+					first := take(t, k.lock(here, k.name), longLease)
+					waiting := make(chan outcome, len(waiters))
+					for _, c := range waiters {
+						go func() { waiting <- <-lockInBackground(t.Context(), k.lock(c, k.name), lease) }()
+						awaitQuiet(t, s)
+					}
+					unlock(t, first)
+					last := receive(t, waiting, "nobody was given the lock")
+					require.NoError(t, last.Err)
+					for range waiters[1:] { // and nobody unlocks
+						next := receive(t, waiting, "nobody has the lock after a death")
+						require.NoError(t, next.Err)
+						require.Greater(t, next.At.Sub(last.At), lease/2)
+						require.Less(t, next.At.Sub(last.At), notSoon)
+						last = next
+					}
+				})
+			}
+		})
+	}
+}
