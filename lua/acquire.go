@@ -25,6 +25,8 @@ type Holder struct {
 	Next bool
 	// Nap is when to look again at the latest, if that is not when the TTL is over; else 0.
 	Nap time.Duration
+	// Clock is the time of the server when it answered; of fair locks only.
+	Clock time.Time
 }
 
 // Acquire takes the lock for owner with the given hold count and lease, or returns who holds it.

@@ -29,40 +29,87 @@ type Fair struct {
 // itself, and may have to wait for a connection. One that nobody listens for has just queued, is reconnecting, or is dead.
 const (
 	heeded  = 10 * time.Second
-	unheard = 2 * time.Second
+	unheard = 500 * time.Millisecond
 )
 
 // MaxNap bounds how long a waiter sleeps before it must ask again, so as to keep its place: half of what [Fair.Acquire]
 // lets a place outlast the last question.
 const MaxNap = 5 * time.Second
 
+// FairRequest is what an owner wants of a fair lock.
+type FairRequest struct {
+	Owner  string
+	Count  int // the hold count to leave behind
+	Lease  time.Duration
+	Waits  bool          // it is queued if it does not get the lock
+	Window time.Duration // for how long its place is kept at least if it does not ask again
+
+	// Budget is for how long it goes on waiting; 0 is without a limit. Its place is dropped then.
+	Budget time.Duration
+	// Until is when that ends by the clock of the server, as [Holder].Clock has it; zero if that is not known. A request that
+	// comes later is refused, and leaves nothing behind.
+	Until time.Time
+}
+
 func (f Fair) keys() []string {
-	return []string{f.Lock, queueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock)}
+	return []string{f.Lock, queueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock), budgetsKey(f.Lock)}
 }
 
-// notice is how the head of the queue is told, in the order of the scripts' arguments.
-func (f Fair) notice() []string {
-	patience := unheard
+// notice is how waiters are told, in the order of the scripts' first arguments.
+func (f Fair) notice(more ...string) []string {
+	grace := unheard
 	if !f.Counted {
-		patience = heeded
+		grace = heeded
 	}
-	return []string{Channel(f.Lock), Announcement{Sharded: f.Sharded}.verb(), milliseconds(heeded), milliseconds(patience)}
+	return append([]string{Channel(f.Lock), Announcement{Sharded: f.Sharded}.verb(), milliseconds(heeded), milliseconds(grace),
+		milliseconds(MaxNap)}, more...)
 }
 
-// Acquire takes the lock for owner with the given hold count and lease, if it is free and nobody is queued before. If not,
-// an owner that waits is put at the end of the queue, where it stays for at least its window and, as long as it asks
-// every [MaxNap], for ever. It returns who holds the lock or comes first; nil means that the owner has it.
-func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, owner string, count int, lease time.Duration, waits bool, window time.Duration) (*Holder, error) {
-	args := append([]string{owner, strconv.Itoa(count), milliseconds(lease), flag(waits), milliseconds(window)}, f.notice()...)
-	args = append(args, milliseconds(MaxNap))
-	return inTheWay(fairAcquire.run(ctx, c, f.keys(), args))
+// Acquire takes the lock for an owner, if it is free and nobody is queued before. If not, an owner that waits is put at the
+// end of the queue, where it stays until its budget is over; without a limit it stays for at least its window and, as long as
+// it asks every [MaxNap], for ever. It returns who holds the lock or comes first; nil means that the owner has it.
+func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
+	budget, until := int64(0), int64(0)
+	if r.Budget > 0 {
+		budget = max(1, r.Budget.Milliseconds())
+		if !r.Until.IsZero() {
+			until = r.Until.UnixMilli()
+		}
+	}
+	reply := fairAcquire.run(ctx, c, f.keys(), f.notice(r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease), flag(r.Waits),
+		milliseconds(r.Window), strconv.FormatInt(budget, 10), strconv.FormatInt(until, 10)))
+	if rueidis.IsRedisNil(reply.Error()) {
+		return nil, nil
+	}
+	values, err := list(reply, 4)
+	if err != nil {
+		return nil, err
+	}
+	holder, err := holderOf(values[:3])
+	if err != nil {
+		return nil, err
+	}
+	clock, err := decimal(values[3])
+	if err != nil {
+		return nil, err
+	}
+	holder.Clock = time.UnixMilli(clock)
+	return holder, nil
 }
 
 // Release leaves owner with the given hold count. With count 0 it loses the lock, whatever count it had, and its place
-// in the queue, which it got with the given window; and the next in the queue is told.
-func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int, window time.Duration) (Released, error) {
-	args := append([]string{owner, strconv.Itoa(count), milliseconds(window)}, f.notice()...)
-	return released(fairRelease.run(ctx, c, f.keys(), args))
+// in the queue; and the next in the queue is told.
+func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int) (Released, error) {
+	return released(fairRelease.run(ctx, c, f.keys(), f.notice(strconv.Itoa(count), owner)))
+}
+
+// MostLeave is how many owners may leave by one command.
+const MostLeave = 1000
+
+// Leave is [Fair.Release] with a count of 0 for several owners, at most [MostLeave], at the cost of one. Held tells whether
+// one of them held the lock.
+func (f Fair) Leave(ctx context.Context, c rueidis.CoreClient, owners ...string) (Released, error) {
+	return released(fairRelease.run(ctx, c, f.keys(), f.notice(append([]string{"0"}, owners...)...)))
 }
 
 // ForceUnlock frees the lock whoever holds it, and tells the head of the queue.

@@ -4,81 +4,115 @@
 -- KEYS[2]  queue: list of owners, head first
 -- KEYS[3]  scores of the queue
 -- KEYS[4]  turn of the head
--- ARGV[1]  owner
--- ARGV[2]  hold count to leave behind (absolute)
--- ARGV[3]  lease in milliseconds
--- ARGV[4]  1 = the owner waits, and is queued; 0 = it takes the lock if that is free and nobody is queued
--- ARGV[5]  window of the owner in milliseconds
--- ARGV[6]  channel prefix of the waiters
--- ARGV[7]  PUBLISH or SPUBLISH
--- ARGV[8]  milliseconds that a head has to take its turn
--- ARGV[9]  the same for one that nobody listens for
--- ARGV[10] milliseconds after which an owner that waits asks again at the latest
+-- KEYS[5]  budgets: sorted set of owner -> when it stops waiting
+-- ARGV[1]  channel prefix of the waiters
+-- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[3]  milliseconds that a head has to take its turn
+-- ARGV[4]  the same for one that nobody listens for
+-- ARGV[5]  milliseconds after which an owner that waits asks again at the latest
+-- ARGV[6]  owner
+-- ARGV[7]  hold count to leave behind (absolute)
+-- ARGV[8]  lease in milliseconds
+-- ARGV[9]  1 = the owner waits, and is queued; 0 = it takes the lock if that is free and nobody is queued
+-- ARGV[10] window of the owner in milliseconds
+-- ARGV[11] budget: for how many milliseconds it goes on waiting, from when this was sent; 0 = without a limit
+-- ARGV[12] when that ends, in milliseconds of the clock of the server; 0 = the owner does not know
 --
--- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of -1 means "held, no expiry",
---          and -2 that it is free and the holder's turn; nap is when to look again, -1 when the lease should be over
+-- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap, clock of the server}. A PTTL of -1
+--          means "held, no expiry", and -2 that it is free and the holder's turn; nap is when to look again, -1 when the
+--          lease should be over. An owner whose budget is over is refused whoever has the lock
 -- Retry    safe: the count is absolute, an owner that holds the lock keeps it, one that is queued keeps its place
 
 -- Uses refused, grant, announce, clock, queue
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-  return grant(KEYS[1], redis.call('PTTL', KEYS[1]), ARGV[3], ARGV[1], ARGV[2])
+local owner, lease, window = ARGV[6], tonumber(ARGV[8]), tonumber(ARGV[10])
+if redis.call('HEXISTS', lock, owner) == 1 then
+  return grant(lock, redis.call('PTTL', lock), lease, owner, ARGV[7])
 end
 
-local time, window, longest_nap = now(), tonumber(ARGV[5]), tonumber(ARGV[10])
-local left = redis.call('PTTL', KEYS[1])
+local time, left = now(), redis.call('PTTL', lock)
 if left ~= -2 then
   -- Somebody came: the next head has a turn of its own. A server that is out of memory refuses no write after this one, so
   -- one can wait there, as for any other lock.
-  redis.call('DEL', KEYS[4])
+  redis.call('DEL', turn)
 end
+local budget, ends = tonumber(ARGV[11]), tonumber(ARGV[12])
+if budget > 0 and ends == 0 then
+  ends = time + budget
+end
+-- A question that was held up on its way, for longer than its caller waits, must leave nothing behind.
+local late = ends > 0 and ends <= time
+local asking = not late and owner or nil
 
 -- Whoever asks is alive, however late it comes: its place is kept, and those behind keep their distance. Not least those
--- of Redisson, which do not ask again. A score must outlast the time to the next question by far.
+-- of Redisson, which do not ask again. A score must outlast the time to the next question by far; that of an owner which is
+-- about to stop waiting outlasts it anyway.
 local spare = 2 * longest_nap
-local score = redis.call('ZSCORE', KEYS[3], ARGV[1])
-if score and tonumber(score) < time + math.max(left, 0) + window + spare then
-  local after, before = behind(KEYS[2], KEYS[3], ARGV[1])
-  if after then
-    local base = before and redis.call('ZSCORE', KEYS[3], before)
-    base = math.max(tonumber(base or 0), time + math.max(left, 0) + spare)
-    local late = base + window - tonumber(score)
-    if late > 0 then
-      after[#after + 1] = ARGV[1]
-      shift(KEYS[3], after, late)
+local score = redis.call('ZSCORE', scores, owner)
+local lasting = ends == 0 or ends - time > 1000
+if score and lasting and tonumber(score) < time + math.max(left, 0) + window + spare then
+  local owners, score_of = places()
+  local base, late_by, moved = time + math.max(left, 0) + spare, nil, {}
+  local before = 0
+  for _, queued in ipairs(owners) do
+    if queued == owner then
+      late_by = math.max(base, before) + window - tonumber(score)
     end
-  else
-    redis.call('ZREM', KEYS[3], ARGV[1])
+    before = score_of[queued] or 0
+    if late_by and late_by > 0 and before > 0 then
+      moved[#moved + 1], moved[#moved + 2] = whole(before + late_by), queued
+    end
+  end
+  score_all(moved)
+  if not late_by then
+    redis.call('ZREM', scores, owner)
     score = false
   end
 end
-purge(KEYS[2], KEYS[3], time)
+local another = sweep({}, time, left)
+score = score and redis.call('ZSCORE', scores, owner)
 
 local nap = -1
 if left == -2 then
-  nap = offer(KEYS[2], KEYS[3], KEYS[4], time, ARGV[1], ARGV[7], ARGV[6], tonumber(ARGV[8]), tonumber(ARGV[9]))
-  if nap == 0 then
-    local refusal = grant(KEYS[1], left, ARGV[3], ARGV[1], ARGV[2])
-    if not refusal and redis.call('LPOP', KEYS[2]) then
-      redis.call('ZREM', KEYS[3], ARGV[1])
-      redis.call('DEL', KEYS[4])
-      shift(KEYS[3], redis.call('ZRANGE', KEYS[3], 0, -1), -window)
+  nap = offer(time, asking)
+  if nap == 0 and asking then
+    local refusal = grant(lock, left, lease, owner, ARGV[7])
+    if not refusal then
+      if redis.call('LINDEX', queue, 0) then
+        pop(time + lease)
+      end
+      advise(lease)
     end
     return refusal
   end
 end
 
-if ARGV[4] == '1' and not score then
-  local tail = redis.call('LINDEX', KEYS[2], -1)
-  local base = tail and redis.call('ZSCORE', KEYS[3], tail) or time + math.max(left, 0)
-  redis.call('ZADD', KEYS[3], whole(base + window), ARGV[1])
-  redis.call('RPUSH', KEYS[2], ARGV[1])
+if ARGV[9] == '1' and not score and not late then
+  local tail = redis.call('LINDEX', queue, -1)
+  local base = tail and redis.call('ZSCORE', scores, tail) or time + math.max(left, 0)
+  redis.call('ZADD', scores, whole(base + window), owner)
+  redis.call('RPUSH', queue, owner)
+  if ends > 0 then
+    redis.call('ZADD', budgets, whole(ends), owner)
+    -- Longer than any of them, as the next one who comes is to find them over.
+    local lasts = ends - time + 2 * spare
+    if redis.call('PTTL', budgets) < lasts then
+      redis.call('PEXPIRE', budgets, whole(lasts))
+    end
+  end
 end
 
-local head = redis.call('LINDEX', KEYS[2], 0)
-if left == -2 then
-  return {-2, head, nap}
+local head = redis.call('LINDEX', queue, 0)
+if late then
+  return {left, head or '', 1, whole(time)} -- if it is waiting after all, it knows what time it is now
+elseif left == -2 then
+  return {-2, head, nap, whole(time)}
 end
-if head and head ~= ARGV[1] then
+if head and head ~= owner then
   nap = longest_nap -- the end of the lease is the head's business
+  if another then
+    advise(left)
+  end
 end
-return refused(KEYS[1], nap)
+local refusal = refused(lock, nap)
+refusal[4] = whole(time)
+return refusal

@@ -16,7 +16,7 @@ func ExampleFair_Acquire() {
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
 	ask := func(owner string) {
-		holder, err := fair.Acquire(ctx, client, owner, 1, 30*time.Second, true, 5*time.Minute)
+		holder, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: 5 * time.Minute})
 		switch {
 		case err != nil:
 			panic(err)
@@ -31,7 +31,7 @@ func ExampleFair_Acquire() {
 	ask("client:1")
 	ask("client:2")
 	ask("client:3")
-	if _, err := fair.Release(ctx, client, "client:1", 0, 0); err != nil {
+	if _, err := fair.Release(ctx, client, "client:1", 0); err != nil {
 		panic(err)
 	}
 	ask("client:3")
@@ -52,11 +52,11 @@ func ExampleFair_Release() {
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
 	for _, owner := range []string{"client:1", "client:2", "client:3"} {
-		if _, err := fair.Acquire(ctx, client, owner, 1, 30*time.Second, true, time.Minute); err != nil {
+		if _, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: time.Minute}); err != nil {
 			panic(err)
 		}
 	}
-	released, err := fair.Release(ctx, client, "client:2", 0, time.Minute)
+	released, err := fair.Release(ctx, client, "client:2", 0)
 	fmt.Println(released.Held, err)
 	state, err := lua.InspectFair(ctx, client, "order:42")
 	fmt.Println(state.Queue, err)
@@ -71,7 +71,7 @@ func ExampleFair_ForceUnlock() {
 	ctx := context.Background()
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
-	if _, err := fair.Acquire(ctx, client, "client:1", 1, 30*time.Second, false, 0); err != nil {
+	if _, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: "client:1", Count: 1, Lease: 30 * time.Second, Waits: false, Window: 0}); err != nil {
 		panic(err)
 	}
 	for range 2 {
@@ -90,7 +90,7 @@ func ExampleInspectFair() {
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
 	for _, owner := range []string{"client:1", "client:2", "client:3"} {
-		if _, err := fair.Acquire(ctx, client, owner, 1, 30*time.Second, true, time.Minute); err != nil {
+		if _, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: time.Minute}); err != nil {
 			panic(err)
 		}
 	}

@@ -4,10 +4,12 @@
 -- KEYS[2]  queue: list of owners, head first
 -- KEYS[3]  scores of the queue
 -- KEYS[4]  turn of the head
+-- KEYS[5]  budgets: sorted set of owner -> when it stops waiting
 -- ARGV[1]  channel prefix of the waiters
 -- ARGV[2]  PUBLISH or SPUBLISH
 -- ARGV[3]  milliseconds that a head has to take its turn
 -- ARGV[4]  the same for one that nobody listens for
+-- ARGV[5]  milliseconds after which an owner that waits asks again at the latest
 --
 -- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
 -- Retry    safe, but a second run may free the lock of whoever took it in between
@@ -15,11 +17,11 @@
 -- Uses announce, clock, queue
 local status = -1
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
-if redis.call('HLEN', KEYS[1]) > 0 then
-  redis.call('DEL', KEYS[1], KEYS[4])
+if redis.call('HLEN', lock) > 0 then
+  redis.call('DEL', lock, turn)
   status = 1
 end
 local time = now()
-purge(KEYS[2], KEYS[3], time)
-local _, refusal = offer(KEYS[2], KEYS[3], KEYS[4], time, nil, ARGV[2], ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]))
+sweep({}, time, -2)
+local _, refusal = offer(time, nil)
 return {status, refusal}

@@ -1,44 +1,50 @@
--- Gives back one level of a fair lock, or the whole of it and the place in its queue, and tells the head of the queue.
+-- Gives back one level of a fair lock; or, for each of several owners, the whole of it and the place in its queue. Tells the
+-- head of the queue.
 --
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  queue: list of owners, head first
 -- KEYS[3]  scores of the queue
 -- KEYS[4]  turn of the head
--- ARGV[1]  owner
--- ARGV[2]  hold count to leave behind (absolute); 0 drops the owner whatever its count, from the queue too
--- ARGV[3]  window of the owner in milliseconds
--- ARGV[4]  channel prefix of the waiters
--- ARGV[5]  PUBLISH or SPUBLISH
--- ARGV[6]  milliseconds that a head has to take its turn
--- ARGV[7]  the same for one that nobody listens for
+-- KEYS[5]  budgets: sorted set of owner -> when it stops waiting
+-- ARGV[1]  channel prefix of the waiters
+-- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[3]  milliseconds that a head has to take its turn
+-- ARGV[4]  the same for one that nobody listens for
+-- ARGV[5]  milliseconds after which an owner that waits asks again at the latest
+-- ARGV[6]  hold count to leave behind (absolute); 0 drops the owners whatever their count, from the queue too
+-- ARGV[7]  owner; with a count of 0 more may follow
 --
--- Returns  {status, refusal} as release.lua; an owner that was only queued gets -1
+-- Returns  {status, refusal} as release.lua, status 1 if any of the owners held the lock; for those that were only queued -1
 -- Retry    safe: a second run answers -1 or leaves the same count behind
 
 -- Uses lower, announce, clock, queue
-local status = -1
-if tonumber(ARGV[2]) > 0 then
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+if tonumber(ARGV[6]) > 0 then
+  if redis.call('HEXISTS', lock, ARGV[7]) == 0 then
     return {-1, ''}
   end
-  return lower(KEYS[1], ARGV[1], ARGV[2]) or {0, ''}
+  return lower(lock, ARGV[7], ARGV[6]) or {0, ''}
 end
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
-  redis.call('DEL', KEYS[4])
+
+local status, refusal = -1, ''
+if redis.call('HDEL', lock, unpack(ARGV, 7)) > 0 then
+  redis.call('DEL', turn)
   status = 1
 end
-local led = redis.call('LINDEX', KEYS[2], 0) == ARGV[1]
-local queued = withdraw(KEYS[2], KEYS[3], ARGV[1], tonumber(ARGV[3]))
-local refusal = ''
-if (status == 1 or queued) and redis.call('PTTL', KEYS[1]) == -2 then
-  local time = now()
-  purge(KEYS[2], KEYS[3], time)
-  if led and redis.call('LINDEX', KEYS[2], 0) then
-    -- The next one's turn begins, even if there is one in its name: it was the head before, left without our hearing of it
-    -- and came back, and windows add up to the same score.
-    redis.call('DEL', KEYS[4])
+local leaving = {}
+for i = 7, #ARGV do
+  leaving[ARGV[i]] = redis.call('ZSCORE', scores, ARGV[i]) and true or nil
+end
+local time, left = now(), redis.call('PTTL', lock)
+local another = sweep(leaving, time, left)
+if left ~= -2 then
+  if another then
+    advise(left)
   end
+elseif another or status == 1 then
+  -- The next one's turn begins, even if there is one in its name: it was the head before, left without our hearing of it
+  -- and came back, and gaps close up to the same score.
+  redis.call('DEL', turn)
   local _
-  _, refusal = offer(KEYS[2], KEYS[3], KEYS[4], time, nil, ARGV[5], ARGV[4], tonumber(ARGV[6]), tonumber(ARGV[7]))
+  _, refusal = offer(time, nil)
 end
 return {status, refusal}

@@ -32,7 +32,7 @@ const (
 // ask has an owner that waits ask once, with fairWindow. It returns who is in the way.
 func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, owner, 1, lease, true, fairWindow)
+	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
 	require.NoError(t, err)
 	return holder
 }
@@ -40,7 +40,7 @@ func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 // askOnce has an owner that does not wait ask.
 func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, owner, 1, lease, false, fairWindow)
+	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: false, Window: fairWindow})
 	require.NoError(t, err)
 	return holder
 }
@@ -48,7 +48,7 @@ func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 // leave has an owner give up the lock, or its place in the queue.
 func leave(t *testing.T, c rueidis.Client, owner string) lua.Released {
 	t.Helper()
-	out, err := fair.Release(t.Context(), c, owner, 0, fairWindow)
+	out, err := fair.Release(t.Context(), c, owner, 0)
 	require.NoError(t, err)
 	return out
 }
@@ -156,8 +156,10 @@ func TestFairLockWithoutExpiryIsHeld(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lua.NoExpiry)
 	for range 2 {
-		require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry}, ask(t, c, first))
-		require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry, Nap: lua.MaxNap}, ask(t, c, second))
+		holder := ask(t, c, first)
+		require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry, Clock: holder.Clock}, holder)
+		holder = ask(t, c, second)
+		require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry, Nap: lua.MaxNap, Clock: holder.Clock}, holder)
 	}
 	requireQueue(t, s, first, second)
 }
@@ -166,11 +168,11 @@ func TestPartialFairReleaseTellsNobody(t *testing.T) {
 	s, c := queued(t, first)
 	s.Do(t, "HSET", lock, other, "2")
 	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+first)
-	out, err := fair.Release(t.Context(), c, other, 1, 0)
+	out, err := fair.Release(t.Context(), c, other, 1)
 	require.NoError(t, err)
 	require.True(t, out.Held)
 	requireHolder(t, s, other)
-	out, err = fair.Release(t.Context(), c, me, 1, 0)
+	out, err = fair.Release(t.Context(), c, me, 1)
 	require.NoError(t, err)
 	require.False(t, out.Held)
 	sub.requireNothing(t)

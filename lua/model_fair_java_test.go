@@ -11,7 +11,9 @@ import (
 // javaPurges drops stale heads as Redisson does at the start of each command.
 func (m *fairModel) javaPurges(t *rapid.T) (commands [][]string) {
 	before := m.queue
-	m.purge(t)
+	for len(m.queue) > 0 && m.stale(m.queue[0]) {
+		m.lose(t)
+	}
 	for _, w := range before[:len(before)-len(m.queue)] {
 		commands = append(commands, []string{"LPOP", queueName}, []string{"ZREM", scoresName, w.owner})
 	}
@@ -20,8 +22,8 @@ func (m *fairModel) javaPurges(t *rapid.T) (commands [][]string) {
 
 // javaShifts takes a window off those from a place on.
 func (m *fairModel) javaShifts(from int, window int64) (commands [][]string) {
-	m.shift(from, -window)
 	for _, w := range m.queue[from:] {
+		w.bring(window)
 		if w.score != nil {
 			commands = append(commands, []string{"ZINCRBY", scoresName, strconv.FormatInt(-window, 10), w.owner})
 		}

@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ func (m *fairModel) actions(t *rapid.T) map[string]func(*rapid.T) {
 		"ask":               func(t *rapid.T) { m.ask(t, ours.Draw(t, "owner"), true) },
 		"ask again":         func(t *rapid.T) { m.ask(t, ours.Draw(t, "owner"), true) },
 		"try":               func(t *rapid.T) { m.ask(t, ours.Draw(t, "owner"), false) },
+		"ask late":          m.askLate,
 		"live":              m.live,
 		"reenter":           m.reenter,
 		"release":           m.releaseOrLeave,
@@ -49,18 +51,39 @@ func (m *fairModel) actions(t *rapid.T) map[string]func(*rapid.T) {
 	return actions
 }
 
-// ask is an attempt of one of ours, which keeps to its window while it waits.
+// ask is an attempt of one of ours, which keeps to its window while it waits. Those with a short one stop waiting then.
 func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
-	lease, window := leases.Draw(t, "lease"), windows.Draw(t, "window")
+	r := lua.FairRequest{Owner: owner, Count: 1, Lease: leases.Draw(t, "lease"), Waits: waits, Window: windows.Draw(t, "window")}
+	limited := r.Window < outlasts || rapid.Bool().Draw(t, "limited")
 	if i := m.place(owner); i >= 0 {
-		window = time.Duration(m.queue[i].window) * time.Millisecond
+		r.Window = time.Duration(m.queue[i].window) * time.Millisecond
+		limited = m.budgets[owner] != nil
 	}
+	if waits && limited {
+		r.Budget = r.Window
+	}
+	m.request(t, r)
+}
+
+// askLate is a question of a caller that has left.
+func (m *fairModel) askLate(t *rapid.T) {
+	window := windows.Draw(t, "window")
+	m.request(t, lua.FairRequest{Owner: ours.Draw(t, "owner"), Count: 1, Lease: leases.Draw(t, "lease"), Waits: true, Window: window,
+		Budget: window, Until: time.UnixMilli(1)})
+}
+
+func (m *fairModel) request(t *rapid.T, r lua.FairRequest) {
 	var holder *lua.Holder
 	m.step(t, func() {
 		var err error
-		holder, err = m.lock.Acquire(t.Context(), m, owner, 1, lease, waits, window)
+		holder, err = m.lock.Acquire(t.Context(), m, r)
 		require.NoError(t, err)
-	}, func() { m.requireHolder(t, m.asks(t, owner, lease, waits, window), holder) })
+	}, func() {
+		m.requireHolder(t, m.asks(t, r), holder)
+		if holder != nil {
+			require.InDelta(t, m.now, holder.Clock.UnixMilli(), float64(m.slack+rounding))
+		}
+	})
 }
 
 // live lets time pass in which all waiters of ours listen and ask as often as they must, and the holder renews its lease or
@@ -85,17 +108,23 @@ func (m *fairModel) live(t *rapid.T) {
 }
 
 func (m *fairModel) releaseOrLeave(t *rapid.T) {
-	owner, count, window := ours.Draw(t, "owner"), evenly(0, 0, 1).Draw(t, "count"), int64(0)
-	if i := m.place(owner); i >= 0 {
-		window = m.queue[i].window
+	owner, count := ours.Draw(t, "owner"), evenly(0, 0, 1).Draw(t, "count")
+	var also []string // leave with it
+	if count == 0 {
+		also = rapid.SliceOfN(ours, 0, 2).Draw(t, "also")
 	}
 	var out lua.Released
 	m.step(t, func() {
 		var err error
-		out, err = m.lock.Release(t.Context(), m, owner, count, time.Duration(window)*time.Millisecond)
+		if also == nil {
+			out, err = m.lock.Release(t.Context(), m, owner, count)
+		} else {
+			out, err = m.lock.Leave(t.Context(), m, append(also, owner)...)
+		}
 		require.NoError(t, err)
 	}, func() {
-		held := m.owner == owner
+		all := append(also, owner)
+		held := slices.Contains(all, m.owner)
 		require.Equal(t, lua.Released{Held: held}, out)
 		if count > 0 {
 			if held {
@@ -107,8 +136,18 @@ func (m *fairModel) releaseOrLeave(t *rapid.T) {
 			m.free()
 			m.turn = nil
 		}
-		if left := m.leaves(owner, window); (held || left) && m.owner == "" {
-			m.purge(t)
+		leaving := map[string]bool{}
+		for _, owner := range all {
+			if i := m.place(owner); i >= 0 && m.queue[i].score != nil {
+				leaving[owner] = true
+			}
+		}
+		another := m.sweep(t, leaving)
+		switch {
+		case m.owner != "" && another:
+			m.advise(m.left(), false)
+		case m.owner == "" && (another || held):
+			m.turn = nil
 			m.offer(t, "")
 		}
 	})
@@ -126,7 +165,7 @@ func (m *fairModel) forceUnlockAndTell(t *rapid.T) {
 			m.free()
 			m.turn = nil
 		}
-		m.purge(t)
+		m.sweep(t, nil)
 		m.offer(t, "")
 	})
 }

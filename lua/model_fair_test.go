@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +17,17 @@ const (
 	queueName  = "redisson_lock_queue:{" + lock + "}"
 	scoresName = "redisson_lock_timeout:{" + lock + "}"
 	turnName   = "holdfast_lock_turn:{" + lock + "}"
+
+	budgetsName = "holdfast_lock_budget:{" + lock + "}"
 )
 
 // What a fair lock promises those who wait: how long they have to take their turn, if they listen and if they do not, and
 // for how long a place is kept after a question.
 const (
 	listenersTurn = 10 * time.Second
-	silentTurn    = 2 * time.Second
+	silentTurn    = 500 * time.Millisecond
 	outlasts      = 2 * lua.MaxNap
+	aboutToLeave  = time.Second // one that stops waiting within that needs no such time
 )
 
 // fairModel is the model of a fair lock: the hold of an exclusive one, and a queue.
@@ -33,6 +37,9 @@ type fairModel struct {
 	queue     []*waiter
 	turn      *chance
 	listening map[string]bool
+
+	budgets    map[string]*int64 // when owners stop waiting
+	budgetsEnd *int64            // when that is forgotten
 }
 
 // waiter is one place in the queue.
@@ -63,6 +70,7 @@ func newFair(p *program, counted bool) *fairModel {
 		exclusiveModel: newExclusive(p, false),
 		lock:           lua.Fair{Lock: lock, Counted: counted},
 		listening:      map[string]bool{},
+		budgets:        map[string]*int64{},
 	}
 	p.model = m
 	return m
@@ -84,23 +92,35 @@ func (m *fairModel) want() keyspace {
 	if len(scores) > 0 {
 		k[scoresName] = entry{scores: scores}
 	}
+	if len(m.budgets) > 0 {
+		k[budgetsName] = entry{scores: maps.Clone(m.budgets), ends: m.budgetsEnd}
+	}
 	if m.turn != nil {
 		k[turnName] = entry{text: m.turn.whose.owner, stamps: []*int64{m.turn.until, m.turn.score}, ends: m.turn.ends}
 	}
 	return k
 }
 
-func (m *fairModel) limits() []int64 {
-	if m.turn == nil {
-		return nil
+func (m *fairModel) limits() (limits []int64) {
+	if m.turn != nil {
+		limits = append(limits, *m.turn.until)
 	}
-	return []int64{*m.turn.until}
+	for _, ends := range m.budgets {
+		limits = append(limits, *ends-aboutToLeave.Milliseconds())
+	}
+	if m.owner != "" && m.ends != nil {
+		limits = append(limits, *m.ends-lua.MaxNap.Milliseconds()) // who looks by itself is not told of a longer lease
+	}
+	return limits
 }
 
 func (m *fairModel) expire(now int64) {
 	m.exclusiveModel.expire(now)
 	if m.turn != nil && *m.turn.ends <= now {
 		m.turn = nil
+	}
+	if m.budgetsEnd != nil && *m.budgetsEnd <= now {
+		m.forgetBudgets()
 	}
 	for _, w := range m.queue {
 		const ofTheTest = 200 // milliseconds that a test may take over a question
@@ -118,29 +138,112 @@ func (m *fairModel) place(owner string) int {
 	return slices.IndexFunc(m.queue, func(w *waiter) bool { return w.owner == owner })
 }
 
-// shift puts off the time of those from a place on. One that loses more by it than its own window, because somebody with a
-// longer one left, is safe again only when it has asked again.
+// shift puts off the time of those from a place on.
 func (m *fairModel) shift(from int, by int64) {
 	for _, w := range m.queue[from:] {
 		if w.score != nil {
 			*w.score += by
 		}
-		w.kept = w.kept && -by <= w.window
 	}
 }
 
-// drop takes the head out of the queue, for good reason or by mistake.
-func (m *fairModel) drop(t *rapid.T) {
+// bring takes as much off the score of a waiter. One that loses more by it than its own window is safe again only when it has
+// asked again.
+func (w *waiter) bring(forward int64) {
+	if w.score != nil {
+		*w.score -= forward
+	}
+	w.kept = w.kept && forward <= w.window
+}
+
+// drop takes owners out of the queue. Those behind close up, to what would be before the head if there is nobody.
+func (m *fairModel) drop(leaving map[string]bool, base int64) {
+	if len(leaving) == 0 {
+		return
+	}
+	var kept []*waiter
+	closed := int64(0)
+	for _, w := range m.queue {
+		score := base
+		if w.score != nil {
+			score = *w.score
+		}
+		if leaving[w.owner] {
+			closed += max(0, score-base)
+		} else {
+			kept = append(kept, w)
+			w.bring(closed)
+		}
+		base = max(base, score)
+	}
+	m.queue = kept
+	for owner := range leaving {
+		delete(m.budgets, owner)
+	}
+	m.forgetEmpty()
+}
+
+// forgetEmpty notes that a key without content is no key.
+func (m *fairModel) forgetEmpty() {
+	if len(m.budgets) == 0 {
+		m.forgetBudgets()
+	}
+	if len(m.queue) == 0 {
+		m.turn = nil // it is nobody's
+	}
+}
+
+func (m *fairModel) forgetBudgets() { m.budgets, m.budgetsEnd = map[string]*int64{}, nil }
+
+// sweep drops those who leave, those whose budget is over, and stale heads. It returns whether there is another head now.
+func (m *fairModel) sweep(t *rapid.T, leaving map[string]bool) bool {
+	t.Helper()
+	if len(m.queue) == 0 {
+		return false
+	}
+	head := m.queue[0]
+	if leaving == nil {
+		leaving = map[string]bool{}
+	}
+	for owner, ends := range m.budgets {
+		if *ends <= m.now {
+			leaving[owner] = true
+		}
+	}
+	m.drop(leaving, m.base(0, 0))
+	for len(m.queue) > 0 && m.stale(m.queue[0]) && (m.queue[0].score == nil || m.budgets[m.queue[0].owner] == nil) {
+		m.lose(t)
+	}
+	m.forgetEmpty()
+	return len(m.queue) == 0 || m.queue[0] != head
+}
+
+func (m *fairModel) stale(head *waiter) bool { return head.score == nil || *head.score <= m.now }
+
+// lose takes the head out of the queue, for good reason or by mistake.
+func (m *fairModel) lose(t *rapid.T) {
 	t.Helper()
 	require.False(t, m.queue[0].kept, "%s listens and asks in time, and must not lose its place", m.queue[0].owner)
 	m.queue = m.queue[1:]
 }
 
-// purge drops heads that have no score, or one that has passed.
-func (m *fairModel) purge(t *rapid.T) {
-	t.Helper()
-	for len(m.queue) > 0 && (m.queue[0].score == nil || *m.queue[0].score <= m.now) {
-		m.drop(t)
+// advise has the head look again in time, or the last who listens if nobody listens for the head.
+func (m *fairModel) advise(left time.Duration, deaf bool) {
+	if left < 0 || left >= lua.MaxNap {
+		return
+	}
+	var order []*waiter
+	if !deaf {
+		order = append(order, m.queue[:min(1, len(m.queue))]...)
+	}
+	for _, w := range slices.Backward(m.queue) {
+		order = append(order, w)
+	}
+	for _, w := range order {
+		m.told = append(m.told, message{"PUBLISH", lua.FairChannel(lock, w.owner), soon})
+		if m.listening[w.owner] || !m.lock.Counted {
+			return
+		}
 	}
 }
 
@@ -161,45 +264,83 @@ func (m *fairModel) leftOrFree() time.Duration {
 	return m.left()
 }
 
-// asks is an attempt of one of ours. It returns who is in the way.
-func (m *fairModel) asks(t *rapid.T, owner string, lease time.Duration, waits bool, window time.Duration) *lua.Holder {
+// asks is an attempt of one of ours; late means that its caller has left. It returns who is in the way.
+func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 	t.Helper()
+	owner, late := r.Owner, !r.Until.IsZero()
 	if m.owner == owner {
-		m.hold(owner, 1, lease)
+		m.hold(owner, 1, r.Lease)
 		return nil
 	}
-	if i := m.place(owner); i >= 0 && m.queue[i].score != nil {
+	if m.owner != "" {
+		m.turn = nil // somebody came: the next has a turn of its own
+	}
+	i := m.place(owner)
+	queued := i >= 0 && m.queue[i].score != nil
+	if queued && (r.Budget == 0 || !late && r.Budget > aboutToLeave) {
 		w := m.queue[i]
 		w.asked = m.now
 		// The place must last until the next question and beyond. Those behind keep their distance.
 		m.shift(i, max(0, m.base(i, outlasts)+w.window-*w.score))
 		w.kept = m.listening[owner]
 	}
-	m.purge(t)
+	another := m.sweep(t, nil)
+	queued = m.place(owner) >= 0
+	asking := owner
+	if late {
+		asking = ""
+	}
 	holder := &lua.Holder{Owner: m.owner}
 	if m.owner != "" {
-		m.turn = nil // somebody came: the next has a turn of its own
 		holder.TTL = m.left()
 	} else {
-		holder.Nap = m.offer(t, owner)
-		if holder.Nap == 0 {
-			m.take(t, owner, lease)
+		holder.Nap = m.offer(t, asking)
+		if holder.Nap == 0 && !late {
+			m.take(t, owner, r.Lease)
 			return nil
 		}
-		holder.Owner, holder.Next = m.queue[0].owner, true
-	}
-	if waits && m.place(owner) < 0 {
-		score := m.base(len(m.queue), 0) + window.Milliseconds()
-		if n := len(m.queue); n > 0 && m.queue[n-1].score != nil {
-			score = *m.queue[n-1].score + window.Milliseconds()
+		holder.Next = true
+		if len(m.queue) > 0 {
+			holder.Owner = m.queue[0].owner
 		}
-		m.queue = append(m.queue, &waiter{owner: owner, score: &score, window: window.Milliseconds(), asked: m.now,
-			kept: m.listening[owner] && window >= outlasts})
+	}
+	if late {
+		holder.Nap = time.Millisecond
+		if len(m.queue) > 0 {
+			holder.Owner = m.queue[0].owner
+		} else {
+			holder.Owner = ""
+		}
+		return holder
+	}
+	if r.Waits && !queued {
+		m.register(r)
 	}
 	if m.owner != "" && len(m.queue) > 0 && m.queue[0].owner != owner {
 		holder.Nap = lua.MaxNap // the end of the lease is the head's business
+		if another {
+			m.advise(m.left(), false)
+		}
 	}
 	return holder
+}
+
+// register puts an owner at the end of the queue.
+func (m *fairModel) register(r lua.FairRequest) {
+	score := m.base(len(m.queue), 0) + r.Window.Milliseconds()
+	if n := len(m.queue); n > 0 && m.queue[n-1].score != nil {
+		score = *m.queue[n-1].score + r.Window.Milliseconds()
+	}
+	m.queue = append(m.queue, &waiter{owner: r.Owner, score: &score, window: r.Window.Milliseconds(), asked: m.now,
+		kept: m.listening[r.Owner] && r.Window >= outlasts})
+	if r.Budget > 0 {
+		ends := m.now + r.Budget.Milliseconds()
+		m.budgets[r.Owner] = &ends
+		forgotten := ends + 2*outlasts.Milliseconds()
+		if m.budgetsEnd == nil || *m.budgetsEnd < forgotten {
+			m.budgetsEnd = &forgotten
+		}
+	}
 }
 
 // take gives the free lock to an owner for which nobody in the queue is in the way.
@@ -209,53 +350,53 @@ func (m *fairModel) take(t *rapid.T, owner string, lease time.Duration) {
 		require.False(t, w.kept, "%s came before, at %d", w.owner, i)
 	}
 	if len(m.queue) > 0 {
-		window := m.queue[0].window
-		m.queue, m.turn = m.queue[1:], nil
-		m.shift(0, -window)
+		m.drop(map[string]bool{owner: true}, m.now+lease.Milliseconds())
+		m.turn = nil
 	}
 	m.hold(owner, 1, lease)
+	m.advise(lease, false)
 }
 
 // offer tells the head that the lock is free. It returns for how long whoever asks must let it go first.
-func (m *fairModel) offer(t *rapid.T, asking string) time.Duration {
+func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 	t.Helper()
 	gone := false // the one before, because nobody listened for it
-	for len(m.queue) > 0 && m.queue[0].owner != asking {
-		head := m.queue[0]
+	missed := map[string]bool{}
+	for i := 0; i < len(m.queue) && m.queue[i].owner != asking; i++ {
+		head := m.queue[i]
 		m.told = append(m.told, message{"PUBLISH", lua.FairChannel(lock, head.owner), "0"})
-		patience := listenersTurn
-		if m.lock.Counted && !m.listening[head.owner] {
-			patience = silentTurn
+		given := listenersTurn
+		deaf := m.lock.Counted && !m.listening[head.owner]
+		if deaf {
+			given = silentTurn
+		}
+		if ends := m.budgets[head.owner]; ends != nil {
+			given = min(given, time.Duration(*ends-m.now)*time.Millisecond)
 		}
 		left := m.turn.left(head, m.now)
-		if left > 0 && left <= patience {
+		if left > 0 && left <= given {
 			return left
 		}
 		// Its turn begins, or somebody listened for it then and does not any more.
-		if begins := m.turn == nil || m.turn.whose != head; left > 0 || begins && (!gone || patience == listenersTurn) {
-			m.turn = &chance{whose: head, until: instant(m.now + patience.Milliseconds()), score: instant(*head.score),
+		if begins := m.turn == nil || m.turn.whose != head; left > 0 || begins && (!gone || !deaf) {
+			m.drop(missed, m.now)
+			m.turn = &chance{whose: head, until: instant(m.now + given.Milliseconds()), score: instant(*head.score),
 				ends: instant(m.now + 2*listenersTurn.Milliseconds())}
-			return patience
+			if deaf {
+				m.advise(given, true)
+			}
+			return given
 		}
-		gone = patience == silentTurn
-		m.drop(t)
+		gone = deaf
+		require.False(t, head.kept, "%s listens and asks in time, and must not lose its place", head.owner)
+		missed[head.owner] = true
 	}
+	m.drop(missed, m.now)
 	return 0
 }
 
-// leaves takes an owner out of the queue. Its window is taken off those behind it.
-func (m *fairModel) leaves(owner string, window int64) bool {
-	i := m.place(owner)
-	if i < 0 || m.queue[i].score == nil {
-		return false
-	}
-	m.queue = slices.Delete(m.queue, i, i+1)
-	m.shift(i, -window)
-	return true
-}
-
-// requireDistances asserts that each in the queue comes at least its window after the one before: whoever leaves has that
-// taken off all behind it.
+// requireDistances asserts that each in the queue comes at least its window after the one before: one of Redisson's that
+// leaves takes that off all behind it.
 func (m *fairModel) requireDistances(t *rapid.T) {
 	t.Helper()
 	for i, w := range m.queue[min(1, len(m.queue)):] {

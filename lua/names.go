@@ -53,6 +53,7 @@ func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 func queueKey(n string) string       { return Prefix("redisson_lock_queue", n) }
 func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
 func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
+func budgetsKey(n string) string     { return Prefix("holdfast_lock_budget", n) }
 func waitersKey(n string) string     { return alone("holdfast_lock_waiters", n) }
 func tokenKey(n string) string       { return Prefix("redisson_lock_token", n) }
 func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n) }
@@ -70,7 +71,7 @@ const writeSuffix = ":write"
 
 // Related are the names beside n itself that a lock of any kind derives from n: keys and a channel.
 func Related(n string) []string {
-	return []string{Channel(n), RWChannel(n), presentChannel(n), waitersKey(n), queueKey(n), scoresKey(n), turnKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
+	return []string{Channel(n), RWChannel(n), presentChannel(n), waitersKey(n), queueKey(n), scoresKey(n), turnKey(n), budgetsKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
 		holdsKey(n, "owner")}
 }
 

@@ -113,7 +113,7 @@ func lasts(t testing.TB, s *redistest.Server, lock string) time.Duration {
 
 // whatLasts is what the keys begin with that stay when a lock is free, by design: the counter of a fenced lock for ever, and
 // this library's own ones for some seconds.
-var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_", "holdfast_lock_turn:"}
+var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
 
 // left are the keys of a server that hold or queue for some lock.
 func left(t testing.TB, s *redistest.Server) []string {

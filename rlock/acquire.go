@@ -117,6 +117,12 @@ func (a *attempt) once() (hold *Hold, left bool, err error) {
 
 // wait gets the lock, and stands in line for it if it is not free.
 func (a *attempt) wait() (*Hold, error) {
+	if a.queuesAlone() && !a.client.backlog.await(a.lock.name, a.patience) {
+		unsent := *errNoAnswer
+		unsent.Class = lua.Temporary
+		a.failure = &unsent
+		return nil, a.ended()
+	}
 	call := a.lock.kind.call(a.bid.owner)
 	if a.writing {
 		call.line.kind = a.bid.owner // the readers in line wait for this very owner
@@ -145,6 +151,9 @@ func (a *attempt) wait() (*Hold, error) {
 	// With a subscription that was there before nothing tells what was missed since the first try.
 	return a.queue(spot, spot.first && (a.sent.IsZero() || spot.resumed))
 }
+
+// queuesAlone tells whether each waiter asks for itself, instead of the first of a local queue for all.
+func (a *attempt) queuesAlone() bool { return a.lock.kind.batch() > 1 }
 
 // learn notes for all in line what the last try was answered.
 func (a *attempt) learn(s *spot) {
@@ -361,8 +370,11 @@ func (a *attempt) remains() bool { return a.bid.waits && a.lock.kind.queues() ||
 // that left is undone when the answer comes.
 func (a *attempt) tryInBackground() (answer grant, left bool, err error) {
 	c, doubt, held, remains := a.client, a.doubt, a.holder.TTL, a.remains()
-	bid, until := a.bid, a.patience.until
-	return await(c, a.patience, func() (grant, error) { return a.ask(context.Background(), bid, until) }, func(answer grant, err error) {
+	bid, until, alone := a.bid, a.patience.until, a.queuesAlone()
+	answer, left, err = await(c, a.patience, func() (grant, error) { return a.ask(context.Background(), bid, until) }, func(answer grant, err error) {
+		if alone {
+			c.backlog.add(a.lock.name, -1)
+		}
 		heldByOther := err == nil && answer.holder != nil && !remains
 		refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown
 		if err == nil && answer.holder != nil {
@@ -372,6 +384,10 @@ func (a *attempt) tryInBackground() (answer grant, left bool, err error) {
 			c.janitor.add(a.leftover(bid, held))
 		}
 	})
+	if left && alone {
+		c.backlog.add(a.lock.name, 1)
+	}
+	return answer, left, err
 }
 
 // start makes the hold of a lock that was acquired.

@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -128,6 +129,9 @@ func heldFor(milliseconds int) func([]string) any {
 		for _, key := range args {
 			if strings.HasPrefix(key, "holdfast_lock_waiters") {
 				return append(answer, "1763671234567890") // the ticket of a place
+			}
+			if strings.HasPrefix(key, "holdfast_lock_budget") {
+				return append(answer, strconv.FormatInt(time.Now().UnixMilli(), 10)) // the clock of the server
 			}
 		}
 		return answer

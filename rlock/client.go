@@ -31,6 +31,7 @@ type Client struct {
 	janitor  *janitor
 	tasks    *tasks
 	flights  *flights
+	backlog  backlog
 	crew     *crew.Crew // for commands of which many may be in doubt at a time
 
 	closing chan struct{} // closed when Close begins

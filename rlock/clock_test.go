@@ -228,7 +228,7 @@ func TestMessageWakesTheWaiterInNoTime(t *testing.T) {
 		b.answer(k.acquire, func(args []string) any {
 			channel := k.channel + ":{lock}"
 			if k.lonely {
-				channel += ":" + args[4] // the owner
+				channel += ":" + args[10] // the owner
 			}
 			channels <- channel
 			return heldFor(30_000)(args)

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -12,10 +13,14 @@ import (
 // came, whichever client they use. It is Redisson's fair lock, and excludes the other locks under its name, which know no
 // queue. For impossible names see [Client.NewLock].
 //
-// An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves the queue at once. One
-// whose process died is passed over two seconds after its turn has come, together with others of that process next in the
-// queue; one whose process hangs, ten seconds after, and others of its client next in the queue after less time each. It is
-// noticed by those who wait behind, who look every five seconds.
+// An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves the queue at once, and the
+// place of one whose wait or context has an end is gone then in any case. One whose process died is passed over half a second
+// after its turn has come, together with others of that process next in the queue; one whose process hangs, ten seconds after,
+// and others of its client next in the queue after less time each, as soon as those who wait behind notice, who look every five
+// seconds. A waiter that has lost its connection when its turn comes, and has no other after half a second, goes to the end.
+//
+// Callers whose waits are shorter than the server takes to answer wait for each other in this process: no more than a few
+// requests of theirs are under way that nobody waits for any more.
 //
 // Each waiter listens on a channel of its own, and a hand-over costs time in proportion to the length of the queue: in it
 // every place has a time, and Redisson counts on those being put forward.
@@ -27,17 +32,31 @@ func (c *Client) NewFairLock(name string) *Lock {
 type fair struct{ reentrant }
 
 func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := k.script().Acquire(ctx, redis, b.owner, 1, b.lease, b.waits, b.window)
+	r := lua.FairRequest{Owner: b.owner, Count: 1, Lease: b.lease, Waits: b.waits, Window: b.window}
+	clock, sent := k.wire.clockOf(k.name), time.Now()
+	if b.waits && !b.until.IsZero() {
+		r.Budget, r.Until = max(b.until.Sub(sent), time.Millisecond), clock.at(b.until)
+	}
+	holder, err := k.script().Acquire(ctx, redis, r)
+	if holder != nil {
+		clock.hear(holder.Clock, sent, time.Now())
+	}
 	return grant{holder: holder}, err
 }
 
 func (k fair) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, _ heir) (lua.Released, error) {
-	return k.script().Release(ctx, redis, owner, count, 0)
+	return k.script().Release(ctx, redis, owner, count)
 }
 
-func (k fair) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
-	return k.script().Release(context.Background(), redis, b.owner, 0, b.window)
+func (k fair) withdraw(redis rueidis.CoreClient, b bid, others ...bid) (lua.Released, error) {
+	owners := []string{b.owner}
+	for _, other := range others {
+		owners = append(owners, other.owner)
+	}
+	return k.script().Leave(context.Background(), redis, owners...)
 }
+
+func (k fair) batch() int { return lua.MostLeave }
 
 func (k fair) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
 	return k.script().ForceUnlock(context.Background(), redis)

@@ -25,7 +25,8 @@ func BenchmarkFairHandOverScripts(b *testing.B) {
 			redis := s.Client(b)
 			fair := lua.Fair{Lock: "job", Counted: true}
 			ask := func(owner int) {
-				_, err := fair.Acquire(ctx, redis, ownerNumber(owner), 1, 30*time.Second, true, 5*time.Minute)
+				_, err := fair.Acquire(ctx, redis, lua.FairRequest{Owner: ownerNumber(owner), Count: 1, Lease: 30 * time.Second, Waits: true,
+					Window: 5 * time.Minute})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -50,7 +51,7 @@ func BenchmarkFairHandOverScripts(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				count("release", func() {
-					if _, err := fair.Release(ctx, redis, ownerNumber(n%(length+1)), 0, 0); err != nil {
+					if _, err := fair.Release(ctx, redis, ownerNumber(n%(length+1)), 0); err != nil {
 						b.Fatal(err)
 					}
 				})

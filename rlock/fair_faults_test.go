@@ -138,11 +138,16 @@ func TestFairWaitersDoNotSpin(t *testing.T) {
 			<-time.After(time.Second)
 			count()
 			t.Log(asked, "questions")
-			// One more each: a first question may find the lock free, and another waiter's head before it.
-			require.LessOrEqual(t, asked, 3*waiters)
+			// One more each: a first question may find the lock free, and another waiter's head before it. And one when the head is
+			// dropped.
+			require.LessOrEqual(t, asked, 4*waiters)
 			cancel()
 			for _, d := range done {
-				require.ErrorIs(t, result(t, d).Err, rlock.ErrNotAcquired)
+				if o := result(t, d); o.Err == nil {
+					unlock(t, o.Hold) // the head was dropped
+				} else {
+					require.ErrorIs(t, o.Err, rlock.ErrNotAcquired)
+				}
 			}
 		})
 	}

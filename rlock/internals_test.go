@@ -206,7 +206,8 @@ func TestWhatIsAdriftIsReleasedTheMoreSeldomTheOlderItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJanitor(&Client{})
 		began, times := time.Now(), 0
-		j.repeat(leftover{})
+		l := leftover{adrift: true, until: began.Add(48 * time.Hour)}
+		j.repeat(l)
 		for time.Since(began) < 24*time.Hour {
 			l, pause, ok := j.next(false)
 			require.True(t, ok)

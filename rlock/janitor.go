@@ -67,11 +67,15 @@ func (j *janitor) add(l leftover) {
 	}
 }
 
-// repeat has what is adrift released once more later: there are not too many at a time, and the older it is the more seldom.
+// repeat has what is adrift released once more later, until its time is over: there are not too many at a time, and the older
+// it is the more seldom.
 func (j *janitor) repeat(l leftover) {
+	now := time.Now()
+	if !l.adrift || !now.Before(l.until) {
+		return
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := time.Now()
 	if l.since.IsZero() {
 		l.since = now
 	}
@@ -98,20 +102,45 @@ func (j *janitor) work() {
 		case pause > 0:
 			p.sleep(pause, j.wake)
 		case closing:
-			if !j.release(l) && time.Since(began) > j.client.options.CommandTimeout {
+			if !j.release(l, j.alike(l)...) && time.Since(began) > j.client.options.CommandTimeout {
 				j.drop()
 				return
 			}
-		case j.release(l):
-			delay = backoff{}
-			if l.adrift && time.Now().Before(l.until) {
-				j.repeat(l)
-			}
 		default:
+			others := j.alike(l)
+			if j.release(l, others...) {
+				delay = backoff{}
+				j.repeat(l)
+				for _, other := range others {
+					j.repeat(other)
+				}
+				continue
+			}
 			j.add(l)
+			for _, other := range others {
+				j.add(other)
+			}
 			p.sleep(min(delay.next(), longestDelay), nil)
 		}
 	}
+}
+
+// alike takes off the list what can be released by the same command as l.
+func (j *janitor) alike(l leftover) (others []leftover) {
+	most := l.lock.kind.batch() - 1
+	if most == 0 {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pending = slices.DeleteFunc(j.pending, func(other leftover) bool {
+		same := len(others) < most && other.lock.name == l.lock.name && other.lock.standing == l.lock.standing
+		if same {
+			others = append(others, other)
+		}
+		return same
+	})
+	return others
 }
 
 // next takes a leftover off its list, or tells how long there is nothing to do. If there is none, the work is over. With all
@@ -142,9 +171,9 @@ func (j *janitor) drop() {
 	j.pending, j.again, j.working = nil, nil, false
 }
 
-// release removes it, and returns false if that should be tried again.
-func (j *janitor) release(l leftover) bool {
-	if !time.Now().Before(l.until) && !l.kept() {
+// release removes it, and others alike, and returns false if that should be tried again.
+func (j *janitor) release(l leftover, others ...leftover) bool {
+	if len(others) == 0 && !time.Now().Before(l.until) && !l.kept() {
 		return true
 	}
 	c := j.client
@@ -160,7 +189,11 @@ func (j *janitor) release(l leftover) bool {
 			}
 		}
 	}
-	reply, err := l.lock.kind.withdraw(c.redis, l.bid)
+	bids := make([]bid, len(others))
+	for i, other := range others {
+		bids[i] = other.bid
+	}
+	reply, err := l.lock.kind.withdraw(c.redis, l.bid, bids...)
 	if err == nil {
 		c.refused(l.lock, reply.Refusal)
 	}

@@ -19,8 +19,10 @@ type kind interface {
 	reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error)
 	// release leaves the owner with count levels, and with 0 gives the lock to one who waits, or tells all.
 	release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, to heir) (lua.Released, error)
-	// withdraw undoes whatever acquire may have done with b.
-	withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error)
+	// withdraw undoes whatever acquire may have done with b; and with others, by the same command, as many as batch allows.
+	withdraw(redis rueidis.CoreClient, b bid, others ...bid) (lua.Released, error)
+	// batch is with how many bids withdraw can be called.
+	batch() int
 	// forceUnlock frees the lock whoever holds it.
 	forceUnlock(redis rueidis.CoreClient) (lua.Released, error)
 	// inspect reads what Redis knows.
@@ -43,6 +45,7 @@ type bid struct {
 	waits  bool          // it tries again when it is refused
 	waited bool          // it was refused before, or whoever asked for it
 	window time.Duration // for how long it means to keep its place in a fair lock's queue without asking
+	until  time.Time     // when it stops waiting; zero without a limit
 
 	turns   lua.Turns     // of the lock, if the owner was given that and does not want it
 	enlists bool          // it wants a place among those who are given the lock when it is released

@@ -174,7 +174,7 @@ func (k kind) listeners(s *redistest.Server, name string) int {
 
 // whatLasts is what the keys begin with that stay when a lock is free, by design: the counter of a fenced lock for ever, and
 // this library's own ones for some seconds.
-var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_", "holdfast_lock_turn:"}
+var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
 
 // left are the keys of a server that hold or queue for some lock, or for the named one. nil and false if the server does not
 // answer. From any goroutine.

@@ -150,6 +150,7 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	}
 	a.patience = &a.time
 	a.patience.begin(ctx, l.client.closing, limit)
+	a.bid.until = a.patience.until
 	defer a.patience.stop()
 	return a.run()
 }

@@ -59,6 +59,8 @@ func (k readWrite) script() lua.ReadWrite {
 	return lua.ReadWrite{Lock: k.name, Sharded: k.wire.isSharded(), Bound: k.bound}
 }
 
+func (k readWrite) batch() int { return 1 }
+
 func (k readWrite) inspect(redis rueidis.CoreClient) (lua.State, error) {
 	return lua.Inspect(context.Background(), redis, k.name)
 }
@@ -79,7 +81,7 @@ func (k read) release(ctx context.Context, redis rueidis.CoreClient, owner strin
 	return k.script().ReleaseRead(ctx, redis, owner, count)
 }
 
-func (k read) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
+func (k read) withdraw(redis rueidis.CoreClient, b bid, _ ...bid) (lua.Released, error) {
 	return k.release(context.Background(), redis, b.owner, 0, heir{})
 }
 
@@ -116,7 +118,7 @@ func (k write) release(ctx context.Context, redis rueidis.CoreClient, owner stri
 	return k.script().ReleaseWrite(ctx, redis, owner, count)
 }
 
-func (k write) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
+func (k write) withdraw(redis rueidis.CoreClient, b bid, _ ...bid) (lua.Released, error) {
 	return k.release(context.Background(), redis, b.owner, 0, heir{})
 }
 

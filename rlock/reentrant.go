@@ -50,7 +50,7 @@ func (k reentrant) release(ctx context.Context, redis rueidis.CoreClient, owner 
 	return k.giveUp(ctx, redis, owner, count, p)
 }
 
-func (k reentrant) withdraw(redis rueidis.CoreClient, b bid) (lua.Released, error) {
+func (k reentrant) withdraw(redis rueidis.CoreClient, b bid, _ ...bid) (lua.Released, error) {
 	p := k.passing()
 	p.Turns = b.turns
 	p.Others = p.Others && b.turns.Count > 0 // it is announced if nobody knows how often it was passed on
@@ -96,6 +96,8 @@ func (k reentrant) inspect(redis rueidis.CoreClient) (lua.State, error) {
 }
 
 func (k reentrant) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
+
+func (k reentrant) batch() int { return 1 }
 
 func (k reentrant) queues() bool { return false }
 

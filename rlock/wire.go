@@ -35,6 +35,8 @@ type wire struct {
 	sharded atomic.Bool // written while mu is held
 	opened  atomic.Pointer[pubsub.Hub]
 
+	clocks sync.Map // of *serverClock, by node
+
 	mu     sync.RWMutex
 	hub    *pubsub.Hub // guarded by mu; nil until it is known whether channels are sharded, and when closed
 	closed bool        // guarded by mu
@@ -158,6 +160,16 @@ func (w *wire) route(ctx context.Context, channel string, wrong bool) (string, r
 		return "", nil, fmt.Errorf("node %s is not known to the rueidis client yet", address)
 	}
 	return address, node, nil
+}
+
+// clockOf returns the clock of the server that has a lock.
+func (w *wire) clockOf(lock string) *serverClock {
+	node := w.node(lock)
+	if known, ok := w.clocks.Load(node); ok {
+		return known.(*serverClock)
+	}
+	clock, _ := w.clocks.LoadOrStore(node, new(serverClock))
+	return clock.(*serverClock)
 }
 
 func (w *wire) isSharded() bool { return w.sharded.Load() }

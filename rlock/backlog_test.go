@@ -1,0 +1,50 @@
+package rlock
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCallersWaitWhileManyAreOwedAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backlog
+		wait := func(lock string, limit time.Duration) (passed bool, after time.Duration) {
+			began := time.Now()
+			p := new(patience)
+			p.begin(context.Background(), nil, limit)
+			defer p.stop()
+			return b.await(lock, p), time.Since(began)
+		}
+		for range mostOwed {
+			b.add("job", 1)
+		}
+		passed, after := wait("job", time.Second)
+		require.True(t, passed, "as many may be lost")
+		require.Zero(t, after)
+
+		b.add("job", 1)
+		passed, after = wait("job", time.Second)
+		require.False(t, passed)
+		require.Equal(t, time.Second, after)
+		passed, _ = wait("another", time.Second)
+		require.True(t, passed)
+
+		time.AfterFunc(300*time.Millisecond, func() { b.add("job", -1) })
+		passed, after = wait("job", time.Second)
+		require.True(t, passed)
+		require.Equal(t, 300*time.Millisecond, after)
+		b.add("job", -mostOwed)
+		require.Empty(t, b.byLock)
+	})
+}
+
+func TestAnswerThatComesBeforeItsCallerIsKnownToHaveLeftIsCounted(t *testing.T) {
+	var b backlog
+	b.add("job", -1)
+	b.add("job", 1)
+	require.Empty(t, b.byLock)
+}

@@ -1,0 +1,165 @@
+package rlock_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// throng are callers that go on asking for one fair lock and hardly wait for it.
+type throng struct {
+	clients  []*rlock.Client
+	acquired atomic.Int64
+	stop     context.CancelFunc
+	callers  sync.WaitGroup
+}
+
+// throngSize is how many callers there are, of four clients.
+const throngSize = 20
+
+// gather starts a throng whose callers ask as given.
+func gather(t *testing.T, s *redistest.Server, ask func(*rlock.Lock) (*rlock.Hold, error)) *throng {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	c := &throng{stop: stop}
+	for range 4 {
+		client := newClient(t, s, rlock.Options{})
+		c.clients = append(c.clients, client)
+		for range throngSize / 4 {
+			c.callers.Go(func() {
+				l := client.NewFairLock("job")
+				for ctx.Err() == nil {
+					hold, err := ask(l)
+					if err != nil {
+						continue
+					}
+					c.acquired.Add(1)
+					<-time.After(time.Millisecond) // of work
+					_ = hold.Unlock(context.Background())
+				}
+			})
+		}
+	}
+	t.Cleanup(c.leave)
+	return c
+}
+
+// leave ends the throng.
+func (c *throng) leave() {
+	c.stop()
+	c.callers.Wait()
+}
+
+// requireAlive requires that some of the throng get the lock, and that the places of those who left go.
+func (c *throng) requireAlive(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	before := c.acquired.Load()
+	eventually(t, func() bool {
+		require.Less(t, s.DoInt(t, "LLEN", fairQueue), int64(10*throngSize), "places outlive their waiters")
+		return c.acquired.Load() >= before+throngSize
+	}, "nobody gets a lock that nobody keeps")
+}
+
+func TestFairLockOutlivesImpatientCallers(t *testing.T) {
+	for name, ask := range map[string]func(*rlock.Lock) (*rlock.Hold, error){
+		"waits": func(l *rlock.Lock) (*rlock.Hold, error) {
+			return l.TryLock(rlock.WithOwner(context.Background()), 10*time.Millisecond+rand.N(20*time.Millisecond), rlock.Watchdog)
+		},
+		"deadlines": func(l *rlock.Lock) (*rlock.Hold, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), rand.N(15*time.Millisecond))
+			defer cancel()
+			return l.Lock(ctx, rlock.Watchdog)
+		},
+		"cancelled contexts": func(l *rlock.Lock) (*rlock.Hold, error) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer time.AfterFunc(rand.N(15*time.Millisecond), cancel).Stop()
+			defer cancel()
+			return l.Lock(ctx, rlock.Watchdog)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.Start(t)
+			c := gather(t, s, ask)
+			c.requireAlive(t, s)
+			if name != "cancelled contexts" { // what these send to a server that hangs is executed as if they were here still
+				s.Do(t, "CLIENT", "PAUSE", "1000", "WRITE")
+			}
+			c.requireAlive(t, s)
+			patient := newClient(t, s, rlock.Options{}).NewFairLock("job")
+			for _, meanwhile := range []func(){func() {}, c.leave} {
+				meanwhile()
+				hold, err := patient.TryLock(t.Context(), patience, rlock.Watchdog)
+				require.NoError(t, err)
+				unlock(t, hold)
+			}
+			within(t, patience, func() {
+				for _, client := range c.clients {
+					require.NoError(t, client.Close(t.Context()))
+				}
+			})
+			require.Zero(t, s.DoInt(t, "DBSIZE"), "places are left over")
+		})
+	}
+}
+
+func init() { processes["many waiters"] = waitInMasses }
+
+// waitersEach is how many waiters such a process has.
+const waitersEach = 100
+
+// waitInMasses has many callers wait for a fair lock.
+func waitInMasses(args []string) error {
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
+	if err != nil {
+		return err
+	}
+	c, err := rlock.New(redis, rlock.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	for range waitersEach {
+		go func() { _, _ = c.NewFairLock("job").Lock(context.Background(), rlock.Watchdog) }()
+	}
+	fmt.Println("waiting")
+	_, err = bufio.NewReader(os.Stdin).ReadString('\n')
+	return err
+}
+
+// Nobody listens for any of them, which one look tells.
+func TestFairLockIsHadSoonAfterManyWaitersWereKilled(t *testing.T) {
+	const killed = 10
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	first := take(t, c.NewFairLock("job"), rlock.Watchdog)
+	var dying []*process
+	for range killed {
+		dying = append(dying, startProcess(t, "many waiters", s.Addr()))
+	}
+	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == killed*waitersEach }, "not all of them wait")
+	behind := lockInBackground(t.Context(), c.NewFairLock("job"), rlock.Watchdog)
+	awaitQuiet(t, s)
+	for _, p := range dying {
+		require.NoError(t, p.Kill())
+	}
+	eventually(t, func() bool { return len(s.DoStrings(t, "PUBSUB", "CHANNELS")) == 1 }, "the dead listen still")
+	unlock(t, first)
+	released := time.Now()
+	o := result(t, behind)
+	require.NoError(t, o.Err)
+	require.Less(t, o.At.Sub(released), 3*time.Second, "it looked by itself, and was not told when")
+	unlock(t, o.Hold)
+	require.Zero(t, s.DoInt(t, "DBSIZE"))
+}

@@ -1,0 +1,50 @@
+package rlock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestServerClockIsAheadByTheRoundTripAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 40 * time.Millisecond
+		skew := 3 * time.Hour
+		server := func() time.Time { return time.Now().Add(skew).Truncate(time.Millisecond) }
+		c := new(serverClock)
+		require.Zero(t, c.at(time.Now()), "nothing is known")
+		exchange := func() {
+			sent := time.Now()
+			time.Sleep(trip / 2)
+			executed := server()
+			time.Sleep(trip / 2)
+			c.hear(executed, sent, time.Now())
+		}
+		requireKnown := func() {
+			t.Helper()
+			estimate := c.at(time.Now())
+			require.False(t, estimate.Before(server()))
+			require.LessOrEqual(t, estimate.Sub(server()), trip+2*time.Millisecond)
+		}
+		exchange()
+		requireKnown()
+
+		// A reply of a server that hung says little, and takes nothing from what is known.
+		sent := time.Now()
+		time.Sleep(time.Second)
+		c.hear(server(), sent, time.Now())
+		requireKnown()
+
+		for _, set := range []time.Duration{time.Hour, -2 * time.Hour} { // the clock is set
+			skew += set
+			exchange()
+			requireKnown()
+		}
+		time.Sleep(trusted + time.Millisecond)
+		require.Zero(t, c.at(time.Now()), "clocks drift")
+		exchange()
+		requireKnown()
+	})
+}
