@@ -149,9 +149,10 @@ func (t *tenure) nest(a *attempt) (*rlock.Hold, error) {
 		return nil, err
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.phase == over {
-		return nil, t.ended
+		t.mu.Unlock()
+		return nil, t.conclude()
 	}
+	defer t.mu.Unlock()
 	return t.begin(a.patience.ctx, a.renew), nil
 }

@@ -60,8 +60,8 @@ func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bo
 		t.mu.Lock()
 		t.expire()
 		if t.phase == over {
-			defer t.mu.Unlock()
-			return t.ended
+			t.mu.Unlock()
+			return t.conclude()
 		}
 		t.longest = max(t.longest, lease)
 		if until := start.Add(lease); until.After(t.asFarAs) {
@@ -83,8 +83,8 @@ func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bo
 		t.expire()
 		switch {
 		case t.phase == over:
-			defer t.mu.Unlock()
-			return t.ended
+			t.mu.Unlock()
+			return t.conclude()
 		case count.held >= quorum:
 			t.mu.Unlock()
 			return nil

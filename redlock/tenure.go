@@ -217,14 +217,24 @@ func (t *tenure) lose(reason error) {
 // and releases it.
 func (t *tenure) finish(reason error) {
 	t.phase, t.ended = over, reason
-	levels := t.levels
+	// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
+	t.seat.drop(t)
 	t.tell()
 	t.mu.Unlock()
-	t.seat.drop(t)
+	_ = t.conclude()
+	t.giveUp()
+}
+
+// conclude returns why the tenure is over, after all levels have ended, whoever is ending them: those that are told of a loss
+// must find it everywhere. It is called without mu.
+func (t *tenure) conclude() error {
+	t.mu.Lock()
+	levels, reason := t.levels, t.ended // which do not change any more
+	t.mu.Unlock()
 	for _, l := range slices.Backward(levels) { // a context inside another's would end before its hold
 		l.end(reason)
 	}
-	t.giveUp()
+	return reason
 }
 
 // begin adds a level, and returns its hold. It is called with mu held.

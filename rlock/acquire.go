@@ -460,7 +460,7 @@ func (a *attempt) lengthen(h *holding, levels int) (deadline time.Time, err erro
 		switch {
 		case err == nil && !held:
 			h.lost(watchdog.ErrGone)
-			return time.Time{}, h.why()
+			return time.Time{}, h.conclude()
 		case err == nil:
 			return watchdog.Deadline(sent, lease), nil
 		}

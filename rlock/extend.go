@@ -30,7 +30,7 @@ func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
 	defer g.seat.pass()
 	levels := g.depth()
 	if levels == 0 {
-		return ofEnded(g.why())
+		return ofEnded(g.conclude())
 	}
 	deadline, err := a.lengthen(g, levels)
 	if err != nil {
@@ -41,7 +41,7 @@ func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
 	if !time.Now().Before(g.Deadline()) {
 		g.lost(watchdog.ErrExpired)
 	}
-	if err := g.why(); err != nil {
+	if err := g.conclude(); err != nil {
 		return ofEnded(err)
 	}
 	return nil

@@ -89,8 +89,8 @@ func (g *holding) push(ctx context.Context, deadline time.Time, renew bool) (*Ho
 	g.mu.Lock()
 	level := g.level(ctx, renew)
 	if g.ended != nil {
-		defer g.mu.Unlock()
-		return nil, g.ended
+		g.mu.Unlock()
+		return nil, g.conclude()
 	}
 	g.levels = append(g.levels, level)
 	g.mu.Unlock()
@@ -119,6 +119,15 @@ func (g *holding) why() error {
 	return g.ended
 }
 
+// conclude returns why nothing is held any more, after all levels have ended, whoever is ending them; nil if something is held.
+func (g *holding) conclude() error {
+	err := g.why()
+	if err != nil {
+		g.end(err)
+	}
+	return err
+}
+
 // leaveInnermost picks the level that was taken last and is not being released, for the caller to give it back; nil if
 // there is none. Of callers at the same time each gets another.
 func (g *holding) leaveInnermost() *Hold {
@@ -133,20 +142,27 @@ func (g *holding) leaveInnermost() *Hold {
 }
 
 // end ends all levels: nothing is held any more as far as this process is concerned. Only the first reason counts; for
-// others end returns false. The innermost is the first to end: its context mostly derives from those around it, and
-// must not end before the hold itself has.
+// others end returns false, also when all levels have ended. The innermost is the first to end: its context mostly derives
+// from those around it, and must not end before the hold itself has.
 func (g *holding) end(reason error) bool {
 	g.mu.Lock()
-	if g.ended != nil {
-		g.mu.Unlock()
-		return false
+	first := g.ended == nil
+	if first {
+		g.ended = reason
+		if errors.Is(reason, ErrLost) {
+			// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
+			g.seat.drop(g)
+		}
 	}
-	g.ended = reason
+	reason = g.ended
 	var few [4]*Hold // mostly enough, and not garbage
 	levels := append(few[:0], g.levels...)
 	g.mu.Unlock()
 	for _, level := range slices.Backward(levels) {
 		level.end(reason)
+	}
+	if !first {
+		return false
 	}
 	if g.part != nil {
 		if errors.Is(reason, ErrReleased) { // by Options.ReleaseOnClose, or by the part itself, which knows better
@@ -167,7 +183,6 @@ func (g *holding) lost(reason error) {
 	}
 	g.report(lost)
 	g.undoAdrift()
-	g.seat.drop(g) // first: to the janitor what is held from the seat is held again
 	g.seat.settle()
 	if errors.Is(reason, errLoose) || errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {
 		// A command whose answer never came may have kept the lock for an owner that has given it up.

@@ -163,7 +163,7 @@ func (t *together) ask(p *patience, lease time.Duration) (sent time.Time, err er
 	of := t.parts[got.index]
 	if got.holder == nil {
 		of.held.lost(watchdog.ErrGone)
-		return sent, of.held.why()
+		return sent, of.held.conclude()
 	}
 	holder := got.holder
 	return sent, &HeldError{Lock: of.lock.name, Owner: holder.Owner, TTL: holder.TTL, Next: holder.Next}
