@@ -71,10 +71,11 @@ func (a *attempt) round() *rlock.Hold {
 	for i := range l.nodes {
 		t.ask(i, t.owner, a.lease)
 	}
+	limit := t.remaining(a.waits)
 	t.mu.Unlock()
-	decided := t.await(a.patience, l.options.nodeTimeout(a.lease))
+	decided := t.await(a.patience, limit)
 	t.mu.Lock()
-	for limit := t.remaining(); !decided && limit > 0 && !a.patience.ended(); limit = t.remaining() {
+	for limit = t.remaining(false); !decided && limit > 0 && !a.patience.ended(); limit = t.remaining(false) {
 		t.mu.Unlock()
 		decided = t.await(a.patience, limit)
 		t.mu.Lock()
@@ -107,26 +108,26 @@ func (a *attempt) round() *rlock.Hold {
 	return t.begin(a.patience.ctx, a.renew)
 }
 
-// remaining is for how much longer there may be a quorum of answers in time; 0 if there can be none. The time of a node runs
-// from when the question was sent. Before that it is in line behind those of others in this process, for which the node is
-// not to blame: if that counted, then of a thousand locks taken at once those at the end would fail, though all nodes
-// answer as fast as they can. It is called with mu held.
-func (t *tenure) remaining() (limit time.Duration) {
-	promising := t.in(granted)
+// remaining is for how much longer there may be a quorum of answers in time. When there can be none it is 0, or with hearOut for
+// how much longer any answer may come in time. The time of a node runs from when the question was sent. Before that it is in line behind those of others
+// in this process, for which the node is not to blame: if that counted, then of a thousand locks taken at once those at the
+// end would fail, though all nodes answer as fast as they can. It is called with mu held.
+func (t *tenure) remaining(hearOut bool) time.Duration {
+	left := make([]time.Duration, 0, 8)
 	for i := range t.parts {
 		p := &t.parts[i]
 		if p.state != asked {
 			continue
 		}
-		if left := t.lock.nodes[i].Crew().Remaining(p.call); left > 0 {
-			promising++
-			limit = max(limit, left)
+		if d := t.lock.nodes[i].Crew().Remaining(p.call); d > 0 {
+			left = append(left, d)
 		}
 	}
-	if promising < t.lock.quorum {
-		return 0
+	needed := t.lock.quorum - t.in(granted)
+	if hearOut {
+		needed = min(needed, len(left))
 	}
-	return limit
+	return lasting(left, needed)
 }
 
 // ended says why an attempt ended without the lock.

@@ -44,7 +44,8 @@ func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
 // tenure's mutex.
 type lengthening struct {
 	pending, held int
-	kept          []bool // by node
+	kept          []bool          // by node
+	timeouts      []time.Duration // of those that were asked
 }
 
 // lengthen makes a quorum of the nodes keep the lock, with as many levels, for lease from now. A node that says that it is
@@ -76,8 +77,9 @@ func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bo
 				part.err = t.keep(i, part.grant, part.owner, levels, lease, &count)
 			}
 		}
+		limit := lasting(count.timeouts, min(quorum, len(count.timeouts)))
 		t.mu.Unlock()
-		t.await(p, t.lock.options.nodeTimeout(lease))
+		t.await(p, limit)
 
 		t.mu.Lock()
 		t.expire()
@@ -108,7 +110,8 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 		return err
 	}
 	g.mayLast(lease)
-	call := &crew.Call{Patience: t.lock.options.nodeTimeout(lease), Task: crew.Func(func() {
+	timeout := t.lock.nodeTimeout(node, lease)
+	call := &crew.Call{Patience: timeout, Task: crew.Func(func() {
 		sent := time.Now()
 		yes, err := node.Reenter(as, levels, lease)
 		if err == nil && !yes {
@@ -136,6 +139,7 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 		return rlock.ErrClosed
 	}
 	count.pending++
+	count.timeouts = append(count.timeouts, timeout)
 	return nil
 }
 

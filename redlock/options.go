@@ -16,7 +16,9 @@ import (
 // FsyncAlways and Epoch.
 type Options struct {
 	// NodeTimeout is for how long an answer of a node is waited for. It is long compared to a round trip, and short compared
-	// to the lease. Defaults to lease/200, at least 5 ms and at most 50 ms.
+	// to the lease. Defaults to three times the round trip that the node's client has seen of late, at least 5 ms, and at
+	// most a tenth of the lease and the CommandTimeout of that client, which it is before the first answer: each node
+	// has its own, and the documentation of the package has the rule.
 	NodeTimeout time.Duration
 
 	// MaxLease is the longest lease anybody takes; a longer one is refused. A node that has restarted is not counted for
@@ -48,15 +50,6 @@ func (o Options) withDefaults(nodes []seam.Node) (Options, error) {
 		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
 	}
 	return o, nil
-}
-
-// nodeTimeout is for how long the answer of a node is waited for. The band is that of the Redlock description, which gives
-// 5 to 50 ms for a lease of 10 s.
-func (o Options) nodeTimeout(lease time.Duration) time.Duration {
-	if o.NodeTimeout > 0 {
-		return o.NodeTimeout
-	}
-	return min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
 }
 
 // usable is a lease as it goes over the wire, if it can be used at all.

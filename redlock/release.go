@@ -146,6 +146,9 @@ func (d *departure) known() bool {
 // endless is the patience of who has a time-out for each try.
 var endless = patience{ctx: context.Background()}
 
+// sendAgain is for how long the answers of other nodes are waited for before a release that has failed is sent again.
+const sendAgain = 50 * time.Millisecond
+
 // run sends the releases, and those that fail again, until it is known whether a quorum held the lock until it was released,
 // or the time for that is over.
 func (d *departure) run() error {
@@ -156,10 +159,11 @@ func (d *departure) run() error {
 	t.tell()
 	t.mu.Unlock()
 	var delay backoff
+	began := time.Now()
+	most := t.lock.nodes[0].CommandTimeout()
 	for {
 		start := time.Now()
 		t.mu.Lock()
-		limit := t.lock.options.nodeTimeout(t.longest)
 		for i := range d.parts {
 			if d.parts[i].state == unsent {
 				d.send(&d.parts[i])
@@ -167,12 +171,12 @@ func (d *departure) run() error {
 		}
 		t.mu.Unlock()
 		d.letGo()
-		t.await(p, limit)
+		t.await(p, min(most, sendAgain))
 		t.mu.Lock()
 		over, again := d.known() || p.ended(), d.in(unsent) > 0
 		t.mu.Unlock()
 		if !over && p.timer == nil {
-			p = newPatience(context.Background(), t.lock.nodes[0].CommandTimeout())
+			p = newPatience(context.Background(), max(0, most-time.Since(began)))
 			defer p.stop()
 		}
 		if over || again && !p.sleep(delay.next(time.Since(start))) {
@@ -206,7 +210,7 @@ func (d *departure) send(l *leaving) {
 	if call.Task != nil {
 		call = new(crew.Call)
 	}
-	call.Task, call.Patience = l, t.lock.options.nodeTimeout(t.longest)
+	call.Task, call.Patience = l, t.lock.nodeTimeout(node, t.longest)
 	l.state = sent
 	if !node.Crew().Do(call) {
 		l.state, l.err = refused, rlock.ErrClosed // its lease ends it

@@ -59,11 +59,12 @@ func (p *part) silent() bool { return time.Since(p.asked) >= p.call.Patience }
 // sendRelease releases node i's part in the background. A refusal is definite and is not released: the script that refuses
 // has changed nothing.
 func (t *tenure) sendRelease(i int, as string) {
+	node := t.lock.nodes[i]
 	t.mu.Lock()
-	patience := t.lock.options.nodeTimeout(t.longest)
+	patience := t.lock.nodeTimeout(node, t.longest)
 	t.mu.Unlock()
 	// When the client is closed the lease ends it.
-	t.lock.nodes[i].Crew().Do(&crew.Call{Patience: patience, Task: crew.Func(func() { _ = t.release(i, as) })})
+	node.Crew().Do(&crew.Call{Patience: patience, Task: crew.Func(func() { _ = t.release(i, as) })})
 }
 
 // release releases node i's part, and tells whether it was held. It may take as long as the node likes.

@@ -165,7 +165,7 @@ func (t *tenure) ask(i int, as string, lease time.Duration) {
 		g = new(grant) // somebody may still look at the first
 	}
 	g.tenure, g.node, g.owner, g.lease = t, i, as, lease
-	g.call.Task, g.call.Patience = g, t.lock.options.nodeTimeout(lease)
+	g.call.Task, g.call.Patience = g, t.lock.nodeTimeout(node, lease)
 	p.state, p.call = asked, &g.call
 	if !node.Crew().Do(p.call) {
 		p.state, p.err = missing, rlock.ErrClosed

@@ -44,21 +44,34 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	if err := n.client.wire.ready(context.Background()); err != nil {
 		return lua.Vote{}, err
 	}
+	sent := time.Now()
 	vote, err := lua.AcquireVote(context.Background(), n.client.redis, n.name, owner, lease, d)
+	n.answered(sent, err)
 	return vote, unexplained(err)
 }
 
 func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
+	sent := time.Now()
 	held, err := n.reentrant.reenter(n.client.redis, owner, count, lease)
+	n.answered(sent, err)
 	return held, unexplained(err)
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
+	sent := time.Now()
 	released, err := n.reentrant.release(context.Background(), n.client.redis, owner, 0, heir{})
+	n.answered(sent, err)
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)
 	}
 	return released, unexplained(err)
+}
+
+// answered notes how long an answer took. An error may be of this side, and quick.
+func (n node) answered(sent time.Time, err error) {
+	if err == nil {
+		n.client.crew.Answered(time.Since(sent))
+	}
 }
 
 func (n node) Abandon(owner string, until time.Time) {

@@ -1,5 +1,5 @@
 // Package crew runs calls to one server with a bounded number of goroutines, and knows for how long the server has not
-// answered.
+// answered, and how long its answers take.
 //
 // A lock over several servers asks all of them at once and goes on as soon as enough have answered. The call to a server
 // that hangs stays behind: it cannot be given up, since the server may still carry it out, and its outcome has to be
@@ -67,6 +67,7 @@ const (
 type Crew struct {
 	start func(func()) bool
 	work  func() // the method run, bound once instead of allocated by every Do
+	trips roundTrips
 
 	mu       sync.Mutex // guards everything below, and the unexported fields of all calls
 	workers  int        // goroutines that were started and have not found the line empty yet; never above Workers

@@ -1,0 +1,59 @@
+package crew
+
+import (
+	"sync"
+	"time"
+)
+
+// shortestTimeout is long for a server nearby, and leaves room for a pause of either side.
+const shortestTimeout = 5 * time.Millisecond
+
+const (
+	roundTripsKept = 32 // few, so that what has changed is soon known
+	enoughTrips    = 20 // from here on one in twenty does not count
+	timesRoundTrip = 3
+)
+
+// roundTrips are the latest round trips to a server. The zero value has seen none. It is safe for concurrent use.
+type roundTrips struct {
+	mu   sync.Mutex
+	kept [roundTripsKept]time.Duration // guarded by mu; a ring
+	seen int                           // guarded by mu; how many there were
+	high time.Duration                 // guarded by mu; about the 95th percentile of those kept; 0 if there are none
+}
+
+// add notes how long an answer took. A call that got none must not be added, however long it took: nobody knows how long its
+// round trip is.
+func (r *roundTrips) add(took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept[r.seen%roundTripsKept] = took
+	r.seen++
+	kept := min(r.seen, roundTripsKept)
+	var longest, second time.Duration
+	for _, d := range r.kept[:kept] {
+		second = max(second, min(d, longest))
+		longest = max(longest, d)
+	}
+	if r.high = longest; kept >= enoughTrips {
+		r.high = second // one outlier, such as a node that hung for an hour, does not count
+	}
+}
+
+// timeout returns for how long an answer is worth waiting for: three times what nearly all answers took, at least 5 ms and at
+// most limit. It is limit as long as nothing is known: a first attempt must succeed however far the server is.
+func (r *roundTrips) timeout(limit time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen > 0 {
+		limit = min(limit, timesRoundTrip*r.high)
+	}
+	return max(limit, shortestTimeout)
+}
+
+// Answered notes how long the server took for an answer, also for one that came when nobody waited for it any more.
+func (w *Crew) Answered(took time.Duration) { w.trips.add(took) }
+
+// Timeout returns for how long an answer of the server is worth waiting for: three times what nearly all of the latest
+// answers took (the 95th percentile of 32), at least 5 ms, and at most limit, which it is before the first answer.
+func (w *Crew) Timeout(limit time.Duration) time.Duration { return w.trips.timeout(limit) }

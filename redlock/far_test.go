@@ -1,0 +1,222 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/redlock"
+	"holdfast/rlock"
+)
+
+// askedOfANode are the scripts that a lock without renewals sends.
+var askedOfANode = []string{"quorum_acquire.lua", "reenter.lua", "release.lua"}
+
+// away makes the answers of a node take that long from now on.
+func (n *bubbleNode) away(roundTrip time.Duration) {
+	for _, script := range askedOfANode {
+		n.delay(script, roundTrip)
+	}
+}
+
+// anew is the lock as a call makes it that makes its own.
+func (b *bubble) anew() *redlock.Lock {
+	clients := make([]*rlock.Client, len(b.nodes))
+	for i, n := range b.nodes {
+		clients[i] = n.client
+	}
+	return redlock.NewOn(name, redlock.Options{}, clients...)
+}
+
+// learn takes and releases the lock so often that all nodes that answer are known.
+func (b *bubble) learn(t *testing.T) {
+	t.Helper()
+	for range 40 {
+		hold := take(t, b.anew(), 10*time.Second)
+		synctest.Wait()
+		unlock(t, hold)
+		synctest.Wait()
+	}
+}
+
+func TestFreeLockIsHadAtOnceHoweverFarTheNodesAre(t *testing.T) {
+	for _, roundTrip := range []time.Duration{100 * time.Microsecond, 30 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond} {
+		for _, lease := range []time.Duration{3 * time.Second, rlock.Watchdog} {
+			for _, hangs := range []string{"none hangs", "one hangs", "one hangs later"} {
+				t.Run(fmt.Sprint(roundTrip, " ", lease, " ", hangs), func(t *testing.T) {
+					inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+						for _, n := range b.nodes {
+							n.away(roundTrip)
+						}
+						if hangs == "one hangs" {
+							b.nodes[2].server.Pause()
+						}
+						for i := range 50 {
+							if i == 25 && hangs == "one hangs later" {
+								b.nodes[2].server.Pause()
+							}
+							start := time.Now()
+							hold, err := b.anew().TryLock(t.Context(), rlock.NoWait, lease)
+							require.NoError(t, err)
+							require.Equal(t, roundTrip, time.Since(start))
+							synctest.Wait() // for the other nodes, which say so at the same time
+							require.NoError(t, hold.Extend(t.Context(), lease))
+							require.Equal(t, 2*roundTrip, time.Since(start))
+							synctest.Wait()
+							unlock(t, hold)
+							require.Equal(t, 3*roundTrip, time.Since(start))
+							synctest.Wait()
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// refusedAfter tries the lock, which must fail for want of a quorum after that time.
+func (b *bubble) refusedAfter(t *testing.T, want, lease time.Duration) {
+	t.Helper()
+	start := time.Now()
+	_, err := b.anew().TryLock(t.Context(), rlock.NoWait, lease)
+	require.ErrorIs(t, err, redlock.ErrNoQuorum)
+	require.Equal(t, want, time.Since(start))
+}
+
+func TestNodesThatHangAreWaitedForThreeOfTheirRoundTrips(t *testing.T) {
+	for _, c := range []struct{ roundTrip, lease, timeout time.Duration }{
+		{100 * time.Microsecond, 3 * time.Second, 5 * time.Millisecond},
+		{100 * time.Microsecond, rlock.Watchdog, 5 * time.Millisecond},
+		{30 * time.Millisecond, 3 * time.Second, 90 * time.Millisecond},
+		{80 * time.Millisecond, rlock.Watchdog, 240 * time.Millisecond},
+		{200 * time.Millisecond, 3 * time.Second, 300 * time.Millisecond}, // a tenth of the lease
+	} {
+		inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+			for _, n := range b.nodes {
+				n.away(c.roundTrip)
+			}
+			b.learn(t)
+			for _, n := range b.nodes[:3] {
+				n.server.Pause()
+			}
+			b.refusedAfter(t, c.timeout, c.lease)
+			time.Sleep(time.Millisecond)
+			b.refusedAfter(t, 0, c.lease) // it is known that they hang
+		})
+	}
+}
+
+// Each node has a time-out of its own. Without a fourth of them the other three are no quorum, whatever the slow one will say.
+func TestSlowOrHungNodeDoesNotMakeTheTimeoutsOfTheOthersLong(t *testing.T) {
+	for name, slow := range map[string]func(*bubbleNode){
+		"slow":            func(n *bubbleNode) { n.away(200 * time.Millisecond) },
+		"silent for ever": func(n *bubbleNode) { n.server.Pause() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+				slow(b.nodes[4])
+				b.learn(t)
+				time.Sleep(200 * time.Millisecond) // less than it takes to know that a node hangs that never answered
+				for _, n := range b.nodes[:3] {
+					n.server.Pause()
+				}
+				b.refusedAfter(t, 5*time.Millisecond, 10*time.Second)
+			})
+		})
+	}
+}
+
+// As when a route changes.
+func TestLateAnswersTeachThatTheNodesAreFarNow(t *testing.T) {
+	for _, roundTrip := range []time.Duration{30 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond} {
+		inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+			b.learn(t)
+			for _, n := range b.nodes {
+				n.away(roundTrip)
+			}
+			b.refusedAfter(t, 5*time.Millisecond, 10*time.Second)
+			start := time.Now()
+			hold, err := b.anew().TryLock(t.Context(), 10*time.Second, 10*time.Second)
+			require.NoError(t, err)
+			require.Less(t, time.Since(start), 20*roundTrip, "%v", roundTrip)
+			unlock(t, hold)
+			time.Sleep(time.Second)
+			b.learn(t)
+			start = time.Now()
+			unlock(t, take(t, b.anew(), 10*time.Second))
+			require.Equal(t, 2*roundTrip, time.Since(start))
+		})
+	}
+}
+
+func TestNodeThatHungIsSoonWaitedForAsShortAsBefore(t *testing.T) {
+	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+		b.learn(t)
+		for _, n := range b.nodes[:3] {
+			n.server.Pause()
+		}
+		for range 100 {
+			_, err := b.anew().TryLock(t.Context(), rlock.NoWait, 10*time.Second)
+			require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		}
+		time.Sleep(5 * time.Second) // and not for so long that rueidis gives the connections up
+		for _, n := range b.nodes[:3] {
+			n.server.Resume()
+		}
+		synctest.Wait()
+		b.learn(t)
+		for _, n := range b.nodes[:3] {
+			n.server.Pause()
+		}
+		b.refusedAfter(t, 5*time.Millisecond, 10*time.Second)
+	})
+}
+
+func TestGivenNodeTimeoutIsThatWhateverTheRoundTrips(t *testing.T) {
+	inBubble(t, redlock.Options{NodeTimeout: 40 * time.Millisecond}, func(t *testing.T, b *bubble) {
+		b.learn(t)
+		for _, n := range b.nodes[:3] {
+			n.server.Pause()
+		}
+		start := time.Now()
+		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, 10*time.Second)
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.Equal(t, 40*time.Millisecond, time.Since(start))
+	})
+}
+
+// An error may be of this side, and quick: a connection that is refused says nothing about how far the node is.
+func TestErrorsTeachNoRoundTrip(t *testing.T) {
+	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+		for _, n := range b.nodes {
+			n.answer("quorum_acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		}
+		for range 40 {
+			b.refusedAfter(t, 0, 3*time.Second)
+			synctest.Wait()
+		}
+		for _, n := range b.nodes {
+			n.away(200 * time.Millisecond)
+		}
+		start := time.Now()
+		unlock(t, take(t, b.anew(), 3*time.Second))
+		require.Equal(t, 400*time.Millisecond, time.Since(start))
+	})
+}
+
+// The servers do not know the scripts yet, which takes another round trip.
+func TestFreeLockIsHadFromServersFarAwayOfWhichOneHangs(t *testing.T) {
+	t.Parallel()
+	clients, proxies := proxied(t, startNodes(t, 5), rlock.Options{})
+	for _, p := range proxies {
+		p.Delay(40 * time.Millisecond) // each way
+	}
+	proxies[4].BlackHole()
+	for range 10 {
+		unlock(t, takeAgain(t, redlock.NewOn(name, redlock.Options{FsyncAlways: true, MaxLease: longLease}, clients...)))
+	}
+}
