@@ -29,7 +29,7 @@ const (
 
 // after are the invariants that promise something for the time when a fault is over only: a waiter that is cut off cannot be
 // woken, nor keep its place.
-var after = []string{history.Fairness, history.WakeUps, history.Remains}
+var after = []string{history.Fairness, history.WakeUps, history.Progress, history.Remains}
 
 // forgotten are those that a server which forgets breaches.
 var forgotten = []string{history.Exclusion, history.Linearizable, history.Kept, history.Fences}
@@ -243,7 +243,7 @@ func cell(f chaos.Fault, invariant string) string {
 		return s.Plays(f.Name) && s.Tries(invariant)
 	})
 	switch {
-	case !tried && (invariant == history.WakeUps || invariant == history.Answers):
+	case !tried && (invariant == history.WakeUps || invariant == history.Progress || invariant == history.Answers):
 		return "seldom" // there is little time that is far enough from faults
 	case !tried:
 		return "–"

@@ -110,7 +110,7 @@ func (s *Scenario) Tries(invariant string) bool {
 		return slices.Contains(s.Kinds, history.Fenced)
 	case history.Fairness: // between those that no fault hits, nor hit shortly before
 		return slices.Contains(s.Kinds, history.Fair) && s.Victims > 0
-	case history.WakeUps, history.Answers: // far from faults, so elsewhere only now and then
+	case history.WakeUps, history.Progress, history.Answers: // far from faults, so elsewhere only now and then
 		return len(s.Faults) == 0
 	case history.Kept: // see there for RedLocks
 		return !slices.Equal(s.Kinds, []history.Kind{history.Quorum})

@@ -14,13 +14,14 @@ const (
 	Fairness     = "fairness"
 	Waits        = "waits"
 	WakeUps      = "wake-ups"
+	Progress     = "progress"
 	Kept         = "kept"
 	Answers      = "answers"
 	Remains      = "remains"
 )
 
 // Invariants are all of them.
-var Invariants = []string{Exclusion, Linearizable, Kept, Answers, Fences, Fairness, Waits, WakeUps, Remains}
+var Invariants = []string{Exclusion, Linearizable, Kept, Answers, Fences, Fairness, Waits, WakeUps, Progress, Remains}
 
 // Breach is an invariant that did not hold.
 type Breach struct {

@@ -10,6 +10,7 @@
 //	Fairness     those who wait for a fair lock get it in the order of the queue
 //	Waits        a call ends within its wait
 //	WakeUps      a lock that is free and waited for is taken
+//	Progress     a lock that is waited for patiently is granted to somebody, however many leave
 //	Kept         a hold is not lost before its deadline, and one that the watchdog renews only if something failed
 //	Answers      an outcome is unknown only if something failed
 //	Remains      what was released is free, and nothing is left behind

@@ -14,6 +14,7 @@ type memory struct {
 	periods []Period // those that forget holds, in the order of their ends
 	tokens  []Period // those of them that also forget tokens
 	levels  map[owner][]*Acquisition
+	heads   map[[2]string][]Event // for wakeUps
 }
 
 func (h *History) memory(bounds Bounds) *memory {

@@ -64,7 +64,11 @@ func (h *History) troubledSince(process string, from, to Instant) (since Instant
 func (h *History) troubledUntil(process string, from, to Instant) (until Instant, troubled bool) {
 	for _, p := range h.Faults {
 		if p.Concerns(process) && p.From <= to && p.To >= from {
-			until, troubled = max(until, p.To), true
+			over := p.To
+			if p.Fault == string(Killed) { // which never ends, and after which nothing is left to do
+				over = p.From
+			}
+			until, troubled = max(until, over), true
 		}
 	}
 	return until, troubled

@@ -11,7 +11,7 @@ func (h *History) Judge(bounds Bounds) Verdict {
 	h.bounds = bounds
 	verdict := Verdict{Judged: map[string]int{}}
 	for _, check := range []func(Bounds, *Verdict){
-		h.exclusion, h.linearizable, h.fences, h.fairness, h.waits, h.wakeUps, h.kept, h.answers, h.remains,
+		h.exclusion, h.linearizable, h.fences, h.fairness, h.waits, h.wakeUps, h.progress, h.kept, h.answers, h.remains,
 	} {
 		check(bounds, &verdict)
 	}

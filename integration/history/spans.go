@@ -11,6 +11,7 @@ type span struct {
 	part
 	from, to Instant
 	inLine   bool
+	place    bool // a fair lock waits for it, or those who read do for one that writes
 	hold     bool // that ended when it was released, and was known to be there from its begin
 }
 

@@ -9,6 +9,10 @@ import (
 
 // wakeUps: a lock that nobody can have any more, and that somebody waits for, is taken soon.
 //
+// A hold that is not released ends with its lease, so whoever waits for it is judged from then on.
+// Of a fair lock, a waiter is not held up by a place behind its own: when it has been seen at the
+// head of the queue, places are no excuse.
+//
 // The time of each waiter is looked through for a gap in which no lock that it wants can be held by anybody, and no fault
 // could hinder it. Whoever is granted the lock ends the gap when it is told so, and has been told soon, unless a fault
 // concerned it: then it may have had the lock since it asked. A waiter that is in line behind another one is as good a
@@ -17,16 +21,18 @@ import (
 // A waiter counts as judged if a gap would have been seen, had the lock not been passed on: see witnesses.
 func (h *History) wakeUps(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
+	m.heads = h.heads()
 	busy := map[string]*spans{}
 	for name, parts := range h.names() {
 		busy[name] = h.busy(m, parts)
 	}
 	said := map[string]Instant{} // until when a gap was reported: the same one has many witnesses
 	for _, w := range h.Acquisitions {
-		if w.Wait == 0 {
-			continue
+		until := h.waitEnds(w)
+		if w.Wait == 0 || w.Wait > 0 && max(w.Wait, until.Sub(w.Asked)) <= bounds.WakeUp {
+			continue // it is over before a gap could be seen
 		}
-		free, until := w.Asked, h.waitEnds(w) // nobody can have had it since free
+		free := w.Asked // nobody can have had it since
 		for _, one := range h.hindrances(m, w, busy, until) {
 			h.gap(w, free, one.from, said, bounds, verdict)
 			free = max(free, one.to)
@@ -87,8 +93,13 @@ func (h *History) waitEnds(w *Acquisition) Instant {
 func (h *History) hindrances(m *memory, w *Acquisition, busy map[string]*spans, until Instant) []span {
 	var all []span
 	for _, lock := range w.Locks {
+		first := m.first(w, lock.Name, until)
 		for one := range busy[lock.Name].during(w.Asked, until) {
-			if one.Acquisition != w {
+			if one.place {
+				one.to = min(one.to, first) // then w is before it
+			}
+			readersOnly := one.place && one.Kind == Write // wait for the place of a writer
+			if one.Acquisition != w && one.from <= one.to && (!readersOnly || lock.Kind == Read) {
 				all = append(all, one)
 			}
 		}
@@ -103,6 +114,29 @@ func (h *History) hindrances(m *memory, w *Acquisition, busy map[string]*spans, 
 	return all
 }
 
+// heads returns the samples of the queues of fair locks, by lock and the owner at the head.
+func (h *History) heads() map[[2]string][]Event {
+	heads := map[[2]string][]Event{}
+	for _, e := range h.Events {
+		if e.What == Queue {
+			one := [2]string{e.Name, e.Owners[0]}
+			heads[one] = append(heads[one], e)
+		}
+	}
+	return heads
+}
+
+// first returns when w was first known to be at the head of the queue of a fair lock, if that was
+// before until; else until.
+func (m *memory) first(w *Acquisition, name string, until Instant) Instant {
+	for _, sample := range m.heads[[2]string{name, w.Owner}] {
+		if sample.At >= w.Asked {
+			return min(sample.Until, until)
+		}
+	}
+	return until
+}
+
 // busy gives the times at which somebody may have the lock, or keep others from it.
 func (h *History) busy(m *memory, parts []part) *spans {
 	var all spans
@@ -112,9 +146,9 @@ func (h *History) busy(m *memory, parts []part) *spans {
 		if from, to, may := m.mayHold(p.Acquisition); may {
 			prompt := false
 			switch {
-			case !p.Granted() || len(p.Locks) > 1 || p.Kind == Quorum:
+			case len(p.Locks) > 1 || p.Kind == Quorum || !p.Granted() && !troubled:
 			case troubled: // it would have heard before of what was granted before
-				from = max(from, min(since.Add(-m.bounds.Command), p.Answered))
+				from = max(from, min(since.Add(-m.bounds.Command), until))
 			default:
 				from, prompt = p.Answered, true
 			}
@@ -127,7 +161,7 @@ func (h *History) busy(m *memory, parts []part) *spans {
 			all.add(span{part: p, from: from, to: to})
 		}
 		if place := m.place(p.Kind); place > 0 && troubled { // in the queue, until it is given up
-			all.add(span{part: p, from: p.Asked, to: until.Add(place + m.bounds.Slack)})
+			all.add(span{part: p, from: max(p.Asked, since.Add(-m.bounds.Command)), to: until.Add(place + m.bounds.Slack), place: true})
 		}
 	}
 	all.sort()
@@ -140,6 +174,9 @@ func (h *History) busy(m *memory, parts []part) *spans {
 func (m *memory) mayBeGiven(p part) (from, to Instant, hindered bool) {
 	if !m.bounds.HandsOver || p.Wait == 0 || p.Granted() || p.Kind != Plain && p.Kind != Fenced {
 		return 0, 0, false
+	}
+	if _, killed := m.h.Killed[p.Process]; killed && p.Answered == 0 {
+		return 0, 0, false // mayHold says until when
 	}
 	until := m.h.waitEnds(p.Acquisition)
 	if last, hindered := m.h.troubledUntil(p.Process, p.Asked, until.Add(m.bounds.Command)); hindered {

@@ -190,3 +190,54 @@ func TestWhoWasHinderedWhenItWasGrantedTheLockHasHadItSinceTheFaultAtTheEarliest
 	excused(t, a, b, c, fault("cut", 271, 272, "c")) // a command before that it would have heard of it
 	inBreach(t, WakeUps, 1, a, b, c, fault("cut", 272, 273, "c"))
 }
+
+func TestAWaiterThatWasKilledMayHaveBeenGivenTheLockForItsLease(t *testing.T) {
+	a := held("a", 1, plain, 0, 10, 100, 101)
+	killed := func(asking Event) []Event { return []Event{asking, {At: at(20), What: Killed, Process: "c"}} }
+	c := killed(waitingFor(5000*ms, asked(12, "c", 1, plain)))
+	over := 20 + 1000 + 200 + 50
+	b := func(millis int) []Event { return held("b", 1, plain, 15, millis, 9010, 9011) }
+	handedOver(t, WakeUps, 0, a, c, b(over+50))
+	handedOver(t, WakeUps, 1, a, c, b(over+51))
+	c[0].Lease = 300 * ms
+	handedOver(t, WakeUps, 1, a, c, b(over-700+51))
+	// One that had left just before is given nothing any more when it is dead.
+	left := append(killed(waitingFor(5*ms, asked(12, "c", 1, plain))), did(17, "c", 1, Refused))
+	handedOver(t, WakeUps, 0, a, left, b(20+200+2*1000+50+50))
+	handedOver(t, WakeUps, 1, a, left, b(20+200+2*1000+50+51))
+}
+
+func TestWhoeverWasHinderedHasHadNothingBeforeTheFault(t *testing.T) {
+	for _, lock := range []Lock{plain, fair} {
+		a, b := held("a", 1, lock, 0, 10, 200, 201), held("b", 1, lock, 15, 420, 9010, 9011)
+		c := func(killed int) []Event {
+			return []Event{waitingFor(5000*ms, asked(12, "c", 1, lock)), {At: at(killed), What: Killed, Process: "c"}}
+		}
+		inBreach(t, WakeUps, 0, a, b, c(240))
+		inBreach(t, WakeUps, 1, a, b, c(600)) // a command before that it would have heard of it
+	}
+}
+
+func TestOneThatIsFirstInTheQueueOfAFairLockWaitsForNobodyWhoHasDied(t *testing.T) {
+	a, b := held("a", 1, fair, 0, 10, 20, 21), held("b", 1, fair, 15, 3000, 9010, 9011)
+	dead := []Event{waitingFor(5000*ms, asked(12, "c", 1, fair)), {At: at(30), What: Killed, Process: "c"}}
+	dead[0].Lease = 100 * ms
+	excused(t, a, b, dead)
+	excused(t, a, b, dead, queue(40, 41, "x", "b"))
+	verdict := inBreach(t, WakeUps, 1, a, b, dead, queue(40, 41, "x", "b"), queue(2000, 2001, "b", "x"))
+	require.Equal(t, at(2001), of(WakeUps, verdict.Breaches)[0].At)
+	inBreach(t, WakeUps, 0, a, b, dead, queue(2000, 2950, "b", "x"))
+	inBreach(t, WakeUps, 0, a, b, dead, queue(13, 14, "b")) // another time
+	inBreach(t, WakeUps, 0, a, b, dead, queue(2000, 2001, "b"), fault("cut", 2000, 3000, "b"))
+}
+
+func TestWritersDoNotWaitForAWriterThatHasDied(t *testing.T) {
+	a := held("a", 1, write, 0, 10, 20, 21)
+	dead := []Event{waitingFor(5000*ms, asked(12, "c", 1, write)), {At: at(30), What: Killed, Process: "c"}}
+	dead[0].Lease = 100 * ms
+	b := func(lock Lock, millis int) []Event { return held("b", 1, lock, 15, millis, 9010, 9011) }
+	over := 30 + 100 + 200 + 50
+	inBreach(t, WakeUps, 0, a, dead, b(write, over+50))
+	inBreach(t, WakeUps, 1, a, dead, b(write, over+51))
+	excused(t, a, dead, b(read, over+51))
+}
