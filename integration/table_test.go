@@ -82,6 +82,12 @@ var own = map[string][]string{
 		"rlock.TestStoppedProcessFindsItsHoldInvalidAtTheFirstLook", "rlock.TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused",
 		"rlock.TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds",
 	},
+	chaos.WritesPaused.Name: {
+		"rlock.TestWhatIsAdriftDoesNotDelayOthers", "rlock.TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased",
+	},
+	chaos.HolderKilled.Name: {
+		"rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease", "redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",
+	},
 	chaos.ProcessKilled.Name: {
 		"rlock.TestKilledProcessDelaysAFairLockBySeconds", "rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
 		"redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",

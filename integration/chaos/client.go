@@ -58,7 +58,7 @@ func (c *client) run(ctx context.Context) error {
 	c.record.tell(history.Event{At: history.Now(), What: history.Started})
 	var workers sync.WaitGroup
 	for i := range c.plan.Workers {
-		w := &worker{client: c, dice: rand.New(rand.NewPCG(c.plan.Seed, uint64(i)))}
+		w := &worker{client: c, index: i, dice: rand.New(rand.NewPCG(c.plan.Seed, uint64(i)))}
 		workers.Go(func() { w.run(ctx) })
 	}
 	workers.Wait()

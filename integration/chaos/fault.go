@@ -19,6 +19,8 @@ type Fault struct {
 	Delays bool
 	// ofServers says that it is about servers. Two of those at a time would be in each other's way.
 	ofServers bool
+	// await waits until the fault can do some harm. Defaults to no wait.
+	await func(r *run)
 	// begin starts it. It returns which processes are concerned, nil being all, and what ends it; both halves run in the
 	// goroutine of the test. It is nil, nil where there is nothing to be done just now.
 	begin func(r *run) (concerned []string, heal func())
@@ -52,6 +54,7 @@ func (r *run) nemesis(end time.Time) {
 			}
 		}
 		r.play(faults)
+		r.rest(r.scenario.Calm)
 		if r.scenario.Quiet && round%4 == 0 {
 			r.rest(quiet)
 		}
@@ -73,6 +76,9 @@ func (r *run) draw() Fault {
 func (r *run) play(faults []Fault) {
 	var heals []func()
 	for _, f := range faults {
+		if f.await != nil {
+			f.await(r)
+		}
 		begun := history.Now()
 		concerned, heal := f.begin(r)
 		if heal == nil {

@@ -1,8 +1,11 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"syscall"
+	"time"
 
 	"holdfast/integration/history"
 )
@@ -20,17 +23,49 @@ var (
 		}
 	}}
 
+	// HolderKilled kills a process that has been granted a lock for which it had waited, and later
+	// starts another.
+	HolderKilled = Fault{Name: "holder killed", lasts: 1, settles: command, await: func(r *run) {
+		for late := time.Now().Add(longestPatience); r.holder() == nil && time.Now().Before(late); {
+			r.rest(5 * time.Millisecond)
+		}
+	}, begin: func(r *run) ([]string, func()) {
+		s := r.holder()
+		if s == nil {
+			return nil, nil
+		}
+		return r.kill(s)
+	}}
+
 	// ProcessKilled kills a process in the middle of whatever it does, and later starts another.
 	ProcessKilled = Fault{Name: "process killed", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
-		s := r.victim()
-		name := s.process.name
-		s.process.kill(r.tb)
-		return []string{name}, func() {
-			s.restarts++
-			r.startProcess(s)
-		}
+		return r.kill(r.victim())
 	}}
 )
+
+// longestPatience is how long HolderKilled waits for a process to kill.
+const longestPatience = 4 * time.Second
+
+// holder returns the slot of a process that holds a lock for which it had waited; nil if there is
+// none.
+func (r *run) holder() *slot {
+	holder := r.log.holder(cmp.Or(r.scenario.Abandoned, r.scenario.lease()))
+	i := slices.IndexFunc(r.slots, func(s *slot) bool { return s.name() == holder })
+	if i < 0 {
+		return nil
+	}
+	return r.slots[i]
+}
+
+// kill ends the process of a slot, until another is started.
+func (r *run) kill(s *slot) ([]string, func()) {
+	name := s.process.name
+	s.process.kill(r.tb)
+	return []string{name}, func() {
+		s.restarts++
+		r.startProcess(s)
+	}
+}
 
 // name is that of the process that the slot has now: another one after each restart.
 func (s *slot) name() string {

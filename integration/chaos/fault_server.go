@@ -27,6 +27,13 @@ var (
 	MinorityStopped = Fault{Name: "minority stopped", ofServers: true, Delays: true, lasts: 1, settles: 2 * command, begin: ServerStopped.begin}
 	MinorityEmptied = Fault{Name: "minority restarted empty", ofServers: true, lasts: 0.5, settles: usualLease + 2*time.Second, begin: restart}
 
+	// WritesPaused has a server put off all writes, and do them all at once when it is over.
+	WritesPaused = Fault{Name: "CLIENT PAUSE", ofServers: true, Delays: true, lasts: 1, begin: func(r *run) ([]string, func()) {
+		s := r.server()
+		s.Do(r.tb, "CLIENT", "PAUSE", "60000", "WRITE")
+		return nil, func() { s.Do(r.tb, "CLIENT", "UNPAUSE") }
+	}}
+
 	// Flushed deletes everything.
 	Flushed = Fault{Name: "FLUSHALL", ofServers: true, Forgets: true, settles: command, begin: func(r *run) ([]string, func()) {
 		return nil, momentary(r.server().Call("FLUSHALL"))

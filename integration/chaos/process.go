@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -40,6 +41,35 @@ func (l *log) all() []history.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.events[:len(l.events):len(l.events)]
+}
+
+// longestAgo is how many of the last events holder looks through.
+const longestAgo = 1500
+
+// holder returns the process that was granted a lock last, after a wait, and holds it still, with a
+// deadline within the given time. It returns "" if there is none.
+func (l *log) holder(within time.Duration) string {
+	type hold struct {
+		process string
+		number  int
+	}
+	over, granted := map[hold]bool{}, map[hold]history.Instant{}
+	events := l.all()
+	for _, e := range slices.Backward(events[max(0, len(events)-longestAgo):]) {
+		switch one := (hold{e.Process, e.Number}); e.What {
+		case history.Releasing, history.Lost:
+			over[one] = true
+		case history.Granted:
+			if now := history.Now(); !over[one] && e.Until > now && e.Until < now.Add(within) {
+				granted[one] = e.At
+			}
+		case history.Asked:
+			if at, ok := granted[one]; ok && at.Sub(e.At) > longestNap {
+				return e.Process
+			}
+		}
+	}
+	return ""
 }
 
 // process is a client process, seen by the runner.

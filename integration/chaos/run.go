@@ -80,7 +80,7 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	over = true
 	requireBusy(tb, h, length)
 	return h, h.Judge(history.Bounds{
-		Lease: s.lease(), Command: command, Slack: slack, WakeUp: wakeUp, Brief: brief, Strict: true,
+		Lease: s.lease(), Command: s.command(), Slack: slack, WakeUp: wakeUp, Brief: s.brief(), Strict: true,
 		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool { return mode != rlock.HandOverNone }),
 	})
 }
@@ -125,8 +125,8 @@ func (r *run) startProcess(s *slot) {
 		Seed:    r.dice.Uint64(),
 		Workers: cmp.Or(r.scenario.Workers, 3),
 		Redises: r.world.addresses(), Routes: s.routes, Names: r.scenario.locks(),
-		WatchdogLease: r.scenario.lease(), Command: command, Wait: cmp.Or(r.scenario.Wait, longestWait),
-		Burst: r.scenario.Burst, HandOver: r.modes[s.index], Durable: r.scenario.Durable,
+		WatchdogLease: r.scenario.lease(), Command: r.scenario.command(), Wait: cmp.Or(r.scenario.Wait, longestWait),
+		Burst: r.scenario.Burst, Impatient: r.scenario.Impatient, Abandoned: r.scenario.Abandoned, HandOver: r.modes[s.index], Durable: r.scenario.Durable,
 	}, r.log)
 }
 
@@ -146,7 +146,7 @@ func (r *run) endProcesses() {
 		s.process.ask()
 	}
 	for _, s := range r.slots {
-		s.process.end(longestSection + 2*r.scenario.lease() + 10*command + slack)
+		s.process.end(longestSection + 2*r.scenario.lease() + 10*r.scenario.command() + slack)
 	}
 }
 

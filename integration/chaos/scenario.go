@@ -44,6 +44,14 @@ type Scenario struct {
 	Burst time.Duration
 	// Copies is how many locks there are of a kind, of which all that come in one burst want the same. Defaults to 1.
 	Copies int
+	// Impatient is how many workers of a process wait for milliseconds only, each for one kind of
+	// lock. The others wait for at least a second, for any kind. There is one lock of each.
+	Impatient int
+	// Abandoned is the longest lease of workers that wait, half of which never release their lock.
+	// They wait for at least as long as it is until the next burst.
+	Abandoned time.Duration
+	// Calm is the shortest time from one fault to the next.
+	Calm time.Duration
 	// Latency is how long everything takes in each direction, at all times.
 	Latency time.Duration
 	// Victims is how many of the processes are hit by faults of processes and of their networks. All of them if it is 0.
@@ -70,6 +78,19 @@ func Named(name string) Scenario {
 
 func (s *Scenario) lease() time.Duration { return cmp.Or(s.Lease, usualLease) }
 
+// brief returns how late things may be while there are no faults, and command how long a command
+// may take: more where the callers themselves keep the machine busy.
+func (s *Scenario) brief() time.Duration { return s.busy(brief) }
+
+func (s *Scenario) command() time.Duration { return s.busy(command) }
+
+func (s *Scenario) busy(d time.Duration) time.Duration {
+	if s.Impatient > 0 {
+		return 2 * d
+	}
+	return d
+}
+
 // locks are their names, by kind: two plain ones, for MultiLocks, and one of each other kind.
 func (s *Scenario) locks() map[history.Kind][]string {
 	names := map[history.Kind][]string{}
@@ -77,6 +98,9 @@ func (s *Scenario) locks() map[history.Kind][]string {
 		switch kind {
 		case history.Plain:
 			names[kind] = []string{"plain-1", "plain-2"}
+			if s.Impatient > 0 || s.Abandoned > 0 { // each lock has to have its crowd
+				names[kind] = names[kind][:1]
+			}
 		case history.Read, history.Write:
 			names[kind] = []string{"readwrite"}
 		default:
@@ -110,7 +134,11 @@ func (s *Scenario) Tries(invariant string) bool {
 		return slices.Contains(s.Kinds, history.Fenced)
 	case history.Fairness: // between those that no fault hits, nor hit shortly before
 		return slices.Contains(s.Kinds, history.Fair) && s.Victims > 0
-	case history.WakeUps, history.Progress, history.Answers: // far from faults, so elsewhere only now and then
+	case history.WakeUps: // far from faults of those who wait, so elsewhere only now and then
+		return len(s.Faults) == 0 || s.Abandoned > 0
+	case history.Progress: // far from all faults
+		return len(s.Faults) == 0 || s.Impatient > 0
+	case history.Answers:
 		return len(s.Faults) == 0
 	case history.Kept: // see there for RedLocks
 		return !slices.Equal(s.Kinds, []history.Kind{history.Quorum})

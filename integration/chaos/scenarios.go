@@ -34,6 +34,19 @@ var Scenarios = []Scenario{
 		Faults: []Fault{SlotMoved, HandedOver, Partition, Reset, CutReplies, ProcessKilled, ServerStopped},
 	},
 	{
+		// Many callers leave at once. Those that wait get their locks all the same, also after a
+		// fault.
+		Name: "impatience", Topology: integration.Single, Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
+		Peace: time.Second, Calm: 6 * time.Second, Lease: time.Second, Wait: 6 * time.Second, Processes: 4, Workers: 6, Impatient: 4,
+		Faults: []Fault{ProcessStopped, WritesPaused, ProcessKilled, ServerStopped},
+	},
+	{
+		// A lock whose holder has died goes to the next waiter when its lease ends.
+		Name: "deaths", Topology: integration.Single, Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
+		Peace: time.Second, Calm: 6 * time.Second, Processes: 3, Workers: 6, Burst: 3 * time.Second, Wait: 8 * time.Second,
+		Lease: 5 * time.Second, Abandoned: time.Second, Faults: []Fault{HolderKilled.Within(0.2)},
+	},
+	{
 		// Those that live are served in their order, whatever becomes of one among them.
 		Name: "queue", Topology: integration.Single, Kinds: []history.Kind{history.Fair}, Peace: time.Second,
 		Processes: 4, Victims: 1, Workers: 2,

@@ -41,12 +41,16 @@ func (r *run) watchQueues() (stop func()) {
 	}
 }
 
+// longestLook is how many places of a queue are recorded, its head first. The others are seen as
+// they move up.
+const longestLook = 100
+
 // look records who stands in a queue. A server that does not answer just then is asked later.
 func (r *run) look(ctx context.Context, redis rueidis.Client, name, queue string) {
 	ctx, cancel := context.WithTimeout(ctx, command)
 	defer cancel()
 	at := history.Now()
-	owners, err := redis.Do(ctx, redis.B().Lrange().Key(queue).Start(0).Stop(-1).Build()).AsStrSlice()
+	owners, err := redis.Do(ctx, redis.B().Lrange().Key(queue).Start(0).Stop(longestLook-1).Build()).AsStrSlice()
 	if err == nil && len(owners) > 0 {
 		r.log.add(history.Event{At: at, Until: history.Now(), What: history.Queue, Name: name, Owners: owners})
 	}

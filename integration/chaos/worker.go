@@ -12,6 +12,7 @@ import (
 // worker takes locks, one after the other, as its dice have it.
 type worker struct {
 	client *client
+	index  int // in its process
 	dice   *rand.Rand
 }
 
@@ -27,8 +28,18 @@ const (
 
 // run goes on until ctx ends.
 func (w *worker) run(ctx context.Context) {
+	if w.client.plan.Abandoned > 0 { // waits for a burst, also in a process that is started between two
+		w.nap(ctx.Done(), w.pause())
+	}
 	for ctx.Err() == nil {
-		w.section(ctx)
+		switch p := w.client.plan; {
+		case p.Impatient > 0:
+			w.hurry(ctx)
+		case p.Abandoned > 0:
+			w.abandon(ctx)
+		default:
+			w.section(ctx)
+		}
 		w.nap(ctx.Done(), w.pause())
 	}
 }
@@ -119,19 +130,34 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
 	}
-	lock, wait := w.client.locker(locks), w.upTo(w.client.plan.Wait)
+	wait := w.upTo(w.client.plan.Wait)
 	if w.oneIn(2) {
 		ctx = context.WithoutCancel(ctx)
 		wait = w.client.plan.Command + w.upTo(w.client.plan.Command) // nobody can call it off
 	}
-	var give func() (*rlock.Hold, error)
-	var inside context.Context
 	switch {
 	case w.oneIn(4):
-		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, lease) }
-	case w.oneIn(8): // no limit but a context that ends
+		return w.ask(ctx, e, false)
+	case w.oneIn(8):
 		e.Wait = wait
-		if root == 0 { // that of the hold ends with it, so what is nested needs another one of the same owner
+		return w.ask(ctx, e, true)
+	default:
+		e.Wait = wait
+		return w.ask(ctx, e, false)
+	}
+}
+
+// ask calls Lock with a context that ends after the wait, or TryLock. It returns nil if the locks
+// were not had.
+func (w *worker) ask(ctx context.Context, e history.Event, ends bool) *attempt {
+	lock, lease := w.client.locker(e.Locks), rlock.Watchdog
+	if e.Fixed {
+		lease = e.Lease
+	}
+	give := func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
+	var inside context.Context
+	if ends {
+		if e.Root == 0 { // that of the hold ends with it, so what is nested needs another one of the same owner
 			ctx = rlock.WithOwner(ctx)
 			inside = ctx
 		}
@@ -140,9 +166,6 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 			defer cancel()
 			return lock.Lock(ctx, lease)
 		}
-	default:
-		e.Wait = wait
-		give = func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
 	}
 	a := w.client.record.ask(e)
 	a.fixed = e.Fixed
@@ -167,6 +190,11 @@ func (w *worker) stay(ctx context.Context, a *attempt) {
 	case a.fixed && w.oneIn(30):
 		length = longestLease // it is over before: at its deadline, at which others may have it soon
 	}
+	w.stayFor(ctx, a, length)
+}
+
+// stayFor works under the lock for so long, unless that or ctx ends before.
+func (w *worker) stayFor(ctx context.Context, a *attempt, length time.Duration) {
 	end := time.NewTimer(length)
 	defer end.Stop()
 	looks := time.NewTicker(betweenLooks)
@@ -192,6 +220,11 @@ func (w *worker) leave(a *attempt) {
 	if a.fixed && w.oneIn(30) {
 		return
 	}
+	w.release(a)
+}
+
+// release unlocks.
+func (w *worker) release(a *attempt) {
 	a.look()
 	a.release(func() error { return a.hold.Unlock(context.Background()) })
 }
