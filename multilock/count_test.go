@@ -163,7 +163,7 @@ func TestOnePartInTheWayIsWaitedForByItself(t *testing.T) {
 	// Commands of the waiter, by the keys that they are for. That parts which were taken a while ago are still held is confirmed
 	// at the end; on a machine where all this takes a while.
 	asked := make(map[string]int)
-	confirm := script(t, "reenter.lua")
+	confirm := script(t, "renew.lua")
 	for _, command := range monitor.Commands(t) {
 		if command[0] == "evalsha" && command[1] != confirm && contains(command, c.ID()) {
 			keys, err := strconv.Atoi(command[2])

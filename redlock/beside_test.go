@@ -60,6 +60,7 @@ func TestUnlockBesideACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 							answer = options.NodeTimeout + time.Second
 						}
 						n.delay("reenter.lua", answer)
+						n.delay("renew.lua", answer)
 						n.delay("release.lua", answer)
 					}
 					start := time.Now()

@@ -127,6 +127,7 @@ func warm(t testing.TB, clients []*rlock.Client) {
 	for _, c := range clients {
 		l := redlock.NewOn("warm", atOnce, c)
 		hold := take(t, l, longLease)
+		require.NoError(t, hold.Extend(t.Context(), longLease))
 		unlock(t, takeWith(hold.Context(), t, l, longLease))
 		unlock(t, hold)
 	}

@@ -30,10 +30,7 @@ func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
 		return fmt.Errorf("%w: another call of the same owner is still waiting for the nodes", p.because(rlock.ErrOutcomeUnknown))
 	}
 	defer t.seat.pass()
-	t.mu.Lock()
-	levels := len(t.levels)
-	t.mu.Unlock()
-	err = t.lengthen(p, levels, lease, true)
+	err = t.lengthen(p, 0, lease, true)
 	if errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
@@ -48,7 +45,7 @@ type lengthening struct {
 	timeouts      []time.Duration // of those that were asked
 }
 
-// lengthen makes a quorum of the nodes keep the lock, with as many levels, for lease from now. A node that says that it is
+// lengthen makes a quorum of the nodes keep the lock, with as many levels or with 0 as it has, for lease from now. A node that says that it is
 // not held there is a part lost. It is called by who has the seat's turn.
 func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bool) error {
 	var (
@@ -113,7 +110,15 @@ func (t *tenure) keep(i int, g *grant, as string, levels int, lease time.Duratio
 	timeout := t.lock.nodeTimeout(node, lease)
 	call := &crew.Call{Patience: timeout, Task: crew.Func(func() {
 		sent := time.Now()
-		yes, err := node.Reenter(as, levels, lease)
+		var (
+			yes bool
+			err error
+		)
+		if levels == 0 {
+			yes, err = node.Extend(as, lease)
+		} else {
+			yes, err = node.Reenter(as, levels, lease)
+		}
 		if err == nil && !yes {
 			g.lost()
 		}

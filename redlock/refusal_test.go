@@ -62,6 +62,25 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 	}
 }
 
+func TestServersOutOfMemoryStillExtend(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 3)
+	clients := newClients(t, servers, rlock.Options{})
+	l := redlock.NewOn(name, atOnce, clients...)
+	hold := take(t, l, 10*time.Second)
+	nested := takeWith(hold.Context(), t, l, 10*time.Second)
+	for _, s := range servers {
+		refusing["OOM"](t, s)
+	}
+	require.NoError(t, hold.Extend(t.Context(), 20*time.Second))
+	require.Greater(t, time.Until(hold.Deadline()), 15*time.Second)
+	_, err := l.TryLock(hold.Context(), rlock.NoWait, 10*time.Second)
+	require.ErrorContains(t, err, "OOM", "a level more takes memory")
+	unlock(t, nested)
+	unlock(t, hold)
+	awaitFree(t, servers...)
+}
+
 func TestRefusalThatPassesIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	// A replica that has no master, and says so.

@@ -161,7 +161,7 @@ func TestExtendMovesTheDeadlineOnOnlyIfAQuorumSaysSo(t *testing.T) {
 		refuse := func(args []string) any { return errors.New("LOADING the dataset") }
 		first := watchdog.Deadline(b.start, 30*time.Second)
 		for _, n := range b.nodes[:3] {
-			n.answer("reenter.lua", refuse)
+			n.answer("renew.lua", refuse)
 		}
 		time.Sleep(10 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -170,7 +170,7 @@ func TestExtendMovesTheDeadlineOnOnlyIfAQuorumSaysSo(t *testing.T) {
 		require.True(t, hold.Deadline().Equal(first))
 		require.NoError(t, hold.Err())
 
-		b.nodes[0].answer("reenter.lua", granting()["reenter.lua"])
+		b.nodes[0].answer("renew.lua", granting()["renew.lua"])
 		again := time.Now()
 		require.NoError(t, hold.Extend(t.Context(), time.Minute))
 		require.True(t, hold.Deadline().Equal(watchdog.Deadline(again, time.Minute)))
@@ -184,7 +184,7 @@ func TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss(t *testing.T) {
 	inBubble(t, redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, time.Second)
 		for _, n := range b.nodes {
-			n.delay("reenter.lua", 50*time.Millisecond)
+			n.delay("renew.lua", 50*time.Millisecond)
 		}
 		deadline := watchdog.Deadline(b.start, time.Second)
 		time.Sleep(time.Until(deadline) - 49*time.Millisecond)

@@ -427,17 +427,20 @@ func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
 
 // reenter adds a level to what the owner holds.
 func (a *attempt) reenter(h *holding) (*Hold, error) {
-	deadline, err := a.lengthen(h, h.depth()+1)
+	levels := h.depth() + 1
+	deadline, err := a.lengthen(h, func() (bool, error) {
+		return a.lock.kind.reenter(a.client.redis, h.owner, levels, a.bid.lease)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return h.push(a.ctx, deadline, a.renew)
 }
 
-// lengthen makes Redis keep what the owner holds, with as many levels, for as long as the attempt wants it, and returns
-// until when that can be trusted.
-func (a *attempt) lengthen(h *holding, levels int) (deadline time.Time, err error) {
-	c, lock, owner, lease := a.client, a.lock, h.owner, a.bid.lease
+// lengthen makes Redis keep what the owner holds for as long as the attempt wants it, by a command that tells whether it is
+// held, and returns until when that can be trusted.
+func (a *attempt) lengthen(h *holding, command func() (bool, error)) (deadline time.Time, err error) {
+	c, lease := a.client, a.bid.lease
 	var delay backoff
 	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any more does.
 	settle := func(held bool, err error) {
@@ -448,10 +451,7 @@ func (a *attempt) lengthen(h *holding, levels int) (deadline time.Time, err erro
 	for {
 		h.mayLast(lease)
 		sent := time.Now()
-		held, left, err := await(c, a.patience,
-			func() (bool, error) {
-				return lock.kind.reenter(c.redis, owner, levels, lease)
-			}, settle)
+		held, left, err := await(c, a.patience, command, settle)
 		if left {
 			a.failure = errNoAnswer
 			return time.Time{}, a.ended()

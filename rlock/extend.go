@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
@@ -28,11 +29,15 @@ func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
 		return a.ended()
 	}
 	defer g.seat.pass()
-	levels := g.depth()
-	if levels == 0 {
+	if g.depth() == 0 {
 		return ofEnded(g.conclude())
 	}
-	deadline, err := a.lengthen(g, levels)
+	// A renewal, and not a nested lock without a level: that writes, and a server without memory refuses it.
+	claims := []lua.Claim{g.lock.kind.claim(g.owner)}
+	deadline, err := a.lengthen(g, func() (bool, error) {
+		held, err := c.prolong(g.lock.side, lease, claims)
+		return err == nil && held[0], err
+	})
 	if err != nil {
 		return ofEnded(err)
 	}

@@ -173,7 +173,7 @@ func TestExtendIsRepeatedWhenItsReplyIsLost(t *testing.T) {
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), 10*time.Second)
-		cut := p.CutReply(script(t, k.reenter), 2)
+		cut := p.CutReply(script(t, k.renew), 2)
 		require.NoError(t, hold.Extend(t.Context(), time.Minute))
 		require.Equal(t, 2, cut.Done())
 		require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)

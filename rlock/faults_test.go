@@ -57,6 +57,7 @@ func warm(t testing.TB, c *rlock.Client, lock string) {
 func (k kind) warm(t testing.TB, c *rlock.Client, lock string) {
 	t.Helper()
 	hold := take(t, k.lock(c, lock), longLease)
+	require.NoError(t, hold.Extend(t.Context(), longLease))
 	unlock(t, takeWith(hold.Context(), t, k.lock(c, lock), longLease))
 	unlock(t, hold)
 }

@@ -137,7 +137,7 @@ func (h *Hold) Valid() bool {
 // lease is Options.WatchdogLease, once.
 //
 // All levels of an acquisition last as long. It costs one command, of a MultiLock or RedLock one for each part; if some of
-// those fail, the others last for longer already.
+// those fail, the others last for longer already. A server that is out of memory does it as well.
 //
 // It blocks until ctx ends, and at most Options.CommandTimeout (of a RedLock that of its first client), and returns
 //   - [ErrLost] if the lock was lost, also when only Redis knew: the hold has ended then, and its owner's next attempt starts

@@ -57,6 +57,11 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 	return held, unexplained(err)
 }
 
+func (n node) Extend(owner string, lease time.Duration) (bool, error) {
+	held, err := n.client.prolong(exclusive, lease, []lua.Claim{n.reentrant.claim(owner)})
+	return err == nil && held[0], unexplained(err)
+}
+
 func (n node) Release(owner string) (lua.Released, error) {
 	sent := time.Now()
 	released, err := n.reentrant.release(context.Background(), n.client.redis, owner, 0, heir{})

@@ -91,6 +91,34 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 	})
 }
 
+// To extend a lock takes no memory, however many levels it has. To add a level does.
+func TestServerOutOfMemoryStillExtends(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	outer, inner := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
+	for _, k := range kinds {
+		outer[k.name] = take(t, k.lock(c, k.name), 20*time.Second)
+		inner[k.name] = takeWith(outer[k.name].Context(), t, k.lock(c, k.name), 10*time.Second)
+	}
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+
+	onEveryKind(t, func(t *testing.T, k kind) {
+		hold := outer[k.name]
+		require.NoError(t, hold.Extend(t.Context(), time.Minute))
+		require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
+		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000))
+		require.NoError(t, inner[k.name].Extend(t.Context(), time.Second))
+		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000), "what lasts longer is not shortened")
+		require.Equal(t, k.hash(hold.Owner(), 2), s.DoMap(t, "HGETALL", k.name), "it is no level")
+		_, err := k.lock(c, k.name).Lock(hold.Context(), rlock.Watchdog)
+		requireRefusal(t, err, "OOM")
+
+		s.Do(t, "DEL", k.name)
+		require.ErrorIs(t, hold.Extend(t.Context(), time.Minute), rlock.ErrLost)
+	})
+}
+
 // A level that is given back does not shorten what the owner has left, whichever level had the longest lease.
 func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 	t.Parallel()

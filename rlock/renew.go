@@ -89,13 +89,10 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 		h := holdingOf(l)
 		claims[i] = h.lock.kind.claim(h.owner)
 	}
-	renew := lua.Renew
-	if holdingOf(leases[0]).lock.side == shared {
-		renew = lua.RenewReads
-	}
+	side := holdingOf(leases[0]).lock.side
 	p := &patience{ctx: ctx}
 	held, left, err := await(c, p, func() ([]bool, error) {
-		return renew(context.Background(), c.redis, c.options.WatchdogLease, claims)
+		return c.prolong(side, c.options.WatchdogLease, claims)
 	}, func([]bool, error) {})
 	if left {
 		err = errNoAnswer
@@ -115,6 +112,14 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 		}
 	}
 	return outcomes, nil
+}
+
+// prolong makes locks of one side last for lease from now at least, and returns which of them are held as claimed.
+func (c *Client) prolong(of side, lease time.Duration, claims []lua.Claim) ([]bool, error) {
+	if of == shared {
+		return lua.RenewReads(context.Background(), c.redis, lease, claims)
+	}
+	return lua.Renew(context.Background(), c.redis, lease, claims)
 }
 
 // renewalFailed tells the operator, who need not hear of every try while the watchdog goes on trying: a node that is down

@@ -12,7 +12,7 @@ import (
 func TestReleaseTogetherDoesNotWaitForAPartThatAnotherCallIsBusyWith(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g := keepAnswers(s.Client(t), loaded(t, s, "reenter.lua"))
+	g := keepAnswers(s.Client(t), loaded(t, s, "renew.lua"))
 	c := newClientOn(t, g, rlock.Options{CommandTimeout: 2 * patience})
 	t.Cleanup(g.open)
 	holds := takeThree(t.Context(), t, c, longLease)

@@ -64,6 +64,7 @@ type Node interface {
 
 	Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error)
 	Reenter(owner string, count int, lease time.Duration) (bool, error)
+	Extend(owner string, lease time.Duration) (bool, error)
 	Release(owner string) (lua.Released, error)
 	// Hopeless tells that waiting does not help against an error of these.
 	Hopeless(err error) bool
