@@ -117,13 +117,16 @@ var verdicts = map[string]verdict{
 	"DENIED":      {Permanent, "the server is in protected mode: give it a password or an address of its own"},
 	noInfo:        {Permanent, "allow +info for this user, because RedLock must know since when the server runs, or set redlock.Options.FsyncAlways"},
 	noEpoch:       {Permanent, "something else writes to the key " + EpochKey + ": delete it, and the server counts again after the delay"},
+	NoCommand:     {Permanent, "the server refuses scripts a command; fair locks, read-write locks without rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in the README"},
 	unsupported:   {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
 }
 
 // Codes of our own for errors that the server gives the general code ERR.
 const (
 	// HalfMoved is a script that was broken off, as it wanted a key that another node of the cluster has already.
-	HalfMoved   = "HALFMOVED"
+	HalfMoved = "HALFMOVED"
+	// NoCommand is a script that wanted a command which the server does not have, or does not let scripts use.
+	NoCommand   = "NOCOMMAND"
 	maxClients  = "MAXCLIENTS"
 	unsupported = "UNSUPPORTED"
 	// Scripts of ours give these two themselves, with the server's reason behind.
@@ -138,6 +141,8 @@ var (
 	// server did not let the command run, and without the dash when the command failed; one that the script returned
 	// as "@user_script: 12: -OOM command not allowed …".
 	nestedCode = regexp.MustCompile(`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`)
+	// Redis and Valkey have their own name in it, and before Redis 7 it was a Lua script.
+	forbiddenCommand = regexp.MustCompile(`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed) from (?:lua )?scripts?\b`)
 )
 
 // codeOf finds the code of an error message, also where an old server hides it. rueidis cuts off a leading "ERR ".
@@ -150,6 +155,8 @@ func codeOf(message string) string {
 	case strings.Contains(message, "The user executing the script can't"), // up to 7.0, inside a script
 		strings.Contains(message, "ACL failure in script"): // since 7.2
 		return "NOPERM"
+	case forbiddenCommand.MatchString(message):
+		return NoCommand
 	case strings.Contains(message, "access a non local key"):
 		return HalfMoved
 	case strings.Contains(message, "max number of clients"):

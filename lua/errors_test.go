@@ -55,9 +55,15 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 		{"ERR The user executing the script can't run this command or subcommand script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOPERM"},
 		{"ERR ACL failure in script: User app has no permissions to run the 'pexpire' command script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOPERM"},
 		{"NOPERM ACL failure in script: User app has no permissions to run the 'pexpire' command", lua.Permanent, "NOPERM"},
+		{"ERR Unknown Redis command called from script script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOCOMMAND"},
+		{"ERR This Redis command is not allowed from script script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOCOMMAND"},
+		{"ERR This Valkey command is not allowed from script script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOCOMMAND"},
+		{"ERR Unknown command called from script script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOCOMMAND"},
 
 		// Before 7: the server did not let the command run, …
 		{raised62 + "@user_script: 12: Lua script attempted to access a non local key in a cluster node ", lua.Unknown, "HALFMOVED"},
+		{raised62 + "@user_script: 12: Unknown Redis command called from Lua script ", lua.Permanent, "NOCOMMAND"},
+		{raised62 + "@user_script: 12: This Redis command is not allowed from scripts ", lua.Permanent, "NOCOMMAND"},
 		{raised62 + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'. ", lua.Permanent, "OOM"},
 		{raised62 + "@user_script: 12: -READONLY You can't write against a read only replica. ", lua.Permanent, "READONLY"},
 		{raised62 + "@user_script: 12: -NOREPLICAS Not enough good replicas to write. ", lua.Temporary, "NOREPLICAS"},
@@ -89,8 +95,8 @@ func TestErrorReplyThatIsNotKnownIsPermanent(t *testing.T) {
 		"ERR something new":   "ERR",
 		"something new":       "ERR",
 		"NEWCODE some reason": "NEWCODE",
-		"ERR Error running script (call to f_5e2f): @user_script:12: @user_script: 12: Unknown Redis command called from Lua script ": "ERR",
-		"ERR Error running script (call to f_5e2f): @user_script:12: user_script:12: attempt to index nil":                            "ERR",
+		"ERR Error running script (call to f_5e2f): @user_script:12: @user_script: 12: Wrong number of args calling Redis command From Lua script ": "ERR",
+		"ERR Error running script (call to f_5e2f): @user_script:12: user_script:12: attempt to index nil":                                          "ERR",
 		"": "ERR",
 	} {
 		f.refuses(message)

@@ -79,7 +79,7 @@ func TestRefusalBeginsWithItsCodeOnEveryVersion(t *testing.T) {
 		"ERR The user executing the script can't run this command or subcommand":                                "NOPERM The user executing the script can't run this command or subcommand",
 		"ERR ACL failure in script: User app has no permissions to access the 'c' channel":                      "NOPERM ACL failure in script: User app has no permissions to access the 'c' channel",
 		"NOPERM ACL failure in script: User app has no permissions to access the 'c' channel":                   "NOPERM ACL failure in script: User app has no permissions to access the 'c' channel",
-		"ERR Unknown Redis command called from script":                                                          "ERR Unknown Redis command called from script",
+		"ERR Unknown Redis command called from script":                                                          "NOCOMMAND Unknown Redis command called from script",
 	} {
 		f.says("*2\r\n:1\r\n+" + text + "\r\n")
 		out, err := lua.Release(t.Context(), c, lock, me, 0, announcement)

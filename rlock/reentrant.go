@@ -70,8 +70,9 @@ func (k reentrant) giveUp(ctx context.Context, redis rueidis.CoreClient, owner s
 	return released, err
 }
 
-// needsNoPlaces tells that a command was refused perhaps only because of what a hand-over needs: keys of its own, which an ACL
-// from before may forbid, which are elsewhere while a slot moves, and which are written to when nothing else is.
+// needsNoPlaces tells that a command was refused perhaps only because of what a hand-over needs: the clock of the server, which
+// some refuse to scripts, and keys of its own, which an ACL from before may forbid, which are elsewhere while a slot moves, and
+// which are written to when nothing else is.
 func needsNoPlaces(err error) bool {
 	if err == nil {
 		return false
@@ -81,7 +82,7 @@ func needsNoPlaces(err error) bool {
 		return false
 	}
 	switch refusal.Code {
-	case "TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS", "WRONGTYPE", "OOM":
+	case "TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS", "WRONGTYPE", "OOM", lua.NoCommand:
 		return true
 	}
 	return false

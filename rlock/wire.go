@@ -25,7 +25,7 @@ type wire struct {
 	gift    func(channel, message string)
 	warn    func(message string, details ...any)
 
-	forbidden atomic.Bool // the ACL forbids what a hand-over needs
+	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	server    string      // what to call the one node there is, if it is none
 	name      string      // what the whole of it is called in all processes; "" if nobody said
 
@@ -182,9 +182,21 @@ func (w *wire) handsOver() bool {
 // forbid notes that a command was refused, and what became of it without what a hand-over needs.
 func (w *wire) forbid(refusal, outcome error) {
 	var of *ServerError
-	if outcome == nil && errors.As(refusal, &of) && of.Code == "NOPERM" && w.forbidden.CompareAndSwap(false, true) {
-		w.warn("holdfast: the ACL of this user forbids what hand-overs need, so locks are announced to all who wait; "+
-			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone", "refusal", refusal)
+	if outcome != nil || !errors.As(refusal, &of) {
+		return
+	}
+	var why string
+	switch of.Code {
+	case "NOPERM":
+		why = "the ACL of this user forbids what hand-overs need"
+	case lua.NoCommand:
+		why = "this server refuses scripts a command that hand-overs need, such as TIME"
+	default:
+		return
+	}
+	if w.forbidden.CompareAndSwap(false, true) {
+		w.warn("holdfast: "+why+", so locks are announced to all who wait; "+
+			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone", "refusal", of.Message)
 	}
 }
 

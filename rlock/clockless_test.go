@@ -1,0 +1,103 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/logtest"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// startClockless starts a server that refuses TIME, also to scripts, as some managed services do.
+func startClockless(t *testing.T) *redistest.Server {
+	t.Helper()
+	return redistest.Start(t, redistest.WithArgs("--rename-command", "TIME", ""))
+}
+
+func TestServerThatRefusesTimeToScriptsDoesWithoutHandOversAndTheLogSaysSoOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		if !k.placed {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := startClockless(t)
+			var log logtest.Lines
+			c, other := newClient(t, s, rlock.Options{Logger: log.Logger()}), newClient(t, s, rlock.Options{})
+			for name, from := range map[string]*rlock.Client{"a": c, "b": other} {
+				hold := take(t, k.lock(from, name), rlock.Watchdog)
+				waiter := k.parked(t, s, k.lock(c, name)) // which may be told by either
+				start := time.Now()
+				unlock(t, hold)
+				o := result(t, waiter)
+				require.NoError(t, o.Err)
+				require.Less(t, o.At.Sub(start), time.Second, "it was not woken")
+				unlock(t, o.Hold)
+				requireFree(t, s, name)
+			}
+			require.Len(t, log.With("level=WARN"), 1)
+			require.Contains(t, log.With("level=WARN")[0], "this server refuses scripts a command that hand-overs need")
+			require.Contains(t, log.With("level=WARN")[0], "command called from")
+		})
+	}
+}
+
+func TestManyWaitersOfTwoClientsShareALockOnAServerThatRefusesTimeToScripts(t *testing.T) {
+	t.Parallel()
+	s := startClockless(t)
+	clients := []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})}
+	for _, k := range kinds {
+		if !k.placed {
+			continue
+		}
+		var inside atomic.Int32
+		errs := make(chan error, 16)
+		var all sync.WaitGroup
+		for i := range cap(errs) {
+			all.Go(func() {
+				errs <- rlock.Do(t.Context(), k.lock(clients[i%2], k.name), patience, rlock.Watchdog, func(context.Context) error {
+					defer inside.Add(-1)
+					if inside.Add(1) > 1 {
+						return errors.New("not alone")
+					}
+					return nil
+				})
+			})
+		}
+		all.Wait()
+		close(errs)
+		for err := range errs {
+			require.NoError(t, err, k.name)
+		}
+		requireFree(t, s, k.name)
+	}
+}
+
+func TestLocksThatNeedTheClockOfTheServerSaySoWhereItIsRefused(t *testing.T) {
+	t.Parallel()
+	s := startClockless(t)
+	c := newClient(t, s, rlock.Options{})
+	requireRefusedAtOnce(t, c.NewFairLock("fair"), "NOCOMMAND")
+	requireFree(t, s, "fair")
+
+	reading := take(t, newReadLock(c, "preference"), longLease)
+	requireRefusedAtOnce(t, newWriteLock(c, "preference"), "NOCOMMAND")
+	unlock(t, reading)
+	requireFree(t, s, "preference")
+
+	without := newClient(t, s, rlock.Options{WriterPreference: rlock.PreferNobody})
+	reading = take(t, newReadLock(without, "nobody"), longLease)
+	writer := lockInBackground(t.Context(), newWriteLock(without, "nobody"), longLease)
+	eventually(t, func() bool { return subscribed(s, "NUMSUB", "redisson_rwlock:{nobody}") == 1 }, "the writer waits")
+	unlock(t, reading)
+	unlock(t, acquired(t, writer))
+	requireFree(t, s, "nobody")
+}
