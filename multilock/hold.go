@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/seam"
 	"holdfast/rlock"
@@ -31,6 +32,7 @@ func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	hold, end := rlock.NewHold(ctx, t)
 	t.end = end
 	t.left.Store(int32(len(parts)))
+	lost.Forget(t.place)
 	held.add(t.place, hold)
 	for _, p := range parts {
 		inside.OnEnd(p, func(reason error) { t.ended(hold, reason) })
@@ -40,13 +42,17 @@ func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 
 // ended is told that a part has. As long as there are others, whoever has no hold at hand must be able to release them.
 func (t *tenure) ended(hold *rlock.Hold, reason error) {
-	if t.left.Add(-1) == 0 {
-		held.remove(t.place, hold)
-	}
 	if errors.Is(reason, rlock.ErrLost) {
 		reason = &rlock.LostError{Lock: t.lock.name, Reason: reason} // which says what part, and why
 	}
 	t.end(reason)
+	if t.left.Add(-1) > 0 {
+		return
+	}
+	if errors.Is(hold.Err(), rlock.ErrLost) {
+		lost.Add(t.place, hold)
+	}
+	held.remove(t.place, hold)
 }
 
 // Name is the lock's.
@@ -82,7 +88,9 @@ func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
 func (t *tenure) Release(h *rlock.Hold) error {
 	t.end(rlock.ErrReleased)
 	held.remove(t.place, h)
-	if err := errors.Join(release(t.lock.parts, t.parts)...); err != nil {
+	err := errors.Join(release(t.lock.parts, t.parts)...)
+	lost.Remove(t.place, h) // not before: the last part that ends adds it
+	if err != nil {
 		return releaseError{err}
 	}
 	return nil
@@ -143,6 +151,9 @@ type registry struct {
 	mu    sync.Mutex
 	holds map[standing][]*rlock.Hold // guarded by mu; outermost first
 }
+
+// lost has holds that were lost with all their parts, and were not unlocked yet.
+var lost losses.Memory[standing, *rlock.Hold]
 
 var held = registry{holds: make(map[standing][]*rlock.Hold)}
 

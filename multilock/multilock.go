@@ -105,14 +105,18 @@ func (l *Lock) acquire(ctx context.Context, lease time.Duration,
 }
 
 // Unlock releases the innermost level that ctx's owner has of all the locks together. See [rlock.Hold.Unlock]. It returns
-// [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this MultiLock.
+// [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this MultiLock, and [rlock.ErrLost] once for each level
+// that was lost.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, named := owner.From(ctx)
 	if !named {
 		return l.named(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
 			rlock.ErrNotHeld))
 	}
-	for _, hold := range slices.Backward(held.of(standing{token, l.identity})) {
+	at := standing{token, l.identity}
+	holds := slices.Clone(held.of(at))
+	slices.Reverse(holds)
+	for _, hold := range append(holds, lost.Of(at)...) { // of those that were lost together the innermost was the first
 		err := hold.Unlock(ctx)
 		// One that somebody else releases at this moment is passed over, and not one of which a part was not held.
 		var tried releaseError

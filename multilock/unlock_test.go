@@ -81,6 +81,41 @@ func TestUnlockByOwnerOfALevelOfWhichAPartIsNotHeldReleasesNoOther(t *testing.T)
 	}
 }
 
+// Who noticed a loss first must make no difference to code that unlocks without a hold: a loss is no bug.
+func TestUnlockByOwnerOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	for name, locks := range shapes(p) {
+		t.Run(name, func(t *testing.T) {
+			ctx := rlock.WithOwner(t.Context())
+			lose := func(parts []*rlock.Lock) (holds []*rlock.Hold) {
+				for range 3 {
+					holds = append(holds, takeWith(ctx, t, of(locks), longLease))
+				}
+				for _, part := range parts {
+					forceUnlock(t, part)
+				}
+				require.ErrorIs(t, holds[0].Err(), rlock.ErrLost)
+				return holds
+			}
+			for _, parts := range [][]*rlock.Lock{locks[:1], locks} { // some of it, or all of it
+				holds := lose(parts)
+				require.ErrorIs(t, of(locks).Unlock(ctx), rlock.ErrLost)
+				require.ErrorIs(t, holds[2].Unlock(ctx), rlock.ErrNotHeld, "no level counts twice")
+				require.ErrorIs(t, holds[1].Unlock(ctx), rlock.ErrLost)
+				require.ErrorIs(t, of(locks).Unlock(ctx), rlock.ErrLost)
+				require.ErrorIs(t, of(locks).Unlock(ctx), rlock.ErrNotHeld)
+				requireFree(t, p.first, p.second)
+			}
+			lose(locks)
+			takeWith(ctx, t, of(locks), longLease)
+			require.NoError(t, of(locks).Unlock(ctx), "what was acquired since is what is released")
+			require.ErrorIs(t, of(locks).Unlock(ctx), rlock.ErrNotHeld)
+			requireFree(t, p.first, p.second)
+		})
+	}
+}
+
 func TestManyCallsReleaseEachLevelOnce(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})

@@ -183,6 +183,38 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 }
 
+// Who noticed a loss first must make no difference to code that unlocks without a hold: a loss is no bug.
+func TestUnlockByContextOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
+	t.Parallel()
+	servers, clients := startFive(t, rlock.Options{})
+	lock := redlock.NewOn(name, atOnce, clients...)
+	ctx := rlock.WithOwner(t.Context())
+	lose := func() (holds []*rlock.Hold) {
+		for range 3 {
+			holds = append(holds, takeWith(ctx, t, lock, longLease))
+		}
+		for _, c := range clients {
+			_, err := c.NewLock(name).ForceUnlock(t.Context())
+			require.NoError(t, err)
+		}
+		receive(t, holds[0].Done(), "the lock is not lost")
+		awaitFree(t, servers...)
+		return holds
+	}
+	holds := lose()
+	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrLost)
+	require.ErrorIs(t, holds[2].Unlock(ctx), rlock.ErrNotHeld, "no level counts twice")
+	require.ErrorIs(t, holds[1].Unlock(ctx), rlock.ErrLost)
+	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrLost)
+	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
+
+	lose()
+	takeWith(ctx, t, lock, longLease)
+	require.NoError(t, lock.Unlock(ctx), "what was acquired since is what is released")
+	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
+	awaitFree(t, servers...)
+}
+
 // The first of them takes the lock, and the others come in with it, although nobody of them has its hold.
 func TestGoroutinesOfOneOwnerAreInsideAtTheSameTime(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unique"
 
@@ -145,14 +146,20 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (*rlock.H
 }
 
 // Unlock releases the innermost level that ctx's owner holds, for code that has no hold at hand. See [rlock.Hold.Unlock]. It
-// returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this lock.
+// returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this lock, and [rlock.ErrLost] once for each level
+// that the owner had when it lost the lock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, named := owner.From(ctx)
 	if !named {
 		return l.named(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
 			rlock.ErrNotHeld))
 	}
-	if t := seats.find(place{l.identity, token}); t != nil {
+	at := place{l.identity, token}
+	tenures := lost.Of(at)
+	if t := seats.find(at); t != nil {
+		tenures = append(tenures, t)
+	}
+	for _, t := range slices.Backward(tenures) {
 		for _, hold := range t.innermost() {
 			// One that somebody else releases at this moment is passed over.
 			if err := hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {

@@ -22,6 +22,9 @@ func (t *tenure) Release(h *rlock.Hold) error {
 	at := slices.IndexFunc(t.levels, func(l level) bool { return l.hold == h })
 	end := t.levels[at].end
 	if reason := t.ended; t.phase == over {
+		if t.unlocked++; t.unlocked == len(t.levels) {
+			lost.Remove(t.seat.place, t)
+		}
 		t.mu.Unlock()
 		end(reason) // whoever has ended the tenure may not have come to this level yet
 		return reason

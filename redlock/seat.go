@@ -3,6 +3,7 @@ package redlock
 import (
 	"sync"
 
+	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 )
 
@@ -28,6 +29,9 @@ type registry struct {
 	mu    sync.Mutex
 	seats map[place]*seat // guarded by mu
 }
+
+// lost has tenures that were lost, and of which a level was not unlocked yet.
+var lost losses.Memory[place, *tenure]
 
 // seats are of the process and not of a Lock, because any number of those may be made of the same nodes.
 var seats = registry{seats: make(map[place]*seat)}
@@ -95,6 +99,7 @@ func (s *seat) hold(t *tenure) {
 	s.users++
 	seats.mu.Unlock()
 	s.mu.Lock()
+	lost.Forget(s.place)
 	before := s.tenure
 	s.tenure = t
 	s.mu.Unlock()

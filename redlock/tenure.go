@@ -33,6 +33,7 @@ type tenure struct {
 	parts    []part        // guarded by mu; by node
 	first    []grant       // guarded by mu; room for those that were asked for first; a node is given its own once
 	levels   []level       // guarded by mu; those not released, outermost first
+	unlocked int           // guarded by mu; how many of them were released since it was lost
 	few      [1]level      // room for levels, mostly enough
 	longest  time.Duration // guarded by mu; the longest lease that any node was asked for
 	asFarAs  time.Time     // guarded by mu; until when a lengthening wants it kept; zero before the first
@@ -218,6 +219,9 @@ func (t *tenure) lose(reason error) {
 func (t *tenure) finish(reason error) {
 	t.phase, t.ended = over, reason
 	// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
+	if errors.Is(reason, rlock.ErrLost) {
+		lost.Add(t.seat.place, t)
+	}
 	t.seat.drop(t)
 	t.tell()
 	t.mu.Unlock()

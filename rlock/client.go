@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/crew"
+	"holdfast/internal/losses"
 	"holdfast/watchdog"
 )
 
@@ -33,6 +34,7 @@ type Client struct {
 	flights  *flights
 	backlog  backlog
 	crew     *crew.Crew // for commands of which many may be in doubt at a time
+	losses   losses.Memory[lostAt, *holding]
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once

@@ -79,6 +79,7 @@ func (g *holding) begin(ctx context.Context, deadline time.Time, renew bool) *Ho
 	g.lease.Group = c.wire.node(g.lock.name)
 	g.lease.Value = g
 	g.lease.OnLost = g.lost
+	c.losses.Forget(g.at())
 	g.seat.hold(g)
 	c.watchdog.Add(&g.lease, deadline, renew)
 	return level
@@ -151,6 +152,7 @@ func (g *holding) end(reason error) bool {
 		g.ended = reason
 		if errors.Is(reason, ErrLost) {
 			// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
+			g.remember()
 			g.seat.drop(g)
 		}
 	}

@@ -166,7 +166,8 @@ func wholeLease(lease time.Duration) (time.Duration, error) {
 
 // Unlock releases the innermost level that ctx's owner holds, for code that has no [Hold] at hand. See [Hold.Unlock], which
 // also works for a lock that was taken without an owner. It returns [ErrNotHeld] if ctx has no owner, or one that does
-// not hold this lock through this client.
+// not hold this lock through this client, and [ErrLost] once for each level that the owner had when it lost the lock, until it
+// acquires that again.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)
@@ -178,6 +179,9 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 		if level := h.leaveInnermost(); level != nil {
 			return h.giveBack([]*Hold{level})
 		}
+	}
+	if err := l.client.unlockLost(lostAt{l.place(token), l.side}); err != nil {
+		return err
 	}
 	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
 }

@@ -84,6 +84,9 @@ func (g *holding) depart(levels []*Hold, now time.Time) (left int, err error) {
 	}
 	if left = g.remove(levels); left == 0 {
 		g.forget()
+		if err != nil {
+			g.client.losses.Remove(g.at(), g)
+		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
 		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for another 14 minutes.

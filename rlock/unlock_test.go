@@ -167,3 +167,46 @@ func waitUntilFree(t *testing.T, s *redistest.Server, lock *rlock.Lock) *rlock.L
 	awaitFree(t, s, lock.Name())
 	return lock
 }
+
+// Who noticed a loss first must make no difference to code that unlocks without a hold: a loss is no bug.
+func TestUnlockWithoutAHoldOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
+	s := redistest.Start(t)
+	client := newClient(t, s, rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		lock := k.lock(client, k.name)
+		// lose takes as many levels, and has the client notice that they are lost.
+		lose := func(ctx context.Context, levels int) (holds []*rlock.Hold) {
+			for range levels {
+				holds = append(holds, takeWith(ctx, t, lock, longLease))
+			}
+			_, err := lock.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.ErrorIs(t, holds[0].Err(), rlock.ErrLost)
+			return holds
+		}
+		ctx := rlock.WithOwner(t.Context())
+		holds := lose(ctx, 2)
+		for range holds {
+			err := lock.Unlock(ctx)
+			require.ErrorIs(t, err, rlock.ErrLost)
+			require.Equal(t, holds[0].Err(), err)
+		}
+		require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
+		require.ErrorIs(t, holds[0].Unlock(ctx), rlock.ErrNotHeld, "each level is released once")
+
+		holds = lose(ctx, 3)
+		require.ErrorIs(t, holds[2].Unlock(ctx), rlock.ErrLost)
+		require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrLost)
+		require.ErrorIs(t, holds[1].Unlock(ctx), rlock.ErrNotHeld, "no level counts twice")
+		require.ErrorIs(t, holds[0].Unlock(ctx), rlock.ErrLost)
+		require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
+
+		lose(ctx, 2)
+		require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld, "another owner")
+		require.ErrorIs(t, k.lock(client, "another").Unlock(ctx), rlock.ErrNotHeld, "another lock")
+		takeWith(ctx, t, lock, longLease)
+		require.NoError(t, lock.Unlock(ctx), "what was acquired since is what is released")
+		require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
+		requireFree(t, s, k.name)
+	})
+}

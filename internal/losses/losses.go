@@ -1,0 +1,86 @@
+// Package losses remembers what was held when it was lost, so that a caller who unlocks without a hold at hand hears of the loss
+// whoever noticed it first.
+package losses
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Most is how many values a Memory keeps. Callers that never unlock what they lost must not make it grow.
+const Most = 1024
+
+// Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use. It is safe for concurrent
+// use, and costs next to nothing while it is empty.
+type Memory[K, V comparable] struct {
+	size atomic.Int32
+
+	mu    sync.Mutex
+	all   list.List             // of entry[K, V], the oldest first; guarded by mu
+	byKey map[K][]*list.Element // guarded by mu; the oldest first
+}
+
+type entry[K, V comparable] struct {
+	key   K
+	value V
+}
+
+// Add keeps a value, in place of the oldest if there are too many.
+func (m *Memory[K, V]) Add(key K, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all.Len() == Most {
+		m.remove(m.all.Front())
+	}
+	if m.byKey == nil {
+		m.byKey = make(map[K][]*list.Element)
+	}
+	m.byKey[key] = append(m.byKey[key], m.all.PushBack(entry[K, V]{key, value}))
+	m.size.Add(1)
+}
+
+// Of returns the values of a key, the oldest first.
+func (m *Memory[K, V]) Of(key K) []V {
+	if m.size.Load() == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var values []V
+	for _, e := range m.byKey[key] {
+		values = append(values, e.Value.(entry[K, V]).value)
+	}
+	return values
+}
+
+// Remove forgets a value, if it is there.
+func (m *Memory[K, V]) Remove(key K, value V) {
+	m.removeIf(key, func(v V) bool { return v == value })
+}
+
+// Forget forgets all values of a key.
+func (m *Memory[K, V]) Forget(key K) { m.removeIf(key, func(V) bool { return true }) }
+
+func (m *Memory[K, V]) removeIf(key K, match func(V) bool) {
+	if m.size.Load() == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range slices.Clone(m.byKey[key]) {
+		if match(e.Value.(entry[K, V]).value) {
+			m.remove(e)
+		}
+	}
+}
+
+// remove is called with mu held.
+func (m *Memory[K, V]) remove(e *list.Element) {
+	key := m.all.Remove(e).(entry[K, V]).key
+	if m.byKey[key] = slices.DeleteFunc(m.byKey[key], func(other *list.Element) bool { return other == e }); len(m.byKey[key]) == 0 {
+		delete(m.byKey, key)
+	}
+	m.size.Add(-1)
+}
