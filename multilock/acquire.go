@@ -182,12 +182,17 @@ func (a *acquisition) settle(ctx context.Context) error {
 func ended(h *rlock.Hold, reason error) error {
 	switch {
 	case errors.Is(reason, rlock.ErrReleased):
-		return &rlock.LostError{Lock: h.Name(), Reason: errReleased}
+		return taken(h)
 	case errors.Is(reason, rlock.ErrClosed):
 		return fmt.Errorf("holdfast: lock %q: %w", h.Name(), reason)
 	default:
 		return reason // which names the lock
 	}
+}
+
+// taken is the loss of a part that was released, though not by who holds all of them.
+func taken(part *rlock.Hold) error {
+	return &rlock.LostError{Lock: part.Name(), Reason: errReleased}
 }
 
 // errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the same owner or by the end

@@ -40,5 +40,6 @@
 // part, if there is just one. Extend extends each part; if some cannot be, the others are longer already.
 //
 // The hold lasts as long as all of its parts. When one is lost it ends, with an error that names the part; the others are
-// held until Unlock, which is therefore always to be called.
+// held until Unlock, which is therefore always to be called. A part that is released by itself, by [rlock.Lock.Unlock] for the
+// same owner, is lost to it.
 package multilock

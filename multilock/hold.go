@@ -35,13 +35,16 @@ func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	lost.Forget(t.place)
 	held.add(t.place, hold)
 	for _, p := range parts {
-		inside.OnEnd(p, func(reason error) { t.ended(hold, reason) })
+		inside.OnEnd(p, func(reason error) { t.ended(hold, p, reason) })
 	}
 	return hold
 }
 
 // ended is told that a part has. As long as there are others, whoever has no hold at hand must be able to release them.
-func (t *tenure) ended(hold *rlock.Hold, reason error) {
+func (t *tenure) ended(hold, part *rlock.Hold, reason error) {
+	if errors.Is(reason, rlock.ErrReleased) && !inside.Closes(part) {
+		reason = taken(part) // or by this very hold, which has ended then
+	}
 	if errors.Is(reason, rlock.ErrLost) {
 		reason = &rlock.LostError{Lock: t.lock.name, Reason: reason} // which says what part, and why
 	}
@@ -88,7 +91,13 @@ func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
 func (t *tenure) Release(h *rlock.Hold) error {
 	t.end(rlock.ErrReleased)
 	held.remove(t.place, h)
-	err := errors.Join(release(t.lock.parts, t.parts)...)
+	errs := release(t.lock.parts, t.parts)
+	for i, err := range errs {
+		if errors.Is(err, rlock.ErrNotHeld) && errors.Is(h.Err(), rlock.ErrLost) {
+			errs[i] = taken(t.parts[i])
+		}
+	}
+	err := errors.Join(errs...)
 	lost.Remove(t.place, h) // not before: the last part that ends adds it
 	if err != nil {
 		return releaseError{err}

@@ -1,6 +1,7 @@
 package multilock_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -66,11 +67,14 @@ func TestUnlockByOwnerOfALevelOfWhichAPartIsNotHeldReleasesNoOther(t *testing.T)
 			outer := take(t, of(locks), longLease)
 			inner := takeWith(outer.Context(), t, of(locks), longLease)
 			require.NoError(t, locks[1].Unlock(outer.Context()))
-			require.Equal(t, rlock.ErrReleased, inner.Err(), "one of its parts was released")
 			require.True(t, outer.Valid())
-			err := of(locks).Unlock(outer.Context())
-			require.ErrorIs(t, err, rlock.ErrNotHeld)
-			require.ErrorContains(t, err, `lock "b"`)
+			for _, err := range []error{inner.Err(), context.Cause(inner.Context()), of(locks).Unlock(outer.Context())} {
+				require.ErrorIs(t, err, rlock.ErrLost, "one of its parts was released")
+				require.NotErrorIs(t, err, rlock.ErrReleased)
+				require.NotErrorIs(t, err, rlock.ErrNotHeld)
+				require.ErrorContains(t, err, `lock "b" lost: it was released meanwhile`)
+			}
+			require.ErrorIs(t, inner.Unlock(t.Context()), rlock.ErrNotHeld)
 			require.True(t, outer.Valid())
 			for _, name := range []string{"a", "b"} {
 				require.Equal(t, []string{"1"}, levels(t, p.first, name))
@@ -79,6 +83,19 @@ func TestUnlockByOwnerOfALevelOfWhichAPartIsNotHeldReleasesNoOther(t *testing.T)
 			requireFree(t, p.first, p.second)
 		})
 	}
+}
+
+// A part that Close releases is no part that somebody else released.
+func TestCloseThatReleasesThePartsIsNoLoss(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, rlock.Options{})
+	mine, another := p.clients(t, rlock.Options{ReleaseOnClose: true})
+	hold := take(t, multilock.New(mine.NewLock("a"), mine.NewFairLock("b"), another.NewLock("c")), longLease)
+	closeClient(t, mine)
+	receive(t, hold.Done(), "the hold goes on")
+	require.NotErrorIs(t, hold.Err(), rlock.ErrLost)
+	require.NotErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	requireFree(t, p.first, p.second)
 }
 
 // Who noticed a loss first must make no difference to code that unlocks without a hold: a loss is no bug.

@@ -12,12 +12,19 @@ import (
 func init() {
 	seam.Open(seam.Inside[*Lock, *Hold]{
 		OnEnd:           (*Hold).onEnd,
+		Closes:          (*Hold).closes,
 		Apart:           (*Lock).company,
 		TryTogether:     tryTogether,
 		ReleaseTogether: releaseTogether,
 		Place:           (*Lock).whereabouts,
 		Node:            (*Lock).node,
 	})
+}
+
+// closes tells whether the client is being closed, which may be why the hold has ended.
+func (h *Hold) closes() bool {
+	g, ours := h.tenure.(*holding)
+	return ours && g.client.closes()
 }
 
 // company is which locks can be taken with this one in one step.
