@@ -81,7 +81,7 @@ func (a *attempt) run() (*Hold, error) {
 	case a.bid.owner == "":
 		a.bid.owner = a.client.newOwner()
 	case a.lock.side == exclusive:
-		return nil, ErrUpgrade
+		return nil, errUpgrade
 	default:
 		a.writing = true
 	}

@@ -10,8 +10,8 @@ import (
 
 // Decisions. Test for them with [errors.Is]; all errors of this package carry more detail than these.
 var (
-	// ErrNotAcquired: the lock was held by somebody else until the wait was over. The error is a *[HeldError]. When a
-	// context ended the wait, the error matches both this and the context's error.
+	// ErrNotAcquired: the lock was held by somebody else until the wait was over. The error is a *[HeldError], unless it is
+	// [ErrUpgrade]. When a context ended the wait, the error matches both this and the context's error.
 	ErrNotAcquired = errors.New("lock not acquired")
 
 	// ErrNotHeld: there is nothing to release. This Hold was released before, or the context's owner has no hold.
@@ -32,7 +32,8 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
 	// ErrUpgrade: the context's owner holds the read lock and asked for the write lock of the same name, for which it would
-	// wait for itself. Release the read lock first, or begin with the write lock: a writer may read.
+	// wait for itself. Release the read lock first, or begin with the write lock: a writer may read. The error matches
+	// [ErrNotAcquired] as well.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock: release it first, or begin with the write lock")
 
 	// ErrNotReplicated: fewer replicas than Options.SyncReplicas acknowledged the acquisition in time, and it was undone.
@@ -42,6 +43,9 @@ var (
 	// ErrInvalid: an argument that can never work. Nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
 )
+
+// errUpgrade is [ErrUpgrade] as it is returned.
+var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
 
 // ServerError is a command that Redis refused or did not answer. Its Class tells whether that passes by itself, and its
 // Advice what to do if not. Errors of this package wrap it; get at it with [errors.As].

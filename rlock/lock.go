@@ -77,7 +77,7 @@ func (l *Lock) Server() string { return l.client.wire.name }
 //   - an error that matches both [ErrNotAcquired] and ctx's error if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
 //   - [ErrLost] if ctx's owner held the lock and Redis says that it does not any more;
-//   - [ErrUpgrade] if this is a write lock, and ctx's owner holds the read lock and not this one;
+//   - [ErrUpgrade], which matches [ErrNotAcquired], if this is a write lock, and ctx's owner holds the read lock and not this one;
 //   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
 //   - a *[ServerError] at once if Redis refuses for good, and when the wait ends if it did not answer; with
 //     [ErrOutcomeUnknown] if it may have given us the lock, which is then undone in the background;
