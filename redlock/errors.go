@@ -45,6 +45,10 @@ func (e *QuorumError) Error() string {
 	default:
 		b.WriteString("no quorum: ")
 	}
+	if len(e.Nodes) == 0 && errors.Is(e.cause, rlock.ErrReleased) {
+		b.WriteString("this context belongs to a hold that was released")
+		return b.String()
+	}
 	if len(e.Nodes) == 0 {
 		b.WriteString("somebody in this process holds it or waits for it; wait longer or shorten its lease")
 		return b.String()

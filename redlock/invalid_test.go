@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,6 +11,21 @@ import (
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
+
+func TestContextOfAReleasedHoldIsRefusedAsThat(t *testing.T) {
+	t.Parallel()
+	servers := startNodes(t, 3)
+	lock := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
+	hold := take(t, lock, longLease)
+	ctx := hold.Context()
+	unlock(t, hold)
+	_, err := lock.Lock(ctx, longLease)
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "this context belongs to a hold that was released")
+	require.NotContains(t, err.Error(), "somebody in this process")
+	awaitFree(t, servers...)
+}
 
 func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 	t.Parallel()

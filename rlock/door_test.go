@@ -94,6 +94,24 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	require.Empty(t, monitor.Commands(t))
 }
 
+func TestContextOfAReleasedHoldIsRefusedAsThat(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	onEveryKind(t, func(t *testing.T, k kind) {
+		hold := take(t, k.lock(c, k.name), longLease)
+		ctx := hold.Context()
+		unlock(t, hold)
+		monitor := s.Monitor(t)
+		_, err := k.lock(c, k.name).Lock(ctx, longLease)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "this context belongs to a hold that was released")
+		require.NotContains(t, err.Error(), "no answer yet")
+		require.Empty(t, monitor.Commands(t))
+	})
+}
+
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -72,6 +72,8 @@ func (e *HeldError) Error() string {
 		held = e.Owner + " waits for it and comes first"
 	case e.Owner != "":
 		held = "held by " + e.Owner
+	case errors.Is(e.cause, ErrReleased):
+		held = "this context belongs to a hold that was released"
 	}
 	if e.TTL > 0 {
 		held += fmt.Sprintf(" for another %v", e.TTL.Round(time.Millisecond))
