@@ -117,12 +117,13 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	s := redistest.Start(t)
 	redis := s.Client(t)
 	for name, options := range map[string]rlock.Options{
-		"WatchdogLease":  {WatchdogLease: 5 * time.Millisecond},
-		"negative lease": {WatchdogLease: -time.Second},
-		"CommandTimeout": {CommandTimeout: -1},
-		"RenewBatch":     {RenewBatch: -1},
-		"PubSub":         {PubSub: rlock.PubSubSharded + 1},
-		"PubSub below":   {PubSub: rlock.PubSubAuto - 1},
+		"WatchdogLease":         {WatchdogLease: 5 * time.Millisecond},
+		"negative lease":        {WatchdogLease: -time.Second},
+		"CommandTimeout":        {CommandTimeout: -1},
+		"no answer is so quick": {CommandTimeout: time.Millisecond - 1},
+		"RenewBatch":            {RenewBatch: -1},
+		"PubSub":                {PubSub: rlock.PubSubSharded + 1},
+		"PubSub below":          {PubSub: rlock.PubSubAuto - 1},
 	} {
 		_, err := rlock.New(redis, options)
 		require.ErrorIs(t, err, rlock.ErrInvalid, name)

@@ -45,7 +45,7 @@ type Options struct {
 	WatchdogLease time.Duration
 
 	// CommandTimeout bounds one exchange with Redis where no wait and no context does: an attempt without wait, an
-	// unlock with its repetitions, an inspection. Defaults to 3 s. rueidis closes the connection of a command that takes
+	// unlock with its repetitions, an inspection; at least 1 ms. Defaults to 3 s. rueidis closes the connection of a command that takes
 	// longer, if that was alone on it; what others sent on it meanwhile fails then. One caller may be kept for as long as
 	// rueidis dials a connection meanwhile (see rueidis.ClientOption.Dialer); those of the minute after it are not.
 	CommandTimeout time.Duration
@@ -103,8 +103,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.WatchdogLease < minWatchdogLease:
 		return o, fmt.Errorf("%w: WatchdogLease %v: want at least %v", ErrInvalid, o.WatchdogLease, minWatchdogLease)
-	case o.CommandTimeout < 0:
-		return o, fmt.Errorf("%w: CommandTimeout %v is negative", ErrInvalid, o.CommandTimeout)
+	case o.CommandTimeout < time.Millisecond:
+		return o, fmt.Errorf("%w: CommandTimeout %v: want at least 1ms", ErrInvalid, o.CommandTimeout)
 	case o.RenewBatch < 0:
 		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
 	case o.FairWindow < 2*longestPark:
