@@ -189,9 +189,6 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 				spot.leave(a.lock.side == shared) // what one reader got the next one gets
 				return hold, nil
 			case left:
-				if errors.Is(a.failure, errNoAnswer) && spot.line.trouble() == nil && time.Since(a.sent) < shortestWait {
-					a.failure = nil // nobody answers that fast, and the line knows who has the lock
-				}
 				a.holder = spot.line.expectation()
 				if a.stepOut(spot) {
 					a.giveUp()
@@ -216,7 +213,9 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 				}
 				what, present = spot.park(a.patience, pause, spot.line.wakeUps())
 			} else {
-				what, present = spot.await(a.patience)
+				if what, present = spot.await(a.patience); what == looks && a.late(spot) {
+					what = heads
+				}
 			}
 			if what == over {
 				return nil, a.leave(spot)
@@ -238,6 +237,13 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 			look = true // the lock may be ours, and Redis says so if it is
 		}
 	}
+}
+
+// late tells whether an attempt that has got to the head should ask nothing as long as no message wakes it: there is no time
+// left for an answer, so it would end in doubt, and the line knows who has the lock. The next at the head looks instead.
+func (a *attempt) late(s *spot) bool {
+	until := a.patience.until
+	return a.sent.IsZero() && !until.IsZero() && time.Until(until) < shortestWait && s.line.trouble() == nil
 }
 
 // accept takes a lock that was given. Without a hold and an error too little is left of its lease, which is to be asked for

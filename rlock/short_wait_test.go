@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -34,4 +35,56 @@ func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
 		require.Equal(t, 19*time.Second+answered, held.TTL.Round(time.Millisecond))
 		require.ErrorIs(t, result(t, head).Err, rlock.ErrNotAcquired)
 	})
+}
+
+// What was sent and not answered may have taken the lock, however short the time for an answer was: on a server that hangs
+// nobody is told otherwise.
+func TestWaiterWhoseOnlyQuestionWasNotAnsweredIsToldSoHoweverShortItsTime(t *testing.T) {
+	for _, k := range kinds {
+		if k.lonely { // it asks when it comes
+			continue
+		}
+		for left := time.Millisecond; left < 15*time.Millisecond; left += time.Millisecond {
+			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+				b.lock = k.lock(b.client, "lock")
+				b.answer(k.acquire, heldFor(20_000))
+				head := inBackground(func() (*rlock.Hold, error) {
+					return b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
+				})
+				time.Sleep(20 * time.Millisecond) // until it is at the head
+				b.answer(k.acquire, func([]string) any { time.Sleep(2 * time.Second); return nil })
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				next := inBackground(func() (*rlock.Hold, error) { return b.lock.Lock(ctx, rlock.Watchdog) })
+				require.ErrorIs(t, result(t, head).Err, rlock.ErrNotAcquired)
+				time.Sleep(left)
+				cancel()
+				err := result(t, next).Err
+				require.ErrorIs(t, err, context.Canceled)
+				require.ErrorIs(t, err, rlock.ErrOutcomeUnknown, "%s, %v", k.name, left)
+			})
+		}
+	}
+}
+
+// A waiter that gets to the head with no time left for an answer does not ask, unless a message says that it should.
+func TestWaiterWithoutTimeForAnAnswerAsksNothing(t *testing.T) {
+	for _, k := range kinds {
+		if k.lonely {
+			continue
+		}
+		inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
+			b.lock = k.lock(b.client, "lock")
+			b.answer(k.acquire, heldFor(20_000))
+			head := inBackground(func() (*rlock.Hold, error) {
+				return b.lock.TryLock(t.Context(), 991*time.Millisecond, rlock.Watchdog)
+			})
+			time.Sleep(20 * time.Millisecond) // until it is at the head
+			asked := len(b.called(k.acquire))
+			_, err := b.lock.TryLock(t.Context(), 980*time.Millisecond, rlock.Watchdog)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			require.Len(t, b.called(k.acquire), asked, k.name)
+			require.ErrorIs(t, result(t, head).Err, rlock.ErrNotAcquired)
+		})
+	}
 }
