@@ -60,6 +60,9 @@ func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n
 func readerKey(n string) string      { return Prefix("holdfast_rwlock_reader", n) }
 func readersTurnKey(n string) string { return Prefix("holdfast_rwlock_turn", n) }
 
+// QueueKey is the queue of the fair lock n. It is the same for "n" and "{n}".
+func QueueKey(n string) string { return queueKey(n) }
+
 // holdsKey is what the keys of an owner's read holds begin with; their number follows. For every owner it begins with
 // Suffix(n, "").
 func holdsKey(n, owner string) string { return Suffix(n, owner) + ":rwlock_timeout" }

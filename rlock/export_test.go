@@ -35,6 +35,16 @@ func Refusals(l *Lock) int {
 	return 0
 }
 
+// FairNames is how many names of fair locks are remembered after all of these have been used, and whether the last one is
+// known to share its queue.
+func FairNames(names ...string) (remembered int, shared bool) {
+	var n namesakes
+	for _, name := range names {
+		shared = n.use(name)
+	}
+	return len(n.used), shared
+}
+
 // Seats is how many seats of a client are in use: by holds, acquisitions under way and clean-ups.
 func Seats(c *Client) int {
 	c.seats.mu.Lock()

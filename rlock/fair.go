@@ -24,6 +24,9 @@ import (
 //
 // Each waiter listens on a channel of its own, and a hand-over costs time in proportion to the length of the queue: in it
 // every place has a time, and Redisson counts on those being put forward.
+//
+// Redisson's names give "x" and "{x}" one queue, though they are two locks: who waits for one keeps the other from everybody
+// else. Use one of the two; a client that is asked for both warns of it in the log.
 func (c *Client) NewFairLock(name string) *Lock {
 	return c.newLock(name, "fair", exclusive, fair{reentrant{wire: c.wire, name: name}})
 }
@@ -32,6 +35,7 @@ func (c *Client) NewFairLock(name string) *Lock {
 type fair struct{ reentrant }
 
 func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
+	k.wire.useFair(k.name)
 	r := lua.FairRequest{Owner: b.owner, Count: 1, Lease: b.lease, Waits: b.waits, Window: b.window}
 	clock, sent := k.wire.clockOf(k.name), time.Now()
 	if b.waits && !b.until.IsZero() {

@@ -25,6 +25,7 @@ type wire struct {
 	gift    func(channel, message string)
 	warn    func(message string, details ...any)
 
+	fairNames namesakes
 	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	server    string      // what to call the one node there is, if it is none
 	name      string      // what the whole of it is called in all processes; "" if nobody said
