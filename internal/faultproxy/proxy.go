@@ -14,10 +14,10 @@ import (
 // Proxy passes connections on to a target. Its methods may be called by several goroutines, but Refuse, Accept and Heal by one
 // at a time.
 type Proxy struct {
-	tb      testing.TB
-	target  string
-	address string
-	secure  atomic.Pointer[tls.Config] // how the target is spoken to; nil is plainly
+	tb     testing.TB
+	target string
+	port   port
+	secure atomic.Pointer[tls.Config] // how the target is spoken to; nil is plainly
 
 	requests direction // client to target
 	replies  direction // target to client
@@ -55,18 +55,23 @@ func Start(tb testing.TB, target string, options ...Option) *Proxy {
 }
 
 func start(tb testing.TB, target string) (*Proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := newPort()
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{tb: tb, target: target, address: listener.Addr().String(), links: make(map[*link]struct{})}
+	listener, err := port.listen()
+	if err != nil {
+		port.close()
+		return nil, err
+	}
+	p := &Proxy{tb: tb, target: target, port: port, links: make(map[*link]struct{})}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.serve(listener)
 	return p, nil
 }
 
 // Addr is where the proxy listens, as "host:port", for clients of this process and of others. It stays the same.
-func (p *Proxy) Addr() string { return p.address }
+func (p *Proxy) Addr() string { return p.port.address }
 
 // Reset breaks all connections off, with a reset to both sides, and returns how many there were. What the proxy kept of
 // theirs is lost.
@@ -89,7 +94,7 @@ func (p *Proxy) Refuse() {
 	}
 }
 
-// Accept ends Refuse. It fails if somebody else has taken the port meanwhile.
+// Accept ends Refuse. The port is the proxy's all the time.
 func (p *Proxy) Accept() error {
 	p.mu.Lock()
 	refusing := p.listener == nil
@@ -97,7 +102,7 @@ func (p *Proxy) Accept() error {
 	if !refusing {
 		return nil
 	}
-	listener, err := net.Listen("tcp", p.address)
+	listener, err := p.port.listen()
 	if err == nil {
 		p.serve(listener)
 	}
@@ -197,4 +202,5 @@ func (p *Proxy) stop() {
 	p.end()
 	p.Reset()
 	p.work.Wait()
+	p.port.close()
 }

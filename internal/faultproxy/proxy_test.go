@@ -219,6 +219,18 @@ func TestRefusedPortComesBackWithHeal(t *testing.T) {
 	again.hear(t, "two")
 }
 
+func TestRefusedPortIsNobodyElses(t *testing.T) {
+	address, _ := echo(t)
+	p := Start(t, address)
+	p.Refuse()
+	listener, err := net.Listen("tcp", p.Addr())
+	if err == nil {
+		_ = listener.Close()
+	}
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.NoError(t, p.Accept())
+}
+
 func TestHealEndsEveryFault(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
