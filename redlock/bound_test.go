@@ -178,10 +178,11 @@ func TestNodeThatHangsIsAskedByTheLocksOfOneTimeoutOnly(t *testing.T) {
 	}
 	servers[4].Resume(t)
 	awaitFree(t, servers...)
-	// The first lock's question, and its release.
+	// The first lock's question, and its release; and before, those that made it known. If each of the others asked as well,
+	// there would be a hundred more.
 	eventually(t, func() bool { return servers[4].CommandStats(t)["evalsha"] > 0 }, "it goes on")
 	stats := servers[4].CommandStats(t)
-	require.LessOrEqual(t, stats["evalsha"]+stats["eval"], 10, "with those that made it known")
+	require.Less(t, stats["evalsha"]+stats["eval"], 25, "it was asked by others too")
 
 	// From now on it is asked again.
 	hold = again(t, l, longLease)
