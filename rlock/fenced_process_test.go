@@ -137,7 +137,7 @@ func (n *told) listen(p *process) {
 // A server that forgets would forget the list as well as the counter. So each owner also tells its token to the test
 // before that: no two owners may tell the same one, whatever the server knows of them.
 func TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled(t *testing.T) {
-	want, err := strconv.Atoi(cmp.Or(os.Getenv("HOLDFAST_FENCED_ACQUISITIONS"), "30000"))
+	want, err := strconv.Atoi(cmp.Or(os.Getenv("HOLDFAST_FENCED_ACQUISITIONS"), "10000"))
 	require.NoError(t, err)
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_FENCED_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
 	require.NoError(t, err)
