@@ -171,7 +171,7 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 
 func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 6 * time.Second // renewals on all nodes wait for the dead one for a sixth of it
 	// The other nodes go on without it.
 	cluster := redistest.StartCluster(t, 3, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease, CommandTimeout: 5 * time.Second})
@@ -201,7 +201,7 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 		require.Less(t, late, 2*promptly)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 	}
-	requireKept(t, others, 3*lease, "a lock of another node was lost")
+	requireKept(t, others, 3*lease/2, "a lock of another node was lost")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -241,7 +241,7 @@ func TestSlotThatNobodyServesIsWaitedFor(t *testing.T) {
 
 func TestSlotThatNobodyServesCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 6 * time.Second
 	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	node := nodeOf(t, cluster, "{job}")
@@ -262,7 +262,7 @@ func TestSlotThatNobodyServesCostsItsOwnLocksOnly(t *testing.T) {
 		receive(t, hold.Done(), "a lock in a slot that nobody serves was not lost")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	}
-	requireKept(t, kept, 2*lease, "a lock in another slot was lost")
+	requireKept(t, kept, 3*lease/2, "a lock in another slot was lost")
 	for _, hold := range kept {
 		unlock(t, hold)
 	}
