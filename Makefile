@@ -26,6 +26,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
+# Runs tests without the race detector: they need half the processor, so twice as many run at a time.
+light = -p 1 -timeout 20m -parallel $$((2 * $(PARALLEL)))
+
 # Has a test run leave the profile of the statements that it covered, under a name.
 profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 
@@ -76,7 +79,7 @@ compat: ## run the tests of the protocol on other versions and makes of servers,
 	@integration/compat/all.sh
 
 test-quick: ## run the tests of the core packages, without the race detector
-	@$(with-server) $(GO) test -timeout 5m -parallel $(PARALLEL) $(TESTFLAGS) $(CORE)
+	@$(with-server) $(GO) test $(light) $(TESTFLAGS) $(CORE)
 
 lint: $(GOLANGCI) ## check formatting, go vet, staticcheck, golangci-lint, go.mod
 	@unformatted=$$(gofmt -l .); if [[ -n $$unformatted ]]; then echo "make fmt would change:" $$unformatted >&2; exit 1; fi
@@ -104,7 +107,7 @@ bench-packages: ## run the benchmarks of the packages
 	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
-	@$(with-server) $(GO) test -timeout 5m -parallel $(PARALLEL) $(profile) $(TESTFLAGS) $(CORE)
+	@$(with-server) $(GO) test $(light) $(profile) $(TESTFLAGS) $(CORE)
 	@$(MAKE) --no-print-directory covered
 
 covered: ## the same for the last run of make test COVER=1
