@@ -90,12 +90,22 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 	})
 }
 
-// Nor of that of another caller, whose end is that of the connection they share.
+// Nor of that of another caller, whose end is that of the connection they share. A command ends a connection only if it is sent
+// soon after an answer, which a busy machine may be too slow for.
 func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
+	for try := 0; !leaveWithAnother(t); try++ {
+		require.Less(t, try, 5, "the connection never ended with the context of another")
+	}
+}
+
+// leaveWithAnother has two callers wait for a server that hangs, on one connection, and returns whether the patient one heard of
+// the end of the hasty one's context.
+func leaveWithAnother(t *testing.T) bool {
+	t.Helper()
 	s := redistest.Start(t)
 	redis := s.Client(t, redistest.OneConnection)
 	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
-	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience})
+	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience / 2})
 	for range 2 { // one at a time: together they would leave the mode in which a command is alone
 		unlock(t, take(t, hasty.NewLock("order"), longLease))
 	}
@@ -104,12 +114,15 @@ func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
 		return hasty.NewLock("order").TryLock(context.Background(), rlock.NoWait, longLease)
 	})
 	awaitGoroutines(t, "(*attempt).ask", 1)
+	start := time.Now()
 	_, err := patient.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
+	heard := time.Since(start) < patience/2
 	unanswered(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	unanswered(t, result(t, first).Err)
 	s.Resume(t)
 	awaitNothingLeft(t, s)
+	return heard
 }
 
 func TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater(t *testing.T) {
