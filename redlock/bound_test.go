@@ -128,7 +128,16 @@ func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
 					early = weigh()
 				}
 			}
+			more := int64(n - n/5)
 			late := weigh()
+			bounded := func() bool { // by less than one object for each lock
+				calls := int64(max(0, late.goroutines-early.goroutines)) // a call has about 50 objects
+				return late.objects-early.objects < more/2+calls*100 && late.bytes-early.bytes < more*100+calls*10_000
+			}
+			// On a busy machine some answers of the other nodes are still due; what hangs does so for seconds.
+			for soon := time.Now().Add(promptly); !bounded() && time.Now().Before(soon); {
+				late = weigh()
+			}
 			t.Logf("goroutines: %d before, %d at most, %d at the end; objects %d, %d, %d; bytes %d, %d, %d", before.goroutines, most,
 				late.goroutines, before.objects, early.objects, late.objects, before.bytes, early.bytes, late.bytes)
 
@@ -137,9 +146,7 @@ func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
 			require.LessOrEqual(t, most, before.goroutines+2*crew.Workers+30)
 			atMost := func(n int) func() bool { return func() bool { return runtime.NumGoroutine() <= n } }
 			eventually(t, atMost(before.goroutines+hung*crew.Workers+10+4*len(c.clients)), "the others have ended")
-			more, calls := int64(n-n/5), int64(max(0, late.goroutines-early.goroutines)) // a call has about 50 objects
-			require.Less(t, late.objects-early.objects, more/2+calls*100, "less than one object for each lock")
-			require.Less(t, late.bytes-early.bytes, more*100+calls*10_000)
+			require.True(t, bounded(), "what hangs costs memory for each lock")
 
 			for _, s := range c.servers[5-hung:] {
 				s.Resume(t)
