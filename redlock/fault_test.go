@@ -195,7 +195,7 @@ func takeOnAll(t *testing.T, lock *redlock.Lock, servers []*redistest.Server, le
 // released, and when the node is well again nothing is left on it for longer than a lease.
 func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 	t.Parallel()
-	const lease = 1200 * time.Millisecond
+	const lease = 3 * time.Second
 	for what, f := range faults {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

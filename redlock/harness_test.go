@@ -125,7 +125,7 @@ func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options, m
 func warm(t testing.TB, clients []*rlock.Client) {
 	t.Helper()
 	for _, c := range clients {
-		l := redlock.NewOn("warm", atOnce, c)
+		l := redlock.NewOn("warm", redlock.Options{FsyncAlways: true, NodeTimeout: patience}, c)
 		hold := take(t, l, longLease)
 		require.NoError(t, hold.Extend(t.Context(), longLease))
 		unlock(t, takeWith(hold.Context(), t, l, longLease))
