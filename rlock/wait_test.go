@@ -187,7 +187,7 @@ func TestLeaseExpiryPassesTheLockOn(t *testing.T) {
 		s := redistest.Start(t)
 		holding := k.rival(newClient(t, s, rlock.Options{}), k.name)
 		waiting := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		hold := take(t, holding, 300*time.Millisecond)
+		hold := take(t, holding, 2*time.Second)
 		o := result(t, lockInBackground(t.Context(), waiting, rlock.Watchdog))
 		require.NoError(t, o.Err)
 		require.False(t, o.At.Before(hold.Deadline()), "two may not trust the lock at a time")
