@@ -86,7 +86,7 @@ func (m *readWriteModel) requireExclusion(t *rapid.T) {
 			}
 			require.NotNil(t, h.ends, "a read hold of %s has no end, but the lock has", owner)
 			// Up to Redis 7.0 the clock runs on within a script.
-			require.LessOrEqual(t, *h.ends, *m.ends+stall, "a read hold of %s outlasts the lock", owner)
+			require.LessOrEqual(t, *h.ends, *m.ends+m.stall, "a read hold of %s outlasts the lock", owner)
 		}
 	}
 }
