@@ -142,7 +142,9 @@ func locksOfAKilledProcessAreHadWhenTheLeaseEnds(t *testing.T, s *site) {
 		process.kill()
 		for _, d := range duels { // nobody renews it any more
 			d.since = time.Now()
-			d.left = s.pttl(t, d.contested())
+			if d.left = s.pttl(t, d.contested()); d.left > watchdogLease {
+				d.left = 0 // of the waiter's lease: a busy machine had the last renewal come late, so that the other ended just now
+			}
 		}
 		for _, d := range duels {
 			got := acquired(t, d.waiting).Sub(d.since)
