@@ -83,13 +83,13 @@ var own = map[string][]string{
 		"rlock.TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds",
 	},
 	chaos.WritesPaused.Name: {
-		"rlock.TestWhatIsAdriftDoesNotDelayOthers", "rlock.TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased",
+		"rlock.TestFairLockOutlivesImpatientCallers", "rlock.TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased",
 	},
 	chaos.HolderKilled.Name: {
-		"rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease", "redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",
+		"rlock.TestSomebodyWhoDiesAfterAHandOverBlocksOthersForOneLease", "rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease",
 	},
 	chaos.ProcessKilled.Name: {
-		"rlock.TestKilledProcessDelaysAFairLockBySeconds", "rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
+		"rlock.TestKilledProcessDelaysAFairLockBySeconds", "rlock.TestFairLockIsHadSoonAfterManyWaitersWereKilled", "rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
 		"redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",
 	},
 	chaos.ServerStopped.Name: {

@@ -113,17 +113,17 @@ func (m *fairModel) releaseOrLeave(t *rapid.T) {
 	if count == 0 {
 		also = rapid.SliceOfN(ours, 0, 2).Draw(t, "also")
 	}
+	all := slices.Concat(also, []string{owner})
 	var out lua.Released
 	m.step(t, func() {
 		var err error
 		if also == nil {
 			out, err = m.lock.Release(t.Context(), m, owner, count)
 		} else {
-			out, err = m.lock.Leave(t.Context(), m, append(also, owner)...)
+			out, err = m.lock.Leave(t.Context(), m, all...)
 		}
 		require.NoError(t, err)
 	}, func() {
-		all := append(also, owner)
 		held := slices.Contains(all, m.owner)
 		require.Equal(t, lua.Released{Held: held}, out)
 		if count > 0 {
