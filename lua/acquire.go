@@ -25,7 +25,7 @@ type Holder struct {
 	Next bool
 	// Nap is when to look again at the latest, if that is not when the TTL is over; else 0.
 	Nap time.Duration
-	// Clock is the time of the server when it answered; of fair locks only.
+	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a fair one.
 	Clock time.Time
 }
 

@@ -42,12 +42,12 @@ type FairRequest struct {
 	Count  int // the hold count to leave behind
 	Lease  time.Duration
 	Waits  bool          // it is queued if it does not get the lock
-	Window time.Duration // for how long its place is kept at least if it does not ask again
+	Window time.Duration // how long a place without a limit is kept at least after the last request
 
-	// Budget is for how long it goes on waiting; 0 is without a limit. Its place is dropped then.
+	// Budget is how much longer the owner waits; its place is dropped after that. 0 means no limit.
 	Budget time.Duration
-	// Until is when that ends by the clock of the server, as [Holder].Clock has it; zero if that is not known. A request that
-	// comes later is refused, and leaves nothing behind.
+	// Until is when the budget ends by the server's clock, as in [Holder].Clock; zero if unknown.
+	// A request that is executed later is refused and leaves nothing behind. Ignored without a Budget.
 	Until time.Time
 }
 
@@ -55,8 +55,8 @@ func (f Fair) keys() []string {
 	return []string{f.Lock, queueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock), budgetsKey(f.Lock)}
 }
 
-// notice is how waiters are told, in the order of the scripts' first arguments.
-func (f Fair) notice(more ...string) []string {
+// args returns the arguments that all scripts of a fair lock begin with, followed by those of one.
+func (f Fair) args(more ...string) []string {
 	grace := unheard
 	if !f.Counted {
 		grace = heeded
@@ -76,7 +76,7 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 			until = r.Until.UnixMilli()
 		}
 	}
-	reply := fairAcquire.run(ctx, c, f.keys(), f.notice(r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease), flag(r.Waits),
+	reply := fairAcquire.run(ctx, c, f.keys(), f.args(r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease), flag(r.Waits),
 		milliseconds(r.Window), strconv.FormatInt(budget, 10), strconv.FormatInt(until, 10)))
 	if rueidis.IsRedisNil(reply.Error()) {
 		return nil, nil
@@ -100,21 +100,21 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 // Release leaves owner with the given hold count. With count 0 it loses the lock, whatever count it had, and its place
 // in the queue; and the next in the queue is told.
 func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int) (Released, error) {
-	return released(fairRelease.run(ctx, c, f.keys(), f.notice(strconv.Itoa(count), owner)))
+	return released(fairRelease.run(ctx, c, f.keys(), f.args(strconv.Itoa(count), owner)))
 }
 
-// MostLeave is how many owners may leave by one command.
+// MostLeave is the largest number of owners for [Fair.Leave]: Lua does not pass any number of values at once.
 const MostLeave = 1000
 
-// Leave is [Fair.Release] with a count of 0 for several owners, at most [MostLeave], at the cost of one. Held tells whether
-// one of them held the lock.
+// Leave is [Fair.Release] with a count of 0 for one to [MostLeave] owners, by one command. It may be repeated. Held reports
+// whether any of them held the lock.
 func (f Fair) Leave(ctx context.Context, c rueidis.CoreClient, owners ...string) (Released, error) {
-	return released(fairRelease.run(ctx, c, f.keys(), f.notice(append([]string{"0"}, owners...)...)))
+	return released(fairRelease.run(ctx, c, f.keys(), f.args(append([]string{"0"}, owners...)...)))
 }
 
 // ForceUnlock frees the lock whoever holds it, and tells the head of the queue.
 func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
-	return released(fairForceUnlock.run(ctx, c, f.keys(), f.notice()))
+	return released(fairForceUnlock.run(ctx, c, f.keys(), f.args()))
 }
 
 func flag(b bool) string {

@@ -15,15 +15,15 @@
 -- ARGV[8]  lease in milliseconds
 -- ARGV[9]  1 = the owner waits, and is queued; 0 = it takes the lock if that is free and nobody is queued
 -- ARGV[10] window of the owner in milliseconds
--- ARGV[11] budget: for how many milliseconds it goes on waiting, from when this was sent; 0 = without a limit
--- ARGV[12] when that ends, in milliseconds of the clock of the server; 0 = the owner does not know
+-- ARGV[11] budget: for how many milliseconds the owner goes on waiting when it sends this; 0 = without a limit
+-- ARGV[12] when that ends, in milliseconds of the clock of the server; 0 = not known: then it counts from now
 --
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap, clock of the server}. A PTTL of -1
 --          means "held, no expiry", and -2 that it is free and the holder's turn; nap is when to look again, -1 when the
 --          lease should be over. An owner whose budget is over is refused whoever has the lock
 -- Retry    safe: the count is absolute, an owner that holds the lock keeps it, one that is queued keeps its place
 
--- Uses refused, grant, announce, clock, queue
+-- Uses refused, grant, announce, clock, queue, turn
 local owner, lease, window = ARGV[6], tonumber(ARGV[8]), tonumber(ARGV[10])
 if redis.call('HEXISTS', lock, owner) == 1 then
   return grant(lock, redis.call('PTTL', lock), lease, owner, ARGV[7])
@@ -36,40 +36,23 @@ if left ~= -2 then
   redis.call('DEL', turn)
 end
 local budget, ends = tonumber(ARGV[11]), tonumber(ARGV[12])
-if budget > 0 and ends == 0 then
-  ends = time + budget
+if budget > 0 and (ends == 0 or ends > time + budget) then
+  ends = time + budget -- not known, or by the clock of another server, which this one has replaced
 end
 -- A question that was held up on its way, for longer than its caller waits, must leave nothing behind.
 local late = ends > 0 and ends <= time
 local asking = not late and owner or nil
 
--- Whoever asks is alive, however late it comes: its place is kept, and those behind keep their distance. Not least those
--- of Redisson, which do not ask again. A score must outlast the time to the next question by far; that of an owner which is
--- about to stop waiting outlasts it anyway.
+-- A score must outlast the time to the next question by far. That of an owner which is about to stop waiting does so anyway.
 local spare = 2 * longest_nap
-local score = redis.call('ZSCORE', scores, owner)
-local lasting = ends == 0 or ends - time > 1000
-if score and lasting and tonumber(score) < time + math.max(left, 0) + window + spare then
-  local owners, score_of = places()
-  local base, late_by, moved = time + math.max(left, 0) + spare, nil, {}
-  local before = 0
-  for _, queued in ipairs(owners) do
-    if queued == owner then
-      late_by = math.max(base, before) + window - tonumber(score)
-    end
-    before = score_of[queued] or 0
-    if late_by and late_by > 0 and before > 0 then
-      moved[#moved + 1], moved[#moved + 2] = whole(before + late_by), queued
-    end
-  end
-  score_all(moved)
-  if not late_by then
-    redis.call('ZREM', scores, owner)
-    score = false
-  end
+if ends == 0 or ends - time > 1000 then
+  keep(owner, window, time, left, spare)
+end
+if ends > 0 and not late and redis.call('ZSCORE', budgets, owner) then
+  redis.call('ZADD', budgets, whole(ends), owner) -- the clock may have been set since, or its owner knew it less well
 end
 local another = sweep({}, time, left)
-score = score and redis.call('ZSCORE', scores, owner)
+local score = redis.call('ZSCORE', scores, owner)
 
 local nap = -1
 if left == -2 then
@@ -80,7 +63,7 @@ if left == -2 then
       if redis.call('LINDEX', queue, 0) then
         pop(time + lease)
       end
-      advise(lease)
+      nudge(lease)
     end
     return refusal
   end
@@ -102,17 +85,15 @@ if ARGV[9] == '1' and not score and not late then
 end
 
 local head = redis.call('LINDEX', queue, 0)
-if late then
-  return {left, head or '', 1, whole(time)} -- if it is waiting after all, it knows what time it is now
-elseif left == -2 then
-  return {-2, head, nap, whole(time)}
-end
-if head and head ~= owner then
+if left ~= -2 and head and head ~= owner then
   nap = longest_nap -- the end of the lease is the head's business
   if another then
-    advise(left)
+    nudge(left)
   end
 end
-local refusal = refused(lock, nap)
+if late then
+  nap = 10 -- if its caller is waiting after all, it knows what time it is now
+end
+local refusal = left == -2 and {head and -2 or 0, head or '', nap} or refused(lock, nap)
 refusal[4] = whole(time)
 return refusal

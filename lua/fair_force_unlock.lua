@@ -14,7 +14,7 @@
 -- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
 -- Retry    safe, but a second run may free the lock of whoever took it in between
 
--- Uses announce, clock, queue
+-- Uses announce, clock, queue, turn
 local status = -1
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
 if redis.call('HLEN', lock) > 0 then

@@ -17,7 +17,7 @@
 -- Returns  {status, refusal} as release.lua, status 1 if any of the owners held the lock; for those that were only queued -1
 -- Retry    safe: a second run answers -1 or leaves the same count behind
 
--- Uses lower, announce, clock, queue
+-- Uses lower, announce, clock, queue, turn
 if tonumber(ARGV[6]) > 0 then
   if redis.call('HEXISTS', lock, ARGV[7]) == 0 then
     return {-1, ''}
@@ -30,19 +30,21 @@ if redis.call('HDEL', lock, unpack(ARGV, 7)) > 0 then
   redis.call('DEL', turn)
   status = 1
 end
-local leaving = {}
+local leaving, whose, resigns = {}, string.match(redis.call('GET', turn) or '', '^%d+ %S+ (%S+)'), false
 for i = 7, #ARGV do
   leaving[ARGV[i]] = redis.call('ZSCORE', scores, ARGV[i]) and true or nil
+  resigns = resigns or ARGV[i] == whose
 end
 local time, left = now(), redis.call('PTTL', lock)
+redis.call('ZREM', budgets, unpack(ARGV, 7))
 local another = sweep(leaving, time, left)
 if left ~= -2 then
   if another then
-    advise(left)
+    nudge(left)
   end
-elseif another or status == 1 then
-  -- The next one's turn begins, even if there is one in its name: it was the head before, left without our hearing of it
-  -- and came back, and gaps close up to the same score.
+elseif another or status == 1 or resigns then
+  -- The next one's turn begins, even if there is one in its name, or that it goes on with: it was the head before, left without
+  -- our hearing of it and came back, and gaps close up to the same score; or one of its client was, and has left as it should.
   redis.call('DEL', turn)
   local _
   _, refusal = offer(time, nil)

@@ -61,6 +61,7 @@ func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
 	}
 	if waits && limited {
 		r.Budget = r.Window
+		r.Until = evenly(time.Time{}, otherClock).Draw(t, "until")
 	}
 	m.request(t, r)
 }
@@ -69,7 +70,7 @@ func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
 func (m *fairModel) askLate(t *rapid.T) {
 	window := windows.Draw(t, "window")
 	m.request(t, lua.FairRequest{Owner: ours.Draw(t, "owner"), Count: 1, Lease: leases.Draw(t, "lease"), Waits: true, Window: window,
-		Budget: window, Until: time.UnixMilli(1)})
+		Budget: window, Until: longAgo})
 }
 
 func (m *fairModel) request(t *rapid.T, r lua.FairRequest) {
@@ -142,11 +143,18 @@ func (m *fairModel) releaseOrLeave(t *rapid.T) {
 				leaving[owner] = true
 			}
 		}
+		for _, owner := range all {
+			delete(m.budgets, owner)
+		}
+		if len(m.budgets) == 0 {
+			m.forgetBudgets()
+		}
+		resigns := m.turn != nil && slices.Contains(all, m.turn.whose.owner)
 		another := m.sweep(t, leaving)
 		switch {
 		case m.owner != "" && another:
 			m.advise(m.left(), false)
-		case m.owner == "" && (another || held):
+		case m.owner == "" && (another || held || resigns):
 			m.turn = nil
 			m.offer(t, "")
 		}

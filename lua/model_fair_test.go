@@ -2,6 +2,7 @@ package lua_test
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -57,12 +58,13 @@ type chance struct {
 	until, score, ends *int64
 }
 
-// left is what a head has of its turn still.
-func (c *chance) left(head *waiter, now int64) time.Duration {
-	if c == nil || c.whose != head {
-		return 0
+// goesOn reports whether a head has the turn: its own, or if nobody listens for it that of another which has gone.
+func (m *fairModel) goesOn(head *waiter, deaf bool) bool {
+	if m.turn == nil {
+		return false
 	}
-	return time.Duration(*c.until-now) * time.Millisecond
+	i := m.place(m.turn.whose.owner)
+	return m.turn.whose == head || deaf && head == m.queue[0] && (i < 0 || m.queue[i].score == nil)
 }
 
 func newFair(p *program, counted bool) *fairModel {
@@ -267,7 +269,7 @@ func (m *fairModel) leftOrFree() time.Duration {
 // asks is an attempt of one of ours; late means that its caller has left. It returns who is in the way.
 func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 	t.Helper()
-	owner, late := r.Owner, !r.Until.IsZero()
+	owner, late := r.Owner, r.Until.Equal(longAgo)
 	if m.owner == owner {
 		m.hold(owner, 1, r.Lease)
 		return nil
@@ -284,6 +286,9 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 		m.shift(i, max(0, m.base(i, outlasts)+w.window-*w.score))
 		w.kept = m.listening[owner]
 	}
+	if ends := m.budgets[owner]; ends != nil && r.Budget > 0 && !late {
+		*ends = m.now + r.Budget.Milliseconds()
+	}
 	another := m.sweep(t, nil)
 	queued = m.place(owner) >= 0
 	asking := owner
@@ -299,21 +304,11 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 			m.take(t, owner, r.Lease)
 			return nil
 		}
-		holder.Next = true
 		if len(m.queue) > 0 {
-			holder.Owner = m.queue[0].owner
+			holder.Owner, holder.Next = m.queue[0].owner, true
 		}
 	}
-	if late {
-		holder.Nap = time.Millisecond
-		if len(m.queue) > 0 {
-			holder.Owner = m.queue[0].owner
-		} else {
-			holder.Owner = ""
-		}
-		return holder
-	}
-	if r.Waits && !queued {
+	if r.Waits && !queued && !late {
 		m.register(r)
 	}
 	if m.owner != "" && len(m.queue) > 0 && m.queue[0].owner != owner {
@@ -322,8 +317,17 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 			m.advise(m.left(), false)
 		}
 	}
+	if late {
+		holder.Nap = 10 * time.Millisecond
+	}
 	return holder
 }
+
+// The times until which a request is good that was held up for too long, and one for a server with another clock.
+var (
+	longAgo    = time.UnixMilli(1)
+	otherClock = time.UnixMilli(1 << 52)
+)
 
 // register puts an owner at the end of the queue.
 func (m *fairModel) register(r lua.FairRequest) {
@@ -370,18 +374,23 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 		if deaf {
 			given = silentTurn
 		}
+		waits := time.Duration(math.MaxInt64) // it is dropped after that
 		if ends := m.budgets[head.owner]; ends != nil {
-			given = min(given, time.Duration(*ends-m.now)*time.Millisecond)
+			waits = time.Duration(*ends-m.now) * time.Millisecond
 		}
-		left := m.turn.left(head, m.now)
+		mine, left := m.goesOn(head, deaf), time.Duration(0)
+		if mine {
+			left = time.Duration(*m.turn.until-m.now) * time.Millisecond
+		}
 		if left > 0 && left <= given {
-			return left
+			return min(left, waits)
 		}
 		// Its turn begins, or somebody listened for it then and does not any more.
-		if begins := m.turn == nil || m.turn.whose != head; left > 0 || begins && (!gone || !deaf) {
+		if left > 0 || !mine && (!gone || !deaf) {
 			m.drop(missed, m.now)
 			m.turn = &chance{whose: head, until: instant(m.now + given.Milliseconds()), score: instant(*head.score),
 				ends: instant(m.now + 2*listenersTurn.Milliseconds())}
+			given = min(given, waits)
 			if deaf {
 				m.advise(given, true)
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,4 +68,16 @@ func array(texts ...string) string {
 		encoded += fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 	}
 	return encoded
+}
+
+// message reads the next message on a channel, which is a number of four digits.
+func (s subscriber) message(tb testing.TB, channel string) int {
+	tb.Helper()
+	s.requireBytes(tb, strings.TrimSuffix(array("message", channel, "1999"), "1999\r\n"))
+	digits := make([]byte, 6)
+	_, err := io.ReadFull(s, digits)
+	require.NoError(tb, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(digits)))
+	require.NoError(tb, err)
+	return n
 }

@@ -39,9 +39,9 @@ func newSubscription(h *Hub, topic string) *Subscription {
 // there is one. The channel is never closed; after Close it stays silent.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Advice returns the number that came instead of a reason to look, and 0 if there is a
-// reason. It is for whoever has just received a permit, and gives each number once. A
-// number that comes while a permit is waiting is left out: there will be a look.
+// Advice returns the number that a permit brought instead of a reason to look, or 0 if
+// there is a reason. Call it after receiving from C; each number is returned once. A
+// number that arrives while a permit to look is pending is dropped. It does not block.
 func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
 // Close leaves the channel, or all of them. A permit that was not received is

@@ -118,9 +118,7 @@ func (a *attempt) once() (hold *Hold, left bool, err error) {
 // wait gets the lock, and stands in line for it if it is not free.
 func (a *attempt) wait() (*Hold, error) {
 	if a.queuesAlone() && !a.client.backlog.await(a.lock.name, a.patience) {
-		unsent := *errNoAnswer
-		unsent.Class = lua.Temporary
-		a.failure = &unsent
+		a.failure = errUnsent
 		return nil, a.ended()
 	}
 	call := a.lock.kind.call(a.bid.owner)
@@ -152,7 +150,7 @@ func (a *attempt) wait() (*Hold, error) {
 	return a.queue(spot, spot.first && (a.sent.IsZero() || spot.resumed))
 }
 
-// queuesAlone tells whether each waiter asks for itself, instead of the first of a local queue for all.
+// queuesAlone reports whether each waiter asks Redis itself, instead of the head of a local queue for all.
 func (a *attempt) queuesAlone() bool { return a.lock.kind.batch() > 1 }
 
 // learn notes for all in line what the last try was answered.
@@ -212,10 +210,8 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 					pause = delay.next()
 				}
 				what, present = spot.park(a.patience, pause, spot.line.wakeUps())
-			} else {
-				if what, present = spot.await(a.patience); what == looks && a.late(spot) {
-					what = heads
-				}
+			} else if what, present = spot.await(a.patience); what == looks && a.late(spot) {
+				what = heads
 			}
 			if what == over {
 				return nil, a.leave(spot)
@@ -239,8 +235,8 @@ func (a *attempt) queue(spot *spot, look bool) (*Hold, error) {
 	}
 }
 
-// late tells whether an attempt that has got to the head should ask nothing as long as no message wakes it: there is no time
-// left for an answer, so it would end in doubt, and the line knows who has the lock. The next at the head looks instead.
+// late reports whether an attempt that became head has too little time left for an answer. It then waits for a message only: a
+// request would end with an unknown outcome. The next head looks instead.
 func (a *attempt) late(s *spot) bool {
 	until := a.patience.until
 	return a.sent.IsZero() && !until.IsZero() && time.Until(until) < shortestWait && s.line.trouble() == nil
@@ -327,7 +323,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	c := a.client
 	var answer grant
 	if direct, ok := c.flights.board(a.patience, a.sent); ok && c.options.SyncReplicas == 0 {
-		answer, err = a.ask(direct, a.bid, a.patience.until)
+		answer, err = a.ask(direct, a.bid)
 		if c.flights.landDirect(a.sent, err) {
 			a.adrift, err = true, errNoAnswer
 		}
@@ -376,10 +372,11 @@ func (a *attempt) remains() bool { return a.bid.waits && a.lock.kind.queues() ||
 // that left is undone when the answer comes.
 func (a *attempt) tryInBackground() (answer grant, left bool, err error) {
 	c, doubt, held, remains := a.client, a.doubt, a.holder.TTL, a.remains()
-	bid, until, alone := a.bid, a.patience.until, a.queuesAlone()
-	answer, left, err = await(c, a.patience, func() (grant, error) { return a.ask(context.Background(), bid, until) }, func(answer grant, err error) {
+	bid, alone := a.bid, a.queuesAlone()
+	ask := func() (grant, error) { return a.ask(context.Background(), bid) }
+	answer, left, err = await(c, a.patience, ask, func(answer grant, err error) {
 		if alone {
-			c.backlog.add(a.lock.name, -1)
+			c.backlog.answered(a.lock.name)
 		}
 		heldByOther := err == nil && answer.holder != nil && !remains
 		refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown
@@ -391,7 +388,7 @@ func (a *attempt) tryInBackground() (answer grant, left bool, err error) {
 		}
 	})
 	if left && alone {
-		c.backlog.add(a.lock.name, 1)
+		c.backlog.left(a.lock.name)
 	}
 	return answer, left, err
 }
@@ -492,6 +489,9 @@ func (c *Client) hopeless(err error) bool {
 // errNoAnswer is the failure of a try that patience cut short.
 var errNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis in time",
 	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
+
+// errUnsent is errNoAnswer for an attempt that sent nothing, so that its outcome is known.
+var errUnsent = &lua.Error{Class: lua.Temporary, Message: errNoAnswer.Message, Advice: errNoAnswer.Advice}
 
 // ended says why an attempt ended without the lock.
 func (a *attempt) ended() error {

@@ -2,37 +2,30 @@ package rlock
 
 import "sync"
 
-// backlog counts, for each fair lock, the requests whose callers left before there was an answer. Each may be executed still, and
-// queue somebody who is gone. When a server does not keep up, callers that wait for a short time only would have more and more of
-// them under way, so those who come then wait here until there are few again.
+// backlog counts, for each fair lock, the requests that are under way without their callers. Redis may still execute them, and
+// queue somebody who has left. When a server does not keep up, callers with short waits would pile up such requests; so new
+// callers wait here until only few are left. It is safe for concurrent use.
 type backlog struct {
 	mu     sync.Mutex
 	byLock map[string]*debt // guarded by mu; of locks that have any
 }
 
-// debt is what a server owes to callers of one lock who have left.
+// debt is the number of answers that a server owes to callers of one lock who have left.
 type debt struct {
-	answers int           // below 0 for a moment if an answer comes before it is known that its caller left
-	few     chan struct{} // closed when there are few again; nil while nobody waits for that
+	answers int           // below 0 for a moment, when an answer overtakes the news that its caller left
+	few     chan struct{} // closed when at most mostOwed are left; nil while nobody waits
 }
 
-// mostOwed is how many requests may be under way whose callers have left. A reply that is lost must not hold anybody up.
+// mostOwed is how many such requests are allowed: not 0, or one lost reply would hold everybody up.
 const mostOwed = 16
 
-// await waits until there are few. It returns false if p ended first.
+// await blocks until at most mostOwed answers are owed. It returns false if p ended first.
 func (b *backlog) await(lock string, p *patience) bool {
 	for {
-		b.mu.Lock()
-		d := b.byLock[lock]
-		if d == nil || d.answers <= mostOwed {
-			b.mu.Unlock()
+		few := b.few(lock)
+		if few == nil {
 			return true
 		}
-		if d.few == nil {
-			d.few = make(chan struct{})
-		}
-		few := d.few
-		b.mu.Unlock()
 		select {
 		case <-few:
 		case <-p.timeout():
@@ -45,8 +38,27 @@ func (b *backlog) await(lock string, p *patience) bool {
 	}
 }
 
-// add notes that more callers have left, or with -1 that one of them was answered.
-func (b *backlog) add(lock string, more int) {
+// few returns a channel that is closed when at most mostOwed answers are owed; nil if that is so now.
+func (b *backlog) few(lock string) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.byLock[lock]
+	if d == nil || d.answers <= mostOwed {
+		return nil
+	}
+	if d.few == nil {
+		d.few = make(chan struct{})
+	}
+	return d.few
+}
+
+// left notes that a caller has left without an answer.
+func (b *backlog) left(lock string) { b.add(lock, 1) }
+
+// answered notes that such an answer has come.
+func (b *backlog) answered(lock string) { b.add(lock, -1) }
+
+func (b *backlog) add(lock string, answers int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.byLock[lock]
@@ -57,7 +69,7 @@ func (b *backlog) add(lock string, more int) {
 		}
 		b.byLock[lock] = d
 	}
-	d.answers += more
+	d.answers += answers
 	if d.few != nil && d.answers <= mostOwed {
 		close(d.few)
 		d.few = nil

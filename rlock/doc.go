@@ -63,10 +63,10 @@
 // Waiters do not poll. In one process only the first of those that wait for a lock asks Redis; it listens on the lock's
 // channel and sleeps until an unlock message wakes it, until the lease of the holder should be over, and never longer
 // than 5 s. Whenever the subscription was interrupted it looks again. A release gives a plain, fenced or write lock to it
-// with the same command if it can, or a plain or fenced one to the first in another process; see [HandOver]. Nobody else is
-// told of that, unless its lease is shorter than the 5 s: then a number on the channel says when to look, should its owner
-// die. Those who wait for a fair lock stand in a queue in Redis instead; each listens on a channel of its own, and looks at
-// least every 5 s to keep its place, which Redis knows to be over when its wait is.
+// with the same command if it can, or a plain or fenced one to the first in another process; see [HandOver]. Other waiters
+// are not told of a hand-over, unless its lease is shorter than 5 s: then a number on the channel tells them when to look
+// again, in case the new owner dies. Waiters for a fair lock stand in a queue in Redis instead. Each listens on a channel of
+// its own and asks at least every 5 s to keep its place; Redis drops the place when the wait is over.
 //
 // # Failures
 //

@@ -13,20 +13,21 @@ import (
 // came, whichever client they use. It is Redisson's fair lock, and excludes the other locks under its name, which know no
 // queue. For impossible names see [Client.NewLock].
 //
-// An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves the queue at once, and the
-// place of one whose wait or context has an end is gone then in any case. One whose process died is passed over half a second
-// after its turn has come, together with others of that process next in the queue; one whose process hangs, ten seconds after,
-// and others of its client next in the queue after less time each, as soon as those who wait behind notice, who look every five
-// seconds. A waiter that has lost its connection when its turn comes, and has no other after half a second, goes to the end.
+// An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves the queue at once, and a place
+// never outlives the caller's wait or the deadline of its context, even if the process died. A waiter without either whose
+// process died is passed over half a second after its turn has come, together with those of its process right behind it. One
+// whose process hangs is passed over after ten seconds, and those of its client right behind it after less each. Waiters notice
+// by a message, or at their next look, at most five seconds later. A waiter that has no connection when its turn comes, and none
+// half a second later, goes to the end of the queue.
 //
-// Callers whose waits are shorter than the server takes to answer wait for each other in this process: no more than a few
-// requests of theirs are under way that nobody waits for any more.
+// If waits are shorter than the server's answers, this process sends only a few requests for a lock at a time whose callers may
+// have left; further callers wait for those first.
 //
-// Each waiter listens on a channel of its own, and a hand-over costs time in proportion to the length of the queue: in it
-// every place has a time, and Redisson counts on those being put forward.
+// Each waiter listens on a channel of its own. A hand-over takes time in proportion to the length of the queue, because every
+// place has a time, and Redisson relies on those being moved forward.
 //
-// Redisson's names give "x" and "{x}" one queue, though they are two locks: who waits for one keeps the other from everybody
-// else. Use one of the two; a client that is asked for both warns of it in the log.
+// By Redisson's rule for names, "x" and "{x}" share one queue although they are two locks: a waiter for one keeps everybody
+// else from the other. Use one of the two; a client that acquires both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock {
 	return c.newLock(name, "fair", exclusive, fair{reentrant{wire: c.wire, name: name}})
 }
@@ -52,10 +53,10 @@ func (k fair) release(ctx context.Context, redis rueidis.CoreClient, owner strin
 	return k.script().Release(ctx, redis, owner, count)
 }
 
-func (k fair) withdraw(redis rueidis.CoreClient, b bid, others ...bid) (lua.Released, error) {
-	owners := []string{b.owner}
-	for _, other := range others {
-		owners = append(owners, other.owner)
+func (k fair) withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error) {
+	owners := make([]string, len(bids))
+	for i, b := range bids {
+		owners[i] = b.owner
 	}
 	return k.script().Leave(context.Background(), redis, owners...)
 }

@@ -185,6 +185,20 @@ func TestJanitorTakesInTurnsWhatIsPendingAndWhatIsToBeRepeated(t *testing.T) {
 	require.Zero(t, pause)
 }
 
+// Of a server that is down for long there would be more and more.
+func TestJanitorForgetsWhatIsOver(t *testing.T) {
+	j := newJanitor(&Client{})
+	l := &Lock{name: "job", standing: "fair", kind: fair{}}
+	over := leftover{lock: l, until: time.Now()}
+	lasting := leftover{lock: l, until: time.Now().Add(time.Hour)}
+	j.pending = []leftover{over, lasting, {lock: &Lock{name: "another", kind: fair{}}}}
+	require.Equal(t, []leftover{lasting}, j.batch(over))
+	require.Len(t, j.pending, 1, "that of another lock")
+	j.pending = []leftover{over}
+	require.Empty(t, j.batch(over))
+	require.Empty(t, j.pending)
+}
+
 // It may have taken a place as well, which is found by what was asked for.
 func TestWhatIsAdriftIsUndoneAsItWasAskedFor(t *testing.T) {
 	c := &Client{options: Options{WatchdogLease: time.Second}}

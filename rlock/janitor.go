@@ -102,45 +102,52 @@ func (j *janitor) work() {
 		case pause > 0:
 			p.sleep(pause, j.wake)
 		case closing:
-			if !j.release(l, j.alike(l)...) && time.Since(began) > j.client.options.CommandTimeout {
+			batch := j.batch(l)
+			if len(batch) > 0 && !j.release(batch...) && time.Since(began) > j.client.options.CommandTimeout {
 				j.drop()
 				return
 			}
 		default:
-			others := j.alike(l)
-			if j.release(l, others...) {
+			batch := j.batch(l)
+			if len(batch) == 0 || j.release(batch...) {
 				delay = backoff{}
-				j.repeat(l)
-				for _, other := range others {
-					j.repeat(other)
+				for _, done := range batch {
+					j.repeat(done)
 				}
 				continue
 			}
-			j.add(l)
-			for _, other := range others {
-				j.add(other)
+			for _, failed := range batch {
+				j.add(failed)
 			}
 			p.sleep(min(delay.next(), longestDelay), nil)
 		}
 	}
 }
 
-// alike takes off the list what can be released by the same command as l.
-func (j *janitor) alike(l leftover) (others []leftover) {
-	most := l.lock.kind.batch() - 1
-	if most == 0 {
-		return nil
+// batch returns l, and takes off the list what the command that releases l can release as well: without those that Redis has
+// removed by itself.
+func (j *janitor) batch(l leftover) (batch []leftover) {
+	now := time.Now()
+	take := func(l leftover) {
+		if now.Before(l.until) || l.kept() {
+			batch = append(batch, l)
+		}
+	}
+	take(l)
+	most := l.lock.kind.batch()
+	if most == 1 {
+		return batch
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.pending = slices.DeleteFunc(j.pending, func(other leftover) bool {
-		same := len(others) < most && other.lock.name == l.lock.name && other.lock.standing == l.lock.standing
+		same := len(batch) < most && other.lock.name == l.lock.name && other.lock.standing == l.lock.standing
 		if same {
-			others = append(others, other)
+			take(other)
 		}
 		return same
 	})
-	return others
+	return batch
 }
 
 // next takes a leftover off its list, or tells how long there is nothing to do. If there is none, the work is over. With all
@@ -171,12 +178,9 @@ func (j *janitor) drop() {
 	j.pending, j.again, j.working = nil, nil, false
 }
 
-// release removes it, and others alike, and returns false if that should be tried again.
-func (j *janitor) release(l leftover, others ...leftover) bool {
-	if len(others) == 0 && !time.Now().Before(l.until) && !l.kept() {
-		return true
-	}
-	c := j.client
+// release removes a batch, and returns false if that should be tried again.
+func (j *janitor) release(batch ...leftover) bool {
+	l, c := batch[0], j.client
 	s, loose := l.seat, false
 	if s != nil {
 		if loose = s.disown(l.bid.owner, l.lock.side); !loose {
@@ -189,11 +193,11 @@ func (j *janitor) release(l leftover, others ...leftover) bool {
 			}
 		}
 	}
-	bids := make([]bid, len(others))
-	for i, other := range others {
-		bids[i] = other.bid
+	bids := make([]bid, len(batch))
+	for i, of := range batch {
+		bids[i] = of.bid
 	}
-	reply, err := l.lock.kind.withdraw(c.redis, l.bid, bids...)
+	reply, err := l.lock.kind.withdraw(c.redis, bids...)
 	if err == nil {
 		c.refused(l.lock, reply.Refusal)
 	}

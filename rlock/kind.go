@@ -19,9 +19,9 @@ type kind interface {
 	reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error)
 	// release leaves the owner with count levels, and with 0 gives the lock to one who waits, or tells all.
 	release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, to heir) (lua.Released, error)
-	// withdraw undoes whatever acquire may have done with b; and with others, by the same command, as many as batch allows.
-	withdraw(redis rueidis.CoreClient, b bid, others ...bid) (lua.Released, error)
-	// batch is with how many bids withdraw can be called.
+	// withdraw undoes, by one command, whatever acquire may have done with the bids.
+	withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error)
+	// batch returns how many bids withdraw takes at most; more than one only where each waiter asks for itself.
 	batch() int
 	// forceUnlock frees the lock whoever holds it.
 	forceUnlock(redis rueidis.CoreClient) (lua.Released, error)

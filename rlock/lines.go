@@ -294,7 +294,7 @@ func (q *line) park() time.Duration {
 	return min(max(time.Until(q.lookAt), time.Millisecond), longestPark)
 }
 
-// advised notes that a lease began, by a hand-over of which only its owner was told, and is over when so much time has passed.
+// advised notes that a lease ends after left, which began by a hand-over that only its owner was told of.
 func (q *line) advised(left time.Duration) {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()
@@ -303,7 +303,8 @@ func (q *line) advised(left time.Duration) {
 	}
 }
 
-// wakeUps is where the head hears of releases. The first call subscribes. It is nil when the client is closed.
+// wakeUps returns the subscription on which the head hears of releases, which the first call makes; nil when the client is
+// closed.
 func (q *line) wakeUps() *pubsub.Subscription {
 	q.lines.mu.Lock()
 	defer q.lines.mu.Unlock()

@@ -81,8 +81,8 @@ func (k read) release(ctx context.Context, redis rueidis.CoreClient, owner strin
 	return k.script().ReleaseRead(ctx, redis, owner, count)
 }
 
-func (k read) withdraw(redis rueidis.CoreClient, b bid, _ ...bid) (lua.Released, error) {
-	return k.release(context.Background(), redis, b.owner, 0, heir{})
+func (k read) withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error) {
+	return k.release(context.Background(), redis, bids[0].owner, 0, heir{})
 }
 
 func (k read) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
@@ -118,8 +118,8 @@ func (k write) release(ctx context.Context, redis rueidis.CoreClient, owner stri
 	return k.script().ReleaseWrite(ctx, redis, owner, count)
 }
 
-func (k write) withdraw(redis rueidis.CoreClient, b bid, _ ...bid) (lua.Released, error) {
-	return k.release(context.Background(), redis, b.owner, 0, heir{})
+func (k write) withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error) {
+	return k.release(context.Background(), redis, bids[0].owner, 0, heir{})
 }
 
 func (k write) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {

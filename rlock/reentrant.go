@@ -50,7 +50,8 @@ func (k reentrant) release(ctx context.Context, redis rueidis.CoreClient, owner 
 	return k.giveUp(ctx, redis, owner, count, p)
 }
 
-func (k reentrant) withdraw(redis rueidis.CoreClient, b bid, _ ...bid) (lua.Released, error) {
+func (k reentrant) withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error) {
+	b := bids[0]
 	p := k.passing()
 	p.Turns = b.turns
 	p.Others = p.Others && b.turns.Count > 0 // it is announced if nobody knows how often it was passed on

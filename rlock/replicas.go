@@ -9,8 +9,8 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a bid, whose wait ends then, and with Options.SyncReplicas makes sure that enough replicas know of what it did.
-func (a *attempt) ask(ctx context.Context, b bid, until time.Time) (answer grant, err error) {
+// ask sends a bid, and with Options.SyncReplicas makes sure that enough replicas know of what it did.
+func (a *attempt) ask(ctx context.Context, b bid) (answer grant, err error) {
 	c := a.client
 	if err := c.wire.ready(context.Background()); err != nil {
 		return grant{}, err
@@ -18,7 +18,7 @@ func (a *attempt) ask(ctx context.Context, b bid, until time.Time) (answer grant
 	if c.options.SyncReplicas == 0 {
 		return a.lock.kind.acquire(ctx, c.redis, b)
 	}
-	answer, err = a.askForReplicas(c.redis, b, until, false)
+	answer, err = a.askForReplicas(c.redis, b, false)
 	to, redirected := lua.Redirected(err)
 	if !redirected || answer.taken {
 		return answer, err
@@ -29,7 +29,7 @@ func (a *attempt) ask(ctx context.Context, b bid, until time.Time) (answer grant
 		return answer, err
 	}
 	if node, known := c.redis.Nodes()[to.Node]; known {
-		answer, err = a.askForReplicas(node, b, until, to.Asking)
+		answer, err = a.askForReplicas(node, b, to.Asking)
 	} else {
 		err = &lua.Error{Class: lua.Temporary, Message: "the node " + to.Node + " is not known to the rueidis client yet"}
 	}
@@ -39,7 +39,7 @@ func (a *attempt) ask(ctx context.Context, b bid, until time.Time) (answer grant
 
 // askForReplicas sends the bid to a server, and waits for its replicas if the lock is taken. They acknowledge what was
 // written through one connection: so everything goes through one, that nobody shares.
-func (a *attempt) askForReplicas(server rueidis.Client, b bid, until time.Time, slotMoves bool) (answer grant, err error) {
+func (a *attempt) askForReplicas(server rueidis.Client, b bid, slotMoves bool) (answer grant, err error) {
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if slotMoves {
 			if err = lua.Ask(context.Background(), connection); err != nil {
@@ -50,17 +50,17 @@ func (a *attempt) askForReplicas(server rueidis.Client, b bid, until time.Time, 
 			return err
 		}
 		answer.taken = true
-		return a.replicated(connection, b, until)
+		return a.replicated(connection, b)
 	})
 	return answer, err
 }
 
 // replicated makes sure that enough replicas know of an acquisition, and undoes it if not.
-func (a *attempt) replicated(connection rueidis.DedicatedClient, b bid, until time.Time) error {
+func (a *attempt) replicated(connection rueidis.DedicatedClient, b bid) error {
 	c := a.client
 	patience := min(c.options.SyncTimeout, b.lease/2)
-	if !until.IsZero() {
-		patience = min(patience, time.Until(until)/2) // and the rest is for undoing it
+	if !b.until.IsZero() {
+		patience = min(patience, time.Until(b.until)/2) // and the rest is for undoing it
 	}
 	patience = max(patience, time.Millisecond)
 	// Nobody shares this connection: a server that hangs may cost it.

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// serverClock estimates the clock of a server from the times in its replies. The estimate may be ahead of the server, by at
-// most the round trip of the reply that it is from, and is not behind it: what is to happen at a time of ours does not happen
-// earlier there.
+// serverClock estimates the clock of a server from the times in its replies. The estimate is never behind the server's clock,
+// and ahead of it by at most one round trip: so what is due at a time of ours does not happen earlier there. It is safe for
+// concurrent use.
 type serverClock struct {
 	mu    sync.Mutex
 	start time.Time // on our clock, which is monotonic from there; guarded by mu
-	there time.Time // what the server's clock showed then, at the latest; zero if it is not known; guarded by mu
+	there time.Time // upper bound of what the server's clock showed then; zero if unknown; guarded by mu
 	heard time.Time // when that was learned; guarded by mu
 }
 
-// trusted is for how long an estimate is used: clocks drift, and are set.
+// trusted is how long an estimate is used: clocks drift, and are set.
 const trusted = 10 * time.Second
 
-// hear notes that the server's clock showed a time when it executed a command.
+// hear records the time that a reply carries, which the server read between sent and received.
 func (c *serverClock) hear(clock, sent, received time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,18 +27,19 @@ func (c *serverClock) hear(clock, sent, received time.Time) {
 	}
 	const rounding = time.Millisecond
 	latest, earliest := clock.Add(rounding-sent.Sub(c.start)), clock.Add(-received.Sub(c.start))
-	// The clock was set, or is another server's, if what is known cannot be true any more.
+	// If the old estimate contradicts the reply, the clock was set, or it is another server's.
 	if c.there.IsZero() || latest.Before(c.there) || earliest.After(c.there) || received.Sub(c.heard) > trusted {
 		c.there, c.heard = latest, received
 	}
 }
 
-// at returns what the server's clock shows at a time of ours, at the latest; the zero time if that is not known.
+// at returns the latest that the server's clock can show at a time of ours; zero if unknown.
 func (c *serverClock) at(ours time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.there.IsZero() || time.Since(c.heard) > trusted {
 		return time.Time{}
 	}
-	return c.there.Add(ours.Sub(c.start))
+	now := time.Now() // a deadline of the caller's may be without a monotonic reading, and the wall clock was set since
+	return c.there.Add(now.Sub(c.start) + ours.Sub(now))
 }

@@ -2,15 +2,11 @@
 -- milliseconds since the epoch, from which on its owner counts as gone once it is the head. It is that of the one before
 -- plus the owner's own window, and Redisson relies on that: one that leaves the queue takes its window off all behind it.
 --
--- Two more keys only this library knows. One is a sorted set of owner -> when its budget ends: the time at which its caller
--- stops waiting. A place is dropped then, whether its owner still lives to say so or not; an owner without a limit has none.
+-- Two more keys are known to this library only: the turn of the head, see turn, and a sorted set of owner -> when its budget
+-- ends, at which its caller stops waiting. Its place is dropped then, whether it lives to say so or not. An owner without a
+-- limit has no budget.
 --
--- The other says until when the head may take its turn: "<time> <score> <owner>", and the milliseconds it was given if they
--- are few because others of its client did not come. The score tells this stay in the queue from an earlier one: owners of
--- Redisson come again under the same name. A head that listens and does not come has lost its server or its mind; one that
--- nobody listens for has just queued, or is gone.
---
--- All scripts of a fair lock begin with these keys and arguments.
+-- All scripts of a fair lock begin with these keys and arguments. Needs clock.
 local lock, queue, scores, turn, budgets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local channel, verb = ARGV[1], ARGV[2]
 local heeded, unheard, longest_nap = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -37,8 +33,8 @@ local function score_all(values)
   in_parts(values, function(...) redis.call('ZADD', scores, ...) end)
 end
 
--- pop: takes the head out of the queue, and closes the gap that it leaves. base is as for drop. It is what each hand-over does,
--- and its length is that of the queue, so nothing is read or made twice.
+-- pop: takes the head out of the queue and closes the gap that it leaves; base: see drop. Every hand-over runs it, in time
+-- proportional to the queue, so nothing is read or built twice.
 local function pop(base)
   local head = redis.call('LPOP', queue)
   local closed = (redis.call('ZSCORE', scores, head) or 0) - base
@@ -100,6 +96,9 @@ end
 local function sweep(leaving, time, left)
   local head = redis.call('LINDEX', queue, 0)
   if not head then
+    if next(leaving) then
+      redis.call('DEL', scores, budgets) -- somebody else has removed the list
+    end
     return false
   end
   for _, owner in ipairs(redis.call('ZRANGE', budgets, '-inf', whole(time), 'BYSCORE')) do
@@ -126,76 +125,31 @@ local function sweep(leaving, time, left)
   return first ~= head
 end
 
--- advise: has somebody who waits look again in so many milliseconds, unless all do so anyway: nobody else tells them of a lease,
--- or a turn, that began after they asked. That is the head, or one of the last to come if nobody listens for the head: those
--- most likely live.
-local function advise(milliseconds, deaf)
-  if milliseconds < 0 or milliseconds >= longest_nap then
-    return
+-- keep: makes the score of an owner that asks outlast spare more milliseconds, and returns it; false if the owner is not queued.
+-- The owner is alive, however late it asks, so its place is kept, and those behind keep their distance: not least those of
+-- Redisson, which do not ask again.
+local function keep(owner, window, time, left, spare)
+  local score = redis.call('ZSCORE', scores, owner)
+  local base = time + math.max(left, 0) + spare
+  if not score or tonumber(score) >= base + window then
+    return score
   end
-  for i = deaf and -1 or 0, -10, -1 do
-    local waiter = redis.call('LINDEX', queue, i)
-    -- Where PUBLISH does not count everybody, the first may well have heard it.
-    if not waiter or announce(verb, channel .. ':' .. waiter, whole(math.max(milliseconds, 2))) > 0 or unheard == heeded then
-      return
+  local owners, score_of = places()
+  local short_by, before, moved = nil, 0, {}
+  for _, queued in ipairs(owners) do
+    local has = score_of[queued] or 0
+    if queued == owner then
+      short_by = math.max(base, before) + window - has
     end
+    if short_by and short_by > 0 and has > 0 then
+      moved[#moved + 1], moved[#moved + 2] = whole(has + short_by), queued
+    end
+    before = has
   end
-end
-
--- offer: the lock is free. Tells the head of the queue so, unless it is the one who asks, and drops one that let its turn
--- pass, for the next. It returns for how many milliseconds the head has its turn still, 0 when whoever asks may go; and
--- the server's refusal to tell the head, if any.
-local function offer(time, asking)
-  local passed, missed, silent, hung, refusal = {}, 0, false, nil, ''
-  local hurry = unheard
-  while true do
-    local head = redis.call('LINDEX', queue, missed)
-    if not head or head == asking then
-      if missed > 0 then
-        drop(passed, time)
-      end
-      return 0, refusal
-    end
-    local listeners
-    listeners, refusal = announce(verb, channel .. ':' .. head, '0')
-    -- PUBLISH does not always count everybody: then both times are the same.
-    local deaf = listeners == 0 and refusal == '' and unheard < heeded
-    local client = string.match(head, '^(.*):') or head
-    local given = heeded
-    if deaf then
-      given = unheard
-    elseif client == hung then
-      given = hurry
-    end
-    given = math.min(given, (redis.call('ZSCORE', budgets, head) or math.huge) - time)
-    local stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
-    local ends, whose, hurried = string.match(redis.call('GET', turn) or '', '^(%d+) (%S+ %S+) ?(%d*)$')
-    local left = whose == stay and tonumber(ends) - time
-    local over = left and left <= 0
-    if left and not over and left <= given then
-      return left, refusal
-    end
-    if not over and (left or not (silent and deaf)) then
-      -- Its turn begins, or it was heard then and is not any more. Without memory for this the head keeps its turn for as
-      -- long as its score allows.
-      if missed > 0 then
-        drop(passed, time)
-        stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
-      end
-      if client == hung then
-        stay = stay .. ' ' .. whole(hurry)
-      end
-      redis.pcall('SET', turn, whole(time + given) .. ' ' .. stay, 'PX', whole(2 * heeded))
-      if deaf then
-        advise(given, true)
-      end
-      return given, refusal
-    end
-    -- Those behind it that nobody listens for have had the same time to come: a process that died leaves many. Those of a
-    -- client that listens and does not come, but hangs, are told all the same, and get less time, each less than the one
-    -- before.
-    silent, hung = deaf, client
-    hurry = left and tonumber(hurried) and math.max(math.floor(tonumber(hurried) / 4), 100) or unheard
-    passed[head], missed = true, missed + 1
+  score_all(moved)
+  if not short_by then
+    redis.call('ZREM', scores, owner)
+    return false
   end
+  return score
 end
