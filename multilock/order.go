@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"holdfast/internal/seam"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -38,6 +39,9 @@ func inOrder(locks []rlock.Locker) ([]part, error) {
 		if err := compatible(parts[i], p); err != nil {
 			return nil, err
 		}
+	}
+	if err := apartInQueues(parts); err != nil {
+		return nil, err
 	}
 	return parts, oneOrder(parts)
 }
@@ -123,6 +127,24 @@ func compatible(a, b part) error {
 	}
 	if a.place.Kind != b.place.Kind {
 		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out", rlock.ErrInvalid, a.place.Name)
+	}
+	return nil
+}
+
+// apartInQueues refuses fair locks that share a queue, which Redisson's names give to "x" and "{x}": one that holds the first and
+// wants the other may wait behind somebody who wants the first.
+func apartInQueues(parts []part) error {
+	type queue struct{ client, key string }
+	names := make(map[queue]string)
+	for _, p := range parts {
+		if p.plain == nil || p.place.Kind != "fair" {
+			continue
+		}
+		q := queue{p.place.Client, lua.QueueKey(p.place.Name)}
+		if other, taken := names[q]; taken {
+			return fmt.Errorf("%w: fair locks %q and %q share a queue by their names: use another name for one of them", rlock.ErrInvalid, other, p.place.Name)
+		}
+		names[q] = p.place.Name
 	}
 	return nil
 }

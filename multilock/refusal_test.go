@@ -47,6 +47,8 @@ func TestPartsThatCanNeverBeHeldTogetherAreRefused(t *testing.T) {
 			[]string{"two clients"}},
 		"two clients, one in between": {[]rlock.Locker{p.client.NewLock("b"), p.client.NewLock("a"), again.NewLock("b")},
 			[]string{`"b" on first`, "two clients"}},
+		"fair and fair of one queue": {[]rlock.Locker{p.client.NewFairLock("a"), p.client.NewFairLock("b"), p.client.NewFairLock("{a}")},
+			[]string{`"a" and "{a}" share a queue`}},
 		"plain and fair":   {[]rlock.Locker{p.client.NewLock("a"), p.client.NewFairLock("a")}, []string{`"a" as two kinds`}},
 		"plain and fenced": {[]rlock.Locker{p.client.NewLock("a"), p.client.NewFencedLock("a")}, []string{`"a" as two kinds`}},
 		"plain and read": {[]rlock.Locker{p.client.NewLock("a"), p.client.NewReadWriteLock("a").Read()},

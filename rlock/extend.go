@@ -2,6 +2,8 @@ package rlock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"holdfast/lua"
@@ -25,7 +27,13 @@ func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
 	a := attempt{client: c, lock: g.lock, ctx: ctx, patience: c.patience(ctx, c.options.CommandTimeout),
 		bid: bid{lease: lease, waits: true}, failure: errNoAnswer}
 	defer a.patience.stop()
-	if a.patience.reason() != nil || !g.seat.claim(a.patience) {
+	if reason := a.patience.reason(); reason != nil { // and nothing was sent
+		if errors.Is(reason, ErrLost) { // another hold, to which the context belongs: not this one
+			return fmt.Errorf("%w: %s", ctx.Err(), reason.Error())
+		}
+		return reason
+	}
+	if !g.seat.claim(a.patience) {
 		return a.ended()
 	}
 	defer g.seat.pass()

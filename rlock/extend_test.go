@@ -154,6 +154,30 @@ func TestExtendOfAHoldThatHasEndedSendsNothing(t *testing.T) {
 	})
 }
 
+// Nothing is sent, and nothing has become of this hold.
+func TestExtendWithAContextThatHasEndedSaysOnlyThat(t *testing.T) {
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	hold, other := take(t, c.NewLock("order"), longLease), take(t, c.NewLock("another"), longLease)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	lost := other.Context()
+	_, err := c.NewLock("another").ForceUnlock(t.Context())
+	require.NoError(t, err)
+	<-lost.Done()
+	monitor := s.Monitor(t)
+	for _, ended := range []context.Context{ctx, lost} {
+		err := hold.Extend(ended, time.Hour)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, `lock "order"`)
+		require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		require.NotErrorIs(t, err, rlock.ErrLost, "that is another hold's")
+	}
+	require.Empty(t, monitor.Commands(t))
+	require.True(t, hold.Valid())
+	unlock(t, hold)
+}
+
 func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
