@@ -42,6 +42,14 @@ func (p Period) Concerns(process string) bool {
 	return len(p.Processes) == 0 || slices.Contains(p.Processes, process)
 }
 
+// over returns when the fault had ended. A kill never ends, but leaves nothing to do afterwards.
+func (p Period) over() Instant {
+	if p.Fault == string(Killed) {
+		return p.From
+	}
+	return p.To
+}
+
 // New makes a history of events, which may come in any order. It returns an error if they do not fit together: then
 // whoever recorded them is at fault, not a lock.
 func New(events []Event) (*History, error) {

@@ -64,11 +64,7 @@ func (h *History) troubledSince(process string, from, to Instant) (since Instant
 func (h *History) troubledUntil(process string, from, to Instant) (until Instant, troubled bool) {
 	for _, p := range h.Faults {
 		if p.Concerns(process) && p.From <= to && p.To >= from {
-			over := p.To
-			if p.Fault == string(Killed) { // which never ends, and after which nothing is left to do
-				over = p.From
-			}
-			until, troubled = max(until, over), true
+			until, troubled = max(until, p.over()), true
 		}
 	}
 	return until, troubled

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// The longest times of a fair lock: until a dead waiter at the head of its queue is passed over,
-// once somebody has looked, and until those behind it look.
+// The longest times of a fair lock.
 const (
+	// turnOfTheDead is that of the heads of its queue that nobody listens for, once somebody looked:
+	// half a second for the first of a process, less for the others, and a margin.
 	turnOfTheDead = 2 * time.Second
-	longestNap    = 5 * time.Second
+	longestNap    = 5 * time.Second // of those behind them, until they look
 )
 
 // progress: while somebody waits patiently for a lock that nobody holds, it is granted to somebody,
@@ -33,21 +34,22 @@ func (h *History) progress(bounds Bounds, verdict *Verdict) {
 			continue
 		}
 		limit := func(from Instant) time.Duration {
-			limit := bounds.WakeUp + bounds.Slack
+			longest := bounds.WakeUp + bounds.Slack
 			if parts[0].Kind == Fair && h.killedBefore(from) {
-				limit += passingOver(parts, from)
+				longest += passingOver(parts, from)
 			}
-			return limit
+			return longest
 		}
-		var waited, ready []period // ready: as if nobody had been granted the lock
+		var waited, ready []interval // ready: as if nobody had been granted the lock
 		witnesses := h.witnessesOfStalls(parts, bounds)
 		for _, w := range witnesses {
 			until := h.waitEnds(w)
-			patience := w.Asked.Add(w.Wait)
+			deadline := w.Asked.Add(w.Wait)
 			if w.Wait < 0 {
-				patience = max(until, w.Asked.Add(limit(w.Asked)+1))
+				deadline = max(until, w.Asked.Add(limit(w.Asked)+1))
 			}
-			waited, ready = append(waited, h.beforeStopping(w.Asked, until)), append(ready, h.beforeStopping(w.Asked, patience))
+			waited = append(waited, h.beforeStopping(w.Asked, until))
+			ready = append(ready, h.beforeStopping(w.Asked, deadline))
 		}
 		for _, calm := range without(merged(ready), troubled) {
 			if calm.length() > limit(calm.from) {
@@ -66,11 +68,6 @@ func (h *History) progress(bounds Bounds, verdict *Verdict) {
 	}
 }
 
-// period is a time from one instant to another.
-type period struct{ from, to Instant }
-
-func (p period) length() time.Duration { return p.to.Sub(p.from) }
-
 // witnessesOfStalls returns the calls that wait for long enough to prove a stall.
 func (h *History) witnessesOfStalls(parts []part, bounds Bounds) []*Acquisition {
 	var all []*Acquisition
@@ -82,23 +79,23 @@ func (h *History) witnessesOfStalls(parts []part, bounds Bounds) []*Acquisition 
 	return all
 }
 
-// beforeStopping returns the part of a period before the processes were told to end.
-func (h *History) beforeStopping(from, to Instant) period {
+// beforeStopping returns the part of an interval before the processes were told to end.
+func (h *History) beforeStopping(from, to Instant) interval {
 	if h.Stopping != 0 {
 		from, to = min(from, h.Stopping), min(to, h.Stopping)
 	}
-	return period{from, to}
+	return interval{from, to}
 }
 
 // taken returns when somebody held a lock, or a MultiLock kept it.
-func (h *History) taken(m *memory, parts []part) []period {
-	var all []period
+func (h *History) taken(m *memory, parts []part) []interval {
+	var all []interval
 	for _, p := range parts {
 		if len(p.Locks) > 1 {
-			all = append(all, period{p.Asked, h.waitEnds(p.Acquisition).Add(m.bounds.Slack)})
+			all = append(all, interval{p.Asked, h.waitEnds(p.Acquisition).Add(m.bounds.Slack)})
 		}
 		if _, to, _ := m.mayHold(p.Acquisition); p.Granted() {
-			all = append(all, period{p.Answered, to})
+			all = append(all, interval{p.Answered, to})
 		}
 	}
 	return merged(all)
@@ -106,14 +103,10 @@ func (h *History) taken(m *memory, parts []part) []period {
 
 // troubles returns when a fault of any process was felt, or something that was locked during it may
 // not have run out.
-func (h *History) troubles(bounds Bounds) []period {
-	var all []period
+func (h *History) troubles(bounds Bounds) []interval {
+	var all []interval
 	for _, p := range h.Faults {
-		to := p.To
-		if p.Fault == string(Killed) {
-			to = p.From
-		}
-		all = append(all, period{p.From, to.Add(bounds.Lease + bounds.Command)})
+		all = append(all, interval{p.From, p.over().Add(bounds.Lease + bounds.Command)})
 	}
 	return merged(all)
 }
@@ -139,39 +132,4 @@ func passingOver(parts []part, from Instant) time.Duration {
 		return parts[i].Asked
 	}
 	return next(next(from).Add(turnOfTheDead)).Sub(from)
-}
-
-// merged sorts periods and joins those that overlap or touch.
-func merged(periods []period) []period {
-	slices.SortFunc(periods, func(a, b period) int { return cmp.Compare(a.from, b.from) })
-	var all []period
-	for _, p := range periods {
-		if last := len(all) - 1; last >= 0 && p.from <= all[last].to {
-			all[last].to = max(all[last].to, p.to)
-		} else {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
-// without returns the parts of periods that lie outside of others. Both are merged.
-func without(periods, others []period) []period {
-	var left []period
-	for _, p := range periods {
-		i, _ := slices.BinarySearchFunc(others, p.from, func(o period, at Instant) int { return cmp.Compare(o.to, at) })
-		for _, o := range others[i:] {
-			if o.from >= p.to {
-				break
-			}
-			if o.from > p.from {
-				left = append(left, period{p.from, o.from})
-			}
-			p.from = max(p.from, o.to)
-		}
-		if p.from < p.to {
-			left = append(left, p)
-		}
-	}
-	return left
 }

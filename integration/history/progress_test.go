@@ -93,7 +93,7 @@ func TestAfterAFaultALockGoesOnWhenWhatWasLockedMeanwhileIsOver(t *testing.T) {
 	}
 }
 
-func TestAFairLockPassesOverADeadWaiterTwoSecondsAfterSomebodyHasLookedAndOthersHaveNone(t *testing.T) {
+func TestAFairLockHasTwoSecondsToPassOverADeadWaiterOnceSomebodyHasLookedAndOthersHaveNone(t *testing.T) {
 	killed := []Event{asked(5, "d", 1, fair), {At: at(20), What: Killed, Process: "d"}}
 	over := 20 + 1000 + 200
 	b := func(lock Lock, millis int) []Event { return held("b", 1, lock, 15, millis, 19_010, 19_011) }

@@ -9,7 +9,7 @@ import (
 
 // wakeUps: a lock that nobody can have any more, and that somebody waits for, is taken soon.
 //
-// A hold that is not released ends with its lease, so whoever waits for it is judged from then on.
+// A hold that is not released ends with its lease, so its waiters are judged from then on.
 // Of a fair lock, a waiter is not held up by a place behind its own: when it has been seen at the
 // head of the queue, places are no excuse.
 //
