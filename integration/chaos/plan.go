@@ -27,8 +27,8 @@ type plan struct {
 	Wait          time.Duration
 	Burst         time.Duration
 	HandOver      rlock.HandOver
-	Impatient     int
-	Abandoned     time.Duration
+	Impatient     int           // see Scenario.Impatient
+	Abandoned     time.Duration // see Scenario.Abandoned
 	// Durable says that a server that is started again knows all that it knew.
 	Durable bool
 }

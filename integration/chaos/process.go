@@ -43,8 +43,8 @@ func (l *log) all() []history.Event {
 	return l.events[:len(l.events):len(l.events)]
 }
 
-// longestAgo is how many of the last events holder looks through.
-const longestAgo = 1500
+// latestEvents is how many of the last events holder looks through.
+const latestEvents = 1500
 
 // holder returns the process that was granted a lock last, after a wait, and holds it still, with a
 // deadline within the given time. It returns "" if there is none.
@@ -55,7 +55,7 @@ func (l *log) holder(within time.Duration) string {
 	}
 	over, granted := map[hold]bool{}, map[hold]history.Instant{}
 	events := l.all()
-	for _, e := range slices.Backward(events[max(0, len(events)-longestAgo):]) {
+	for _, e := range slices.Backward(events[max(0, len(events)-latestEvents):]) {
 		switch one := (hold{e.Process, e.Number}); e.What {
 		case history.Releasing, history.Lost:
 			over[one] = true
@@ -64,7 +64,7 @@ func (l *log) holder(within time.Duration) string {
 				granted[one] = e.At
 			}
 		case history.Asked:
-			if at, ok := granted[one]; ok && at.Sub(e.At) > longestNap {
+			if at, ok := granted[one]; ok && at.Sub(e.At) > longestNap { // it had to wait
 				return e.Process
 			}
 		}

@@ -47,8 +47,8 @@ type Scenario struct {
 	// Impatient is how many workers of a process wait for milliseconds only, each for one kind of
 	// lock. The others wait for at least a second, for any kind. There is one lock of each.
 	Impatient int
-	// Abandoned is the longest lease of workers that wait, half of which never release their lock.
-	// They wait for at least as long as it is until the next burst.
+	// Abandoned, if not 0, has the first workers of a burst take a lock, and the others wait for it
+	// with leases of up to this long, half of which are never released.
 	Abandoned time.Duration
 	// Calm is the shortest time from one fault to the next.
 	Calm time.Duration
@@ -78,10 +78,10 @@ func Named(name string) Scenario {
 
 func (s *Scenario) lease() time.Duration { return cmp.Or(s.Lease, usualLease) }
 
-// brief returns how late things may be while there are no faults, and command how long a command
-// may take: more where the callers themselves keep the machine busy.
+// brief returns how late things may be without faults; more if the callers keep the machine busy.
 func (s *Scenario) brief() time.Duration { return s.busy(brief) }
 
+// command returns how long a command may take; more likewise.
 func (s *Scenario) command() time.Duration { return s.busy(command) }
 
 func (s *Scenario) busy(d time.Duration) time.Duration {

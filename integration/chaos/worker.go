@@ -245,3 +245,14 @@ func (w *worker) nap(done <-chan struct{}, d time.Duration) {
 	case <-done:
 	}
 }
+
+// kinds returns the kinds of the locks of this run.
+func (w *worker) kinds() []history.Kind {
+	var kinds []history.Kind
+	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Write, history.Quorum} {
+		if len(w.client.plan.Names[kind]) > 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
