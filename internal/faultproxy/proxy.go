@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/portlock"
 )
 
 // Proxy passes connections on to a target. Its methods may be called by several goroutines, but Refuse, Accept and Heal by one
@@ -16,7 +18,7 @@ import (
 type Proxy struct {
 	tb     testing.TB
 	target string
-	port   port
+	port   portlock.Port              // kept also while refusing
 	secure atomic.Pointer[tls.Config] // how the target is spoken to; nil is plainly
 
 	requests direction // client to target
@@ -55,13 +57,13 @@ func Start(tb testing.TB, target string, options ...Option) *Proxy {
 }
 
 func start(tb testing.TB, target string) (*Proxy, error) {
-	port, err := newPort()
+	port, err := portlock.Free()
 	if err != nil {
 		return nil, err
 	}
-	listener, err := port.listen()
+	listener, err := net.Listen("tcp", port.Addr())
 	if err != nil {
-		port.close()
+		port.Release()
 		return nil, err
 	}
 	p := &Proxy{tb: tb, target: target, port: port, links: make(map[*link]struct{})}
@@ -71,7 +73,7 @@ func start(tb testing.TB, target string) (*Proxy, error) {
 }
 
 // Addr is where the proxy listens, as "host:port", for clients of this process and of others. It stays the same.
-func (p *Proxy) Addr() string { return p.port.address }
+func (p *Proxy) Addr() string { return p.port.Addr() }
 
 // Reset breaks all connections off, with a reset to both sides, and returns how many there were. What the proxy kept of
 // theirs is lost.
@@ -102,7 +104,7 @@ func (p *Proxy) Accept() error {
 	if !refusing {
 		return nil
 	}
-	listener, err := p.port.listen()
+	listener, err := net.Listen("tcp", p.Addr())
 	if err == nil {
 		p.serve(listener)
 	}
@@ -202,5 +204,5 @@ func (p *Proxy) stop() {
 	p.end()
 	p.Reset()
 	p.work.Wait()
-	p.port.close()
+	p.port.Release()
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"holdfast/internal/portlock"
 )
 
 // roleVariable makes the test binary play a part in a test instead of running
@@ -41,7 +43,7 @@ func launchServerAndWait() {
 	if err != nil {
 		panic(err)
 	}
-	reserved, err := freePort()
+	reserved, err := portlock.Free()
 	if err != nil {
 		panic(err)
 	}
@@ -49,7 +51,7 @@ func launchServerAndWait() {
 		panic(err)
 	}
 	p := &process{path: path, dir: os.TempDir(), log: "/dev/stdout", settings: &settings{}}
-	if err := p.launch(reserved.port); err != nil {
+	if err := p.launch(reserved.Number); err != nil {
 		panic(err)
 	}
 	select {}

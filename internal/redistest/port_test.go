@@ -6,14 +6,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/portlock"
 )
 
 func TestPortOfAKilledServerIsNobodyElses(t *testing.T) {
 	t.Parallel()
 	var port int
 	taken := func() error {
-		reserved, err := freeAmong(port, port)
-		reserved.end()
+		reserved, err := portlock.Among(port, port)
+		reserved.Release()
 		return err
 	}
 	for try := 0; ; try++ {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,8 +39,7 @@ func newProcess(tb testing.TB, path string, s *settings) *process {
 func memoryDir(tb testing.TB) string {
 	tb.Helper()
 	const memory, enough = "/dev/shm", 1 << 30 // a container has 64 MB unless it is told otherwise
-	var space syscall.Statfs_t
-	if err := syscall.Statfs(memory, &space); err != nil || space.Bavail*uint64(space.Bsize) < enough {
+	if !hasRoom(memory, enough) {
 		return tb.TempDir()
 	}
 	dir, err := os.MkdirTemp(memory, "redistest-") //nolint:usetesting // tb.TempDir is on a disk
@@ -124,16 +122,6 @@ func (p *process) kill() error {
 }
 
 func (p *process) remove() error { return p.kill() }
-
-func (p *process) pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
-
-func (p *process) resume() error {
-	err := p.cmd.Process.Signal(syscall.SIGCONT)
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
-}
 
 // isolate can do no better than pause without rules for packets, which are the
 // machine's and take root.

@@ -5,10 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"holdfast/internal/portlock"
 )
 
 const (
@@ -23,7 +27,7 @@ type Server struct {
 	settings *settings
 	backend  backend
 	port     int
-	reserved reservation // of the port
+	reserved portlock.Port // kept until the end of the test, also while the server does not run
 
 	silent atomic.Bool // paused or isolated
 }
@@ -71,7 +75,7 @@ func prepare(tb testing.TB, opts []Option) *Server {
 		if err := s.backend.remove(); err != nil {
 			tb.Errorf("redistest: stop %s: %v", s.Addr(), err)
 		}
-		s.reserved.end()
+		s.reserved.Release()
 	})
 	return s
 }
@@ -80,7 +84,7 @@ func prepare(tb testing.TB, opts []Option) *Server {
 // between our look at it and the server's.
 func (s *Server) launchOnFreePort() error {
 	const attempts = 5
-	free := freePort
+	free := portlock.Free
 	if s.settings.clusterNode {
 		free = freeClusterPort
 	}
@@ -89,7 +93,7 @@ func (s *Server) launchOnFreePort() error {
 		if s.reserved, err = free(); err != nil {
 			return err
 		}
-		s.port = s.reserved.port
+		s.port = s.reserved.Number
 		err = s.launch()
 		if err == nil {
 			return nil
@@ -97,7 +101,7 @@ func (s *Server) launchOnFreePort() error {
 		if !portTaken(err) || attempt == attempts {
 			return err
 		}
-		s.reserved.end()
+		s.reserved.Release()
 	}
 }
 
@@ -109,7 +113,7 @@ func portTaken(err error) bool {
 }
 
 // Addr returns host:port, the same for the life of the server.
-func (s *Server) Addr() string { return address(s.port) }
+func (s *Server) Addr() string { return net.JoinHostPort(host, strconv.Itoa(s.port)) }
 
 // TLSConfig returns a new client configuration that trusts the server, nil for a
 // server without [WithTLS].

@@ -1,0 +1,41 @@
+package portlock_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/portlock"
+)
+
+func TestPortIsNobodyElsesUntilItIsReleased(t *testing.T) {
+	p, err := portlock.Free()
+	require.NoError(t, err)
+	again := func() error {
+		other, err := portlock.Among(p.Number, p.Number)
+		other.Release()
+		return err
+	}
+	require.Error(t, again())
+	listener, err := net.Listen("tcp", p.Addr())
+	require.NoError(t, err)
+	require.Error(t, again())
+	require.NoError(t, listener.Close())
+	require.Error(t, again())
+	p.Release()
+	// Somebody else may have been quicker, for a moment.
+	require.Eventually(t, func() bool { return again() == nil }, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestPortThatSomebodyListensOnIsNotFree(t *testing.T) {
+	p, err := portlock.Free()
+	require.NoError(t, err)
+	defer p.Release()
+	listener, err := net.Listen("tcp", p.Addr())
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	_, err = portlock.Among(p.Number-1, p.Number-1, 1)
+	require.Error(t, err)
+}
