@@ -19,7 +19,6 @@ type roundTrips struct {
 	mu   sync.Mutex
 	kept [roundTripsKept]time.Duration // guarded by mu; a ring
 	seen int                           // guarded by mu; how many there were
-	high time.Duration                 // guarded by mu; about the 95th percentile of those kept; 0 if there are none
 }
 
 // add notes how long an answer took. A call that got none must not be added, however long it took: nobody knows how long its
@@ -29,31 +28,41 @@ func (r *roundTrips) add(took time.Duration) {
 	defer r.mu.Unlock()
 	r.kept[r.seen%roundTripsKept] = took
 	r.seen++
+}
+
+// high returns about the 95th percentile of the round trips kept: the longest, or with enough of
+// them the second longest. So one outlier, such as a node that hung for an hour, does not count. mu
+// is held.
+func (r *roundTrips) high() time.Duration {
 	kept := min(r.seen, roundTripsKept)
 	var longest, second time.Duration
 	for _, d := range r.kept[:kept] {
 		second = max(second, min(d, longest))
 		longest = max(longest, d)
 	}
-	if r.high = longest; kept >= enoughTrips {
-		r.high = second // one outlier, such as a node that hung for an hour, does not count
+	if kept >= enoughTrips {
+		return second
 	}
+	return longest
 }
 
-// timeout returns for how long an answer is worth waiting for: three times what nearly all answers took, at least 5 ms and at
-// most limit. It is limit as long as nothing is known: a first attempt must succeed however far the server is.
+// timeout returns how long an answer is worth waiting for: three times what nearly all answers took,
+// at most limit, but at least 5 ms, even if limit is less. It is limit as long as nothing is known:
+// a first attempt must succeed however far the server is.
 func (r *roundTrips) timeout(limit time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen > 0 {
-		limit = min(limit, timesRoundTrip*r.high)
+		limit = min(limit, timesRoundTrip*r.high())
 	}
 	return max(limit, shortestTimeout)
 }
 
-// Answered notes how long the server took for an answer, also for one that came when nobody waited for it any more.
+// Answered records how long the server took for an answer, also for one that nobody waited for any
+// more. Calls without an answer are not recorded. It does not block and is safe for concurrent use.
 func (w *Crew) Answered(took time.Duration) { w.trips.add(took) }
 
-// Timeout returns for how long an answer of the server is worth waiting for: three times what nearly all of the latest
-// answers took (the 95th percentile of 32), at least 5 ms, and at most limit, which it is before the first answer.
+// Timeout returns how long an answer is worth waiting for: three times the 95th percentile of the
+// latest 32 answers, at most limit, but never less than 5 ms. Before the first answer it is limit.
+// It is safe for concurrent use.
 func (w *Crew) Timeout(limit time.Duration) time.Duration { return w.trips.timeout(limit) }

@@ -1,5 +1,5 @@
-// Package losses remembers what was held when it was lost, so that a caller who unlocks without a hold at hand hears of the loss
-// whoever noticed it first.
+// Package losses remembers what was lost and not yet unlocked, so that Unlock without a hold returns
+// the loss, whichever goroutine noticed it first.
 package losses
 
 import (
@@ -12,14 +12,15 @@ import (
 // Most is how many values a Memory keeps. Callers that never unlock what they lost must not make it grow.
 const Most = 1024
 
-// Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use. It is safe for concurrent
-// use, and costs next to nothing while it is empty.
+// Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.
+// It is safe for concurrent use, and costs next to nothing while it is empty. Each acquisition asks
+// it, also when it is full of losses that nobody unlocks: so it finds a key without looking at all.
 type Memory[K, V comparable] struct {
 	size atomic.Int32
 
 	mu    sync.Mutex
-	all   list.List             // of entry[K, V], the oldest first; guarded by mu
-	byKey map[K][]*list.Element // guarded by mu; the oldest first
+	all   list.List             // of entry[K, V], oldest first; guarded by mu
+	byKey map[K][]*list.Element // guarded by mu; oldest first
 }
 
 type entry[K, V comparable] struct {
@@ -27,7 +28,7 @@ type entry[K, V comparable] struct {
 	value V
 }
 
-// Add keeps a value, in place of the oldest if there are too many.
+// Add keeps a value. If there are [Most] already, the oldest is forgotten.
 func (m *Memory[K, V]) Add(key K, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,7 +42,7 @@ func (m *Memory[K, V]) Add(key K, value V) {
 	m.size.Add(1)
 }
 
-// Of returns the values of a key, the oldest first.
+// Of returns the values of a key, oldest first; nil if there are none.
 func (m *Memory[K, V]) Of(key K) []V {
 	if m.size.Load() == 0 {
 		return nil

@@ -17,7 +17,7 @@ type Inside[Lock, Hold any] struct {
 	// OnEnd has f told when a hold ends, and why, by whoever ends it and before its context does; at once if it has ended.
 	// f must not block.
 	OnEnd func(h Hold, f func(reason error))
-	// Closes tells whether the client of a hold is being closed; false for one that is not of this package.
+	// Closes reports whether the client of a hold is being closed; false for a hold not made by rlock.
 	Closes func(h Hold) bool
 
 	// Apart tells how far a lock can be taken together with others: with those of an equal, valid value.
