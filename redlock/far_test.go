@@ -153,6 +153,23 @@ func TestLateAnswersTeachThatTheNodesAreFarNow(t *testing.T) {
 	}
 }
 
+func TestExtendLearnsThatTheNodesAreFarNow(t *testing.T) {
+	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
+		b.learn(t)
+		hold := take(t, b.anew(), 10*time.Second)
+		synctest.Wait()
+		for _, n := range b.nodes {
+			n.delay("renew.lua", 80*time.Millisecond)
+		}
+		require.NoError(t, hold.Extend(t.Context(), 10*time.Second)) // tries again meanwhile
+		time.Sleep(time.Second)
+		start := time.Now()
+		require.NoError(t, hold.Extend(t.Context(), 10*time.Second))
+		require.Equal(t, 80*time.Millisecond, time.Since(start))
+		unlock(t, hold)
+	})
+}
+
 func TestNodeThatHungIsSoonWaitedForAsShortAsBefore(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		b.learn(t)
