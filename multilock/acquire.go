@@ -182,7 +182,7 @@ func (a *acquisition) settle(ctx context.Context) error {
 func ended(h *rlock.Hold, reason error) error {
 	switch {
 	case errors.Is(reason, rlock.ErrReleased):
-		return taken(h)
+		return partReleased(h)
 	case errors.Is(reason, rlock.ErrClosed):
 		return fmt.Errorf("holdfast: lock %q: %w", h.Name(), reason)
 	default:
@@ -190,8 +190,8 @@ func ended(h *rlock.Hold, reason error) error {
 	}
 }
 
-// taken is the loss of a part that was released, though not by who holds all of them.
-func taken(part *rlock.Hold) error {
+// partReleased returns the loss of a part that somebody released by itself.
+func partReleased(part *rlock.Hold) error {
 	return &rlock.LostError{Lock: part.Name(), Reason: errReleased}
 }
 

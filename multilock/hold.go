@@ -32,7 +32,7 @@ func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	hold, end := rlock.NewHold(ctx, t)
 	t.end = end
 	t.left.Store(int32(len(parts)))
-	lost.Forget(t.place)
+	lostHolds.Forget(t.place)
 	held.add(t.place, hold)
 	for _, p := range parts {
 		inside.OnEnd(p, func(reason error) { t.ended(hold, p, reason) })
@@ -43,7 +43,7 @@ func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 // ended is told that a part has. As long as there are others, whoever has no hold at hand must be able to release them.
 func (t *tenure) ended(hold, part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !inside.Closes(part) {
-		reason = taken(part) // or by this very hold, which has ended then
+		reason = partReleased(part) // or by this very hold, which has ended then
 	}
 	if errors.Is(reason, rlock.ErrLost) {
 		reason = &rlock.LostError{Lock: t.lock.name, Reason: reason} // which says what part, and why
@@ -53,7 +53,7 @@ func (t *tenure) ended(hold, part *rlock.Hold, reason error) {
 		return
 	}
 	if errors.Is(hold.Err(), rlock.ErrLost) {
-		lost.Add(t.place, hold)
+		lostHolds.Add(t.place, hold)
 	}
 	held.remove(t.place, hold)
 }
@@ -94,11 +94,11 @@ func (t *tenure) Release(h *rlock.Hold) error {
 	errs := release(t.lock.parts, t.parts)
 	for i, err := range errs {
 		if errors.Is(err, rlock.ErrNotHeld) && errors.Is(h.Err(), rlock.ErrLost) {
-			errs[i] = taken(t.parts[i])
+			errs[i] = partReleased(t.parts[i])
 		}
 	}
 	err := errors.Join(errs...)
-	lost.Remove(t.place, h) // not before: the last part that ends adds it
+	lostHolds.Remove(t.place, h) // not before: the last part that ends adds it
 	if err != nil {
 		return releaseError{err}
 	}
@@ -161,8 +161,9 @@ type registry struct {
 	holds map[standing][]*rlock.Hold // guarded by mu; outermost first
 }
 
-// lost has holds that were lost with all their parts, and were not unlocked yet.
-var lost losses.Memory[standing, *rlock.Hold]
+// lostHolds remembers holds that ended with ErrLost, until they are unlocked, for Unlock without a
+// hold.
+var lostHolds losses.Memory[standing, *rlock.Hold]
 
 var held = registry{holds: make(map[standing][]*rlock.Hold)}
 

@@ -106,7 +106,7 @@ func (l *Lock) acquire(ctx context.Context, lease time.Duration,
 
 // Unlock releases the innermost level that ctx's owner has of all the locks together. See [rlock.Hold.Unlock]. It returns
 // [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this MultiLock, and [rlock.ErrLost] once for each level
-// that was lost.
+// that was lost, until the owner acquires it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, named := owner.From(ctx)
 	if !named {
@@ -116,7 +116,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	at := standing{token, l.identity}
 	holds := slices.Clone(held.of(at))
 	slices.Reverse(holds)
-	for _, hold := range append(holds, lost.Of(at)...) { // of those that were lost together the innermost was the first
+	for _, hold := range append(holds, lostHolds.Of(at)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)
 		// One that somebody else releases at this moment is passed over, and not one of which a part was not held.
 		var tried releaseError

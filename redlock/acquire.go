@@ -108,10 +108,11 @@ func (a *attempt) round() *rlock.Hold {
 	return t.begin(a.patience.ctx, a.renew)
 }
 
-// remaining is for how much longer there may be a quorum of answers in time. When there can be none it is 0, or with hearOut for
-// how much longer any answer may come in time. The time of a node runs from when the question was sent. Before that it is in line behind those of others
-// in this process, for which the node is not to blame: if that counted, then of a thousand locks taken at once those at the
-// end would fail, though all nodes answer as fast as they can. It is called with mu held.
+// remaining returns for how much longer a quorum may still answer in time. If it cannot, that is 0,
+// or with hearOut how much longer any answer may come in time. The time of a node counts from when
+// the question was sent. Before that it queues behind those of others in this process, for which the
+// node is not to blame: of a thousand locks taken at once the last would fail, though all nodes
+// answer as fast as they can. It is called with mu held.
 func (t *tenure) remaining(hearOut bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for i := range t.parts {

@@ -36,12 +36,13 @@
 //
 // # How long an answer is waited for
 //
-// A quorum is had as soon as enough nodes have granted it, whatever the time-outs. They say when to stop hoping: a long one
-// delays the verdict that there is no quorum, and the knowledge that a node hangs. Without [Options].NodeTimeout each node has
-// one of its own: three times its round trip, at least 5 ms, and at most a tenth of the lease and the CommandTimeout of its
-// client. The round trip is what 95 % of the last 32 answers to the node's client took (all of them, while there are fewer than
-// 20), so locks that are made for one call each share it. Before the first answer the time-out is the upper bound: a free
-// lock is had at the first attempt, however far the nodes are.
+// A lock is acquired as soon as a quorum has granted it, whatever the time-outs. They say when to
+// give up: a long one delays the news that there is no quorum, or that a node hangs. Without
+// [Options].NodeTimeout each node has one of its own: three times its round trip, at least 5 ms, and
+// at most a tenth of the lease and the CommandTimeout of its client. The round trip is what 95 % of
+// the last 32 answers to the node's client took (all of them, while there are fewer than 20), so
+// locks that are made for one call each share it. Before the first answer the time-out is the upper
+// bound: a free lock is had at the first attempt, however far the nodes are.
 //
 // An answer that comes when nobody waits for it any more counts with the time that it took. A question without an answer
 // teaches nothing. So a node that hangs, or is slow, never has a longer time-out than that bound, and does not change the

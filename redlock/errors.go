@@ -45,12 +45,12 @@ func (e *QuorumError) Error() string {
 	default:
 		b.WriteString("no quorum: ")
 	}
-	if len(e.Nodes) == 0 && errors.Is(e.cause, rlock.ErrReleased) {
-		b.WriteString("this context belongs to a hold that was released")
-		return b.String()
-	}
 	if len(e.Nodes) == 0 {
-		b.WriteString("somebody in this process holds it or waits for it; wait longer or shorten its lease")
+		why := "somebody in this process holds it or waits for it; wait longer or shorten its lease"
+		if errors.Is(e.cause, rlock.ErrReleased) {
+			why = "this context belongs to a hold that was released"
+		}
+		b.WriteString(why)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%d of %d nodes %s it, %d are needed", e.Granted, e.Granted+len(e.Nodes), cmp.Or(e.did, "granted"), e.Want)

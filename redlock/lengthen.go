@@ -45,8 +45,9 @@ type lengthening struct {
 	timeouts      []time.Duration // of those that were asked
 }
 
-// lengthen makes a quorum of the nodes keep the lock, with as many levels or with 0 as it has, for lease from now. A node that says that it is
-// not held there is a part lost. It is called by who has the seat's turn.
+// lengthen makes a quorum of the nodes keep the lock for lease from now: with the given levels, or
+// with 0 as many as it has. A node that says it does not hold the lock is a part lost. It is called
+// with the seat claimed.
 func (t *tenure) lengthen(p *patience, levels int, lease time.Duration, again bool) error {
 	var (
 		delay   backoff

@@ -15,10 +15,11 @@ import (
 // Options of a [Lock]. The zero value is ready for use. All processes that share a lock must agree on MaxLease,
 // FsyncAlways and Epoch.
 type Options struct {
-	// NodeTimeout is for how long an answer of a node is waited for. It is long compared to a round trip, and short compared
-	// to the lease. Defaults to three times the round trip that the node's client has seen of late, at least 5 ms, and at
-	// most a tenth of the lease and the CommandTimeout of that client, which it is before the first answer: each node
-	// has its own, and the documentation of the package has the rule.
+	// NodeTimeout is how long the answer of a node is waited for: long compared to a round trip,
+	// short compared to the lease. Defaults to three times the recent round trips to the node, at
+	// least 5 ms, and at most a tenth of the lease and the CommandTimeout of the node's client,
+	// whichever is less. Before the first answer it is that upper bound. Each node has its own; the
+	// package documentation explains the rule.
 	NodeTimeout time.Duration
 
 	// MaxLease is the longest lease anybody takes; a longer one is refused. A node that has restarted is not counted for

@@ -147,7 +147,8 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (*rlock.H
 
 // Unlock releases the innermost level that ctx's owner holds, for code that has no hold at hand. See [rlock.Hold.Unlock]. It
 // returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this lock, and [rlock.ErrLost] once for each level
-// that the owner had when it lost the lock.
+// that the owner had when it lost the lock, until the owner acquires it again; this process
+// remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, named := owner.From(ctx)
 	if !named {
@@ -155,7 +156,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 			rlock.ErrNotHeld))
 	}
 	at := place{l.identity, token}
-	tenures := lost.Of(at)
+	tenures := lostTenures.Of(at)
 	if t := seats.find(at); t != nil {
 		tenures = append(tenures, t)
 	}

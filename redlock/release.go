@@ -23,7 +23,7 @@ func (t *tenure) Release(h *rlock.Hold) error {
 	end := t.levels[at].end
 	if reason := t.ended; t.phase == over {
 		if t.unlocked++; t.unlocked == len(t.levels) {
-			lost.Remove(t.seat.place, t)
+			lostTenures.Remove(t.seat.place, t)
 		}
 		t.mu.Unlock()
 		end(reason) // whoever has ended the tenure may not have come to this level yet
@@ -149,8 +149,8 @@ func (d *departure) known() bool {
 // endless is the patience of who has a time-out for each try.
 var endless = patience{ctx: context.Background()}
 
-// sendAgain is for how long the answers of other nodes are waited for before a release that has failed is sent again.
-const sendAgain = 50 * time.Millisecond
+// resendAfter is how long other answers are awaited before a failed release is sent again.
+const resendAfter = 50 * time.Millisecond
 
 // run sends the releases, and those that fail again, until it is known whether a quorum held the lock until it was released,
 // or the time for that is over.
@@ -174,7 +174,7 @@ func (d *departure) run() error {
 		}
 		t.mu.Unlock()
 		d.letGo()
-		t.await(p, min(most, sendAgain))
+		t.await(p, min(most, resendAfter))
 		t.mu.Lock()
 		over, again := d.known() || p.ended(), d.in(unsent) > 0
 		t.mu.Unlock()

@@ -30,8 +30,9 @@ type registry struct {
 	seats map[place]*seat // guarded by mu
 }
 
-// lost has tenures that were lost, and of which a level was not unlocked yet.
-var lost losses.Memory[place, *tenure]
+// lostTenures remembers lost tenures until all their levels have been unlocked, for Unlock without a
+// hold.
+var lostTenures losses.Memory[place, *tenure]
 
 // seats are of the process and not of a Lock, because any number of those may be made of the same nodes.
 var seats = registry{seats: make(map[place]*seat)}
@@ -99,7 +100,7 @@ func (s *seat) hold(t *tenure) {
 	s.users++
 	seats.mu.Unlock()
 	s.mu.Lock()
-	lost.Forget(s.place)
+	lostTenures.Forget(s.place)
 	before := s.tenure
 	s.tenure = t
 	s.mu.Unlock()

@@ -220,7 +220,7 @@ func (t *tenure) finish(reason error) {
 	t.phase, t.ended = over, reason
 	// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
 	if errors.Is(reason, rlock.ErrLost) {
-		lost.Add(t.seat.place, t)
+		lostTenures.Add(t.seat.place, t)
 	}
 	t.seat.drop(t)
 	t.tell()
@@ -229,8 +229,8 @@ func (t *tenure) finish(reason error) {
 	t.giveUp()
 }
 
-// conclude returns why the tenure is over, after all levels have ended, whoever is ending them: those that are told of a loss
-// must find it everywhere. It is called without mu.
+// conclude waits until all levels have ended, and returns why. It is called without mu, after phase
+// is over.
 func (t *tenure) conclude() error {
 	t.mu.Lock()
 	levels, reason := t.levels, t.ended // which do not change any more

@@ -7,8 +7,9 @@ import (
 	"holdfast/internal/seam"
 )
 
-// nodeTimeout returns for how long an answer of a node is waited for. What has been learned of the node's round trips belongs to
-// its client, so that a lock that is made for one call has it as well. The limit leaves nine tenths of the lease to who asked.
+// nodeTimeout returns how long an answer of a node is waited for. The round trips are remembered by
+// the node's client, so that a lock made for one call has them too. By default at least nine
+// tenths of a lease of 50 ms or more are left for the caller.
 func (l *Lock) nodeTimeout(node seam.Node, lease time.Duration) time.Duration {
 	if l.options.NodeTimeout > 0 {
 		return l.options.NodeTimeout
@@ -16,8 +17,9 @@ func (l *Lock) nodeTimeout(node seam.Node, lease time.Duration) time.Duration {
 	return node.Crew().Timeout(min(lease/10, node.CommandTimeout()))
 }
 
-// lasting returns for how long n of the answers can still come in time, each of which is waited for as long as left says; 0 if
-// there are not so many. One node's long time-out must not make everybody wait who needs others as well.
+// lasting returns for how long n answers may still come in time, given how much time each of them
+// has; 0 if there are fewer than n. So the longest of several does not delay a verdict that needs
+// others.
 func lasting(left []time.Duration, n int) time.Duration {
 	if n <= 0 || n > len(left) {
 		return 0
