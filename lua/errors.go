@@ -125,7 +125,8 @@ var verdicts = map[string]verdict{
 const (
 	// HalfMoved is a script that was broken off, as it wanted a key that another node of the cluster has already.
 	HalfMoved = "HALFMOVED"
-	// NoCommand is a script that wanted a command which the server does not have, or does not let scripts use.
+	// NoCommand is the code of a script that called a command which the server lacks or refuses to
+	// scripts.
 	NoCommand   = "NOCOMMAND"
 	maxClients  = "MAXCLIENTS"
 	unsupported = "UNSUPPORTED"
@@ -141,7 +142,8 @@ var (
 	// server did not let the command run, and without the dash when the command failed; one that the script returned
 	// as "@user_script: 12: -OOM command not allowed …".
 	nestedCode = regexp.MustCompile(`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`)
-	// Redis and Valkey have their own name in it, and before Redis 7 it was a Lua script.
+	// "Unknown Redis command called from script" and "This Redis command is not allowed from script";
+	// Valkey puts its own name there, and servers before Redis 7 write "Lua script".
 	forbiddenCommand = regexp.MustCompile(`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed) from (?:lua )?scripts?\b`)
 )
 

@@ -52,7 +52,7 @@ type FairRequest struct {
 }
 
 func (f Fair) keys() []string {
-	return []string{f.Lock, queueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock), budgetsKey(f.Lock)}
+	return []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock), budgetsKey(f.Lock)}
 }
 
 // args returns the arguments that all scripts of a fair lock begin with, followed by those of one.

@@ -47,7 +47,7 @@ func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, err
 
 // InspectFair is [Inspect] for a fair lock, with its queue.
 func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	values, err := list(fairInspect.run(ctx, c, []string{lock, queueKey(lock)}, nil), 3)
+	values, err := list(fairInspect.run(ctx, c, []string{lock, QueueKey(lock)}, nil), 3)
 	if err != nil {
 		return State{}, err
 	}

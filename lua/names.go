@@ -50,7 +50,6 @@ func presentChannel(n string) string { return Prefix("holdfast_lock_present", n)
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
 // Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others only this library knows.
-func queueKey(n string) string       { return Prefix("redisson_lock_queue", n) }
 func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
 func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
 func budgetsKey(n string) string     { return Prefix("holdfast_lock_budget", n) }
@@ -60,8 +59,8 @@ func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n
 func readerKey(n string) string      { return Prefix("holdfast_rwlock_reader", n) }
 func readersTurnKey(n string) string { return Prefix("holdfast_rwlock_turn", n) }
 
-// QueueKey is the queue of the fair lock n. It is the same for "n" and "{n}".
-func QueueKey(n string) string { return queueKey(n) }
+// QueueKey returns the key of the queue of the fair lock n. It is the same for "n" and "{n}".
+func QueueKey(n string) string { return Prefix("redisson_lock_queue", n) }
 
 // holdsKey is what the keys of an owner's read holds begin with; their number follows. For every owner it begins with
 // Suffix(n, "").
@@ -74,7 +73,7 @@ const writeSuffix = ":write"
 
 // Related are the names beside n itself that a lock of any kind derives from n: keys and a channel.
 func Related(n string) []string {
-	return []string{Channel(n), RWChannel(n), presentChannel(n), waitersKey(n), queueKey(n), scoresKey(n), turnKey(n), budgetsKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
+	return []string{Channel(n), RWChannel(n), presentChannel(n), waitersKey(n), QueueKey(n), scoresKey(n), turnKey(n), budgetsKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
 		holdsKey(n, "owner")}
 }
 

@@ -33,7 +33,7 @@ var (
 
 	// ErrUpgrade: the context's owner holds the read lock and asked for the write lock of the same name, for which it would
 	// wait for itself. Release the read lock first, or begin with the write lock: a writer may read. The error matches
-	// [ErrNotAcquired] as well.
+	// [ErrNotAcquired] as well: test for ErrUpgrade first, because waiting does not help.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock: release it first, or begin with the write lock")
 
 	// ErrNotReplicated: fewer replicas than Options.SyncReplicas acknowledged the acquisition in time, and it was undone.
@@ -44,7 +44,7 @@ var (
 	ErrInvalid = errors.New("invalid argument")
 )
 
-// errUpgrade is [ErrUpgrade] as it is returned.
+// errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
 
 // ServerError is a command that Redis refused or did not answer. Its Class tells whether that passes by itself, and its

@@ -21,7 +21,7 @@ type Hold struct {
 	renew  bool            // this level asked for the watchdog
 
 	leaving atomic.Bool // Unlock was called
-	ending  sync.Mutex  // held by a caller of end until the hold has ended
+	ending  sync.Mutex  // held while the hold ends, so that a second end waits for the first
 
 	// The channel and the context are made when somebody asks for them.
 	mu       sync.Mutex
@@ -137,11 +137,11 @@ func (h *Hold) Valid() bool {
 // lease is Options.WatchdogLease, once.
 //
 // All levels of an acquisition last as long. It costs one command, of a MultiLock or RedLock one for each part; if some of
-// those fail, the others last for longer already. A server that is out of memory does it as well.
+// those fail, the others last for longer already. It works on a server that is out of memory.
 //
 // It blocks until ctx ends, and at most Options.CommandTimeout (of a RedLock that of its first client), and returns
-//   - [ErrLost] if the lock was lost, also when only Redis knew: the hold has ended then, and its owner's next attempt starts
-//     afresh;
+//   - [ErrLost] if the lock was lost, even if only Redis knew: the hold has ended when Extend
+//     returns, and the owner's next attempt acquires the lock afresh;
 //   - [ErrNotHeld] if this hold was released;
 //   - ctx's error, or [ErrOutcomeUnknown], if Redis did not answer in time, and a *[ServerError] if it refuses: the hold
 //     lasts until its Deadline, as before;
@@ -149,7 +149,7 @@ func (h *Hold) Valid() bool {
 func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
 	defer wrap(&err, h.Name())
 	if err := h.Err(); err != nil {
-		h.end(err) // waits for whoever is ending it
+		h.end(err) // returns when the hold has ended everywhere
 		return ofEnded(err)
 	}
 	return h.tenure.Extend(ctx, lease)
@@ -185,9 +185,9 @@ func (h *Hold) Unlock(ctx context.Context) (err error) {
 // leave claims the release of the hold, which happens once. It returns false if somebody else has.
 func (h *Hold) leave() bool { return h.leaving.CompareAndSwap(false, true) }
 
-// end ends the hold for the given reason, unless it has ended. When it returns the hold has ended, its context too, also if
-// another call ends it at the same time: a caller that is told of a loss next must find it everywhere. It runs the code of
-// whoever derived a context, so the caller must hold no mutex.
+// end ends the hold for the given reason, unless it has ended. When it returns, the hold and its
+// context have ended, even if another call is ending them: a caller that is told of a loss must find
+// it everywhere. It runs code of callers that derived a context, so no mutex may be held.
 func (h *Hold) end(reason error) {
 	if reason == nil {
 		reason = ErrReleased

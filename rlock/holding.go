@@ -120,7 +120,7 @@ func (g *holding) why() error {
 	return g.ended
 }
 
-// conclude returns why nothing is held any more, after all levels have ended, whoever is ending them; nil if something is held.
+// conclude waits until all levels have ended, and returns why; nil if the lock is still held.
 func (g *holding) conclude() error {
 	err := g.why()
 	if err != nil {
@@ -142,9 +142,9 @@ func (g *holding) leaveInnermost() *Hold {
 	return nil
 }
 
-// end ends all levels: nothing is held any more as far as this process is concerned. Only the first reason counts; for
-// others end returns false, also when all levels have ended. The innermost is the first to end: its context mostly derives
-// from those around it, and must not end before the hold itself has.
+// end ends all levels; this process holds nothing any more. It returns false if another reason came
+// first, but not before all levels have ended. The innermost is the first to end: its context mostly
+// derives from those around it, and must not end before the hold itself has.
 func (g *holding) end(reason error) bool {
 	g.mu.Lock()
 	first := g.ended == nil

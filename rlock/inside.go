@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// closes tells whether the client is being closed, which may be why the hold has ended.
+// closes reports whether the client is being closed, which may be why the hold has ended.
 func (h *Hold) closes() bool {
 	g, ours := h.tenure.(*holding)
 	return ours && g.client.closes()

@@ -7,16 +7,16 @@ import (
 	"holdfast/lua"
 )
 
-// mostNames is how many names of fair locks are kept for comparison. When there are more all are forgotten, and begun anew.
+// mostNames bounds the names that are remembered. When there are more, all are forgotten.
 const mostNames = 1024
 
-// namesakes finds fair locks with different names and one queue: Redisson's rule for names makes one key of "x" and "{x}".
+// namesakes finds fair locks that share a queue: by Redisson's rule "x" and "{x}" have the same key.
 type namesakes struct {
 	mu   sync.Mutex
 	used map[string]spelling // guarded by mu; by the name without braces
 }
 
-// spelling is which of the two spellings of a name were used.
+// spelling is a set of the spellings of a name that were used.
 type spelling uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	braced
 )
 
-// use notes that a fair lock of that name is asked for, and returns true when the other spelling was used before, once.
+// use records a name, and returns true when it completes a pair: once per pair, until forgotten.
 func (n *namesakes) use(name string) (shared bool) {
 	inner, as := name, bare
 	if strings.Contains(name, "{") {
@@ -46,8 +46,8 @@ func (n *namesakes) use(name string) (shared bool) {
 	return before != 0
 }
 
-// useFair notes that a fair lock is asked for, and warns if another one has the same queue. To refuse it would break names that
-// are shared with Redisson.
+// useFair warns if another fair lock has the same queue. It does not refuse, because the names may be
+// shared with Redisson.
 func (w *wire) useFair(name string) {
 	if w.fairNames.use(name) {
 		w.warn("holdfast: two fair locks share one queue, since their names differ in braces only: who waits for one keeps the other "+

@@ -44,10 +44,11 @@ type Options struct {
 	// how long a lock stays held after its holder's process has died. Defaults to 30 s, as in Redisson.
 	WatchdogLease time.Duration
 
-	// CommandTimeout bounds one exchange with Redis where no wait and no context does: an attempt without wait, an
-	// unlock with its repetitions, an inspection; at least 1 ms. Defaults to 3 s. rueidis closes the connection of a command that takes
-	// longer, if that was alone on it; what others sent on it meanwhile fails then. One caller may be kept for as long as
-	// rueidis dials a connection meanwhile (see rueidis.ClientOption.Dialer); those of the minute after it are not.
+	// CommandTimeout bounds one exchange with Redis where no wait and no context does: an attempt
+	// without wait, an unlock with its repetitions, an inspection. Defaults to 3 s; at least 1 ms.
+	// rueidis closes the connection of a command that takes longer, if that was alone on it; what
+	// others sent on it meanwhile fails then. One caller may be kept for as long as rueidis dials a
+	// connection meanwhile (see rueidis.ClientOption.Dialer); those of the minute after it are not.
 	CommandTimeout time.Duration
 
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
@@ -124,9 +125,10 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// giftLease is the lease of a lock that is given to a waiter in watchdog mode, until its first renewal: others wait for no
-// longer if its process has been stopped. All who wait are told of one that is over before they look by themselves, which
-// takes a message to each of their processes: so it is not a little shorter than that.
+// giftLease is the lease of a lock that is given to a waiter in watchdog mode, until its first
+// renewal: others wait for no longer if its process has been stopped. A lease that ends before
+// waiters look by themselves is announced to each of their processes, which costs a message; so one
+// that is only a little shorter is lengthened to that time.
 func (o Options) giftLease() time.Duration {
 	gift := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
 	if gift >= 3*time.Second {
