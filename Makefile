@@ -26,7 +26,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-# Runs tests without the race detector: they need half the processor, so twice as many run at a time.
+# Without the race detector tests need half the processor, so twice as many run at a time; one
+# package at a time, because the tests share it.
 light = -p 1 -timeout 20m -parallel $$((2 * $(PARALLEL)))
 
 # Has a test run leave the profile of the statements that it covered, under a name.
