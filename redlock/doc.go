@@ -38,8 +38,8 @@
 //
 // A lock is acquired as soon as a quorum has granted it, whatever the time-outs. They say when to
 // give up: a long one delays the news that there is no quorum, or that a node hangs. Without
-// [Options].NodeTimeout each node has one of its own: three times its round trip, at least 5 ms, and
-// at most a tenth of the lease and the CommandTimeout of its client. The round trip is what 95 % of
+// [Options].NodeTimeout each node has one of its own: three times its round trip, at least lease/200
+// (but 5 to 50 ms), and at most a tenth of the lease and the CommandTimeout of its client. The round trip is what 95 % of
 // the last 32 answers to the node's client took (all of them, while there are fewer than 20), so
 // locks that are made for one call each share it. Before the first answer the time-out is the upper
 // bound: a free lock is had at the first attempt, however far the nodes are.

@@ -74,7 +74,7 @@ func (e *QuorumError) Unwrap() []error {
 			errs = append(errs, n.Err)
 		}
 	}
-	if closed > e.Granted+len(e.Nodes)-e.Want {
+	if closed > 0 && closed > e.Granted+len(e.Nodes)-e.Want {
 		errs = append(errs, rlock.ErrClosed) // of too many
 	}
 	if e.outvoted() {

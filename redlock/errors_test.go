@@ -217,3 +217,10 @@ func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testi
 	}
 	awaitFree(t, servers...)
 }
+
+// Its nodes were not asked, because somebody of this process was before it.
+func TestErrorOfALockThatAskedNobodyDoesNotSayThatClientsAreClosed(t *testing.T) {
+	err := error(&redlock.QuorumError{Want: 3})
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.NotErrorIs(t, err, rlock.ErrClosed)
+}

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	// NodeTimeout is how long the answer of a node is waited for: long compared to a round trip,
 	// short compared to the lease. Defaults to three times the recent round trips to the node, at
-	// least 5 ms, and at most a tenth of the lease and the CommandTimeout of the node's client,
-	// whichever is less. Before the first answer it is that upper bound. Each node has its own; the
+	// least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the CommandTimeout of the
+	// node's client, whichever is less. Before the first answer it is that upper bound. Each node has its own; the
 	// package documentation explains the rule.
 	NodeTimeout time.Duration
 

@@ -139,7 +139,7 @@ func wrap(err *error, lock string) {
 		return
 	}
 	var lost *LostError
-	if errors.As(*err, &lost) {
+	if errors.As(*err, &lost) && lost.Lock == lock {
 		return // a LostError names its lock
 	}
 	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// shortestTimeout is long for a server nearby, and leaves room for a pause of either side.
-const shortestTimeout = 5 * time.Millisecond
-
 const (
 	roundTripsKept = 32 // few, so that what has changed is soon known
 	enoughTrips    = 20 // from here on one in twenty does not count
@@ -47,15 +44,15 @@ func (r *roundTrips) high() time.Duration {
 }
 
 // timeout returns how long an answer is worth waiting for: three times what nearly all answers took,
-// at most limit, but at least 5 ms, even if limit is less. It is limit as long as nothing is known:
+// at most limit, but at least least, even if limit is less. It is limit as long as nothing is known:
 // a first attempt must succeed however far the server is.
-func (r *roundTrips) timeout(limit time.Duration) time.Duration {
+func (r *roundTrips) timeout(least, limit time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen > 0 {
 		limit = min(limit, timesRoundTrip*r.high())
 	}
-	return max(limit, shortestTimeout)
+	return max(limit, least)
 }
 
 // Answered records how long the server took for an answer, also for one that nobody waited for any
@@ -63,6 +60,8 @@ func (r *roundTrips) timeout(limit time.Duration) time.Duration {
 func (w *Crew) Answered(took time.Duration) { w.trips.add(took) }
 
 // Timeout returns how long an answer is worth waiting for: three times the 95th percentile of the
-// latest 32 answers, at most limit, but never less than 5 ms. Before the first answer it is limit.
+// latest 32 answers, at most limit, but never less than least. Before the first answer it is limit.
 // It is safe for concurrent use.
-func (w *Crew) Timeout(limit time.Duration) time.Duration { return w.trips.timeout(limit) }
+func (w *Crew) Timeout(least, limit time.Duration) time.Duration {
+	return w.trips.timeout(least, limit)
+}

@@ -9,7 +9,10 @@ import (
 	"holdfast/internal/crew"
 )
 
-const tenth = 300 * time.Millisecond // of a lease of 3 s
+const (
+	tenth = 300 * time.Millisecond // of a lease of 3 s
+	least = 5 * time.Millisecond
+)
 
 // taught is a crew whose server took that long for its answers.
 func taught(times int, took time.Duration) *crew.Crew {
@@ -32,32 +35,32 @@ func TestTimeoutIsThreeTimesWhatNearlyAllAnswersTook(t *testing.T) {
 		{time.Hour, tenth},
 	} {
 		for _, times := range []int{1, 2, 19, 20, 32, 1000} {
-			require.Equal(t, c.timeout, taught(times, c.took).Timeout(tenth), "after %d answers that took %v", times, c.took)
+			require.Equal(t, c.timeout, taught(times, c.took).Timeout(least, tenth), "after %d answers that took %v", times, c.took)
 		}
 	}
 }
 
 func TestTimeoutIsTheLimitBeforeTheFirstAnswer(t *testing.T) {
-	require.Equal(t, tenth, taught(0, 0).Timeout(tenth))
+	require.Equal(t, tenth, taught(0, 0).Timeout(least, tenth))
 }
 
-func TestTimeoutIsFiveMillisecondsAtLeast(t *testing.T) {
+func TestTimeoutIsNeverLessThanTheLeast(t *testing.T) {
 	for _, times := range []int{0, 1, 100} {
-		require.Equal(t, 5*time.Millisecond, taught(times, time.Second).Timeout(time.Millisecond))
+		require.Equal(t, 5*time.Millisecond, taught(times, time.Second).Timeout(least, time.Millisecond))
 	}
 }
 
 func TestOneAnswerInTwentyThatIsLateDoesNotMakeTheTimeoutLong(t *testing.T) {
 	w := taught(1000, time.Millisecond)
 	w.Answered(time.Hour)
-	require.Equal(t, 5*time.Millisecond, w.Timeout(tenth))
+	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
 }
 
 func TestTwoLateAnswersTeachThatTheServerIsFarNow(t *testing.T) {
 	w := taught(1000, time.Millisecond)
 	w.Answered(80 * time.Millisecond)
 	w.Answered(90 * time.Millisecond)
-	require.Equal(t, 240*time.Millisecond, w.Timeout(tenth))
+	require.Equal(t, 240*time.Millisecond, w.Timeout(least, tenth))
 }
 
 // As many as may be under way answer at once when a server goes on that hung.
@@ -65,8 +68,8 @@ func TestServerThatHungIsForgottenAfterThirtyOneAnswers(t *testing.T) {
 	w := taught(crew.Workers, time.Hour)
 	for range 30 {
 		w.Answered(time.Millisecond)
-		require.Equal(t, tenth, w.Timeout(tenth), "and never more than that")
+		require.Equal(t, tenth, w.Timeout(least, tenth), "and never more than that")
 	}
 	w.Answered(time.Millisecond)
-	require.Equal(t, 5*time.Millisecond, w.Timeout(tenth))
+	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
 }
