@@ -20,7 +20,7 @@
 --
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap, clock of the server}. A PTTL of -1
 --          means "held, no expiry", and -2 that it is free and the holder's turn; nap is when to look again, -1 when the
---          lease should be over. An owner whose budget is over is refused whoever has the lock
+--          lease should be over. An owner whose budget is over is refused in any case
 -- Retry    safe: the count is absolute, an owner that holds the lock keeps it, one that is queued keeps its place
 
 -- Uses refused, grant, announce, clock, queue, turn
@@ -49,7 +49,7 @@ if ends == 0 or ends - time > 1000 then
   keep(owner, window, time, left, spare)
 end
 if ends > 0 and not late and redis.call('ZSCORE', budgets, owner) then
-  redis.call('ZADD', budgets, whole(ends), owner) -- the clock may have been set since, or its owner knew it less well
+  redis.pcall('ZADD', budgets, whole(ends), owner) -- the clock may have been set since, or its owner knew it less well
 end
 local another = sweep({}, time, left)
 local score = redis.call('ZSCORE', scores, owner)

@@ -428,52 +428,6 @@ func (a *attempt) begin(deadline time.Time, fence int64) *Hold {
 	return level
 }
 
-// reenter adds a level to what the owner holds.
-func (a *attempt) reenter(h *holding) (*Hold, error) {
-	levels := h.depth() + 1
-	deadline, err := a.lengthen(h, func() (bool, error) {
-		return a.lock.kind.reenter(a.client.redis, h.owner, levels, a.bid.lease)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return h.push(a.ctx, deadline, a.renew)
-}
-
-// lengthen makes Redis keep what the owner holds for as long as the attempt wants it, by a command that tells whether it is
-// held, and returns until when that can be trusted.
-func (a *attempt) lengthen(h *holding, command func() (bool, error)) (deadline time.Time, err error) {
-	c, lease := a.client, a.bid.lease
-	var delay backoff
-	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any more does.
-	settle := func(held bool, err error) {
-		if (held || err != nil) && h.lostError() != nil {
-			c.janitor.add(h.leftover())
-		}
-	}
-	for {
-		h.mayLast(lease)
-		sent := time.Now()
-		held, left, err := await(c, a.patience, command, settle)
-		if left {
-			a.failure = errNoAnswer
-			return time.Time{}, a.ended()
-		}
-		settle(held, err)
-		switch {
-		case err == nil && !held:
-			h.lost(watchdog.ErrGone)
-			return time.Time{}, h.conclude()
-		case err == nil:
-			return watchdog.Deadline(sent, lease), nil
-		}
-		a.failure = err
-		if c.hopeless(err) || !a.bid.waits || !a.patience.sleep(delay.next(), nil) {
-			return time.Time{}, a.unavailable()
-		}
-	}
-}
-
 // hopeless tells that waiting does not help against err.
 func (c *Client) hopeless(err error) bool {
 	if c.redis.Mode() == rueidis.ClientModeStandalone {

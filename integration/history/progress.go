@@ -16,7 +16,7 @@ const (
 )
 
 // progress: while somebody waits patiently for a lock that nobody holds, it is granted to somebody,
-// whoever else comes and leaves.
+// however many others come and leave.
 //
 // This sees what wakeUps excuses. A call of unknown outcome may hold the lock for a lease, so where
 // callers leave in the middle of commands all the time, one of them always may. But what they leave
