@@ -112,7 +112,9 @@ func (m *fairModel) releaseOrLeave(t *rapid.T) {
 	owner, count := ours.Draw(t, "owner"), evenly(0, 0, 1).Draw(t, "count")
 	var also []string // leave with it
 	if count == 0 {
-		also = rapid.SliceOfN(ours, 0, 2).Draw(t, "also")
+		for range rapid.IntRange(0, 2).Draw(t, "others") {
+			also = append(also, ours.Draw(t, "also"))
+		}
 	}
 	all := slices.Concat(also, []string{owner})
 	var out lua.Released

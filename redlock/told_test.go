@@ -18,6 +18,7 @@ import (
 func goneFrom(nodes []*bubbleNode) {
 	for _, n := range nodes {
 		n.answer("reenter.lua", func([]string) any { return 0 })
+		n.answer("renew.lua", func([]string) any { return []any{0} }) // for Extend
 	}
 }
 
