@@ -166,8 +166,8 @@ func wholeLease(lease time.Duration) (time.Duration, error) {
 
 // Unlock releases the innermost level that ctx's owner holds, for code that has no [Hold] at hand. See [Hold.Unlock], which
 // also works for a lock that was taken without an owner. It returns [ErrNotHeld] if ctx has no owner, or one that does
-// not hold this lock through this client, and [ErrLost] once for each level that the owner had when it lost the lock, until it
-// acquires that again.
+// not hold this lock through this client. If the owner lost the lock, it returns [ErrLost] once for each level, until the owner
+// acquires the lock again; a client remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)
