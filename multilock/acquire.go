@@ -196,7 +196,7 @@ func partReleased(part *rlock.Hold) error {
 }
 
 // errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the same owner or by the end
-// of its client. It is not [rlock.ErrReleased], which no function returns.
+// of its client. It is not [rlock.ErrReleased], which would say that all of the lock was.
 var errReleased = errors.New("it was released meanwhile")
 
 // fail gives back what was taken, and says why it failed.

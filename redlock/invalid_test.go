@@ -22,6 +22,7 @@ func TestContextOfAReleasedHoldIsRefusedAsThat(t *testing.T) {
 	_, err := lock.Lock(ctx, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, rlock.ErrReleased)
 	require.ErrorContains(t, err, "this context belongs to a hold that was released")
 	require.NotContains(t, err.Error(), "somebody in this process")
 	awaitFree(t, servers...)

@@ -106,6 +106,7 @@ func TestContextOfAReleasedHoldIsRefusedAsThat(t *testing.T) {
 		_, err := k.lock(c, k.name).Lock(ctx, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, rlock.ErrReleased)
 		require.ErrorContains(t, err, "this context belongs to a hold that was released")
 		require.NotContains(t, err.Error(), "no answer yet")
 		require.Empty(t, monitor.Commands(t))

@@ -21,7 +21,8 @@ var (
 	// key is gone. The error, and the cause of the hold's context, is a *[LostError].
 	ErrLost = errors.New("lock lost")
 
-	// ErrReleased is the cause of a hold's context that ended because the hold was released. No function returns it.
+	// ErrReleased: the hold was released. It is the cause of the hold's context, and what [Hold.Err] returns. An attempt with
+	// that context fails with an error that matches it, and ErrNotAcquired.
 	ErrReleased = errors.New("lock released")
 
 	// ErrClosed: the client was closed.
