@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/lua"
@@ -160,44 +161,85 @@ func TestJanitorOfAClosedClientDoesNothing(t *testing.T) {
 	require.False(t, j.working)
 }
 
+// ownersOf returns the owners of each batch of a round.
+func ownersOf(round [][]leftover) (owners [][]string) {
+	for _, batch := range round {
+		var of []string
+		for _, l := range batch {
+			of = append(of, l.bid.owner)
+		}
+		owners = append(owners, of)
+	}
+	return owners
+}
+
 func TestJanitorTakesInTurnsWhatIsPendingAndWhatIsToBeRepeated(t *testing.T) {
 	j := newJanitor(&Client{})
-	of := func(owner string) leftover { return leftover{bid: bid{owner: owner}} }
+	of := func(owner string) leftover {
+		return leftover{lock: &Lock{name: "job", kind: reentrant{}}, bid: bid{owner: owner}}
+	}
 	j.pending = []leftover{of("p1"), of("p2"), of("p3")}
 	j.again = []leftover{of("a1"), of("a2")}
-	var order []string
-	for range 5 {
-		l, pause, ok := j.next(false)
-		require.True(t, ok)
-		require.LessOrEqual(t, pause, time.Duration(0))
-		order = append(order, l.bid.owner)
-	}
-	require.Equal(t, []string{"a1", "p1", "a2", "p2", "p3"}, order)
-	_, _, ok := j.next(false)
+	round, _, ok := j.next(false)
+	require.True(t, ok)
+	require.Equal(t, [][]string{{"a1"}, {"p1"}, {"a2"}, {"p2"}, {"p3"}}, ownersOf(round))
+	_, _, ok = j.next(false)
 	require.False(t, ok)
 
-	j.again = []leftover{{due: time.Now().Add(time.Hour)}}
-	_, pause, ok := j.next(false)
+	j.again = []leftover{{lock: &Lock{kind: reentrant{}}, due: time.Now().Add(time.Hour)}}
+	round, pause, ok := j.next(false)
 	require.True(t, ok)
 	require.Positive(t, pause)
-	_, pause, ok = j.next(true)
+	require.Empty(t, round)
+	round, pause, ok = j.next(true)
 	require.True(t, ok)
 	require.Zero(t, pause)
+	require.Len(t, round, 1)
+}
+
+func TestARoundOfTheJanitor(t *testing.T) {
+	j := newJanitor(&Client{})
+	plain, queue, another := &Lock{name: "job", standing: "lock", kind: reentrant{}}, &Lock{name: "job", standing: "fair", kind: fair{}},
+		&Lock{name: "another", standing: "fair", kind: fair{}}
+	of := func(l *Lock, owner string, at *seat) leftover {
+		return leftover{lock: l, seat: at, bid: bid{owner: owner}}
+	}
+	t.Run("has what one command releases in one batch", func(t *testing.T) {
+		j.pending = []leftover{of(queue, "1", nil), of(plain, "2", nil), of(queue, "3", nil), of(another, "4", nil), of(plain, "5", nil), of(queue, "6", nil)}
+		round, _, _ := j.next(false)
+		require.Equal(t, [][]string{{"1", "3", "6"}, {"2"}, {"4"}, {"5"}}, ownersOf(round))
+		require.Empty(t, j.pending)
+	})
+	t.Run("has one of each seat", func(t *testing.T) {
+		at := new(seat)
+		j.pending = []leftover{of(plain, "1", at), of(plain, "2", new(seat)), of(plain, "3", at), of(plain, "4", nil)}
+		round, _, _ := j.next(false)
+		require.Equal(t, [][]string{{"1"}, {"2"}}, ownersOf(round))
+		round, _, _ = j.next(false)
+		require.Equal(t, [][]string{{"3"}, {"4"}}, ownersOf(round))
+	})
+	t.Run("has an end", func(t *testing.T) {
+		j.pending = make([]leftover, mostAtOnce+1)
+		for i := range j.pending {
+			j.pending[i] = of(plain, "", nil)
+		}
+		round, _, _ := j.next(false)
+		require.Len(t, round, mostAtOnce)
+		require.Len(t, j.pending, 1)
+	})
 }
 
 // Of a server that is down for long there would be more and more.
 func TestJanitorForgetsWhatIsOver(t *testing.T) {
-	j := newJanitor(&Client{})
-	l := &Lock{name: "job", standing: "fair", kind: fair{}}
-	over := leftover{lock: l, until: time.Now()}
-	lasting := leftover{lock: l, until: time.Now().Add(time.Hour)}
-	j.pending = []leftover{over, lasting, {lock: &Lock{name: "another", kind: fair{}}}}
-	require.Equal(t, []leftover{lasting}, j.batch(over))
-	require.Len(t, j.pending, 1, "that of another lock")
-	j.pending = []leftover{over}
-	require.Empty(t, j.batch(over))
-	require.Empty(t, j.pending)
+	c := &Client{redis: goneRedis{}}
+	c.janitor = newJanitor(c)
+	over := leftover{lock: &Lock{client: c, name: "job", kind: reentrant{}}, until: time.Now()}
+	require.True(t, c.janitor.releaseAll([][]leftover{{over, over}, {over}}, false), "it has sent nothing")
+	require.Empty(t, c.janitor.pending)
 }
+
+// goneRedis panics if it is used.
+type goneRedis struct{ rueidis.Client }
 
 // It may have taken a place as well, which is found by what was asked for.
 func TestWhatIsAdriftIsUndoneAsItWasAskedFor(t *testing.T) {
@@ -220,10 +262,10 @@ func TestWhatIsAdriftIsReleasedTheMoreSeldomTheOlderItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJanitor(&Client{})
 		began, times := time.Now(), 0
-		l := leftover{adrift: true, until: began.Add(48 * time.Hour)}
+		l := leftover{lock: &Lock{kind: reentrant{}}, adrift: true, until: began.Add(48 * time.Hour)}
 		j.repeat(l)
 		for time.Since(began) < 24*time.Hour {
-			l, pause, ok := j.next(false)
+			round, pause, ok := j.next(false)
 			require.True(t, ok)
 			if pause > 0 {
 				age := time.Since(began)
@@ -232,7 +274,7 @@ func TestWhatIsAdriftIsReleasedTheMoreSeldomTheOlderItIs(t *testing.T) {
 				continue
 			}
 			times++
-			j.repeat(l)
+			j.repeat(round[0][0])
 		}
 		require.Greater(t, times, 40)
 		require.Less(t, times, 100)

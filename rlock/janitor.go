@@ -4,14 +4,15 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/lua"
 )
 
 // janitor releases what may be held in Redis though nobody here holds it: after an acquire whose answer never came, a
-// release without an answer, a renewal that may have been executed after its lease was given up. It is one goroutine,
-// and only while there is something to do. Each leftover ends at the latest when its lease does.
+// release without an answer, a renewal that may have been executed after its lease was given up. It has goroutines only while
+// there is something to do. Each leftover ends at the latest when its lease does.
 //
 // It can do no harm to a later holding of the same owner, because each holding has a name of its own in Redis. Only those
 // of a writer that reads, and reads again, have one name: they are looked at first.
@@ -94,81 +95,104 @@ func (j *janitor) work() {
 	var delay backoff
 	for {
 		closing := p.reason() != nil
-		l, pause, ok := j.next(closing)
+		round, pause, ok := j.next(closing)
 		began := time.Now()
 		switch {
 		case !ok:
 			return
 		case pause > 0:
 			p.sleep(pause, j.wake)
-		case closing:
-			batch := j.batch(l)
-			if len(batch) > 0 && !j.release(batch...) && time.Since(began) > j.client.options.CommandTimeout {
-				j.drop()
-				return
-			}
-		default:
-			batch := j.batch(l)
-			if len(batch) == 0 || j.release(batch...) {
-				delay = backoff{}
-				for _, done := range batch {
-					j.repeat(done)
-				}
-				continue
-			}
-			for _, failed := range batch {
-				j.add(failed)
-			}
+		case j.releaseAll(round, closing):
+			delay = backoff{}
+		case !closing:
 			p.sleep(min(delay.next(), longestDelay), nil)
+		case time.Since(began) > j.client.options.CommandTimeout:
+			j.drop()
+			return
 		}
 	}
 }
 
-// batch returns l, and takes off the list what the command that releases l can release as well: without those that Redis has
-// removed by itself.
-func (j *janitor) batch(l leftover) (batch []leftover) {
-	now := time.Now()
-	take := func(l leftover) {
-		if now.Before(l.until) || l.kept() {
-			batch = append(batch, l)
+// releaseAll releases a round, each batch by one command and all of them at once. It returns false if something failed, which is
+// to be tried again unless the client closes.
+func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
+	var failed atomic.Bool
+	release := func(batch []leftover) {
+		now := time.Now()
+		batch = slices.DeleteFunc(batch, func(l leftover) bool { return !now.Before(l.until) && !l.kept() }) // Redis has done it
+		done := len(batch) == 0 || j.release(batch...)
+		if !done {
+			failed.Store(true)
+		}
+		for _, l := range batch {
+			switch {
+			case closing:
+			case done:
+				j.repeat(l)
+			default:
+				j.add(l)
+			}
 		}
 	}
-	take(l)
-	most := l.lock.kind.batch()
-	if most == 1 {
-		return batch
+	var others sync.WaitGroup
+	for _, batch := range round[1:] {
+		others.Go(func() { release(batch) })
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.pending = slices.DeleteFunc(j.pending, func(other leftover) bool {
-		same := len(batch) < most && other.lock.name == l.lock.name && other.lock.standing == l.lock.standing
-		if same {
-			take(other)
-		}
-		return same
-	})
-	return batch
+	release(round[0])
+	others.Wait()
+	return !failed.Load()
 }
 
-// next takes a leftover off its list, or tells how long there is nothing to do. If there is none, the work is over. With all
-// those count that are to be released later.
-func (j *janitor) next(all bool) (l leftover, pause time.Duration, ok bool) {
+// mostAtOnce is how many commands release leftovers at the same time. Callers leave at any rate, however long an answer takes, so
+// one after the other would be too slow: meanwhile what they left keeps others out.
+const mostAtOnce = 64
+
+// next takes what is to be released now off the lists, in batches of what one command releases; or tells how long there is nothing
+// to do. If there is none, the work is over. With all those count that are to be released later.
+func (j *janitor) next(all bool) (round [][]leftover, pause time.Duration, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.again) > 0 {
-		pause = time.Until(j.again[0].due)
+	for {
+		if pause = 0; len(j.again) > 0 {
+			pause = time.Until(j.again[0].due)
+		}
+		due := len(j.again) > 0 && (pause <= 0 || all)
+		from := &j.pending
+		if j.repeats = due && (len(j.pending) == 0 || !j.repeats); j.repeats { // in turn: neither waits until there are none of the others
+			from = &j.again
+		} else if len(j.pending) == 0 {
+			break
+		}
+		var fits bool
+		if round, fits = (*from)[0].joins(round); !fits {
+			break
+		}
+		*from = (*from)[1:]
 	}
-	switch due := len(j.again) > 0 && (pause <= 0 || all); {
-	case due && (len(j.pending) == 0 || !j.repeats): // in turn: neither waits until there are none of the others
-		l, j.again, j.repeats = j.again[0], j.again[1:], true
-		return l, 0, true
-	case len(j.pending) > 0:
-		l, j.pending, j.repeats = j.pending[0], j.pending[1:], false
-		return l, 0, true
-	default:
-		j.working = pause > 0
-		return leftover{}, pause, j.working
+	if len(round) > 0 {
+		return round, 0, true
 	}
+	j.working = pause > 0
+	return nil, pause, j.working
+}
+
+// joins adds l to a round, in a batch that it may share or one of its own. It returns false if there is no room left, or if it has
+// to wait for another one's turn at its seat.
+func (l leftover) joins(round [][]leftover) (more [][]leftover, fits bool) {
+	for i, batch := range round {
+		of := batch[0]
+		switch {
+		case l.seat != nil && of.seat == l.seat:
+			return round, false
+		case len(batch) < l.lock.kind.batch() && of.lock.name == l.lock.name && of.lock.standing == l.lock.standing:
+			round[i] = append(batch, l)
+			return round, true
+		}
+	}
+	if len(round) == mostAtOnce {
+		return round, false
+	}
+	return append(round, []leftover{l}), true
 }
 
 // drop ends the work with things left to do.
