@@ -61,7 +61,7 @@ func start(tb testing.TB, target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", port.Addr())
+	listener, err := port.Listen()
 	if err != nil {
 		port.Release()
 		return nil, err
@@ -104,7 +104,7 @@ func (p *Proxy) Accept() error {
 	if !refusing {
 		return nil
 	}
-	listener, err := net.Listen("tcp", p.Addr())
+	listener, err := p.port.Listen()
 	if err == nil {
 		p.serve(listener)
 	}

@@ -2,10 +2,13 @@
 package portlock
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
+	"time"
 )
 
 // Host is where the ports are.
@@ -55,6 +58,18 @@ func Among(first, last int, offsets ...int) (Port, error) {
 // Addr returns "host:port".
 func (p Port) Addr() string { return address(p.Number) }
 
+// Listen listens on the port. Whoever closed a listener there may have to wait until no process that was being forked then has it
+// any more, which takes a moment.
+func (p Port) Listen() (listener net.Listener, err error) {
+	const moment = 10 * time.Second
+	for began := time.Now(); time.Since(began) < moment; time.Sleep(time.Millisecond) {
+		if listener, err = net.Listen("tcp", p.Addr()); !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return listener, err
+}
+
 // Release lets others have the port.
 func (p Port) Release() {
 	if p.held != nil {
@@ -62,9 +77,14 @@ func (p Port) Release() {
 	}
 }
 
+// isFree reports whether nobody listens on a port. It asks by dialling: a listener of its own would stay, after it was closed,
+// in a process that is just being forked.
 func isFree(port int) bool {
-	listener, err := net.Listen("tcp", address(port))
-	return err == nil && listener.Close() == nil
+	connection, err := net.Dial("tcp", address(port))
+	if err == nil {
+		_ = connection.Close()
+	}
+	return err != nil
 }
 
 func address(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }

@@ -29,6 +29,22 @@ func TestPortIsNobodyElsesUntilItIsReleased(t *testing.T) {
 	require.Eventually(t, func() bool { return again() == nil }, 10*time.Second, 10*time.Millisecond)
 }
 
+// What a process that is being forked has of it is a copy.
+func TestPortIsListenedOnOnceNobodyHasTheListenerBefore(t *testing.T) {
+	p, err := portlock.Free()
+	require.NoError(t, err)
+	defer p.Release()
+	before, err := p.Listen()
+	require.NoError(t, err)
+	copied, err := before.(*net.TCPListener).File()
+	require.NoError(t, err)
+	require.NoError(t, before.Close())
+	time.AfterFunc(50*time.Millisecond, func() { _ = copied.Close() })
+	again, err := p.Listen()
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}
+
 func TestPortThatSomebodyListensOnIsNotFree(t *testing.T) {
 	p, err := portlock.Free()
 	require.NoError(t, err)
