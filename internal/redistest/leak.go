@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -9,8 +10,12 @@ import (
 // VerifyMain is goleak.VerifyTestMain for packages that use redistest: it runs
 // the tests and fails if a goroutine is left. It knows the goroutines of the
 // libraries beneath that end by themselves but later than goleak waits, and
-// ignores only those.
+// ignores only those. Models draw the same programs each time, so that no change
+// fails by chance; -rapid.seed=0 draws new ones.
 func VerifyMain(m *testing.M) {
+	if seed := flag.Lookup("rapid.seed"); seed != nil {
+		_ = seed.Value.Set("1") // before the flags of the command line are read
+	}
 	goleak.VerifyTestMain(m, append(OutlivesClose(),
 		// The connection to the container that removes what a killed test binary
 		// leaves behind has to live as long as the binary.
