@@ -23,9 +23,8 @@ type janitor struct {
 
 	mu      sync.Mutex
 	pending []leftover // guarded by mu
-	again   []leftover // that were released, and will be once more, the earliest first; guarded by mu
+	again   []leftover // those to be released once more, the earliest first; guarded by mu
 	working bool       // guarded by mu
-	repeats bool       // the latest was one of again; guarded by mu
 }
 
 func newJanitor(c *Client) *janitor { return &janitor{client: c, wake: make(chan struct{}, 1)} }
@@ -40,6 +39,7 @@ type leftover struct {
 	since  time.Time // when that was done first
 	due    time.Time // when that is next
 	delay  backoff   // between two times
+	tries  backoff   // between two tries, until one succeeds
 	seat   *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
 }
 
@@ -75,46 +75,52 @@ func (j *janitor) repeat(l leftover) {
 	if !l.adrift || !now.Before(l.until) {
 		return
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if l.since.IsZero() {
 		l.since = now
 	}
-	l.due = now.Add(max(l.delay.next(), now.Sub(l.since)/4, time.Duration(len(j.again))*2*time.Millisecond))
+	l.tries = backoff{}
+	j.later(l, max(l.delay.next(), now.Sub(l.since)/4))
+}
+
+// longestDelay is how long what was not released waits for the next try, if it is not one of very many. Others wait for those locks.
+const longestDelay = 250 * time.Millisecond
+
+// retry has what was not released tried again. Those that can be released do not wait for it.
+func (j *janitor) retry(l leftover) { j.later(l, min(l.tries.next(), longestDelay)) }
+
+// later has l released after a pause, which is longer if there are many to be released later.
+func (j *janitor) later(l leftover, pause time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l.due = time.Now().Add(max(pause, time.Duration(len(j.again))*2*time.Millisecond))
 	at, _ := slices.BinarySearchFunc(j.again, l.due, func(of leftover, due time.Time) int { return of.due.Compare(due) })
 	j.again = slices.Insert(j.again, at, l)
 }
-
-// longestDelay is how long what is pending waits at most when a release has failed. Others wait for those locks.
-const longestDelay = 250 * time.Millisecond
 
 // work releases what is pending until nothing is. When the client closes, everything gets one more try and no other, and none
 // once the server has hung: leases end.
 func (j *janitor) work() {
 	p := j.client.patience(context.Background(), unlimited)
-	var delay backoff
 	for {
 		closing := p.reason() != nil
 		round, pause, ok := j.next(closing)
-		began := time.Now()
-		switch {
-		case !ok:
+		if !ok {
 			return
-		case pause > 0:
+		}
+		if len(round) == 0 {
 			p.sleep(pause, j.wake)
-		case j.releaseAll(round, closing):
-			delay = backoff{}
-		case !closing:
-			p.sleep(min(delay.next(), longestDelay), nil)
-		case time.Since(began) > j.client.options.CommandTimeout:
+			continue
+		}
+		began := time.Now()
+		if !j.releaseAll(round, closing) && closing && time.Since(began) > j.client.options.CommandTimeout {
 			j.drop()
 			return
 		}
 	}
 }
 
-// releaseAll releases a round, each batch by one command and all of them at once. It returns false if something failed, which is
-// to be tried again unless the client closes.
+// releaseAll releases a round, each batch by one command and all of them at once, and returns when the last has its answer. It
+// returns false if something was not released, which is tried again unless the client closes.
 func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
 	var failed atomic.Bool
 	release := func(batch []leftover) {
@@ -130,7 +136,7 @@ func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
 			case done:
 				j.repeat(l)
 			default:
-				j.add(l)
+				j.retry(l)
 			}
 		}
 	}
@@ -143,53 +149,48 @@ func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
 	return !failed.Load()
 }
 
-// mostAtOnce is how many commands release leftovers at the same time. Callers leave at any rate, however long an answer takes, so
-// one after the other would be too slow: meanwhile what they left keeps others out.
+// mostAtOnce is how many commands release leftovers at the same time. Callers may leave at any pace, however slow the answers are;
+// one after the other would be too slow, and what they left keeps others out meanwhile.
 const mostAtOnce = 64
 
 // next takes what is to be released now off the lists, in batches of what one command releases; or tells how long there is nothing
-// to do. If there is none, the work is over. With all those count that are to be released later.
+// to do. If there is none, the work is over. If all is set, it takes those too that are due later.
 func (j *janitor) next(all bool) (round [][]leftover, pause time.Duration, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for {
-		if pause = 0; len(j.again) > 0 {
-			pause = time.Until(j.again[0].due)
-		}
-		due := len(j.again) > 0 && (pause <= 0 || all)
-		from := &j.pending
-		if j.repeats = due && (len(j.pending) == 0 || !j.repeats); j.repeats { // in turn: neither waits until there are none of the others
-			from = &j.again
-		} else if len(j.pending) == 0 {
-			break
-		}
-		var fits bool
-		if round, fits = (*from)[0].joins(round); !fits {
-			break
-		}
-		*from = (*from)[1:]
+	now := time.Now()
+	joins := func(l leftover, most int) (fits bool) {
+		round, fits = l.join(round, most)
+		return fits
 	}
-	if len(round) > 0 {
-		return round, 0, true
+	// Neither list waits until there is nothing on the other.
+	j.again = slices.DeleteFunc(j.again, func(l leftover) bool { return (all || !l.due.After(now)) && joins(l, mostAtOnce/2) })
+	j.pending = slices.DeleteFunc(j.pending, func(l leftover) bool { return joins(l, mostAtOnce) })
+	if len(round) == 0 && len(j.again) > 0 {
+		pause = j.again[0].due.Sub(now)
 	}
-	j.working = pause > 0
-	return nil, pause, j.working
+	j.working = len(round) > 0 || pause > 0
+	return round, pause, j.working
 }
 
-// joins adds l to a round, in a batch that it may share or one of its own. It returns false if there is no room left, or if it has
-// to wait for another one's turn at its seat.
-func (l leftover) joins(round [][]leftover) (more [][]leftover, fits bool) {
+// join adds l to a round of so many batches at most: to one that it may share, or as its own. It returns false if there is no room
+// left, or if l has to wait for another one's turn at its seat.
+func (l leftover) join(round [][]leftover, most int) (more [][]leftover, fits bool) {
+	alone := l.lock.kind.batch() == 1
+	if alone && len(round) >= most {
+		return round, false
+	}
 	for i, batch := range round {
 		of := batch[0]
 		switch {
 		case l.seat != nil && of.seat == l.seat:
 			return round, false
-		case len(batch) < l.lock.kind.batch() && of.lock.name == l.lock.name && of.lock.standing == l.lock.standing:
+		case !alone && len(batch) < l.lock.kind.batch() && of.lock.name == l.lock.name && of.lock.standing == l.lock.standing:
 			round[i] = append(batch, l)
 			return round, true
 		}
 	}
-	if len(round) == mostAtOnce {
+	if len(round) >= most {
 		return round, false
 	}
 	return append(round, []leftover{l}), true
