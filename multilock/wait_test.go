@@ -35,7 +35,7 @@ func TestOneWaitIsForAllPartsTogether(t *testing.T) {
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
 			const wait = 3 * time.Second
-			// The first becomes free in the middle of the wait. The second is waited for for the rest of it.
+			// The first becomes free in the middle of the wait. The rest of the wait is for the second.
 			takeWith(t.Context(), t, locks[0], wait/2)
 			second := takeWith(t.Context(), t, locks[1], longLease)
 			start := time.Now()

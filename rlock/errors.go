@@ -22,7 +22,7 @@ var (
 	ErrLost = errors.New("lock lost")
 
 	// ErrReleased: the hold was released. It is the cause of the hold's context, and what [Hold.Err] returns. An attempt with
-	// that context fails with an error that matches it, and ErrNotAcquired.
+	// that context fails with an error that matches both ErrReleased and ErrNotAcquired.
 	ErrReleased = errors.New("lock released")
 
 	// ErrClosed: the client was closed.

@@ -23,8 +23,8 @@ import (
 // If waits are shorter than the server's answers, this process sends only a few requests for a lock at a time whose callers may
 // have left; further callers wait for those first.
 //
-// Prefer waits and deadlines to contexts that are cancelled: Redis knows when those end, and offers the lock to nobody who has
-// left. If most callers are cancelled sooner than a message reaches them and their answer is back, few of them get the lock.
+// Prefer a wait or a deadline to cancelling the context: Redis is told when a wait or a deadline ends, and offers the lock to
+// nobody whose time is over. If most callers are cancelled before a message can reach them and be answered, few get the lock.
 //
 // Each waiter listens on a channel of its own. A hand-over takes time in proportion to the length of the queue, because every
 // place has a time, and Redisson relies on those being moved forward.

@@ -57,19 +57,28 @@ func Start(tb testing.TB, target string, options ...Option) *Proxy {
 }
 
 func start(tb testing.TB, target string) (*Proxy, error) {
-	port, err := portlock.Free()
+	port, listener, err := listenOnFreePort()
 	if err != nil {
-		return nil, err
-	}
-	listener, err := port.Listen()
-	if err != nil {
-		port.Release()
 		return nil, err
 	}
 	p := &Proxy{tb: tb, target: target, port: port, links: make(map[*link]struct{})}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.serve(listener)
 	return p, nil
+}
+
+// listenOnFreePort tries some ports: whoever does not use portlock may be quicker.
+func listenOnFreePort() (port portlock.Port, listener net.Listener, err error) {
+	for range 10 {
+		if port, err = portlock.Free(); err != nil {
+			break
+		}
+		if listener, err = net.Listen("tcp", port.Addr()); err == nil {
+			break
+		}
+		port.Release()
+	}
+	return port, listener, err
 }
 
 // Addr is where the proxy listens, as "host:port", for clients of this process and of others. It stays the same.

@@ -80,11 +80,11 @@ func (p Port) Release() {
 // isFree reports whether nobody listens on a port. It asks by dialling: a listener of its own would stay, after it was closed,
 // in a process that is just being forked.
 func isFree(port int) bool {
-	connection, err := net.Dial("tcp", address(port))
+	connection, err := net.DialTimeout("tcp", address(port), time.Second)
 	if err == nil {
 		_ = connection.Close()
 	}
-	return err != nil
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 func address(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }

@@ -30,7 +30,7 @@ func TestPortIsNobodyElsesUntilItIsReleased(t *testing.T) {
 }
 
 // What a process that is being forked has of it is a copy.
-func TestPortIsListenedOnOnceNobodyHasTheListenerBefore(t *testing.T) {
+func TestPortIsListenedOnOnceNobodyHasTheEarlierListener(t *testing.T) {
 	p, err := portlock.Free()
 	require.NoError(t, err)
 	defer p.Release()

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"flag"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,7 +14,7 @@ import (
 // ignores only those. Models draw the same programs each time, so that no change
 // fails by chance; -rapid.seed=0 draws new ones.
 func VerifyMain(m *testing.M) {
-	if seed := flag.Lookup("rapid.seed"); seed != nil {
+	if seed := flag.Lookup("rapid.seed"); seed != nil && os.Getenv("RAPID_SEED") == "" {
 		_ = seed.Value.Set("1") // before the flags of the command line are read
 	}
 	goleak.VerifyTestMain(m, append(OutlivesClose(),
