@@ -114,7 +114,7 @@ func TestWaiterHearsOfAReleaseWhateverOrderItsNodesAreIn(t *testing.T) {
 	require.Error(t, result(t, head).Err)
 	calls := callsDuring(t, servers, time.Second)
 	require.LessOrEqual(t, calls, 10, "it hears its own retreat from the other two")
-	within(t, 3*time.Second, func() { // before it looks by itself
+	within(t, promptly, func() {
 		giveBack(t, servers[:3], name)
 		unlock(t, acquired(t, second))
 	})

@@ -96,7 +96,7 @@ func TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn(t *testing.T) {
 
 			o = result(t, next)
 			require.NoError(t, o.Err)
-			require.Less(t, o.At.Sub(left), 3*time.Second, "after one that %s, and not when it looked by itself", way.name)
+			require.Less(t, o.At.Sub(left), promptly, "after one that %s", way.name)
 			sent := calls(s, "evalsha")
 			p.Pass()                        // whose lock it is no more
 			if way.err != rlock.ErrClosed { //nolint:errorlint // it is one of ours
