@@ -65,7 +65,7 @@ func (c *throng) leave() {
 	c.callers.Wait()
 }
 
-// requireAlive requires that callers go on to get the lock, of which a machine with nothing else to do gives them hundreds a second.
+// requireAlive requires that callers go on to get the lock. An idle machine gives them hundreds a second.
 func (c *throng) requireAlive(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	c.watch(t, s, &c.acquired, 5, "nobody gets a lock that nobody keeps")
@@ -87,6 +87,7 @@ func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, b
 	}, otherwise)
 }
 
+// servedBeforeAndAfterAPause requires that callers get the lock before the server hangs, and afterwards.
 func servedBeforeAndAfterAPause(t *testing.T, s *redistest.Server, c *throng) {
 	t.Helper()
 	c.requireAlive(t, s)

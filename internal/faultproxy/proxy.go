@@ -67,7 +67,7 @@ func start(tb testing.TB, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// listenOnFreePort tries some ports: whoever does not use portlock may be quicker.
+// listenOnFreePort tries several ports, because programs that do not use portlock may take one first.
 func listenOnFreePort() (port portlock.Port, listener net.Listener, err error) {
 	for range 10 {
 		if port, err = portlock.Free(); err != nil {

@@ -58,11 +58,11 @@ func Among(first, last int, offsets ...int) (Port, error) {
 // Addr returns "host:port".
 func (p Port) Addr() string { return address(p.Number) }
 
-// Listen listens on the port. Whoever closed a listener there may have to wait until no process that was being forked then has it
-// any more, which takes a moment.
+// Listen listens on the port, also right after a listener there was closed: a process that was being
+// forked then has a copy of it for a moment. It waits up to ten seconds for the copy to go.
 func (p Port) Listen() (listener net.Listener, err error) {
-	const moment = 10 * time.Second
-	for began := time.Now(); time.Since(began) < moment; time.Sleep(time.Millisecond) {
+	const longest = 10 * time.Second
+	for began := time.Now(); time.Since(began) < longest; time.Sleep(time.Millisecond) {
 		if listener, err = net.Listen("tcp", p.Addr()); !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
@@ -77,8 +77,8 @@ func (p Port) Release() {
 	}
 }
 
-// isFree reports whether nobody listens on a port. It asks by dialling: a listener of its own would stay, after it was closed,
-// in a process that is just being forked.
+// isFree reports whether a port has no listener. It dials the port: a listener of its own, once closed,
+// would live on for a moment in a process that is being forked.
 func isFree(port int) bool {
 	connection, err := net.DialTimeout("tcp", address(port), time.Second)
 	if err == nil {

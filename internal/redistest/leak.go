@@ -1,8 +1,6 @@
 package redistest
 
 import (
-	"flag"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,12 +9,9 @@ import (
 // VerifyMain is goleak.VerifyTestMain for packages that use redistest: it runs
 // the tests and fails if a goroutine is left. It knows the goroutines of the
 // libraries beneath that end by themselves but later than goleak waits, and
-// ignores only those. Models draw the same programs each time, so that no change
-// fails by chance; -rapid.seed=0 draws new ones.
+// ignores only those. It calls FixSeed.
 func VerifyMain(m *testing.M) {
-	if seed := flag.Lookup("rapid.seed"); seed != nil && os.Getenv("RAPID_SEED") == "" {
-		_ = seed.Value.Set("1") // before the flags of the command line are read
-	}
+	FixSeed()
 	goleak.VerifyTestMain(m, append(OutlivesClose(),
 		// The connection to the container that removes what a killed test binary
 		// leaves behind has to live as long as the binary.
