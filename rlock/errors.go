@@ -131,8 +131,8 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
 var errForced = errors.New("force-unlocked")
 
 // errLoose is the reason of the loss of a read hold that a writer took after a release of its read lock got no answer. That
-// release may still be executed, and nothing tells the two apart.
-var errLoose = errors.New("an earlier release by the same owner, which got no answer, may still take it")
+// release takes whichever of the two it finds, whenever it is executed.
+var errLoose = errors.New("an earlier release by the same owner, which got no answer, has taken it or may still do so")
 
 // wrap names the lock in an error that leaves the package. It is deferred once per exported function.
 func wrap(err *error, lock string) {

@@ -180,6 +180,9 @@ func (g *holding) end(reason error) bool {
 func (g *holding) lost(reason error) {
 	g.client.watchdog.Remove(&g.lease)
 	lost := &LostError{Lock: g.lock.name, Reason: reason}
+	if errors.Is(reason, watchdog.ErrGone) {
+		lost.Reason = g.gone()
+	}
 	if !g.end(lost) {
 		return
 	}
@@ -191,6 +194,17 @@ func (g *holding) lost(reason error) {
 		g.client.janitor.add(g.leftover())
 	}
 }
+
+// gone is the reason for the loss of what Redis says is not held.
+func (g *holding) gone() error {
+	if g.loose() {
+		return errLoose
+	}
+	return watchdog.ErrGone
+}
+
+// loose tells whether a release of an earlier hold may take this one.
+func (g *holding) loose() bool { return g.lock.side == shared && g.seat.isLoose(g.owner) }
 
 // report tells the operator of a loss.
 func (g *holding) report(lost *LostError) {

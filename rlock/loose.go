@@ -2,7 +2,8 @@ package rlock
 
 // A writer that reads has one name in Redis for both. When it has given back its read lock, and takes it once more, a
 // release of the first that got no answer may still be on its way, and would take the second: it is loose. As long as the
-// owner writes, that does no harm. Afterwards the read hold cannot be trusted, and ends.
+// owner writes, that does no harm: nobody else gets in, and a release that finds nothing to release has done its work.
+// Afterwards the read hold cannot be trusted, and ends.
 
 // loosen notes that a release of the owner's read holds may be under way, with nobody to wait for it.
 func (s *seat) loosen(owner string) {
@@ -48,6 +49,13 @@ func (s *seat) tighten(owner string) {
 	if s.holdings[shared] == nil {
 		s.countLoose(owner, -1)
 	}
+}
+
+// isLoose tells whether a release of the owner's read holds may be under way, or may have taken the present one.
+func (s *seat) isLoose(owner string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loose[owner] > 0
 }
 
 // settle ends a read hold that a loose release may take, now that no write hold of its owner keeps others out.

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
+	"holdfast/watchdog"
 )
 
 // A release of a read lock that got no answer may be executed at any time, and the next read hold of a writer has the same
@@ -42,6 +43,50 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 				}
 				return absent(s, "page")
 			}, "the lock is free")
+		})
+	}
+}
+
+// While the owner writes, a read hold that a late release took is as good as released. Whoever wants more of it is told why it is
+// lost, and not that somebody has taken it.
+func TestReadHoldThatALateReleaseTookDoesNoHarmWhileItsOwnerWrites(t *testing.T) {
+	t.Parallel()
+	told := func(t *testing.T, err error) {
+		t.Helper()
+		require.ErrorIs(t, err, rlock.ErrLost)
+		require.NotErrorIs(t, err, watchdog.ErrGone)
+		require.ErrorContains(t, err, "earlier release")
+	}
+	for name, then := range map[string]func(*testing.T, *rlock.Hold, *stepwise){
+		"it is released": func(t *testing.T, read *rlock.Hold, gate *stepwise) {
+			released := make(chan error, 1)
+			go func() { released <- read.Unlock(t.Context()) }()
+			gate.step <- struct{}{}
+			require.NoError(t, receive(t, released, "Unlock does not return"))
+		},
+		"it is extended": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
+			told(t, read.Extend(t.Context(), time.Minute))
+		},
+		"it is renewed": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
+			receive(t, read.Done(), "no renewal")
+			told(t, read.Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: time.Second, WatchdogLease: 3 * time.Second})
+			owner := rlock.WithOwner(t.Context())
+			write := takeWith(owner, t, lock.Write(), time.Minute)
+			read := takeWith(owner, t, lock.Read(), time.Minute)
+			require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
+			again := takeWith(owner, t, lock.Read(), rlock.Watchdog)
+			gate.step <- struct{}{}
+			eventually(t, func() bool { return len(s.DoMap(t, "HGETALL", "page")) == 2 }, "the late release is not executed")
+
+			then(t, again, gate)
+			require.True(t, write.Valid())
+			unlock(t, write)
 		})
 	}
 }

@@ -197,9 +197,15 @@ func (g *holding) settle(to offer, sent time.Time, reply lua.Released, err error
 }
 
 // wasReleased tells that an answer "not held" is because an earlier attempt, whose answer did not come, was the release:
-// our lease lasts still. One that was to leave levels behind takes nothing away.
+// our lease lasts still. One that was to leave levels behind takes nothing away. That attempt may have been for the read hold
+// before, of an owner that has written all the time.
 func (g *holding) wasReleased(left int, doubt bool) bool {
-	return left == 0 && doubt && time.Now().Before(g.lease.Deadline())
+	now := time.Now()
+	if !doubt && g.loose() {
+		writing := g.seat.held(exclusive)
+		doubt = writing != nil && now.Before(writing.lease.Deadline())
+	}
+	return left == 0 && doubt && now.Before(g.lease.Deadline())
 }
 
 // notHeld is the end of a release of what Redis says is not held.
@@ -209,7 +215,7 @@ func (g *holding) notHeld() error {
 		return err
 	}
 	// The last level has ended as released, and nobody but its caller would hear of it.
-	lost := &LostError{Lock: g.lock.name, Reason: watchdog.ErrGone}
+	lost := &LostError{Lock: g.lock.name, Reason: g.gone()}
 	g.report(lost)
 	return lost
 }

@@ -176,7 +176,11 @@ func (st *stress) work(ctx context.Context, c *rlock.Client, d *rand.Rand) {
 func (st *stress) section(ctx context.Context, c *rlock.Client, k kind, d *rand.Rand) {
 	lock := k.lock(c, "lock "+k.name)
 	if k.mode != "" {
-		lock = k.lock(c, "lock to read and write")
+		name := "lock to read and write"
+		if d.IntN(2) == 0 { // one that others mostly leave alone: more of what an owner does to itself
+			name += " " + strconv.Itoa(d.IntN(40))
+		}
+		lock = k.lock(c, name)
 	}
 	lease := rlock.Watchdog
 	if d.IntN(3) == 0 {
