@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -195,4 +196,42 @@ func TestFairLockIsHadSoonAfterManyWaitersWereKilled(t *testing.T) {
 	require.Less(t, o.At.Sub(released), 3*time.Second, "it looked by itself, and was not told when")
 	unlock(t, o.Hold)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
+}
+
+// They leave before the answer is there, which mostly says that they have the lock. However many there are, what they left is gone
+// soon, not after one round trip for each.
+func TestCallersThatLeaveBeforeTheAnswerKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	onEveryKind(t, func(t *testing.T, k kind) {
+		const callers, departures = 20, 2000
+		s := redistest.Start(t)
+		var clients []*rlock.Client
+		var departed atomic.Int64
+		var storm sync.WaitGroup
+		for range 4 {
+			far := faultproxy.Start(t, s.Addr())
+			far.Delay(10 * time.Millisecond)
+			client := newClientOn(t, s.Client(t, far.Use), rlock.Options{})
+			clients = append(clients, client)
+			for range callers / 4 {
+				storm.Go(func() {
+					l := k.lock(client, k.name)
+					for departed.Add(1) <= departures {
+						if hold, err := l.TryLock(t.Context(), 1+rand.N(15*time.Millisecond), rlock.Watchdog); err == nil {
+							_ = hold.Unlock(t.Context())
+						}
+					}
+				})
+			}
+		}
+		storm.Wait()
+		newcomer, err := k.rival(newClient(t, s, rlock.Options{}), k.name).TryLock(t.Context(), 3*time.Second, rlock.Watchdog)
+		require.NoError(t, err)
+		unlock(t, newcomer)
+		within(t, 3*time.Second, func() {
+			for _, client := range clients {
+				require.NoError(t, client.Close(t.Context()))
+			}
+		})
+	})
 }

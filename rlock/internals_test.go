@@ -3,10 +3,14 @@ package rlock
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/lua"
@@ -160,44 +164,167 @@ func TestJanitorOfAClosedClientDoesNothing(t *testing.T) {
 	require.False(t, j.working)
 }
 
-func TestJanitorTakesInTurnsWhatIsPendingAndWhatIsToBeRepeated(t *testing.T) {
-	j := newJanitor(&Client{})
-	of := func(owner string) leftover { return leftover{bid: bid{owner: owner}} }
-	j.pending = []leftover{of("p1"), of("p2"), of("p3")}
-	j.again = []leftover{of("a1"), of("a2")}
-	var order []string
-	for range 5 {
-		l, pause, ok := j.next(false)
-		require.True(t, ok)
-		require.LessOrEqual(t, pause, time.Duration(0))
-		order = append(order, l.bid.owner)
+// ownersOf returns the owners of each batch of a round.
+func ownersOf(round [][]leftover) (owners [][]string) {
+	for _, batch := range round {
+		var of []string
+		for _, l := range batch {
+			of = append(of, l.bid.owner)
+		}
+		owners = append(owners, of)
 	}
-	require.Equal(t, []string{"a1", "p1", "a2", "p2", "p3"}, order)
-	_, _, ok := j.next(false)
-	require.False(t, ok)
+	return owners
+}
 
-	j.again = []leftover{{due: time.Now().Add(time.Hour)}}
-	_, pause, ok := j.next(false)
-	require.True(t, ok)
-	require.Positive(t, pause)
-	_, pause, ok = j.next(true)
-	require.True(t, ok)
-	require.Zero(t, pause)
+func TestARoundOfTheJanitor(t *testing.T) {
+	j := newJanitor(&Client{})
+	plain, queue, another := &Lock{name: "job", standing: "lock", kind: reentrant{}}, &Lock{name: "job", standing: "fair", kind: fair{}},
+		&Lock{name: "another", standing: "fair", kind: fair{}}
+	of := func(l *Lock, owner string, at *seat) leftover {
+		return leftover{lock: l, seat: at, bid: bid{owner: owner}}
+	}
+	many := func(n int) []leftover { return slices.Repeat([]leftover{of(plain, "", nil)}, n) }
+	t.Run("has what one command releases in one batch", func(t *testing.T) {
+		j.pending = []leftover{of(queue, "1", nil), of(plain, "2", nil), of(queue, "3", nil), of(another, "4", nil), of(plain, "5", nil), of(queue, "6", nil)}
+		round, _, _ := j.next(false)
+		require.Equal(t, [][]string{{"1", "3", "6"}, {"2"}, {"4"}, {"5"}}, ownersOf(round))
+		require.Empty(t, j.pending)
+	})
+	t.Run("has one of each seat", func(t *testing.T) {
+		at := new(seat)
+		j.pending = []leftover{of(plain, "1", at), of(plain, "2", new(seat)), of(plain, "3", at), of(plain, "4", nil)}
+		round, _, _ := j.next(false)
+		require.Equal(t, [][]string{{"1"}, {"2"}, {"4"}}, ownersOf(round))
+		round, _, _ = j.next(false)
+		require.Equal(t, [][]string{{"3"}}, ownersOf(round))
+	})
+	t.Run("has room for both lists", func(t *testing.T) {
+		j.pending, j.again = many(2*mostAtOnce), many(2*mostAtOnce)
+		round, _, _ := j.next(false)
+		require.Len(t, round, mostAtOnce)
+		require.Len(t, j.pending, mostAtOnce*3/2)
+		require.Len(t, j.again, mostAtOnce*3/2)
+	})
+	t.Run("has what is due", func(t *testing.T) {
+		later := of(plain, "2", nil)
+		later.due = time.Now().Add(time.Hour)
+		j.pending, j.again = nil, []leftover{of(plain, "1", nil), later}
+		round, _, _ := j.next(false)
+		require.Equal(t, [][]string{{"1"}}, ownersOf(round))
+		round, pause, ok := j.next(false)
+		require.True(t, ok)
+		require.Positive(t, pause)
+		require.Empty(t, round)
+		round, pause, ok = j.next(true)
+		require.True(t, ok)
+		require.Zero(t, pause)
+		require.Equal(t, [][]string{{"2"}}, ownersOf(round))
+		_, _, ok = j.next(true)
+		require.False(t, ok)
+	})
+}
+
+// slow is a kind whose releases take some time, and fail for some owners.
+type slow struct {
+	kind
+	most     int
+	takes    time.Duration
+	released func(owner string) error
+}
+
+func (k slow) withdraw(_ rueidis.CoreClient, bids ...bid) (reply lua.Released, err error) {
+	time.Sleep(k.takes)
+	for _, b := range bids {
+		err = errors.Join(err, k.released(b.owner))
+	}
+	return reply, err
+}
+
+func (k slow) batch() int { return k.most }
+
+// newCleaner returns a client that has a janitor and nothing else.
+func newCleaner(t *testing.T) *Client {
+	t.Helper()
+	c := &Client{redis: goneRedis{}, tasks: newTasks(), closing: make(chan struct{})}
+	c.janitor = newJanitor(c)
+	t.Cleanup(func() {
+		close(c.closing)
+		c.tasks.wait()
+	})
+	return c
+}
+
+func TestJanitorReleasesManyWhileOneAnswerComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 3000
+		c := newCleaner(t)
+		began, left := time.Now(), many
+		var took time.Duration
+		var mu sync.Mutex
+		l := &Lock{client: c, name: "job", kind: slow{most: 1, takes: 10 * time.Millisecond, released: func(string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if left--; left == 0 {
+				took = time.Since(began)
+			}
+			return nil
+		}}}
+		for range many {
+			c.janitor.add(leftover{lock: l, until: began.Add(time.Hour)})
+		}
+		time.Sleep(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Zero(t, left)
+		require.Less(t, took, time.Second, "one after the other takes 30 s")
+	})
+}
+
+// As on a cluster of which one shard refuses.
+func TestWhatTheJanitorCannotReleaseDelaysNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCleaner(t)
+		l := &Lock{client: c, name: "job", kind: slow{most: 1, takes: time.Millisecond, released: func(string) error { return nil }}}
+		var tries atomic.Int64
+		refusing := &Lock{client: c, name: "refused", kind: slow{most: 1, released: func(string) error {
+			tries.Add(1)
+			return &lua.Error{Class: lua.Temporary}
+		}}}
+		c.janitor.add(leftover{lock: refusing, until: time.Now().Add(10 * time.Second)})
+		for range 1000 {
+			c.janitor.add(leftover{lock: l, until: time.Now().Add(time.Hour)})
+			time.Sleep(5 * time.Millisecond)
+			c.janitor.mu.Lock()
+			require.Empty(t, c.janitor.pending)
+			c.janitor.mu.Unlock()
+		}
+		time.Sleep(time.Minute)
+		require.Greater(t, tries.Load(), int64(40), "four in a second")
+		require.Less(t, tries.Load(), int64(100))
+	})
 }
 
 // Of a server that is down for long there would be more and more.
 func TestJanitorForgetsWhatIsOver(t *testing.T) {
-	j := newJanitor(&Client{})
-	l := &Lock{name: "job", standing: "fair", kind: fair{}}
-	over := leftover{lock: l, until: time.Now()}
-	lasting := leftover{lock: l, until: time.Now().Add(time.Hour)}
-	j.pending = []leftover{over, lasting, {lock: &Lock{name: "another", kind: fair{}}}}
-	require.Equal(t, []leftover{lasting}, j.batch(over))
-	require.Len(t, j.pending, 1, "that of another lock")
-	j.pending = []leftover{over}
-	require.Empty(t, j.batch(over))
-	require.Empty(t, j.pending)
+	c := newCleaner(t)
+	var released []string
+	l := &Lock{client: c, name: "job", kind: slow{most: 10, released: func(owner string) error {
+		released = append(released, owner)
+		return nil
+	}}}
+	of := func(owner string, until time.Duration) leftover {
+		return leftover{lock: l, bid: bid{owner: owner}, until: time.Now().Add(until)}
+	}
+	require.True(t, c.janitor.releaseAll([][]leftover{{of("1", 0), of("2", time.Hour), of("3", 0)}, {of("4", 0)}}, false))
+	require.Equal(t, []string{"2"}, released)
+	require.Empty(t, c.janitor.pending)
+	require.Empty(t, c.janitor.again)
 }
+
+// goneRedis panics if something is sent.
+type goneRedis struct{ rueidis.Client }
+
+func (goneRedis) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }
 
 // It may have taken a place as well, which is found by what was asked for.
 func TestWhatIsAdriftIsUndoneAsItWasAskedFor(t *testing.T) {
@@ -220,10 +347,10 @@ func TestWhatIsAdriftIsReleasedTheMoreSeldomTheOlderItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJanitor(&Client{})
 		began, times := time.Now(), 0
-		l := leftover{adrift: true, until: began.Add(48 * time.Hour)}
+		l := leftover{lock: &Lock{kind: reentrant{}}, adrift: true, until: began.Add(48 * time.Hour)}
 		j.repeat(l)
 		for time.Since(began) < 24*time.Hour {
-			l, pause, ok := j.next(false)
+			round, pause, ok := j.next(false)
 			require.True(t, ok)
 			if pause > 0 {
 				age := time.Since(began)
@@ -232,7 +359,7 @@ func TestWhatIsAdriftIsReleasedTheMoreSeldomTheOlderItIs(t *testing.T) {
 				continue
 			}
 			times++
-			j.repeat(l)
+			j.repeat(round[0][0])
 		}
 		require.Greater(t, times, 40)
 		require.Less(t, times, 100)

@@ -4,14 +4,15 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/lua"
 )
 
 // janitor releases what may be held in Redis though nobody here holds it: after an acquire whose answer never came, a
-// release without an answer, a renewal that may have been executed after its lease was given up. It is one goroutine,
-// and only while there is something to do. Each leftover ends at the latest when its lease does.
+// release without an answer, a renewal that may have been executed after its lease was given up. It has goroutines only while
+// there is something to do. Each leftover ends at the latest when its lease does.
 //
 // It can do no harm to a later holding of the same owner, because each holding has a name of its own in Redis. Only those
 // of a writer that reads, and reads again, have one name: they are looked at first.
@@ -22,9 +23,8 @@ type janitor struct {
 
 	mu      sync.Mutex
 	pending []leftover // guarded by mu
-	again   []leftover // that were released, and will be once more, the earliest first; guarded by mu
+	again   []leftover // those to be released once more, the earliest first; guarded by mu
 	working bool       // guarded by mu
-	repeats bool       // the latest was one of again; guarded by mu
 }
 
 func newJanitor(c *Client) *janitor { return &janitor{client: c, wake: make(chan struct{}, 1)} }
@@ -39,6 +39,7 @@ type leftover struct {
 	since  time.Time // when that was done first
 	due    time.Time // when that is next
 	delay  backoff   // between two times
+	tries  backoff   // between two tries, until one succeeds
 	seat   *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
 }
 
@@ -74,101 +75,125 @@ func (j *janitor) repeat(l leftover) {
 	if !l.adrift || !now.Before(l.until) {
 		return
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if l.since.IsZero() {
 		l.since = now
 	}
-	l.due = now.Add(max(l.delay.next(), now.Sub(l.since)/4, time.Duration(len(j.again))*2*time.Millisecond))
+	l.tries = backoff{}
+	j.later(l, max(l.delay.next(), now.Sub(l.since)/4))
+}
+
+// longestDelay is how long what was not released waits for the next try, if it is not one of very many. Others wait for those locks.
+const longestDelay = 250 * time.Millisecond
+
+// retry has what was not released tried again. Those that can be released do not wait for it.
+func (j *janitor) retry(l leftover) { j.later(l, min(l.tries.next(), longestDelay)) }
+
+// later has l released after a pause, which is longer if there are many to be released later.
+func (j *janitor) later(l leftover, pause time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l.due = time.Now().Add(max(pause, time.Duration(len(j.again))*2*time.Millisecond))
 	at, _ := slices.BinarySearchFunc(j.again, l.due, func(of leftover, due time.Time) int { return of.due.Compare(due) })
 	j.again = slices.Insert(j.again, at, l)
 }
-
-// longestDelay is how long what is pending waits at most when a release has failed. Others wait for those locks.
-const longestDelay = 250 * time.Millisecond
 
 // work releases what is pending until nothing is. When the client closes, everything gets one more try and no other, and none
 // once the server has hung: leases end.
 func (j *janitor) work() {
 	p := j.client.patience(context.Background(), unlimited)
-	var delay backoff
 	for {
 		closing := p.reason() != nil
-		l, pause, ok := j.next(closing)
-		began := time.Now()
-		switch {
-		case !ok:
+		round, pause, ok := j.next(closing)
+		if !ok {
 			return
-		case pause > 0:
+		}
+		if len(round) == 0 {
 			p.sleep(pause, j.wake)
-		case closing:
-			batch := j.batch(l)
-			if len(batch) > 0 && !j.release(batch...) && time.Since(began) > j.client.options.CommandTimeout {
-				j.drop()
-				return
-			}
-		default:
-			batch := j.batch(l)
-			if len(batch) == 0 || j.release(batch...) {
-				delay = backoff{}
-				for _, done := range batch {
-					j.repeat(done)
-				}
-				continue
-			}
-			for _, failed := range batch {
-				j.add(failed)
-			}
-			p.sleep(min(delay.next(), longestDelay), nil)
+			continue
+		}
+		began := time.Now()
+		if !j.releaseAll(round, closing) && closing && time.Since(began) > j.client.options.CommandTimeout {
+			j.drop()
+			return
 		}
 	}
 }
 
-// batch returns l, and takes off the list what the command that releases l can release as well: without those that Redis has
-// removed by itself.
-func (j *janitor) batch(l leftover) (batch []leftover) {
+// releaseAll releases a round, each batch by one command and all of them at once, and returns when the last has its answer. It
+// returns false if something was not released, which is tried again unless the client closes.
+func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
+	var failed atomic.Bool
+	release := func(batch []leftover) {
+		now := time.Now()
+		batch = slices.DeleteFunc(batch, func(l leftover) bool { return !now.Before(l.until) && !l.kept() }) // Redis has done it
+		done := len(batch) == 0 || j.release(batch...)
+		if !done {
+			failed.Store(true)
+		}
+		for _, l := range batch {
+			switch {
+			case closing:
+			case done:
+				j.repeat(l)
+			default:
+				j.retry(l)
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for _, batch := range round[1:] {
+		others.Go(func() { release(batch) })
+	}
+	release(round[0])
+	others.Wait()
+	return !failed.Load()
+}
+
+// mostAtOnce is how many commands release leftovers at the same time. Callers may leave at any pace, however slow the answers are;
+// one after the other would be too slow, and what they left keeps others out meanwhile.
+const mostAtOnce = 64
+
+// next takes what is to be released now off the lists, in batches of what one command releases; or tells how long there is nothing
+// to do. If there is none, the work is over. If all is set, it takes those too that are due later.
+func (j *janitor) next(all bool) (round [][]leftover, pause time.Duration, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	now := time.Now()
-	take := func(l leftover) {
-		if now.Before(l.until) || l.kept() {
-			batch = append(batch, l)
-		}
+	joins := func(l leftover, most int) (fits bool) {
+		round, fits = l.join(round, most)
+		return fits
 	}
-	take(l)
-	most := l.lock.kind.batch()
-	if most == 1 {
-		return batch
+	// Neither list waits until there is nothing on the other.
+	j.again = slices.DeleteFunc(j.again, func(l leftover) bool { return (all || !l.due.After(now)) && joins(l, mostAtOnce/2) })
+	j.pending = slices.DeleteFunc(j.pending, func(l leftover) bool { return joins(l, mostAtOnce) })
+	if len(round) == 0 && len(j.again) > 0 {
+		pause = j.again[0].due.Sub(now)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.pending = slices.DeleteFunc(j.pending, func(other leftover) bool {
-		same := len(batch) < most && other.lock.name == l.lock.name && other.lock.standing == l.lock.standing
-		if same {
-			take(other)
-		}
-		return same
-	})
-	return batch
+	j.working = len(round) > 0 || pause > 0
+	return round, pause, j.working
 }
 
-// next takes a leftover off its list, or tells how long there is nothing to do. If there is none, the work is over. With all
-// those count that are to be released later.
-func (j *janitor) next(all bool) (l leftover, pause time.Duration, ok bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.again) > 0 {
-		pause = time.Until(j.again[0].due)
+// join adds l to a round of so many batches at most: to one that it may share, or as its own. It returns false if there is no room
+// left, or if l has to wait for another one's turn at its seat.
+func (l leftover) join(round [][]leftover, most int) (more [][]leftover, fits bool) {
+	alone := l.lock.kind.batch() == 1
+	if alone && len(round) >= most {
+		return round, false
 	}
-	switch due := len(j.again) > 0 && (pause <= 0 || all); {
-	case due && (len(j.pending) == 0 || !j.repeats): // in turn: neither waits until there are none of the others
-		l, j.again, j.repeats = j.again[0], j.again[1:], true
-		return l, 0, true
-	case len(j.pending) > 0:
-		l, j.pending, j.repeats = j.pending[0], j.pending[1:], false
-		return l, 0, true
-	default:
-		j.working = pause > 0
-		return leftover{}, pause, j.working
+	for i, batch := range round {
+		of := batch[0]
+		switch {
+		case l.seat != nil && of.seat == l.seat:
+			return round, false
+		case !alone && len(batch) < l.lock.kind.batch() && of.lock.name == l.lock.name && of.lock.standing == l.lock.standing:
+			round[i] = append(batch, l)
+			return round, true
+		}
 	}
+	if len(round) >= most {
+		return round, false
+	}
+	return append(round, []leftover{l}), true
 }
 
 // drop ends the work with things left to do.
