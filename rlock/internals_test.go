@@ -198,12 +198,18 @@ func TestARoundOfTheJanitor(t *testing.T) {
 		round, _, _ = j.next(false)
 		require.Equal(t, [][]string{{"3"}}, ownersOf(round))
 	})
-	t.Run("has room for both lists", func(t *testing.T) {
-		j.pending, j.again = many(2*mostAtOnce), many(2*mostAtOnce)
+	t.Run("has so many batches at most", func(t *testing.T) {
+		j.pending = append(many(mostAtOnce-1), of(queue, "1", nil), of(plain, "2", nil), of(queue, "3", nil), of(another, "4", nil))
 		round, _, _ := j.next(false)
 		require.Len(t, round, mostAtOnce)
-		require.Len(t, j.pending, mostAtOnce*3/2)
-		require.Len(t, j.again, mostAtOnce*3/2)
+		require.Equal(t, [][]string{{"1", "3"}}, ownersOf(round[mostAtOnce-1:]))
+		round, _, _ = j.next(false)
+		require.Equal(t, [][]string{{"2"}, {"4"}}, ownersOf(round))
+	})
+	t.Run("has first what came first, and then what is due", func(t *testing.T) {
+		j.pending, j.again = []leftover{of(plain, "1", nil)}, []leftover{of(plain, "2", nil)}
+		round, _, _ := j.next(false)
+		require.Equal(t, [][]string{{"1"}, {"2"}}, ownersOf(round))
 	})
 	t.Run("has what is due", func(t *testing.T) {
 		later := of(plain, "2", nil)
@@ -301,6 +307,32 @@ func TestWhatTheJanitorCannotReleaseDelaysNothingElse(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Greater(t, tries.Load(), int64(40), "four in a second")
 		require.Less(t, tries.Load(), int64(100))
+	})
+}
+
+// While a server is down there come to be many, and none of them may keep others out for long when it is back.
+func TestJanitorIsThroughSoonAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, outage = 2000, 3 * time.Second
+		c := newCleaner(t)
+		began := time.Now()
+		var tries atomic.Int64
+		l := &Lock{client: c, name: "job", kind: slow{most: 1, released: func(string) error {
+			tries.Add(1)
+			if time.Since(began) < outage {
+				return &lua.Error{Class: lua.Temporary}
+			}
+			return nil
+		}}}
+		for range many {
+			c.janitor.add(leftover{lock: l, until: began.Add(time.Hour)})
+		}
+		time.Sleep(outage)
+		require.Less(t, tries.Load(), int64(10*many), "it keeps a processor busy")
+		time.Sleep(time.Second)
+		c.janitor.mu.Lock()
+		defer c.janitor.mu.Unlock()
+		require.False(t, c.janitor.working)
 	})
 }
 

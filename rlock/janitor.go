@@ -23,7 +23,7 @@ type janitor struct {
 
 	mu      sync.Mutex
 	pending []leftover // guarded by mu
-	again   []leftover // those to be released once more, the earliest first; guarded by mu
+	again   []leftover // those to be released once more when they are due; guarded by mu
 	working bool       // guarded by mu
 }
 
@@ -79,22 +79,21 @@ func (j *janitor) repeat(l leftover) {
 		l.since = now
 	}
 	l.tries = backoff{}
-	j.later(l, max(l.delay.next(), now.Sub(l.since)/4))
+	j.later(l, max(l.delay.next(), now.Sub(l.since)/4), 2*time.Millisecond)
 }
 
-// longestDelay is how long what was not released waits for the next try, if it is not one of very many. Others wait for those locks.
+// longestDelay is how long what was not released waits for the next try, if it is not one of thousands. Others wait for those locks.
 const longestDelay = 250 * time.Millisecond
 
 // retry has what was not released tried again. Those that can be released do not wait for it.
-func (j *janitor) retry(l leftover) { j.later(l, min(l.tries.next(), longestDelay)) }
+func (j *janitor) retry(l leftover) { j.later(l, min(l.tries.next(), longestDelay), time.Second/5000) }
 
-// later has l released after a pause, which is longer if there are many to be released later.
-func (j *janitor) later(l leftover, pause time.Duration) {
+// later has l released after a pause, and after so much time for each of those that are to be released later.
+func (j *janitor) later(l leftover, pause, each time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	l.due = time.Now().Add(max(pause, time.Duration(len(j.again))*2*time.Millisecond))
-	at, _ := slices.BinarySearchFunc(j.again, l.due, func(of leftover, due time.Time) int { return of.due.Compare(due) })
-	j.again = slices.Insert(j.again, at, l)
+	l.due = time.Now().Add(max(pause, time.Duration(len(j.again))*each))
+	j.again = append(j.again, l)
 }
 
 // work releases what is pending until nothing is. When the client closes, everything gets one more try and no other, and none
@@ -108,7 +107,7 @@ func (j *janitor) work() {
 			return
 		}
 		if len(round) == 0 {
-			p.sleep(pause, j.wake)
+			p.sleep(max(pause, 5*time.Millisecond), j.wake) // those that are due soon after one another go together
 			continue
 		}
 		began := time.Now()
@@ -153,31 +152,37 @@ func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
 // one after the other would be too slow, and what they left keeps others out meanwhile.
 const mostAtOnce = 64
 
-// next takes what is to be released now off the lists, in batches of what one command releases; or tells how long there is nothing
-// to do. If there is none, the work is over. If all is set, it takes those too that are due later.
+// next takes what is to be released now off the lists, in batches of what one command releases: what has been pending longest, with
+// what has become due behind it. Or it tells how long there is nothing to do; if that is 0, the work is over. If all is set, it takes
+// those too that are due later.
 func (j *janitor) next(all bool) (round [][]leftover, pause time.Duration, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := time.Now()
-	joins := func(l leftover, most int) (fits bool) {
-		round, fits = l.join(round, most)
+	j.again = slices.DeleteFunc(j.again, func(l leftover) bool {
+		left := l.due.Sub(now)
+		if all || left <= 0 {
+			j.pending = append(j.pending, l)
+			return true
+		}
+		if pause == 0 || left < pause {
+			pause = left
+		}
+		return false
+	})
+	j.pending = slices.DeleteFunc(j.pending, func(l leftover) (fits bool) {
+		round, fits = l.join(round)
 		return fits
-	}
-	// Neither list waits until there is nothing on the other.
-	j.again = slices.DeleteFunc(j.again, func(l leftover) bool { return (all || !l.due.After(now)) && joins(l, mostAtOnce/2) })
-	j.pending = slices.DeleteFunc(j.pending, func(l leftover) bool { return joins(l, mostAtOnce) })
-	if len(round) == 0 && len(j.again) > 0 {
-		pause = j.again[0].due.Sub(now)
-	}
+	})
 	j.working = len(round) > 0 || pause > 0
 	return round, pause, j.working
 }
 
-// join adds l to a round of so many batches at most: to one that it may share, or as its own. It returns false if there is no room
-// left, or if l has to wait for another one's turn at its seat.
-func (l leftover) join(round [][]leftover, most int) (more [][]leftover, fits bool) {
-	alone := l.lock.kind.batch() == 1
-	if alone && len(round) >= most {
+// join adds l to a round: to a batch that it may share, or as its own. It returns false if there is no room left, or if l has to
+// wait for another one's turn at its seat.
+func (l leftover) join(round [][]leftover) (more [][]leftover, fits bool) {
+	most, full := l.lock.kind.batch(), len(round) == mostAtOnce
+	if full && most == 1 {
 		return round, false
 	}
 	for i, batch := range round {
@@ -185,12 +190,12 @@ func (l leftover) join(round [][]leftover, most int) (more [][]leftover, fits bo
 		switch {
 		case l.seat != nil && of.seat == l.seat:
 			return round, false
-		case !alone && len(batch) < l.lock.kind.batch() && of.lock.name == l.lock.name && of.lock.standing == l.lock.standing:
+		case len(batch) < most && of.lock.name == l.lock.name && of.lock.standing == l.lock.standing:
 			round[i] = append(batch, l)
 			return round, true
 		}
 	}
-	if len(round) >= most {
+	if full {
 		return round, false
 	}
 	return append(round, []leftover{l}), true
