@@ -130,8 +130,8 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
 // errForced is the reason of a loss that this client's own ForceUnlock brought about.
 var errForced = errors.New("force-unlocked")
 
-// errLoose is the reason of the loss of a read hold that a writer took after a release of its read lock got no answer. That
-// release takes whichever of the two it finds, whenever it is executed.
+// errLoose is why a read hold is lost when a release of an earlier one of the same writer got no answer. Both have one name in
+// Redis, so that release takes whichever it finds.
 var errLoose = errors.New("an earlier release by the same owner, which got no answer, has taken it or may still do so")
 
 // wrap names the lock in an error that leaves the package. It is deferred once per exported function.

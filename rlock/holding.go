@@ -181,7 +181,7 @@ func (g *holding) lost(reason error) {
 	g.client.watchdog.Remove(&g.lease)
 	lost := &LostError{Lock: g.lock.name, Reason: reason}
 	if errors.Is(reason, watchdog.ErrGone) {
-		lost.Reason = g.gone()
+		lost.Reason = g.goneReason()
 	}
 	if !g.end(lost) {
 		return
@@ -190,21 +190,21 @@ func (g *holding) lost(reason error) {
 	g.undoAdrift()
 	g.seat.settle()
 	if errors.Is(reason, errLoose) || errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {
-		// A command whose answer never came may have kept the lock for an owner that has given it up.
+		// A command whose answer never came may have kept the lock for an owner that has given it up. Not if it is gone.
 		g.client.janitor.add(g.leftover())
 	}
 }
 
-// gone is the reason for the loss of what Redis says is not held.
-func (g *holding) gone() error {
-	if g.loose() {
+// goneReason is why a hold was lost that Redis does not have any more.
+func (g *holding) goneReason() error {
+	if g.mayBeTaken() {
 		return errLoose
 	}
 	return watchdog.ErrGone
 }
 
-// loose tells whether a release of an earlier hold may take this one.
-func (g *holding) loose() bool { return g.lock.side == shared && g.seat.isLoose(g.owner) }
+// mayBeTaken tells whether a loose release may take this hold, or has.
+func (g *holding) mayBeTaken() bool { return g.lock.side == shared && g.seat.isLoose(g.owner) }
 
 // report tells the operator of a loss.
 func (g *holding) report(lost *LostError) {

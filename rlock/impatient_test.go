@@ -198,8 +198,8 @@ func TestFairLockIsHadSoonAfterManyWaitersWereKilled(t *testing.T) {
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-// They leave before the answer is there, which mostly says that they have the lock. However many there are, what they left is gone
-// soon, not after one round trip for each.
+// They give up after at most 15 ms, and an answer takes 20. However much they were granted, it is released soon, and not after one
+// round trip for each.
 func TestCallersThatLeaveBeforeTheAnswerKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {

@@ -23,7 +23,7 @@ type janitor struct {
 
 	mu      sync.Mutex
 	pending []leftover // guarded by mu
-	again   []leftover // those to be released once more when they are due; guarded by mu
+	again   []leftover // those that wait until they are due, for a retry or a repeat; guarded by mu
 	working bool       // guarded by mu
 }
 
@@ -36,10 +36,10 @@ type leftover struct {
 	until time.Time // when Redis will have removed it by itself
 	// adrift tells that the command it is of may be executed later than what releases it, which is repeated until then.
 	adrift bool
-	since  time.Time // when that was done first
-	due    time.Time // when that is next
-	delay  backoff   // between two times
-	tries  backoff   // between two tries, until one succeeds
+	since  time.Time // when it was released first
+	due    time.Time // when it is to be released next
+	delay  backoff   // between repeats of a release that succeeded
+	tries  backoff   // between retries of one that failed
 	seat   *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
 }
 
@@ -79,20 +79,24 @@ func (j *janitor) repeat(l leftover) {
 		l.since = now
 	}
 	l.tries = backoff{}
-	j.later(l, max(l.delay.next(), now.Sub(l.since)/4), 2*time.Millisecond)
+	j.later(l, max(l.delay.next(), now.Sub(l.since)/4), repeatSpacing)
 }
 
-// longestDelay is how long what was not released waits for the next try, if it is not one of thousands. Others wait for those locks.
-const longestDelay = 250 * time.Millisecond
+const (
+	// longestDelay is how long a retry waits at most, while it is not one of more than a thousand. Others wait for those locks.
+	longestDelay  = 250 * time.Millisecond
+	retrySpacing  = time.Second / 5000 // about 5000 retries a second at most
+	repeatSpacing = time.Second / 500  // about 500 repeats a second at most
+)
 
-// retry has what was not released tried again. Those that can be released do not wait for it.
-func (j *janitor) retry(l leftover) { j.later(l, min(l.tries.next(), longestDelay), time.Second/5000) }
+// retry has l, whose release failed, released later. Others are meanwhile.
+func (j *janitor) retry(l leftover) { j.later(l, min(l.tries.next(), longestDelay), retrySpacing) }
 
-// later has l released after a pause, and after so much time for each of those that are to be released later.
-func (j *janitor) later(l leftover, pause, each time.Duration) {
+// later has l released after pause, or after spacing for each one that waits already if that is longer.
+func (j *janitor) later(l leftover, pause, spacing time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	l.due = time.Now().Add(max(pause, time.Duration(len(j.again))*each))
+	l.due = time.Now().Add(max(pause, time.Duration(len(j.again))*spacing))
 	j.again = append(j.again, l)
 }
 
@@ -148,13 +152,13 @@ func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
 	return !failed.Load()
 }
 
-// mostAtOnce is how many commands release leftovers at the same time. Callers may leave at any pace, however slow the answers are;
-// one after the other would be too slow, and what they left keeps others out meanwhile.
+// mostAtOnce is how many commands of a client release leftovers at the same time. Callers may leave at any pace, however slow the
+// answers are; one after the other would be too slow, and what they left keeps others out meanwhile.
 const mostAtOnce = 64
 
-// next takes what is to be released now off the lists, in batches of what one command releases: what has been pending longest, with
-// what has become due behind it. Or it tells how long there is nothing to do; if that is 0, the work is over. If all is set, it takes
-// those too that are due later.
+// next takes the next round off the lists, in batches of what one command releases: what has been pending longest, and then what
+// has become due; if all is set, also what is due later. pause is the time until the earliest of the others is due, 0 if there
+// are none. With ok = false nothing is left, and the work is over: add begins it anew.
 func (j *janitor) next(all bool) (round [][]leftover, pause time.Duration, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -178,11 +182,11 @@ func (j *janitor) next(all bool) (round [][]leftover, pause time.Duration, ok bo
 	return round, pause, j.working
 }
 
-// join adds l to a round: to a batch that it may share, or as its own. It returns false if there is no room left, or if l has to
-// wait for another one's turn at its seat.
-func (l leftover) join(round [][]leftover) (more [][]leftover, fits bool) {
+// join returns the round with l in it, in a batch that it may share or in one of its own. It returns false if there is no room left,
+// or if the round has one of the same seat, of which there can be one command at a time.
+func (l leftover) join(round [][]leftover) (with [][]leftover, fits bool) {
 	most, full := l.lock.kind.batch(), len(round) == mostAtOnce
-	if full && most == 1 {
+	if full && most == 1 { // nothing to look for: this is asked for each of thousands
 		return round, false
 	}
 	for i, batch := range round {
@@ -208,7 +212,7 @@ func (j *janitor) drop() {
 	j.pending, j.again, j.working = nil, nil, false
 }
 
-// release removes a batch, and returns false if that should be tried again.
+// release removes a batch by one command, and returns false if that should be tried again. Those with a seat come alone.
 func (j *janitor) release(batch ...leftover) bool {
 	l, c := batch[0], j.client
 	s, loose := l.seat, false
@@ -218,7 +222,7 @@ func (j *janitor) release(batch ...leftover) bool {
 				return false
 			}
 			defer s.pass()
-			if s.held(l.lock.side) != nil {
+			if s.held(l.lock.side) != nil { // under the same name: its own release removes both
 				return true
 			}
 		}

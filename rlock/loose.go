@@ -1,9 +1,8 @@
 package rlock
 
-// A writer that reads has one name in Redis for both. When it has given back its read lock, and takes it once more, a
-// release of the first that got no answer may still be on its way, and would take the second: it is loose. As long as the
-// owner writes, that does no harm: nobody else gets in, and a release that finds nothing to release has done its work.
-// Afterwards the read hold cannot be trusted, and ends.
+// All read holds of a writer have one name in Redis, that of its write hold. A release of one that got no answer may still be on
+// its way, and would take the next one: it is loose. As long as the owner writes, that does no harm: nobody else gets in, and a
+// release that finds nothing to release has done its work. Afterwards the read hold cannot be trusted, and ends.
 
 // loosen notes that a release of the owner's read holds may be under way, with nobody to wait for it.
 func (s *seat) loosen(owner string) {
@@ -12,8 +11,8 @@ func (s *seat) loosen(owner string) {
 	s.countLoose(owner, 1)
 }
 
-// disown is loosen before a release of that side, unless something is held from this seat under the owner's name: then it
-// returns false and does nothing. No release of a write hold is loose: who reads cannot write again under its name.
+// disown returns whether nothing is held from this seat under the owner's name. Then it counts the release of that side that
+// its caller is about to send as loose. One of a write hold never is: who reads cannot write again under its name.
 func (s *seat) disown(owner string, of side) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +37,8 @@ func (s *seat) countLoose(owner string, more int) {
 	}
 }
 
-// tighten notes that a loose release has been executed. If it may have taken something it is left in the books.
+// tighten notes that a loose release has been executed. It still counts if it may have taken the present read hold, or one that is
+// being taken or released.
 func (s *seat) tighten(owner string) {
 	if !s.tryClaim() {
 		return

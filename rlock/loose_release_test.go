@@ -47,9 +47,9 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 	}
 }
 
-// While the owner writes, a read hold that a late release took is as good as released. Whoever wants more of it is told why it is
-// lost, and not that somebody has taken it.
-func TestReadHoldThatALateReleaseTookDoesNoHarmWhileItsOwnerWrites(t *testing.T) {
+// While the owner writes, unlocking a read hold that a late release took is no error. Whoever wants more of it is told of that
+// release, and not that the hold is gone.
+func TestReadHoldThatALateReleaseTookIsNotCalledGone(t *testing.T) {
 	t.Parallel()
 	told := func(t *testing.T, err error) {
 		t.Helper()
@@ -58,16 +58,16 @@ func TestReadHoldThatALateReleaseTookDoesNoHarmWhileItsOwnerWrites(t *testing.T)
 		require.ErrorContains(t, err, "earlier release")
 	}
 	for name, then := range map[string]func(*testing.T, *rlock.Hold, *stepwise){
-		"it is released": func(t *testing.T, read *rlock.Hold, gate *stepwise) {
+		"unlock succeeds": func(t *testing.T, read *rlock.Hold, gate *stepwise) {
 			released := make(chan error, 1)
 			go func() { released <- read.Unlock(t.Context()) }()
 			gate.step <- struct{}{}
 			require.NoError(t, receive(t, released, "Unlock does not return"))
 		},
-		"it is extended": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
+		"extend says why": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
 			told(t, read.Extend(t.Context(), time.Minute))
 		},
-		"it is renewed": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
+		"renewal says why": func(t *testing.T, read *rlock.Hold, _ *stepwise) {
 			receive(t, read.Done(), "no renewal")
 			told(t, read.Err())
 		},

@@ -196,16 +196,20 @@ func (g *holding) settle(to offer, sent time.Time, reply lua.Released, err error
 	}
 }
 
-// wasReleased tells that an answer "not held" is because an earlier attempt, whose answer did not come, was the release:
-// our lease lasts still. One that was to leave levels behind takes nothing away. That attempt may have been for the read hold
-// before, of an owner that has written all the time.
+// wasReleased tells that an answer "not held" is because an earlier command, whose answer did not come, was the release: our
+// lease lasts still. One that was to leave levels behind takes nothing away. With doubt it was an attempt at this release. A loose
+// release of an earlier read hold will do as well while the owner writes: it has written all the time, since nobody gets a
+// write hold that reads already.
 func (g *holding) wasReleased(left int, doubt bool) bool {
 	now := time.Now()
-	if !doubt && g.loose() {
-		writing := g.seat.held(exclusive)
-		doubt = writing != nil && now.Before(writing.lease.Deadline())
+	if left > 0 || !now.Before(g.lease.Deadline()) {
+		return false
 	}
-	return left == 0 && doubt && now.Before(g.lease.Deadline())
+	if doubt || !g.mayBeTaken() {
+		return doubt
+	}
+	writing := g.seat.held(exclusive)
+	return writing != nil && now.Before(writing.lease.Deadline())
 }
 
 // notHeld is the end of a release of what Redis says is not held.
@@ -215,7 +219,7 @@ func (g *holding) notHeld() error {
 		return err
 	}
 	// The last level has ended as released, and nobody but its caller would hear of it.
-	lost := &LostError{Lock: g.lock.name, Reason: g.gone()}
+	lost := &LostError{Lock: g.lock.name, Reason: g.goneReason()}
 	g.report(lost)
 	return lost
 }

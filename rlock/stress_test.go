@@ -177,7 +177,7 @@ func (st *stress) section(ctx context.Context, c *rlock.Client, k kind, d *rand.
 	lock := k.lock(c, "lock "+k.name)
 	if k.mode != "" {
 		name := "lock to read and write"
-		if d.IntN(2) == 0 { // one that others mostly leave alone: more of what an owner does to itself
+		if d.IntN(2) == 0 { // few others use these: an owner mostly races with itself
 			name += " " + strconv.Itoa(d.IntN(40))
 		}
 		lock = k.lock(c, name)
