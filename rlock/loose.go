@@ -1,8 +1,8 @@
 package rlock
 
 // All read holds of a writer have one name in Redis, that of its write hold. A release of one that got no answer may still be on
-// its way, and would take the next one: it is loose. As long as the owner writes, that does no harm: nobody else gets in, and a
-// release that finds nothing to release has done its work. Afterwards the read hold cannot be trusted, and ends.
+// its way, and would take the next one: it is loose. As long as the owner writes, that lets nobody else in. Afterwards the read hold
+// cannot be trusted, and ends. If it is found to be gone before, that is why.
 
 // loosen notes that a release of the owner's read holds may be under way, with nobody to wait for it.
 func (s *seat) loosen(owner string) {

@@ -196,20 +196,10 @@ func (g *holding) settle(to offer, sent time.Time, reply lua.Released, err error
 	}
 }
 
-// wasReleased tells that an answer "not held" is because an earlier command, whose answer did not come, was the release: our
-// lease lasts still. One that was to leave levels behind takes nothing away. With doubt it was an attempt at this release. A loose
-// release of an earlier read hold will do as well while the owner writes: it has written all the time, since nobody gets a
-// write hold that reads already.
+// wasReleased tells that an answer "not held" is because an earlier attempt, whose answer did not come, was the release:
+// our lease lasts still. One that was to leave levels behind takes nothing away.
 func (g *holding) wasReleased(left int, doubt bool) bool {
-	now := time.Now()
-	if left > 0 || !now.Before(g.lease.Deadline()) {
-		return false
-	}
-	if doubt || !g.mayBeTaken() {
-		return doubt
-	}
-	writing := g.seat.held(exclusive)
-	return writing != nil && now.Before(writing.lease.Deadline())
+	return left == 0 && doubt && time.Now().Before(g.lease.Deadline())
 }
 
 // notHeld is the end of a release of what Redis says is not held.
