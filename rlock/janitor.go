@@ -1,10 +1,10 @@
 package rlock
 
 import (
+	"container/heap"
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"holdfast/lua"
@@ -19,15 +19,20 @@ import (
 type janitor struct {
 	client *Client
 
-	wake chan struct{} // tells that something is pending
+	wake chan struct{} // tells that there is something to do
 
-	mu      sync.Mutex
-	pending []leftover // guarded by mu
-	again   []leftover // those that wait until they are due, for a retry or a repeat; guarded by mu
-	working bool       // guarded by mu
+	mu       sync.Mutex
+	lanes    map[any]*lane // those that more may join, by lane.key; guarded by mu
+	ready    []*lane       // to be served now, the first first; guarded by mu
+	waiting  byDue         // to be served when they are due; guarded by mu
+	underway int           // how many are being served; guarded by mu
+	working  bool          // guarded by mu
+	hung     bool          // the server has, while the client closed: leases end; guarded by mu
 }
 
-func newJanitor(c *Client) *janitor { return &janitor{client: c, wake: make(chan struct{}, 1)} }
+func newJanitor(c *Client) *janitor {
+	return &janitor{client: c, wake: make(chan struct{}, 1), lanes: make(map[any]*lane)}
+}
 
 // leftover is what Redis may have of somebody who has left: a hold, or a place in a queue.
 type leftover struct {
@@ -37,9 +42,7 @@ type leftover struct {
 	// adrift tells that the command it is of may be executed later than what releases it, which is repeated until then.
 	adrift bool
 	since  time.Time // when it was released first
-	due    time.Time // when it is to be released next
-	delay  backoff   // between repeats of a release that succeeded
-	tries  backoff   // between retries of one that failed
+	delay  backoff   // between two releases
 	seat   *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
 }
 
@@ -52,6 +55,44 @@ func (l leftover) kept() bool {
 	return reading != nil && reading.owner == l.bid.owner
 }
 
+// lane has leftovers that are released one command after the other: as many by each as it can, and those that come while one is
+// under way by the next.
+type lane struct {
+	key   any // what its leftovers have in common; nil if no other may join
+	items []leftover
+	due   time.Time // when it is to be served, while it waits
+	tries backoff   // between commands that fail
+}
+
+// lane returns the key of the lane that l belongs in: that of its seat, from which one command is sent at a time, or of its lock
+// if one command releases many; nil if it has a lane to itself.
+func (l leftover) lane() any {
+	switch {
+	case l.seat != nil:
+		return l.seat
+	case l.lock.kind.batch() > 1:
+		return lineName{l.lock.standing, l.lock.name}
+	default:
+		return nil
+	}
+}
+
+// byDue is a heap of lanes, the earliest first.
+type byDue []*lane
+
+func (w byDue) Len() int           { return len(w) }
+func (w byDue) Less(i, j int) bool { return w[i].due.Before(w[j].due) }
+func (w byDue) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+func (w *byDue) Push(x any)        { *w = append(*w, x.(*lane)) }
+
+func (w *byDue) Pop() any {
+	last := len(*w) - 1
+	ln := (*w)[last]
+	(*w)[last] = nil
+	*w = (*w)[:last]
+	return ln
+}
+
 // add takes over l. It does not block. After Close it does nothing: the lease will end.
 func (j *janitor) add(l leftover) {
 	j.mu.Lock()
@@ -59,17 +100,135 @@ func (j *janitor) add(l leftover) {
 	if !j.working {
 		j.working = j.client.tasks.start(j.work)
 	}
-	if j.working {
-		j.pending = append(j.pending, l)
-		select {
-		case j.wake <- struct{}{}:
+	if !j.working || j.hung {
+		return
+	}
+	key := l.lane()
+	if ln := j.lanes[key]; ln != nil {
+		ln.items = append(ln.items, l)
+		return
+	}
+	ln := &lane{key: key, items: []leftover{l}}
+	if key != nil {
+		j.lanes[key] = ln
+	}
+	j.ready = append(j.ready, ln)
+	j.notify()
+}
+
+// notify has work look again.
+func (j *janitor) notify() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// mostAtOnce is how many commands of a client release leftovers at the same time. Callers may leave at any pace, however slow the
+// answers are; one after the other would be too slow, and what they left keeps others out meanwhile.
+const mostAtOnce = 64
+
+// work serves lanes until there are none. When the client closes, everything gets one more try and no other, and none once the
+// server has hung.
+func (j *janitor) work() {
+	p := j.client.patience(context.Background(), unlimited)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for {
+		closing := p.reason() != nil
+		ln, pause, ok := j.next(closing)
+		switch {
+		case !ok:
+			return
+		case ln != nil:
+			serving.Go(func() { j.serve(ln, closing) })
+		case closing:
+			serving.Wait()
 		default:
+			p.sleep(pause, j.wake)
 		}
 	}
 }
 
+// next takes a lane that is to be served now, or returns nil and how long to wait for one. If all is set, those count that are due
+// later. With ok = false nothing is left, and the work is over: add begins it anew.
+func (j *janitor) next(all bool) (ln *lane, pause time.Duration, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := time.Now()
+	for len(j.waiting) > 0 && (all || !j.waiting[0].due.After(now)) {
+		j.ready = append(j.ready, heap.Pop(&j.waiting).(*lane))
+	}
+	switch {
+	case j.underway == mostAtOnce || len(j.ready) == 0 && len(j.waiting) == 0 && j.underway > 0:
+		return nil, time.Hour, true // whatever ends wakes the work
+	case len(j.ready) > 0:
+		ln, j.ready = j.ready[0], j.ready[1:]
+		j.underway++
+		return ln, 0, true
+	case len(j.waiting) > 0:
+		return nil, j.waiting[0].due.Sub(now), true
+	default:
+		j.ready, j.waiting, j.working = nil, nil, false // nor does memory stay
+		return nil, 0, false
+	}
+}
+
+// serve releases, by one command, what is first in a lane.
+func (j *janitor) serve(ln *lane, closing bool) {
+	began := time.Now()
+	batch := slices.DeleteFunc(j.take(ln), func(l leftover) bool { return !began.Before(l.until) && !l.kept() }) // Redis has done it
+	done := len(batch) == 0 || j.release(batch...)
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	defer j.notify()
+	j.underway--
+	switch {
+	case closing && !done && time.Since(began) > j.client.options.CommandTimeout:
+		j.hung, j.lanes, j.ready, j.waiting = true, nil, nil, nil
+	case closing:
+	case done:
+		ln.tries = backoff{}
+		for _, l := range batch {
+			j.repeat(l)
+		}
+	default:
+		ln.items = append(batch, ln.items...)
+	}
+	switch {
+	case j.hung:
+	case len(ln.items) == 0:
+		delete(j.lanes, ln.key)
+	case done || closing:
+		j.ready = append(j.ready, ln)
+	default:
+		j.wait(ln, min(ln.tries.next(), max(longestDelay, time.Duration(len(j.waiting))*time.Second/5000)))
+	}
+}
+
+// longestDelay is how long what was not released waits for its next try: others wait for those locks. With more than 1,250 lanes
+// that wait it grows with them, up to the second of a backoff, so that a server that is down is not asked for all it can refuse.
+const longestDelay = 250 * time.Millisecond
+
+// take takes as much off a lane as one command releases.
+func (j *janitor) take(ln *lane) []leftover {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := min(len(ln.items), ln.items[0].lock.kind.batch())
+	batch := ln.items[:n:n]
+	ln.items = ln.items[n:]
+	return batch
+}
+
+// wait has a lane served after a pause. j.mu must be held.
+func (j *janitor) wait(ln *lane, pause time.Duration) {
+	ln.due = time.Now().Add(pause)
+	heap.Push(&j.waiting, ln)
+}
+
 // repeat has what is adrift released once more later, until its time is over: there are not too many at a time, and the older
-// it is the more seldom.
+// it is the more seldom. j.mu must be held.
 func (j *janitor) repeat(l leftover) {
 	now := time.Now()
 	if !l.adrift || !now.Before(l.until) {
@@ -78,138 +237,8 @@ func (j *janitor) repeat(l leftover) {
 	if l.since.IsZero() {
 		l.since = now
 	}
-	l.tries = backoff{}
-	j.later(l, max(l.delay.next(), now.Sub(l.since)/4), repeatSpacing)
-}
-
-const (
-	// longestDelay is how long a retry waits at most, while it is not one of more than a thousand. Others wait for those locks.
-	longestDelay  = 250 * time.Millisecond
-	retrySpacing  = time.Second / 5000 // about 5000 retries a second at most
-	repeatSpacing = time.Second / 500  // about 500 repeats a second at most
-)
-
-// retry has l, whose release failed, released later. Others are meanwhile.
-func (j *janitor) retry(l leftover) { j.later(l, min(l.tries.next(), longestDelay), retrySpacing) }
-
-// later has l released after pause, or after spacing for each one that waits already if that is longer.
-func (j *janitor) later(l leftover, pause, spacing time.Duration) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	l.due = time.Now().Add(max(pause, time.Duration(len(j.again))*spacing))
-	j.again = append(j.again, l)
-}
-
-// work releases what is pending until nothing is. When the client closes, everything gets one more try and no other, and none
-// once the server has hung: leases end.
-func (j *janitor) work() {
-	p := j.client.patience(context.Background(), unlimited)
-	for {
-		closing := p.reason() != nil
-		round, pause, ok := j.next(closing)
-		if !ok {
-			return
-		}
-		if len(round) == 0 {
-			p.sleep(max(pause, 5*time.Millisecond), j.wake) // those that are due soon after one another go together
-			continue
-		}
-		began := time.Now()
-		if !j.releaseAll(round, closing) && closing && time.Since(began) > j.client.options.CommandTimeout {
-			j.drop()
-			return
-		}
-	}
-}
-
-// releaseAll releases a round, each batch by one command and all of them at once, and returns when the last has its answer. It
-// returns false if something was not released, which is tried again unless the client closes.
-func (j *janitor) releaseAll(round [][]leftover, closing bool) bool {
-	var failed atomic.Bool
-	release := func(batch []leftover) {
-		now := time.Now()
-		batch = slices.DeleteFunc(batch, func(l leftover) bool { return !now.Before(l.until) && !l.kept() }) // Redis has done it
-		done := len(batch) == 0 || j.release(batch...)
-		if !done {
-			failed.Store(true)
-		}
-		for _, l := range batch {
-			switch {
-			case closing:
-			case done:
-				j.repeat(l)
-			default:
-				j.retry(l)
-			}
-		}
-	}
-	var others sync.WaitGroup
-	for _, batch := range round[1:] {
-		others.Go(func() { release(batch) })
-	}
-	release(round[0])
-	others.Wait()
-	return !failed.Load()
-}
-
-// mostAtOnce is how many commands of a client release leftovers at the same time. Callers may leave at any pace, however slow the
-// answers are; one after the other would be too slow, and what they left keeps others out meanwhile.
-const mostAtOnce = 64
-
-// next takes the next round off the lists, in batches of what one command releases: what has been pending longest, and then what
-// has become due; if all is set, also what is due later. pause is the time until the earliest of the others is due, 0 if there
-// are none. With ok = false nothing is left, and the work is over: add begins it anew.
-func (j *janitor) next(all bool) (round [][]leftover, pause time.Duration, ok bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	now := time.Now()
-	j.again = slices.DeleteFunc(j.again, func(l leftover) bool {
-		left := l.due.Sub(now)
-		if all || left <= 0 {
-			j.pending = append(j.pending, l)
-			return true
-		}
-		if pause == 0 || left < pause {
-			pause = left
-		}
-		return false
-	})
-	j.pending = slices.DeleteFunc(j.pending, func(l leftover) (fits bool) {
-		round, fits = l.join(round)
-		return fits
-	})
-	j.working = len(round) > 0 || pause > 0
-	return round, pause, j.working
-}
-
-// join returns the round with l in it, in a batch that it may share or in one of its own. It returns false if there is no room left,
-// or if the round has one of the same seat, of which there can be one command at a time.
-func (l leftover) join(round [][]leftover) (with [][]leftover, fits bool) {
-	most, full := l.lock.kind.batch(), len(round) == mostAtOnce
-	if full && most == 1 { // nothing to look for: this is asked for each of thousands
-		return round, false
-	}
-	for i, batch := range round {
-		of := batch[0]
-		switch {
-		case l.seat != nil && of.seat == l.seat:
-			return round, false
-		case len(batch) < most && of.lock.name == l.lock.name && of.lock.standing == l.lock.standing:
-			round[i] = append(batch, l)
-			return round, true
-		}
-	}
-	if full {
-		return round, false
-	}
-	return append(round, []leftover{l}), true
-}
-
-// drop ends the work with things left to do.
-func (j *janitor) drop() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.pending, j.again, j.working = nil, nil, false
+	pause := max(l.delay.next(), now.Sub(l.since)/4, time.Duration(len(j.waiting))*time.Second/500)
+	j.wait(&lane{items: []leftover{l}}, pause)
 }
 
 // release removes a batch by one command, and returns false if that should be tried again. Those with a seat come alone.
