@@ -58,7 +58,7 @@ func (l leftover) kept() bool {
 // lane has leftovers that are released one command after the other: as many by each as it can, and those that come while one is
 // under way by the next.
 type lane struct {
-	key   any // what its leftovers have in common; nil if no other may join
+	key   any // what its leftovers have in common; nil if no other may join, or while it is not put among the others
 	items []leftover
 	due   time.Time // when it is to be served, while it waits
 	tries backoff   // between commands that fail
@@ -103,17 +103,21 @@ func (j *janitor) add(l leftover) {
 	if !j.working || j.hung {
 		return
 	}
-	key := l.lane()
-	if ln := j.lanes[key]; ln != nil {
-		ln.items = append(ln.items, l)
+	j.put(&lane{items: []leftover{l}})
+	j.notify()
+}
+
+// put has a lane served next, after those before it: with the one that its leftovers belong in, if there is one. j.mu must be held.
+func (j *janitor) put(ln *lane) {
+	ln.key = ln.items[0].lane()
+	if with := j.lanes[ln.key]; with != nil && with != ln {
+		with.items = append(with.items, ln.items...)
 		return
 	}
-	ln := &lane{key: key, items: []leftover{l}}
-	if key != nil {
-		j.lanes[key] = ln
+	if ln.key != nil {
+		j.lanes[ln.key] = ln
 	}
 	j.ready = append(j.ready, ln)
-	j.notify()
 }
 
 // notify has work look again.
@@ -143,7 +147,7 @@ func (j *janitor) work() {
 		case ln != nil:
 			serving.Go(func() { j.serve(ln, closing) })
 		case closing:
-			serving.Wait()
+			<-j.wake // whatever is under way ends
 		default:
 			p.sleep(pause, j.wake)
 		}
@@ -157,13 +161,14 @@ func (j *janitor) next(all bool) (ln *lane, pause time.Duration, ok bool) {
 	defer j.mu.Unlock()
 	now := time.Now()
 	for len(j.waiting) > 0 && (all || !j.waiting[0].due.After(now)) {
-		j.ready = append(j.ready, heap.Pop(&j.waiting).(*lane))
+		j.put(heap.Pop(&j.waiting).(*lane))
 	}
 	switch {
 	case j.underway == mostAtOnce || len(j.ready) == 0 && len(j.waiting) == 0 && j.underway > 0:
 		return nil, time.Hour, true // whatever ends wakes the work
 	case len(j.ready) > 0:
-		ln, j.ready = j.ready[0], j.ready[1:]
+		ln, j.ready[0] = j.ready[0], nil
+		j.ready = j.ready[1:]
 		j.underway++
 		return ln, 0, true
 	case len(j.waiting) > 0:
@@ -187,28 +192,28 @@ func (j *janitor) serve(ln *lane, closing bool) {
 	switch {
 	case closing && !done && time.Since(began) > j.client.options.CommandTimeout:
 		j.hung, j.lanes, j.ready, j.waiting = true, nil, nil, nil
-	case closing:
+	case closing || j.hung:
 	case done:
 		ln.tries = backoff{}
 		for _, l := range batch {
 			j.repeat(l)
 		}
 	default:
-		ln.items = append(batch, ln.items...)
+		ln.items = append(ln.items, batch...)
 	}
 	switch {
 	case j.hung:
 	case len(ln.items) == 0:
 		delete(j.lanes, ln.key)
 	case done || closing:
-		j.ready = append(j.ready, ln)
+		j.put(ln)
 	default:
 		j.wait(ln, min(ln.tries.next(), max(longestDelay, time.Duration(len(j.waiting))*time.Second/5000)))
 	}
 }
 
 // longestDelay is how long what was not released waits for its next try: others wait for those locks. With more than 1,250 lanes
-// that wait it grows with them, up to the second of a backoff, so that a server that is down is not asked for all it can refuse.
+// that wait it grows with them, up to the second of a backoff, so that fewer commands go to a server that is down.
 const longestDelay = 250 * time.Millisecond
 
 // take takes as much off a lane as one command releases.

@@ -271,6 +271,46 @@ func TestJanitorOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	}
 }
 
+// One that hangs does not keep the others from their last try.
+func TestJanitorOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, shut := withJanitor(t)
+		c.options.CommandTimeout = time.Second
+		var of commands
+		hanging := of.lock("hanging", 1, func() error {
+			time.Sleep(time.Minute)
+			return fail()
+		})
+		lock, queue := of.lock("lock", 1, succeed), of.lock("queue", 10, succeed)
+		c.janitor.add(hanging.left("1"))
+		for range 5 * mostAtOnce {
+			c.janitor.add(lock.left("1"))
+			c.janitor.add(queue.left("1"))
+		}
+		shut()
+		released := slices.DeleteFunc(of.news(), func(sent string) bool { return sent == "hanging 1" })
+		require.Len(t, released, 5*mostAtOnce+5*mostAtOnce/10)
+	})
+}
+
+// What is adrift of one fair lock is repeated by one command, as far as it is due at the same time.
+func TestJanitorRepeatsByOneCommandWhatItCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, shut := withJanitor(t)
+		var of commands
+		queue := of.lock("queue", 100, succeed)
+		for range 100 {
+			l := queue.left("1")
+			l.adrift = true
+			c.janitor.add(l)
+		}
+		time.Sleep(10 * time.Second)
+		of.news()
+		shut()
+		require.LessOrEqual(t, len(of.news()), 2, "one may have been under way")
+	})
+}
+
 func TestJanitorOfAClosedClientDoesNothing(t *testing.T) {
 	c, shut := withJanitor(t)
 	shut()
