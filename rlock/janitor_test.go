@@ -283,9 +283,11 @@ func TestJanitorOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 		})
 		lock, queue := of.lock("lock", 1, succeed), of.lock("queue", 10, succeed)
 		c.janitor.add(hanging.left("1"))
+		c.janitor.add(queue.left("first"))
+		require.Len(t, of.news(), 2)
 		for range 5 * mostAtOnce {
 			c.janitor.add(lock.left("1"))
-			c.janitor.add(queue.left("1"))
+			c.janitor.add(queue.left("1")) // to be released when the first has been
 		}
 		shut()
 		released := slices.DeleteFunc(of.news(), func(sent string) bool { return sent == "hanging 1" })
