@@ -190,7 +190,8 @@ func (g *holding) lost(reason error) {
 	g.undoAdrift()
 	g.seat.settle()
 	if errors.Is(reason, errLoose) || errors.Is(reason, watchdog.ErrExpired) && (g.lasts.Load() > 0 || g.lock.outlived()) {
-		// A command whose answer never came may have kept the lock for an owner that has given it up. Not if it is gone.
+		// A command whose answer never came may have kept the lock for an owner that has given it
+		// up. Not if Redis has said that it is gone.
 		g.client.janitor.add(g.leftover())
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"holdfast/lua"
 )
 
-// janitor releases what may be held in Redis though nobody here holds it: after an acquire whose answer never came, a
-// release without an answer, a renewal that may have been executed after its lease was given up. It has goroutines only while
-// there is something to do. Each leftover ends at the latest when its lease does.
+// janitor releases what may be held in Redis though nobody here holds it: after an acquire whose
+// answer never came, a release without an answer, a renewal that may have been executed after its
+// lease was given up. It has goroutines only while there is something to do. Each leftover ends at
+// the latest when its lease does.
 //
-// It can do no harm to a later holding of the same owner, because each holding has a name of its own in Redis. Only those
-// of a writer that reads, and reads again, have one name: they are looked at first.
+// It can do no harm to a later holding of the same owner, because each holding has a name of its
+// own in Redis. Only those of a writer that reads, and reads again, have one name: they are looked
+// at first.
 type janitor struct {
 	client *Client
 
@@ -23,7 +25,7 @@ type janitor struct {
 
 	mu       sync.Mutex
 	lanes    map[any]*lane // those that more may join, by lane.key; guarded by mu
-	ready    []*lane       // to be served now, the first first; guarded by mu
+	ready    []*lane       // to be served now, in this order; guarded by mu
 	waiting  byDue         // to be served when they are due; guarded by mu
 	underway int           // how many are being served; guarded by mu
 	working  bool          // guarded by mu
@@ -39,14 +41,16 @@ type leftover struct {
 	lock  *Lock
 	bid   bid
 	until time.Time // when Redis will have removed it by itself
-	// adrift tells that the command it is of may be executed later than what releases it, which is repeated until then.
+	// adrift tells that the command it is of may be executed later than what releases it, which is
+	// repeated until then.
 	adrift bool
 	since  time.Time // when it was released first
 	delay  backoff   // between two releases
 	seat   *seat     // of a reader or writer, whose two sides have one name in Redis; else nil
 }
 
-// kept tells that Redis does not remove it by itself: as long as its owner reads, the field of a writer stays.
+// kept tells that Redis does not remove it by itself: as long as its owner reads, the field of a
+// writer stays.
 func (l leftover) kept() bool {
 	if l.seat == nil || l.lock.side == shared {
 		return false
@@ -55,17 +59,17 @@ func (l leftover) kept() bool {
 	return reading != nil && reading.owner == l.bid.owner
 }
 
-// lane has leftovers that are released one command after the other: as many by each as it can, and those that come while one is
-// under way by the next.
+// lane has leftovers that are released one command after the other: as many by each as it can, and
+// those that come while one is under way by the next.
 type lane struct {
-	key   any // what its leftovers have in common; nil if no other may join, or while it is not put among the others
+	key   any // set by put; nil if no other leftover may join
 	items []leftover
 	due   time.Time // when it is to be served, while it waits
 	tries backoff   // between commands that fail
 }
 
-// lane returns the key of the lane that l belongs in: that of its seat, from which one command is sent at a time, or of its lock
-// if one command releases many; nil if it has a lane to itself.
+// lane returns the key of the lane that l belongs in: that of its seat, from which one command is
+// sent at a time, or of its lock if one command releases many; nil if it has a lane to itself.
 func (l leftover) lane() any {
 	switch {
 	case l.seat != nil:
@@ -107,7 +111,8 @@ func (j *janitor) add(l leftover) {
 	j.notify()
 }
 
-// put has a lane served next, after those before it: with the one that its leftovers belong in, if there is one. j.mu must be held.
+// put has a lane served next, after those before it: with the one that its leftovers belong in, if
+// there is one. j.mu must be held.
 func (j *janitor) put(ln *lane) {
 	ln.key = ln.items[0].lane()
 	if with := j.lanes[ln.key]; with != nil && with != ln {
@@ -128,12 +133,13 @@ func (j *janitor) notify() {
 	}
 }
 
-// mostAtOnce is how many commands of a client release leftovers at the same time. Callers may leave at any pace, however slow the
-// answers are; one after the other would be too slow, and what they left keeps others out meanwhile.
+// mostAtOnce is how many commands of a client release leftovers at the same time. Callers may leave
+// at any pace, however slow the answers are; one after the other would be too slow, and what they
+// left keeps others out meanwhile.
 const mostAtOnce = 64
 
-// work serves lanes until there are none. When the client closes, everything gets one more try and no other, and none once the
-// server has hung.
+// work serves lanes until there are none. When the client closes, everything gets one more try and
+// no other, and none once the server has hung.
 func (j *janitor) work() {
 	p := j.client.patience(context.Background(), unlimited)
 	var serving sync.WaitGroup
@@ -147,15 +153,16 @@ func (j *janitor) work() {
 		case ln != nil:
 			serving.Go(func() { j.serve(ln, closing) })
 		case closing:
-			<-j.wake // whatever is under way ends
+			<-j.wake // until a command that is under way ends
 		default:
 			p.sleep(pause, j.wake)
 		}
 	}
 }
 
-// next takes a lane that is to be served now, or returns nil and how long to wait for one. If all is set, those count that are due
-// later. With ok = false nothing is left, and the work is over: add begins it anew.
+// next takes a lane that is to be served now, or returns nil and how long to wait for one. If all
+// is set, those count that are due later. With ok = false nothing is left, and the work is over:
+// add begins it anew.
 func (j *janitor) next(all bool) (ln *lane, pause time.Duration, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -165,7 +172,7 @@ func (j *janitor) next(all bool) (ln *lane, pause time.Duration, ok bool) {
 	}
 	switch {
 	case j.underway == mostAtOnce || len(j.ready) == 0 && len(j.waiting) == 0 && j.underway > 0:
-		return nil, time.Hour, true // whatever ends wakes the work
+		return nil, time.Hour, true // the next command that ends wakes the work
 	case len(j.ready) > 0:
 		ln, j.ready[0] = j.ready[0], nil
 		j.ready = j.ready[1:]
@@ -179,10 +186,13 @@ func (j *janitor) next(all bool) (ln *lane, pause time.Duration, ok bool) {
 	}
 }
 
-// serve releases, by one command, what is first in a lane.
+// serve releases what is first in a lane, by one command, and puts the lane back unless it is
+// empty.
 func (j *janitor) serve(ln *lane, closing bool) {
 	began := time.Now()
-	batch := slices.DeleteFunc(j.take(ln), func(l leftover) bool { return !began.Before(l.until) && !l.kept() }) // Redis has done it
+	batch := slices.DeleteFunc(j.take(ln), func(l leftover) bool {
+		return !began.Before(l.until) && !l.kept() // Redis has removed it by itself
+	})
 	done := len(batch) == 0 || j.release(batch...)
 
 	j.mu.Lock()
@@ -208,12 +218,14 @@ func (j *janitor) serve(ln *lane, closing bool) {
 	case done || closing:
 		j.put(ln)
 	default:
-		j.wait(ln, min(ln.tries.next(), max(longestDelay, time.Duration(len(j.waiting))*time.Second/5000)))
+		spaced := time.Duration(len(j.waiting)) * time.Second / 5000
+		j.wait(ln, min(ln.tries.next(), max(longestDelay, spaced)))
 	}
 }
 
-// longestDelay is how long what was not released waits for its next try: others wait for those locks. With more than 1,250 lanes
-// that wait it grows with them, up to the second of a backoff, so that fewer commands go to a server that is down.
+// longestDelay is how long what was not released waits for its next try: others wait for those
+// locks. With more than 1,250 lanes that wait it grows with them, up to the second of a backoff, so
+// that fewer commands go to a server that is down.
 const longestDelay = 250 * time.Millisecond
 
 // take takes as much off a lane as one command releases.
@@ -232,8 +244,8 @@ func (j *janitor) wait(ln *lane, pause time.Duration) {
 	heap.Push(&j.waiting, ln)
 }
 
-// repeat has what is adrift released once more later, until its time is over: there are not too many at a time, and the older
-// it is the more seldom. j.mu must be held.
+// repeat has what is adrift released once more later, until its time is over: there are not too
+// many at a time, and the older it is the more seldom. j.mu must be held.
 func (j *janitor) repeat(l leftover) {
 	now := time.Now()
 	if !l.adrift || !now.Before(l.until) {
@@ -246,7 +258,8 @@ func (j *janitor) repeat(l leftover) {
 	j.wait(&lane{items: []leftover{l}}, pause)
 }
 
-// release removes a batch by one command, and returns false if that should be tried again. Those with a seat come alone.
+// release removes a batch by one command, and returns false if that should be tried again. Those
+// with a seat come alone.
 func (j *janitor) release(batch ...leftover) bool {
 	l, c := batch[0], j.client
 	s, loose := l.seat, false
