@@ -13,8 +13,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one caller's way to all of the locks. It is used by one goroutine.
-type acquisition struct {
+// attempt is one caller's way to all of the locks. It is used by one goroutine.
+type attempt struct {
 	lock  *Lock
 	lease time.Duration
 	take  func(context.Context, rlock.Locker) (*rlock.Hold, error) // takes one, and waits as long as the caller wants to
@@ -28,7 +28,7 @@ type acquisition struct {
 
 // run takes one part after the other. Those that can be taken with one script are, if they are free; if not, the first of
 // them is waited for by itself, and the rest of them is tried again.
-func (a *acquisition) run(ctx context.Context) (*rlock.Hold, error) {
+func (a *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 	taking, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	parts := a.lock.parts
@@ -43,7 +43,7 @@ func (a *acquisition) run(ctx context.Context) (*rlock.Hold, error) {
 		for _, h := range a.newest {
 			a.taken, a.since = append(a.taken, h), append(a.since, began)
 			// Whoever waits for one part has no use for it when another is lost.
-			inside.OnEnd(h, func(reason error) { abort(ended(h, reason)) })
+			hook.OnEnd(h, func(reason error) { abort(ended(h, reason)) })
 		}
 	}
 	if err := a.settle(taking); err != nil {
@@ -53,9 +53,9 @@ func (a *acquisition) run(ctx context.Context) (*rlock.Hold, error) {
 }
 
 // step takes one part at least.
-func (a *acquisition) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
-	if together := company(rest); len(together) > 1 {
-		holds, err := a.tryTogether(ctx, together)
+func (a *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
+	if together := batchOf(rest); len(together) > 1 {
+		holds, err := a.tryBatch(ctx, together)
 		if err == nil || !a.mayWait(err) {
 			return holds, err
 		}
@@ -67,9 +67,9 @@ func (a *acquisition) step(ctx context.Context, rest []part) ([]*rlock.Hold, err
 	return []*rlock.Hold{hold}, nil
 }
 
-// tryTogether tries once to take several, for no longer than the caller waits. After that it is up to the one that is waited
+// tryBatch tries once to take several, for no longer than the caller waits. After that it is up to the one that is waited
 // for by itself to say what was in the way.
-func (a *acquisition) tryTogether(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
+func (a *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
 	if !a.until.IsZero() {
 		// As a single lock it has a moment for its answer, however short the wait.
 		const moment = 10 * time.Millisecond
@@ -77,14 +77,14 @@ func (a *acquisition) tryTogether(ctx context.Context, locks []*rlock.Lock) ([]*
 		defer cancel()
 		ctx = bounded
 	}
-	return inside.TryTogether(ctx, a.lease, locks)
+	return hook.TryBatch(ctx, a.lease, locks)
 }
 
-// company are the first of the parts, as many of them as can be taken together.
-func company(parts []part) []*rlock.Lock {
+// batchOf returns the first of the parts, as many of them as can be taken together.
+func batchOf(parts []part) []*rlock.Lock {
 	var together []*rlock.Lock
 	for _, p := range parts {
-		if p.company.Client == "" || p.company != parts[0].company {
+		if p.batch.Client == "" || p.batch != parts[0].batch {
 			break
 		}
 		together = append(together, p.plain)
@@ -93,7 +93,7 @@ func company(parts []part) []*rlock.Lock {
 }
 
 // mayWait tells that an attempt to take several together may be followed by waiting for one of them.
-func (a *acquisition) mayWait(err error) bool {
+func (a *attempt) mayWait(err error) bool {
 	switch {
 	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed), errors.Is(err, rlock.ErrInvalid):
 		return false
@@ -110,7 +110,7 @@ func (a *acquisition) mayWait(err error) bool {
 
 // keeping does a step, and meanwhile keeps the leases of the parts that were taken before from running out. No lease is ever
 // longer than asked for: a process that dies here leaves nothing that lasts longer than what it wanted.
-func (a *acquisition) keeping(step func()) {
+func (a *attempt) keeping(step func()) {
 	if len(a.taken) == 0 || a.lease <= rlock.Watchdog {
 		step()
 		return
@@ -138,7 +138,7 @@ func (a *acquisition) keeping(step func()) {
 
 // due is in what time a third of the lease of some part is over, which may have begun several steps ago; but a moment at
 // least, for a server that refuses.
-func (a *acquisition) due() time.Duration {
+func (a *attempt) due() time.Duration {
 	return max(time.Until(earliest(a.taken))-a.lease/3*2, a.lease/30, time.Millisecond)
 }
 
@@ -146,7 +146,7 @@ func (a *acquisition) due() time.Duration {
 // for drifting clocks, counted from what the last step took. A part that is not held any more refuses it.
 //
 // With a watchdog the leases last, and this is to see whether they are still there: of those that were taken some time ago.
-func (a *acquisition) settle(ctx context.Context) error {
+func (a *attempt) settle(ctx context.Context) error {
 	late := make([]*rlock.Hold, 0, len(a.taken))
 	if a.lease == rlock.Watchdog {
 		const some = 100 * time.Millisecond
@@ -178,7 +178,7 @@ func (a *acquisition) settle(ctx context.Context) error {
 	return nil
 }
 
-// ended is why an acquisition fails one of whose parts has ended.
+// ended is why an attempt fails one of whose parts has ended.
 func ended(h *rlock.Hold, reason error) error {
 	switch {
 	case errors.Is(reason, rlock.ErrReleased):
@@ -200,7 +200,7 @@ func partReleased(part *rlock.Hold) error {
 var errReleased = errors.New("it was released meanwhile")
 
 // fail gives back what was taken, and says why it failed.
-func (a *acquisition) fail(ctx, taking context.Context, err error) error {
+func (a *attempt) fail(ctx, taking context.Context, err error) error {
 	// What ended the wait was the end of another part, unless a client that is closed released that first.
 	cause := context.Cause(taking)
 	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)

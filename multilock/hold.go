@@ -8,41 +8,41 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
-	"holdfast/internal/seam"
 	"holdfast/rlock"
 )
 
-// tenure is the possession of all parts.
-type tenure struct {
+// acquisition is the possession of all parts.
+type acquisition struct {
 	lock  *Lock
 	parts []*rlock.Hold // in the order of the lock's
-	place standing
+	key   sessionKey
 	end   func(reason error)
 	left  atomic.Int32 // parts that have not ended
 }
 
-var _ rlock.Tenure = (*tenure)(nil)
+var _ rlock.Acquisition = (*acquisition)(nil)
 
 // begin makes the hold of all parts. ctx has an owner.
 func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	token, _ := owner.From(ctx)
-	t := &tenure{lock: l, parts: parts, place: standing{token, l.identity}}
+	t := &acquisition{lock: l, parts: parts, key: sessionKey{token, l.identity}}
 	hold, end := rlock.NewHold(ctx, t)
 	t.end = end
 	t.left.Store(int32(len(parts)))
-	lostHolds.Forget(t.place)
-	held.add(t.place, hold)
+	lostHolds.Forget(t.key)
+	held.add(t.key, hold)
 	for _, p := range parts {
-		inside.OnEnd(p, func(reason error) { t.ended(hold, p, reason) })
+		hook.OnEnd(p, func(reason error) { t.ended(hold, p, reason) })
 	}
 	return hold
 }
 
 // ended is told that a part has. As long as there are others, whoever has no hold at hand must be able to release them.
-func (t *tenure) ended(hold, part *rlock.Hold, reason error) {
-	if errors.Is(reason, rlock.ErrReleased) && !inside.Closes(part) {
+func (t *acquisition) ended(hold, part *rlock.Hold, reason error) {
+	if errors.Is(reason, rlock.ErrReleased) && !hook.Closes(part) {
 		reason = partReleased(part) // or by this very hold, which has ended then
 	}
 	if errors.Is(reason, rlock.ErrLost) {
@@ -53,19 +53,19 @@ func (t *tenure) ended(hold, part *rlock.Hold, reason error) {
 		return
 	}
 	if errors.Is(hold.Err(), rlock.ErrLost) {
-		lostHolds.Add(t.place, hold)
+		lostHolds.Add(t.key, hold)
 	}
-	held.remove(t.place, hold)
+	held.remove(t.key, hold)
 }
 
 // Name is the lock's.
-func (t *tenure) Name() string { return t.lock.name }
+func (t *acquisition) Name() string { return t.lock.name }
 
 // Owner is that of the first part. Each has its own.
-func (t *tenure) Owner() string { return t.parts[0].Owner() }
+func (t *acquisition) Owner() string { return t.parts[0].Owner() }
 
 // Token is that of the fenced part, if there is just one.
-func (t *tenure) Token() int64 {
+func (t *acquisition) Token() int64 {
 	var token int64
 	for _, p := range t.parts {
 		switch {
@@ -80,17 +80,17 @@ func (t *tenure) Token() int64 {
 }
 
 // Deadline is the earliest of those of the parts.
-func (t *tenure) Deadline() time.Time { return earliest(t.parts) }
+func (t *acquisition) Deadline() time.Time { return earliest(t.parts) }
 
 // Extend extends all parts.
-func (t *tenure) Extend(ctx context.Context, lease time.Duration) error {
+func (t *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return each(t.parts, func(p *rlock.Hold) error { return p.Extend(ctx, lease) })
 }
 
 // Release gives back all parts, whatever becomes of each.
-func (t *tenure) Release(h *rlock.Hold) error {
+func (t *acquisition) Release(h *rlock.Hold) error {
 	t.end(rlock.ErrReleased)
-	held.remove(t.place, h)
+	held.remove(t.key, h)
 	errs := release(t.lock.parts, t.parts)
 	for i, err := range errs {
 		if errors.Is(err, rlock.ErrNotHeld) && errors.Is(h.Err(), rlock.ErrLost) {
@@ -98,7 +98,7 @@ func (t *tenure) Release(h *rlock.Hold) error {
 		}
 	}
 	err := errors.Join(errs...)
-	lostHolds.Remove(t.place, h) // not before: the last part that ends adds it
+	lostHolds.Remove(t.key, h) // not before: the last part that ends adds it
 	if err != nil {
 		return releaseError{err}
 	}
@@ -115,7 +115,7 @@ func (e releaseError) Unwrap() error { return e.error }
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
-	for _, indexes := range companies(parts[:len(holds)]) {
+	for _, indexes := range batches(parts[:len(holds)]) {
 		calls.Go(func() {
 			together := make([]*rlock.Hold, len(indexes))
 			for i, index := range indexes {
@@ -125,7 +125,7 @@ func release(parts []part, holds []*rlock.Hold) []error {
 				errs[indexes[0]] = together[0].Unlock(context.Background())
 				return
 			}
-			for i, err := range inside.ReleaseTogether(together) {
+			for i, err := range hook.ReleaseBatch(together) {
 				errs[indexes[i]] = err
 			}
 		})
@@ -134,23 +134,23 @@ func release(parts []part, holds []*rlock.Hold) []error {
 	return errs
 }
 
-// companies are the indexes of the parts, those that can be released together side by side.
-func companies(parts []part) [][]int {
+// batches are the indexes of the parts, those that can be released together side by side.
+func batches(parts []part) [][]int {
 	var groups [][]int
-	of := make(map[seam.Company]int) // indexes into groups
+	of := make(map[hooks.Batch]int) // indexes into groups
 	for i, p := range parts {
-		if group, known := of[p.company]; known && p.company.Client != "" {
+		if group, known := of[p.batch]; known && p.batch.Client != "" {
 			groups[group] = append(groups[group], i)
 			continue
 		}
-		of[p.company] = len(groups)
+		of[p.batch] = len(groups)
 		groups = append(groups, []int{i})
 	}
 	return groups
 }
 
-// standing is where an owner stands with its holds of a MultiLock.
-type standing struct {
+// sessionKey is where an owner stands with its holds of a MultiLock.
+type sessionKey struct {
 	token owner.Token
 	lock  string // the identity of the lock
 }
@@ -158,22 +158,22 @@ type standing struct {
 // registry has what is held in this process, for those who have no hold at hand.
 type registry struct {
 	mu    sync.Mutex
-	holds map[standing][]*rlock.Hold // guarded by mu; outermost first
+	holds map[sessionKey][]*rlock.Hold // guarded by mu; outermost first
 }
 
 // lostHolds remembers holds that ended with ErrLost, until they are unlocked, for Unlock without a
 // hold.
-var lostHolds losses.Memory[standing, *rlock.Hold]
+var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
-var held = registry{holds: make(map[standing][]*rlock.Hold)}
+var held = registry{holds: make(map[sessionKey][]*rlock.Hold)}
 
-func (r *registry) add(at standing, h *rlock.Hold) {
+func (r *registry) add(at sessionKey, h *rlock.Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.holds[at] = append(r.holds[at], h)
 }
 
-func (r *registry) remove(at standing, h *rlock.Hold) {
+func (r *registry) remove(at sessionKey, h *rlock.Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(r.holds[at]), func(other *rlock.Hold) bool { return other == h })
@@ -183,7 +183,7 @@ func (r *registry) remove(at standing, h *rlock.Hold) {
 }
 
 // of are the holds of an owner, which the caller must not change.
-func (r *registry) of(at standing) []*rlock.Hold {
+func (r *registry) of(at sessionKey) []*rlock.Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.holds[at]

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
-	"holdfast/internal/seam"
 	"holdfast/rlock"
 )
 
-// inside is what package rlock shows of itself.
-var inside = seam.Enter[*rlock.Lock, *rlock.Hold]()
+// hook is what package rlock shows of itself.
+var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
 // Lock is all of several locks. It has no state of its own; any number of them may be made of the same parts. It is safe for
 // concurrent use.
@@ -44,7 +44,7 @@ func New(locks ...rlock.Locker) *Lock {
 	l.parts, l.invalid = inOrder(locks)
 	var identity strings.Builder
 	for _, p := range l.parts {
-		fmt.Fprintf(&identity, "%#v", p.place)
+		fmt.Fprintf(&identity, "%#v", p.identity)
 	}
 	l.identity = identity.String()
 	return l
@@ -96,7 +96,7 @@ func (l *Lock) acquire(ctx context.Context, lease time.Duration,
 	if _, named := owner.From(ctx); !named {
 		ctx = rlock.WithOwner(ctx)
 	}
-	a := acquisition{lock: l, lease: lease, take: take, waits: waits, until: until}
+	a := attempt{lock: l, lease: lease, take: take, waits: waits, until: until}
 	hold, err := a.run(ctx)
 	if err != nil {
 		return nil, l.named(err)
@@ -113,7 +113,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		return l.named(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
 			rlock.ErrNotHeld))
 	}
-	at := standing{token, l.identity}
+	at := sessionKey{token, l.identity}
 	holds := slices.Clone(held.of(at))
 	slices.Reverse(holds)
 	for _, hold := range append(holds, lostHolds.Of(at)...) { // innermost first, as they were lost

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/lua"
 	"holdfast/rlock"
 )
@@ -15,9 +15,9 @@ import (
 // part is one of the locks.
 type part struct {
 	rlock.Locker
-	plain   *rlock.Lock  // the same, if it is a lock of package rlock
-	company seam.Company // with which others it can be taken in one step
-	place   seam.Place
+	plain    *rlock.Lock // the same, if it is a lock of package rlock
+	batch    hooks.Batch // with which others it can be taken in one step
+	identity hooks.Identity
 }
 
 // inOrder are the parts of all the locks, in the order of (server, name) and each once. Everybody who wants some of them
@@ -33,7 +33,7 @@ func inOrder(locks []rlock.Locker) ([]part, error) {
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("%w: no locks", rlock.ErrInvalid)
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return comparePlaces(a.place, b.place) })
+	slices.SortStableFunc(parts, func(a, b part) int { return compareIdentities(a.identity, b.identity) })
 	parts = slices.CompactFunc(parts, same)
 	for i, p := range parts[1:] {
 		if err := compatible(parts[i], p); err != nil {
@@ -59,14 +59,14 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 			}
 			parts = append(parts, l.parts...)
 		case *rlock.Lock:
-			parts = append(parts, part{Locker: l, plain: l, company: inside.Apart(l), place: inside.Place(l)})
+			parts = append(parts, part{Locker: l, plain: l, batch: hook.Batch(l), identity: hook.Identity(l)})
 		default:
-			p := part{Locker: l, place: seam.Place{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}}
+			p := part{Locker: l, identity: hooks.Identity{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}}
 			if of, ok := l.(interface{ Server() string }); ok {
-				p.place.Server = of.Server()
-				p.place.Client = "of " + p.place.Server // which is no client's id
-				if p.place.Server == "" {
-					p.place.Client += strconv.Itoa(len(parts)) // who says nothing may be anywhere
+				p.identity.Server = of.Server()
+				p.identity.Client = "of " + p.identity.Server // which is no client's id
+				if p.identity.Server == "" {
+					p.identity.Client += strconv.Itoa(len(parts)) // who says nothing may be anywhere
 				}
 			}
 			parts = append(parts, p)
@@ -87,12 +87,12 @@ func absent(l rlock.Locker) bool {
 // same tells that two parts are one lock.
 func same(a, b part) bool {
 	if a.plain != nil && b.plain != nil {
-		return a.place == b.place
+		return a.identity == b.identity
 	}
 	return reflect.ValueOf(a.Locker).Comparable() && reflect.ValueOf(b.Locker).Comparable() && a.Locker == b.Locker
 }
 
-func comparePlaces(a, b seam.Place) int {
+func compareIdentities(a, b hooks.Identity) int {
 	return cmp.Or(
 		cmp.Compare(a.Server, b.Server),
 		cmp.Compare(a.Slot, b.Slot),
@@ -116,17 +116,17 @@ func compareBool(a, b bool) int {
 
 // compatible refuses neighbours in the order that keep each other out, also for one owner.
 func compatible(a, b part) error {
-	if a.plain == nil || b.plain == nil || a.place.Server != b.place.Server || a.place.Name != b.place.Name {
+	if a.plain == nil || b.plain == nil || a.identity.Server != b.identity.Server || a.identity.Name != b.identity.Name {
 		return nil
 	}
-	if a.place.Client != b.place.Client {
-		if a.place.Server == "" {
+	if a.identity.Client != b.identity.Client {
+		if a.identity.Server == "" {
 			return nil // oneOrder refuses them for that
 		}
-		return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out", rlock.ErrInvalid, a.place.Name, a.place.Server)
+		return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out", rlock.ErrInvalid, a.identity.Name, a.identity.Server)
 	}
-	if a.place.Kind != b.place.Kind {
-		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out", rlock.ErrInvalid, a.place.Name)
+	if a.identity.Kind != b.identity.Kind {
+		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out", rlock.ErrInvalid, a.identity.Name)
 	}
 	return nil
 }
@@ -137,14 +137,14 @@ func apartInQueues(parts []part) error {
 	type queue struct{ client, key string }
 	names := make(map[queue]string)
 	for _, p := range parts {
-		if p.plain == nil || p.place.Kind != "fair" {
+		if p.plain == nil || p.identity.Kind != "fair" {
 			continue
 		}
-		q := queue{p.place.Client, lua.QueueKey(p.place.Name)}
+		q := queue{p.identity.Client, lua.QueueKey(p.identity.Name)}
 		if other, taken := names[q]; taken {
-			return fmt.Errorf("%w: fair locks %q and %q share a queue by their names: use another name for one of them", rlock.ErrInvalid, other, p.place.Name)
+			return fmt.Errorf("%w: fair locks %q and %q share a queue by their names: use another name for one of them", rlock.ErrInvalid, other, p.identity.Name)
 		}
-		names[q] = p.place.Name
+		names[q] = p.identity.Name
 	}
 	return nil
 }
@@ -154,15 +154,15 @@ func apartInQueues(parts []part) error {
 func oneOrder(parts []part) error {
 	first, several, unnamed := "", false, ""
 	for _, p := range parts {
-		if p.place.Client == "" {
+		if p.identity.Client == "" {
 			continue // a locker that says nothing of servers
 		}
 		if first == "" {
-			first = p.place.Client
+			first = p.identity.Client
 		}
-		several = several || p.place.Client != first
-		if p.place.Server == "" {
-			unnamed = p.place.Name
+		several = several || p.identity.Client != first
+		if p.identity.Server == "" {
+			unnamed = p.identity.Name
 		}
 	}
 	if several && unnamed != "" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/rlock"
 )
 
@@ -23,7 +23,7 @@ func TestExtendThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 			inner := takeWith(hold.Context(), t, locks[0], longLease)
 			var seen atomic.Bool
 			telling := make(chan struct{})
-			seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
+			hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
 				close(telling)
 				for begun := time.Now(); time.Since(begun) < promptly && !seen.Load(); {
 					runtime.Gosched()

@@ -5,34 +5,35 @@ import (
 	"time"
 
 	"holdfast/internal/owner"
+	"holdfast/internal/wait"
 	"holdfast/rlock"
 )
 
 // attempt is one caller's way to a lock. It is used by one goroutine.
 type attempt struct {
-	lock     *Lock
-	patience *patience
-	waits    bool
-	lease    time.Duration
-	renew    bool
-	token    owner.Token
-	seat     *seat
+	lock    *Lock
+	budget  *wait.Budget
+	waits   bool
+	lease   time.Duration
+	renew   bool
+	token   owner.Token
+	session *lockSession
 
-	last *verdict // the last round's; nil before the first
+	last *result // the last round's; nil before the first
 }
 
-// run gets the lock, or tells why not. It waits for its turn at the owner's seat first.
+// run gets the lock, or tells why not. It waits for its turn at the owner's session first.
 func (a *attempt) run() (*rlock.Hold, error) {
-	if err := a.patience.reason(); err != nil {
+	if err := a.budget.Err(); err != nil {
 		return nil, a.ended()
 	}
-	a.seat = seats.enter(place{a.lock.identity, a.token})
-	defer seats.leave(a.seat)
-	if !a.seat.claim(a.patience) {
+	a.session = sessions.Open(sessionKey{a.lock.identity, a.token})
+	defer a.session.Close()
+	if !a.session.Lock(a.budget) {
 		return nil, a.ended()
 	}
-	defer a.seat.pass()
-	if t := a.seat.held(); t != nil {
+	defer a.session.Unlock()
+	if t := heldIn(a.session); t != nil {
 		hold, err := t.nest(a)
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
@@ -52,7 +53,7 @@ func (a *attempt) run() (*rlock.Hold, error) {
 // does, and else released.
 func (a *attempt) round() *rlock.Hold {
 	l, start := a.lock, time.Now()
-	t := newTenure(l, a.seat, a.token)
+	t := newAcquisition(l, a.session, a.token)
 	t.mu.Lock()
 	t.decided = func() bool {
 		yes, open := t.in(granted), t.in(asked)
@@ -64,27 +65,27 @@ func (a *attempt) round() *rlock.Hold {
 		}
 		// Who waits has failed only for now, and hears more answers out while they may tell what to wait for: whether one other
 		// has a quorum, whose release is worth waiting for, or too many nodes refuse for good.
-		rival, doomed, most := t.rival(), t.refusing(), len(l.nodes)-l.quorum
+		contender, doomed, most := t.contender(), t.refusing(), len(l.nodes)-l.quorum
 		return !a.waits || doomed > most ||
-			(rival >= l.quorum || rival+open < l.quorum) && doomed+open <= most
+			(contender >= l.quorum || contender+open < l.quorum) && doomed+open <= most
 	}
 	for i := range l.nodes {
 		t.ask(i, t.owner, a.lease)
 	}
 	limit := t.remaining(a.waits)
 	t.mu.Unlock()
-	decided := t.await(a.patience, limit)
+	decided := t.await(a.budget, limit)
 	t.mu.Lock()
-	for limit = t.remaining(false); !decided && limit > 0 && !a.patience.ended(); limit = t.remaining(false) {
+	for limit = t.remaining(false); !decided && limit > 0 && !a.budget.Over(); limit = t.remaining(false) {
 		t.mu.Unlock()
-		decided = t.await(a.patience, limit)
+		decided = t.await(a.budget, limit)
 		t.mu.Lock()
 	}
 	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
 		took := time.Since(start)
-		if v := t.verdict(decided || a.patience.ended() && took < shortestWait, took); a.last == nil || decided || !a.patience.ended() {
+		if v := t.result(decided || a.budget.Over() && took < shortestWait, took); a.last == nil || decided || !a.budget.Over() {
 			a.last = v // one that was cut short says less than the one before
-			v.hopeless = v.hopeless || t.delayedBeyond(a.patience.until)
+			v.permanent = v.permanent || t.delayedBeyond(a.budget.Until)
 		}
 		t.phase, t.ended = over, rlock.ErrReleased
 		t.mu.Unlock()
@@ -100,12 +101,12 @@ func (a *attempt) round() *rlock.Hold {
 		if p.state != asked {
 			continue
 		}
-		if err := available(l.nodes[i]); err != nil && l.nodes[i].Crew().Withdraw(p.call) {
+		if err := available(l.nodes[i]); err != nil && l.nodes[i].Pool().Withdraw(p.call) {
 			p.state, p.err = missing, err
 		}
 	}
-	a.seat.hold(t)
-	return t.begin(a.patience.ctx, a.renew)
+	keep(a.session, t)
+	return t.begin(a.budget.Ctx, a.renew)
 }
 
 // remaining returns for how much longer a quorum may still answer in time. If it cannot, that is 0,
@@ -113,14 +114,14 @@ func (a *attempt) round() *rlock.Hold {
 // the question was sent. Before that it queues behind those of others in this process, for which the
 // node is not to blame: of a thousand locks taken at once the last would fail, though all nodes
 // answer as fast as they can. It is called with mu held.
-func (t *tenure) remaining(hearOut bool) time.Duration {
+func (t *acquisition) remaining(hearOut bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for i := range t.parts {
 		p := &t.parts[i]
 		if p.state != asked {
 			continue
 		}
-		if d := t.lock.nodes[i].Crew().Remaining(p.call); d > 0 {
+		if d := t.lock.nodes[i].Pool().Remaining(p.call); d > 0 {
 			left = append(left, d)
 		}
 	}
@@ -133,7 +134,7 @@ func (t *tenure) remaining(hearOut bool) time.Duration {
 
 // ended says why an attempt ended without the lock.
 func (a *attempt) ended() error {
-	cause := a.patience.reason()
+	cause := a.budget.Err()
 	if a.last == nil {
 		return &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, cause: cause}
 	}
@@ -143,11 +144,11 @@ func (a *attempt) ended() error {
 }
 
 // nest adds a level to what the owner holds.
-func (t *tenure) nest(a *attempt) (*rlock.Hold, error) {
+func (t *acquisition) nest(a *attempt) (*rlock.Hold, error) {
 	t.mu.Lock()
 	levels := len(t.levels) + 1
 	t.mu.Unlock()
-	if err := t.lengthen(a.patience, levels, a.lease, a.waits); err != nil {
+	if err := t.prolong(a.budget, levels, a.lease, a.waits); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
@@ -156,5 +157,5 @@ func (t *tenure) nest(a *attempt) (*rlock.Hold, error) {
 		return nil, t.conclude()
 	}
 	defer t.mu.Unlock()
-	return t.begin(a.patience.ctx, a.renew), nil
+	return t.begin(a.budget.Ctx, a.renew), nil
 }

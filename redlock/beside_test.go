@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -23,7 +23,7 @@ func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
 		servers, clients := startFive(t, rlock.Options{})
 		lock := redlock.NewOn(name, atOnce, clients...)
 		hold := takeOnAll(t, lock, servers, kind)
-		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(hold, func(error) {
+		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(hold, func(error) {
 			for _, c := range clients[:3] {
 				closeClient(t, c)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/crew"
+	"holdfast/internal/wait"
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
@@ -143,9 +143,9 @@ func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
 
 			// As many calls may be under way to the two nodes that no quorum needs: those that hang, or one that is starved by
 			// the others for a moment. Besides there are a few goroutines at work for the lock of the moment.
-			require.LessOrEqual(t, most, before.goroutines+2*crew.Workers+30)
+			require.LessOrEqual(t, most, before.goroutines+2*wait.Workers+30)
 			atMost := func(n int) func() bool { return func() bool { return runtime.NumGoroutine() <= n } }
-			eventually(t, atMost(before.goroutines+hung*crew.Workers+10+4*len(c.clients)), "the others have ended")
+			eventually(t, atMost(before.goroutines+hung*wait.Workers+10+4*len(c.clients)), "the others have ended")
 			require.True(t, bounded(), "what hangs costs memory for each lock")
 
 			for _, s := range c.servers[5-hung:] {

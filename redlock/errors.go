@@ -120,10 +120,10 @@ func (e *DelayedError) Error() string {
 		e.For.Round(time.Millisecond), why)
 }
 
-// silence is a node that was not asked, because it has not answered what it was asked before.
-type silence struct{ after time.Duration }
+// stalledError is a node that was not asked, because it has not answered what it was asked before.
+type stalledError struct{ after time.Duration }
 
-func (e *silence) Error() string {
+func (e *stalledError) Error() string {
 	return fmt.Sprintf("it has not answered for %v", e.after.Round(time.Millisecond))
 }
 

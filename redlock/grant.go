@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"holdfast/internal/crew"
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -14,26 +14,26 @@ import (
 
 // grant is a question to a node, and what the node has given.
 type grant struct {
-	call   crew.Call
-	tenure *tenure
-	node   int
-	owner  string // who was asked for
-	lease  time.Duration
+	call        wait.Job
+	acquisition *acquisition
+	node        int
+	owner       string // who was asked for
+	lease       time.Duration
 
-	// What follows is guarded by the tenure's mutex.
-	hold     seam.NodeHold // watches over what was given; nil until that has begun
-	deadline time.Time     // until when it can be trusted, while hold is nil
-	lasts    time.Duration // the longest lease that the node was asked for since, while hold is nil
+	// What follows is guarded by the acquisition's mutex.
+	hold     hooks.NodeHold // watches over what was given; nil until that has begun
+	deadline time.Time      // until when it can be trusted, while hold is nil
+	lasts    time.Duration  // the longest lease that the node was asked for since, while hold is nil
 }
 
 var (
-	_ seam.Part = (*grant)(nil)
-	_ crew.Task = (*grant)(nil)
+	_ hooks.Part = (*grant)(nil)
+	_ wait.Task  = (*grant)(nil)
 )
 
 // Run asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
 func (g *grant) Run() {
-	t, node := g.tenure, g.tenure.lock.nodes[g.node]
+	t, node := g.acquisition, g.acquisition.lock.nodes[g.node]
 	t.mu.Lock()
 	wanted := t.phase != over
 	t.mu.Unlock()
@@ -73,17 +73,17 @@ func (g *grant) Run() {
 	case !taken:
 	case err != nil:
 		// It may have been taken in this name, which is never used again.
-		node.Abandon(g.owner, time.Now().Add(g.lease))
+		node.CleanUp(g.owner, time.Now().Add(g.lease))
 	default:
 		g.watch(deadline)
-		g.catchUp()
+		g.rejoin()
 	}
 }
 
 // watch begins to watch over what was given. Whoever waits for the quorum need not wait for this; and may have released
 // everything meanwhile.
 func (g *grant) watch(deadline time.Time) {
-	t := g.tenure
+	t := g.acquisition
 	t.mu.Lock()
 	mine := t.parts[g.node].grant == g
 	t.mu.Unlock()
@@ -107,13 +107,13 @@ func (g *grant) watch(deadline time.Time) {
 	}
 	t.mu.Unlock()
 	if !mine {
-		hold.LetGo()
+		hold.Drop()
 	}
 }
 
-// catchUp does for a part that comes late what a lengthening did meanwhile, which passed it over.
-func (g *grant) catchUp() {
-	t := g.tenure
+// rejoin does for a part that comes late what a extension did meanwhile, which passed it over.
+func (g *grant) rejoin() {
+	t := g.acquisition
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	more := time.Until(t.asFarAs).Truncate(time.Millisecond)
@@ -121,13 +121,13 @@ func (g *grant) catchUp() {
 		return
 	}
 	if g.trusted().Before(t.asFarAs.Add(-watchdog.Drift(more))) {
-		_ = t.keep(g.node, g, g.owner, len(t.levels), more, &lengthening{kept: make([]bool, len(t.parts))})
+		_ = t.keep(g.node, g, g.owner, len(t.levels), more, &extension{kept: make([]bool, len(t.parts))})
 	}
 }
 
 // Ended is told that the part is lost on its node, or that the node's client is closed; or what we know, that we let it go.
 func (g *grant) Ended(reason error) {
-	t := g.tenure
+	t := g.acquisition
 	t.mu.Lock()
 	p := &t.parts[g.node]
 	if p.grant != g {
@@ -160,16 +160,16 @@ func (g *grant) Ended(reason error) {
 
 // lost is told by the node that it does not hold the part any more.
 func (g *grant) lost() {
-	g.tenure.mu.Lock()
+	g.acquisition.mu.Lock()
 	hold := g.hold
-	g.tenure.mu.Unlock()
+	g.acquisition.mu.Unlock()
 	g.Ended(watchdog.ErrGone)
 	letGo(hold)
 }
 
 // Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
 func (g *grant) Renewed() {
-	t := g.tenure
+	t := g.acquisition
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != held || !t.renews() {

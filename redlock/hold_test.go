@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/redlock"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -221,7 +221,7 @@ func TestNothingRevivesAHoldAfterItsDeadlineThoughNobodyReportedItYet(t *testing
 	busy := take(t, clients[2].NewLock("busy"), time.Second)
 	servers[2].Pause(t)
 	blocked, unblock := make(chan struct{}), make(chan struct{})
-	seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { close(blocked); <-unblock })
+	hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(busy, func(error) { close(blocked); <-unblock })
 	t.Cleanup(func() { close(unblock) })
 	receive(t, blocked, "the watchdog is not busy")
 

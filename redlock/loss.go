@@ -12,7 +12,7 @@ import (
 )
 
 // tally is the reason of a loss: what became of the parts. It is called with mu held.
-func (t *tenure) tally(last error) error {
+func (t *acquisition) tally(last error) error {
 	e := &lossError{want: t.lock.quorum, last: last}
 	now := time.Now()
 	for i := range t.parts {

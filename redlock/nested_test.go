@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -119,7 +119,7 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 	inner := takeWith(outer.Context(), t, lock, longLease)
 	ctx := inner.Context()
 	ended := make(chan error, 1)
-	seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+	hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
 	awaitHeld(t, servers)
 	for _, s := range servers[:3] {
 		s.Do(t, "DEL", name)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unique"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/rlock"
 )
 
@@ -23,7 +23,7 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 		if lock == nil {
 			return fmt.Errorf("%w: node %d of %d is nil", rlock.ErrInvalid, i+1, len(locks))
 		}
-		node, err := inside.Node(lock)
+		node, err := hook.Node(lock)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func nameOf(locks []*rlock.Lock) string {
 }
 
 // identify names a node. Two are the same one if they are of one client and one name.
-func identify(node seam.Node) string { return node.Client() + " " + node.Name() }
+func identify(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
 // called is what node i's server is called in errors.
 func (l *Lock) called(i int) string {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -40,12 +40,12 @@ type Options struct {
 }
 
 // withDefaults fills in what is not given and refuses what cannot work.
-func (o Options) withDefaults(nodes []seam.Node) (Options, error) {
+func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 	o.MaxLease = cmp.Or(o.MaxLease, nodes[0].WatchdogLease())
 	switch {
 	case o.NodeTimeout < 0:
 		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
-	case o.Epoch && slices.ContainsFunc(nodes, seam.Node.Clustered):
+	case o.Epoch && slices.ContainsFunc(nodes, hooks.Node.Clustered):
 		return o, fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does not have: leave it out, or use single servers", rlock.ErrInvalid)
 	case o.MaxLease < 0:
 		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)

@@ -1,58 +1,102 @@
 package redlock
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
+	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
+	"holdfast/pubsub"
 	"holdfast/rlock"
 )
 
-// longestPark is how long a waiter sleeps at most before it looks by itself. It bounds the harm of a message that never
-// comes.
-const longestPark = 5 * time.Second
+// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of a
+// message that never comes.
+const longestPause = 5 * time.Second
 
-// splits is how many rounds may fail without anybody having a quorum before that is taken for more than bad luck: somebody
-// holds the lock under a name on each node, as Redisson does.
+// splits is how many rounds may fail without anybody having a quorum before that is taken for more
+// than bad luck: somebody holds the lock under a name on each node, as Redisson does.
 const splits = 5
 
-// queue stands in line until this attempt is at its head, and then asks whenever there is a reason to.
+// queues are the local queues of this process, by lock. They are of the process and not of a Lock,
+// because any number of those may be made of the same nodes. Only the head of a queue asks the nodes;
+// the others would be told the same, and split the vote.
+var queues = waitqueue.New[identity, known]()
+
+// known is what the head of a queue has learned. The queue guards it.
+type known struct {
+	subs   map[string]*pubsub.Subscription // by node (see identify); nil until a head had to wait
+	result *result                         // of the head's last round; nil before the first
+	freeAt time.Time                       // when the lease of the last head that acquired it ends
+}
+
+type (
+	lockQueue = waitqueue.Queue[identity, known]
+	waiter    = waitqueue.Waiter[identity, known]
+)
+
+// queue waits until this attempt is at the head of its queue, and then asks whenever there is a reason
+// to.
 func (a *attempt) queue() (*rlock.Hold, error) {
-	s := lines.join(a.lock)
-	look, ok := s.advance(a.patience)
-	if !ok {
-		a.last = s.line.last()
-		s.leave(true)
-		return nil, a.ended()
+	w := queues.Join(a.lock.identity, waitqueue.Candidate{}, func() (known, bool) { return known{}, true })
+	q, ask := w.Queue(), true
+	if !w.First {
+		reason, _ := w.Wait(a.budget)
+		if reason == waitqueue.Ended {
+			q.Do(func(k *known) { a.last = k.result })
+			leave(w, true)
+			return nil, a.ended()
+		}
+		ask = reason == waitqueue.Retry
 	}
-	var delay backoff
+	var delay wait.Backoff
 	for {
-		if look {
+		if ask {
 			if hold := a.round(); hold != nil {
-				s.line.taken(a.lease)
-				s.leave(false) // the next in line waits for us
+				// What the head learned before is about somebody who does not hold it any more. Nobody
+				// announces the end of a lease to the next one, which has not asked the nodes.
+				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(a.lease), nil })
+				leave(w, false) // the next in the queue waits for us
 				return hold, nil
 			}
-			s.line.note(a.last)
-			if a.last.hopeless {
-				s.leave(true)
+			q.Do(func(k *known) { k.result = a.last }) // for those who leave without having asked
+			if a.last.permanent {
+				leave(w, true)
 				return nil, a.ended()
 			}
 		} else {
-			// Somebody of this process has just got it.
-			a.last = &verdict{err: &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}, held: true, refusing: all(a.lock),
-				freeAfter: s.line.freeAfter()}
+			// Somebody of this process has just acquired it.
+			a.last = &result{err: &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}, held: true,
+				refusing: all(a.lock)}
+			q.Do(func(k *known) { a.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
 		if a.last.held {
-			delay = backoff{}
+			delay = wait.Backoff{}
 		}
-		if !a.pause(s.line, &delay) {
-			s.leave(true)
+		if !a.pause(q, &delay) {
+			leave(w, true)
 			return nil, a.ended()
 		}
-		look = true
+		ask = true
 	}
 }
 
-// all are the indexes of the nodes.
+// leave takes a waiter out of its queue, and ends what the queue listens to with the last one. The
+// next head asks at once if retry is set.
+func leave(w *waiter, retry bool) {
+	_, over := w.Leave(retry)
+	if over == nil {
+		return
+	}
+	for _, sub := range over.subs {
+		if sub != nil {
+			sub.Close()
+		}
+	}
+}
+
+// all returns the indexes of the nodes.
 func all(l *Lock) []int {
 	indexes := make([]int, len(l.nodes))
 	for i := range indexes {
@@ -61,22 +105,84 @@ func all(l *Lock) []int {
 	return indexes
 }
 
-// pause waits until it is worth to ask again, and returns false if patience ended before.
+// pause waits until it is worth asking again, and returns false if the budget ended before.
 //
-// When somebody has the lock that is when enough nodes announce that they are free, or when leases should be over. When
-// nobody has it, the vote was split or nodes are missing, and it is a random time, during which nothing is heard: what the
-// others announce is their own retreat, and whoever followed it would meet them again.
-func (a *attempt) pause(q *line, delay *backoff) bool {
-	v := a.last
-	after := delay.next(v.took)
-	if !v.held && delay.failures < splits {
-		return a.patience.sleep(after)
+// When somebody has the lock that is when enough nodes announce that they are free, or when leases
+// should be over. When nobody has it, the vote was split or nodes are missing, and it is a random
+// time, during which nothing is heard: what the others announce is their own release, and whoever
+// followed it would meet them again.
+func (a *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
+	r := a.last
+	after := roundBackoff(delay, r.took)
+	if !r.held && delay.Failures < splits {
+		return a.budget.Sleep(after, nil, nil)
 	}
-	if v.held {
-		after = longestPark
-		if v.freeAfter > 0 {
-			after = min(after, v.freeAfter)
+	if r.held {
+		after = longestPause
+		if r.freeAfter > 0 {
+			after = min(after, r.freeAfter)
 		}
 	}
-	return q.listen(a.patience, a.lock, v, after)
+	return a.listen(q, r, after)
+}
+
+// roundBackoff returns the delay between rounds that fail for no other's unlocking: longer than a
+// round, and twice as long each time.
+func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
+	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
+}
+
+// subscriptions returns where the head hears of releases, by node, because the locks of those who wait
+// may have their nodes in any order. The first call subscribes; the confirmation of each counts as a
+// message, so whatever was announced before is looked for.
+func (a *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
+	q.Do(func(k *known) {
+		if k.subs == nil {
+			k.subs = make(map[string]*pubsub.Subscription, len(a.lock.nodes))
+			for _, node := range a.lock.nodes {
+				k.subs[identify(node)] = node.Subscribe()
+			}
+		}
+		subs = k.subs
+	})
+	return subs
+}
+
+// listen waits for d, or until so many of the nodes that refused have announced a release that there
+// may be a quorum; and when the first has, for the others not much longer than a round takes. It
+// returns false if the budget ended before. It is used by the head only.
+func (a *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
+	timer, end := time.NewTimer(a.budget.Left(d)), time.Now().Add(d)
+	defer timer.Stop()
+	cases := []reflect.SelectCase{
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(a.budget.Ctx.Done())},
+	}
+	subs := a.subscriptions(q)
+	for _, i := range r.refusing {
+		var c <-chan struct{} // never, if the client is closed
+		if sub := subs[identify(a.lock.nodes[i])]; sub != nil {
+			c = sub.C()
+		}
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	messages := len(cases)
+	for i, node := range a.lock.nodes {
+		if !slices.Contains(r.closed, i) {
+			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())})
+		}
+	}
+	for heard := 1; ; heard++ {
+		chosen, _, _ := reflect.Select(cases)
+		switch {
+		case chosen == 1, a.budget.Over():
+			return false
+		case chosen == 0, chosen >= messages, r.free+heard >= a.lock.quorum:
+			return true
+		}
+		cases[chosen].Chan = reflect.ValueOf((<-chan struct{})(nil)) // it has been heard
+		if heard == 1 {
+			timer.Reset(a.budget.Left(min(time.Until(end), max(2*r.took, time.Millisecond))))
+		}
+	}
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 	"unique"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
-	"holdfast/internal/seam"
+	"holdfast/internal/wait"
 	"holdfast/rlock"
 )
 
-// inside is what package rlock shows of itself.
-var inside = seam.Enter[*rlock.Lock, *rlock.Hold]()
+// hook is what package rlock shows of itself.
+var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
 // identity is the same for locks of the same nodes and names. It is a handle because those are many bytes to hash and to compare
 // whenever the lock is taken.
@@ -25,7 +26,7 @@ type identity = unique.Handle[string]
 type Lock struct {
 	name     string
 	server   string
-	nodes    []seam.Node
+	nodes    []hooks.Node
 	quorum   int
 	options  Options
 	identity identity
@@ -94,7 +95,7 @@ func (l *Lock) Server() string { return l.server }
 //
 // After an error nothing is held by this call: what may have been taken on a node is released in the background.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
-	return l.acquire(ctx, unlimited, lease)
+	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
 // TryLock is [Lock.Lock] for at most wait. With [rlock.NoWait] all nodes are asked once, which takes Options.NodeTimeout at
@@ -112,7 +113,7 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 // shortestWait gives the nodes time for an answer.
 const shortestWait = 10 * time.Millisecond
 
-func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	if l.invalid != nil {
 		return nil, l.named(l.invalid)
 	}
@@ -129,15 +130,15 @@ func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (*rlock.H
 		token = owner.New()
 		ctx = owner.With(ctx, token)
 	}
-	limit := wait
+	waits := limit != rlock.NoWait
 	switch {
-	case wait == rlock.NoWait:
+	case !waits:
 		limit = l.nodes[0].CommandTimeout()
-	case wait != unlimited:
-		limit = max(wait, shortestWait)
+	case limit != wait.Unlimited:
+		limit = max(limit, shortestWait)
 	}
-	a := attempt{lock: l, patience: newPatience(ctx, limit), waits: wait != rlock.NoWait, lease: lease, renew: renew, token: token}
-	defer a.patience.stop()
+	a := attempt{lock: l, budget: wait.NewBudget(ctx, nil, limit), waits: waits, lease: lease, renew: renew, token: token}
+	defer a.budget.Stop()
 	hold, err := a.run()
 	if err != nil {
 		return nil, l.named(err)
@@ -155,12 +156,14 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		return l.named(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
 			rlock.ErrNotHeld))
 	}
-	at := place{l.identity, token}
-	tenures := lostTenures.Of(at)
-	if t := seats.find(at); t != nil {
-		tenures = append(tenures, t)
+	at := sessionKey{l.identity, token}
+	acquisitions := lostAcquisitions.Of(at)
+	if s := sessions.Find(at); s != nil {
+		if t := heldIn(s); t != nil {
+			acquisitions = append(acquisitions, t)
+		}
 	}
-	for _, t := range slices.Backward(tenures) {
+	for _, t := range slices.Backward(acquisitions) {
 		for _, hold := range t.innermost() {
 			// One that somebody else releases at this moment is passed over.
 			if err := hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {

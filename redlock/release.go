@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/crew"
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -15,7 +15,7 @@ import (
 
 // Release gives back a level, and with the last one the lock. It returns when a quorum of nodes has released it: then
 // somebody else can have it. The others are released in the background.
-func (t *tenure) Release(h *rlock.Hold) error {
+func (t *acquisition) Release(h *rlock.Hold) error {
 	t.mu.Lock()
 	t.expire()
 	before := t.renews()
@@ -23,10 +23,10 @@ func (t *tenure) Release(h *rlock.Hold) error {
 	end := t.levels[at].end
 	if reason := t.ended; t.phase == over {
 		if t.unlocked++; t.unlocked == len(t.levels) {
-			lostTenures.Remove(t.seat.place, t)
+			lostAcquisitions.Remove(t.session.Key(), t)
 		}
 		t.mu.Unlock()
-		end(reason) // whoever has ended the tenure may not have come to this level yet
+		end(reason) // whoever has ended the acquisition may not have come to this level yet
 		return reason
 	}
 	t.levels = slices.Delete(t.levels, at, at+1)
@@ -41,28 +41,28 @@ func (t *tenure) Release(h *rlock.Hold) error {
 	d, silent := t.depart() // before anybody else can end a part
 	t.mu.Unlock()
 	end(rlock.ErrReleased)
-	t.seat.drop(t)
+	drop(t.session, t)
 	for _, p := range silent {
 		t.sendRelease(p.node, p.owner)
 	}
 	return d.run()
 }
 
-// departure is the release of a tenure that is over. Its fields are guarded by the tenure's mutex.
+// departure is the release of a acquisition that is over. Its fields are guarded by the acquisition's mutex.
 type departure struct {
-	tenure    *tenure
-	parts     []leaving
-	abandoned bool // nobody waits any more: what fails is left to the background
+	acquisition *acquisition
+	parts       []leaving
+	abandoned   bool // nobody waits any more: what fails is left to the background
 }
 
 // leaving is the release of one part. It must not be copied, because a crew may be at work on its call.
 type leaving struct {
 	of    *departure
-	call  crew.Call // the first try
+	call  wait.Job // the first try
 	node  int
 	owner string
-	late  bool          // the question for it was still under way; its answer sees to the release
-	hold  seam.NodeHold // to be let go; nil if it was
+	late  bool           // the question for it was still under way; its answer sees to the release
+	hold  hooks.NodeHold // to be let go; nil if it was
 	state leavingState
 	err   error // of the last try
 	doubt bool  // a try whose answer did not come may have released it
@@ -79,8 +79,8 @@ const (
 )
 
 // depart takes over what is granted, and takes back what is still asked for.
-func (t *tenure) depart() (d *departure, silent []part) {
-	d = &departure{tenure: t, parts: make([]leaving, 0, len(t.parts))} // it does not grow: the calls point into it
+func (t *acquisition) depart() (d *departure, silent []part) {
+	d = &departure{acquisition: t, parts: make([]leaving, 0, len(t.parts))} // it does not grow: the calls point into it
 	t.leaving = d
 	for i := range t.parts {
 		p, hold := t.take(i)
@@ -101,8 +101,8 @@ func (t *tenure) depart() (d *departure, silent []part) {
 	return d, silent
 }
 
-// left is told what became of a part whose question was still under way when the tenure was over.
-func (t *tenure) left(i int, wasHeld bool) {
+// left is told what became of a part whose question was still under way when the acquisition was over.
+func (t *acquisition) left(i int, wasHeld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.leaving == nil {
@@ -142,12 +142,9 @@ func (d *departure) has(i int) bool {
 
 // known tells whether more answers make no difference. It is called with mu held.
 func (d *departure) known() bool {
-	quorum := d.tenure.lock.quorum
+	quorum := d.acquisition.lock.quorum
 	return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum
 }
-
-// endless is the patience of who has a time-out for each try.
-var endless = patience{ctx: context.Background()}
 
 // resendAfter is how long other answers are awaited before a failed release is sent again.
 const resendAfter = 50 * time.Millisecond
@@ -155,15 +152,14 @@ const resendAfter = 50 * time.Millisecond
 // run sends the releases, and those that fail again, until it is known whether a quorum held the lock until it was released,
 // or the time for that is over.
 func (d *departure) run() error {
-	t := d.tenure
-	p := &endless // mostly one try is enough, and needs no timer
+	t := d.acquisition
+	b := wait.NewBudget(context.Background(), nil, t.lock.nodes[0].CommandTimeout())
+	defer b.Stop()
 	t.mu.Lock()
 	t.decided = func() bool { return d.known() || d.in(sent) == 0 }
 	t.tell()
 	t.mu.Unlock()
-	var delay backoff
-	began := time.Now()
-	most := t.lock.nodes[0].CommandTimeout()
+	var delay wait.Backoff
 	for {
 		start := time.Now()
 		t.mu.Lock()
@@ -174,15 +170,11 @@ func (d *departure) run() error {
 		}
 		t.mu.Unlock()
 		d.letGo()
-		t.await(p, min(most, resendAfter))
+		t.await(b, resendAfter)
 		t.mu.Lock()
-		over, again := d.known() || p.ended(), d.in(unsent) > 0
+		over, again := d.known() || b.Over(), d.in(unsent) > 0
 		t.mu.Unlock()
-		if !over && p.timer == nil {
-			p = newPatience(context.Background(), max(0, most-time.Since(began)))
-			defer p.stop()
-		}
-		if over || again && !p.sleep(delay.next(time.Since(start))) {
+		if over || again && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
 			return d.outcome()
 		}
 	}
@@ -199,30 +191,30 @@ func (d *departure) letGo() {
 
 // send sends the release of a part, if its node answers at present. It is called with mu held.
 func (d *departure) send(l *leaving) {
-	t, node := d.tenure, d.tenure.lock.nodes[l.node]
+	t, node := d.acquisition, d.acquisition.lock.nodes[l.node]
 	if err := available(node); err != nil {
 		l.err = err
 		if errors.Is(err, rlock.ErrClosed) {
 			// It will not answer again. What its client still does before it is closed may release it; else its lease ends it.
 			l.state = refused
-			node.Abandon(l.owner, time.Now().Add(t.longest))
+			node.CleanUp(l.owner, time.Now().Add(t.longest))
 		}
 		return
 	}
 	call := &l.call
 	if call.Task != nil {
-		call = new(crew.Call)
+		call = new(wait.Job)
 	}
-	call.Task, call.Patience = l, t.lock.nodeTimeout(node, t.longest)
+	call.Task, call.Timeout = l, t.lock.nodeTimeout(node, t.longest)
 	l.state = sent
-	if !node.Crew().Do(call) {
+	if !node.Pool().Do(call) {
 		l.state, l.err = refused, rlock.ErrClosed // its lease ends it
 	}
 }
 
 // Run asks the node to release the part. It may take as long as the node likes.
 func (l *leaving) Run() {
-	t, node := l.of.tenure, l.of.tenure.lock.nodes[l.node]
+	t, node := l.of.acquisition, l.of.acquisition.lock.nodes[l.node]
 	reply, err := node.Release(l.owner)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,13 +223,13 @@ func (l *leaving) Run() {
 		l.state = gone
 	case err == nil:
 		l.state = released // perhaps by a try whose answer did not come
-	case node.Hopeless(err):
+	case node.Permanent(err):
 		l.state, l.err = refused, err
 	default:
 		l.state, l.err = unsent, err
 		l.doubt = l.doubt || lua.ClassOf(err) == lua.Unknown
 		if l.of.abandoned {
-			node.Abandon(l.owner, time.Now().Add(t.longest))
+			node.CleanUp(l.owner, time.Now().Add(t.longest))
 		}
 	}
 	t.tell()
@@ -245,14 +237,14 @@ func (l *leaving) Run() {
 
 // outcome leaves the rest to the background, and says what is known.
 func (d *departure) outcome() error {
-	t := d.tenure
+	t := d.acquisition
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d.abandoned = true
 	quorum := t.lock.quorum
 	for i := range d.parts {
 		if l := &d.parts[i]; l.state == unsent {
-			t.lock.nodes[l.node].Abandon(l.owner, time.Now().Add(t.longest))
+			t.lock.nodes[l.node].CleanUp(l.owner, time.Now().Add(t.longest))
 		}
 	}
 	if d.in(released) >= quorum {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 )
 
 // nodeTimeout returns how long an answer of a node is waited for. The round trips are remembered by
@@ -13,11 +13,11 @@ import (
 //
 // What was learned makes it longer than leastTimeout only: in quiet times round trips are short, and
 // a burst of locks, or a pause of this process, takes many times as long.
-func (l *Lock) nodeTimeout(node seam.Node, lease time.Duration) time.Duration {
+func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
 	if l.options.NodeTimeout > 0 {
 		return l.options.NodeTimeout
 	}
-	return node.Crew().Timeout(leastTimeout(lease), min(lease/10, node.CommandTimeout()))
+	return node.Pool().Timeout(leastTimeout(lease), min(lease/10, node.CommandTimeout()))
 }
 
 // leastTimeout returns how long an answer is waited for at least: a small part of the lease.
@@ -26,7 +26,7 @@ func leastTimeout(lease time.Duration) time.Duration {
 }
 
 // lasting returns for how long n answers may still come in time, given how much time each of them
-// has; 0 if there are fewer than n. So the longest of several does not delay a verdict that needs
+// has; 0 if there are fewer than n. So the longest of several does not delay a result that needs
 // others.
 func lasting(left []time.Duration, n int) time.Duration {
 	if n <= 0 || n > len(left) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/rlock"
 )
 
@@ -67,7 +67,7 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 				synctest.Wait() // for all nodes
 				inner := takeWith(outer.Context(), t, b.lock, lease)
 				var seen atomic.Bool
-				seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
+				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
 					for i := 0; i < 10_000 && !seen.Load(); i++ {
 						runtime.Gosched() // lets everybody go on who does not wait for this
 					}

@@ -1,6 +1,10 @@
 package rlock
 
-import "sync"
+import (
+	"sync"
+
+	"holdfast/internal/wait"
+)
 
 // backlog counts, for each fair lock, the requests that are under way without their callers. Redis may still execute them, and
 // queue somebody who has left. When a server does not keep up, callers with short waits would pile up such requests; so new
@@ -19,20 +23,14 @@ type debt struct {
 // mostOwed is how many such requests are allowed: not 0, or one lost reply would hold everybody up.
 const mostOwed = 16
 
-// await blocks until at most mostOwed answers are owed. It returns false if p ended first.
-func (b *backlog) await(lock string, p *patience) bool {
+// await blocks until at most mostOwed answers are owed. It returns false if the budget ended first.
+func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	for {
 		few := b.few(lock)
 		if few == nil {
 			return true
 		}
-		select {
-		case <-few:
-		case <-p.timeout():
-			return false
-		case <-p.ctx.Done():
-			return false
-		case <-p.closing:
+		if !budget.Wait(few) {
 			return false
 		}
 	}

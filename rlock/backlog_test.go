@@ -1,40 +1,40 @@
 package rlock
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
 )
 
 func TestCallersWaitWhileManyAreOwedAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backlog
-		wait := func(lock string, limit time.Duration) (passed bool, after time.Duration) {
+		await := func(lock string, limit time.Duration) (passed bool, after time.Duration) {
 			began := time.Now()
-			p := new(patience)
-			p.begin(context.Background(), nil, limit)
-			defer p.stop()
-			return b.await(lock, p), time.Since(began)
+			budget := wait.NewBudget(t.Context(), nil, limit)
+			defer budget.Stop()
+			return b.await(lock, budget), time.Since(began)
 		}
 		for range mostOwed {
 			b.left("job")
 		}
-		passed, after := wait("job", time.Second)
+		passed, after := await("job", time.Second)
 		require.True(t, passed, "as many may be lost")
 		require.Zero(t, after)
 
 		b.left("job")
-		passed, after = wait("job", time.Second)
+		passed, after = await("job", time.Second)
 		require.False(t, passed)
 		require.Equal(t, time.Second, after)
-		passed, _ = wait("another", time.Second)
+		passed, _ = await("another", time.Second)
 		require.True(t, passed)
 
 		time.AfterFunc(300*time.Millisecond, func() { b.answered("job") })
-		passed, after = wait("job", time.Second)
+		passed, after = await("job", time.Second)
 		require.True(t, passed)
 		require.Equal(t, 300*time.Millisecond, after)
 		b.add("job", -mostOwed)

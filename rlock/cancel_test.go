@@ -233,7 +233,7 @@ func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached fu
 			}
 			awaitNothingLeft(t, s.server)
 			s.awaitPlaces(t, 0)
-			eventually(t, func() bool { return rlock.Seats(s.client) == 0 }, "a seat is left")
+			eventually(t, func() bool { return rlock.Sessions(s.client) == 0 }, "a seat is left")
 			goleak.VerifyNone(t, append(goroutines, unoccupied)...)
 		})
 	}

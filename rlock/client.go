@@ -11,8 +11,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
-	"holdfast/internal/crew"
 	"holdfast/internal/losses"
+	"holdfast/internal/session"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
 	"holdfast/watchdog"
 )
 
@@ -25,16 +28,18 @@ type Client struct {
 	redis   rueidis.Client
 	options Options
 
-	wire     *wire
-	seats    *registry
-	lines    *lines
-	watchdog *watchdog.Watchdog
-	janitor  *janitor
-	tasks    *tasks
-	flights  *flights
-	backlog  backlog
-	crew     *crew.Crew // for commands of which many may be in doubt at a time
-	losses   losses.Memory[lostAt, *holding]
+	transport *transport.Transport
+	calls     *transport.Calls
+	sessions  *lockSessions
+	queues    *lockQueues
+	watchdog  *watchdog.Watchdog
+	cleaner   *cleaner
+	tasks     *wait.Group
+	pool      *wait.Pool // for the commands of RedLocks, many of which may hang
+	backlog   backlog
+	grants    grants
+	losses    losses.Memory[lossKey, *acquisition]
+	fairNames namesakes
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
@@ -57,20 +62,27 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		return nil, fmt.Errorf("holdfast: %w", err)
 	}
 	c := &Client{
-		id:      uuid.NewString(),
-		redis:   redis,
-		options: options,
-		tasks:   newTasks(),
-		flights: newFlights(options.CommandTimeout, redis.Mode() == rueidis.ClientModeCluster),
-		closing: make(chan struct{}),
-		closed:  make(chan struct{}),
+		id:       uuid.NewString(),
+		redis:    redis,
+		options:  options,
+		sessions: session.New[sessionKey, owned](),
+		queues:   waitqueue.New[queueName, known](),
+		tasks:    wait.NewGroup(),
+		closing:  make(chan struct{}),
+		closed:   make(chan struct{}),
 	}
-	c.crew = crew.New(c.tasks.start)
-	c.wire = newWire(c.id, redis, options, c.given)
-	c.wire.warn = c.warn
-	c.seats = newRegistry()
-	c.lines = newLines(c.wire)
-	c.janitor = newJanitor(c)
+	c.pool = wait.NewPool(c.tasks.Go)
+	c.transport = transport.New(redis, transport.Options{
+		Client:   c.id,
+		Server:   options.Server,
+		Channels: transport.Channels(options.PubSub),
+		HandOver: options.handOver(),
+		Logger:   options.Logger,
+		OnGrant:  c.granted,
+		Warn:     c.warn,
+	})
+	c.calls = transport.NewCalls(c.tasks, options.CommandTimeout, c.transport.Clustered())
+	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{
 		Lease:     options.WatchdogLease,
 		BatchSize: options.RenewBatch,
@@ -104,7 +116,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 }
 
-// closes tells whether Close has begun.
+// closes reports whether Close has begun.
 func (c *Client) closes() bool {
 	select {
 	case <-c.closing:
@@ -121,33 +133,48 @@ func (c *Client) shutdown() {
 		c.releaseAll()
 	}
 	c.watchdog.Close()
-	for _, h := range c.seats.holdings() {
-		h.end(ErrClosed)
+	for _, a := range c.acquisitions() {
+		a.end(shut, ErrClosed)
 	}
-	c.tasks.wait()
-	c.wire.close()
+	c.tasks.Wait()
+	c.transport.Close()
 }
 
 // warn logs in the background. A log handler may block, on a full pipe for one, and those who have something to tell
 // have deadlines to keep.
 func (c *Client) warn(message string, details ...any) {
 	tell := func() { c.options.Logger.Warn(message, details...) }
-	if !c.tasks.start(tell) {
+	if !c.tasks.Go(tell) {
 		tell()
 	}
 }
 
 // releaseAll releases every hold of this client.
 func (c *Client) releaseAll() {
-	for _, h := range c.seats.holdings() {
-		err := h.releaseWhole()
+	for _, a := range c.acquisitions() {
+		err := a.releaseWhole()
 		if err == nil || errors.Is(err, ErrLost) {
 			continue
 		}
 		c.options.Logger.Warn("holdfast: lock not released on close; it is free when its lease ends",
-			"lock", h.lock.name, "owner", h.owner, "error", err)
+			"lock", a.lock.name, "owner", a.owner, "error", err)
 		if errors.Is(err, ErrOutcomeUnknown) {
 			return // the others would take as long to find out that Redis does not answer
 		}
 	}
+}
+
+// acquisitions returns what is held at present.
+func (c *Client) acquisitions() []*acquisition {
+	var all []*acquisition
+	for _, s := range c.sessions.All() {
+		s.Do(func(o *owned) {
+			for _, a := range o.held {
+				if a != nil {
+					all = append(all, a)
+				}
+			}
+		})
+	}
+	return all
 }

@@ -269,7 +269,7 @@ func TestAcquireThatTookLongerThanItsLeaseIsNoSuccess(t *testing.T) {
 		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, 100*time.Millisecond)
 		require.Error(t, err)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Zero(t, rlock.Seats(b.client))
+		require.Zero(t, rlock.Sessions(b.client))
 	})
 }
 

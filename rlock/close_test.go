@@ -80,7 +80,7 @@ func TestCloseEndsTheWholeLine(t *testing.T) {
 	}
 	require.Empty(t, s.DoStrings(t, "KEYS", "redisson_lock_queue:*"), "Close waits until nobody is queued")
 	require.Empty(t, s.DoStrings(t, "KEYS", "holdfast_rwlock_writer:*"), "Close waits until nobody steps back")
-	require.Zero(t, rlock.Seats(client))
+	require.Zero(t, rlock.Sessions(client))
 }
 
 func TestClosedClientAcquiresNothing(t *testing.T) {
@@ -139,7 +139,7 @@ func TestUnlockWorksAfterClose(t *testing.T) {
 		unlock(t, outer)
 		requireFree(t, s, k.name)
 		require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrNotHeld)
-		require.Zero(t, rlock.Seats(client))
+		require.Zero(t, rlock.Sessions(client))
 	})
 }
 
@@ -170,7 +170,7 @@ func TestReleaseOnCloseReleasesEverything(t *testing.T) {
 	for _, k := range kinds {
 		requireFree(t, s, "other "+k.name)
 	}
-	require.Zero(t, rlock.Seats(client))
+	require.Zero(t, rlock.Sessions(client))
 }
 
 // A writer that reads has two holds under one name, which may be released in any order.
@@ -228,9 +228,9 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	s.Pause(t)
 	var waiters []<-chan outcome
 	for _, k := range kinds {
-		before := rlock.Seats(client)
+		before := rlock.Sessions(client)
 		waiters = append(waiters, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
-		eventually(t, func() bool { return rlock.Seats(client) == before+1 }, "the acquisition is under way")
+		eventually(t, func() bool { return rlock.Sessions(client) == before+1 }, "the acquisition is under way")
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/wait"
 	"holdfast/lua"
 )
 
@@ -26,7 +27,7 @@ var (
 	ErrReleased = errors.New("lock released")
 
 	// ErrClosed: the client was closed.
-	ErrClosed = errors.New("lock client closed")
+	ErrClosed = wait.ErrClosed
 
 	// ErrOutcomeUnknown: the server did not say in time whether it did what it was asked to. It is cleaned up in the
 	// background; if even that fails, the lock is free when its lease ends.
@@ -129,10 +130,6 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
 
 // errForced is the reason of a loss that this client's own ForceUnlock brought about.
 var errForced = errors.New("force-unlocked")
-
-// errLoose is why a read hold is lost when a release of an earlier one of the same writer got no answer. Both have one name in
-// Redis, so that release takes whichever it finds.
-var errLoose = errors.New("an earlier release by the same owner, which got no answer, has taken it or may still do so")
 
 // wrap names the lock in an error that leaves the package. It is deferred once per exported function.
 func wrap(err *error, lock string) {

@@ -6,102 +6,110 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
 // Extend makes Redis keep the lock for lease from now at least.
-func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
+func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if lease == Watchdog {
-		lease = g.client.options.WatchdogLease
+		lease = a.client.options.WatchdogLease
 	}
 	lease, err := wholeLease(lease)
 	if err != nil {
 		return err
 	}
-	c := g.client
-	if !c.tasks.enter() {
+	c := a.client
+	if !c.tasks.Enter() {
 		return ErrClosed
 	}
-	defer c.tasks.leave()
-	a := attempt{client: c, lock: g.lock, ctx: ctx, patience: c.patience(ctx, c.options.CommandTimeout),
-		bid: bid{lease: lease, waits: true}, failure: errNoAnswer}
-	defer a.patience.stop()
-	if reason := a.patience.reason(); reason != nil { // and nothing was sent
+	t := attempt{client: c, lock: a.lock, failure: transport.ErrNoAnswer,
+		request: request{lease: lease, waits: true}}
+	t.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
+	defer t.end()
+	if reason := t.budget.Err(); reason != nil { // and nothing was sent
 		if errors.Is(reason, ErrLost) { // another hold, to which the context belongs: not this one
 			return fmt.Errorf("%w: %s", ctx.Err(), reason.Error())
 		}
 		return reason
 	}
-	if !g.seat.claim(a.patience) {
-		return a.ended()
+	if !a.session.Lock(&t.budget) {
+		return t.ended()
 	}
-	defer g.seat.pass()
-	if g.depth() == 0 {
-		return ofEnded(g.conclude())
+	defer a.session.Unlock()
+	if a.depth() == 0 {
+		return ofEnded(a.conclude())
 	}
-	// A renewal, and not a nested lock without a level: that writes, and a server without memory refuses it.
-	claims := []lua.Claim{g.lock.kind.claim(g.owner)}
-	deadline, err := a.lengthen(g, func() (bool, error) {
-		held, err := c.prolong(g.lock.side, lease, claims)
+	// A renewal, and not a nested lock without a level: that writes, and a server without memory
+	// refuses it.
+	claims := []lua.Claim{a.lock.kind.claim(a.owner)}
+	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
+		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, claims)
 		return err == nil && held[0], err
 	})
 	if err != nil {
 		return ofEnded(err)
 	}
-	g.extend(deadline)
+	a.extend(deadline)
 	// The answer may have come too late: what is lost stays lost, also before anybody noticed.
-	if !time.Now().Before(g.Deadline()) {
-		g.lost(watchdog.ErrExpired)
+	if !time.Now().Before(a.Deadline()) {
+		a.lose(watchdog.ErrExpired)
 	}
-	if err := g.conclude(); err != nil {
+	if err := a.conclude(); err != nil {
 		return ofEnded(err)
 	}
 	return nil
 }
 
 // reenter adds a level to what the owner holds.
-func (a *attempt) reenter(h *holding) (*Hold, error) {
-	levels := h.depth() + 1
-	deadline, err := a.lengthen(h, func() (bool, error) {
-		return a.lock.kind.reenter(a.client.redis, h.owner, levels, a.bid.lease)
+func (t *attempt) reenter(a *acquisition) (*Hold, error) {
+	levels := a.depth() + 1
+	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
+		return a.lock.kind.reenter(ctx, a.owner, levels, t.request.lease)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return h.push(a.ctx, deadline, a.renew)
+	return a.push(t.budget.Ctx, deadline, t.renew)
 }
 
-// lengthen makes Redis keep what the owner holds for as long as the attempt wants it, by a command that tells whether it is
-// held, and returns until when that can be trusted.
-func (a *attempt) lengthen(h *holding, command func() (bool, error)) (deadline time.Time, err error) {
-	c, lease := a.client, a.bid.lease
-	var delay backoff
-	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any more does.
+// prolong makes Redis keep what the owner holds for as long as the attempt wants it, by a command that
+// reports whether it is held, and returns until when that can be trusted.
+func (t *attempt) prolong(
+	a *acquisition, command func(context.Context) (bool, error),
+) (deadline time.Time, err error) {
+	c, lease := t.client, t.request.lease
+	var delay wait.Backoff
+	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any
+	// more does.
 	settle := func(held bool, err error) {
-		if (held || err != nil) && h.lostError() != nil {
-			c.janitor.add(h.leftover())
+		if (held || err != nil) && a.lostError() != nil {
+			c.cleaner.add(a.cleanup())
 		}
 	}
 	for {
-		h.mayLast(lease)
+		a.mayLast(lease)
 		sent := time.Now()
-		held, left, err := await(c, a.patience, command, settle)
-		if left {
-			a.failure = errNoAnswer
-			return time.Time{}, a.ended()
+		held, state, err := transport.Do(c.calls, &t.budget, command, settle)
+		if state != transport.Detached {
+			settle(held, err)
 		}
-		settle(held, err)
 		switch {
+		case state == transport.Detached, state == transport.Abandoned && t.budget.Over():
+			t.failure = transport.ErrNoAnswer
+			return time.Time{}, t.ended()
 		case err == nil && !held:
-			h.lost(watchdog.ErrGone)
-			return time.Time{}, h.conclude()
+			a.lose(watchdog.ErrGone)
+			return time.Time{}, a.conclude()
 		case err == nil:
 			return watchdog.Deadline(sent, lease), nil
 		}
-		a.failure = err
-		if c.hopeless(err) || !a.bid.waits || !a.patience.sleep(delay.next(), nil) {
-			return time.Time{}, a.unavailable()
+		t.failure = err
+		permanent := c.transport.Permanent(err)
+		if permanent || !t.request.waits || !t.budget.Sleep(delay.Next(), nil, nil) {
+			return time.Time{}, t.unavailable()
 		}
 	}
 }

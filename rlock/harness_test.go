@@ -94,7 +94,7 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 	t.Cleanup(func() { closeClient(t, c) })
 	switch redis.(type) {
 	case *gated, *stepwise: // these let nobody leave, whatever becomes of the context
-		rlock.Ground(c)
+		rlock.Detach(c)
 	}
 	return c
 }

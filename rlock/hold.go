@@ -15,12 +15,12 @@ import (
 type Hold struct {
 	_ noCopy
 
-	tenure Tenure
-	parent context.Context // the caller's
-	owner  owner.Token     // whom the context of the hold carries
-	renew  bool            // this level asked for the watchdog
+	acquisition Acquisition
+	parent      context.Context // the caller's
+	owner       owner.Token     // whom the context of the hold carries
+	renew       bool            // this level asked for the watchdog
 
-	leaving atomic.Bool // Unlock was called
+	claimed atomic.Bool // Unlock was called
 	ending  sync.Mutex  // held while the hold ends, so that a second end waits for the first
 
 	// The channel and the context are made when somebody asks for them.
@@ -32,10 +32,10 @@ type Hold struct {
 	afterEnd []func(error)           // guarded by mu
 }
 
-// Tenure is what is behind a [Hold]: the possession of a lock. Implement it for a [Locker] of your own, such as one made of
+// Acquisition is what is behind a [Hold]: one owner's lock from the first level to the last. Implement it for a [Locker] of your own, such as one made of
 // other locks, or a fake for the tests of code that takes locks, and make its holds with [NewHold]. Its methods must be
 // safe for concurrent use.
-type Tenure interface {
+type Acquisition interface {
 	// Name is the name of the lock.
 	Name() string
 	// Owner is who holds it, as others see it.
@@ -54,21 +54,21 @@ type Tenure interface {
 // NewHold makes a hold of a lock that is not of this package, and a function that ends it for a reason: [ErrReleased], or
 // an error that matches [ErrLost] or [ErrClosed]; nil counts as ErrReleased. Only the first call counts. ctx is the caller's;
 // it carries the owner if there is one.
-func NewHold(ctx context.Context, of Tenure) (h *Hold, end func(reason error)) {
+func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason error)) {
 	token, named := owner.From(ctx)
 	if !named {
 		token = owner.New()
 	}
-	h = &Hold{tenure: of, parent: ctx, owner: token}
+	h = &Hold{acquisition: of, parent: ctx, owner: token}
 	return h, h.end
 }
 
 // Name is the name of the lock.
-func (h *Hold) Name() string { return h.tenure.Name() }
+func (h *Hold) Name() string { return h.acquisition.Name() }
 
 // Owner is who holds the lock, as Redis and other clients see it: "<client id>:<token>". All levels of an acquisition have
 // the same; the next acquisition has another.
-func (h *Hold) Owner() string { return h.tenure.Owner() }
+func (h *Hold) Owner() string { return h.acquisition.Owner() }
 
 // Token is the number of this acquisition of a fenced lock ([Client.NewFencedLock]): larger than that of any acquisition
 // before, by whatever client, as long as Redis keeps its data; 0 for locks of other kinds. All levels of an acquisition
@@ -76,7 +76,7 @@ func (h *Hold) Owner() string { return h.tenure.Owner() }
 //
 // Hand it to the resource that the lock guards with each write, and have the resource refuse a token that is smaller than
 // the largest it has seen. Then a holder that was stopped and does not know yet that its lease is over does no harm.
-func (h *Hold) Token() int64 { return h.tenure.Token() }
+func (h *Hold) Token() int64 { return h.acquisition.Token() }
 
 // noCopy makes go vet object to a copy, which could neither be released nor hear of a loss.
 type noCopy struct{}
@@ -122,7 +122,7 @@ func (h *Hold) Err() error {
 
 // Deadline is the instant until which the lock can be trusted, on the monotonic clock of this process. Each renewal by the
 // watchdog moves it. See package watchdog for how it is reckoned.
-func (h *Hold) Deadline() time.Time { return h.tenure.Deadline() }
+func (h *Hold) Deadline() time.Time { return h.acquisition.Deadline() }
 
 // Valid tells whether the lock can be trusted at this instant. It reads the clock itself: code that may have been
 // stopped for long (a paused process, a long garbage collection) should ask right before it writes, because its
@@ -152,7 +152,7 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
 		h.end(err) // returns when the hold has ended everywhere
 		return ofEnded(err)
 	}
-	return h.tenure.Extend(ctx, lease)
+	return h.acquisition.Extend(ctx, lease)
 }
 
 // ofEnded is the error for something asked of a hold that has ended.
@@ -176,14 +176,14 @@ func ofEnded(reason error) error {
 //   - a *[ServerError] if Redis refuses: the hold is over for this process, and the lock is free when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
-	if !h.leave() {
+	if !h.claim() {
 		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
 	}
-	return h.tenure.Release(h)
+	return h.acquisition.Release(h)
 }
 
-// leave claims the release of the hold, which happens once. It returns false if somebody else has.
-func (h *Hold) leave() bool { return h.leaving.CompareAndSwap(false, true) }
+// claim claims the release of the hold, which happens once. It returns false if another call has.
+func (h *Hold) claim() bool { return h.claimed.CompareAndSwap(false, true) }
 
 // end ends the hold for the given reason, unless it has ended. When it returns, the hold and its
 // context have ended, even if another call is ending them: a caller that is told of a loss must find

@@ -2,10 +2,13 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"holdfast/internal/owner"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
 	"holdfast/lua"
 )
 
@@ -46,11 +49,11 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	}
 	info = Info{Name: l.name, Mode: state.Mode, TTL: state.TTL, Queue: state.Queue, Token: state.Token}
 	for _, h := range state.Holds {
-		if !l.has(h) {
+		if !l.kind.has(h) {
 			continue
 		}
 		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
-		if l.side == shared {
+		if l.kind.mode() == shared {
 			if info.Readers == nil {
 				info.Readers = make(map[string]int)
 			}
@@ -82,9 +85,9 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 		return 0, err
 	}
 	if token, named := owner.From(ctx); named {
-		if h := l.client.seats.find(l.place(token), l.side); h != nil {
+		if h := l.heldBy(token); h != nil {
 			for _, hold := range state.Holds {
-				if l.has(hold) && hold.Owner == h.owner {
+				if l.kind.has(hold) && hold.Owner == h.owner {
 					return hold.Count, nil
 				}
 			}
@@ -101,41 +104,32 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 }
 
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
-	return exchange(ctx, l, func() (lua.State, error) {
-		return l.kind.inspect(l.client.redis)
-	})
-}
-
-// has tells whether a hold that Redis has under the name of this lock is one of this lock, and not of the other side of a
-// read-write lock.
-func (l *Lock) has(h lua.Hold) bool {
-	return !l.outlived() || h.Write == (l.side == exclusive)
+	return exchange(ctx, l, l.kind.inspect)
 }
 
 // exchange does one thing on Redis that leaves nothing to clean up.
-func exchange[T any](ctx context.Context, l *Lock, op func() (T, error)) (value T, err error) {
+func exchange[T any](ctx context.Context, l *Lock, command func(context.Context) (T, error)) (value T, err error) {
 	if l.invalid != nil {
 		return value, l.invalid
 	}
-	p := l.client.patience(ctx, l.client.options.CommandTimeout)
-	defer p.stop()
-	if err := p.reason(); err != nil {
+	c := l.client
+	b := wait.NewBudget(ctx, c.closing, c.options.CommandTimeout)
+	defer b.Stop()
+	if err := b.Err(); err != nil {
 		return value, err
 	}
-	value, left, err := await(l.client, p, func() (value T, err error) {
-		if err := l.client.wire.ready(context.Background()); err != nil {
+	value, _, err = transport.Do(c.calls, b, func(ctx context.Context) (value T, err error) {
+		if err := c.transport.Ready(ctx); err != nil {
 			return value, err
 		}
-		return op()
+		return command(ctx)
 	}, func(T, error) {})
-	if !left {
-		if err != nil && lua.ClassOf(err) == lua.Unknown {
-			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-		}
+	switch {
+	case err == nil || lua.ClassOf(err) != lua.Unknown:
 		return value, err
+	case b.Err() != nil && errors.Is(err, transport.ErrNoAnswer):
+		return value, fmt.Errorf("%w: %w", b.Err(), ErrOutcomeUnknown)
+	default:
+		return value, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
-	if reason := p.reason(); reason != nil {
-		return value, fmt.Errorf("%w: %w", reason, ErrOutcomeUnknown)
-	}
-	return value, fmt.Errorf("%w: %w", ErrOutcomeUnknown, errNoAnswer)
 }

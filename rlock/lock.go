@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/internal/owner"
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -27,25 +28,20 @@ type Locker interface {
 // clients, of this library and of Redisson, that use its name. It has no state of its own; any number of them may be made
 // for one name. It is safe for concurrent use.
 type Lock struct {
-	client   *Client
-	name     string
-	standing string // the kind of its places
-	side     side
-	kind     kind
-	line     lineName // of those who wait, if they may be given the lock
-	invalid  error    // why this name can never be locked
+	client  *Client
+	name    string
+	kind    kind
+	waiting waiting // of a caller without an owner yet
+	invalid error   // why this name can never be locked
 }
 
 var _ Locker = (*Lock)(nil)
 
-func (c *Client) newLock(name, standing string, of side, k kind) *Lock {
-	l := &Lock{client: c, name: name, standing: standing, side: of, kind: k}
-	if k.passes() {
-		l.line = k.call("").line
-	}
+func (c *Client) newLock(name string, k kind) *Lock {
+	l := &Lock{client: c, name: name, kind: k, waiting: k.waiting(request{})}
 	if name == "" {
 		l.invalid = fmt.Errorf("%w: the name is empty", ErrInvalid)
-	} else if c.wire.cluster != nil {
+	} else if c.transport.Clustered() {
 		if err := lua.CheckSlots(name, lua.Related(name)...); err != nil {
 			l.invalid = fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
@@ -53,18 +49,26 @@ func (c *Client) newLock(name, standing string, of side, k kind) *Lock {
 	return l
 }
 
-// place is where an owner stands with its holds of this lock.
-func (l *Lock) place(token owner.Token) place { return place{l.standing, l.name, token} }
+// key identifies the session of an owner with the lock.
+func (l *Lock) key(token owner.Token) sessionKey {
+	return sessionKey{l.kind.family(), l.name, token}
+}
 
-// outlived tells whether Redis may keep a hold beyond its lease: what keeps one side of a read-write lock keeps its key.
-func (l *Lock) outlived() bool { return l.standing == readWriteKind }
+// heldBy returns what an owner holds; nil if it holds nothing.
+func (l *Lock) heldBy(token owner.Token) *acquisition {
+	s := l.client.sessions.Find(l.key(token))
+	if s == nil {
+		return nil
+	}
+	return held(s, l.kind.mode())
+}
 
 // Name is the name of the lock, which is also its key in Redis.
 func (l *Lock) Name() string { return l.name }
 
 // Server is what the Redis of the lock is called: Options.Server, or its address; "" for Sentinel and Cluster, whose
 // addresses change, when nobody named them.
-func (l *Lock) Server() string { return l.client.wire.name }
+func (l *Lock) Server() string { return l.client.transport.Name() }
 
 // Lock acquires the lock and blocks until it is free, or until ctx ends or the client is closed. While the server cannot be
 // reached, is loading or fails over, it goes on trying: give ctx a deadline to bound that.
@@ -84,8 +88,14 @@ func (l *Lock) Server() string { return l.client.wire.name }
 //   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than 3 ms or a negative one.
 //
 // After an error nothing is held by this call.
-func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*Hold, error) {
-	return l.acquire(ctx, unlimited, lease)
+func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
+	defer wrap(&err, l.name)
+	a, err := l.newAttempt(ctx, wait.Unlimited, lease)
+	if err != nil {
+		return nil, err
+	}
+	defer a.end()
+	return a.run()
 }
 
 // TryLock is [Lock.Lock] for at most wait. With [NoWait] it makes one attempt, which takes at most Options.CommandTimeout;
@@ -93,65 +103,16 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*Hold, error) {
 //
 // When the time is over and somebody else still holds the lock, the error is a *[HeldError], which matches
 // [ErrNotAcquired] and says who, and for how long still.
-func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*Hold, error) {
-	if wait < 0 {
-		return nil, fmt.Errorf("holdfast: lock %q: %w: the wait %v is negative: use Lock to wait without limit",
-			l.name, ErrInvalid, wait)
-	}
-	return l.acquire(ctx, wait, lease)
-}
-
-// shortestWait gives an attempt time for an answer. Less would end nearly every attempt in doubt.
-const shortestWait = 10 * time.Millisecond
-
-// acquire is Lock and TryLock: wait may be unlimited.
-func (l *Lock) acquire(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
+func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	if l.invalid != nil {
-		return nil, l.invalid
+	if wait < 0 {
+		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit", ErrInvalid, wait)
 	}
-	renew := lease == Watchdog
-	if renew {
-		lease = l.client.options.WatchdogLease
-	}
-	if lease, err = wholeLease(lease); err != nil {
+	a, err := l.newAttempt(ctx, wait, lease)
+	if err != nil {
 		return nil, err
 	}
-	limit := wait
-	switch {
-	case wait == NoWait:
-		limit = l.client.options.CommandTimeout
-	case wait != unlimited:
-		limit = max(wait, shortestWait)
-	}
-	if !l.client.tasks.enter() {
-		return nil, ErrClosed
-	}
-	defer l.client.tasks.leave()
-	token, named := owner.From(ctx)
-	if !named {
-		token = owner.New()
-	}
-	window := l.client.options.FairWindow
-	if wait != NoWait && wait != unlimited {
-		window = limit
-	}
-	a := &attempt{
-		client: l.client,
-		lock:   l,
-		ctx:    ctx,
-		bid:    bid{lease: lease, waits: wait != NoWait, window: window, gift: lease},
-		renew:  renew,
-		token:  token,
-		named:  named,
-	}
-	if renew {
-		a.bid.gift = l.client.options.giftLease()
-	}
-	a.patience = &a.time
-	a.patience.begin(ctx, l.client.closing, limit)
-	a.bid.until = a.patience.until
-	defer a.patience.stop()
+	defer a.end()
 	return a.run()
 }
 
@@ -175,12 +136,12 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
 			ErrNotHeld)
 	}
-	if h := l.client.seats.find(l.place(token), l.side); h != nil {
-		if level := h.leaveInnermost(); level != nil {
-			return h.giveBack([]*Hold{level})
+	if a := l.heldBy(token); a != nil {
+		if level := a.claimInnermost(); level != nil {
+			return a.Release(level)
 		}
 	}
-	if err := l.client.unlockLost(lostAt{l.place(token), l.side}); err != nil {
+	if err := l.client.unlockLost(lossKey{l.key(token), l.kind.mode()}); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
@@ -196,30 +157,18 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 // Whoever held the lock may still be at work. Use it to repair, not to hurry.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
-	// Before the command: a waiter of this client may take the lock before the answer is here, and keeps it.
-	holdings := l.client.seats.holdings()
-	released, err := exchange(ctx, l, func() (lua.Released, error) {
-		return l.kind.forceUnlock(l.client.redis)
-	})
+	// Before the command: a waiter of this client may take the lock before the answer is here, and
+	// keeps it.
+	acquisitions := l.client.acquisitions()
+	r, err := exchange(ctx, l, l.kind.forceUnlock)
 	if err != nil {
 		return false, err
 	}
-	l.client.refused(l, released.Refusal)
-	for _, h := range holdings {
-		if l.frees(h.lock, released.Held) {
-			h.lost(errForced)
+	l.client.refused(l, r.Refusal)
+	for _, a := range acquisitions {
+		if a.lock.name == l.name && l.kind.frees(a.lock.kind, r.Held) {
+			a.lose(errForced)
 		}
 	}
-	return released.Held, nil
-}
-
-// frees tells whether a force unlock of l, which found the lock held or not, took another lock's holds.
-func (l *Lock) frees(other *Lock, held bool) bool {
-	if other.name != l.name || other.outlived() != l.outlived() {
-		return false
-	}
-	if !l.outlived() {
-		return true
-	}
-	return held && (l.side == exclusive || other.side == shared)
+	return r.Held, nil
 }

@@ -119,7 +119,7 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		require.Zero(t, rlock.Waiting(k.lock(c, k.name)))
 	}
 	awaitNothingLeft(t, s)
-	eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")
+	eventually(t, func() bool { return rlock.Sessions(c) == 0 }, "a seat is left")
 	goleak.VerifyNone(t, append(goroutines, unoccupied)...)
 }
 

@@ -48,9 +48,10 @@ func (n *namesakes) use(name string) (shared bool) {
 
 // useFair warns if another fair lock has the same queue. It does not refuse, because the names may be
 // shared with Redisson.
-func (w *wire) useFair(name string) {
-	if w.fairNames.use(name) {
-		w.warn("holdfast: two fair locks share one queue, since their names differ in braces only: who waits for one keeps the other "+
-			"from everybody else; use one of the two names", "lock", name, "queue", lua.QueueKey(name))
+func (c *Client) useFair(name string) {
+	if c.fairNames.use(name) {
+		c.warn("holdfast: two fair locks share one queue, since their names differ in braces only: "+
+			"who waits for one keeps the other from everybody else; use one of the two names",
+			"lock", name, "queue", lua.QueueKey(name))
 	}
 }

@@ -5,123 +5,124 @@ import (
 	"fmt"
 	"time"
 
-	"holdfast/internal/crew"
+	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
-	"holdfast/internal/seam"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
 
-// node is a plain lock as a part of a RedLock. What it takes is a holding of its client like any other: renewed with the
-// others, ended by ForceUnlock and Close. When it is taken and released is up to the RedLock.
-type node struct {
-	*Lock
-	reentrant reentrant
-}
+// node is a plain lock as a part of a RedLock. What it takes is an acquisition of its client like any
+// other: renewed with the others, ended by ForceUnlock and Close. When it is taken and released is up
+// to the RedLock.
+type node struct{ *Lock }
 
-func (l *Lock) node() (seam.Node, error) {
-	plain, ok := l.kind.(reentrant)
+func (l *Lock) node() (hooks.Node, error) {
 	switch {
-	case !ok:
+	case l.kind.plain() == nil:
 		return nil, fmt.Errorf("%w: lock %q is not a plain one: a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
 			ErrInvalid, l.name)
 	case l.invalid != nil:
 		return nil, l.invalid
 	}
-	return node{l, plain}, nil
+	return node{l}, nil
 }
 
 func (n node) Client() string                { return n.client.id }
-func (n node) Clustered() bool               { return n.client.wire.cluster != nil }
+func (n node) Clustered() bool               { return n.client.transport.Clustered() }
 func (n node) NewOwner() string              { return n.client.newOwner() }
 func (n node) WatchdogLease() time.Duration  { return n.client.options.WatchdogLease }
 func (n node) CommandTimeout() time.Duration { return n.client.options.CommandTimeout }
-func (n node) Crew() *crew.Crew              { return n.client.crew }
+func (n node) Pool() *wait.Pool              { return n.client.pool }
 func (n node) Closing() <-chan struct{}      { return n.client.closing }
-func (n node) Hopeless(err error) bool       { return n.client.hopeless(err) }
+func (n node) Permanent(err error) bool      { return n.client.transport.Permanent(err) }
 
 func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error) {
-	if err := n.client.wire.ready(context.Background()); err != nil {
+	if err := n.client.transport.Ready(context.Background()); err != nil {
 		return lua.Vote{}, err
 	}
 	sent := time.Now()
 	vote, err := lua.AcquireVote(context.Background(), n.client.redis, n.name, owner, lease, d)
 	n.answered(sent, err)
-	return vote, unexplained(err)
+	return vote, transport.Unexplained(err)
 }
 
 func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
 	sent := time.Now()
-	held, err := n.reentrant.reenter(n.client.redis, owner, count, lease)
+	held, err := n.kind.reenter(context.Background(), owner, count, lease)
 	n.answered(sent, err)
-	return held, unexplained(err)
+	return held, transport.Unexplained(err)
 }
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
-	held, err := n.client.prolong(exclusive, lease, []lua.Claim{n.reentrant.claim(owner)})
+	held, err := n.kind.renewal().send(context.Background(), n.client.redis, lease, []lua.Claim{n.kind.claim(owner)})
 	n.answered(sent, err)
-	return err == nil && held[0], unexplained(err)
+	return err == nil && held[0], transport.Unexplained(err)
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
 	sent := time.Now()
-	released, err := n.reentrant.release(context.Background(), n.client.redis, owner, 0, heir{})
+	released, err := n.kind.release(context.Background(), owner, 0, waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
 	n.answered(sent, err)
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)
 	}
-	return released, unexplained(err)
+	return released, transport.Unexplained(err)
 }
 
 // answered notes how long an answer took. An error may be of this side, and quick.
 func (n node) answered(sent time.Time, err error) {
 	if err == nil {
-		n.client.crew.Answered(time.Since(sent))
+		n.client.pool.Answered(time.Since(sent))
 	}
 }
 
-func (n node) Abandon(owner string, until time.Time) {
-	n.client.janitor.add(leftover{lock: n.Lock, bid: bid{owner: owner}, until: until})
+func (n node) CleanUp(owner string, until time.Time) {
+	n.client.cleaner.add(cleanup{lock: n.Lock, request: request{owner: owner}, until: until})
 }
 
 func (n node) Subscribe() *pubsub.Subscription {
-	to := n.kind.call("")
-	to.line.kind, to.places = "redlock", false
-	if n.client.options.HandOver == HandOverToAll { // and this client may have places, but a RedLock has none
-		to.also = []string{lua.AnnouncementChannel(n.name)}
+	queue := queueName{"redlock", n.name}
+	to := queue.topic(n.waiting.topic.Channel)
+	if n.client.options.HandOver == HandOverToAll { // this client may be registered, but a RedLock is not
+		to.Also = []string{lua.AnnouncementChannel(n.name)}
 	}
-	return n.client.wire.subscribe(to)
+	return n.client.transport.Subscribe(to)
 }
 
 func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
 
-func (n node) Hold(name string, as owner.Token, deadline time.Time, renew bool, p seam.Part) seam.NodeHold {
+func (n node) Hold(
+	name string, as owner.Token, deadline time.Time, renew bool, p hooks.Part,
+) hooks.NodeHold {
 	c := n.client
-	// A seat of its own: nothing else is ever asked from it.
-	s := c.seats.enter(place{kind: "node", lock: n.name, token: owner.New()})
-	defer s.leave()
-	g := &holding{client: c, lock: n.Lock, seat: s, token: as, owner: name, part: p}
-	g.begin(context.Background(), deadline, renew)
+	// A session of its own: nothing else is ever asked in it.
+	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
+	defer s.Close()
+	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
+	a.begin(context.Background(), deadline, renew)
 	select {
 	case <-c.closing: // too late for Close to know of it
-		g.forget()
+		a.finish()
 		return nil
 	default:
-		return (*nodeHold)(g)
+		return (*nodeHold)(a)
 	}
 }
 
-// nodeHold is a holding as a RedLock sees it, which decides when it is released.
-type nodeHold holding
+// nodeHold is an acquisition as a RedLock sees it, which decides when it is released.
+type nodeHold acquisition
 
-func (h *nodeHold) holding() *holding { return (*holding)(h) }
+func (h *nodeHold) acquisition() *acquisition { return (*acquisition)(h) }
 
 func (h *nodeHold) Deadline() time.Time { return h.lease.Deadline() }
 
-func (h *nodeHold) Extend(deadline time.Time) { h.holding().extend(deadline) }
+func (h *nodeHold) Extend(deadline time.Time) { h.acquisition().extend(deadline) }
 
-func (h *nodeHold) MayLast(lease time.Duration) { h.holding().mayLast(lease) }
+func (h *nodeHold) MayLast(lease time.Duration) { h.acquisition().mayLast(lease) }
 
 func (h *nodeHold) SetRenew(renew bool) {
 	if renew {
@@ -130,4 +131,4 @@ func (h *nodeHold) SetRenew(renew bool) {
 	h.client.watchdog.SetRenew(&h.lease, renew)
 }
 
-func (h *nodeHold) LetGo() { h.holding().forget() }
+func (h *nodeHold) Drop() { h.acquisition().finish() }

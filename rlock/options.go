@@ -108,9 +108,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: CommandTimeout %v: want at least 1ms", ErrInvalid, o.CommandTimeout)
 	case o.RenewBatch < 0:
 		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
-	case o.FairWindow < 2*longestPark:
+	case o.FairWindow < 2*longestPause:
 		return o, fmt.Errorf("%w: FairWindow %v: want at least %v, because a waiter asks every %v", ErrInvalid, o.FairWindow,
-			2*longestPark, longestPark)
+			2*longestPause, longestPause)
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
 		return o, fmt.Errorf("%w: WriterPreference %d is neither PreferWriters nor PreferNobody", ErrInvalid, o.WriterPreference)
 	case o.SyncReplicas < 0:
@@ -125,16 +125,16 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// giftLease is the lease of a lock that is given to a waiter in watchdog mode, until its first
+// grantLease is the lease of a lock that is given to a waiter in watchdog mode, until its first
 // renewal: others wait for no longer if its process has been stopped. A lease that ends before
 // waiters look by themselves is announced to each of their processes, which costs a message; so one
 // that is only a little shorter is lengthened to that time.
-func (o Options) giftLease() time.Duration {
-	gift := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
-	if gift >= 3*time.Second {
-		gift = max(gift, longestPark)
+func (o Options) grantLease() time.Duration {
+	lease := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
+	if lease >= 3*time.Second {
+		lease = max(lease, longestPause)
 	}
-	return gift
+	return lease
 }
 
 // minWatchdogLease is the shortest lease that leaves a third of it for a renewal on a busy network.

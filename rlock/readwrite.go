@@ -9,132 +9,159 @@ import (
 	"holdfast/lua"
 )
 
-// ReadWriteLock is a pair of locks under one name: any number of readers, or one writer, hold it at a time. It is
-// Redisson's RReadWriteLock, and safe for concurrent use.
+// ReadWriteLock is a pair of locks under one name: any number of readers, or one writer, hold it at
+// a time. It is Redisson's RReadWriteLock, and safe for concurrent use.
 //
-// An owner that writes may read as well, and goes on reading when it has released the write lock: others that wait to read
-// are let in then. Take both locks with a context of [WithOwner] for that: a context of the write hold ends with it. The
-// other way round is impossible: an owner that reads and asks for the write lock would wait for itself, and gets
-// [ErrUpgrade] at once.
+// An owner that writes may read as well, and goes on reading when it has released the write lock:
+// others that wait to read are let in then. Take both locks with a context of [WithOwner] for that: a
+// context of the write hold ends with it. The other way round is impossible: an owner that reads and
+// asks for the write lock would wait for itself, and gets [ErrUpgrade] at once.
 //
-// Each read hold has its own lease: a reader that died keeps a writer waiting for its own lease only, however long others go
-// on reading.
+// Each read hold has its own lease: a reader that died keeps a writer waiting for its own lease only,
+// however long others go on reading.
 type ReadWriteLock struct{ read, write *Lock }
 
-// NewReadWriteLock returns the read-write lock called name. For impossible names see [Client.NewLock]. A name that is used
-// for a read-write lock should not be used for a lock of another kind: they exclude each other, but not always wake each
-// other.
+// NewReadWriteLock returns the read-write lock called name. For impossible names see
+// [Client.NewLock]. A name that is used for a read-write lock should not be used for a lock of
+// another kind: they exclude each other, but not always wake each other.
 func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
-	pair := readWrite{wire: c.wire, name: name}
+	pair := readWrite{client: c, name: name}
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease
 	}
-	return &ReadWriteLock{
-		read:  c.newLock(name, readWriteKind, shared, read{pair}),
-		write: c.newLock(name, readWriteKind, exclusive, write{pair}),
-	}
+	return &ReadWriteLock{read: c.newLock(name, read{pair}), write: c.newLock(name, write{pair})}
 }
 
-// readWriteKind is the kind of place that both sides of a read-write lock share.
-const readWriteKind = "readwrite"
-
-// Name is the name of the lock.
+// Name returns the name of the lock.
 func (l *ReadWriteLock) Name() string { return l.read.name }
 
-// Read is the side for readers. While a writer of this library waits, new readers step back for it, unless
-// Options.WriterPreference says otherwise.
+// Read returns the lock for readers. While a writer of this library waits, new readers step back for
+// it, unless Options.WriterPreference says otherwise.
 func (l *ReadWriteLock) Read() *Lock { return l.read }
 
-// Write is the side for writers.
+// Write returns the lock for writers.
 func (l *ReadWriteLock) Write() *Lock { return l.write }
 
-// readWrite is what both sides have in common.
+// readWrite is what both modes have in common.
 type readWrite struct {
-	wire  *wire
-	name  string
-	bound time.Duration // for how long readers step back for a writer at a time
+	client *Client
+	name   string
+	bound  time.Duration // for how long readers step back for a writer at a time
 }
 
 func (k readWrite) script() lua.ReadWrite {
-	return lua.ReadWrite{Lock: k.name, Sharded: k.wire.isSharded(), Bound: k.bound}
+	return lua.ReadWrite{Lock: k.name, Sharded: k.client.transport.Sharded(), Bound: k.bound}
 }
+
+func (k readWrite) family() string { return "readwrite" }
+
+func (k readWrite) inspect(ctx context.Context) (lua.State, error) {
+	return lua.Inspect(ctx, k.client.redis, k.name)
+}
+
+// outlives: what keeps one mode of the lock keeps its key.
+func (k readWrite) outlives() bool { return true }
 
 func (k readWrite) batch() int { return 1 }
 
-func (k readWrite) inspect(redis rueidis.CoreClient) (lua.State, error) {
-	return lua.Inspect(context.Background(), redis, k.name)
-}
+func (k readWrite) plain() plain { return nil }
 
-// read is the kind of the readers' side.
+// read is the kind of the lock for readers.
 type read struct{ readWrite }
 
-func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := k.script().AcquireRead(ctx, redis, b.owner, 1, b.lease, b.waits, b.waited)
-	return grant{holder: holder}, err
+func (k read) mode() mode { return shared }
+
+func (k read) beside() error { return nil }
+
+func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
+	holder, err := k.script().AcquireRead(ctx, redis, r.owner, 1, r.lease, r.waits, r.waited)
+	return reply{holder: holder}, err
 }
 
-func (k read) reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error) {
-	return k.script().ReenterRead(context.Background(), redis, owner, count, lease)
+func (k read) reenter(
+	ctx context.Context, owner string, count int, lease time.Duration,
+) (bool, error) {
+	return k.script().ReenterRead(ctx, k.client.redis, owner, count, lease)
 }
 
-func (k read) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, _ heir) (lua.Released, error) {
-	return k.script().ReleaseRead(ctx, redis, owner, count)
+func (k read) release(ctx context.Context, owner string, count int, _ offer) (lua.Released, error) {
+	return k.script().ReleaseRead(ctx, k.client.redis, owner, count)
 }
 
-func (k read) withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error) {
-	return k.release(context.Background(), redis, bids[0].owner, 0, heir{})
+func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
+	return k.script().ForceUnlockReads(ctx, k.client.redis)
 }
 
-func (k read) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
-	return k.script().ForceUnlockReads(context.Background(), redis)
+func (k read) frees(other kind, held bool) bool {
+	return held && other.outlives() && other.mode() == shared
 }
+
+func (k read) has(h lua.Hold) bool { return !h.Write }
+
+func (k read) waiting(r request) waiting {
+	queue := queueName{"read", k.name}
+	if r.beside {
+		queue.kind = r.owner // the other readers wait for this very owner
+	}
+	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
+}
+
+func (k read) queued() bool { return false }
+
+func (k read) handsOver() bool { return false }
+
+// readRenewals go together, apart from those of other locks.
+var readRenewals = &renewal{lua.RenewReads}
+
+func (k read) renewal() *renewal { return readRenewals }
 
 func (k read) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
 
-func (k read) queues() bool { return false }
-
-func (k read) passes() bool { return false }
-
-func (k read) call(string) call {
-	return call{line: lineName{"read", k.name}, channel: lua.RWChannel(k.name)}
-}
-
-// write is the kind of the writers' side.
+// write is the kind of the lock for writers.
 type write struct{ readWrite }
 
-func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
-	holder, err := k.script().AcquireWrite(ctx, redis, b.owner, 1, b.lease, b.waits)
-	return grant{holder: holder}, err
+func (k write) mode() mode { return alone }
+
+func (k write) beside() error { return errUpgrade }
+
+func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
+	holder, err := k.script().AcquireWrite(ctx, redis, r.owner, 1, r.lease, r.waits)
+	return reply{holder: holder}, err
 }
 
-func (k write) reenter(redis rueidis.CoreClient, owner string, count int, lease time.Duration) (bool, error) {
-	return k.script().ReenterWrite(context.Background(), redis, owner, count, lease)
+func (k write) reenter(
+	ctx context.Context, owner string, count int, lease time.Duration,
+) (bool, error) {
+	return k.script().ReenterWrite(ctx, k.client.redis, owner, count, lease)
 }
 
-func (k write) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, to heir) (lua.Released, error) {
-	if to.owner != "" && to.first { // whether others wait elsewhere is not known
-		return k.script().PassWrite(ctx, redis, owner, to.owner, to.lease)
+func (k write) release(ctx context.Context, owner string, count int, o offer) (lua.Released, error) {
+	if next, first, ok := o.Successor(); ok && first { // whether others wait elsewhere is not known
+		return k.script().PassWrite(ctx, k.client.redis, owner, next.Owner, next.Lease)
 	}
-	return k.script().ReleaseWrite(ctx, redis, owner, count)
+	return k.script().ReleaseWrite(ctx, k.client.redis, owner, count)
 }
 
-func (k write) withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error) {
-	return k.release(context.Background(), redis, bids[0].owner, 0, heir{})
+func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
+	return k.script().ForceUnlockWrite(ctx, k.client.redis)
 }
 
-func (k write) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
-	return k.script().ForceUnlockWrite(context.Background(), redis)
+func (k write) frees(other kind, held bool) bool { return held && other.outlives() }
+
+func (k write) has(h lua.Hold) bool { return h.Write }
+
+func (k write) waiting(request) waiting {
+	queue := queueName{"write", k.name}
+	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
 }
+
+// queued: readers step back for a writer that waits, until it is cleaned up.
+func (k write) queued() bool { return k.bound > 0 }
+
+func (k write) handsOver() bool { return k.client.transport.HandsOver() }
+
+func (k write) renewal() *renewal { return renewals }
 
 func (k write) claim(owner string) lua.Claim {
 	return lua.Claim{Lock: k.name, Owner: lua.WriteField(owner)}
-}
-
-// queues: readers step back for a writer that waits, until it withdraws.
-func (k write) queues() bool { return k.bound > 0 }
-
-func (k write) passes() bool { return k.wire.handsOver() }
-
-func (k write) call(string) call {
-	return call{line: lineName{"write", k.name}, channel: lua.RWChannel(k.name)}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/redistest"
-	"holdfast/internal/seam"
 	"holdfast/rlock"
 )
 
@@ -135,7 +135,7 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 				inner := takeWith(outer.Context(), t, k.lock(client, k.name), rlock.Watchdog)
 				ctx := inner.Context()
 				ended := make(chan error, 1)
-				seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
 				end.hold(t, client, outer)
 				require.NoError(t, receive(t, ended, "the inner level has not ended"))
 				receive(t, ctx.Done(), "the context of the inner level has not ended")
@@ -154,7 +154,7 @@ func TestLevelThatIsReleasedWhileALossIsBeingToldIsLost(t *testing.T) {
 		outer := take(t, lock, rlock.Watchdog)
 		inner := takeWith(outer.Context(), t, lock, rlock.Watchdog)
 		telling, told := make(chan struct{}), make(chan struct{})
-		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { close(telling); <-told })
+		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { close(telling); <-told })
 		forced := make(chan error, 1)
 		go func() {
 			_, err := lock.ForceUnlock(t.Context())

@@ -8,25 +8,34 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
-// renew renews a batch of leases on one node, all at the same time: one command for locks that are held by one owner, one
-// for read locks; and on a cluster as many for each slot.
-func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+// renewal is the command that renews leases of some kinds, and says which of them are held as
+// claimed.
+type renewal struct {
+	send func(context.Context, rueidis.CoreClient, time.Duration, []lua.Claim) ([]bool, error)
+}
+
+// renew renews a batch of leases on one node, all at the same time: one command for all whose kinds
+// have the same renewal; and on a cluster as many for each slot.
+func (c *Client) renew(
+	ctx context.Context, _ string, leases []*watchdog.Lease,
+) ([]watchdog.Outcome, error) {
 	type command struct {
 		slot uint16
-		side side
+		by   *renewal
 	}
 	commands := make(map[command][]int) // indexes into leases
 	for i, l := range leases {
-		lock := holdingOf(l).lock
-		as := command{side: lock.side}
-		if c.wire.cluster != nil {
-			as.slot = lua.Slot(lock.name)
-		}
-		commands[as] = append(commands[as], i)
+		lock := acquisitionOf(l).lock
+		by := command{c.transport.Slot(lock.name), lock.kind.renewal()}
+		commands[by] = append(commands[by], i)
 	}
 	if len(commands) == 1 {
 		return c.renewSlot(ctx, leases)
@@ -34,24 +43,27 @@ func (c *Client) renew(ctx context.Context, _ string, leases []*watchdog.Lease) 
 	return renewApart(ctx, leases, slices.Collect(maps.Values(commands)), c.renewSlot)
 }
 
-// renewSlot renews leases of one slot and side.
-func (c *Client) renewSlot(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
-	outcomes, err := c.renewTogether(ctx, leases)
+// renewSlot renews leases of one slot and renewal.
+func (c *Client) renewSlot(
+	ctx context.Context, leases []*watchdog.Lease,
+) ([]watchdog.Outcome, error) {
+	outcomes, err := c.renewBatch(ctx, leases)
 	var refusal *ServerError
-	if len(leases) == 1 || !errors.As(err, &refusal) || refusal.Code != "TRYAGAIN" && refusal.Code != lua.HalfMoved {
+	if len(leases) == 1 || !errors.As(err, &refusal) ||
+		refusal.Code != "TRYAGAIN" && refusal.Code != lua.HalfMoved {
 		return outcomes, err
 	}
-	// The slot is moving, and some of the locks are on either side. No command reaches both, until the move has
-	// ended, which may take longer than the leases. One lock alone is found wherever it is.
+	// The slot is moving, and some of the locks are on either side. No command reaches both until the
+	// move has ended, which may take longer than the leases. One lock alone is found wherever it is.
 	each := make([][]int, len(leases))
 	for i := range leases {
 		each[i] = []int{i}
 	}
-	return renewApart(ctx, leases, each, c.renewTogether)
+	return renewApart(ctx, leases, each, c.renewBatch)
 }
 
-// renewApart renews leases in parts, given by their indexes, all at the same time. What becomes of a part that does not
-// answer stays unknown, whatever the others say.
+// renewApart renews leases in parts, given by their indexes, all at the same time. What becomes of a
+// part that does not answer stays unknown, whatever the others say.
 func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 	renew func(context.Context, []*watchdog.Lease) ([]watchdog.Outcome, error),
 ) ([]watchdog.Outcome, error) {
@@ -82,21 +94,21 @@ func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 	return outcomes, failure
 }
 
-// renewTogether renews leases with one command.
-func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
+// renewBatch renews leases with one command.
+func (c *Client) renewBatch(
+	ctx context.Context, leases []*watchdog.Lease,
+) ([]watchdog.Outcome, error) {
 	claims := make([]lua.Claim, len(leases))
 	for i, l := range leases {
-		h := holdingOf(l)
-		claims[i] = h.lock.kind.claim(h.owner)
+		a := acquisitionOf(l)
+		claims[i] = a.lock.kind.claim(a.owner)
 	}
-	side := holdingOf(leases[0]).lock.side
-	p := &patience{ctx: ctx}
-	held, left, err := await(c, p, func() ([]bool, error) {
-		return c.prolong(side, c.options.WatchdogLease, claims)
+	by := acquisitionOf(leases[0]).lock.kind.renewal()
+	var b wait.Budget
+	b.Begin(ctx, nil, wait.Unlimited)
+	held, _, err := transport.Do(c.calls, &b, func(ctx context.Context) ([]bool, error) {
+		return by.send(ctx, c.redis, c.options.WatchdogLease, claims)
 	}, func([]bool, error) {})
-	if left {
-		err = errNoAnswer
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -107,30 +119,23 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 			continue
 		}
 		outcomes[i] = watchdog.Held
-		if part := holdingOf(leases[i]).part; part != nil {
+		if part := acquisitionOf(leases[i]).part; part != nil {
 			part.Renewed()
 		}
 	}
 	return outcomes, nil
 }
 
-// prolong makes locks of one side last for lease from now at least, and returns which of them are held as claimed.
-func (c *Client) prolong(of side, lease time.Duration, claims []lua.Claim) ([]bool, error) {
-	if of == shared {
-		return lua.RenewReads(context.Background(), c.redis, lease, claims)
-	}
-	return lua.Renew(context.Background(), c.redis, lease, claims)
-}
-
-// renewalFailed tells the operator, who need not hear of every try while the watchdog goes on trying: a node that is down
-// fails many times a second.
+// renewalFailed tells the operator, who need not hear of every try while the watchdog goes on trying:
+// a node that is down fails many times a second.
 func (c *Client) renewalFailed(node string, leases int, err error) {
 	now, last := time.Now(), c.renewalReported.Load()
-	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 || !c.renewalReported.CompareAndSwap(last, &now) {
+	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 ||
+		!c.renewalReported.CompareAndSwap(last, &now) {
 		return
 	}
 	c.warn("holdfast: leases not renewed; trying again until they end",
 		"node", node, "leases", leases, "error", err)
 }
 
-func holdingOf(l *watchdog.Lease) *holding { return l.Value.(*holding) }
+func acquisitionOf(l *watchdog.Lease) *acquisition { return l.Value.(*acquisition) }

@@ -153,7 +153,7 @@ func TestAcquisitionThatALaggingReplicaMissesIsUndoneAndWakesWaiters(t *testing.
 		require.Less(t, next.At.Sub(short.At), longestParkLess, "not woken")
 		unlock(t, next.Hold)
 		awaitFree(t, master, name)
-		eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")
+		eventually(t, func() bool { return rlock.Sessions(c) == 0 }, "a seat is left")
 	})
 }
 

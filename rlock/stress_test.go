@@ -86,7 +86,7 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	require.Greater(t, st.faults.Load(), int64(enough))
 	awaitNothingLeft(t, s)
 	for _, c := range clients {
-		eventually(t, func() bool { return rlock.Seats(c) == 0 }, "a seat is left")
+		eventually(t, func() bool { return rlock.Sessions(c) == 0 }, "a seat is left")
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/redistest"
-	"holdfast/internal/seam"
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
 
 // inside is what package rlock shows to package multilock, whose tests cover what is not here.
-var inside = seam.Enter[*rlock.Lock, *rlock.Hold]()
+var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
 // three are locks that can be taken together.
 func three(c *rlock.Client) []*rlock.Lock {
@@ -26,7 +26,7 @@ func three(c *rlock.Client) []*rlock.Lock {
 // takeThree takes them, for the owner in ctx.
 func takeThree(ctx context.Context, t *testing.T, c *rlock.Client, lease time.Duration) []*rlock.Hold {
 	t.Helper()
-	holds, err := inside.TryTogether(ctx, lease, three(c))
+	holds, err := hook.TryBatch(ctx, lease, three(c))
 	require.NoError(t, err)
 	require.Len(t, holds, 3)
 	return holds
@@ -34,7 +34,7 @@ func takeThree(ctx context.Context, t *testing.T, c *rlock.Client, lease time.Du
 
 func releaseThree(t *testing.T, holds []*rlock.Hold) {
 	t.Helper()
-	for _, err := range inside.ReleaseTogether(holds) {
+	for _, err := range hook.ReleaseBatch(holds) {
 		require.NoError(t, err)
 	}
 }
@@ -55,7 +55,7 @@ func TestLocksTakenTogetherAreHeldLikeAnyOther(t *testing.T) {
 	requireFree(t, s, "a")
 	requireFree(t, s, "b")
 	requireFree(t, s, "c")
-	require.Zero(t, rlock.Seats(c))
+	require.Zero(t, rlock.Sessions(c))
 }
 
 func TestAttemptToTakeTogetherIsRefusedForOneInTheWay(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAttemptToTakeTogetherIsRefusedForOneInTheWay(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	theirs := take(t, c.NewLock("b"), longLease)
-	_, err := inside.TryTogether(t.Context(), longLease, three(c))
+	_, err := hook.TryBatch(t.Context(), longLease, three(c))
 	var held *rlock.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, "b", held.Lock)
@@ -72,10 +72,10 @@ func TestAttemptToTakeTogetherIsRefusedForOneInTheWay(t *testing.T) {
 	require.ErrorContains(t, err, `lock "b"`)
 	unlock(t, theirs)
 	requireFree(t, s, "a")
-	require.Zero(t, rlock.Seats(c))
+	require.Zero(t, rlock.Sessions(c))
 
 	for _, lease := range []time.Duration{-1, time.Millisecond} {
-		_, err = inside.TryTogether(t.Context(), lease, three(c))
+		_, err = hook.TryBatch(t.Context(), lease, three(c))
 		require.ErrorIs(t, err, rlock.ErrInvalid)
 	}
 	holds := takeThree(t.Context(), t, c, math.MaxInt64)
@@ -90,7 +90,7 @@ func TestNestedPartThatIsGoneFailsAllAndEndsItsHold(t *testing.T) {
 	ctx := rlock.WithOwner(t.Context())
 	outer := takeWith(ctx, t, c.NewLock("b"), longLease)
 	s.Do(t, "DEL", "b")
-	_, err := inside.TryTogether(ctx, longLease, three(c))
+	_, err := hook.TryBatch(ctx, longLease, three(c))
 	require.ErrorIs(t, err, watchdog.ErrGone)
 	require.ErrorContains(t, err, `lock "b" lost`)
 	require.ErrorIs(t, outer.Err(), rlock.ErrLost)
@@ -109,7 +109,7 @@ func keptAttempt(
 	t.Cleanup(g.open)
 	c := newClientOn(t, g, options)
 	attempt := inBackground(func() (*rlock.Hold, error) {
-		_, err := inside.TryTogether(ctx, longLease, three(c))
+		_, err := hook.TryBatch(ctx, longLease, three(c))
 		return nil, err
 	})
 	receive(t, g.kept, "nothing was asked")
@@ -151,7 +151,7 @@ func TestAttemptToTakeTogetherThatIsGivenUpIsUndone(t *testing.T) {
 		g.open()
 		require.NoError(t, receive(t, closed, "Close hangs"))
 		awaitNothingLeft(t, s)
-		_, err := inside.TryTogether(t.Context(), longLease, three(c))
+		_, err := hook.TryBatch(t.Context(), longLease, three(c))
 		require.ErrorIs(t, err, rlock.ErrClosed)
 	})
 }
@@ -166,7 +166,7 @@ func TestPartThatIsForceUnlockedWhileTheAnswerIsOnItsWayFailsAll(t *testing.T) {
 	ctx := rlock.WithOwner(t.Context())
 	a, b := takeWith(ctx, t, c.NewLock("a"), longLease), takeWith(ctx, t, c.NewLock("b"), longLease)
 	attempt := inBackground(func() (*rlock.Hold, error) {
-		_, err := inside.TryTogether(ctx, longLease, three(c))
+		_, err := hook.TryBatch(ctx, longLease, three(c))
 		return nil, err
 	})
 	receive(t, g.kept, "nothing was asked")
@@ -193,23 +193,23 @@ func TestReleaseTogetherHasAnErrorForEach(t *testing.T) {
 	inner := takeThree(ctx, t, c, longLease)
 	unlock(t, inner[0])
 	s.Do(t, "DEL", "c") // which nobody knows
-	errs := inside.ReleaseTogether(inner)
+	errs := hook.ReleaseBatch(inner)
 	require.ErrorIs(t, errs[0], rlock.ErrNotHeld)
 	require.NoError(t, errs[1])
 	require.ErrorIs(t, errs[2], rlock.ErrLost)
 	require.Equal(t, "1", s.DoString(t, "HGET", "a", outer[0].Owner()))
 	require.Equal(t, "1", s.DoString(t, "HGET", "b", outer[1].Owner()))
 	require.ErrorIs(t, outer[2].Err(), rlock.ErrLost)
-	errs = inside.ReleaseTogether(outer)
+	errs = hook.ReleaseBatch(outer)
 	require.NoError(t, errs[0])
 	require.NoError(t, errs[1])
 	require.ErrorIs(t, errs[2], watchdog.ErrGone)
 	require.ErrorContains(t, errs[2], `lock "c" lost`)
-	for _, err := range inside.ReleaseTogether(outer) {
+	for _, err := range hook.ReleaseBatch(outer) {
 		require.ErrorIs(t, err, rlock.ErrNotHeld)
 	}
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
-	require.Zero(t, rlock.Seats(c))
+	require.Zero(t, rlock.Sessions(c))
 }
 
 // They come from both sides to each seat, and take their turns in one order.
@@ -228,10 +228,10 @@ func TestManyCallsOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 					failed <- first[i%3].Extend(ctx, longLease)
 					continue
 				}
-				holds, err := inside.TryTogether(ctx, longLease, three(c))
+				holds, err := hook.TryBatch(ctx, longLease, three(c))
 				failed <- err
 				if err == nil {
-					for _, err := range inside.ReleaseTogether(holds) {
+					for _, err := range hook.ReleaseBatch(holds) {
 						failed <- err
 					}
 				}
@@ -248,5 +248,5 @@ func TestManyCallsOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 	}
 	releaseThree(t, first)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
-	require.Zero(t, rlock.Seats(c))
+	require.Zero(t, rlock.Sessions(c))
 }

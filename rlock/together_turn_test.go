@@ -20,7 +20,7 @@ func TestReleaseTogetherDoesNotWaitForAPartThatAnotherCallIsBusyWith(t *testing.
 	go func() { extended <- holds[1].Extend(t.Context(), longLease) }()
 	receive(t, g.kept, "nothing was asked")
 	released := make(chan []error, 1)
-	go func() { released <- inside.ReleaseTogether(holds) }()
+	go func() { released <- hook.ReleaseBatch(holds) }()
 	awaitFree(t, s, "a")
 	awaitFree(t, s, "c")
 	require.Empty(t, released)
@@ -32,5 +32,5 @@ func TestReleaseTogetherDoesNotWaitForAPartThatAnotherCallIsBusyWith(t *testing.
 		require.NoError(t, err)
 	}
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
-	require.Zero(t, rlock.Seats(c))
+	require.Zero(t, rlock.Sessions(c))
 }

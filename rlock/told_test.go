@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/seam"
+	"holdfast/internal/hooks"
 	"holdfast/rlock"
 )
 
@@ -26,7 +26,7 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 				inner := takeWith(outer.Context(), t, b.lock, time.Minute)
 				var seen atomic.Bool
 				telling := make(chan struct{})
-				seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
+				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
 					close(telling)
 					for i := 0; i < 10_000 && !seen.Load(); i++ {
 						runtime.Gosched() // lets everybody go on who does not wait for this
@@ -61,7 +61,7 @@ func TestOwnerThatHearsOfALossTakesTheLockAfresh(t *testing.T) {
 		}
 		var again *rlock.Hold
 		var err error
-		seam.Enter[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
+		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
 			again, err = b.lock.TryLock(owner, rlock.NoWait, time.Minute)
 		})
 		_, forced := b.lock.ForceUnlock(context.Background())

@@ -14,7 +14,7 @@ import (
 func TestValidReadsTheClockItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchdog.New(watchdog.Options{Lease: time.Minute, Renew: (&Client{}).renew})
-		h := &holding{}
+		h := &acquisition{}
 		level := h.level(t.Context(), false)
 		w.Add(&h.lease, time.Now().Add(time.Second), false)
 		w.Close()

@@ -1,0 +1,147 @@
+package session_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"holdfast/internal/session"
+	"holdfast/internal/wait"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func budget(t *testing.T, limit time.Duration) *wait.Budget {
+	b := wait.NewBudget(t.Context(), nil, limit)
+	t.Cleanup(b.Stop)
+	return b
+}
+
+func TestSessionIsSharedByItsUsersAndForgottenAfterTheLast(t *testing.T) {
+	all := session.New[string, int]()
+	first, second := all.Open("order 7"), all.Open("order 7")
+	require.Same(t, first, second)
+	require.NotSame(t, first, all.Open("order 8"))
+	require.Equal(t, "order 7", first.Key())
+	require.Same(t, first, all.Find("order 7"))
+	require.Len(t, all.All(), 2)
+
+	first.Use()
+	first.Close()
+	second.Close()
+	require.Same(t, first, all.Find("order 7"), "it is used still")
+	first.Close()
+	require.Nil(t, all.Find("order 7"))
+	require.NotSame(t, first, all.Open("order 7"))
+}
+
+func TestNewSessionIsLockedForItsCaller(t *testing.T) {
+	all := session.New[string, int]()
+	var s session.Session[string, int]
+	all.OpenNew(&s, "order 7")
+	require.Same(t, &s, all.Find("order 7"))
+	require.False(t, s.TryLock())
+	s.Unlock()
+	require.True(t, s.TryLock())
+	s.Close()
+	require.Nil(t, all.Find("order 7"))
+}
+
+func TestSessionIsLockedByOneAtATimeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := session.New[string, int]().Open("order 7")
+		require.True(t, s.TryLock())
+		var order []int
+		for i := range 3 {
+			go func() {
+				if s.Lock(budget(t, time.Hour)) {
+					order = append(order, i)
+					s.Unlock()
+				}
+			}()
+			synctest.Wait()
+		}
+		require.Empty(t, order)
+		s.Unlock()
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2}, order)
+		require.True(t, s.TryLock())
+	})
+}
+
+func TestCallerWhoseBudgetEndsLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := session.New[string, int]().Open("order 7")
+		require.True(t, s.TryLock())
+		var got atomic.Bool
+		go func() { got.Store(s.Lock(budget(t, time.Hour))) }()
+		synctest.Wait()
+		start := time.Now()
+		require.False(t, s.Lock(budget(t, time.Second)))
+		require.Equal(t, time.Second, time.Since(start))
+		s.Unlock()
+		synctest.Wait()
+		require.True(t, got.Load())
+		s.Unlock()
+		require.True(t, s.TryLock(), "nobody has it who has left")
+	})
+}
+
+// Its budget ends just when the session is unlocked for it.
+func TestCallerThatLeavesWithTheSessionLockedUnlocksIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			s := session.New[string, int]().Open("order 7")
+			require.True(t, s.TryLock())
+			go func() {
+				time.Sleep(time.Second)
+				s.Unlock()
+			}()
+			if s.Lock(budget(t, time.Second)) {
+				s.Unlock()
+			}
+			synctest.Wait()
+			require.True(t, s.TryLock())
+		}
+	})
+}
+
+func TestStateIsTheSessions(t *testing.T) {
+	s := session.New[string, int]().Open("order 7")
+	s.Do(func(n *int) { *n += 2 })
+	s.Do(func(n *int) { require.Equal(t, 2, *n) })
+}
+
+func TestLockAllHoldsNoneWhileItWaitsForOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := session.New[string, int]()
+		of := []*session.Session[string, int]{all.Open("a"), all.Open("b"), all.Open("c")}
+		require.True(t, of[1].TryLock())
+		locked := make(chan int, 1)
+		go func() { locked <- session.LockAll(budget(t, time.Hour), of) }()
+		synctest.Wait()
+		for _, i := range []int{0, 2} {
+			require.True(t, of[i].TryLock(), "held while waiting for another")
+		}
+		of[1].Unlock() // it has this one now, and waits for the first
+		synctest.Wait()
+		require.True(t, of[1].TryLock())
+		of[1].Unlock()
+		of[0].Unlock()
+		of[2].Unlock()
+		require.Equal(t, -1, <-locked)
+		for _, s := range of {
+			require.False(t, s.TryLock())
+			s.Unlock()
+		}
+
+		require.True(t, of[2].TryLock())
+		require.Equal(t, 2, session.LockAll(budget(t, time.Second), of))
+		require.True(t, of[0].TryLock())
+		require.True(t, of[1].TryLock())
+	})
+}

@@ -1,0 +1,322 @@
+// Package transport has what depends on the kind of server: how commands are sent so that callers
+// can leave ([Calls]), how messages travel, which node serves what, and which commands the server
+// refuses. Packages rlock, multilock and redlock stand on it; it knows nothing of who holds a lock.
+package transport
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/topology"
+	"holdfast/lua"
+	"holdfast/pubsub"
+)
+
+// Channels chooses between classic and sharded channels on a cluster.
+type Channels int
+
+// The choices, in the order of rlock.PubSubMode.
+const (
+	AutoChannels Channels = iota
+	ClassicChannels
+	ShardedChannels
+)
+
+// HandOver says to whom a release may give a lock.
+type HandOver int
+
+// The choices, in the order of rlock.HandOver.
+const (
+	HandOverToAll HandOver = iota
+	HandOverLocal
+	HandOverNone
+)
+
+// Options of a [Transport].
+type Options struct {
+	Client   string   // the id of the client
+	Server   string   // what the server is called; "" for its address
+	Channels Channels // on a cluster
+	HandOver HandOver
+	Logger   *slog.Logger
+
+	// OnGrant gets the messages that say that a waiter of this client was given a lock. It must not
+	// block.
+	OnGrant func(channel, message string)
+	// Warn tells an operator of something, without blocking.
+	Warn func(message string, details ...any)
+}
+
+// Transport is the way to one Redis: a single node, a Sentinel group or a cluster. All methods are
+// safe for concurrent use.
+type Transport struct {
+	redis   rueidis.Client
+	options Options
+	cluster *topology.Cluster // nil if it is none
+	server  string            // what to call the one node there is, without a cluster
+	name    string            // what all processes call it; "" if nobody said
+
+	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
+	clocks    sync.Map    // of *Clock, by node
+
+	asking sync.Mutex  // held while the cluster is asked
+	asked  atomic.Bool // the cluster has answered
+
+	sharded atomic.Bool // written while mu is held
+	opened  atomic.Pointer[pubsub.Hub]
+
+	mu     sync.RWMutex
+	hub    *pubsub.Hub // guarded by mu; nil until channels are known to be sharded or not, and when closed
+	closed bool        // guarded by mu
+}
+
+// New returns the way to the Redis of a rueidis client. It sends nothing yet.
+func New(redis rueidis.Client, o Options) *Transport {
+	t := &Transport{redis: redis, options: o, server: "the master", name: o.Server}
+	switch redis.Mode() {
+	case rueidis.ClientModeCluster:
+		t.cluster = topology.New(redis)
+	case rueidis.ClientModeStandalone:
+		// With replicas besides, nobody says which of the addresses is the master's.
+		if nodes := redis.Nodes(); len(nodes) == 1 {
+			for address := range nodes {
+				t.server = address
+			}
+			t.name = cmp.Or(t.name, t.server)
+		}
+	}
+	if t.cluster == nil || o.Channels != AutoChannels {
+		t.open(t.cluster != nil && o.Channels == ShardedChannels)
+	}
+	return t
+}
+
+// open begins to listen on classic or on sharded channels.
+func (t *Transport) open(sharded bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	t.sharded.Store(sharded)
+	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
+	if t.GivesAway() {
+		options.Companions = t.paired
+		options.OnDirect = t.options.OnGrant
+		options.OnUnaccompanied = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
+	}
+	t.hub = pubsub.New(options)
+	t.opened.Store(t.hub)
+}
+
+// Ready makes sure that it is known how messages travel and which node serves what. On a cluster the
+// first call asks it, and blocks for that; everywhere else there is nothing to ask.
+func (t *Transport) Ready(ctx context.Context) error {
+	if t.cluster == nil || t.asked.Load() {
+		return nil
+	}
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	if t.asked.Load() {
+		return nil
+	}
+	_, err := t.cluster.Master(ctx, 0, false)
+	if err != nil && !errors.Is(err, topology.ErrUnassigned) {
+		return lua.Classify(err)
+	}
+	if t.options.Channels == AutoChannels {
+		sharded, err := t.knowsSharded(ctx)
+		if err != nil {
+			return err
+		}
+		t.open(sharded)
+	}
+	t.asked.Store(true)
+	return nil
+}
+
+// knowsSharded asks the cluster whether it has sharded channels. Redisson's AUTO mode decides by the
+// same question.
+func (t *Transport) knowsSharded(ctx context.Context) (bool, error) {
+	err := t.redis.Do(ctx, t.redis.B().PubsubShardnumsub().Build()).Error()
+	refusal, refused := rueidis.IsRedisErr(err)
+	switch {
+	case refused && strings.Contains(strings.ToLower(refusal.Error()), "unknown"):
+		return false, nil // older than Redis 7
+	case err != nil:
+		return false, lua.Classify(err)
+	default:
+		return true, nil
+	}
+}
+
+// Clustered reports whether the Redis is a cluster.
+func (t *Transport) Clustered() bool { return t.cluster != nil }
+
+// Name returns what all processes call the Redis; "" if nobody said, and its address may change.
+func (t *Transport) Name() string { return t.name }
+
+// Slot returns the slot of a lock on a cluster, 0 elsewhere.
+func (t *Transport) Slot(lock string) uint16 {
+	if t.cluster == nil {
+		return 0
+	}
+	return lua.Slot(lock)
+}
+
+// Node returns the node that serves a lock, under whose name leases are renewed together. If it is
+// not known, or wrong, renewals still reach the right node, in worse company.
+func (t *Transport) Node(lock string) string {
+	if t.cluster == nil {
+		return t.server
+	}
+	// Not a question to the cluster: the caller holds the lock already, and its lease runs.
+	address, _ := t.cluster.Known(lua.Slot(lock))
+	return address
+}
+
+// Clock returns the clock of the server that has a lock.
+func (t *Transport) Clock(lock string) *Clock {
+	node := t.Node(lock)
+	if known, ok := t.clocks.Load(node); ok {
+		return known.(*Clock)
+	}
+	clock, _ := t.clocks.LoadOrStore(node, new(Clock))
+	return clock.(*Clock)
+}
+
+// Permanent reports whether waiting does not help against err.
+func (t *Transport) Permanent(err error) bool {
+	if t.redis.Mode() == rueidis.ClientModeStandalone {
+		// A client is closed by its owner.
+		return lua.ClassOf(err) == lua.Permanent || errors.Is(err, rueidis.ErrClosing)
+	}
+	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections, and
+	// may for a moment still reach a master that has become a replica.
+	var refusal *lua.Error
+	failingOver := errors.As(err, &refusal) && refusal.Code == "READONLY"
+	return lua.ClassOf(err) == lua.Permanent && !failingOver
+}
+
+// Topic is what somebody listens to.
+type Topic struct {
+	Channel string
+	// Name keeps its messages from those for others on the same channel: Redisson's rule has one for
+	// "order" and "{order}".
+	Name string
+	Also []string // further channels
+}
+
+// Subscribe starts listening. It returns nil when the client is closed.
+func (t *Transport) Subscribe(to Topic) *pubsub.Subscription {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.hub == nil {
+		return nil
+	}
+	return t.hub.SubscribeTopic(to.Channel, to.Name, to.Also...)
+}
+
+// Resume goes on listening where somebody has listened a moment ago; else it returns nil.
+func (t *Transport) Resume(to Topic) *pubsub.Subscription {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.hub == nil {
+		return nil
+	}
+	return t.hub.Resume(to.Channel, to.Name)
+}
+
+// Listens reports whether this client listens to anything, or has until a moment ago.
+func (t *Transport) Listens() bool {
+	hub := t.opened.Load()
+	return hub != nil && hub.Listens()
+}
+
+// route returns where a channel is served.
+func (t *Transport) route(ctx context.Context, channel string, wrong bool) (string, rueidis.Client, error) {
+	if t.cluster == nil {
+		return t.server, t.redis, nil
+	}
+	if !t.Sharded() {
+		// A cluster forwards classic messages to all its nodes: any will do, and next time perhaps
+		// another.
+		for _, node := range t.redis.Nodes() {
+			return "any", node, nil
+		}
+		return "", nil, topology.ErrUnassigned
+	}
+	address, err := t.cluster.Master(ctx, lua.Slot(channel), wrong)
+	if err != nil {
+		return "", nil, err
+	}
+	node, ok := t.redis.Nodes()[address]
+	if !ok {
+		return "", nil, fmt.Errorf("node %s is not known to the rueidis client yet", address)
+	}
+	return address, node, nil
+}
+
+// Sharded reports whether channels are sharded.
+func (t *Transport) Sharded() bool { return t.sharded.Load() }
+
+// HandsOver reports whether a release may give a lock to the next waiter of this process.
+func (t *Transport) HandsOver() bool {
+	return t.options.HandOver != HandOverNone && !t.forbidden.Load()
+}
+
+// GivesAway reports whether a release may give a lock to waiters of other clients. A cluster that
+// forwards messages between its nodes does not say who hears them.
+func (t *Transport) GivesAway() bool {
+	return t.HandsOver() && t.options.HandOver == HandOverToAll && (t.cluster == nil || t.Sharded())
+}
+
+// Forbid ends hand-overs if a command was refused for what they need, and outcome, of the same
+// command without that, is nil.
+func (t *Transport) Forbid(refusal, outcome error) {
+	var of *lua.Error
+	if outcome != nil || !errors.As(refusal, &of) {
+		return
+	}
+	var why string
+	switch of.Code {
+	case "NOPERM":
+		why = "the ACL of this user forbids what hand-overs need"
+	case lua.NoCommand:
+		why = "this server refuses scripts a command that hand-overs need, such as TIME"
+	default:
+		return
+	}
+	if t.forbidden.CompareAndSwap(false, true) {
+		t.options.Warn("holdfast: "+why+", so locks are announced to all who wait; "+
+			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone",
+			"refusal", of.Message)
+	}
+}
+
+// paired returns the channels that go with one on which releases are announced to all.
+func (t *Transport) paired(channel string) []string {
+	if t.forbidden.Load() {
+		return nil
+	}
+	return lua.Companions(channel, t.options.Client)
+}
+
+// Close gives up all subscriptions and waits for what serves them.
+func (t *Transport) Close() {
+	t.mu.Lock()
+	hub := t.hub
+	t.hub, t.closed = nil, true
+	t.mu.Unlock()
+	if hub != nil {
+		hub.Close()
+	}
+}

@@ -1,0 +1,23 @@
+package wait
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff is the delay between tries that fail: it doubles, and is drawn from its upper half, so
+// that callers who failed together do not try again together. The zero value begins anew.
+type Backoff struct {
+	delay    time.Duration
+	Failures int // how many delays were drawn
+}
+
+// Next returns a delay from 10 ms up to 1 s.
+func (b *Backoff) Next() time.Duration { return b.Within(10*time.Millisecond, time.Second) }
+
+// Within returns a delay that begins with first and grows up to longest.
+func (b *Backoff) Within(first, longest time.Duration) time.Duration {
+	b.delay = min(max(2*b.delay, first), longest)
+	b.Failures++
+	return b.delay/2 + rand.N(b.delay/2)
+}

@@ -1,0 +1,150 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Unlimited, as the limit of a [Budget], leaves its end to the context.
+const Unlimited time.Duration = -1
+
+// ErrClosed is why a budget ended whose client was closed.
+var ErrClosed = errors.New("lock client closed")
+
+// Budget is how long a caller is willing to wait: until its context ends, its time is over, or its
+// client closes. It has no timer before somebody waits; Stop releases that. One goroutine at a time
+// may use it.
+type Budget struct {
+	Ctx   context.Context
+	Until time.Time // the earlier of its own end and its context's deadline; zero without either
+
+	Closes <-chan struct{} // closed when the client closes, if that ends the budget; else nil
+
+	end   time.Time   // of its own time; zero without a limit
+	timer *time.Timer // nil until somebody waits for a time
+}
+
+// NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless that
+// is [Unlimited]. A nil closing is never closed.
+func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
+	b := new(Budget)
+	b.Begin(ctx, closing, limit)
+	return b
+}
+
+// Begin is [NewBudget] for a Budget that is part of something else.
+func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) {
+	b.Ctx, b.Closes = ctx, closing
+	b.Until, _ = ctx.Deadline()
+	if limit == Unlimited {
+		return
+	}
+	b.end = time.Now().Add(limit)
+	if b.Until.IsZero() || b.end.Before(b.Until) {
+		b.Until = b.end
+	}
+}
+
+// Stop releases the timer. The budget goes on.
+func (b *Budget) Stop() {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+// Err returns why the budget ended, unless its own time did: the context's error with its cause, or
+// [ErrClosed]; nil if it has not ended.
+func (b *Budget) Err() error {
+	if err := b.Ctx.Err(); err != nil {
+		cause := context.Cause(b.Ctx)
+		if errors.Is(cause, err) {
+			return cause
+		}
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	if b.Closing() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Because returns err, with the reason why the budget ended if there is one.
+func (b *Budget) Because(err error) error {
+	if reason := b.Err(); reason != nil {
+		return fmt.Errorf("%w: %w", reason, err)
+	}
+	return err
+}
+
+// Over reports whether the budget has ended, for whatever reason.
+func (b *Budget) Over() bool {
+	return b.Ctx.Err() != nil || b.Closing() || !b.end.IsZero() && !time.Now().Before(b.end)
+}
+
+// Closing reports whether the client closes.
+func (b *Budget) Closing() bool {
+	select {
+	case <-b.Closes:
+		return true
+	default:
+		return false
+	}
+}
+
+// Left returns d, or what is left of the budget's own time if that is less.
+func (b *Budget) Left(d time.Duration) time.Duration {
+	if b.end.IsZero() {
+		return d
+	}
+	return min(d, max(0, time.Until(b.end)))
+}
+
+// Wait waits for wake, and returns false if the budget ended first.
+func (b *Budget) Wait(wake <-chan struct{}) bool {
+	var over <-chan time.Time
+	if !b.end.IsZero() {
+		over = b.after(max(0, time.Until(b.end)))
+	}
+	select {
+	case <-wake:
+		return true
+	default:
+	}
+	select {
+	case <-wake:
+		return true
+	case <-over:
+	case <-b.Ctx.Done():
+	case <-b.Closes:
+	}
+	return false
+}
+
+// Sleep waits for d, or until one of the channels wakes it; either may be nil. It returns false if
+// the budget ended first.
+func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
+	pause := b.Left(d)
+	select {
+	case <-wake:
+		return true
+	case <-also:
+		return true
+	case <-b.after(pause):
+		return pause == d
+	case <-b.Ctx.Done():
+	case <-b.Closes:
+	}
+	return false
+}
+
+// after returns a channel that fires once, after d.
+func (b *Budget) after(d time.Duration) <-chan time.Time {
+	if b.timer == nil {
+		b.timer = time.NewTimer(d)
+	} else {
+		b.timer.Reset(d) // drops a value that nobody has taken
+	}
+	return b.timer.C
+}

@@ -1,0 +1,84 @@
+package wait_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+)
+
+func TestBudgetEndsWithItsContextItsTimeOrTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closing := make(chan struct{})
+		awake := make(chan struct{}, 1)
+
+		timed := wait.NewBudget(t.Context(), closing, time.Second)
+		defer timed.Stop()
+		require.True(t, timed.Sleep(300*time.Millisecond, awake, nil))
+		awake <- struct{}{}
+		require.True(t, timed.Sleep(time.Hour, awake, nil))
+		awake <- struct{}{}
+		require.True(t, timed.Sleep(time.Hour, nil, awake))
+		awake <- struct{}{}
+		require.True(t, timed.Wait(awake))
+		start := time.Now()
+		require.False(t, timed.Sleep(time.Hour, awake, nil))
+		require.Equal(t, 700*time.Millisecond, time.Since(start))
+		require.True(t, timed.Over())
+		require.NoError(t, timed.Err(), "its own time being over needs no explanation")
+		require.False(t, timed.Wait(awake), "and goes on being over")
+		require.False(t, timed.Sleep(time.Hour, awake, nil))
+		require.Equal(t, 700*time.Millisecond, time.Since(start))
+
+		reason := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancelled := wait.NewBudget(ctx, closing, wait.Unlimited)
+		require.False(t, cancelled.Over())
+		cancel(reason)
+		require.False(t, cancelled.Sleep(time.Hour, awake, nil))
+		require.False(t, cancelled.Wait(awake))
+		require.True(t, cancelled.Over())
+		require.ErrorIs(t, cancelled.Err(), context.Canceled)
+		require.ErrorIs(t, cancelled.Err(), reason)
+
+		endless := wait.NewBudget(context.Background(), closing, wait.Unlimited)
+		require.False(t, endless.Closing())
+		close(closing)
+		require.False(t, endless.Sleep(time.Hour, awake, nil))
+		require.False(t, endless.Wait(awake))
+		require.True(t, endless.Closing())
+		require.ErrorIs(t, endless.Err(), wait.ErrClosed)
+	})
+}
+
+func TestBudgetEndsWithItsTimeOrTheDeadlineOfItsContextWhicheverIsEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		until := func(ctx context.Context, limit time.Duration) time.Time {
+			return wait.NewBudget(ctx, nil, limit).Until
+		}
+		require.Equal(t, now.Add(time.Minute), until(ctx, time.Hour))
+		require.Equal(t, now.Add(time.Minute), until(ctx, wait.Unlimited))
+		require.Equal(t, now.Add(time.Second), until(ctx, time.Second))
+		require.Equal(t, now.Add(time.Second), until(t.Context(), time.Second))
+		require.Zero(t, until(t.Context(), wait.Unlimited))
+	})
+}
+
+func TestBackoffDoublesFrom10MillisecondsTo1Second(t *testing.T) {
+	var b wait.Backoff
+	for _, milliseconds := range []int{10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
+		longest := time.Duration(milliseconds) * time.Millisecond
+		delay := b.Next()
+		require.GreaterOrEqual(t, delay, longest/2)
+		require.LessOrEqual(t, delay, longest)
+	}
+	require.Equal(t, 9, b.Failures)
+}

@@ -1,0 +1,113 @@
+package wait_test
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+)
+
+// goroutines starts those of a pool until it is closed, and counts them.
+type goroutines struct {
+	closed  atomic.Bool
+	started atomic.Int64 // ever
+	now     atomic.Int64
+	all     sync.WaitGroup
+}
+
+func (g *goroutines) start(f func()) bool {
+	if g.closed.Load() {
+		runtime.Gosched() // lets others come between the question and the answer
+		return false
+	}
+	g.started.Add(1)
+	g.now.Add(1)
+	g.all.Go(func() {
+		defer g.now.Add(-1)
+		f()
+	})
+	return true
+}
+
+// server answers a call when a test says so.
+type server struct {
+	t    *testing.T
+	pool *wait.Pool
+	busy atomic.Int64  // calls under way
+	over chan struct{} // closed when the test is, so that one that fails says why instead of leaving goroutines
+}
+
+// request is a call to the server that is answered by closing answer.
+type request struct {
+	wait.Job
+	answer chan struct{}
+	runs   atomic.Int64
+}
+
+// newRequest returns a call that is not made yet. begun, if there is one, is called when it comes under way.
+func (s *server) newRequest(timeout time.Duration, begun func()) *request {
+	r := &request{answer: make(chan struct{})}
+	r.Timeout = timeout
+	r.Task = wait.Func(func() {
+		s.busy.Add(1)
+		defer s.busy.Add(-1)
+		r.runs.Add(1)
+		if begun != nil {
+			begun()
+		}
+		select {
+		case <-r.answer:
+		case <-s.over:
+		}
+	})
+	return r
+}
+
+// do makes a call, which must be accepted.
+func (s *server) do(timeout time.Duration, begun func()) *request {
+	s.t.Helper()
+	r := s.newRequest(timeout, begun)
+	require.True(s.t, s.pool.Do(&r.Job))
+	return r
+}
+
+// fill makes as many calls as may be under way, and returns them.
+func (s *server) fill() []*request {
+	s.t.Helper()
+	requests := make([]*request, wait.Workers)
+	for i := range requests {
+		requests[i] = s.do(time.Second, nil)
+	}
+	synctest.Wait()
+	require.EqualValues(s.t, wait.Workers, s.busy.Load())
+	return requests
+}
+
+// answer answers requests, and returns when everything that follows from that has happened.
+func answer(requests ...*request) {
+	for _, r := range requests {
+		close(r.answer)
+	}
+	synctest.Wait()
+}
+
+// inBubble runs a test with a server of its own in a bubble, where "nothing more happens" can be waited for. When the
+// test has answered all calls, no goroutine may be left.
+func inBubble(t *testing.T, test func(t *testing.T, s *server, g *goroutines)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &goroutines{}
+		s := &server{t: t, pool: wait.NewPool(g.start), over: make(chan struct{})}
+		defer close(s.over)
+		test(t, s, g)
+		synctest.Wait()
+		require.Zero(t, g.now.Load(), "goroutines although there is nothing to do")
+	})
+}

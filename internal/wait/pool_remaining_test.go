@@ -1,0 +1,60 @@
+package wait_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRemainingIsTheRestOfTheTimeoutOfAJobThatRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		first, second := s.do(time.Second, nil), s.do(3*time.Second, nil)
+		synctest.Wait()
+		require.Equal(t, time.Second, s.pool.Remaining(&first.Job))
+		time.Sleep(time.Second - time.Nanosecond)
+		require.Equal(t, time.Nanosecond, s.pool.Remaining(&first.Job))
+		time.Sleep(time.Nanosecond)
+		require.Zero(t, s.pool.Remaining(&first.Job))
+		require.Equal(t, 2*time.Second, s.pool.Remaining(&second.Job), "though another is overdue")
+		time.Sleep(time.Second)
+		require.Zero(t, s.pool.Remaining(&first.Job))
+		answer(first, second)
+	})
+}
+
+func TestRemainingOfACallInLineIsThatOfTheOldestUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		hanging := s.fill() // patient for a second
+		waiting := s.do(time.Minute, nil)
+		time.Sleep(time.Second / 4)
+		require.Equal(t, time.Second*3/4, s.pool.Remaining(&waiting.Job))
+		time.Sleep(time.Second * 3 / 4)
+		require.Zero(t, s.pool.Remaining(&waiting.Job), "the server hangs")
+
+		answer(hanging...)
+		require.Equal(t, time.Minute, s.pool.Remaining(&waiting.Job), "under way itself")
+		answer(waiting)
+	})
+}
+
+func TestRemainingIsZeroWhenThereIsNothingToWaitFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		require.Zero(t, s.pool.Remaining(&s.newRequest(time.Second, nil).Job), "not given to Do")
+		hanging := s.fill()
+		withdrawn := s.do(time.Second, nil)
+		require.True(t, s.pool.Withdraw(&withdrawn.Job))
+		require.Zero(t, s.pool.Remaining(&withdrawn.Job))
+		answer(hanging...)
+		require.Zero(t, s.pool.Remaining(&hanging[0].Job), "answered")
+	})
+}
+
+func TestRemainingIsNotZeroBeforeTheWorkerRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
+		r := s.do(time.Second, nil)
+		require.Equal(t, time.Second, s.pool.Remaining(&r.Job))
+		answer(r)
+	})
+}

@@ -1,0 +1,67 @@
+package wait
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	roundTripsKept = 32 // few, so that what has changed is soon known
+	enoughTrips    = 20 // from here on one in twenty does not count
+	timesRoundTrip = 3
+)
+
+// roundTrips are the latest round trips to a server. The zero value has seen none. It is safe for concurrent use.
+type roundTrips struct {
+	mu   sync.Mutex
+	kept [roundTripsKept]time.Duration // guarded by mu; a ring
+	seen int                           // guarded by mu; how many there were
+}
+
+// add notes how long an answer took. A call that got none must not be added, however long it took: nobody knows how long its
+// round trip is.
+func (r *roundTrips) add(took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept[r.seen%roundTripsKept] = took
+	r.seen++
+}
+
+// high returns about the 95th percentile of the round trips kept: the longest, or with enough of
+// them the second longest. So one outlier, such as a node that hung for an hour, does not count. mu
+// is held.
+func (r *roundTrips) high() time.Duration {
+	kept := min(r.seen, roundTripsKept)
+	var longest, second time.Duration
+	for _, d := range r.kept[:kept] {
+		second = max(second, min(d, longest))
+		longest = max(longest, d)
+	}
+	if kept >= enoughTrips {
+		return second
+	}
+	return longest
+}
+
+// timeout returns how long an answer is worth waiting for: three times what nearly all answers took,
+// at most limit, but at least least, even if limit is less. It is limit as long as nothing is known:
+// a first attempt must succeed however far the server is.
+func (r *roundTrips) timeout(least, limit time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen > 0 {
+		limit = min(limit, timesRoundTrip*r.high())
+	}
+	return max(limit, least)
+}
+
+// Answered records how long the server took for an answer, also for one that nobody waited for any
+// more. Calls without an answer are not recorded. It does not block and is safe for concurrent use.
+func (p *Pool) Answered(took time.Duration) { p.trips.add(took) }
+
+// Timeout returns how long an answer is worth waiting for: three times the 95th percentile of the
+// latest 32 answers, at most limit, but never less than least. Before the first answer it is limit.
+// It is safe for concurrent use.
+func (p *Pool) Timeout(least, limit time.Duration) time.Duration {
+	return p.trips.timeout(least, limit)
+}

@@ -1,0 +1,75 @@
+package wait_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+)
+
+const (
+	tenth = 300 * time.Millisecond // of a lease of 3 s
+	least = 5 * time.Millisecond
+)
+
+// taught is a pool whose server took that long for its answers.
+func taught(times int, took time.Duration) *wait.Pool {
+	w := wait.NewPool(nil)
+	for range times {
+		w.Answered(took)
+	}
+	return w
+}
+
+func TestTimeoutIsThreeTimesWhatNearlyAllAnswersTook(t *testing.T) {
+	for _, c := range []struct {
+		took, timeout time.Duration
+	}{
+		{100 * time.Microsecond, 5 * time.Millisecond},
+		{2 * time.Millisecond, 6 * time.Millisecond},
+		{30 * time.Millisecond, 90 * time.Millisecond},
+		{80 * time.Millisecond, 240 * time.Millisecond},
+		{200 * time.Millisecond, tenth},
+		{time.Hour, tenth},
+	} {
+		for _, times := range []int{1, 2, 19, 20, 32, 1000} {
+			require.Equal(t, c.timeout, taught(times, c.took).Timeout(least, tenth), "after %d answers that took %v", times, c.took)
+		}
+	}
+}
+
+func TestTimeoutIsTheLimitBeforeTheFirstAnswer(t *testing.T) {
+	require.Equal(t, tenth, taught(0, 0).Timeout(least, tenth))
+}
+
+func TestTimeoutIsNeverLessThanTheLeast(t *testing.T) {
+	for _, times := range []int{0, 1, 100} {
+		require.Equal(t, 5*time.Millisecond, taught(times, time.Second).Timeout(least, time.Millisecond))
+	}
+}
+
+func TestOneAnswerInTwentyThatIsLateDoesNotMakeTheTimeoutLong(t *testing.T) {
+	w := taught(1000, time.Millisecond)
+	w.Answered(time.Hour)
+	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
+}
+
+func TestTwoLateAnswersTeachThatTheServerIsFarNow(t *testing.T) {
+	w := taught(1000, time.Millisecond)
+	w.Answered(80 * time.Millisecond)
+	w.Answered(90 * time.Millisecond)
+	require.Equal(t, 240*time.Millisecond, w.Timeout(least, tenth))
+}
+
+// As many as may be under way answer at once when a server goes on that hung.
+func TestServerThatHungIsForgottenAfterThirtyOneAnswers(t *testing.T) {
+	w := taught(wait.Workers, time.Hour)
+	for range 30 {
+		w.Answered(time.Millisecond)
+		require.Equal(t, tenth, w.Timeout(least, tenth), "and never more than that")
+	}
+	w.Answered(time.Millisecond)
+	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
+}

@@ -1,0 +1,416 @@
+package waitqueue
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// A model of what may become of the waiters of one queue: a server that registers waiters and grants
+// the lock, commands that are executed some time after they are sent, replies and messages that come
+// at any time after that, or never. Time is a counter.
+
+// modelServer is the server: who has the lock, and who is registered.
+type modelServer struct {
+	now           int
+	holder        string // "" is free
+	since         int    // when its lease began
+	registrations []modelRegistration
+	ticket        Ticket // the last one
+}
+
+type modelRegistration struct {
+	owner  string
+	ticket Ticket
+}
+
+func (o *modelServer) tick() int {
+	o.now++
+	return o.now
+}
+
+func (o *modelServer) registrationOf(owner string) int {
+	return slices.IndexFunc(o.registrations, func(p modelRegistration) bool { return p.owner == owner })
+}
+
+func (o *modelServer) remove(owner string) {
+	o.registrations = slices.DeleteFunc(o.registrations, func(p modelRegistration) bool { return p.owner == owner })
+}
+
+func (o *modelServer) register(owner string) Ticket {
+	if i := o.registrationOf(owner); i >= 0 {
+		return o.registrations[i].ticket
+	}
+	o.ticket++
+	o.registrations = append(o.registrations, modelRegistration{owner, o.ticket})
+	return o.ticket
+}
+
+func (o *modelServer) grant(owner string) {
+	o.holder, o.since = owner, o.tick()
+}
+
+// modelAsk is a request of a waiter.
+type modelAsk struct {
+	sent     int
+	executed bool
+	granted  bool
+	ticket   Ticket
+}
+
+// modelRelease is a release that names a successor.
+type modelRelease struct {
+	offer    modelOffer
+	of       string
+	sent     int
+	executed bool
+	reply    Release
+}
+
+// modelWaiter is a waiter, until it leaves, and what the model has to remember of it then.
+type modelWaiter struct {
+	waiter  *Waiter[string, struct{}]
+	owner   string
+	ask     *modelAsk
+	holds   bool // it left with the lock
+	left    bool
+	cleaned bool // somebody has been told that something may remain
+	ended   int  // when the last of its leases began that has ended
+}
+
+type (
+	modelQueues = Queues[string, struct{}]
+	modelOffer  = Offer[string, struct{}]
+)
+
+type modelQueue struct {
+	queues   *modelQueues
+	server   modelServer
+	waiters  []*modelWaiter
+	release  *modelRelease // one at a time: only a holder releases
+	messages []Message     // under way
+}
+
+func begin() (struct{}, bool) { return struct{}{}, true }
+
+func allOf[T any](all []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(all, func(each T) bool { return !is(each) })
+}
+
+func modelTime(now int) time.Time { return time.Unix(int64(now), 0) }
+
+func (m *modelQueue) waiting() (all []*modelWaiter) {
+	for _, w := range m.waiters {
+		if !w.left {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+func (m *modelQueue) join(t *rapid.T) {
+	if len(m.waiting()) == 3 {
+		t.Skip()
+	}
+	w := &modelWaiter{owner: fmt.Sprint("client:", len(m.waiters))}
+	w.waiter = m.queues.Join("order", Candidate{Owner: w.owner, Lease: time.Second}, begin)
+	m.waiters = append(m.waiters, w)
+}
+
+// head is the waiter that asks, if it is awake.
+func (m *modelQueue) head(t *rapid.T) *modelWaiter {
+	all := m.waiting()
+	if len(all) == 0 {
+		t.Skip()
+	}
+	return all[0]
+}
+
+func (m *modelQueue) asks(t *rapid.T) {
+	w := m.head(t)
+	if w.ask != nil {
+		t.Skip()
+	}
+	require.True(t, w.waiter.Ask(true, true))
+	w.ask = &modelAsk{sent: m.server.tick()}
+}
+
+func (m *modelQueue) executeAsk(t *rapid.T) {
+	w := m.head(t)
+	if w.ask == nil || w.ask.executed {
+		t.Skip()
+	}
+	w.ask.executed = true
+	if o := &m.server; o.holder == "" || o.holder == w.owner {
+		o.grant(w.owner)
+		o.remove(w.owner)
+		w.ask.granted = true
+	} else {
+		w.ask.ticket = o.register(w.owner)
+	}
+}
+
+// hears is the end of a request: with its answer, or without.
+func (m *modelQueue) hears(t *rapid.T) {
+	w := m.head(t)
+	if w.ask == nil {
+		t.Skip()
+	}
+	ask, answered := w.ask, w.ask.executed && rapid.IntRange(0, 4).Draw(t, "answer") > 0
+	w.ask = nil
+	if !answered {
+		if !ask.executed && rapid.Bool().Draw(t, "executed all the same") {
+			w.ask = ask // the model has no commands that are executed later: that is what a repetition is for
+			m.executeAsk(t)
+			w.ask = nil
+		}
+		ask.ticket, ask.granted = 0, false
+	}
+	g, given := w.waiter.Answer(ask.ticket, modelTime(ask.sent))
+	switch {
+	case ask.granted:
+		m.keeps(t, w, ask.sent)
+	case given:
+		m.takes(t, w, g)
+	}
+}
+
+// offers sends the release of the holder, with a successor if there is one.
+func (m *modelQueue) offers(t *rapid.T) {
+	knows := func(w *modelWaiter) bool { return w.owner != m.server.holder || w.holds }
+	if m.release != nil || m.server.holder == "" || !allOf(m.waiters, knows) {
+		t.Skip()
+	}
+	var until Streak
+	if rapid.Bool().Draw(t, "after a streak") {
+		until.Here = longestStreak
+	}
+	m.release = &modelRelease{offer: m.queues.Offer("order", until, true), of: m.server.holder,
+		sent: m.server.tick()}
+}
+
+func (m *modelQueue) executeRelease(t *rapid.T) {
+	r := m.release
+	if r == nil || r.executed {
+		t.Skip()
+	}
+	r.executed = true
+	o := &m.server
+	r.reply = Release{Outcome: ToNobody, Sent: modelTime(r.sent)}
+	next, first, named := r.offer.Successor()
+	if o.holder != r.of {
+		if named && o.holder == next.Owner {
+			r.reply.Outcome = ToSuccessor
+		}
+		return
+	}
+	r.reply.Outcome = ToAll
+	o.holder = ""
+	switch {
+	case named && (first || len(o.registrations) == 0):
+		o.remove(next.Owner)
+		o.grant(next.Owner)
+		r.reply.Outcome = ToSuccessor
+	case len(o.registrations) > 0:
+		if granted := m.passOn(); named && next.Owner != granted {
+			r.reply.Outcome, r.reply.Ticket = SuccessorRegistered, o.register(next.Owner)
+		}
+	}
+}
+
+// passOn grants the lock to the oldest registration.
+func (m *modelQueue) passOn() (owner string) {
+	o := &m.server
+	p := o.registrations[0]
+	o.registrations = o.registrations[1:]
+	o.grant(p.owner)
+	if p.owner == "other:2" {
+		return p.owner
+	}
+	m.messages = append(m.messages, Message{Owner: p.owner, Ticket: p.ticket})
+	return p.owner
+}
+
+// settles is the end of a release: with its answer, or without.
+func (m *modelQueue) settles(t *rapid.T) {
+	r := m.release
+	if r == nil || !r.executed {
+		t.Skip()
+	}
+	m.release = nil
+	if rapid.IntRange(0, 4).Draw(t, "answer") == 0 {
+		r.reply = Release{Outcome: Uncertain, Sent: modelTime(r.sent)}
+	}
+	if r.offer.Settle(r.reply) {
+		for _, w := range m.waiters {
+			if w.waiter == r.offer.successor {
+				require.False(t, w.holds, "what somebody holds is about to be released")
+				m.cleansUp(w)
+			}
+		}
+	}
+}
+
+// elsewhere is what another client does: it acquires, waits, or releases; or the lease of whoever has the lock ends.
+func (m *modelQueue) elsewhere(t *rapid.T) {
+	o := &m.server
+	switch {
+	case o.holder == "":
+		o.grant("other:1")
+		return
+	case o.registrationOf("other:2") < 0 && o.holder != "other:2" && rapid.Bool().Draw(t, "waits"):
+		o.register("other:2")
+		return
+	}
+	if m.release != nil && o.holder == m.release.of {
+		t.Skip()
+	}
+	for _, w := range m.waiters {
+		if w.owner == o.holder {
+			w.ended = o.since
+		}
+	}
+	if o.holder = ""; len(o.registrations) > 0 {
+		m.passOn()
+	}
+}
+
+// delivers has one of the messages come.
+func (m *modelQueue) delivers(t *rapid.T) {
+	if len(m.messages) == 0 {
+		t.Skip()
+	}
+	i := rapid.IntRange(0, len(m.messages)-1).Draw(t, "message")
+	g := m.messages[i]
+	m.messages = slices.Delete(m.messages, i, i+1)
+	if m.queues.Deliver(g, func(name string) bool { return name == "order" }) {
+		return
+	}
+	for _, w := range m.waiters {
+		if w.owner == g.Owner && !w.holds { // as rlock finds out
+			require.True(t, w.left, "a waiter's lock is about to be released")
+			m.cleansUp(w)
+		}
+	}
+}
+
+// wakes has a waiter take the lock that it was given.
+func (m *modelQueue) wakes(t *rapid.T) {
+	for _, w := range m.waiting() {
+		if w.ask != nil {
+			continue
+		}
+		if reason, g := w.waiter.woken(); reason == HasGrant {
+			m.takes(t, w, g)
+			return
+		}
+	}
+	t.Skip()
+}
+
+// takes accepts a grant, if its lease is not over.
+func (m *modelQueue) takes(t *rapid.T, w *modelWaiter, g Grant) {
+	if g.Since.Unix() <= int64(w.ended) { // a lease is over that has begun after that, which the real one reads off the clock
+		m.leaves(w)
+		return
+	}
+	require.Equal(t, w.owner, m.server.holder)
+	require.Less(t, g.Since.Unix(), int64(m.server.since), "its lease began before that")
+	m.keeps(t, w, int(g.Since.Unix()))
+}
+
+// keeps has a waiter leave with the lock, whose lease began after a certain time.
+func (m *modelQueue) keeps(t *rapid.T, w *modelWaiter, since int) {
+	if since > w.ended {
+		require.Equal(t, w.owner, m.server.holder)
+	}
+	w.waiter.Acquire()
+	remains, _ := w.waiter.Leave(false)
+	require.Equal(t, Nothing, remains)
+	w.left, w.holds = true, true
+}
+
+// gives up has any waiter leave without it.
+func (m *modelQueue) givesUp(t *rapid.T) {
+	all := m.waiting()
+	if len(all) == 0 {
+		t.Skip()
+	}
+	w := rapid.SampledFrom(all).Draw(t, "waiter")
+	if w.ask != nil {
+		t.Skip() // it leaves when it has heard
+	}
+	m.leaves(w)
+}
+
+func (m *modelQueue) leaves(w *modelWaiter) {
+	w.left = true
+	if remains, _ := w.waiter.Leave(true); remains != Nothing {
+		m.cleansUp(w)
+	}
+}
+
+// cleansUp withdraws what somebody has who has left: in the model at once.
+func (m *modelQueue) cleansUp(w *modelWaiter) {
+	w.cleaned = true
+	o := &m.server
+	o.remove(w.owner)
+	if o.holder == w.owner {
+		if o.holder = ""; len(o.registrations) > 0 {
+			m.passOn()
+		}
+	}
+}
+
+// check is what is true at any time.
+func (m *modelQueue) check(t *rapid.T) {
+	underWay := func(w *modelWaiter) bool {
+		if m.release != nil && m.release.offer.successor == w.waiter {
+			return true
+		}
+		return slices.ContainsFunc(m.messages, func(g Message) bool { return g.Owner == w.owner })
+	}
+	for _, w := range m.waiters {
+		if !w.left || underWay(w) {
+			continue
+		}
+		require.Equal(t, -1, m.server.registrationOf(w.owner), "%s has left, and its registration remains", w.owner)
+		require.True(t, w.holds || m.server.holder != w.owner, "%s has left, and has the lock for good", w.owner)
+	}
+	m.queues.mu.Lock()
+	defer m.queues.mu.Unlock()
+	require.LessOrEqual(t, len(m.queues.registered), len(m.waiting()))
+	if len(m.waiting()) == 0 {
+		require.Empty(t, m.queues.byName)
+	}
+}
+
+// Whatever comes in whatever order: a waiter has the lock only if the server says so, and for no longer; and of those who
+// have left without it nothing remains that nobody looks after.
+func TestModelOfHandOvers(t *testing.T) {
+	program := func(t *rapid.T) {
+		m := &modelQueue{queues: New[string, struct{}]()}
+		m.server.grant("other:1")
+		t.Repeat(map[string]func(*rapid.T){
+			"":          m.check,
+			"join":      m.join,
+			"ask":       m.asks,
+			"ask ex":    m.executeAsk,
+			"hear":      m.hears,
+			"offer":     m.offers,
+			"offer ex":  m.executeRelease,
+			"settle":    m.settles,
+			"elsewhere": m.elsewhere,
+			"deliver":   m.delivers,
+			"wake":      m.wakes,
+			"give up":   m.givesUp,
+		})
+	}
+	for range 10 { // one check is a hundred programs, which is few for what takes several steps
+		rapid.Check(t, program)
+	}
+}

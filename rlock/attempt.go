@@ -1,0 +1,366 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/internal/owner"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// registrationKept is how long Redis keeps a registration at most that nobody asks for.
+const registrationKept = 3 * lua.MaxNap
+
+// attempt is one caller's way to a lock. It is used by one goroutine.
+type attempt struct {
+	client  *Client
+	lock    *Lock
+	budget  wait.Budget
+	request request // its owner is that of this acquisition, in Redis
+	renew   bool
+	token   owner.Token // in this process
+	named   bool        // the caller gave it
+	session *lockSession
+	fresh   *acquisition // preallocated; nil once used
+
+	// What the tries so far have left behind.
+	sent     time.Time        // when the last one was sent
+	ticket   waitqueue.Ticket // the last answer: of the registration of this owner; 0 if it has none
+	holder   lua.Holder       // the last answer: who is in the way
+	answered bool             // one of them got an answer
+	failure  error            // why the last one got no answer; nil if it did
+	trace    trace
+	streak   waitqueue.Streak // of the lock
+}
+
+// trace is what the tries of an attempt may have left in Redis: the lock, a registration, a place in
+// a queue.
+type trace uint8
+
+// The least first.
+const (
+	noTrace   trace = iota
+	something       // it has to be cleaned up
+	late            // also by a command that may be executed at any time
+)
+
+// newAttempt checks what a caller asks for. The caller ends the attempt.
+func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
+	if l.invalid != nil {
+		return nil, l.invalid
+	}
+	c := l.client
+	renew, grantLease := lease == Watchdog, lease
+	if renew {
+		lease, grantLease = c.options.WatchdogLease, c.options.grantLease()
+	}
+	lease, err := wholeLease(lease)
+	if err != nil {
+		return nil, err
+	}
+	if !renew {
+		grantLease = lease
+	}
+	limit, window := delay, c.options.FairWindow
+	switch {
+	case delay == NoWait:
+		limit = c.options.CommandTimeout
+	case delay != wait.Unlimited:
+		limit = max(delay, shortestWait)
+		window = limit
+	}
+	if !c.tasks.Enter() {
+		return nil, ErrClosed
+	}
+	a := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
+		request: request{lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
+	if a.token, a.named = owner.From(ctx); !a.named {
+		a.token = owner.New()
+	}
+	a.budget.Begin(ctx, c.closing, limit)
+	a.request.until = a.budget.Until
+	return a, nil
+}
+
+// end gives back what newAttempt took.
+func (a *attempt) end() {
+	a.budget.Stop()
+	a.client.tasks.Leave()
+}
+
+// run gets the lock, or says why not. It locks the owner's session first: while another call of the
+// same owner talks to Redis about this lock, this one must not.
+func (a *attempt) run() (*Hold, error) {
+	if a.budget.Err() != nil {
+		return nil, a.ended()
+	}
+	c, kind := a.client, a.lock.kind
+	key := sessionKey{kind.family(), a.lock.name, a.token}
+	if a.named {
+		a.session = c.sessions.Open(key)
+	} else {
+		a.session = &a.fresh.home
+		c.sessions.OpenNew(a.session, key)
+	}
+	defer a.session.Close()
+	if a.named && !a.session.Lock(&a.budget) {
+		return nil, a.ended()
+	}
+	defer a.session.Unlock()
+	if a.named {
+		if hold, done, err := a.rejoin(); done {
+			return hold, err
+		}
+	}
+	if a.request.owner == "" {
+		a.request.owner = c.newOwner()
+	}
+	if a.request.waits {
+		return a.wait()
+	}
+	hold, left, err := a.try()
+	if hold == nil && (!left || a.trace == late) {
+		a.cleanUp()
+	}
+	if hold == nil && err == nil {
+		err = a.ended()
+	}
+	return hold, err
+}
+
+// rejoin deals with what the owner holds already. It is done if that decides the attempt.
+func (a *attempt) rejoin() (hold *Hold, done bool, err error) {
+	if h := held(a.session, a.lock.kind.mode()); h != nil {
+		hold, err := a.reenter(h)
+		if !errors.Is(err, ErrReleased) || a.budget.Err() != nil {
+			return hold, true, err
+		}
+		// Another goroutine of this owner has released the lock meanwhile without locking the session.
+		// This one is the first again.
+		a.failure = nil
+	}
+	if a.request.owner = holder(a.session); a.request.owner != "" {
+		a.request.beside = true
+		err = a.lock.kind.beside()
+	}
+	return nil, err != nil, err
+}
+
+// try sends one request. Without a hold and an error it may be tried again; failure says whether
+// there was an answer. With left set the budget ended before the answer came: a worker that sent the
+// request looks after that, or the caller does, see trace.
+func (a *attempt) try() (hold *Hold, left bool, err error) {
+	c := a.client
+	a.sent, a.ticket = time.Now(), 0
+	var (
+		answer reply
+		state  transport.State
+		call   *transport.Call
+	)
+	if c.options.SyncReplicas == 0 {
+		call = c.calls.Begin(&a.budget)
+	}
+	if call != nil {
+		answer, err = a.lock.kind.acquire(call, c.redis, a.request)
+		state, err = call.End(err)
+	} else {
+		answer, state, err = a.detach()
+	}
+	switch state {
+	case transport.Abandoned:
+		a.trace = late
+		left = a.budget.Over()
+	case transport.Detached:
+		left = true
+	case transport.Unconfirmed:
+		if !errors.Is(err, ErrNotReplicated) { // it was undone
+			a.trace = max(a.trace, something)
+		}
+	case transport.Answered, transport.Refused:
+	}
+	switch {
+	case left:
+		a.unanswered()
+		return nil, true, nil
+	case errors.Is(err, ErrNotReplicated):
+		return nil, false, err
+	case err != nil:
+		a.failure = err
+		if answer.taken {
+			a.trace = max(a.trace, something)
+		}
+		if c.transport.Permanent(err) {
+			return nil, false, a.unavailable()
+		}
+		return nil, false, nil
+	case answer.holder != nil:
+		a.answered, a.holder, a.ticket, a.failure = true, *answer.holder, answer.ticket, nil
+		if a.trace != late {
+			a.trace = a.remains()
+		}
+		return nil, false, nil
+	}
+	deadline := watchdog.Deadline(a.sent, a.request.lease)
+	if !time.Now().Before(deadline) {
+		a.failure = fmt.Errorf("the lock was taken, but the answer took longer than the lease of %v", a.request.lease)
+		a.trace = max(a.trace, something)
+		return nil, false, nil
+	}
+	hold, err = a.begin(deadline, answer.fence, a.request.registers)
+	return hold, false, err
+}
+
+// unanswered notes that the budget ended before the answer came.
+func (a *attempt) unanswered() {
+	switch {
+	case a.answered:
+	case a.failure == nil, errors.Is(a.failure, transport.ErrNoAnswer):
+		a.failure = transport.ErrNoAnswer
+	default: // what went wrong before says more about what to do
+		a.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, a.failure)
+	}
+}
+
+// remains returns what a refused request leaves in Redis.
+func (a *attempt) remains() trace {
+	if a.request.waits && a.lock.kind.queued() || a.request.registers {
+		return something
+	}
+	return noTrace
+}
+
+// detach has a worker send the request, so that the caller can leave at any time. What may have been
+// done for one that left is cleaned up when the answer comes.
+func (a *attempt) detach() (reply, transport.State, error) {
+	c, before, holds, remains := a.client, a.trace, a.holder.TTL, a.remains()
+	r, alone := a.request, a.lock.waiting.alone
+	answer, state, err := transport.Detach(c.calls, &a.budget,
+		func(ctx context.Context) (reply, error) { return a.ask(ctx, r) },
+		func(answer reply, err error) {
+			if alone {
+				c.backlog.answered(a.lock.name)
+			}
+			refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown && before == noTrace
+			if err == nil && answer.holder != nil {
+				refused, holds = remains == noTrace, answer.holder.TTL
+			}
+			if !refused {
+				c.cleaner.add(a.cleanup(r, holds))
+			}
+		})
+	if state == transport.Detached && alone {
+		c.backlog.left(a.lock.name)
+	}
+	return answer, state, err
+}
+
+// begin makes the hold of a lock that was acquired. registered says that a grant message may still
+// arrive.
+func (a *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold, error) {
+	h := a.fresh
+	if a.fresh = nil; h == nil {
+		h = new(acquisition)
+	}
+	h.client, h.lock, h.session, h.token = a.client, a.lock, a.session, a.token
+	h.owner, h.fence, h.registered, h.streak = a.request.owner, fence, registered, a.streak
+	if a.trace == late {
+		r := a.request
+		h.late = &r
+	}
+	hold := h.begin(a.budget.Ctx, deadline, a.renew)
+	a.lock.kind.began(h)
+	if a.budget.Closing() {
+		// Too late for Close to know of it: nobody would renew it or end its context.
+		h.finish()
+		a.trace = max(a.trace, something)
+		return nil, ErrClosed
+	}
+	return hold, nil
+}
+
+// accept takes a lock that was granted. Without a hold and an error too little is left of its lease,
+// which is to be asked for again.
+func (a *attempt) accept(g waitqueue.Grant) (*Hold, error) {
+	a.streak = g.Streak
+	lease := a.request.grantLease
+	most := lease / 10 // of an explicit lease, so that it is about what the caller asked for
+	if a.renew {
+		most = lease / 2
+	}
+	if time.Since(g.Since) > most {
+		a.trace = max(a.trace, something)
+		return nil, nil
+	}
+	return a.begin(watchdog.Deadline(g.Since, lease), g.Fence, false)
+}
+
+// cleanUp has what the tries may have left in Redis removed in the background.
+func (a *attempt) cleanUp() {
+	if a.trace == noTrace {
+		return
+	}
+	l := a.cleanup(a.request, a.holder.TTL)
+	l.again = a.trace == late
+	a.client.cleaner.add(l)
+}
+
+// cleanup returns what a request may have left in Redis. Its time counts from now, not from when the
+// request was sent: a server that hung executes what it finds in its buffers when it goes on. A place
+// in a queue is for as long as somebody holds the lock, which is not read from the attempt: late
+// answers are looked after when its goroutine has gone on.
+func (a *attempt) cleanup(r request, holds time.Duration) cleanup {
+	l := cleanup{lock: a.lock, request: r, until: time.Now().Add(r.lasts(a.lock, holds))}
+	if r.beside {
+		l.session = a.session
+	}
+	return l
+}
+
+// lasts returns for how long Redis keeps what it gives for a request, if somebody has the lock for as
+// long as holds.
+func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
+	lasts := r.lease
+	if of.kind.queued() {
+		// A place in a queue outlasts the holder's lease and the last request by twice the longest nap.
+		// Either may be as long as a Duration can be, and their sum must still be one.
+		const ever = 100 * 365 * 24 * time.Hour
+		lasts = max(lasts, min(max(holds, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
+	}
+	if r.registers {
+		lasts = max(lasts, registrationKept)
+	}
+	return lasts
+}
+
+// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, so that its outcome is known.
+var errUnsent = &lua.Error{Class: lua.Temporary, Message: transport.ErrNoAnswer.Message,
+	Advice: transport.ErrNoAnswer.Advice}
+
+// ended returns why an attempt ended without the lock.
+func (a *attempt) ended() error {
+	reason := a.budget.Err()
+	switch {
+	case errors.Is(reason, ErrClosed):
+		return ErrClosed
+	case a.failure != nil:
+		return a.unavailable()
+	default:
+		return &HeldError{Lock: a.lock.name, Owner: a.holder.Owner, TTL: a.holder.TTL, Next: a.holder.Next,
+			cause: reason}
+	}
+}
+
+// unavailable returns why Redis did not give an answer, and what else is true of the attempt.
+func (a *attempt) unavailable() error {
+	err := a.failure
+	if lua.ClassOf(err) == lua.Unknown {
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return a.budget.Because(err)
+}

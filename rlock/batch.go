@@ -1,0 +1,205 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/internal/owner"
+	"holdfast/internal/session"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// batch takes several plain locks of one client and slot, for one owner, with one script: all or none.
+type batch struct {
+	locks []*Lock
+
+	client *Client
+	parts  []part
+}
+
+// part is one of the locks.
+type part struct {
+	lock    *Lock
+	session *lockSession
+	held    *acquisition // nil if the owner does not hold it yet
+	owner   string       // in Redis
+	count   int          // levels to have afterwards
+}
+
+// try makes one attempt. It does not queue: that would be waiting.
+func (t *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, err error) {
+	c := t.locks[0].client
+	t.client = c
+	renew := lease == Watchdog
+	if renew {
+		lease = c.options.WatchdogLease
+	}
+	defer func() { t.named(&err) }()
+	if lease, err = wholeLease(lease); err != nil {
+		return nil, err
+	}
+	if !c.tasks.Enter() {
+		return nil, ErrClosed
+	}
+	defer c.tasks.Leave()
+	token, named := owner.From(ctx)
+	if !named {
+		token = owner.New()
+	}
+	b := wait.NewBudget(ctx, c.closing, c.options.CommandTimeout)
+	defer b.Stop()
+	if b.Err() != nil {
+		return nil, notAsked(t.locks[0], b)
+	}
+	sessions := make([]*lockSession, len(t.locks))
+	for i, l := range t.locks {
+		sessions[i] = c.sessions.Open(l.key(token))
+		defer sessions[i].Close()
+	}
+	if busy := session.LockAll(b, sessions); busy >= 0 {
+		return nil, notAsked(t.locks[busy], b)
+	}
+	fresh := c.newOwner()
+	for i, l := range t.locks {
+		s := sessions[i]
+		defer s.Unlock()
+		p := part{lock: l, session: s, owner: fresh, count: 1}
+		if a := held(s, l.kind.mode()); a != nil {
+			p.held, p.owner, p.count = a, a.owner, a.depth()+1
+			a.mayLast(lease)
+		}
+		t.parts = append(t.parts, p)
+	}
+	sent, err := t.ask(b, lease)
+	if err != nil {
+		return nil, err
+	}
+	return t.begin(ctx, b, token, watchdog.Deadline(sent, lease), lease, renew)
+}
+
+// named names the lock that an error is about; any of them if it is about the server.
+func (t *batch) named(err *error) {
+	name := t.locks[0].name
+	var held *HeldError
+	if errors.As(*err, &held) {
+		name = held.Lock
+	}
+	wrap(err, name)
+}
+
+// notAsked returns why an attempt ended before anything was asked: while another call of the same
+// owner was at that lock.
+func notAsked(l *Lock, b *wait.Budget) error {
+	reason := b.Err()
+	if errors.Is(reason, ErrClosed) {
+		return ErrClosed
+	}
+	return &HeldError{Lock: l.name, cause: reason}
+}
+
+// ask sends the script, and returns when, if everything was taken.
+func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
+	takings := make([]lua.Taking, len(t.parts))
+	for i, p := range t.parts {
+		takings[i] = lua.Taking{Lock: p.lock.name, Owner: p.owner, Count: p.count, Nested: p.held != nil}
+	}
+	type answer struct {
+		index  int
+		holder *lua.Holder
+	}
+	sent = time.Now()
+	got, state, err := transport.Do(t.client.calls, b, func(ctx context.Context) (answer, error) {
+		if err := t.client.transport.Ready(ctx); err != nil {
+			return answer{}, err
+		}
+		index, holder, err := lua.AcquireTogether(ctx, t.client.redis, lease, takings)
+		return answer{index, holder}, err
+	}, func(got answer, err error) {
+		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.Unknown {
+			t.undo(lease, false)
+		}
+	})
+	switch state {
+	case transport.Unconfirmed, transport.Abandoned:
+		t.undo(lease, state == transport.Abandoned)
+		fallthrough
+	case transport.Detached:
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		if state != transport.Unconfirmed {
+			err = b.Because(err)
+		}
+		return sent, err
+	case transport.Refused:
+		return sent, err
+	case transport.Answered:
+	}
+	if got.index < 0 {
+		return sent, nil
+	}
+	p, holder := t.parts[got.index], got.holder
+	if holder == nil {
+		p.held.lose(watchdog.ErrGone)
+		return sent, p.held.conclude()
+	}
+	return sent, &HeldError{Lock: p.lock.name, Owner: holder.Owner, TTL: holder.TTL, Next: holder.Next}
+}
+
+// undo has what may have been taken cleaned up in the background; again if the command may be executed
+// later. A count too high, of what was held already, does no harm: the last release ignores it.
+func (t *batch) undo(lease time.Duration, again bool) {
+	for _, p := range t.parts {
+		if p.held == nil {
+			t.client.cleaner.add(cleanup{lock: p.lock, request: request{owner: p.owner},
+				until: time.Now().Add(lease), again: again})
+		} else if p.held.lostError() != nil {
+			t.client.cleaner.add(p.held.cleanup())
+		}
+	}
+}
+
+// begin makes the holds of what was taken.
+func (t *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, deadline time.Time,
+	lease time.Duration, renew bool,
+) ([]*Hold, error) {
+	if !time.Now().Before(deadline) {
+		t.undo(lease, false)
+		return nil, fmt.Errorf("%w: the locks were taken, but the answer took longer than the lease of %v",
+			ErrOutcomeUnknown, lease)
+	}
+	holds := make([]*Hold, 0, len(t.parts))
+	var failure error
+	for _, p := range t.parts {
+		if p.held == nil {
+			a := &acquisition{client: t.client, lock: p.lock, session: p.session, token: token, owner: p.owner}
+			holds = append(holds, a.begin(ctx, deadline, renew))
+			continue
+		}
+		hold, err := p.held.push(ctx, deadline, renew)
+		if err != nil {
+			// Lost, or released by a goroutine that shares the owner, while the answer was on its way.
+			failure = err
+			continue
+		}
+		holds = append(holds, hold)
+	}
+	if b.Closing() { // too late for Close to know of them
+		failure = ErrClosed
+	}
+	if failure == nil {
+		return holds, nil
+	}
+	for _, h := range holds {
+		h.claim()
+		a := h.acquisition.(*acquisition)
+		if a.remove(h) == 0 {
+			a.finish()
+			t.client.cleaner.add(a.cleanup())
+		}
+	}
+	return nil, failure
+}

@@ -1,0 +1,164 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/lua"
+)
+
+// releaseBatch gives back holds of several plain locks of one client and slot, with one script. Each
+// has an error of its own.
+func releaseBatch(holds []*Hold) []error {
+	errs := make([]error, len(holds))
+	leaving := make([]partLeaving, 0, len(holds))
+	c := holds[0].acquisition.(*acquisition).client
+	var b wait.Budget
+	b.Begin(context.Background(), nil, c.options.CommandTimeout)
+	defer b.Stop()
+	var locked []*lockSession
+	var busy []int
+	for i, h := range holds {
+		a := h.acquisition.(*acquisition)
+		switch {
+		case !h.claim():
+			errs[i] = ofEnded(ErrReleased)
+		case !a.session.TryLock():
+			busy = append(busy, i)
+		default:
+			locked = append(locked, a.session)
+			if a.registered {
+				c.grants.releasing(a.owner, true)
+				defer c.grants.releasing(a.owner, false)
+			}
+			var left int
+			if left, errs[i] = a.leave(h, time.Now()); errs[i] == nil {
+				leaving = append(leaving, partLeaving{acquisition: a, left: left, err: &errs[i]})
+			}
+		}
+	}
+	if len(leaving) > 0 {
+		sendBatch(c, &b, leaving)
+	}
+	for _, p := range leaving {
+		if p.left == 0 {
+			p.cleanUpLate()
+		}
+	}
+	for _, s := range locked {
+		s.Unlock()
+	}
+	// Another call of the same owner has locked these sessions, perhaps for long. None is kept locked
+	// while waiting for them.
+	for _, i := range busy {
+		errs[i] = holds[i].acquisition.Release(holds[i])
+	}
+	for i, h := range holds {
+		wrap(&errs[i], h.Name())
+	}
+	return errs
+}
+
+// partLeaving is an acquisition that is to be left with so many levels.
+type partLeaving struct {
+	*acquisition
+	left int
+	err  *error
+}
+
+// sendBatch tells Redis what is left of each. The caller has their sessions locked. Those that are
+// refused for the time being are sent again, by themselves.
+func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
+	var (
+		delay   wait.Backoff
+		unknown bool // an earlier command may have been executed
+		last    error
+	)
+	fail := func(err error) {
+		for _, p := range leaving {
+			*p.err = err
+		}
+	}
+	for {
+		asked := leaving
+		replies, state, err := transport.Do(c.calls, b, func(ctx context.Context) ([]lua.PartReleased, error) {
+			return lua.ReleaseTogether(ctx, c.redis, leavings(asked))
+		}, func(replies []lua.PartReleased, err error) {
+			for i, p := range asked {
+				if p.left == 0 && (err != nil || replies[i].Err != nil) {
+					p.client.cleaner.add(p.cleanup())
+				} else if p.left == 0 {
+					p.step(confirm)
+				}
+			}
+		})
+		switch {
+		case state == transport.Detached:
+			err = fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout)
+			if last != nil { // what went wrong before says more about what to do
+				err = fmt.Errorf("%w; before that: %w", err, last)
+			}
+			fail(err)
+			for _, p := range leaving {
+				if p.left == 0 {
+					p.step(giveUp)
+				}
+			}
+			return
+		case err == nil:
+			if leaving, err = refusedForNow(c, asked, replies, unknown); len(leaving) == 0 {
+				return
+			}
+		case c.transport.Permanent(err), c.transport.Clustered() && lua.ClassOf(err) == lua.Temporary:
+			// One of them may be why, as a key that the ACL forbids; and while a slot moves, what cannot be
+			// found together can one by one.
+			for _, p := range leaving {
+				*p.err = p.send(b, p.left, unknown)
+			}
+			return
+		}
+		unknown, last = unknown || lua.ClassOf(err) == lua.Unknown, err
+		if !b.Sleep(delay.Next(), nil, nil) {
+			fail(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+			for _, p := range leaving {
+				if p.left == 0 {
+					p.abandon()
+				}
+			}
+			return
+		}
+	}
+}
+
+func leavings(of []partLeaving) []lua.Leaving {
+	all := make([]lua.Leaving, len(of))
+	for i, p := range of {
+		all[i] = p.lock.kind.plain().part(p.owner, p.left)
+	}
+	return all
+}
+
+// refusedForNow takes the answers, and returns those parts that the server refused for a reason that
+// passes by itself, and that reason.
+func refusedForNow(
+	c *Client, asked []partLeaving, replies []lua.PartReleased, unknown bool,
+) (again []partLeaving, reason error) {
+	for i, r := range replies {
+		p := asked[i]
+		switch {
+		case r.Err == nil:
+			*p.err = p.sent(r.Released, p.left, unknown)
+		case c.transport.Permanent(r.Err):
+			*p.err = r.Err
+			if p.left == 0 {
+				p.step(giveUp)
+			}
+		default:
+			again, reason = append(again, p), r.Err
+		}
+	}
+	return again, reason
+}

@@ -1,0 +1,387 @@
+package rlock
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+	"holdfast/lua"
+)
+
+// withCleaner returns a client that has a cleaner and nothing else, and what closes it.
+func withCleaner(t *testing.T) (c *Client, shut func()) {
+	t.Helper()
+	c = &Client{redis: goneRedis{}, tasks: wait.NewGroup(), closing: make(chan struct{})}
+	c.cleaner = newCleaner(c)
+	shut = sync.OnceFunc(func() {
+		close(c.closing)
+		c.tasks.Wait()
+	})
+	t.Cleanup(shut)
+	return c, shut
+}
+
+// goneRedis panics if something is sent.
+type goneRedis struct{ rueidis.Client }
+
+func (goneRedis) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }
+
+// stub is a kind of lock of which one command removes so many cleanups.
+type stub struct {
+	kind
+	most    int
+	removes func(owners []string) error
+}
+
+func (k stub) family() string { return "stub" }
+
+func (k stub) batch() int { return k.most }
+
+func (k stub) kept(cleanup) bool { return false }
+
+func (k stub) cleanUp(_ *Client, batch []cleanup) bool {
+	var owners []string
+	for _, l := range batch {
+		owners = append(owners, l.request.owner)
+	}
+	return k.removes(owners) == nil
+}
+
+// left returns a cleanup of an owner, which lasts for an hour.
+func (l *Lock) left(owner string) cleanup {
+	return cleanup{lock: l, request: request{owner: owner}, until: time.Now().Add(time.Hour)}
+}
+
+// commands notes which owners each command releases. A command takes a second.
+type commands struct {
+	mu       sync.Mutex
+	sent     []string // guarded by mu
+	underway int      // guarded by mu
+	most     int      // guarded by mu
+}
+
+// lock returns a lock whose commands are noted, and end with what end returns.
+func (of *commands) lock(name string, most int, end func() error) *Lock {
+	return &Lock{name: name, kind: stub{most: most, removes: func(owners []string) error {
+		of.mu.Lock()
+		of.sent = append(of.sent, name+" "+strings.Join(owners, "+"))
+		of.underway++
+		of.most = max(of.most, of.underway)
+		of.mu.Unlock()
+		time.Sleep(time.Second)
+		of.mu.Lock()
+		of.underway--
+		of.mu.Unlock()
+		return end()
+	}}}
+}
+
+// news returns what was sent since the last call, sorted.
+func (of *commands) news() []string {
+	synctest.Wait()
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	news := of.sent
+	of.sent = nil
+	slices.Sort(news)
+	return news
+}
+
+func succeed() error { return nil }
+
+func fail() error { return &lua.Error{Class: lua.Temporary} }
+
+func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withCleaner(t)
+		var of commands
+		plain, queue, another := of.lock("plain", 1, succeed), of.lock("queue", 3, succeed), of.lock("another", 3, succeed)
+		for _, owner := range []string{"1", "2", "3", "4", "5"} {
+			c.cleaner.add(queue.left(owner))
+			synctest.Wait()
+		}
+		c.cleaner.add(plain.left("1"))
+		c.cleaner.add(plain.left("2"))
+		c.cleaner.add(another.left("1"))
+		require.Equal(t, []string{"another 1", "plain 1", "plain 2", "queue 1"}, of.news())
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"queue 2+3+4"}, of.news(), "those that came while a command was under way")
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"queue 5"}, of.news())
+	})
+}
+
+func TestCleanerSendsOneCommandAtATimeInASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withCleaner(t)
+		var of commands
+		lock, one, other := of.lock("lock", 1, succeed), new(lockSession), new(lockSession)
+		from := func(in *lockSession, owner string) {
+			l := lock.left(owner)
+			l.session = in
+			c.cleaner.add(l)
+		}
+		from(one, "1")
+		from(one, "2")
+		from(other, "3")
+		require.Equal(t, []string{"lock 1", "lock 3"}, of.news())
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"lock 2"}, of.news())
+	})
+}
+
+// Callers may leave at any pace, and one command after the other would be too slow.
+func TestCleanerHasManyCommandsUnderWayButNotAnyNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withCleaner(t)
+		var of commands
+		lock := of.lock("lock", 1, succeed)
+		for range 3 * mostAtOnce {
+			c.cleaner.add(lock.left("1"))
+		}
+		require.Len(t, of.news(), mostAtOnce)
+		time.Sleep(2 * time.Second)
+		require.Len(t, of.news(), 2*mostAtOnce)
+		require.Equal(t, mostAtOnce, of.most)
+	})
+}
+
+// As on a cluster of which one shard hangs, or refuses.
+func TestWhatTheCleanerCannotReleaseDelaysNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withCleaner(t)
+		var of commands
+		lock, refusing := of.lock("lock", 1, succeed), of.lock("refusing", 1, fail)
+		hanging := of.lock("hanging", 1, func() error {
+			time.Sleep(time.Minute)
+			return fail()
+		})
+		c.cleaner.add(hanging.left("1"))
+		c.cleaner.add(refusing.left("1"))
+		require.Equal(t, []string{"hanging 1", "refusing 1"}, of.news())
+		for range 100 {
+			c.cleaner.add(lock.left("1"))
+			require.Contains(t, of.news(), "lock 1")
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// The first tries are soon, however many others fail.
+func TestCleanerTriesAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withCleaner(t)
+		down := &Lock{name: "down", kind: stub{most: 1, removes: func([]string) error { return fail() }}}
+		for range 2000 {
+			c.cleaner.add(down.left("1"))
+		}
+		time.Sleep(2 * time.Second)
+		var tries []time.Duration
+		began := time.Now()
+		busy := &Lock{name: "busy", kind: stub{most: 1, removes: func([]string) error {
+			tries = append(tries, time.Since(began))
+			return fail()
+		}}}
+		c.cleaner.add(busy.left("1"))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Less(t, tries[1], 15*time.Millisecond)
+		require.Less(t, tries[4], 200*time.Millisecond)
+		require.Greater(t, len(tries), 10)
+		require.Less(t, len(tries), 50)
+	})
+}
+
+// During an outage they pile up. When it is over, none of them may keep others out for long.
+func TestCleanerIsThroughSoonAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, outage = 5000, 5 * time.Second
+		c, _ := withCleaner(t)
+		began := time.Now()
+		var tries atomic.Int64
+		lock := &Lock{name: "job", kind: stub{most: 1, removes: func([]string) error {
+			tries.Add(1)
+			if time.Since(began) < outage {
+				return fail()
+			}
+			return nil
+		}}}
+		for range many {
+			c.cleaner.add(lock.left("1"))
+		}
+		time.Sleep(outage)
+		require.Less(t, tries.Load(), int64(15*many), "it keeps a processor busy")
+		time.Sleep(time.Second)
+		c.cleaner.mu.Lock()
+		defer c.cleaner.mu.Unlock()
+		require.Equal(t, idle, c.cleaner.phase)
+		require.Zero(t, cap(c.cleaner.ready)+cap(c.cleaner.waiting)+len(c.cleaner.lanes), "memory is kept")
+	})
+}
+
+// Everything gets one more try, and nothing does when the server has hung. It has not when some
+// commands are refused, and others take long.
+func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
+	const many = 10 * mostAtOnce
+	minute := func(then func() error) func() error {
+		return func() error {
+			time.Sleep(time.Minute)
+			return then()
+		}
+	}
+	var n atomic.Int64
+	for name, of := range map[string]struct {
+		end   func() error
+		tries int
+	}{
+		"refused":  {fail, many},
+		"released": {succeed, many},
+		"some are refused, and others are released late": {func() error {
+			if n.Add(1)%2 == 0 {
+				return fail()
+			}
+			return minute(succeed)()
+		}, many},
+		"hung": {minute(fail), mostAtOnce},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, shut := withCleaner(t)
+				c.options.CommandTimeout = time.Second
+				var tries atomic.Int64
+				lock := &Lock{name: "job", kind: stub{most: 1, removes: func([]string) error {
+					tries.Add(1)
+					if c.closes() {
+						return of.end()
+					}
+					return fail()
+				}}}
+				for range many {
+					c.cleaner.add(lock.left("1"))
+				}
+				time.Sleep(5 * time.Second)
+				tries.Store(0)
+				shut()
+				require.EqualValues(t, of.tries, tries.Load())
+			})
+		})
+	}
+}
+
+// One that hangs does not keep the others from their last try.
+func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, shut := withCleaner(t)
+		c.options.CommandTimeout = time.Second
+		var of commands
+		hanging := of.lock("hanging", 1, func() error {
+			time.Sleep(time.Minute)
+			return fail()
+		})
+		lock, queue := of.lock("lock", 1, succeed), of.lock("queue", 10, succeed)
+		c.cleaner.add(hanging.left("1"))
+		c.cleaner.add(queue.left("first"))
+		require.Len(t, of.news(), 2)
+		for range 5 * mostAtOnce {
+			c.cleaner.add(lock.left("1"))
+			c.cleaner.add(queue.left("1")) // to be released when the first has been
+		}
+		shut()
+		released := slices.DeleteFunc(of.news(), func(sent string) bool { return sent == "hanging 1" })
+		require.Len(t, released, 5*mostAtOnce+5*mostAtOnce/10)
+	})
+}
+
+// What is adrift of one fair lock is repeated by one command, as far as it is due at the same time.
+func TestCleanerRepeatsByOneCommandWhatItCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, shut := withCleaner(t)
+		var of commands
+		queue := of.lock("queue", 100, succeed)
+		for range 100 {
+			l := queue.left("1")
+			l.again = true
+			c.cleaner.add(l)
+		}
+		time.Sleep(10 * time.Second)
+		of.news()
+		shut()
+		require.LessOrEqual(t, len(of.news()), 2, "one may have been under way")
+	})
+}
+
+func TestCleanerOfAClosedClientDoesNothing(t *testing.T) {
+	c, shut := withCleaner(t)
+	shut()
+	c.cleaner.add(new(Lock).left("1"))
+	require.Equal(t, idle, c.cleaner.phase)
+}
+
+// Of a server that is down for long there would be more and more.
+func TestCleanerForgetsWhatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withCleaner(t)
+		var of commands
+		lock := of.lock("lock", 10, succeed)
+		for _, l := range []struct {
+			owner string
+			lasts time.Duration
+		}{{"over", 0}, {"first", time.Hour}, {"over soon", time.Second / 2}, {"lasting", time.Hour}} {
+			of := lock.left(l.owner)
+			of.until = time.Now().Add(l.lasts)
+			c.cleaner.add(of)
+			synctest.Wait()
+		}
+		require.Equal(t, []string{"lock first"}, of.news())
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"lock lasting"}, of.news())
+	})
+}
+
+// It may have registered its owner as well, which is found by what was asked for.
+func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
+	c := &Client{options: Options{WatchdogLease: time.Second}}
+	c.cleaner = newCleaner(c)
+	c.cleaner.phase = working // so that it is looked at here
+	asked := request{owner: "client:1", window: time.Minute, registers: true, grantLease: time.Second}
+	a := &acquisition{client: c, lock: &Lock{kind: exclusive{}}, owner: "client:1", late: &asked}
+	began := time.Now()
+	a.cleanUpLate()
+	require.Len(t, c.cleaner.ready, 1)
+	l := c.cleaner.ready[0].items[0]
+	require.Equal(t, asked, l.request)
+	require.True(t, l.again)
+	require.False(t, l.until.Before(began.Add(registrationKept)))
+}
+
+// It doubles from 10 ms at first, then grows with what it is about.
+func TestWhatMayComeLateIsRemovedTheMoreSeldomTheOlderItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withCleaner(t)
+		began := time.Now()
+		var ages []time.Duration
+		lock := &Lock{name: "job", kind: stub{most: 1, removes: func([]string) error {
+			ages = append(ages, time.Since(began))
+			return nil
+		}}}
+		l := lock.left("1")
+		l.again, l.until = true, began.Add(24*time.Hour)
+		c.cleaner.add(l)
+		time.Sleep(48 * time.Hour)
+		synctest.Wait()
+		require.Greater(t, len(ages), 40)
+		require.Less(t, len(ages), 100)
+		for i, age := range ages[1:] {
+			require.LessOrEqual(t, age-ages[i], max(time.Second, age/4))
+		}
+		require.Greater(t, ages[len(ages)-1], 12*time.Hour)
+	})
+}

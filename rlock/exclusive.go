@@ -1,0 +1,176 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/internal/waitqueue"
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// NewLock returns the reentrant lock called name. It sends nothing, and an impossible name is refused
+// by the first use: the empty one and, on a cluster, one whose keys and channel would be in different
+// slots.
+func (c *Client) NewLock(name string) *Lock {
+	return c.newLock(name, newExclusive(c, name, "lock", false))
+}
+
+// exclusive is the kind of a lock that one owner has at a time: the plain lock itself, and what
+// others have in common with it.
+type exclusive struct {
+	client *Client
+	name   string
+	of     string // the family
+	keys   *lua.Exclusive
+}
+
+func newExclusive(c *Client, name, family string, fenced bool) exclusive {
+	return exclusive{client: c, name: name, of: family, keys: lua.NewExclusive(name, fenced)}
+}
+
+func (k exclusive) family() string { return k.of }
+
+func (k exclusive) mode() mode { return alone }
+
+func (k exclusive) beside() error { return nil }
+
+func (k exclusive) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
+	registration := ""
+	if r.registers {
+		registration = k.keys.Place(r.owner, r.grantLease)
+	}
+	fence, ticket, holder, err := k.keys.Acquire(ctx, redis, r.owner, r.lease, registration)
+	if registration != "" && needsNoHandOver(err) {
+		refusal := err
+		fence, ticket, holder, err = k.keys.Acquire(ctx, redis, r.owner, r.lease, "")
+		k.client.transport.Forbid(refusal, err)
+	}
+	return reply{holder: holder, ticket: waitqueue.Ticket(ticket), fence: fence}, err
+}
+
+func (k exclusive) reenter(
+	ctx context.Context, owner string, count int, lease time.Duration,
+) (bool, error) {
+	return lua.Reenter(ctx, k.client.redis, k.name, owner, count, lease)
+}
+
+func (k exclusive) release(
+	ctx context.Context, owner string, count int, o offer,
+) (lua.Released, error) {
+	p := k.passing(o.Streak())
+	if next, first, ok := o.Successor(); ok {
+		p.Next, p.NextFirst = k.keys.Place(next.Owner, next.Lease), first
+	}
+	return k.send(ctx, owner, count, p)
+}
+
+// send sends a release, once more without a hand-over if that is what the server refuses.
+func (k exclusive) send(
+	ctx context.Context, owner string, count int, p lua.Passing,
+) (lua.Released, error) {
+	released, err := k.keys.Release(ctx, k.client.redis, owner, count, p)
+	if needsNoHandOver(err) {
+		refusal := err
+		released, err = k.keys.Release(ctx, k.client.redis, owner, count, lua.Passing{Sharded: p.Sharded})
+		k.client.transport.Forbid(refusal, err)
+	}
+	return released, err
+}
+
+// needsNoHandOver reports whether a command was refused perhaps only because of what a hand-over
+// needs: the clock of the server, which some refuse to scripts, and keys of its own, which an ACL may
+// forbid, which are elsewhere while a slot moves, and which are written to when nothing else is.
+func needsNoHandOver(err error) bool {
+	if err == nil {
+		return false
+	}
+	var refusal *ServerError
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	switch refusal.Code {
+	case "TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS", "WRONGTYPE", "OOM", lua.NoCommand:
+		return true
+	}
+	return false
+}
+
+// passing returns to whom a release may give the lock.
+func (k exclusive) passing(s waitqueue.Streak) lua.Passing {
+	t := k.client.transport
+	return lua.Passing{Sharded: t.Sharded(), Others: t.GivesAway(),
+		Turns: lua.Turns{Count: s.Count, Began: s.Began}}
+}
+
+func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
+	return lua.ForceUnlock(ctx, k.client.redis, k.name, k.announcement())
+}
+
+// frees is true of every kind that has the lock's key to itself.
+func (k exclusive) frees(other kind, _ bool) bool { return !other.outlives() }
+
+func (k exclusive) inspect(ctx context.Context) (lua.State, error) {
+	return lua.Inspect(ctx, k.client.redis, k.name)
+}
+
+func (k exclusive) has(lua.Hold) bool { return true }
+
+func (k exclusive) waiting(request) waiting {
+	queue := queueName{k.of, k.name}
+	return waiting{queue: queue, topic: queue.topic(k.keys.Channel()), registers: true}
+}
+
+func (k exclusive) queued() bool { return false }
+
+func (k exclusive) handsOver() bool { return k.client.transport.HandsOver() }
+
+// renewals of locks that one owner has go together.
+var renewals = &renewal{lua.Renew}
+
+func (k exclusive) renewal() *renewal { return renewals }
+
+func (k exclusive) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
+
+func (k exclusive) outlives() bool { return false }
+
+func (k exclusive) began(*acquisition) {}
+
+func (k exclusive) ended(*acquisition) {}
+
+func (k exclusive) released(*acquisition, lua.Released) {}
+
+func (k exclusive) unanswered(*acquisition) {}
+
+func (k exclusive) answered(*acquisition) {}
+
+func (k exclusive) gone(*acquisition) error { return watchdog.ErrGone }
+
+func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
+	r := batch[0].request
+	p := k.passing(r.streak)
+	p.Others = p.Others && r.streak.Count > 0 // else nobody knows how often it was passed on
+	if r.registers {
+		p.GivenUp = k.keys.Place(r.owner, r.grantLease)
+	}
+	released, err := k.send(context.Background(), r.owner, 0, p)
+	return c.cleaned(batch[0].lock, released, err)
+}
+
+func (k exclusive) batch() int { return 1 }
+
+func (k exclusive) kept(cleanup) bool { return false }
+
+func (k exclusive) plain() plain { return k }
+
+func (k exclusive) part(owner string, count int) lua.Leaving {
+	return lua.Leaving{Lock: k.name, Owner: owner, Count: count, Announcement: k.announcement()}
+}
+
+func (k exclusive) announcement() lua.Announcement {
+	return lua.Announcement{Channel: k.keys.Channel(), Message: lua.Unlocked,
+		Sharded: k.client.transport.Sharded()}
+}

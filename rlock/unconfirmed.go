@@ -1,0 +1,167 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/rueidis"
+
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// All read holds of a writer have one name in Redis, that of its write hold. A release of one that
+// got no answer is unconfirmed: it may still be under way, and would take the next one. As long as
+// the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends. If
+// it is found to be gone before, that is why.
+
+// errUnconfirmed is why a read hold is lost when a release of an earlier one of the same writer got
+// no answer. Both have one name in Redis, so that release takes whichever it finds.
+var errUnconfirmed = errors.New("an earlier release by the same owner, which got no answer, has taken it or may still do so")
+
+// count adds to the unconfirmed releases of an owner's read holds.
+func (o *owned) count(owner string, more int) {
+	if o.unconfirmed == nil {
+		o.unconfirmed = make(map[string]int)
+	}
+	if o.unconfirmed[owner] += more; o.unconfirmed[owner] <= 0 {
+		delete(o.unconfirmed, owner)
+	}
+}
+
+// unanswered notes that a release of the owner's read holds may be under way, with nobody to wait
+// for it.
+func (k read) unanswered(a *acquisition) {
+	a.session.Do(func(o *owned) { o.count(a.owner, 1) })
+}
+
+func (k read) answered(a *acquisition) { confirmRelease(a.session, a.owner) }
+
+// confirmRelease notes that an unconfirmed release has been executed. It still counts if it may have taken
+// the present read hold, or one that is being taken or released.
+func confirmRelease(s *lockSession, owner string) {
+	if !s.TryLock() {
+		return
+	}
+	defer s.Unlock()
+	s.Do(func(o *owned) {
+		if o.held[shared] == nil {
+			o.count(owner, -1)
+		}
+	})
+}
+
+// gone names an unconfirmed release that has taken the hold.
+func (k read) gone(a *acquisition) error {
+	reason := watchdog.ErrGone
+	a.session.Do(func(o *owned) {
+		if o.unconfirmed[a.owner] > 0 {
+			reason = errUnconfirmed
+		}
+	})
+	return reason
+}
+
+func (k read) released(*acquisition, lua.Released) {}
+
+// released ends the read hold of an owner of which nothing is left in Redis.
+func (k write) released(a *acquisition, r lua.Released) {
+	if !r.Held || r.Reading {
+		return
+	}
+	if reading := held(a.session, shared); reading != nil {
+		reading.lose(watchdog.ErrGone)
+	}
+}
+
+func (k write) unanswered(*acquisition) {}
+
+func (k write) answered(*acquisition) {}
+
+func (k write) gone(*acquisition) error { return watchdog.ErrGone }
+
+// began looks after a read hold of the owner, which may have ceased to write meanwhile.
+func (k readWrite) began(a *acquisition) { endUntrusted(a.session) }
+
+func (k readWrite) ended(a *acquisition) { endUntrusted(a.session) }
+
+// endUntrusted ends a read hold that an unconfirmed release may take, once no write hold of its owner
+// keeps others out.
+func endUntrusted(s *lockSession) {
+	var a *acquisition
+	s.Do(func(o *owned) {
+		if reading := o.held[shared]; reading != nil && o.held[alone] == nil && o.unconfirmed[reading.owner] > 0 {
+			a = reading
+		}
+	})
+	if a != nil {
+		a.lose(errUnconfirmed)
+	}
+}
+
+func (k read) cleanUp(c *Client, batch []cleanup) bool {
+	return c.cleanUpShared(batch[0], k.script().ReleaseRead)
+}
+
+func (k write) cleanUp(c *Client, batch []cleanup) bool {
+	return c.cleanUpShared(batch[0], k.script().ReleaseWrite)
+}
+
+func (k read) kept(cleanup) bool { return false }
+
+// kept: as long as its owner reads, Redis keeps the field of a writer.
+func (k write) kept(l cleanup) bool {
+	if l.session == nil {
+		return false
+	}
+	reading := held(l.session, shared)
+	return reading != nil && reading.owner == l.request.owner
+}
+
+// cleanUpShared removes what an owner has in one mode. Both modes have one name in Redis, so its
+// session says whether it holds that now.
+func (c *Client) cleanUpShared(
+	l cleanup, release func(context.Context, rueidis.CoreClient, string, int) (lua.Released, error),
+) bool {
+	s, m, owner, untaken := l.session, l.lock.kind.mode(), l.request.owner, false
+	if s != nil {
+		if untaken = countUntaken(s, owner, m); !untaken {
+			if !s.TryLock() {
+				return false
+			}
+			defer s.Unlock()
+			if held(s, m) != nil { // under the same name: its own release removes both
+				return true
+			}
+		}
+	}
+	released, err := release(context.Background(), c.redis, owner, 0)
+	if s != nil && m == shared {
+		switch unknown := err != nil && lua.ClassOf(err) == lua.Unknown; {
+		case untaken && !unknown:
+			confirmRelease(s, owner)
+		case unknown && !untaken:
+			s.Do(func(o *owned) { o.count(owner, 1) })
+		}
+	}
+	return c.cleaned(l.lock, released, err)
+}
+
+// countUntaken returns whether nothing is held in a session under the owner's name. Then it counts a
+// release of the read lock that its caller is about to send as unconfirmed. One of a write hold never
+// is: an owner that reads cannot write again under its name.
+func countUntaken(s *lockSession, owner string, m mode) bool {
+	untaken := true
+	s.Do(func(o *owned) {
+		for _, a := range o.held {
+			if a != nil && a.owner == owner {
+				untaken = false
+				return
+			}
+		}
+		if m == shared {
+			o.count(owner, 1)
+		}
+	})
+	return untaken
+}
