@@ -110,7 +110,7 @@ var stages = []stage{
 			ctx, cancel := context.WithCancel(t.Context())
 			heads := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
 			s.awaitListeners(t, 1)
-			awaitGoroutines(t, "(*spot).park", len(s.kinds))
+			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
 			return func() {
 				cancel()
 				for _, head := range heads {
@@ -122,8 +122,8 @@ var stages = []stage{
 		},
 		reached: func(t *testing.T, s *scene) {
 			s.awaitListeners(t, 2)
-			awaitGoroutines(t, "(*spot).park", len(s.kinds)+s.lonely())
-			awaitGoroutines(t, "(*spot).await", len(s.kinds)-s.lonely())
+			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds)+s.lonely())
+			awaitGoroutines(t, "internal/waitqueue.(*Waiter[...]).Wait(", len(s.kinds)-s.lonely())
 		},
 	},
 	{
@@ -141,7 +141,7 @@ var stages = []stage{
 			}
 		},
 		reached: func(t *testing.T, s *scene) {
-			awaitGoroutines(t, "(*spot).park", len(s.kinds))
+			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
 			s.awaitPlaces(t, allPlaces)
 		},
 	},
@@ -156,7 +156,7 @@ var stages = []stage{
 		},
 		reached: func(t *testing.T, s *scene) {
 			s.awaitListeners(t, 1)
-			awaitGoroutines(t, "(*spot).park", len(s.kinds))
+			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
 			s.awaitPlaces(t, allPlaces)
 		},
 	},
@@ -166,7 +166,7 @@ var stages = []stage{
 			s.server.Pause(t)
 			return func() { s.server.Resume(t) }
 		},
-		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "(*attempt).ask", len(s.kinds)) },
+		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds)) },
 	},
 	{
 		name: "in flight, executed and not answered",
@@ -193,7 +193,7 @@ var stages = []stage{
 				release()
 			}
 		},
-		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "(*attempt).ask", len(s.kinds)) },
+		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds)) },
 	},
 	{
 		name: "in flight behind a holder, executed and not answered",
@@ -240,7 +240,7 @@ func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached fu
 }
 
 // unoccupied are goroutines that a client keeps for its next commands, and that do nothing: no leak until it is closed.
-var unoccupied = goleak.IgnoreTopFunction("holdfast/rlock.(*tasks).work")
+var unoccupied = goleak.IgnoreTopFunction("holdfast/internal/wait.(*Group).work")
 
 func TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, s *scene, reached func()) func() {

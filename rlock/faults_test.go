@@ -101,7 +101,7 @@ func goroutinesIn(function string) int {
 	}
 	n := 0
 	for goroutine := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(goroutine, "holdfast/rlock."+function) {
+		if strings.Contains(goroutine, "holdfast/"+function) {
 			n++
 		}
 	}

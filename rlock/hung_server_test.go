@@ -113,7 +113,7 @@ func leaveWithAnother(t *testing.T) bool {
 	first := inBackground(func() (*rlock.Hold, error) {
 		return hasty.NewLock("order").TryLock(context.Background(), rlock.NoWait, longLease)
 	})
-	awaitGoroutines(t, "(*attempt).ask", 1)
+	awaitGoroutines(t, "rlock.(*attempt).try", 1)
 	start := time.Now()
 	_, err := patient.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	heard := time.Since(start) < patience/2
@@ -278,7 +278,7 @@ func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
 	patient := inBackground(func() (*rlock.Hold, error) {
 		return c.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	})
-	awaitGoroutines(t, "(*attempt).once", 1)
+	awaitGoroutines(t, "rlock.(*attempt).try", 1)
 	cancel()
 	require.ErrorIs(t, result(t, impatient).Err, context.Canceled)
 	require.Never(t, func() bool { return len(patient) > 0 }, 50*time.Millisecond, 5*time.Millisecond, "its dial was ended")

@@ -49,7 +49,7 @@ func TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards(t *testing.T) 
 		hold := take(t, k.rival(holder, "order"), longLease)
 		waiter := lockInBackground(t.Context(), k.lock(c, "order"), longLease)
 		k.awaitListeners(t, s, "order", 1)
-		awaitGoroutines(t, "(*spot).park", 1)
+		awaitGoroutines(t, "rlock.(*attempt).park", 1)
 
 		p.Refuse()
 		require.Positive(t, s.DoInt(t, "CLIENT", "KILL", "TYPE", "pubsub"))

@@ -100,7 +100,7 @@ func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	receive(t, gate.arrived, "not sent")
 	gate.step <- struct{}{}
-	eventually(t, func() bool { return goroutinesIn("(*holding).releaseInBackground") == 0 }, "the answer has not come")
+	eventually(t, func() bool { return goroutinesIn("rlock.(*acquisition).detach") == 0 }, "the answer has not come")
 
 	again := takeWith(owner, t, lock.Read(), time.Minute)
 	unlock(t, write)

@@ -72,8 +72,11 @@ const (
 	mostUnderway = 512
 	// rest is how long workers send all commands after a caller was kept.
 	rest = time.Minute
-	// tick is how often calls under way are looked after: so much later may a caller come back.
+	// tick is how often calls under way are looked after.
 	tick = 2 * time.Millisecond
+	// grace is how long a caller that should come back waits for an answer still: a server that is
+	// well gives it, and the outcome is known.
+	grace = 10 * time.Millisecond
 )
 
 // NewCalls returns the calls of a client with the tasks in group. timeout is how long a command takes
@@ -98,7 +101,8 @@ type Call struct {
 	ctx     context.Context // of the caller
 	closing <-chan struct{} // as far as it ends the caller's budget
 	sent    time.Time
-	limit   time.Time // when it ends
+	limit   time.Time // when it should end
+	due     time.Time // when it ends; zero until it should; guarded by calls.mu
 	endless bool      // nothing but the time-out ends it
 
 	done  chan struct{} // closed when it ends before the command
@@ -176,7 +180,7 @@ func (k *Call) End(err error) (State, error) {
 	c.count--
 	c.mu.Unlock()
 	sent, left := k.sent, k.ended.Load()
-	k.ctx, k.closing = nil, nil
+	k.ctx, k.closing, k.due = nil, nil, time.Time{}
 	if !left {
 		c.recycled.Put(k)
 	}
@@ -208,7 +212,14 @@ func (c *Calls) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k := c.underway.next; k != &c.underway; k = k.next {
-		if k.over(now) && k.ended.CompareAndSwap(false, true) {
+		switch {
+		case k.ended.Load():
+		case k.due.IsZero():
+			if k.over(now) {
+				k.due = now.Add(grace)
+			}
+		case !now.Before(k.due):
+			k.ended.Store(true)
 			close(k.done)
 		}
 	}
