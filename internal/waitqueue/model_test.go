@@ -3,6 +3,7 @@ package waitqueue
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -389,28 +390,64 @@ func (m *modelQueue) check(t *rapid.T) {
 	}
 }
 
-// Whatever comes in whatever order: a waiter has the lock only if the server says so, and for no longer; and of those who
-// have left without it nothing remains that nobody looks after.
+// program does whatever may happen, in some order, and checks what is true at any time.
+func program(t *rapid.T) {
+	m := &modelQueue{queues: New[string, struct{}]()}
+	m.server.grant("other:1")
+	t.Repeat(map[string]func(*rapid.T){
+		"":          m.check,
+		"join":      m.join,
+		"ask":       m.asks,
+		"ask ex":    m.executeAsk,
+		"hear":      m.hears,
+		"offer":     m.offers,
+		"offer ex":  m.executeRelease,
+		"settle":    m.settles,
+		"elsewhere": m.elsewhere,
+		"deliver":   m.delivers,
+		"wake":      m.wakes,
+		"give up":   m.givesUp,
+	})
+}
+
+// Whatever comes in whatever order: a waiter has the lock only if the server says so, and for no
+// longer; and of those who have left without it nothing remains that nobody cleans up.
 func TestModelOfHandOvers(t *testing.T) {
-	program := func(t *rapid.T) {
-		m := &modelQueue{queues: New[string, struct{}]()}
-		m.server.grant("other:1")
-		t.Repeat(map[string]func(*rapid.T){
-			"":          m.check,
-			"join":      m.join,
-			"ask":       m.asks,
-			"ask ex":    m.executeAsk,
-			"hear":      m.hears,
-			"offer":     m.offers,
-			"offer ex":  m.executeRelease,
-			"settle":    m.settles,
-			"elsewhere": m.elsewhere,
-			"deliver":   m.delivers,
-			"wake":      m.wakes,
-			"give up":   m.givesUp,
-		})
-	}
 	for range 10 { // one check is a hundred programs, which is few for what takes several steps
 		rapid.Check(t, program)
 	}
+}
+
+// The model walks each transition: it finds out when one is left out.
+func TestModelMissesEachTransitionThatIsLeftOut(t *testing.T) {
+	all := transitions
+	defer func() { transitions = all }()
+	for state := range states {
+		for e := range events {
+			if all[state][e] == 0 {
+				continue
+			}
+			transitions[state][e] = 0
+			require.True(t, fails(2000), "nobody misses %v in state %v", e, state)
+			transitions[state][e] = all[state][e]
+		}
+	}
+	require.False(t, fails(100))
+}
+
+// fails reports whether one of so many programs meets a transition that does not exist.
+func fails(programs int) (failed bool) {
+	run := rapid.Custom(func(t *rapid.T) int {
+		defer func() {
+			if text, ok := recover().(string); ok && strings.HasPrefix(text, "waitqueue: no ") {
+				failed = true
+			}
+		}()
+		program(t)
+		return 0
+	})
+	for seed := 0; seed < programs && !failed; seed++ {
+		run.Example(seed)
+	}
+	return failed
 }

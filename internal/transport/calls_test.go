@@ -1,0 +1,355 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+	"holdfast/lua"
+)
+
+var errLost = lua.Classify(io.EOF)
+
+const timeout = 3 * time.Second
+
+// inBubble runs a test with calls whose last command was answered just now.
+func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		group := wait.NewGroup()
+		defer group.Wait()
+		c := NewCalls(group, timeout, false)
+		c.heard(time.Now(), nil)
+		test(t, c)
+	})
+}
+
+func endless(t *testing.T) *wait.Budget { return wait.NewBudget(t.Context(), nil, wait.Unlimited) }
+
+// hang is a command that rueidis gives up when its context ends, and else is never answered.
+func hang(k *Call) error {
+	<-k.Done()
+	return lua.Classify(k.Err())
+}
+
+func TestCallerSendsItsCommandOnlyWhileAnswersCome(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		direct := func() bool {
+			k := c.Begin(endless(t))
+			if k != nil {
+				_, _ = k.End(errLost)
+				c.heard(time.Now(), nil)
+			}
+			return k != nil
+		}
+		require.True(t, direct())
+		time.Sleep(proven)
+		require.True(t, direct())
+		time.Sleep(proven + 1)
+		require.False(t, direct(), "the last answer was to a command of long ago")
+		sent := time.Now()
+		c.heard(sent, nil)
+		time.Sleep(proven + 1)
+		c.heard(sent, nil)
+		require.False(t, direct(), "what counts is when it was sent")
+		c.heard(time.Now(), &lua.Error{Class: lua.Permanent})
+		require.True(t, direct(), "a refusal is an answer")
+		c.heard(time.Now(), errLost)
+		require.False(t, direct(), "no answer has come")
+		c.heard(time.Now(), nil)
+		c.Detach()
+		require.False(t, direct())
+	})
+}
+
+func TestNobodySendsBeforeTheFirstAnswerOrOnACluster(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *Calls) {
+		c := NewCalls(wait.NewGroup(), timeout, false)
+		require.Nil(t, c.Begin(endless(t)))
+		c = NewCalls(wait.NewGroup(), timeout, true)
+		c.heard(time.Now(), nil)
+		require.Nil(t, c.Begin(endless(t)))
+	})
+}
+
+func TestCallersThatLeaveSoonHaveAWorkerSend(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		soon, cancel := context.WithTimeout(t.Context(), patient-1)
+		defer cancel()
+		late, cancel := context.WithTimeout(t.Context(), patient)
+		defer cancel()
+		for _, b := range []*wait.Budget{
+			wait.NewBudget(soon, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, patient-1),
+		} {
+			require.Nil(t, c.Begin(b))
+		}
+		for _, b := range []*wait.Budget{
+			wait.NewBudget(late, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, patient),
+		} {
+			k := c.Begin(b)
+			require.NotNil(t, k)
+			_, _ = k.End(nil)
+		}
+	})
+}
+
+func TestCommandsUnderWayAreBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		var calls []*Call
+		for k := c.Begin(endless(t)); k != nil; k = c.Begin(endless(t)) {
+			calls = append(calls, k)
+		}
+		require.Len(t, calls, mostUnderway)
+		_, _ = calls[7].End(nil)
+		calls[7] = c.Begin(endless(t))
+		require.NotNil(t, calls[7])
+		for _, k := range calls {
+			_, _ = k.End(nil)
+		}
+		require.Zero(t, c.count)
+	})
+}
+
+// Whatever ends a budget ends the call, a moment later: a server that is well may answer until then.
+func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T) (*wait.Budget, time.Duration){
+		"the context is cancelled": func(t *testing.T) (*wait.Budget, time.Duration) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second
+		},
+		"the deadline of the context": func(t *testing.T) (*wait.Budget, time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			t.Cleanup(cancel)
+			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second
+		},
+		"its own time": func(t *testing.T) (*wait.Budget, time.Duration) {
+			return wait.NewBudget(t.Context(), nil, time.Second), time.Second
+		},
+		"the client closes": func(t *testing.T) (*wait.Budget, time.Duration) {
+			closing := make(chan struct{})
+			time.AfterFunc(time.Second, func() { close(closing) })
+			return wait.NewBudget(t.Context(), closing, wait.Unlimited), time.Second
+		},
+		"the time-out": func(t *testing.T) (*wait.Budget, time.Duration) { return endless(t), timeout },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, c *Calls) {
+				b, after := begin(t)
+				began := time.Now()
+				k := c.Begin(b)
+				state, err := k.End(hang(k))
+				took := time.Since(began)
+				require.GreaterOrEqual(t, took, after+grace)
+				require.LessOrEqual(t, took, after+grace+2*(tick+time.Millisecond))
+				require.Equal(t, Abandoned, state)
+				require.ErrorIs(t, err, ErrNoAnswer)
+				require.NotErrorIs(t, err, context.DeadlineExceeded, "it was not the caller's")
+			})
+		})
+	}
+}
+
+func TestAnswerWithinTheGraceCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		ctx, cancel := context.WithCancel(t.Context())
+		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited))
+		cancel()
+		time.Sleep(grace - 1)
+		require.NoError(t, k.Err())
+		state, err := k.End(nil)
+		require.NoError(t, err)
+		require.Equal(t, Answered, state)
+	})
+}
+
+func TestCallIsUsedAgainUnlessItEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		b := endless(t)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_, _ = c.Begin(b).End(nil)
+		}))
+		k := c.Begin(b)
+		_, _ = k.End(hang(k))
+		c.heard(time.Now(), nil)
+		for range 10 {
+			again := c.Begin(b)
+			require.NotSame(t, k, again)
+			require.NoError(t, again.Err())
+			_, _ = again.End(nil)
+		}
+	})
+}
+
+func TestTimerStopsWithTheLastCall(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		for range 3 {
+			_, _ = c.Begin(endless(t)).End(nil)
+			time.Sleep(proven / 2)
+			c.mu.Lock()
+			require.False(t, c.armed)
+			c.mu.Unlock()
+		}
+	})
+}
+
+// rueidis closes the connection at the deadline of a command that is alone on it.
+func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		for _, of := range []struct {
+			b   *wait.Budget
+			has bool
+		}{
+			{wait.NewBudget(context.Background(), nil, wait.Unlimited), true},
+			{wait.NewBudget(context.Background(), nil, timeout), true},
+			{wait.NewBudget(context.Background(), nil, timeout-1), false},
+			{wait.NewBudget(t.Context(), nil, wait.Unlimited), false},
+		} {
+			k := c.Begin(of.b)
+			deadline, has := k.Deadline()
+			require.Equal(t, of.has, has)
+			if has {
+				require.Equal(t, time.Now().Add(timeout), deadline)
+			}
+			require.Nil(t, k.Value(t))
+			_, _ = k.End(nil)
+		}
+	})
+}
+
+func TestStateOfACommandFollowsFromItsError(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		for _, of := range []struct {
+			err   error
+			state State
+		}{
+			{nil, Answered},
+			{&lua.Error{Class: lua.Permanent}, Refused},
+			{&lua.Error{Class: lua.Temporary}, Refused},
+			{errLost, Unconfirmed},
+			{lua.Classify(context.DeadlineExceeded), Abandoned},
+			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait
+		} {
+			c.heard(time.Now(), nil)
+			state, _ := c.Begin(endless(t)).End(of.err)
+			require.Equal(t, of.state, state, "%v", of.err)
+		}
+	})
+}
+
+func TestCallerThatWasKeptIsTheLastToSendForAMinute(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, c *Calls) {
+			k := c.Begin(endless(t))
+			time.Sleep(timeout)
+			if late {
+				time.Sleep(timeout/4 + 1)
+			}
+			_, _ = k.End(nil)
+			direct := func() bool {
+				c.heard(time.Now(), nil)
+				k := c.Begin(endless(t))
+				if k != nil {
+					_, _ = k.End(nil)
+				}
+				return k != nil
+			}
+			require.Equal(t, !late, direct())
+			time.Sleep(rest)
+			require.True(t, direct())
+		})
+	}
+}
+
+func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		value, state, err := Detach(c, endless(t), func(ctx context.Context) (int, error) {
+			require.Nil(t, ctx.Done())
+			time.Sleep(time.Second)
+			return 7, nil
+		}, func(int, error) { t.Error("nobody left") })
+		require.NoError(t, err)
+		require.Equal(t, Answered, state)
+		require.Equal(t, 7, value)
+
+		_, state, err = Detach(c, endless(t), func(context.Context) (int, error) {
+			return 0, lua.Classify(context.DeadlineExceeded)
+		}, nil)
+		require.Equal(t, Unconfirmed, state)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "of another command")
+		require.Nil(t, c.Begin(endless(t)), "no answer has come")
+	})
+}
+
+func TestCallerThatLeavesAWorkerIsToldNothingAndLateIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		reason := errors.New("refused")
+		var late []any
+		began := time.Now()
+		_, state, err := Detach(c, wait.NewBudget(t.Context(), nil, time.Second),
+			func(context.Context) (int, error) {
+				time.Sleep(time.Minute)
+				return 7, reason
+			}, func(value int, err error) { late = append(late, value, err) })
+		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, Detached, state)
+		require.ErrorIs(t, err, ErrNoAnswer)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, []any{7, reason}, late)
+	})
+}
+
+func TestClosedClientSendsInItsCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *Calls) {
+		group := wait.NewGroup()
+		group.Wait()
+		value, state, err := Detach(NewCalls(group, timeout, false), endless(t),
+			func(context.Context) (int, error) { return 7, nil }, nil)
+		require.NoError(t, err)
+		require.Equal(t, Answered, state)
+		require.Equal(t, 7, value)
+	})
+}
+
+func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		sent := func() (direct bool) {
+			_, state, err := Do(c, endless(t), func(ctx context.Context) (int, error) {
+				_, direct = ctx.(*Call)
+				return 0, nil
+			}, nil)
+			require.NoError(t, err)
+			require.Equal(t, Answered, state)
+			return direct
+		}
+		require.True(t, sent())
+		c.Detach()
+		require.False(t, sent())
+	})
+}
+
+// BenchmarkBeginAndEnd is what a command costs beside rueidis.
+func BenchmarkBeginAndEnd(b *testing.B) {
+	c := NewCalls(wait.NewGroup(), timeout, false)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		budget := wait.NewBudget(b.Context(), nil, wait.Unlimited)
+		for pb.Next() {
+			c.heard(time.Now(), nil)
+			k := c.Begin(budget)
+			if k == nil {
+				b.Error("a worker is to send it")
+				return
+			}
+			_, _ = k.End(nil)
+		}
+	})
+}
