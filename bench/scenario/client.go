@@ -17,11 +17,13 @@ import (
 
 // session is the client that a worker has open. A worker has one at a time, and does one task at a time.
 type session struct {
-	client  contest.Client
-	lockers []contest.Locker
-	shared  *worker.Shared
-	number  int
-	profile *os.File // nil without profiling
+	client   contest.Client
+	lockers  []contest.Locker
+	contexts []context.Context // with which each locker is called
+	cancel   func()            // cancels them
+	shared   *worker.Shared
+	number   int
+	profile  *os.File // nil without profiling
 }
 
 var current *session
@@ -70,6 +72,7 @@ func openSession(o open) (err error) {
 	for _, name := range o.Locks {
 		s.lockers = append(s.lockers, s.client.Locker(name))
 	}
+	s.contexts, s.cancel = cancellable.make(len(s.lockers))
 	current = s
 	return s.beginProfile(o.Contestant)
 }
@@ -95,6 +98,8 @@ func (s *session) close() {
 		s.profile.Close()
 	}
 	s.client.Close()
+	// Cancelled earlier, rueidislock would release what was taken with these contexts.
+	s.cancel()
 	if s.shared != nil {
 		_ = s.shared.Close() // the process has other things to do
 	}

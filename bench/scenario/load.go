@@ -39,7 +39,7 @@ func (closed) Close()                       {}
 type run struct {
 	Start, From, Until time.Duration
 	Hold               time.Duration // for how long a lock is kept; mostly not at all
-	Cut                bool          // end the waits at Until; a context that can end costs some clients allocations
+	Cut                bool          // cancel the contexts of waits at Until
 }
 
 // ran is the answer.
@@ -68,7 +68,7 @@ func (s *session) guarded(lock int) (count, holder *int64) {
 func (s *session) run(r run) ran {
 	runners := make([]*runner, len(s.lockers))
 	for i, l := range s.lockers {
-		g := &runner{locker: l, id: int64(s.number*len(s.lockers) + i + 1)}
+		g := &runner{ctx: s.contexts[i], locker: l, id: int64(s.number*len(s.lockers) + i + 1)}
 		lock := 0
 		if s.number < 0 { // a lock each
 			lock = i
@@ -108,6 +108,7 @@ func (s *session) run(r run) ran {
 
 // runner is one goroutine of a load.
 type runner struct {
+	ctx           context.Context // of the caller, for Lock and Unlock
 	locker        contest.Locker
 	id            int64
 	count, holder *int64 // plain memory, guarded by the lock and nothing else
@@ -119,10 +120,10 @@ type runner struct {
 }
 
 func (g *runner) run(r run) {
-	ctx := context.Background()
+	waiting := g.ctx
 	if r.Cut {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
+		waiting, cancel = context.WithCancel(waiting)
 		defer cancel()
 		time.AfterFunc(r.Until-measure.Now(), cancel)
 	}
@@ -132,13 +133,13 @@ func (g *runner) run(r run) {
 		if asked >= r.Until {
 			return
 		}
-		if !g.lock(ctx, r.Until) {
+		if !g.lock(waiting, r.Until) {
 			g.waits.Record(r.Until - max(asked, r.From))
 			return
 		}
 		got := measure.Now()
 		g.inside(r.Hold)
-		err := g.locker.Unlock(context.Background())
+		err := g.locker.Unlock(g.ctx)
 		done := measure.Now()
 		g.total++
 		if got >= r.From && got < r.Until {

@@ -23,7 +23,7 @@ func init() {
 
 func (s *session) cycles(n int) (out cycled, err error) {
 	out.Took = make([]int64, 0, n)
-	ctx, l := context.Background(), s.lockers[0]
+	ctx, l := s.contexts[0], s.lockers[0]
 	before := measure.MemoryNow().Mallocs
 	for range n {
 		start := time.Now()
