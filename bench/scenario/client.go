@@ -35,6 +35,7 @@ type open struct {
 	Locks      []string // one per goroutine
 	Shared     string
 	Number     int // of the worker, from 0
+	Contexts   contexts
 }
 
 // nothing is the answer to a task that has none, and the question of one that needs none.
@@ -59,22 +60,29 @@ func openSession(o open) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &session{number: o.Number}
-	if s.client, err = c.Open(o.Setup); err != nil {
+	client, err := c.Open(o.Setup)
+	if err != nil {
 		return fmt.Errorf("open %s: %w", o.Contestant, err)
 	}
+	s := newSession(client, o)
 	if o.Shared != "" {
 		if s.shared, err = worker.OpenShared(o.Shared); err != nil {
 			s.client.Close()
 			return err
 		}
 	}
-	for _, name := range o.Locks {
-		s.lockers = append(s.lockers, s.client.Locker(name))
-	}
-	s.contexts, s.cancel = cancellable.make(len(s.lockers))
 	current = s
 	return s.beginProfile(o.Contestant)
+}
+
+// newSession returns a session with the locks and the contexts that o names.
+func newSession(client contest.Client, o open) *session {
+	s := &session{client: client, number: o.Number}
+	for _, name := range o.Locks {
+		s.lockers = append(s.lockers, client.Locker(name))
+	}
+	s.contexts, s.cancel = o.Contexts.make(len(s.lockers))
+	return s
 }
 
 // ProfileVariable in the environment is a directory into which each open client's process writes a CPU profile.

@@ -132,8 +132,10 @@ func handover(ctx context.Context, e *Env) (*report.Table, error) {
 	// several of them together.
 	together := pick(e, 2, 8)
 	took := map[string][]int64{}
-	err := e.takeTurns(ctx, t, names, e.Rounds*together, func(ctx context.Context, c contest.Contestant, row *report.Row, i int) (report.Figures, error) {
-		some, err := handoverRound(ctx, e, c, window)
+	err := e.takeTurns(ctx, t, names, e.Rounds*together, func(
+		ctx context.Context, c entrant, row *report.Row, i int,
+	) (report.Figures, error) {
+		some, err := handoverRound(ctx, e, c.Contestant, window)
 		if err != nil {
 			if strings.Contains(err.Error(), errTwo.Error()) { // it comes from another process, as text
 				row.Break(errTwo.Error())

@@ -207,8 +207,10 @@ type loads struct {
 
 // round is one round of one contestant. In the first it is also watched while locks are kept for a while: who sends which
 // commands is seen then, and two at a time in a lock could not miss each other.
-func (l *loads) round(ctx context.Context, c contest.Contestant, row *report.Row, _ int) (_ report.Figures, err error) {
-	ws, err := l.env.Pool.Get(l.load.processes, l.env.program(c))
+func (l *loads) round(
+	ctx context.Context, c entrant, row *report.Row, _ int,
+) (_ report.Figures, err error) {
+	ws, err := l.env.Pool.Get(l.load.processes, l.env.program(c.Contestant))
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +227,7 @@ func (l *loads) round(ctx context.Context, c contest.Contestant, row *report.Row
 	defer shared.Close() //nolint:errcheck // the page is not needed any more
 	s := &sessions{loads: l, contestant: c, row: row, workers: ws, shared: shared}
 	undo, err := openAll(ctx, ws, func(i int) open {
-		o := open{Contestant: c.Name, Shared: path, Number: i,
+		o := open{Contestant: c.Name, Shared: path, Number: i, Contexts: c.contexts,
 			Setup: contest.Setup{Addresses: []string{l.env.Server.Address}, Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
 		if l.load.ownKeys {
 			o.Number = -1 // there is one process then
@@ -275,7 +277,7 @@ func (e *Env) lockName(ownKeys bool) func(g int) string {
 // sessions are the open clients of one round.
 type sessions struct {
 	*loads
-	contestant contest.Contestant
+	contestant entrant
 	row        *report.Row
 	workers    []*worker.Process
 	shared     *worker.Shared
@@ -287,7 +289,10 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 	ctx, cancel := within(ctx, ramp+window+patience(s.workers))
 	defer cancel()
 	start := measure.Now() + 20*time.Millisecond + patience(s.workers)/100
-	r := run{Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold, Cut: s.contestant.Cut}
+	r := run{
+		Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold,
+		Cut: s.contestant.Cut && s.contestant.contexts == cancellable,
+	}
 	rans, err := worker.CallAll[ran](ctx, s.workers, "run", func(int) any { return r })
 	if err != nil {
 		return nil, err

@@ -126,14 +126,16 @@ func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 	}
 	window := pick(e, 1500*time.Millisecond, 6*time.Second)
 	// What connections send to see whether they are alive is counted as well, and is a few commands per second.
-	err := e.takeTurns(ctx, t, crowds[0].who, pick(e, 1, min(e.Rounds, 3)), func(ctx context.Context, c contest.Contestant, _ *report.Row, _ int) (report.Figures, error) {
+	err := e.takeTurns(ctx, t, crowds[0].who, pick(e, 1, min(e.Rounds, 3)), func(
+		ctx context.Context, c entrant, _ *report.Row, _ int,
+	) (report.Figures, error) {
 		figures := report.Figures{}
 		for _, of := range crowds {
 			for _, name := range of.who {
 				if name != c.Name {
 					continue
 				}
-				if err := e.crowd(ctx, c, of, window, figures); err != nil {
+				if err := e.crowd(ctx, c.Contestant, of, window, figures); err != nil {
 					return nil, fmt.Errorf("%s: %w", of.key, err)
 				}
 			}
