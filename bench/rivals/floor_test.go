@@ -49,7 +49,9 @@ func TestFloorsSendTheirCommandsWithTheCallersContext(t *testing.T) {
 		{"local queue", func(c rawClient) contest.Client {
 			return &localClient{rawClient: c, lines: map[string]*localLine{}}
 		}, both},
-		{"queue in Redis", func(c rawClient) contest.Client { return &queueClient{rawClient: c} }, both},
+		{"queue in Redis", func(c rawClient) contest.Client {
+			return &queueClient{rawClient: c}
+		}, both},
 		{"message", func(c rawClient) contest.Client {
 			return &listener{rawClient: c, locker: func(c *listener, name string) contest.Locker {
 				return &messageLocker{client: c, name: name}

@@ -24,7 +24,7 @@ type calls struct {
 	lock, unlock []context.Context
 }
 
-func (c *calls) add(to *[]context.Context, ctx context.Context) {
+func (c *calls) add(ctx context.Context, to *[]context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(*to); n == 0 || (*to)[n-1] != ctx {
@@ -33,12 +33,12 @@ func (c *calls) add(to *[]context.Context, ctx context.Context) {
 }
 
 func (c *calls) Lock(ctx context.Context) error {
-	c.add(&c.lock, ctx)
+	c.add(ctx, &c.lock)
 	return nil
 }
 
 func (c *calls) Unlock(ctx context.Context) error {
-	c.add(&c.unlock, ctx)
+	c.add(ctx, &c.unlock)
 	return ctx.Err()
 }
 

@@ -12,8 +12,8 @@ import (
 func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "keys64", Title: "64 goroutines, a key each", Floor: "raw scripts",
-		About: "One process and one client; each goroutine takes and releases a lock that nobody else wants.\n" +
-			aboutBackground,
+		About: "One process and one client; " +
+			"each goroutine takes and releases a lock that nobody else wants.\n" + aboutBackground,
 		Columns: []report.Column{
 			{Key: "rate", Head: "cycles/s", Unit: report.Count, Ratio: true}, {Key: "cycle50", Head: "p50", Unit: report.Duration},
 			{Key: "cycle99", Head: "p99", Unit: report.Duration}, {Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "server", Head: "server", Unit: report.Duration},

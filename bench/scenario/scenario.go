@@ -118,7 +118,9 @@ func (e *Env) contestants(t *report.Table, names []string) ([]contest.Contestant
 }
 
 // measureRound measures one contestant in round i.
-type measureRound func(ctx context.Context, c entrant, row *report.Row, i int) (report.Figures, error)
+type measureRound func(
+	ctx context.Context, c entrant, row *report.Row, i int,
+) (report.Figures, error)
 
 // takeTurns gives each contestant so many rounds, interleaved, with contexts that can be cancelled.
 func (e *Env) takeTurns(

@@ -48,7 +48,8 @@ const chunk = 200
 func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine", Floor: "raw scripts",
-		About: "Client and server on one core. Contestants take turns every 200 cycles.\n" + aboutBackground,
+		About: "Client and server on one core. Contestants take turns every 200 cycles.\n" +
+			aboutBackground,
 		Columns: []report.Column{
 			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true}, {Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
 			{Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "allocs", Head: "allocs", Unit: report.Decimal},
@@ -96,8 +97,8 @@ func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 // uncontendedRound starts a worker for each entrant. Only those of another program are kept for the
 // next round, by contestant: a JVM has become quicker by then.
 func uncontendedRound(
-	ctx context.Context, e *Env, t *report.Table, round int, es []entrant, s *server.Server, core int,
-	kept map[string]*worker.Process,
+	ctx context.Context, e *Env, t *report.Table, round int, es []entrant,
+	s *server.Server, core int, kept map[string]*worker.Process,
 ) error {
 	chunks := pick(e, 15, 30)
 	ctx, cancel := within(ctx, time.Duration(chunks)*time.Second)
