@@ -36,8 +36,9 @@ type Contestant struct {
 	Name    string
 	Setting string // what differs from the defaults, and why
 	Part    Part
-	// Cut has the benchmark end its waits by their context when the time is up: it backs off for long, or was seen to wait for
-	// a message that never came. The others get a context that cannot end, which costs less with some clients.
+	// Cut has the benchmark end its waits by their context when the time is up: it backs off for
+	// long, or was seen to wait for a message that never came. The others' contexts could be
+	// cancelled too, but end only after the round.
 	Cut bool
 	// Java says that the client is in Java: another program than this one has it.
 	Java bool

@@ -62,14 +62,32 @@ func openRaw(address string, s contest.Setup) (rueidis.Client, error) {
 	return client, nil
 }
 
-// run1 and run2 send a script with so many keys. The context has neither deadline nor cancellation, both of which cost.
-func run1(client rueidis.Client, sc script, key, arg1, arg2 string) (int64, error) {
-	return client.Do(context.Background(), client.B().Evalsha().Sha1(sc.sha).Numkeys(1).Key(key).Arg(arg1, arg2).Build()).AsInt64()
+// run1 sends a script with one key, and run2 one with two. They pass the caller's own context on:
+// rueidis always pipelines a command whose context can be cancelled, and every contestant pays for
+// that.
+func run1(ctx context.Context, client rueidis.Client, sc script, key, arg1, arg2 string) (
+	int64, error,
+) {
+	cmd := client.B().Evalsha().Sha1(sc.sha).Numkeys(1).Key(key).Arg(arg1, arg2).Build()
+	return client.Do(ctx, cmd).AsInt64()
 }
 
-func run2(client rueidis.Client, sc script, key1, key2, arg1, arg2 string) (int64, error) {
-	return client.Do(context.Background(),
-		client.B().Evalsha().Sha1(sc.sha).Numkeys(2).Key(key1, key2).Arg(arg1, arg2).Build()).AsInt64()
+func run2(ctx context.Context, client rueidis.Client, sc script, key1, key2, arg1, arg2 string) (
+	int64, error,
+) {
+	cmd := client.B().Evalsha().Sha1(sc.sha).Numkeys(2).Key(key1, key2).Arg(arg1, arg2).Build()
+	return client.Do(ctx, cmd).AsInt64()
+}
+
+// receive waits for a signal, or until ctx ends, as every lock has to. A floor that leaves keeps
+// its place in the queue, and blocks who comes after it: no context of a floor ends while it waits.
+func receive(ctx context.Context, signal <-chan struct{}) error {
+	select {
+	case <-signal:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 var errNotHeld = errors.New("not held")
@@ -117,21 +135,21 @@ type rawLocker struct {
 }
 
 // try makes one attempt.
-func (l *rawLocker) try() (bool, error) {
-	n, err := run1(l.redis, acquireScript, l.name, l.owner, rawLease)
+func (l *rawLocker) try(ctx context.Context) (bool, error) {
+	n, err := run1(ctx, l.redis, acquireScript, l.name, l.owner, rawLease)
 	return n == taken, err
 }
 
-func (l *rawLocker) Lock(context.Context) error {
-	ok, err := l.try()
+func (l *rawLocker) Lock(ctx context.Context) error {
+	ok, err := l.try(ctx)
 	if err == nil && !ok {
 		return contest.ErrGaveUp
 	}
 	return err
 }
 
-func (l *rawLocker) Unlock(context.Context) error {
-	return heldOr(run2(l.redis, releaseScript, l.name, l.channel, l.owner, ""))
+func (l *rawLocker) Unlock(ctx context.Context) error {
+	return heldOr(run2(ctx, l.redis, releaseScript, l.name, l.channel, l.owner, ""))
 }
 
 // subscription delivers the messages of one channel until its client is closed.

@@ -55,7 +55,9 @@ func (l *localLocker) Lock(ctx context.Context) error {
 	if waits := l.line.taken; waits {
 		l.line.waiting = append(l.line.waiting, l.turn)
 		l.line.mu.Unlock()
-		<-l.turn
+		if err := receive(ctx, l.turn); err != nil {
+			return err
+		}
 	} else {
 		l.line.taken = true
 		l.line.mu.Unlock()

@@ -21,9 +21,9 @@ type messageLocker struct {
 	waits  bool
 }
 
-func (l *messageLocker) Lock(context.Context) error {
+func (l *messageLocker) Lock(ctx context.Context) error {
 	if l.waits {
-		<-l.client.messages
+		return receive(ctx, l.client.messages)
 	}
 	return nil
 }
@@ -53,13 +53,15 @@ type announcedLocker struct {
 	client *listener
 }
 
-func (l *announcedLocker) Lock(context.Context) error {
+func (l *announcedLocker) Lock(ctx context.Context) error {
 	for {
-		ok, err := l.try()
+		ok, err := l.try(ctx)
 		if ok || err != nil {
 			return err
 		}
-		<-l.client.messages
+		if err := receive(ctx, l.client.messages); err != nil {
+			return err
+		}
 	}
 }
 

@@ -58,15 +58,15 @@ type queueLocker struct {
 	granted            chan struct{}
 }
 
-func (l *queueLocker) Lock(context.Context) error {
-	n, err := run2(l.client.redis, queueAcquireScript, l.name, l.queue, l.owner, rawLease)
+func (l *queueLocker) Lock(ctx context.Context) error {
+	n, err := run2(ctx, l.client.redis, queueAcquireScript, l.name, l.queue, l.owner, rawLease)
 	if err != nil || n == taken {
 		return err
 	}
-	<-l.granted
-	return nil
+	return receive(ctx, l.granted)
 }
 
-func (l *queueLocker) Unlock(context.Context) error {
-	return heldOr(run2(l.client.redis, queueReleaseScript, l.name, l.queue, l.owner, rawLease))
+func (l *queueLocker) Unlock(ctx context.Context) error {
+	client := l.client.redis
+	return heldOr(run2(ctx, client, queueReleaseScript, l.name, l.queue, l.owner, rawLease))
 }

@@ -46,21 +46,21 @@ func (c *quorumClient) Close() {
 type rawQuorum struct {
 	client        *quorumClient
 	name, channel string
-	unlock        chan struct{}
+	unlock        chan context.Context // Unlock's, for each node
 	released      chan bool
 }
 
 func (l *rawQuorum) Lock(ctx context.Context) error {
 	n := len(l.client.nodes)
 	owner := l.client.name + ":" + strconv.FormatInt(lockerNumber.Add(1), 10)
-	granted, unlock, released := make(chan bool, n), make(chan struct{}), make(chan bool, n)
+	granted, released := make(chan bool, n), make(chan bool, n)
+	unlock := make(chan context.Context, n)
 	l.unlock, l.released = unlock, released
 	for _, node := range l.client.nodes {
 		go func() {
-			answer, err := run1(node, acquireScript, l.name, owner, rawLease)
+			answer, err := run1(ctx, node, acquireScript, l.name, owner, rawLease)
 			granted <- err == nil && answer == taken
-			<-unlock
-			held, err := run2(node, releaseScript, l.name, l.channel, owner, "")
+			held, err := run2(<-unlock, node, releaseScript, l.name, l.channel, owner, "")
 			released <- err == nil && held == 1
 		}()
 	}
@@ -71,9 +71,12 @@ func (l *rawQuorum) Lock(ctx context.Context) error {
 	return contest.ErrGaveUp
 }
 
-func (l *rawQuorum) Unlock(context.Context) error {
-	close(l.unlock)
-	if !most(l.released, len(l.client.nodes)) {
+func (l *rawQuorum) Unlock(ctx context.Context) error {
+	n := len(l.client.nodes)
+	for range n {
+		l.unlock <- ctx
+	}
+	if !most(l.released, n) {
 		return errNotHeld
 	}
 	return nil

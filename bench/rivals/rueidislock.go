@@ -9,8 +9,9 @@ import (
 	"holdfast/bench/contest"
 )
 
-// rueidisLock is rueidislock as its README sets it up for one server of Redis 7. patience is for how long it waits for an
-// answer; 0 is its default. It makes contexts of its own for each acquisition, so one that can end costs it nothing more.
+// rueidisLock is rueidislock as its README sets it up for one server of Redis 7. patience is for
+// how long it waits for an answer; 0 is its default. It derives a context from the caller's for
+// each acquisition, and its unlock takes none.
 func rueidisLock(name, setting string, patience time.Duration) contest.Contestant {
 	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Cut: true,
 		Open: func(s contest.Setup) (contest.Client, error) {

@@ -17,11 +17,13 @@ import (
 
 // session is the client that a worker has open. A worker has one at a time, and does one task at a time.
 type session struct {
-	client  contest.Client
-	lockers []contest.Locker
-	shared  *worker.Shared
-	number  int
-	profile *os.File // nil without profiling
+	client   contest.Client
+	lockers  []contest.Locker
+	contexts []context.Context // with which each locker is called
+	cancel   func()            // cancels them
+	shared   *worker.Shared
+	number   int
+	profile  *os.File // nil without profiling
 }
 
 var current *session
@@ -33,6 +35,7 @@ type open struct {
 	Locks      []string // one per goroutine
 	Shared     string
 	Number     int // of the worker, from 0
+	Contexts   contexts
 }
 
 // nothing is the answer to a task that has none, and the question of one that needs none.
@@ -57,21 +60,29 @@ func openSession(o open) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &session{number: o.Number}
-	if s.client, err = c.Open(o.Setup); err != nil {
+	client, err := c.Open(o.Setup)
+	if err != nil {
 		return fmt.Errorf("open %s: %w", o.Contestant, err)
 	}
+	s := newSession(client, o)
 	if o.Shared != "" {
 		if s.shared, err = worker.OpenShared(o.Shared); err != nil {
 			s.client.Close()
 			return err
 		}
 	}
-	for _, name := range o.Locks {
-		s.lockers = append(s.lockers, s.client.Locker(name))
-	}
 	current = s
 	return s.beginProfile(o.Contestant)
+}
+
+// newSession returns a session with the locks and the contexts that o names.
+func newSession(client contest.Client, o open) *session {
+	s := &session{client: client, number: o.Number}
+	for _, name := range o.Locks {
+		s.lockers = append(s.lockers, client.Locker(name))
+	}
+	s.contexts, s.cancel = o.Contexts.make(len(s.lockers))
+	return s
 }
 
 // ProfileVariable in the environment is a directory into which each open client's process writes a CPU profile.
@@ -95,6 +106,8 @@ func (s *session) close() {
 		s.profile.Close()
 	}
 	s.client.Close()
+	// Cancelled earlier, rueidislock would release what was taken with these contexts.
+	s.cancel()
 	if s.shared != nil {
 		_ = s.shared.Close() // the process has other things to do
 	}

@@ -53,7 +53,7 @@ func (s *session) await(word int, n int64) bool {
 }
 
 func (s *session) holder(h handing) error {
-	ctx, l := context.Background(), s.lockers[0]
+	ctx, l := s.contexts[0], s.lockers[0]
 	defer atomic.StoreInt64(s.word(stopWord), 1)
 	for i := int64(1); i <= int64(h.Most) && measure.Now() < h.Until; i++ {
 		for {
@@ -84,7 +84,7 @@ func (s *session) holder(h handing) error {
 }
 
 func (s *session) waiter() (took []int64, err error) {
-	ctx, l := context.Background(), s.lockers[0]
+	ctx, l := s.contexts[0], s.lockers[0]
 	for i := int64(1); ; i++ {
 		if !s.await(heldWord, i) {
 			return took, nil
@@ -132,8 +132,10 @@ func handover(ctx context.Context, e *Env) (*report.Table, error) {
 	// several of them together.
 	together := pick(e, 2, 8)
 	took := map[string][]int64{}
-	err := e.takeTurns(ctx, t, names, e.Rounds*together, func(ctx context.Context, c contest.Contestant, row *report.Row, i int) (report.Figures, error) {
-		some, err := handoverRound(ctx, e, c, window)
+	err := e.takeTurns(ctx, t, names, e.Rounds*together, func(
+		ctx context.Context, c entrant, row *report.Row, i int,
+	) (report.Figures, error) {
+		some, err := handoverRound(ctx, e, c.Contestant, window)
 		if err != nil {
 			if strings.Contains(err.Error(), errTwo.Error()) { // it comes from another process, as text
 				row.Break(errTwo.Error())

@@ -39,7 +39,7 @@ func (closed) Close()                       {}
 type run struct {
 	Start, From, Until time.Duration
 	Hold               time.Duration // for how long a lock is kept; mostly not at all
-	Cut                bool          // end the waits at Until; a context that can end costs some clients allocations
+	Cut                bool          // cancel the contexts of waits at Until
 }
 
 // ran is the answer.
@@ -68,7 +68,7 @@ func (s *session) guarded(lock int) (count, holder *int64) {
 func (s *session) run(r run) ran {
 	runners := make([]*runner, len(s.lockers))
 	for i, l := range s.lockers {
-		g := &runner{locker: l, id: int64(s.number*len(s.lockers) + i + 1)}
+		g := &runner{ctx: s.contexts[i], locker: l, id: int64(s.number*len(s.lockers) + i + 1)}
 		lock := 0
 		if s.number < 0 { // a lock each
 			lock = i
@@ -108,6 +108,7 @@ func (s *session) run(r run) ran {
 
 // runner is one goroutine of a load.
 type runner struct {
+	ctx           context.Context // of the caller, for Lock and Unlock
 	locker        contest.Locker
 	id            int64
 	count, holder *int64 // plain memory, guarded by the lock and nothing else
@@ -119,10 +120,10 @@ type runner struct {
 }
 
 func (g *runner) run(r run) {
-	ctx := context.Background()
+	waiting := g.ctx
 	if r.Cut {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
+		waiting, cancel = context.WithCancel(waiting)
 		defer cancel()
 		time.AfterFunc(r.Until-measure.Now(), cancel)
 	}
@@ -132,13 +133,13 @@ func (g *runner) run(r run) {
 		if asked >= r.Until {
 			return
 		}
-		if !g.lock(ctx, r.Until) {
+		if !g.lock(waiting, r.Until) {
 			g.waits.Record(r.Until - max(asked, r.From))
 			return
 		}
 		got := measure.Now()
 		g.inside(r.Hold)
-		err := g.locker.Unlock(context.Background())
+		err := g.locker.Unlock(g.ctx)
 		done := measure.Now()
 		g.total++
 		if got >= r.From && got < r.Until {
@@ -206,8 +207,10 @@ type loads struct {
 
 // round is one round of one contestant. In the first it is also watched while locks are kept for a while: who sends which
 // commands is seen then, and two at a time in a lock could not miss each other.
-func (l *loads) round(ctx context.Context, c contest.Contestant, row *report.Row, _ int) (_ report.Figures, err error) {
-	ws, err := l.env.Pool.Get(l.load.processes, l.env.program(c))
+func (l *loads) round(
+	ctx context.Context, c entrant, row *report.Row, _ int,
+) (_ report.Figures, err error) {
+	ws, err := l.env.Pool.Get(l.load.processes, l.env.program(c.Contestant))
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +227,7 @@ func (l *loads) round(ctx context.Context, c contest.Contestant, row *report.Row
 	defer shared.Close() //nolint:errcheck // the page is not needed any more
 	s := &sessions{loads: l, contestant: c, row: row, workers: ws, shared: shared}
 	undo, err := openAll(ctx, ws, func(i int) open {
-		o := open{Contestant: c.Name, Shared: path, Number: i,
+		o := open{Contestant: c.Name, Shared: path, Number: i, Contexts: c.contexts,
 			Setup: contest.Setup{Addresses: []string{l.env.Server.Address}, Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
 		if l.load.ownKeys {
 			o.Number = -1 // there is one process then
@@ -274,7 +277,7 @@ func (e *Env) lockName(ownKeys bool) func(g int) string {
 // sessions are the open clients of one round.
 type sessions struct {
 	*loads
-	contestant contest.Contestant
+	contestant entrant
 	row        *report.Row
 	workers    []*worker.Process
 	shared     *worker.Shared
@@ -286,7 +289,10 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 	ctx, cancel := within(ctx, ramp+window+patience(s.workers))
 	defer cancel()
 	start := measure.Now() + 20*time.Millisecond + patience(s.workers)/100
-	r := run{Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold, Cut: s.contestant.Cut}
+	r := run{
+		Start: start, From: start + ramp, Until: start + ramp + window, Hold: hold,
+		Cut: s.contestant.Cut && s.contestant.contexts == cancellable,
+	}
 	rans, err := worker.CallAll[ran](ctx, s.workers, "run", func(int) any { return r })
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func init() {
 }
 
 func (s *session) quorumCycles(q quorate) (out quorated, err error) {
-	ctx, l := context.Background(), s.lockers[0]
+	ctx, l := s.contexts[0], s.lockers[0]
 	began := time.Now()
 	for range q.Most {
 		start := time.Now()

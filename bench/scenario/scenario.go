@@ -117,32 +117,47 @@ func (e *Env) contestants(t *report.Table, names []string) ([]contest.Contestant
 	return cs, nil
 }
 
-// takeTurns gives each contestant so many rounds, interleaved. A round that fails is a problem of its row, and not of the
-// run; one that hung is not tried again.
-func (e *Env) takeTurns(ctx context.Context, t *report.Table, names []string, rounds int,
-	round func(ctx context.Context, c contest.Contestant, row *report.Row, i int) (report.Figures, error)) error {
+// measureRound measures one contestant in round i.
+type measureRound func(
+	ctx context.Context, c entrant, row *report.Row, i int,
+) (report.Figures, error)
+
+// takeTurns gives each contestant so many rounds, interleaved, with contexts that can be cancelled.
+func (e *Env) takeTurns(
+	ctx context.Context, t *report.Table, names []string, rounds int, round measureRound,
+) error {
+	return e.takeTurnsWith(ctx, t, names, rounds, round, cancellable)
+}
+
+// takeTurnsWith gives each contestant so many rounds with each kind of contexts, interleaved. A
+// round that fails is a problem of its row, and not of the run; a contestant that hung is not tried
+// again.
+func (e *Env) takeTurnsWith(
+	ctx context.Context, t *report.Table, names []string, rounds int, round measureRound,
+	kinds ...contexts,
+) error {
 	cs, err := e.contestants(t, names)
 	if err != nil {
 		return err
 	}
-	hung := map[string]bool{}
+	es, hung := entrants(t, cs, kinds...), map[string]bool{}
 	for i := range rounds {
-		for _, c := range cs {
+		for _, c := range es {
 			if hung[c.Name] {
 				continue
 			}
-			row := t.Row(c)
+			row := t.Row(c.Contestant)
 			figures, err := round(ctx, c, row, i)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if err != nil {
-				row.Problem(fmt.Sprintf("round %d: %v", i+1, err))
+				row.Problem(c.contexts.key(fmt.Sprintf("round %d: %v", i+1, err)))
 				hung[c.Name] = errors.Is(err, worker.ErrHung)
-				figures = report.Figures{} // the rounds of all rows stay beside each other
+				figures = nil // the rounds of all rows stay beside each other
 			}
-			row.Rounds = append(row.Rounds, figures)
-			e.Log("%s: %s: round %d of %d", t.Scenario, c.Name, i+1, rounds)
+			c.add(row, i, figures)
+			e.Log("%s: %s: round %d of %d", t.Scenario, c.label(), i+1, rounds)
 		}
 	}
 	return nil

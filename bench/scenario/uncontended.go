@@ -23,7 +23,7 @@ func init() {
 
 func (s *session) cycles(n int) (out cycled, err error) {
 	out.Took = make([]int64, 0, n)
-	ctx, l := context.Background(), s.lockers[0]
+	ctx, l := s.contexts[0], s.lockers[0]
 	before := measure.MemoryNow().Mallocs
 	for range n {
 		start := time.Now()
@@ -48,12 +48,14 @@ const chunk = 200
 func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine", Floor: "raw scripts",
-		About: "Client and server on one core. Contestants take turns every 200 cycles.",
+		About: "Client and server on one core. Contestants take turns every 200 cycles.\n" +
+			aboutBackground,
 		Columns: []report.Column{
 			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true}, {Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
 			{Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "allocs", Head: "allocs", Unit: report.Decimal},
 		},
 	}
+	t.Columns = besideBackground(t.Columns, "p50", "p99", "allocs")
 	cs, err := e.contestants(t, []string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis", "redislock", "go-zero, 1 ms"})
 	if err != nil {
 		return nil, err
@@ -70,23 +72,34 @@ func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 			w.Stop()
 		}
 	}()
+	es := entrants(t, cs, cancellable, background)
 	for i := range e.Rounds {
-		if err := uncontendedRound(ctx, e, t, cs, s, core, kept); err != nil {
+		if err := uncontendedRound(ctx, e, t, i, es, s, core, kept); err != nil {
 			return nil, err
 		}
 		e.Log("%s: round %d of %d", t.Scenario, i+1, e.Rounds)
 	}
-	t.Plots = []report.Plot{{File: "uncontended", Title: "Uncontended lock and unlock: time", Keys: []string{"p50"}, Label: "median, in terms of the raw scripts' (less is better)"}}
+	t.Plots = []report.Plot{{
+		File: "uncontended", Title: "Uncontended lock and unlock: time",
+		Keys: []string{"p50", background.key("p50")},
+		Label: "median, in terms of the raw scripts' (less is better): " +
+			"contexts that can be cancelled, Background",
+	}}
 	t.AtMost("2 commands", t.Figure(ours, "commands"), 2.01, report.Decimal)
-	t.AtMost("p50 <= 1.05 x the floor", t.Ratio(ours, t.Floor, "p50"), 1.05, report.Ratio)
-	t.AtMost("p99 <= 1.15 x the floor", t.Ratio(ours, t.Floor, "p99"), 1.15, report.Ratio)
+	t.AtMost("p50 <= 1.15 x the floor", t.Ratio(ours, t.Floor, "p50"), 1.15, report.Ratio)
+	t.AtMost("Background: p50 <= 1.05 x the floor",
+		t.Ratio(ours, t.Floor, background.key("p50")), 1.05, report.Ratio)
+	t.AtMost("Background: p99 <= 1.15 x the floor",
+		t.Ratio(ours, t.Floor, background.key("p99")), 1.15, report.Ratio)
 	return t, nil
 }
 
-// uncontendedRound starts a worker for each contestant. Only those of another program are kept for the next round, by contestant:
-// a JVM has become quicker by then.
-func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest.Contestant, s *server.Server, core int,
-	kept map[string]*worker.Process) error {
+// uncontendedRound starts a worker for each entrant. Only those of another program are kept for the
+// next round, by contestant: a JVM has become quicker by then.
+func uncontendedRound(
+	ctx context.Context, e *Env, t *report.Table, round int, es []entrant,
+	s *server.Server, core int, kept map[string]*worker.Process,
+) error {
 	chunks := pick(e, 15, 30)
 	ctx, cancel := within(ctx, time.Duration(chunks)*time.Second)
 	defer cancel()
@@ -95,7 +108,7 @@ func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest
 		return err
 	}
 	defer conn.Close()
-	ws := make([]*worker.Process, 0, len(cs))
+	ws := make([]*worker.Process, 0, len(es))
 	defer func() {
 		for _, w := range ws {
 			if !w.Foreign() {
@@ -103,18 +116,18 @@ func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest
 			}
 		}
 	}()
-	took, figures := make([][]int64, len(cs)), make([]report.Figures, len(cs))
-	for i, c := range cs {
+	took, figures := make([][]int64, len(es)), make([]report.Figures, len(es))
+	for i, c := range es {
 		w := kept[c.Name]
 		if w == nil {
-			if w, err = worker.Start(core, e.program(c)); err != nil {
+			if w, err = worker.Start(core, e.program(c.Contestant)); err != nil {
 				return err
 			}
 		}
 		if ws = append(ws, w); w.Foreign() {
 			kept[c.Name] = w
 		}
-		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")},
+		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")}, Contexts: c.contexts,
 			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1, Lease: 30 * time.Second}}
 		if _, err := worker.Call[nothing](ctx, w, "open", o); err != nil {
 			return err
@@ -123,7 +136,7 @@ func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest
 			if err := e.warmAll(ctx, ws[i:]); err != nil {
 				return err
 			}
-			t.Row(c).Note(noAllocs)
+			t.Row(c.Contestant).Note(noAllocs)
 		}
 		// The commands are counted here, where the server may be watched.
 		if _, err := worker.Call[cycled](ctx, w, "cycles", chunk); err != nil {
@@ -153,19 +166,18 @@ func uncontendedRound(ctx context.Context, e *Env, t *report.Table, cs []contest
 				return err
 			}
 			took[i] = append(took[i], out.Took...)
-			if !cs[i].Java {
+			if !es[i].Java {
 				figures[i]["allocs"] += float64(out.Mallocs) / float64(chunks*chunk)
 			}
 		}
 	}
-	for i, c := range cs {
+	for i, c := range es {
 		if _, err := worker.Call[nothing](ctx, ws[i], "close", nothing{}); err != nil {
 			return err
 		}
 		figures[i]["p50"] = float64(measure.Quantile(took[i], 0.5))
 		figures[i]["p99"] = float64(measure.Quantile(took[i], 0.99))
-		row := t.Row(c)
-		row.Rounds = append(row.Rounds, figures[i])
+		c.add(t.Row(c.Contestant), round, figures[i])
 	}
 	return nil
 }

@@ -39,19 +39,19 @@ func init() {
 
 // lockAll takes all open locks, some at a time.
 func (s *session) lockAll() error {
-	next, failed := make(chan contest.Locker), make(chan error, len(s.lockers))
+	next, failed := make(chan int), make(chan error, len(s.lockers))
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
-			for l := range next {
-				if err := l.Lock(context.Background()); err != nil {
+			for i := range next {
+				if err := s.lockers[i].Lock(s.contexts[i]); err != nil {
 					failed <- err
 				}
 			}
 		})
 	}
-	for _, l := range s.lockers {
-		next <- l
+	for i := range s.lockers {
+		next <- i
 	}
 	close(next)
 	all.Wait()
@@ -60,13 +60,14 @@ func (s *session) lockAll() error {
 }
 
 func (s *session) park(p park) (parked, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+	callers, cancel := cancellable.make(len(s.lockers) * p.Each)
 	var out parked
 	var all sync.WaitGroup
 	got := make(chan struct{}, 1)
 	out.Before = measure.Settled()
-	for _, l := range s.lockers {
-		for range p.Each {
+	for i, l := range s.lockers {
+		for j := range p.Each {
+			ctx := callers[i*p.Each+j]
 			all.Go(func() {
 				for ctx.Err() == nil {
 					if l.Lock(ctx) == nil {
@@ -125,14 +126,16 @@ func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 	}
 	window := pick(e, 1500*time.Millisecond, 6*time.Second)
 	// What connections send to see whether they are alive is counted as well, and is a few commands per second.
-	err := e.takeTurns(ctx, t, crowds[0].who, pick(e, 1, min(e.Rounds, 3)), func(ctx context.Context, c contest.Contestant, _ *report.Row, _ int) (report.Figures, error) {
+	err := e.takeTurns(ctx, t, crowds[0].who, pick(e, 1, min(e.Rounds, 3)), func(
+		ctx context.Context, c entrant, _ *report.Row, _ int,
+	) (report.Figures, error) {
 		figures := report.Figures{}
 		for _, of := range crowds {
 			for _, name := range of.who {
 				if name != c.Name {
 					continue
 				}
-				if err := e.crowd(ctx, c, of, window, figures); err != nil {
+				if err := e.crowd(ctx, c.Contestant, of, window, figures); err != nil {
 					return nil, fmt.Errorf("%s: %w", of.key, err)
 				}
 			}

@@ -37,8 +37,11 @@ func watchdog(ctx context.Context, e *Env) (*report.Table, error) {
 		},
 	}
 	periods := pick(e, 3, 6)
-	err := e.takeTurns(ctx, t, []string{ours, "rueidislock, patient"}, pick(e, 1, min(e.Rounds, 3)), func(ctx context.Context, c contest.Contestant, _ *report.Row, _ int) (report.Figures, error) {
-		return e.watchdogRound(ctx, c, periods)
+	who := []string{ours, "rueidislock, patient"}
+	err := e.takeTurns(ctx, t, who, pick(e, 1, min(e.Rounds, 3)), func(
+		ctx context.Context, c entrant, _ *report.Row, _ int,
+	) (report.Figures, error) {
+		return e.watchdogRound(ctx, c.Contestant, periods)
 	})
 	if err != nil {
 		return nil, err
