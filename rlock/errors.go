@@ -7,6 +7,7 @@ import (
 
 	"holdfast/internal/wait"
 	"holdfast/lua"
+	"holdfast/watchdog"
 )
 
 // Decisions. Test for them with [errors.Is]; all errors of this package carry more detail than these.
@@ -49,9 +50,30 @@ var (
 // errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
 
-// ServerError is a command that Redis refused or did not answer. Its Class tells whether that passes by itself, and its
-// Advice what to do if not. Errors of this package wrap it; get at it with [errors.As].
+// Why a lock is lost: the Reason of a [LostError], which matches them.
+var (
+	// ErrExpired: the deadline passed before a renewal succeeded.
+	ErrExpired = watchdog.ErrExpired
+	// ErrGone: Redis does not have the lock any more, or somebody else has it.
+	ErrGone = watchdog.ErrGone
+)
+
+// ServerError is a command that Redis refused or did not answer. Its Class says whether that passes by
+// itself, and its Advice what to do if not. Errors of this package wrap it; get at it with [errors.As].
 type ServerError = lua.Error
+
+// Class is what a [ServerError] means for a caller that wants a lock.
+type Class = lua.Class
+
+// The classes of errors.
+const (
+	// Unknown: the command was sent, or may have been; whether it was executed is not known.
+	Unknown = lua.Unknown
+	// Temporary: it was not executed, and the reason is expected to pass by itself.
+	Temporary = lua.Temporary
+	// Permanent: it was not executed, and will not be until somebody changes something: see Advice.
+	Permanent = lua.Permanent
+)
 
 // HeldError says who has the lock that could not be acquired, and for how long still. It matches [ErrNotAcquired].
 type HeldError struct {
@@ -117,7 +139,7 @@ func (e *ReplicationError) Unwrap() error { return ErrNotReplicated }
 // LostError says why a lock is lost. It matches [ErrLost].
 type LostError struct {
 	Lock   string
-	Reason error // watchdog.ErrExpired, watchdog.ErrGone, that this client force-unlocked it, or an earlier release in doubt
+	Reason error // ErrExpired, ErrGone, a ForceUnlock of this client, or an unconfirmed earlier release
 }
 
 // Error gives the lock and the reason.

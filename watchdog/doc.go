@@ -1,4 +1,5 @@
-// Package watchdog keeps leases alive and says when one is lost.
+// Package watchdog keeps leases alive for package rlock, and says when one is lost; users of locks do
+// not need it.
 //
 // A lease is a right that ends by itself unless it is renewed in time. The watchdog renews every lease that asks for
 // it each third of the lease time, in batches, and reports a lease as lost at the instant from which its holder must
