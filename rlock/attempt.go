@@ -158,18 +158,14 @@ func (a *attempt) rejoin() (hold *Hold, done bool, err error) {
 func (a *attempt) try() (hold *Hold, left bool, err error) {
 	c := a.client
 	a.sent, a.ticket = time.Now(), 0
-	var (
-		answer reply
-		state  transport.State
-		call   *transport.Call
-	)
+	answer, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
-		call = c.calls.Begin(&a.budget)
+		if call := c.calls.Begin(&a.budget); call != nil {
+			answer, err = a.lock.kind.acquire(call, c.redis, a.request)
+			state, err = call.End(err)
+		}
 	}
-	if call != nil {
-		answer, err = a.lock.kind.acquire(call, c.redis, a.request)
-		state, err = call.End(err)
-	} else {
+	if state == transport.NotSent {
 		answer, state, err = a.detach()
 	}
 	switch state {
@@ -182,7 +178,7 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 		if !errors.Is(err, ErrNotReplicated) { // it was undone
 			a.trace = max(a.trace, something)
 		}
-	case transport.Answered, transport.Refused:
+	case transport.Answered, transport.Refused, transport.NotSent:
 	}
 	switch {
 	case left:

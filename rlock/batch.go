@@ -136,7 +136,7 @@ func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err er
 		return sent, err
 	case transport.Refused:
 		return sent, err
-	case transport.Answered:
+	case transport.Answered, transport.NotSent:
 	}
 	if got.index < 0 {
 		return sent, nil

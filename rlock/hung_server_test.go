@@ -107,7 +107,7 @@ func leaveWithAnother(t *testing.T) bool {
 	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
 	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience / 2})
 	for range 2 { // one at a time: together they would leave the mode in which a command is alone
-		unlock(t, take(t, hasty.NewLock("order"), longLease))
+		unlock(t, takeWith(context.Background(), t, hasty.NewLock("order"), longLease))
 	}
 	s.Pause(t)
 	first := inBackground(func() (*rlock.Hold, error) {

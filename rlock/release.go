@@ -137,11 +137,14 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 			defer c.tasks.Leave()
 		}
 		sent := time.Now()
+		state = transport.NotSent
 		if call := c.calls.Begin(b); call != nil {
 			reply, err = a.lock.kind.release(call, a.owner, left, o)
-			state, err = call.End(err)
-			a.settle(o, sent, reply, state)
-		} else {
+			if state, err = call.End(err); state != transport.NotSent {
+				a.settle(o, sent, reply, state)
+			}
+		}
+		if state == transport.NotSent {
 			reply, state, err = a.detach(b, left, o)
 		}
 		switch {

@@ -16,6 +16,7 @@ import (
 // State is what became of a command:
 //
 //	sent ──▶ Answered     the server did what it was asked to
+//	     ──▶ NotSent      its caller would have had to dial first
 //	     ──▶ Refused      the server did not do it
 //	     ──▶ Unconfirmed  its connection was lost: it was executed, or never will be
 //	     ──▶ Abandoned    its caller left: it may be executed at any time, and nobody hears of that
@@ -29,6 +30,7 @@ const (
 	Unconfirmed
 	Abandoned
 	Detached
+	NotSent
 )
 
 // ErrNoAnswer is the error of a command that its caller left.
@@ -44,9 +46,10 @@ var ErrNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis 
 //
 // Only two things could keep a caller longer: a dial, which rueidis shares between callers, and a
 // connection with a full queue. So a worker sends the command instead, and the caller waits for the
-// worker, if no answer has come within the last moments, if very many commands are under way, and
-// for a minute after a caller was kept all the same. The same is done for callers who leave soon:
-// they leave often, and a worker hears what became of their commands.
+// worker, if no answer has come within the last moments or the connection turns out to be lost, if
+// very many commands are under way, and for a minute after a caller was kept all the same. The same
+// is done for callers who leave soon: they leave often, and a worker hears what became of their
+// commands.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
@@ -101,36 +104,64 @@ type Call struct {
 	ctx     context.Context // of the caller
 	closing <-chan struct{} // as far as it ends the caller's budget
 	sent    time.Time
-	limit   time.Time // when it should end
-	due     time.Time // when it ends; zero until it should; guarded by calls.mu
+	limit   time.Time // when it ends; guarded by calls.mu once it is under way
 	endless bool      // nothing but the time-out ends it
+
+	deadline time.Time // limit, as rueidis may ask for it at any time
 
 	done  chan struct{} // closed when it ends before the command
 	ended atomic.Bool
+	phase atomic.Uint32
 
 	prev, next *Call // guarded by calls.mu
 }
 
+// The phases of a call.
+const (
+	begun   = iota // nobody has looked at it
+	sending        // rueidis has a connection
+	dialing        // rueidis has none
+)
+
 var _ context.Context = (*Call)(nil)
 
-// Done is closed when the caller should come back.
-func (k *Call) Done() <-chan struct{} { return k.done }
-
-// Err returns context.DeadlineExceeded once the caller should come back.
+// Err returns context.DeadlineExceeded once the caller should come back. rueidis asks for it first
+// when it has a connection.
 func (k *Call) Err() error {
-	if k.ended.Load() {
+	k.phase.CompareAndSwap(begun, sending)
+	switch {
+	case k.phase.Load() == dialing:
+		return context.Canceled
+	case k.ended.Load():
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
-// Deadline returns the time-out for a caller that nothing else ends: then rueidis may wait on the
-// socket itself, as long as no other command is under way. For others there is none, since rueidis
-// closes the connection at a deadline.
-func (k *Call) Deadline() (time.Time, bool) { return k.limit, k.endless }
+// Done is closed when the caller should come back. A dial asks for it before rueidis has asked for
+// Err: it is ended at once. It is shared by all who need the connection, and would end for them when
+// this caller leaves; a worker dials instead.
+func (k *Call) Done() <-chan struct{} {
+	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
+		return closed
+	}
+	return k.done
+}
 
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
+
+// closed is closed.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Deadline returns the time-out for a caller that nothing else ends: then rueidis may wait on the
+// socket itself, as long as no other command is under way. For others there is none, since rueidis
+// closes the connection at a deadline.
+func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
 // Begin returns the context for a command that the caller sends itself, and then ends with
 // [Call.End]; nil if a worker is to send it, see [Detach].
@@ -141,11 +172,14 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	}
 	k := c.recycled.Get().(*Call)
 	k.ctx, k.closing, k.sent, k.limit = b.Ctx, b.Closes, now, now.Add(c.timeout)
+	k.phase.Store(begun)
 	k.endless = b.Ctx.Done() == nil
 	if !b.Until.IsZero() && b.Until.Before(k.limit) {
+		// One whose own limit is the time-out has begun a moment ago.
+		k.endless = k.endless && k.limit.Sub(b.Until) < grace
 		k.limit = b.Until
-		k.endless = false
 	}
+	k.deadline = k.limit
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.count == mostUnderway {
@@ -156,7 +190,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	k.prev.next, k.next.prev = k, k
 	if !c.armed {
 		c.armed = true
-		c.arm()
+		c.arm(k.limit)
 	}
 	return k
 }
@@ -180,9 +214,15 @@ func (k *Call) End(err error) (State, error) {
 	c.count--
 	c.mu.Unlock()
 	sent, left := k.sent, k.ended.Load()
-	k.ctx, k.closing, k.due = nil, nil, time.Time{}
+	// Of a dial that this call has begun, or another one.
+	dials := err != nil && k.phase.Load() == dialing || errors.Is(err, context.Canceled)
+	k.ctx, k.closing = nil, nil
 	if !left {
 		c.recycled.Put(k)
+	}
+	if dials {
+		c.answered.Store(int64(-2 * proven))
+		return NotSent, err
 	}
 	c.heard(sent, err)
 	if now := time.Now(); now.Sub(sent) > c.timeout+c.timeout/4 {
@@ -195,10 +235,14 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// arm has the calls under way looked after. c.mu must be held.
-func (c *Calls) arm() {
+// arm has the calls under way looked after, at the given time at the latest unless that is zero. c.mu
+// must be held.
+func (c *Calls) arm(latest time.Time) {
 	// Very many that are slow are looked after less often: a server hangs.
 	pause := tick + time.Duration(c.count)*time.Microsecond
+	if !latest.IsZero() {
+		pause = min(pause, max(0, time.Until(latest)))
+	}
 	if c.timer == nil {
 		c.timer = time.AfterFunc(pause, c.sweep)
 	} else {
@@ -206,35 +250,39 @@ func (c *Calls) arm() {
 	}
 }
 
-// sweep ends the calls whose callers should come back, among those that are older than a moment.
+// sweep ends the calls whose callers should come back: when their time is over, or a moment after
+// their context has ended or their client closes.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var next time.Time // when the first of them ends
 	for k := c.underway.next; k != &c.underway; k = k.next {
-		switch {
-		case k.ended.Load():
-		case k.due.IsZero():
-			if k.over(now) {
-				k.due = now.Add(grace)
-			}
-		case !now.Before(k.due):
+		if k.ended.Load() {
+			continue
+		}
+		if end := now.Add(grace); end.Before(k.limit) && k.over() {
+			k.limit = end
+		}
+		if !now.Before(k.limit) {
 			k.ended.Store(true)
 			close(k.done)
+		} else if next.IsZero() || k.limit.Before(next) {
+			next = k.limit
 		}
 	}
 	if c.armed = c.count > 0; c.armed {
-		c.arm()
+		c.arm(next)
 	}
 }
 
-// over reports whether the caller should come back.
-func (k *Call) over(now time.Time) bool {
+// over reports whether something other than its time has ended the budget of the caller.
+func (k *Call) over() bool {
 	select {
 	case <-k.closing:
 		return true
 	default:
-		return !now.Before(k.limit) || k.ctx.Err() != nil
+		return k.ctx.Err() != nil
 	}
 }
 
@@ -276,6 +324,9 @@ func Detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, e
 	started := c.group.Go(func() {
 		sent := time.Now()
 		value, err := command(context.Background())
+		for errors.Is(err, context.Canceled) { // a dial that a caller has begun, and ended at once
+			value, err = command(context.Background())
+		}
 		c.heard(sent, err)
 		err = Unexplained(err)
 		if decided.CompareAndSwap(false, true) {
@@ -307,11 +358,11 @@ func Unexplained(err error) error {
 
 // Do sends a command from the caller's goroutine, or as [Detach] does.
 func Do[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error)) (T, State, error) {
-	call := c.Begin(b)
-	if call == nil {
-		return Detach(c, b, command, late)
+	if call := c.Begin(b); call != nil {
+		value, err := command(call)
+		if state, err := call.End(err); state != NotSent {
+			return value, state, err
+		}
 	}
-	value, err := command(call)
-	state, err := call.End(err)
-	return value, state, err
+	return Detach(c, b, command, late)
 }

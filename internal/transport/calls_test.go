@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,7 @@ func endless(t *testing.T) *wait.Budget { return wait.NewBudget(t.Context(), nil
 
 // hang is a command that rueidis gives up when its context ends, and else is never answered.
 func hang(k *Call) error {
+	_ = k.Err() // as rueidis does first
 	<-k.Done()
 	return lua.Classify(k.Err())
 }
@@ -117,38 +119,42 @@ func TestCommandsUnderWayAreBounded(t *testing.T) {
 	})
 }
 
-// Whatever ends a budget ends the call, a moment later: a server that is well may answer until then.
+// A caller comes back when its time is over; if something else ends its budget it gives the server a
+// moment to answer.
 func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T) (*wait.Budget, time.Duration){
-		"the context is cancelled": func(t *testing.T) (*wait.Budget, time.Duration) {
+	const soon = time.Second + grace + tick + time.Millisecond
+	for name, begin := range map[string]func(t *testing.T) (_ *wait.Budget, least, most time.Duration){
+		"the context is cancelled": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second
+			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second + grace, soon
 		},
-		"the deadline of the context": func(t *testing.T) (*wait.Budget, time.Duration) {
+		"the deadline of the context": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			t.Cleanup(cancel)
-			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second
+			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second, time.Second
 		},
-		"its own time": func(t *testing.T) (*wait.Budget, time.Duration) {
-			return wait.NewBudget(t.Context(), nil, time.Second), time.Second
+		"its own time": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
+			return wait.NewBudget(t.Context(), nil, time.Second), time.Second, time.Second
 		},
-		"the client closes": func(t *testing.T) (*wait.Budget, time.Duration) {
+		"the client closes": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
 			closing := make(chan struct{})
 			time.AfterFunc(time.Second, func() { close(closing) })
-			return wait.NewBudget(t.Context(), closing, wait.Unlimited), time.Second
+			return wait.NewBudget(t.Context(), closing, wait.Unlimited), time.Second + grace, soon
 		},
-		"the time-out": func(t *testing.T) (*wait.Budget, time.Duration) { return endless(t), timeout },
+		"the time-out": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
+			return endless(t), timeout, timeout
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *Calls) {
-				b, after := begin(t)
+				b, least, most := begin(t)
 				began := time.Now()
 				k := c.Begin(b)
 				state, err := k.End(hang(k))
 				took := time.Since(began)
-				require.GreaterOrEqual(t, took, after+grace)
-				require.LessOrEqual(t, took, after+grace+2*(tick+time.Millisecond))
+				require.GreaterOrEqual(t, took, least)
+				require.LessOrEqual(t, took, most)
 				require.Equal(t, Abandoned, state)
 				require.ErrorIs(t, err, ErrNoAnswer)
 				require.NotErrorIs(t, err, context.DeadlineExceeded, "it was not the caller's")
@@ -164,9 +170,75 @@ func TestAnswerWithinTheGraceCounts(t *testing.T) {
 		cancel()
 		time.Sleep(grace - 1)
 		require.NoError(t, k.Err())
+		select {
+		case <-k.Done():
+			t.Error("ended")
+		default:
+		}
 		state, err := k.End(nil)
 		require.NoError(t, err)
 		require.Equal(t, Answered, state)
+	})
+}
+
+// A dial is shared by all who need the connection. What a dial asks of its context, before rueidis
+// has asked for anything, is when that ends.
+func TestCallerDoesNotDial(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		k := c.Begin(endless(t))
+		_, err := (&net.Dialer{Timeout: time.Second}).DialContext(k, "tcp", "127.0.0.1:1")
+		require.Error(t, err)
+		<-k.Done()
+		require.ErrorIs(t, k.Err(), context.Canceled)
+		state, _ := k.End(lua.Classify(err))
+		require.Equal(t, NotSent, state)
+		require.Nil(t, c.Begin(endless(t)), "a worker is to dial")
+
+		c.heard(time.Now(), nil)
+		k = c.Begin(endless(t))
+		require.NoError(t, k.Err())
+		state, _ = k.End(lua.Classify(context.Canceled))
+		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
+
+		c.heard(time.Now(), nil)
+		k = c.Begin(endless(t))
+		require.NoError(t, k.Err())
+		select {
+		case <-k.Done():
+			t.Error("ended")
+		default:
+		}
+		_, _ = k.End(nil)
+	})
+}
+
+func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		tries := 0
+		value, state, err := Detach(c, endless(t), func(context.Context) (int, error) {
+			if tries++; tries == 1 {
+				return 0, lua.Classify(context.Canceled)
+			}
+			return 7, nil
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, Answered, state)
+		require.Equal(t, 7, value)
+	})
+}
+
+func TestDoHasAWorkerSendWhatItsCallerCouldNot(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		value, state, err := Do(c, endless(t), func(ctx context.Context) (int, error) {
+			if k, direct := ctx.(*Call); direct {
+				<-k.Done() // it would dial
+				return 0, lua.Classify(k.Err())
+			}
+			return 7, nil
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, Answered, state)
+		require.Equal(t, 7, value)
 	})
 }
 
@@ -209,14 +281,15 @@ func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 		}{
 			{wait.NewBudget(context.Background(), nil, wait.Unlimited), true},
 			{wait.NewBudget(context.Background(), nil, timeout), true},
-			{wait.NewBudget(context.Background(), nil, timeout-1), false},
+			{wait.NewBudget(context.Background(), nil, timeout-1), true},
+			{wait.NewBudget(context.Background(), nil, timeout-grace), false},
 			{wait.NewBudget(t.Context(), nil, wait.Unlimited), false},
 		} {
 			k := c.Begin(of.b)
 			deadline, has := k.Deadline()
 			require.Equal(t, of.has, has)
 			if has {
-				require.Equal(t, time.Now().Add(timeout), deadline)
+				require.WithinDuration(t, time.Now().Add(timeout), deadline, grace)
 			}
 			require.Nil(t, k.Value(t))
 			_, _ = k.End(nil)
