@@ -29,28 +29,6 @@ type Holder struct {
 	Clock time.Time
 }
 
-// Acquire takes the lock for owner with the given hold count and lease, or returns who holds it.
-// A nil holder means that the owner has it. On success the lock's TTL is at least lease; on failure nothing changed.
-func Acquire(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (*Holder, error) {
-	return inTheWay(acquire.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}))
-}
-
-// AcquireFenced is [Acquire] for a fenced lock, and returns the number of the acquisition: larger than that of any
-// earlier one under the same name, and the same whenever a command that took the lock is repeated.
-func AcquireFenced(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (token int64, _ *Holder, _ error) {
-	reply := fencedAcquire.run(ctx, c, []string{lock, tokenKey(lock)},
-		[]string{owner, strconv.Itoa(count), milliseconds(lease)})
-	if message, err := reply.ToMessage(); err == nil && !message.IsArray() {
-		token, err := fenceOf(lock, message)
-		return token, nil, err
-	}
-	holder, err := inTheWay(reply)
-	if holder == nil && err == nil {
-		err = unexpected("no token")
-	}
-	return 0, holder, miscounted(lock, err)
-}
-
 // fenceOf reads the number of an acquisition.
 func fenceOf(lock string, message rueidis.RedisMessage) (int64, error) {
 	fence, err := message.AsInt64()

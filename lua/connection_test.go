@@ -22,7 +22,7 @@ func cannotConnect(t *testing.T, option rueidis.ClientOption, class lua.Class, c
 	e := requireError(t, lua.Classify(err), class, code)
 	require.Contains(t, e.Advice, advice)
 
-	_, err = lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err = lockPlain(t.Context(), c, lock, me, lease)
 	e = requireError(t, err, class, code)
 	require.Contains(t, e.Advice, advice)
 }
@@ -49,7 +49,7 @@ func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
 	s, c := start(t)
 	s.Kill(t)
 	require.Eventually(t, func() bool { // the broken connection is noticed, then the next one is refused
-		_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+		_, err := lockPlain(t.Context(), c, lock, me, lease)
 		require.Error(t, err)
 		return lua.ClassOf(err) == lua.Temporary
 	}, eventually, poll)
@@ -91,7 +91,7 @@ func TestClosedClientIsTold(t *testing.T) {
 	c, err := rueidis.NewClient(s.ClientOption())
 	require.NoError(t, err)
 	c.Close()
-	_, err = lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err = lockPlain(t.Context(), c, lock, me, lease)
 	require.ErrorIs(t, err, rueidis.ErrClosing)
 	requireError(t, err, lua.Unknown, "")
 	requireFree(t, s, lock)

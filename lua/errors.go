@@ -81,19 +81,19 @@ func Classify(err error) error {
 func refused(reply *rueidis.RedisError) *Error {
 	message := cmp.Or(reply.Error(), "error reply without a text")
 	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: reply}
-	if v, ok := verdicts[e.Code]; ok {
+	if v, ok := meanings[e.Code]; ok {
 		e.Class, e.Advice = v.class, v.advice
 	}
 	return e
 }
 
-// verdict is what is known about an error code.
-type verdict struct {
+// meaning is what is known about an error code.
+type meaning struct {
 	class  Class
 	advice string
 }
 
-var verdicts = map[string]verdict{
+var meanings = map[string]meaning{
 	"LOADING":     {Temporary, "the server is loading its data"},
 	"BUSY":        {Temporary, "a script is blocking the server"},
 	"TRYAGAIN":    {Temporary, "the cluster is moving the slot of this key"},
@@ -189,7 +189,7 @@ func withCode(message string) string {
 func untracked(err error) *Error {
 	e := &Error{Class: Permanent, Message: err.Error(), Advice: "set rueidis.ClientOption.DisableCache", Err: err}
 	code := codeOf(e.Message)
-	v, ok := verdicts[code]
+	v, ok := meanings[code]
 	if ok {
 		e.Code = code
 	}

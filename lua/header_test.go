@@ -35,19 +35,80 @@ func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
 	}
 }
 
+// headerOf is what a file begins with: comments.
+var headerOf = regexp.MustCompile(`\A(?:--.*\n)*`)
+
 func TestScriptsSayWhatTheyDo(t *testing.T) {
-	for file, source := range scripts(t, "*.lua") {
-		header, _, found := strings.Cut(source, "\n\n")
-		require.True(t, found, file)
+	all := scripts(t, "*.lua", "common/*.lua")
+	for file := range scripts(t, "*.lua") {
+		header := headerOf.FindString(all[file])
+		require.True(t, strings.HasPrefix(all[file], header+"\n"), file)
 		require.Regexp(t, `\A-- [A-Z][^\n]+[.,a-z]\n`, header, "%s: purpose", file)
 		require.Regexp(t, `(?m)^-- KEYS\[`, header, file)
 		require.Regexp(t, `(?m)^-- Returns +\S`, header, file)
 		require.Regexp(t, `(?m)^-- Retry +safe`, header, file)
-		for _, argument := range regexp.MustCompile(`(?:KEYS|ARGV)\[\d\]`).FindAllString(source, -1) {
-			require.Contains(t, header, "-- "+argument, file)
+		for _, named := range regexp.MustCompile(` as in (common/\w+\.lua)\n`).FindAllStringSubmatch(header, -1) {
+			header += headerOf.FindString(all[named[1]])
 		}
-		for line := range strings.Lines(header) {
-			require.True(t, strings.HasPrefix(line, "--"), "%s: %s", file, line)
+		for _, argument := range regexp.MustCompile(`(?:KEYS|ARGV)\[\d+\]`).FindAllString(all[file], -1) {
+			require.Contains(t, header, argument, file)
+		}
+	}
+}
+
+func TestScriptsHaveLinesOfAtMost100Columns(t *testing.T) {
+	for file, source := range scripts(t, "*.lua", "common/*.lua") {
+		for line := range strings.Lines(source) {
+			require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 100, "%s: %s", file, line)
+		}
+	}
+}
+
+// A function that a file calls without including it may be there by chance today. One that nobody
+// calls costs the server time.
+func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
+	functions := map[string][]string{} // by the name of the fragment
+	for file, source := range scripts(t, "common/*.lua") {
+		name := strings.TrimSuffix(filepath.Base(file), ".lua")
+		for _, found := range regexp.MustCompile(`(?m)^local (?:function )?(\w+)(?:\(| =)`).FindAllStringSubmatch(source, -1) {
+			functions[name] = append(functions[name], found[1])
+		}
+		require.NotEmpty(t, functions[name], file)
+	}
+	for file, source := range scripts(t, "*.lua", "common/*.lua") {
+		declared := map[string]bool{}
+		for _, found := range regexp.MustCompile(`(?m)^ *-- Needs (.+)$`).FindAllStringSubmatch(source, -1) {
+			for name := range strings.SplitSeq(found[1], ", ") {
+				declared[name] = true
+			}
+		}
+		code := regexp.MustCompile(`--.*|'[^']*'`).ReplaceAllString(source, "")
+		for name, functions := range functions {
+			if file == filepath.Join("common", name+".lua") {
+				continue
+			}
+			calls := regexp.MustCompile(`\b(?:`+strings.Join(functions, "|")+`)\b`).FindAllString(code, -1)
+			require.Equal(t, declared[name], len(calls) > 0, "%s and %s: %q", file, name, calls)
+		}
+	}
+}
+
+// Each costs the server as much as a command: they wait for the branch that calls them.
+func TestTakingAndReleasingAPlainLockCreatesNoFunction(t *testing.T) {
+	for _, file := range []string{"acquire.lua", "release.lua", "hand_over.lua"} {
+		source := scripts(t, file)[file]
+		require.Contains(t, source, "  -- Needs ", file)
+		require.NotRegexp(t, `(?m)^-- Needs |^(?:local )?function `, source, file)
+	}
+}
+
+func TestRepliesThatMayBeErrorsAreReadInOnePlace(t *testing.T) {
+	for file, source := range scripts(t, "*.lua", "common/*.lua") {
+		switch file {
+		case "common/attempt.lua":
+		case "acquire.lua", "release.lua", "hand_over.lua": // where no function is created
+		default:
+			require.NotContains(t, source, "redis.pcall", file)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -33,6 +34,29 @@ func start(tb testing.TB, opts ...redistest.Option) (*redistest.Server, rueidis.
 	tb.Helper()
 	s := redistest.Start(tb, opts...)
 	return s, s.Client(tb)
+}
+
+// lockPlain takes a plain lock, or returns who is in the way.
+func lockPlain(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration,
+) (*lua.Holder, error) {
+	_, _, holder, err := lua.NewExclusive(lock, false).Acquire(ctx, c, owner, lease, "")
+	return holder, err
+}
+
+// lockFenced takes a fenced lock, or returns who is in the way.
+func lockFenced(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration,
+) (int64, *lua.Holder, error) {
+	fence, _, holder, err := lua.NewExclusive(lock, true).Acquire(ctx, c, owner, lease, "")
+	return fence, holder, err
+}
+
+// unlock leaves so many levels of a plain or fenced lock, without hand-over.
+func unlock(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int,
+) (lua.Released, error) {
+	return lua.NewExclusive(lock, false).Release(ctx, c, owner, count, lua.HandOver{})
 }
 
 // hold writes a lock with plain commands.

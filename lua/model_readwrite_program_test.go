@@ -192,7 +192,7 @@ func (m *readWriteModel) stopWriting(t *rapid.T, owner string, number int) {
 }
 
 func (m *readWriteModel) forceOut(t *rapid.T) {
-	if evenly("read", "write").Draw(t, "side") == "read" {
+	if evenly("read", "write").Draw(t, "mode") == "read" {
 		m.force(t, "read", m.lock.ForceUnlockReads)
 	} else {
 		m.force(t, "write", m.lock.ForceUnlockWrite)
@@ -218,21 +218,21 @@ func (m *readWriteModel) force(t *rapid.T, mode string,
 
 func (m *readWriteModel) renewReads(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	claims := []lua.Claim{{Lock: lock, Owner: anna}, {Lock: "another", Owner: anna}, {Lock: lock, Owner: bert},
+	renewals := []lua.Renewal{{Lock: lock, Owner: anna}, {Lock: "another", Owner: anna}, {Lock: lock, Owner: bert},
 		{Lock: lock, Owner: cleo}}
 	var renewed []bool
 	m.step(t, func() {
 		var err error
-		renewed, err = lua.RenewReads(t.Context(), m, lease, claims)
+		renewed, err = lua.RenewReads(t.Context(), m, lease, renewals)
 		require.NoError(t, err)
 	}, func() {
-		for i, claim := range claims {
-			require.Equal(t, claim.Lock == lock && m.reads(claim.Owner), renewed[i], "%v", claim)
+		for i, renewal := range renewals {
+			require.Equal(t, renewal.Lock == lock && m.reads(renewal.Owner), renewed[i], "%v", renewal)
 			if !renewed[i] {
 				continue
 			}
 			m.last(lease, false)
-			for _, h := range m.readers[claim.Owner].holds {
+			for _, h := range m.readers[renewal.Owner].holds {
 				if h != nil {
 					h.ends = later(h.ends, instant(m.now+lease.Milliseconds()))
 				}
@@ -243,11 +243,11 @@ func (m *readWriteModel) renewReads(t *rapid.T) {
 
 func (m *readWriteModel) renewWrites(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	claims := []lua.Claim{{Lock: lock, Owner: lua.WriteField(anna)}, {Lock: lock, Owner: lua.WriteField(bert)}}
+	renewals := []lua.Renewal{{Lock: lock, Owner: lua.WriteField(anna)}, {Lock: lock, Owner: lua.WriteField(bert)}}
 	var renewed []bool
 	m.step(t, func() {
 		var err error
-		renewed, err = lua.Renew(t.Context(), m, lease, claims)
+		renewed, err = lua.Renew(t.Context(), m, lease, renewals)
 		require.NoError(t, err)
 	}, func() {
 		for i, owner := range []string{anna, bert} {

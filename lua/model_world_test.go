@@ -123,8 +123,8 @@ func timeless(text string) string {
 	if left, err := strconv.Atoi(text); err == nil && left > 1 {
 		return soon
 	}
-	if gift, ok := lua.ParseGift(text); ok && gift.Turns.Began > 1e12 && gift.Turns.Began != ever {
-		return strings.Replace(text, " "+strconv.FormatInt(gift.Turns.Began, 10)+" ", " 0 ", 1)
+	if grant, ok := lua.ParseGrant(text); ok && grant.Streak.Began > 1e12 && grant.Streak.Began != ever {
+		return strings.Replace(text, " "+strconv.FormatInt(grant.Streak.Began, 10)+" ", " 0 ", 1)
 	}
 	return text
 }

@@ -24,8 +24,8 @@ const (
 	writer = "b8d2:2"
 )
 
-// awaitingReaders returns a lock that other reads and writer waits for.
-func awaitingReaders(t *testing.T) (*redistest.Server, client) {
+// waitingReaders returns a lock that other reads and writer waits for.
+func waitingReaders(t *testing.T) (*redistest.Server, client) {
 	t.Helper()
 	s, c := start(t)
 	read(t, c, other, 1, lease)
@@ -73,7 +73,7 @@ func waitingSince(t *testing.T, s *redistest.Server, ago time.Duration) {
 }
 
 func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	for _, waits := range []bool{true, false} {
 		holder, err := preferring.AcquireRead(t.Context(), c, reader, 1, lease, waits, false)
 		require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
 }
 
 func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	reentered, err := preferring.ReenterRead(t.Context(), c, other, 2, lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
@@ -102,7 +102,7 @@ func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
 }
 
 func TestWriterThatReadsIsNotHeldBackByTheNextWriter(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	s.Do(t, "DEL", lock, holdKey(other, 1))
 	s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
 	s.Do(t, "PEXPIRE", lock, ms(lease))
@@ -114,7 +114,7 @@ func TestWriterThatReadsIsNotHeldBackByTheNextWriter(t *testing.T) {
 }
 
 func TestReaderWithoutPreferenceIsNotHeldBack(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	grants(t, asReader(pair), c, reader)
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1", reader: "1"}, lease)
 }
@@ -160,7 +160,7 @@ func TestWriterBehindAWriterHoldsNobodyBack(t *testing.T) {
 }
 
 func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	bound := preferring.Bound
 	waitingSince(t, s, bound-2*time.Second)
 	nap := refuse(t, asReader(preferring), c, reader).Nap
@@ -178,7 +178,7 @@ func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
 }
 
 func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	waitingSince(t, s, 20*time.Second)
 	before := s.DoString(t, "GET", writerKey)
 	refuse(t, preferring.AcquireWrite, c, me)
@@ -191,7 +191,7 @@ func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
 }
 
 func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	refuse(t, asReader(preferring), c, reader)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	for range 2 { // the second time after a lost reply
@@ -206,7 +206,7 @@ func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
 }
 
 func TestWriterThatGetsTheLockWaitsNoMore(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	for range 2 { // the second time after a lost reply
@@ -217,7 +217,7 @@ func TestWriterThatGetsTheLockWaitsNoMore(t *testing.T) {
 
 func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	const turn = 100 * time.Millisecond
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	grants(t, preferring.AcquireWrite, c, writer)

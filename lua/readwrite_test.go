@@ -12,7 +12,7 @@ import (
 	"holdfast/lua"
 )
 
-// pair is the read-write lock called lock, without precedence between its sides.
+// pair is the read-write lock called lock, without precedence between its modes.
 var pair = lua.ReadWrite{Lock: lock}
 
 const pairChannel = "redisson_rwlock:{order:42}"
@@ -175,7 +175,7 @@ func TestReadsAreRenewedForTheOwnerThatClaimsThemAlone(t *testing.T) {
 	hold(t, s, "plain", me, "1", lease)
 	s.Do(t, "SET", "page", "text")
 	held, err := lua.RenewReads(t.Context(), c, 3*lease,
-		[]lua.Claim{{lock, me}, {lock, "nobody:1"}, {"plain", me}, {"page", me}, {"free", me}})
+		[]lua.Renewal{{lock, me}, {lock, "nobody:1"}, {"plain", me}, {"page", me}, {"free", me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, false, false, false}, held)
 	requireTTL(t, s, holdKey(me, 1), 3*lease)
@@ -193,7 +193,7 @@ func TestReadWhoseHoldsHaveAllRunOutIsLost(t *testing.T) {
 	reentered, err := pair.ReenterRead(t.Context(), c, me, 2, lease)
 	require.NoError(t, err)
 	require.False(t, reentered)
-	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -234,7 +234,7 @@ func TestWriteLockPassedOnForAShortLeaseTellsThoseWhoWait(t *testing.T) {
 		sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 		out, err := pair.PassWrite(t.Context(), c, me, other, passed.lease)
 		require.NoError(t, err)
-		require.Equal(t, lua.Next, out.To)
+		require.Equal(t, lua.Successor, out.To)
 		sub.requireBytes(t, passed.told)
 		sub.requireNothing(t)
 	}

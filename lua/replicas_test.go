@@ -16,7 +16,7 @@ import (
 func acknowledged(t *testing.T, c rueidis.Client, replicas int, timeout time.Duration) (n int, took time.Duration) {
 	t.Helper()
 	require.NoError(t, c.Dedicated(func(connection rueidis.DedicatedClient) error {
-		if _, err := lua.Acquire(t.Context(), connection, lock, me, 1, lease); err != nil {
+		if _, err := lockPlain(t.Context(), connection, lock, me, lease); err != nil {
 			return err
 		}
 		start := time.Now()
@@ -76,7 +76,7 @@ func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- c.Dedicated(func(connection rueidis.DedicatedClient) error {
-			if _, err := lua.Acquire(t.Context(), connection, lock, me, 1, lease); err != nil {
+			if _, err := lockPlain(t.Context(), connection, lock, me, lease); err != nil {
 				return err
 			}
 			_, err := lua.Acknowledged(t.Context(), connection, 1, time.Minute)

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/fragments"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -50,7 +51,7 @@ func (v *victim) over() {
 
 // script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
 func script(file string) string {
-	sum := sha1.Sum([]byte(lua.Scripts()[file]))
+	sum := sha1.Sum([]byte(fragments.Read(os.DirFS("../lua"))[file]))
 	return hex.EncodeToString(sum[:])
 }
 

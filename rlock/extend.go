@@ -41,7 +41,7 @@ func (g *holding) Extend(ctx context.Context, lease time.Duration) error {
 		return ofEnded(g.conclude())
 	}
 	// A renewal, and not a nested lock without a level: that writes, and a server without memory refuses it.
-	claims := []lua.Claim{g.lock.kind.claim(g.owner)}
+	claims := []lua.Renewal{g.lock.kind.claim(g.owner)}
 	deadline, err := a.lengthen(g, func() (bool, error) {
 		held, err := c.prolong(g.lock.side, lease, claims)
 		return err == nil && held[0], err

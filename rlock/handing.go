@@ -77,8 +77,8 @@ func (r run) open() bool {
 // journey is how a lock got to its holder. It goes on with the lock and not with the line that waits for that, which may be
 // empty for a moment.
 type journey struct {
-	turns lua.Turns // how often it was passed on since it was free, but for those of runs
-	run   run       // here, the present one
+	turns lua.Streak // how often it was passed on since it was free, but for those of runs
+	run   run        // here, the present one
 }
 
 // gift is a lock that a waiter was given.
@@ -99,9 +99,9 @@ type handing struct {
 	keeps   bool      // it has the lock for good: no answer that is late concerns it
 	place   bool      // it may have a place in Redis
 	ticket  lua.Ticket
-	asked   time.Time  // when it was sent what was answered with the ticket
-	early   gift       // came while it asked
-	unread  []lua.Gift // came while its ticket was not known
+	asked   time.Time   // when it was sent what was answered with the ticket
+	early   gift        // came while it asked
+	unread  []lua.Grant // came while its ticket was not known
 }
 
 // offer is a release, to an heir if there is one.
@@ -172,7 +172,7 @@ func (o offer) settle(sent time.Time, r lua.Released, err error) (abandoned bool
 	defer ls.mu.Unlock()
 	s.offered = false
 	doubt := err != nil && lua.ClassOf(err) == lua.Unknown
-	inherits := err == nil && r.To == lua.Next
+	inherits := err == nil && r.To == lua.Successor
 	enlisted := err == nil && r.Ticket != 0
 	if s.gone {
 		return !s.keeps && (doubt || inherits || enlisted) // it may have looked by itself, and have the lock by the same release
@@ -224,7 +224,7 @@ func (s *spot) read() {
 	for _, g := range unread {
 		switch s.ticket {
 		case g.Ticket:
-			s.give(gift{s.asked, g.Fence, journey{turns: g.Turns}})
+			s.give(gift{s.asked, g.Fence, journey{turns: g.Streak}})
 		case 0:
 			s.tell(true) // which of them is right is for Redis to say
 		default:
@@ -236,7 +236,7 @@ func (s *spot) read() {
 }
 
 // gift delivers a message. It returns false if nobody here waits for that.
-func (ls *lines) gift(g lua.Gift) bool {
+func (ls *lines) gift(g lua.Grant) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	s := ls.enlisted[g.Owner]
@@ -343,8 +343,8 @@ const longestGift = time.Hour
 // given reads a message that says that a waiter of this client was given a lock. Nobody has reason to say that of a waiter of
 // another client, or on the channel of another lock.
 func (c *Client) given(channel, message string) {
-	g, ok := lua.ParseGift(message)
-	if !ok || !strings.HasPrefix(g.Owner, c.id+":") || !slices.Contains(lua.Companions(lua.Channel(g.Lock), c.id), channel) {
+	g, ok := lua.ParseGrant(message)
+	if !ok || !strings.HasPrefix(g.Owner, c.id+":") || !slices.Contains(lua.PairedChannels(lua.Channel(g.Lock), c.id), channel) {
 		return
 	}
 	if c.lines.gift(g) {
@@ -362,5 +362,5 @@ func (c *Client) given(channel, message string) {
 	if g.Fence != 0 {
 		lock = c.NewFencedLock(g.Lock) // whose release can give the lock to the next one that wants a number
 	}
-	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner, turns: g.Turns}, until: time.Now().Add(longestGift)})
+	c.janitor.add(leftover{lock: lock, bid: bid{owner: g.Owner, turns: g.Streak}, until: time.Now().Add(longestGift)})
 }

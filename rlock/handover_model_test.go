@@ -89,7 +89,7 @@ type modelLine struct {
 	office   modelOffice
 	waiters  []*modelWaiter
 	release  *modelRelease // one at a time: only a holder releases
-	messages []lua.Gift    // under way
+	messages []lua.Grant   // under way
 }
 
 var modelCall = call{line: lineName{"lock", "order"}, places: true}
@@ -205,7 +205,7 @@ func (m *modelLine) executeRelease(t *rapid.T) {
 	if o.holder != r.of {
 		r.reply = lua.Released{}
 		if next.owner != "" && o.holder == next.owner {
-			r.reply = lua.Released{Held: true, To: lua.Next}
+			r.reply = lua.Released{Held: true, To: lua.Successor}
 		}
 		return
 	}
@@ -215,7 +215,7 @@ func (m *modelLine) executeRelease(t *rapid.T) {
 	case next.owner != "" && (next.first || len(o.places) == 0):
 		o.remove(next.owner)
 		o.grant(next.owner)
-		r.reply.To = lua.Next
+		r.reply.To = lua.Successor
 	case len(o.places) > 0:
 		first := m.passOn()
 		r.reply.To = lua.Other
@@ -234,7 +234,7 @@ func (m *modelLine) passOn() (owner string) {
 	if p.owner == "other:2" {
 		return p.owner
 	}
-	m.messages = append(m.messages, lua.Gift{Lock: "order", Owner: p.owner, Ticket: p.ticket})
+	m.messages = append(m.messages, lua.Grant{Lock: "order", Owner: p.owner, Ticket: p.ticket})
 	return p.owner
 }
 
@@ -377,7 +377,7 @@ func (m *modelLine) check(t *rapid.T) {
 		if m.release != nil && m.release.offer.spot == w.spot {
 			return true
 		}
-		return slices.ContainsFunc(m.messages, func(g lua.Gift) bool { return g.Owner == w.owner })
+		return slices.ContainsFunc(m.messages, func(g lua.Grant) bool { return g.Owner == w.owner })
 	}
 	for _, w := range m.waiters {
 		require.LessOrEqual(t, len(w.spot.gifts), 1)

@@ -197,15 +197,15 @@ func TestAnswerToAReleaseFromBeforeTheLastQuestionIsNoTicket(t *testing.T) {
 	ls, s, o := begin()
 	require.False(t, o.settle(at(1), lua.Released{Held: true, To: lua.Other, Ticket: 1}, nil))
 	require.True(t, looks(s))
-	require.True(t, ls.gift(lua.Gift{Lock: "order", Owner: "me:1", Ticket: 2}))
+	require.True(t, ls.gift(lua.Grant{Lock: "order", Owner: "me:1", Ticket: 2}))
 	require.True(t, given(s))
 
 	ls, s, o = begin()
 	require.False(t, o.settle(at(3), lua.Released{Held: true, To: lua.Other, Ticket: 3}, nil))
-	require.True(t, ls.gift(lua.Gift{Lock: "order", Owner: "me:1", Ticket: 2}), "an older one")
+	require.True(t, ls.gift(lua.Grant{Lock: "order", Owner: "me:1", Ticket: 2}), "an older one")
 	require.False(t, given(s))
 	require.False(t, looks(s))
-	require.True(t, ls.gift(lua.Gift{Lock: "order", Owner: "me:1", Ticket: 4}), "one that it does not know of")
+	require.True(t, ls.gift(lua.Grant{Lock: "order", Owner: "me:1", Ticket: 4}), "one that it does not know of")
 	require.False(t, given(s))
 	require.True(t, looks(s), "Redis says which is right")
 }

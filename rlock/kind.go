@@ -28,7 +28,7 @@ type kind interface {
 	// inspect reads what Redis knows.
 	inspect(redis rueidis.CoreClient) (lua.State, error)
 	// claim names an owner's hold for a renewal.
-	claim(owner string) lua.Claim
+	claim(owner string) lua.Renewal
 
 	// queues tells whether an attempt that waits has a place in Redis, which it must withdraw when it leaves.
 	queues() bool
@@ -47,7 +47,7 @@ type bid struct {
 	window time.Duration // for how long it means to keep its place in a fair lock's queue without asking
 	until  time.Time     // when it stops waiting; zero without a limit
 
-	turns   lua.Turns     // of the lock, if the owner was given that and does not want it
+	turns   lua.Streak    // of the lock, if the owner was given that and does not want it
 	enlists bool          // it wants a place among those who are given the lock when it is released
 	gift    time.Duration // the lease that it is given then
 }
@@ -56,8 +56,8 @@ type bid struct {
 type heir struct {
 	owner string
 	lease time.Duration
-	first bool      // before those who wait in other processes
-	turns lua.Turns // of the lock, whoever is given it
+	first bool       // before those who wait in other processes
+	turns lua.Streak // of the lock, whoever is given it
 }
 
 // grant is the answer to a bid.

@@ -59,7 +59,7 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
-	held, err := n.client.prolong(exclusive, lease, []lua.Claim{n.reentrant.claim(owner)})
+	held, err := n.client.prolong(exclusive, lease, []lua.Renewal{n.reentrant.claim(owner)})
 	n.answered(sent, err)
 	return err == nil && held[0], unexplained(err)
 }

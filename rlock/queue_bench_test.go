@@ -39,7 +39,7 @@ func BenchmarkOfferAndSettle(b *testing.B) {
 			for b.Loop() {
 				ls.join(to, heir{owner: "client:1", lease: time.Second}, false)
 				offered := ls.offer(to.line, journey{})
-				offered.settle(time.Now(), lua.Released{Held: true, To: lua.Next}, nil)
+				offered.settle(time.Now(), lua.Released{Held: true, To: lua.Successor}, nil)
 				<-offered.spot.gifts
 				offered.spot.keep()
 				offered.spot.leave(false)
@@ -59,7 +59,7 @@ func BenchmarkGift(b *testing.B) {
 		s.given = false
 		s.enlist(7, time.Now())
 		ls.mu.Unlock()
-		ls.gift(lua.Gift{Lock: "order", Owner: "client:1", Ticket: 7})
+		ls.gift(lua.Grant{Lock: "order", Owner: "client:1", Ticket: 7})
 		<-s.gifts
 	}
 }

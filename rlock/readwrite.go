@@ -89,7 +89,7 @@ func (k read) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
 	return k.script().ForceUnlockReads(context.Background(), redis)
 }
 
-func (k read) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
+func (k read) claim(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 func (k read) queues() bool { return false }
 
@@ -126,8 +126,8 @@ func (k write) forceUnlock(redis rueidis.CoreClient) (lua.Released, error) {
 	return k.script().ForceUnlockWrite(context.Background(), redis)
 }
 
-func (k write) claim(owner string) lua.Claim {
-	return lua.Claim{Lock: k.name, Owner: lua.WriteField(owner)}
+func (k write) claim(owner string) lua.Renewal {
+	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}
 }
 
 // queues: readers step back for a writer that waits, until it withdraws.

@@ -26,7 +26,7 @@ type reentrant struct {
 func (k reentrant) acquire(ctx context.Context, redis rueidis.CoreClient, b bid) (grant, error) {
 	place := ""
 	if b.enlists {
-		place = k.keys.Place(b.owner, b.gift)
+		place = k.keys.Registration(b.owner, b.gift)
 	}
 	fence, ticket, holder, err := k.keys.Acquire(ctx, redis, b.owner, b.lease, place)
 	if place != "" && needsNoPlaces(err) {
@@ -43,9 +43,9 @@ func (k reentrant) reenter(redis rueidis.CoreClient, owner string, count int, le
 
 func (k reentrant) release(ctx context.Context, redis rueidis.CoreClient, owner string, count int, to heir) (lua.Released, error) {
 	p := k.passing()
-	p.Turns = to.turns
+	p.Streak = to.turns
 	if to.owner != "" {
-		p.Next, p.NextFirst = k.keys.Place(to.owner, to.lease), to.first
+		p.Successor, p.SuccessorFirst = k.keys.Registration(to.owner, to.lease), to.first
 	}
 	return k.giveUp(ctx, redis, owner, count, p)
 }
@@ -53,19 +53,19 @@ func (k reentrant) release(ctx context.Context, redis rueidis.CoreClient, owner 
 func (k reentrant) withdraw(redis rueidis.CoreClient, bids ...bid) (lua.Released, error) {
 	b := bids[0]
 	p := k.passing()
-	p.Turns = b.turns
+	p.Streak = b.turns
 	p.Others = p.Others && b.turns.Count > 0 // it is announced if nobody knows how often it was passed on
 	if b.enlists {
-		p.GivenUp = k.keys.Place(b.owner, b.gift)
+		p.Withdrawn = k.keys.Registration(b.owner, b.gift)
 	}
 	return k.giveUp(context.Background(), redis, b.owner, 0, p)
 }
 
-func (k reentrant) giveUp(ctx context.Context, redis rueidis.CoreClient, owner string, count int, p lua.Passing) (lua.Released, error) {
+func (k reentrant) giveUp(ctx context.Context, redis rueidis.CoreClient, owner string, count int, p lua.HandOver) (lua.Released, error) {
 	released, err := k.keys.Release(ctx, redis, owner, count, p)
 	if needsNoPlaces(err) {
 		refusal := err
-		released, err = k.keys.Release(ctx, redis, owner, count, lua.Passing{Sharded: p.Sharded})
+		released, err = k.keys.Release(ctx, redis, owner, count, lua.HandOver{Sharded: p.Sharded})
 		k.wire.forbid(refusal, err)
 	}
 	return released, err
@@ -97,7 +97,7 @@ func (k reentrant) inspect(redis rueidis.CoreClient) (lua.State, error) {
 	return lua.Inspect(context.Background(), redis, k.name)
 }
 
-func (k reentrant) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
+func (k reentrant) claim(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 func (k reentrant) batch() int { return 1 }
 
@@ -113,6 +113,6 @@ func (k reentrant) announcement() lua.Announcement {
 	return lua.Announcement{Channel: k.keys.Channel(), Message: lua.Unlocked, Sharded: k.wire.isSharded()}
 }
 
-func (k reentrant) passing() lua.Passing {
-	return lua.Passing{Sharded: k.wire.isSharded(), Others: k.wire.givesAway()}
+func (k reentrant) passing() lua.HandOver {
+	return lua.HandOver{Sharded: k.wire.isSharded(), Others: k.wire.givesAway()}
 }

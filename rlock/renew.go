@@ -84,7 +84,7 @@ func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 
 // renewTogether renews leases with one command.
 func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
-	claims := make([]lua.Claim, len(leases))
+	claims := make([]lua.Renewal, len(leases))
 	for i, l := range leases {
 		h := holdingOf(l)
 		claims[i] = h.lock.kind.claim(h.owner)
@@ -115,7 +115,7 @@ func (c *Client) renewTogether(ctx context.Context, leases []*watchdog.Lease) ([
 }
 
 // prolong makes locks of one side last for lease from now at least, and returns which of them are held as claimed.
-func (c *Client) prolong(of side, lease time.Duration, claims []lua.Claim) ([]bool, error) {
+func (c *Client) prolong(of side, lease time.Duration, claims []lua.Renewal) ([]bool, error) {
 	if of == shared {
 		return lua.RenewReads(context.Background(), c.redis, lease, claims)
 	}

@@ -125,9 +125,9 @@ func noTurnTo(l *Lock, p *patience) error {
 
 // ask sends the script, and returns when, if everything was taken.
 func (t *together) ask(p *patience, lease time.Duration) (sent time.Time, err error) {
-	takings := make([]lua.Taking, len(t.parts))
+	takings := make([]lua.BatchRequest, len(t.parts))
 	for i, of := range t.parts {
-		takings[i] = lua.Taking{Lock: of.lock.name, Owner: of.owner, Count: of.count, Nested: of.held != nil}
+		takings[i] = lua.BatchRequest{Lock: of.lock.name, Owner: of.owner, Count: of.count, Nested: of.held != nil}
 	}
 	type answer struct {
 		index  int
@@ -138,7 +138,7 @@ func (t *together) ask(p *patience, lease time.Duration) (sent time.Time, err er
 		if err := t.client.wire.ready(context.Background()); err != nil {
 			return answer{}, err
 		}
-		index, holder, err := lua.AcquireTogether(context.Background(), t.client.redis, lease, takings)
+		index, holder, err := lua.AcquireBatch(context.Background(), t.client.redis, lease, takings)
 		return answer{index, holder}, err
 	}, func(got answer, err error) {
 		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.Unknown {

@@ -83,9 +83,9 @@ func sendTogether(c *Client, p *patience, leaving []departure) {
 	}
 	for {
 		asked := leaving
-		replies, gone, err := await(c, p, func() ([]lua.PartReleased, error) {
-			return lua.ReleaseTogether(context.Background(), c.redis, leavings(asked))
-		}, func(replies []lua.PartReleased, err error) {
+		replies, gone, err := await(c, p, func() ([]lua.BatchReleased, error) {
+			return lua.ReleaseBatch(context.Background(), c.redis, leavings(asked))
+		}, func(replies []lua.BatchReleased, err error) {
 			for i, of := range asked {
 				if err != nil || replies[i].Err != nil {
 					of.cleanUp()
@@ -120,17 +120,17 @@ func sendTogether(c *Client, p *patience, leaving []departure) {
 	}
 }
 
-func leavings(of []departure) []lua.Leaving {
-	all := make([]lua.Leaving, len(of))
+func leavings(of []departure) []lua.BatchRelease {
+	all := make([]lua.BatchRelease, len(of))
 	for i, d := range of {
-		all[i] = lua.Leaving{Lock: d.lock.name, Owner: d.owner, Count: d.left, Announcement: d.lock.kind.(reentrant).announcement()}
+		all[i] = lua.BatchRelease{Lock: d.lock.name, Owner: d.owner, Count: d.left, Announcement: d.lock.kind.(reentrant).announcement()}
 	}
 	return all
 }
 
 // refusedForNow takes the answers, and returns those departures that the server refused for a reason that passes by itself,
 // and that reason.
-func refusedForNow(c *Client, asked []departure, replies []lua.PartReleased, doubt bool) (again []departure, reason error) {
+func refusedForNow(c *Client, asked []departure, replies []lua.BatchReleased, doubt bool) (again []departure, reason error) {
 	for i, reply := range replies {
 		if reply.Err != nil && !c.hopeless(reply.Err) {
 			again, reason = append(again, asked[i]), reply.Err
@@ -149,7 +149,7 @@ func (d departure) cleanUp() {
 }
 
 // released is what one of the answers means.
-func (d departure) released(reply lua.PartReleased, doubt bool) error {
+func (d departure) released(reply lua.BatchReleased, doubt bool) error {
 	switch {
 	case reply.Err != nil:
 		return reply.Err

@@ -212,7 +212,7 @@ func (w *wire) companions(channel string) []string {
 	if w.forbidden.Load() {
 		return nil
 	}
-	return lua.Companions(channel, w.client)
+	return lua.PairedChannels(channel, w.client)
 }
 
 // listens tells that this client listens to anything, or has until a moment ago.

@@ -51,17 +51,17 @@ func user(rules ...string) func(*testing.T, *redistest.Server) {
 }
 
 // In each of these north is free, middle has a level of the owner's, and south is free.
-func togetherInOrder(order ...string) []lua.Taking {
-	all := map[string]lua.Taking{
+func batchInOrder(order ...string) []lua.BatchRequest {
+	all := map[string]lua.BatchRequest{
 		north:  {Lock: north, Owner: me, Count: 1},
 		middle: {Lock: middle, Owner: me, Count: 2, Nested: true},
 		south:  {Lock: south, Owner: me, Count: 1},
 	}
-	takings := make([]lua.Taking, len(order))
+	requests := make([]lua.BatchRequest, len(order))
 	for i, lock := range order {
-		takings[i] = all[lock]
+		requests[i] = all[lock]
 	}
-	return takings
+	return requests
 }
 
 func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
@@ -97,7 +97,7 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 				// Longer than wanted: what is refused later than this lock's count is then not its own lease.
 				hold(t, s, middle, me, "1", 5*lease)
 				test.prepare(t, s)
-				index, holder, err := lua.AcquireTogether(t.Context(), c, lease, togetherInOrder(order...))
+				index, holder, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(order...))
 				require.Equal(t, -1, index)
 				require.Nil(t, holder)
 				class := lua.Permanent
@@ -121,7 +121,7 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 func TestRefusedTakingTogetherLengthensNoLease(t *testing.T) {
 	s, c := startNotOnSouth(t, "hset")
 	hold(t, s, middle, me, "1", lease)
-	_, _, err := lua.AcquireTogether(t.Context(), c, 3*lease, togetherInOrder(middle, north, south))
+	_, _, err := lua.AcquireBatch(t.Context(), c, 3*lease, batchInOrder(middle, north, south))
 	requireError(t, err, lua.Permanent, "NOPERM")
 	requireFree(t, s, north)
 	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
@@ -131,7 +131,7 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, south, other, "1", lease)
 	fill(t, s)
-	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
 		{Lock: north, Owner: me, Count: 1}, {Lock: south, Owner: me, Count: 1}})
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
@@ -144,17 +144,17 @@ func TestPermissionsOfAPlainLockAreEnoughToTakeAndReleaseTogether(t *testing.T) 
 	s, c := startAs(t, "-@all", "+evalsha", "+eval", "+pttl", "+hexists", "+hkeys", "+hset", "+hdel", "+hlen", "+hgetall",
 		"+pexpire", "+del", "+publish", "+ping", "+hello", "+client")
 	hold(t, s, middle, me, "1", lease)
-	requireTogether(t, c, lease, togetherInOrder(north, middle, south)...)
-	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{{Lock: north, Owner: other, Count: 1}})
+	requireBatch(t, c, lease, batchInOrder(north, middle, south)...)
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{{Lock: north, Owner: other, Count: 1}})
 	require.NoError(t, err)
 	require.Zero(t, index)
 	require.NotNil(t, holder)
 	require.Equal(t, me, holder.Owner)
-	parts, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{
+	parts, err := lua.ReleaseBatch(t.Context(), c, []lua.BatchRelease{
 		{Lock: north, Owner: me, Announcement: announcement}, {Lock: middle, Owner: me, Count: 1, Announcement: announcement}})
 	require.NoError(t, err)
 	for _, part := range parts {
-		require.Equal(t, lua.PartReleased{Released: lua.Released{Held: true}}, part)
+		require.Equal(t, lua.BatchReleased{Released: lua.Released{Held: true}}, part)
 	}
 	requireFree(t, s, north)
 	requireLock(t, s, middle, map[string]string{me: "1"}, lease)

@@ -10,63 +10,65 @@ import (
 	"holdfast/lua"
 )
 
-// handedModel is the model of a lock for one owner at a time that is handed over to those who wait for it.
-type handedModel struct {
+// handOverModel is the model of a lock for one owner at a time that is handed over to those who wait for it.
+type handOverModel struct {
 	*exclusiveModel
 	lock *lua.Exclusive
 
-	waiting []place // first come first
-	keep    *int64  // when all of them are forgotten; nil when there is none
+	waiting []registration // first come first
+	keep    *int64         // when all of them are forgotten; nil when there is none
 
-	listening map[string]bool     // owners of ours whose clients listen, others who do on the channel of the lock, withoutPlace
+	listening map[string]bool     // owners of ours whose clients listen, others who do on the channel of the lock, unregistered
 	last      lua.Ticket          // the last one given
-	gifts     map[lua.Ticket]bool // that were seen
+	grants    map[lua.Ticket]bool // that were seen
 }
 
-// place is an owner who waits.
-type place struct {
+// registration is an owner who waits.
+type registration struct {
 	owner  string
 	ticket lua.Ticket
 }
 
-// withoutPlace is one who waits and has no place, of a client that may have places.
-const withoutPlace = somebody
+// unregistered is one who waits and has no registration, of a client that may have registrations.
+const unregistered = somebody
 
-func newHanded(t *rapid.T, p *program, fenced bool) *handedModel {
-	m := &handedModel{
+func newHandOver(t *rapid.T, p *program, fenced bool) *handOverModel {
+	m := &handOverModel{
 		exclusiveModel: newExclusive(p, fenced),
 		lock:           lua.NewExclusive(lock, fenced),
 		listening:      map[string]bool{},
-		gifts:          map[lua.Ticket]bool{},
+		grants:         map[lua.Ticket]bool{},
 	}
 	p.model = m
-	for _, who := range []string{anna, bert, cleo, java, withoutPlace} {
+	for _, who := range []string{anna, bert, cleo, java, unregistered} {
 		m.hear(t, who, who == anna || who == bert) // whatever the program before left
 	}
 	return m
 }
 
-// patienceOf is the lease of an owner that waits.
-func patienceOf(owner string) time.Duration {
+// waiterLeaseOf is the lease of an owner that waits.
+func waiterLeaseOf(owner string) time.Duration {
 	return map[string]time.Duration{anna: 2 * time.Second, bert: 30 * time.Second, cleo: 7 * time.Second}[owner]
 }
 
-// placeOf is the place of an owner as the package writes it.
-func (m *handedModel) placeOf(owner string) string { return m.lock.Place(owner, patienceOf(owner)) }
+// registrationOf is the registration of an owner as the package writes it.
+func (m *handOverModel) registrationOf(owner string) string {
+	return m.lock.Registration(owner, waiterLeaseOf(owner))
+}
 
-func (m *handedModel) want() keyspace {
+func (m *handOverModel) want() keyspace {
 	k := m.exclusiveModel.want()
 	if len(m.waiting) > 0 {
 		tickets := map[string]string{}
 		for _, w := range m.waiting {
-			tickets[m.placeOf(w.owner)] = strconv.FormatInt(int64(w.ticket), 10)
+			tickets[m.registrationOf(w.owner)] = strconv.FormatInt(int64(w.ticket), 10)
 		}
 		k[waiters] = entry{hash: tickets, ends: m.keep}
 	}
 	return k
 }
 
-func (m *handedModel) expire(now int64) {
+func (m *handOverModel) expire(now int64) {
 	m.exclusiveModel.expire(now)
 	if m.keep != nil && *m.keep <= now {
 		m.waiting, m.keep = nil, nil
@@ -74,7 +76,7 @@ func (m *handedModel) expire(now int64) {
 }
 
 // ticket is that of an owner; 0 if it has none.
-func (m *handedModel) ticket(owner string) lua.Ticket {
+func (m *handOverModel) ticket(owner string) lua.Ticket {
 	for _, w := range m.waiting {
 		if w.owner == owner {
 			return w.ticket
@@ -83,9 +85,9 @@ func (m *handedModel) ticket(owner string) lua.Ticket {
 	return 0
 }
 
-// enlist notes that an owner has a place, with the ticket that it was told. It returns what that should be, as far as it is
+// register notes that an owner has a registration, with the ticket that it was told. It returns what that should be, as far as it is
 // known: its own if it waited already, and else one that is larger than all before.
-func (m *handedModel) enlist(owner string, told lua.Ticket) lua.Ticket {
+func (m *handOverModel) register(owner string, told lua.Ticket) lua.Ticket {
 	m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
 	if had := m.ticket(owner); had != 0 {
 		return had
@@ -94,13 +96,13 @@ func (m *handedModel) enlist(owner string, told lua.Ticket) lua.Ticket {
 		return m.last + 1
 	}
 	m.last = told
-	m.waiting = append(m.waiting, place{owner, told})
+	m.waiting = append(m.waiting, registration{owner, told})
 	return told
 }
 
-// withdraw takes an owner's place from it.
-func (m *handedModel) withdraw(owner string) {
-	m.waiting = slices.DeleteFunc(m.waiting, func(w place) bool { return w.owner == owner })
+// withdraw takes an owner's registration from it.
+func (m *handOverModel) withdraw(owner string) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(w registration) bool { return w.owner == owner })
 	if len(m.waiting) == 0 {
 		m.keep = nil
 	}
@@ -108,7 +110,7 @@ func (m *handedModel) withdraw(owner string) {
 
 // oldest is the owner among those who wait and whose client listens that has waited longest, and does not leave the lock
 // just then; "" if there is none.
-func (m *handedModel) oldest(leaving string) string {
+func (m *handOverModel) oldest(leaving string) string {
 	for _, w := range m.waiting {
 		if w.owner != leaving && m.listening[w.owner] {
 			return w.owner
@@ -118,14 +120,14 @@ func (m *handedModel) oldest(leaving string) string {
 }
 
 // grant gives somebody who waited a lock that is free.
-func (m *handedModel) grant(owner string) {
+func (m *handOverModel) grant(owner string) {
 	m.withdraw(owner)
-	m.hold(owner, 1, patienceOf(owner))
+	m.hold(owner, 1, waiterLeaseOf(owner))
 	m.number()
 }
 
 // number numbers an acquisition.
-func (m *handedModel) number() {
+func (m *handOverModel) number() {
 	if m.fenced {
 		m.token++
 		m.given = m.token
@@ -133,13 +135,13 @@ func (m *handedModel) number() {
 }
 
 // passOn gives a lock that is free to the one of those who wait that listens and has waited longest, and tells it. Those
-// before it are told as well, and have lost their places; the one that leaves has lost its own. It returns "" if nobody listens.
-func (m *handedModel) passOn(leaving string, turns lua.Turns) string {
-	heir := m.oldest(leaving)
+// before it are told as well, and have lost their registrations; the one that leaves has lost its own. It returns "" if nobody listens.
+func (m *handOverModel) passOn(leaving string, streak lua.Streak) string {
+	successor := m.oldest(leaving)
 	for len(m.waiting) > 0 {
 		w := m.waiting[0]
 		m.withdraw(w.owner)
-		if w.owner != heir { // it leaves, or nobody listens for it
+		if w.owner != successor { // it leaves, or nobody listens for it
 			continue
 		}
 		m.number()
@@ -149,39 +151,39 @@ func (m *handedModel) passOn(leaving string, turns lua.Turns) string {
 		}
 		m.told = append(m.told, message{"PUBLISH", present + ":" + clientOf(w.owner),
 			w.owner + " " + strconv.FormatInt(int64(w.ticket), 10) + " " + strconv.FormatInt(fence, 10) + " " +
-				strconv.Itoa(turns.Count+1) + " " + strconv.FormatInt(turns.Began, 10) + " " + lock})
-		m.hold(heir, 1, patienceOf(heir))
-		m.tellOf(patienceOf(heir))
-		return heir
+				strconv.Itoa(streak.Count+1) + " " + strconv.FormatInt(streak.Began, 10) + " " + lock})
+		m.hold(successor, 1, waiterLeaseOf(successor))
+		m.tellOf(waiterLeaseOf(successor))
+		return successor
 	}
 	return ""
 }
 
 // release leaves the lock, which is held, and returns what is to be told of it. A ticket in that, and a time that was not noted
 // before, are what was told.
-func (m *handedModel) release(p lua.Passing, next string, told lua.Released) lua.Released {
+func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) lua.Released {
 	leaving := m.owner
 	m.free()
 	toNext := func() lua.Released {
 		m.grant(next)
-		m.tellOf(patienceOf(next))
-		return lua.Released{Held: true, To: lua.Next, Fence: m.fence()}
+		m.tellOf(waiterLeaseOf(next))
+		return lua.Released{Held: true, To: lua.Successor, Fence: m.fence()}
 	}
-	if next != "" && p.NextFirst {
+	if next != "" && p.SuccessorFirst {
 		return toNext()
 	}
-	if p.Others && !freeForOnce(p.Turns) {
-		if m.listening[java] || m.listening[withoutPlace] {
+	if p.Others && !freeForOnce(p.Streak) {
+		if m.listening[java] || m.listening[unregistered] {
 			m.lookThrough(leaving)
 		} else {
-			switch heir := m.passOn(leaving, p.Turns); {
-			case heir != "" && (next == "" || heir == next):
+			switch successor := m.passOn(leaving, p.Streak); {
+			case successor != "" && (next == "" || successor == next):
 				return lua.Released{Held: true, To: lua.Other}
-			case heir != "":
-				return lua.Released{Held: true, To: lua.Other, Ticket: m.enlist(next, told.Ticket)}
+			case successor != "":
+				return lua.Released{Held: true, To: lua.Other, Ticket: m.register(next, told.Ticket)}
 			case next != "":
 				r := toNext()
-				if r.Began = p.Turns.Began; r.Began == 0 {
+				if r.Began = p.Streak.Began; r.Began == 0 {
 					r.Began = max(told.Began, 1)
 				}
 				return r
@@ -193,14 +195,14 @@ func (m *handedModel) release(p lua.Passing, next string, told lua.Released) lua
 }
 
 // tellOf tells all who wait of a short lease that began without their asking.
-func (m *handedModel) tellOf(lease time.Duration) {
+func (m *handOverModel) tellOf(lease time.Duration) {
 	if lease < lua.MaxNap {
 		m.told = append(m.told, message{"PUBLISH", announcement.Channel, soon})
 	}
 }
 
-// lookThrough is what a release does that finds out only with a place in its hands that it has to be announced.
-func (m *handedModel) lookThrough(leaving string) {
+// lookThrough is what a release does that finds out only with a registration in its hands that it has to be announced.
+func (m *handOverModel) lookThrough(leaving string) {
 	if len(m.waiting) > 0 && m.waiting[0].owner == leaving {
 		m.withdraw(leaving)
 	}
@@ -214,10 +216,10 @@ const ever = 1 << 52
 
 // freeForOnce tells whether a lock that was passed on so often should be free now. Either that began long ago, or the clock was
 // set back since; what is between is for the unit tests.
-func freeForOnce(before lua.Turns) bool { return before.Began > 0 && (before.Count+1)%4 == 0 }
+func freeForOnce(before lua.Streak) bool { return before.Began > 0 && (before.Count+1)%4 == 0 }
 
 // fence is the number of the present hold; 0 if the lock is not fenced.
-func (m *handedModel) fence() int64 {
+func (m *handOverModel) fence() int64 {
 	if !m.fenced {
 		return 0
 	}

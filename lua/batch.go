@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	togetherAcquire = load("together_acquire.lua")
-	togetherRelease = load("together_release.lua")
+	batchAcquire = load("batch_acquire.lua")
+	batchRelease = load("batch_release.lua")
 )
 
-// Taking is what an owner wants of one of several locks.
-type Taking struct {
+// BatchRequest is what an owner wants of one of several locks.
+type BatchRequest struct {
 	Lock  string
 	Owner string
 	Count int // to leave behind
@@ -23,24 +23,24 @@ type Taking struct {
 	Nested bool
 }
 
-// AcquireTogether takes several reentrant locks with the given lease, all or none, in one command. It returns -1 and no
+// AcquireBatch takes several reentrant locks with the given lease, all or none, in one command. It returns -1 and no
 // holder when all are taken. Else nothing has changed, and index is that of one lock that is in the way: of a nested one
 // that its owner does not hold any more when holder is nil, else of one that holder has. The locks must differ, and on a
 // cluster they must be in one slot.
-func AcquireTogether(ctx context.Context, c rueidis.CoreClient, lease time.Duration, takings []Taking) (
+func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration, requests []BatchRequest) (
 	index int, holder *Holder, err error,
 ) {
-	keys := make([]string, len(takings))
-	args := make([]string, 1, 3*len(takings)+1)
+	keys := make([]string, len(requests))
+	args := make([]string, 1, 3*len(requests)+1)
 	args[0] = milliseconds(lease)
-	for i, t := range takings {
+	for i, t := range requests {
 		keys[i] = t.Lock
 		args = append(args, t.Owner, strconv.Itoa(t.Count), flag(t.Nested))
 	}
 	if err := differ(keys); err != nil {
 		return -1, nil, err
 	}
-	return oneInTheWay(togetherAcquire.run(ctx, c, keys, args), len(takings))
+	return oneInTheWay(batchAcquire.run(ctx, c, keys, args), len(requests))
 }
 
 // differ refuses a lock that is named twice: it would be found free for two owners.
@@ -60,7 +60,7 @@ func differ(locks []string) error {
 }
 
 // oneInTheWay reads the reply of the script that takes several locks.
-func oneInTheWay(reply rueidis.RedisResult, takings int) (index int, holder *Holder, err error) {
+func oneInTheWay(reply rueidis.RedisResult, requests int) (index int, holder *Holder, err error) {
 	if rueidis.IsRedisNil(reply.Error()) {
 		return -1, nil, nil
 	}
@@ -72,8 +72,8 @@ func oneInTheWay(reply rueidis.RedisResult, takings int) (index int, holder *Hol
 	if err != nil {
 		return -1, nil, err
 	}
-	if i < 0 || i >= int64(takings) {
-		return -1, nil, unexpected(fmt.Sprintf("lock %d of %d", i, takings))
+	if i < 0 || i >= int64(requests) {
+		return -1, nil, unexpected(fmt.Sprintf("lock %d of %d", i, requests))
 	}
 	if values[1].IsNil() {
 		return int(i), nil, nil
@@ -88,35 +88,35 @@ func oneInTheWay(reply rueidis.RedisResult, takings int) (index int, holder *Hol
 	return int(i), holder, nil
 }
 
-// Leaving says what an owner leaves behind of one of several locks.
-type Leaving struct {
+// BatchRelease says what an owner leaves behind of one of several locks.
+type BatchRelease struct {
 	Lock         string
 	Owner        string
 	Count        int
 	Announcement Announcement
 }
 
-// PartReleased is the outcome of the release of one of several locks.
-type PartReleased struct {
+// BatchReleased is the outcome of the release of one of several locks.
+type BatchReleased struct {
 	Released
 	Err error // the server's refusal to release this one: an [*Error]
 }
 
-// ReleaseTogether is [Release] for each of several locks, in one command. One that the server refuses does not keep the
+// ReleaseBatch is [Release] for each of several locks, in one command. One that the server refuses does not keep the
 // others: its Err says why. An error of the whole command tells nothing about any of them; that is also the one of a user
 // whose ACL forbids just one of the keys. On a cluster all locks must be in one slot.
-func ReleaseTogether(ctx context.Context, c rueidis.CoreClient, leavings []Leaving) ([]PartReleased, error) {
-	keys := make([]string, len(leavings))
-	args := make([]string, 0, 5*len(leavings))
-	for i, l := range leavings {
+func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, releases []BatchRelease) ([]BatchReleased, error) {
+	keys := make([]string, len(releases))
+	args := make([]string, 0, 5*len(releases))
+	for i, l := range releases {
 		keys[i] = l.Lock
 		args = append(args, l.Owner, strconv.Itoa(l.Count), l.Announcement.Channel, l.Announcement.Message, l.Announcement.verb())
 	}
-	replies, err := list(togetherRelease.run(ctx, c, keys, args), len(leavings))
+	replies, err := list(batchRelease.run(ctx, c, keys, args), len(releases))
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]PartReleased, len(leavings))
+	parts := make([]BatchReleased, len(releases))
 	for i, reply := range replies {
 		parts[i].Released, parts[i].Err = outcomeOf(reply)
 	}
