@@ -6,8 +6,8 @@
 -- ARGV[3]  the owner's registration, with waiters only
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, its holder, -1} and the
 --          ticket of a waiter; a PTTL of -1 means "held, no expiry"
--- Retry    safe: the count is 1 afterwards, an owner that holds the lock already keeps it, a waiter
---          keeps its registration, and the TTL is never shortened
+-- Retry    safe: the count is 1 afterwards, what the owner had it keeps, and the TTL is never
+--          shortened
 
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then

@@ -4,13 +4,11 @@
 -- ARGV[3i-1] owner of KEYS[i]
 -- ARGV[3i]   hold count to leave behind (absolute)
 -- ARGV[3i+1] 1 = the owner holds the lock already and adds a level, 0 = it takes the lock
--- Returns  nil when all owners hold their locks now; else {i - 1, {PTTL of KEYS[i], its holder,
---          -1}} as acquire.lua, or {i - 1, nil} for an owner that adds a level and holds the lock
---          no more
+-- Returns  nil when all owners hold their locks now; else {i - 1, refusal as in acquire.lua}, or
+--          {i - 1, nil} when an owner that adds a level holds the lock no more
 -- Retry    safe: the counts are absolute, an owner that holds a lock keeps it, no TTL is shortened
 
 -- Needs attempt, refused
-
 -- Reads all before writing: a key that is no lock, or that the ACL forbids, shows here. With
 -- HGETALL, because the ACL of a user of plain locks allows that, and not HGET.
 local counts = {}

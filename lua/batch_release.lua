@@ -9,18 +9,13 @@
 -- Retry    safe: a second run answers -1 or leaves the same counts behind
 
 -- Needs attempt, lower, announce
-
 -- release does what release.lua does for one lock. It returns an error where that raises one, which
 -- would keep the other locks.
 local function release(lock, owner, count, channel, message, verb)
   local held, refusal = attempt('HEXISTS', lock, owner)
-  if held == 0 then
-    return {-1, ''}
-  elseif held and tonumber(count) > 0 then
-    return lower(lock, owner, count) or {0, ''}
-  elseif held then
-    held, refusal = attempt('HDEL', lock, owner)
-  end
+  if held == 0 then return {-1, ''} end
+  if held and tonumber(count) > 0 then return lower(lock, owner, count) or {0, ''} end
+  if held then held, refusal = attempt('HDEL', lock, owner) end
   if not held then return refusal end
   return {1, (announce(verb, channel, message))}
 end

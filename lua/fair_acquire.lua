@@ -3,15 +3,12 @@
 -- ARGV[6]  owner
 -- ARGV[7]  hold count to leave behind (absolute)
 -- ARGV[8]  lease in milliseconds
--- ARGV[9]  1 = the owner waits, and is queued; 0 = it takes the lock if that is free and nobody
---          waits
+-- ARGV[9]  1 = the owner waits, and is queued; 0 = it takes a free lock that nobody waits for
 -- ARGV[10] window of the owner in milliseconds
 -- ARGV[11] budget: for how many milliseconds more the owner waits; 0 = without a limit
 -- ARGV[12] when that ends, in milliseconds of the server's clock; 0 = not known: it counts from now
--- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap, clock of the
---          server}. A PTTL of -1 means "held, no expiry", and -2 that it is free and the holder's
---          turn; nap is when to look again, -1 when the lease should be over. An owner whose budget
---          is over is refused in any case
+-- Returns  as read_acquire.lua, and behind that the clock of the server; a PTTL of -2 means that it
+--          is the holder's turn. An owner whose budget is over is refused in any case
 -- Retry    safe: the count is absolute, and an owner that holds the lock or is queued stays so
 
 -- Needs attempt, refused, take, clock, queue, turn
@@ -21,15 +18,12 @@ if redis.call('HEXISTS', lock, owner) == 1 then
 end
 
 local time, left = now(), redis.call('PTTL', lock)
-if left ~= -2 then
-  -- Somebody came: the next head has a turn of its own. A server that is out of memory refuses no
-  -- write after this one, so one can wait there, as for any other lock.
-  redis.call('DEL', turn)
-end
+-- Somebody came: the next head has a turn of its own. A server that is out of memory refuses no
+-- write after this one, so one can wait there, as for any other lock.
+if left ~= -2 then redis.call('DEL', turn) end
 local budget, ends = tonumber(ARGV[11]), tonumber(ARGV[12])
-if budget > 0 and (ends == 0 or ends > time + budget) then
-  ends = time + budget -- not known, or by the clock of a server that this one has replaced
-end
+-- Not known, or by the clock of a server that this one has replaced.
+if budget > 0 and (ends == 0 or ends > time + budget) then ends = time + budget end
 -- A request that was held up for longer than its caller waits must leave nothing behind.
 local late = ends > 0 and ends <= time
 local asking = not late and owner or nil
@@ -57,10 +51,9 @@ end
 -- A score must outlast the time to the next question by far; not that of one about to stop waiting.
 local spare = 2 * longest_nap
 if ends == 0 or ends - time > 1000 then keep(spare) end
-if ends > 0 and not late and redis.call('ZSCORE', budgets, owner) then
-  -- The clock may have been set since, or the owner knew it less well.
-  attempt('ZADD', budgets, whole(ends), owner)
-end
+-- The clock may have been set since, or the owner knew it less well.
+local known = ends > 0 and not late and redis.call('ZSCORE', budgets, owner)
+if known then attempt('ZADD', budgets, whole(ends), owner) end
 local another = sweep({}, time, left)
 local score = redis.call('ZSCORE', scores, owner)
 

@@ -1,5 +1,4 @@
--- Gives back a level of a fair lock; or, for each of several owners, all levels and its queue
--- entry.
+-- Gives back a level of a fair lock; or, for several owners, all of them and their queue entries.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- ARGV[6]  hold count to leave behind (absolute); 0 drops owners whatever their count
 -- ARGV[7]  owner; with a count of 0 more may follow

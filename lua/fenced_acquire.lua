@@ -6,8 +6,7 @@
 -- ARGV[2]  lease in milliseconds
 -- ARGV[3]  the owner's registration, with waiters only
 -- Returns  the token when the owner holds the lock now, else as acquire.lua
--- Retry    safe, as acquire.lua: an owner that holds the lock already keeps its token, and a number
---          that is lost is never given again
+-- Retry    safe, as acquire.lua: a holder keeps its token, and a lost number is never given again
 
 local token, left = false, redis.call('PTTL', KEYS[1])
 if left ~= -2 then

@@ -6,16 +6,14 @@
 -- ARGV[2]  channel of the lock
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  channel of those who may be registered; '' = waiters are not granted the lock
--- ARGV[5]  streak: how often the lock was handed over since it was free; may be left out with the
---          rest
+-- ARGV[5]  streak: how often the lock was handed over since it was free; left out: never, and so on
 -- ARGV[6]  since when, in milliseconds of the server's clock; 0 = that was not noted
 -- ARGV[7]  registration of the successor, '' = there is none
 -- ARGV[8]  1 = the successor comes before waiters of other processes
 -- ARGV[9]  registration to withdraw, '' = none
 -- Returns  status, or {status, refusal, number, since}: status -1 = not the owner's, 1 = released,
---          3 = the successor has the lock, 4 = a waiter has; refusal as in release.lua; number is
---          the token with status 3, the successor's ticket with 4; since, which may be left out, is
---          ARGV[6]
+--          3 = the successor has the lock, 4 = a waiter has; refusal as in release.lua; number: the
+--          token with status 3, the successor's ticket with 4; since is ARGV[6], or left out
 -- Retry    safe: a second run answers -1
 
 local lock, waiters, channel, verb, present = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
@@ -24,9 +22,7 @@ if ARGV[5] then
   streak, began = tonumber(ARGV[5]) + 1, tonumber(ARGV[6])
   successor = ARGV[7] ~= '' and ARGV[7] or nil
   first = successor and ARGV[8] == '1'
-  if ARGV[9] ~= '' then
-    redis.pcall('ZREM', waiters, ARGV[9]) -- a lock can be released all the same
-  end
+  if ARGV[9] ~= '' then redis.pcall('ZREM', waiters, ARGV[9]) end -- or it is released all the same
 end
 if redis.call('HDEL', lock, ARGV[1]) == 0 then return -1 end
 

@@ -1,15 +1,12 @@
--- Takes a lock for one owner on one of several nodes, or says who is in the way or that this node
--- is not counted yet: it may have forgotten a lock, which it must not give away.
+-- Takes a lock on one of several nodes, unless that may have forgotten it: then it is not counted.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
--- KEYS[2]  epoch: since when this server has its data, in milliseconds of its clock; it has no TTL.
---          Left out: nobody asks whether the data was dropped
+-- KEYS[2]  epoch: since when this server has its data; it has no TTL. Left out: nobody asks
 -- ARGV[1]  owner
 -- ARGV[2]  lease in milliseconds
 -- ARGV[3]  for how many milliseconds a node that may have forgotten locks is not counted, 0 = it is
 -- ARGV[4]  1 = a restart forgets nothing
--- Returns  nil when the owner has got the lock, 1 when it had it before; else {PTTL of the lock,
---          its holder, -1}, where a PTTL of -1 means "held, no expiry"; or {milliseconds, 1 = for
---          the epoch or 0 = for the restart} when the node is not counted yet
+-- Returns  nil when the owner has got the lock, 1 when it had it before; else as acquire.lua, or
+--          {milliseconds, 1 = for the epoch or 0 = for the restart} when the node is not counted
 -- Retry    safe, as acquire.lua. A delay that is over stays so, unless the node forgets again
 
 local left = redis.call('PTTL', KEYS[1])
@@ -29,8 +26,7 @@ if delay > 0 and ARGV[4] == '0' then
     local why = refusal and refusal.err or 'INFO server does not say uptime_in_seconds'
     return {err = 'NOINFO ' .. why}
   end
-  -- The uptime is the difference of two times in whole seconds: up to a second more than the truth.
-  -- A clock that was set back may make it negative.
+  -- In whole seconds, up to one more than the truth; negative after a clock was set back.
   wait = delay + 1000 - math.max(tonumber(uptime), 0) * 1000
 end
 if delay > 0 and KEYS[2] then

@@ -28,8 +28,6 @@ elseif bound > 0 and mode ~= 'write' and not known
   local writer, nap = waiting_writer(KEYS[3], bound)
   refusal = writer and {-2, writer, nap}
 end
-if refusal then
-  if bound > 0 and ARGV[4] ~= '0' then reader_waits(KEYS[4], ARGV[6]) end
-  return refusal
-end
-return take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], 'mode', mode or 'read')
+if refusal and bound > 0 and ARGV[4] ~= '0' then reader_waits(KEYS[4], ARGV[6]) end
+return refusal
+  or take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], 'mode', mode or 'read')

@@ -32,9 +32,7 @@ end
 local status = longest == -2 and -1 or 1
 for i = 1, count do redis.call('DEL', KEYS[2] .. ':' .. i) end
 redis.call('HDEL', KEYS[1], ARGV[1])
-if mode == 'write' then
-  return {status, ''} -- the writer's own
-end
+if mode == 'write' then return {status, ''} end -- the writer's own
 local others = longest_read(KEYS[1], ARGV[3])
 local announced = true
 if others == -2 then

@@ -1,7 +1,7 @@
 -- Renews the leases of a batch of read locks, each for the owner that is believed to hold it.
 -- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
--- KEYS[2i]    the first of the owner's read holds. A key that exists: while a cluster moves the
---             slot it answers TRYAGAIN for want of one that does not, and leases do not wait
+-- KEYS[2i]    the first of the owner's read holds, a key that exists: a cluster that moves the slot
+--             answers TRYAGAIN for others, and leases do not wait
 -- ARGV[1]     lease in milliseconds
 -- ARGV[i+1]   owner
 -- Returns  a list: 1 = renewed, 0 = the owner holds no read lock there any more
@@ -17,12 +17,8 @@ for i = 1, #KEYS / 2 do
   renewed[i] = 0
   for number = 1, tonumber(count or 0) do
     local left = redis.call('PTTL', holds .. ':' .. number)
-    if left ~= -2 then
-      renewed[i] = 1
-      if left ~= -1 and left < lease then
-        redis.call('PEXPIRE', holds .. ':' .. number, lease)
-      end
-    end
+    if left ~= -2 then renewed[i] = 1 end
+    if left >= 0 and left < lease then redis.call('PEXPIRE', holds .. ':' .. number, lease) end
   end
   if renewed[i] == 1 and redis.call('PTTL', lock) < lease then
     redis.call('PEXPIRE', lock, lease)

@@ -7,8 +7,7 @@
 -- ARGV[4]  1 = the owner waits, 0 = it does not
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
 -- ARGV[6]  milliseconds after which one that waits and does not ask again is forgotten
--- Returns  as read_acquire.lua, where a PTTL of -2 means that it is free and readers have their
---          turn
+-- Returns  as read_acquire.lua; a PTTL of -2 means that it is free and readers have their turn
 -- Retry    safe: the number is absolute, and the TTL is never shortened
 
 -- Needs refused, take, precedence

@@ -34,9 +34,9 @@ local function listeners(verb, channel, present, mine)
 end
 
 -- grant_oldest gives a free lock to the waiter whose registration was popped, or to one behind it,
--- and tells its client. It returns the owner; nil if there is none; and false if the server refuses
--- or somebody listens who registers nothing: then all must be told. It passes over waiters that
--- nobody listens for, and over the owner that leaves, which got the lock without its registration.
+-- and tells its client. It returns the owner; nil if there is none; false if the server refuses or
+-- somebody listens who registers nothing: then all must be told. It passes over waiters that nobody
+-- listens for, and over the owner that leaves.
 local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel, present, streak)
   for i = 1, 100 do
     if i > 1 then popped = attempt('ZPOPMIN', waiters) end

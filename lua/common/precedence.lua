@@ -37,10 +37,9 @@ end
 -- reader_waits has readers come first when a writer leaves.
 local function reader_waits(reader, lapse) attempt('SET', reader, '1', 'PX', lapse) end
 
--- begin_turn lets readers pass that waited for the writer that leaves.
+-- begin_turn lets readers pass that waited for the writer that leaves, if the ACL allows it.
 local function begin_turn(reader, turn, milliseconds)
   if redis.call('EXISTS', reader) == 1 then
-    -- An ACL that forbids it must not hide that the lock was released.
     attempt('SET', turn, '1', 'PX', milliseconds)
     attempt('DEL', reader)
   end

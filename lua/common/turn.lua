@@ -1,14 +1,13 @@
 -- Turns: which of the queue of a fair lock may take it while it is free, and for how long. The key
--- of the turn has "<time> <score> <owner>": until when the head may take the lock; and behind that
--- the milliseconds it was given, if those are few because others of its client did not come. The
--- score tells this stay in the queue from an earlier one: owners of Redisson come again under the
--- same name. A head that listens and does not come has lost its server or hangs; one that nobody
--- listens for has just queued, or is gone.
+-- has "<time> <score> <owner>": until when the head may take the lock; and the milliseconds it was
+-- given, if those are few because others of its client did not come. The score tells this stay in
+-- the queue from an earlier one under the same name. A head that listens and does not come has lost
+-- its server or hangs; one that nobody listens for has just queued, or is gone.
 -- Needs attempt, announce, clock, queue
 
 -- nudge tells one waiter to look again after so many milliseconds, unless all look by then anyway:
--- nothing else tells them of a lease, or a turn, that began after they asked. That is the head; or,
--- if nobody listens for the head, one of the last to come, which are most likely alive.
+-- of a lease or a turn that began after they asked. That is the head; or, if nobody listens for it,
+-- one of the last to come, which are most likely alive.
 local function nudge(milliseconds, deaf)
   if milliseconds < 0 or milliseconds >= longest_nap then return end
   local after = whole(math.max(milliseconds, 2))
@@ -21,9 +20,8 @@ local function nudge(milliseconds, deaf)
   end
 end
 
--- inherits returns whether a head goes on with the turn of another, which left the queue without a
--- word: of one of its own client or, if nobody listens for the head, of any. Otherwise budgets that
--- end one after the other would give a dead client a turn for each.
+-- inherits returns whether a head goes on with the turn of one that left the queue without a word:
+-- of its own client; of any, if nobody listens for it. Else a dead client had one turn per budget.
 local function inherits(whose, client, deaf)
   local before = string.match(whose, ' (.*)$')
   return (deaf or string.match(before, '^(.*):') == client)
@@ -73,8 +71,8 @@ local function offer(time, asking)
     -- Those behind it that nobody listens for had the same time to come: a process that died leaves
     -- many. Others of a client that listens and does not come are told, and get ever less time.
     silent, hung = deaf, client
-    hurry = left and tonumber(hurried) and math.max(math.floor(tonumber(hurried) / 4), 100)
-      or unheard
+    local before = left and tonumber(hurried)
+    hurry = before and math.max(math.floor(before / 4), 100) or unheard
     passed[head], missed = true, missed + 1
   end
 end

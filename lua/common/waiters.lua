@@ -1,13 +1,10 @@
--- Waiters: owners of this library that wait for a lock, and are granted it when it is released. A
--- registration is the owner, its lease in milliseconds and the kind of its lock (p = plain, f =
--- fenced), with blanks between. Its score is its ticket: the time when it was made in microseconds,
--- and more than those of all others. A registration is granted the lock once, so the ticket in a
--- grant message says which refusal it answers.
+-- Waiters: a sorted set of registrations of owners that are granted the lock when it is released. A
+-- registration is "<owner> <lease in milliseconds> <kind>": p = plain, f = fenced. Its score is its
+-- ticket: the time in microseconds, and more than all others. It is granted the lock once, so the
+-- ticket in a grant message says which refusal it answers.
 -- Needs attempt, clock
 
--- For how many milliseconds registrations last when nobody asks: thrice the longest nap of a
--- waiter.
-local lasting = 15000
+local lasting = 15000 -- milliseconds, when nobody asks: thrice the longest nap of a waiter
 
 -- register adds a registration if it is not there yet, and returns its ticket.
 local function register(waiters, registration)
