@@ -19,15 +19,22 @@ type BatchRequest struct {
 	Lock  string
 	Owner string
 	Count int // to leave behind
-	// Nested tells that the owner holds the lock already and adds a level, as with [Reenter]; else it is as with [Acquire].
+	// Nested tells that the owner holds the lock already and adds a level, as with [Reenter]; else
+	// it is as with [Acquire].
 	Nested bool
 }
 
-// AcquireBatch takes several reentrant locks with the given lease, all or none, in one command. It returns -1 and no
-// holder when all are taken. Else nothing has changed, and index is that of one lock that is in the way: of a nested one
-// that its owner does not hold any more when holder is nil, else of one that holder has. The locks must differ, and on a
-// cluster they must be in one slot.
-func AcquireBatch(ctx context.Context, c rueidis.CoreClient, lease time.Duration, requests []BatchRequest) (
+// AcquireBatch takes several reentrant locks with the given lease, all or none, in one command. It
+// returns -1 and no holder when all are taken. Else nothing has changed, and index is that of one
+// lock that is in the way: of a nested one that its owner does not hold any more when holder is
+// nil, else of one that holder has. The locks must differ, and on a cluster they must be in one
+// slot.
+func AcquireBatch(
+	ctx context.Context,
+	c rueidis.CoreClient,
+	lease time.Duration,
+	requests []BatchRequest,
+) (
 	index int, holder *Holder, err error,
 ) {
 	keys := make([]string, len(requests))
@@ -102,15 +109,27 @@ type BatchReleased struct {
 	Err error // the server's refusal to release this one: an [*Error]
 }
 
-// ReleaseBatch is [Release] for each of several locks, in one command. One that the server refuses does not keep the
-// others: its Err says why. An error of the whole command tells nothing about any of them; that is also the one of a user
-// whose ACL forbids just one of the keys. On a cluster all locks must be in one slot.
-func ReleaseBatch(ctx context.Context, c rueidis.CoreClient, releases []BatchRelease) ([]BatchReleased, error) {
+// ReleaseBatch is [Release] for each of several locks, in one command. One that the server refuses
+// does not keep the others: its Err says why. An error of the whole command tells nothing about any
+// of them; that is also the one of a user whose ACL forbids just one of the keys. On a cluster all
+// locks must be in one slot.
+func ReleaseBatch(
+	ctx context.Context,
+	c rueidis.CoreClient,
+	releases []BatchRelease,
+) ([]BatchReleased, error) {
 	keys := make([]string, len(releases))
 	args := make([]string, 0, 5*len(releases))
 	for i, l := range releases {
 		keys[i] = l.Lock
-		args = append(args, l.Owner, strconv.Itoa(l.Count), l.Announcement.Channel, l.Announcement.Message, l.Announcement.verb())
+		args = append(
+			args,
+			l.Owner,
+			strconv.Itoa(l.Count),
+			l.Announcement.Channel,
+			l.Announcement.Message,
+			l.Announcement.verb(),
+		)
 	}
 	replies, err := list(batchRelease.run(ctx, c, keys, args), len(releases))
 	if err != nil {

@@ -15,7 +15,11 @@ func releaseOf(lock, owner string, count int) lua.BatchRelease {
 		Announcement: lua.Announcement{Channel: lua.Channel(lock), Message: lua.Unlocked}}
 }
 
-func releaseBatch(t *testing.T, c rueidis.CoreClient, releases ...lua.BatchRelease) []lua.BatchReleased {
+func releaseBatch(
+	t *testing.T,
+	c rueidis.CoreClient,
+	releases ...lua.BatchRelease,
+) []lua.BatchReleased {
 	t.Helper()
 	parts, err := lua.ReleaseBatch(t.Context(), c, releases)
 	require.NoError(t, err)
@@ -38,8 +42,18 @@ func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) 
 	lowered := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
 	// Twice, as after a lost reply.
 	for _, want := range [][]lua.BatchReleased{{gone, none, gone, none}, {none, none, gone, none}} {
-		require.Equal(t, want, releaseBatch(t, c,
-			releaseOf(north, me, 0), releaseOf(middle, me, 0), releaseOf(south, me, 1), releaseOf("free", me, 0)))
+		require.Equal(t, want, releaseBatch(
+			t,
+			c,
+			releaseOf(
+				north,
+				me,
+				0,
+			),
+			releaseOf(middle, me, 0),
+			releaseOf(south, me, 1),
+			releaseOf("free", me, 0),
+		))
 		requireFree(t, s, north)
 		requireLock(t, s, middle, map[string]string{other: "1"}, lease)
 		requireLock(t, s, south, map[string]string{me: "1"}, 3*lease)
@@ -63,7 +77,11 @@ func TestLocksAreReleasedTogetherForDifferentOwnersAndWithDifferentMessages(t *t
 	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
 	all := releaseOf(middle, other, 0)
 	all.Announcement.Message = lua.UnlockedForAll
-	require.Equal(t, []lua.BatchReleased{gone, gone}, releaseBatch(t, c, releaseOf(north, me, 0), all))
+	require.Equal(
+		t,
+		[]lua.BatchReleased{gone, gone},
+		releaseBatch(t, c, releaseOf(north, me, 0), all),
+	)
 	sub.requireBytes(t, array("message", lua.Channel(middle), "1"))
 }
 
@@ -72,7 +90,13 @@ func TestKeyThatIsNoLockDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	hold(t, s, north, me, "1", lease)
 	s.Do(t, "SET", middle, "a page")
 	hold(t, s, south, me, "2", lease)
-	parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(middle, me, 0), releaseOf(south, me, 1))
+	parts := releaseBatch(
+		t,
+		c,
+		releaseOf(north, me, 0),
+		releaseOf(middle, me, 0),
+		releaseOf(south, me, 1),
+	)
 	require.Equal(t, gone, parts[0])
 	requireError(t, parts[1].Err, lua.Permanent, "WRONGTYPE")
 	require.Equal(t, lua.Released{}, parts[1].Released)
@@ -99,7 +123,11 @@ func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromIt(t *testing.T) {
 	hold(t, s, middle, me, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
 	if !rulesPerKey(t, s) { // the script is refused
-		_, err := lua.ReleaseBatch(t.Context(), c, []lua.BatchRelease{releaseOf(south, me, 0), releaseOf(middle, me, 0)})
+		_, err := lua.ReleaseBatch(
+			t.Context(),
+			c,
+			[]lua.BatchRelease{releaseOf(south, me, 0), releaseOf(middle, me, 0)},
+		)
 		requireError(t, err, lua.Permanent, "NOPERM")
 		requireLock(t, s, south, map[string]string{me: "2"}, lease)
 		requireLock(t, s, middle, map[string]string{me: "1"}, lease)
@@ -134,7 +162,11 @@ func TestServerOutOfMemoryReleasesTogether(t *testing.T) {
 	hold(t, s, middle, me, "2", lease)
 	fill(t, s)
 	// The lower count in Redis is not written; the level is left all the same.
-	require.Equal(t, []lua.BatchReleased{gone, gone}, releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0)))
+	require.Equal(
+		t,
+		[]lua.BatchReleased{gone, gone},
+		releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0)),
+	)
 	requireLock(t, s, north, map[string]string{me: "2"}, lease)
 	requireFree(t, s, middle)
 }

@@ -20,7 +20,12 @@ const (
 )
 
 // requireBatch asserts that all was taken.
-func requireBatch(t *testing.T, c rueidis.CoreClient, lease time.Duration, requests ...lua.BatchRequest) {
+func requireBatch(
+	t *testing.T,
+	c rueidis.CoreClient,
+	lease time.Duration,
+	requests ...lua.BatchRequest,
+) {
 	t.Helper()
 	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, requests)
 	require.NoError(t, err)
@@ -30,7 +35,13 @@ func requireBatch(t *testing.T, c rueidis.CoreClient, lease time.Duration, reque
 
 func TestFreeLocksAreTakenTogetherEachForItsOwner(t *testing.T) {
 	s, c := start(t)
-	requireBatch(t, c, lease, lua.BatchRequest{Lock: north, Owner: me, Count: 1}, lua.BatchRequest{Lock: middle, Owner: other, Count: 3})
+	requireBatch(
+		t,
+		c,
+		lease,
+		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+		lua.BatchRequest{Lock: middle, Owner: other, Count: 3},
+	)
 	requireLock(t, s, north, map[string]string{me: "1"}, lease)
 	requireLock(t, s, middle, map[string]string{other: "3"}, lease)
 	require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
@@ -84,8 +95,19 @@ func TestTakingTogetherLengthensALeaseAndNeverShortensIt(t *testing.T) {
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, me, "1", 5*lease)
 	hold(t, s, south, me, "1", lua.NoExpiry)
-	requireBatch(t, c, 3*lease, lua.BatchRequest{Lock: north, Owner: me, Count: 1},
-		lua.BatchRequest{Lock: middle, Owner: me, Count: 2, Nested: true}, lua.BatchRequest{Lock: south, Owner: me, Count: 1})
+	requireBatch(
+		t,
+		c,
+		3*lease,
+		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+		lua.BatchRequest{
+			Lock:   middle,
+			Owner:  me,
+			Count:  2,
+			Nested: true,
+		},
+		lua.BatchRequest{Lock: south, Owner: me, Count: 1},
+	)
 	requireLock(t, s, north, map[string]string{me: "1"}, 3*lease)
 	requireLock(t, s, middle, map[string]string{me: "2"}, 5*lease)
 	requireLock(t, s, south, map[string]string{me: "1"}, 3*lease)
@@ -102,7 +124,11 @@ func TestLevelOfALostLockKeepsAllFromBeingTaken(t *testing.T) {
 			prepare(t, s)
 			before := s.DoMap(t, "HGETALL", middle)
 			index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
-				{Lock: north, Owner: me, Count: 1}, {Lock: middle, Owner: me, Count: 2, Nested: true}})
+				{
+					Lock:  north,
+					Owner: me,
+					Count: 1,
+				}, {Lock: middle, Owner: me, Count: 2, Nested: true}})
 			require.NoError(t, err)
 			require.Equal(t, 1, index)
 			require.Nil(t, holder)
@@ -128,7 +154,11 @@ func TestReadWriteLockIsInTheWayOfTakingTogether(t *testing.T) {
 func TestLockThatIsNamedTwiceIsTakenForNobody(t *testing.T) {
 	s, c := start(t)
 	_, _, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
-		{Lock: north, Owner: me, Count: 1}, {Lock: middle, Owner: me, Count: 1}, {Lock: north, Owner: other, Count: 1}})
+		{
+			Lock:  north,
+			Owner: me,
+			Count: 1,
+		}, {Lock: middle, Owner: me, Count: 1}, {Lock: north, Owner: other, Count: 1}})
 	e := requireError(t, err, lua.Permanent, "")
 	require.Contains(t, e.Message, `"account:1"`)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
@@ -137,11 +167,21 @@ func TestLockThatIsNamedTwiceIsTakenForNobody(t *testing.T) {
 func TestLeaseOfLocksTakenTogetherIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
 	s, c := start(t)
 	monitor := s.Monitor(t)
-	requireBatch(t, c, 1500*time.Millisecond+999*time.Microsecond, lua.BatchRequest{Lock: north, Owner: me, Count: 1})
+	requireBatch(
+		t,
+		c,
+		1500*time.Millisecond+999*time.Microsecond,
+		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+	)
 	for _, command := range monitor.Commands(t) {
 		require.Equal(t, []string{north, "1500", me, "1", "0"}, command[len(command)-5:])
 	}
-	requireBatch(t, c, math.MaxInt64, lua.BatchRequest{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true})
+	requireBatch(
+		t,
+		c,
+		math.MaxInt64,
+		lua.BatchRequest{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true},
+	)
 	require.Equal(t, "2147483647", s.DoString(t, "HGET", north, me))
 	require.InDelta(t, time.Duration(math.MaxInt64).Milliseconds(), s.DoInt(t, "PTTL", north), 5000)
 }
@@ -153,7 +193,10 @@ func TestManyLocksAreTakenAndReleasedTogether(t *testing.T) {
 	for i := range 1000 {
 		name := "account:" + ms(time.Duration(i)*time.Millisecond)
 		requests = append(requests, lua.BatchRequest{Lock: name, Owner: me, Count: 1})
-		releases = append(releases, lua.BatchRelease{Lock: name, Owner: me, Announcement: announcement})
+		releases = append(
+			releases,
+			lua.BatchRelease{Lock: name, Owner: me, Announcement: announcement},
+		)
 	}
 	requireBatch(t, c, lease, requests...)
 	require.EqualValues(t, 1000, s.DoInt(t, "DBSIZE"))

@@ -162,7 +162,14 @@ func TestRefusedCachingIsClassifiedByItsReason(t *testing.T) {
 		{"NOPERM User app has no permissions to run the 'client|tracking' command", lua.Permanent, "NOPERM", "DisableCache"},
 		{"Unknown subcommand or wrong number of arguments for 'TRACKING'", lua.Permanent, "", "DisableCache"},
 	} {
-		e := requireError(t, lua.Classify(fmt.Errorf("%s: [CLIENT TRACKING ON OPTIN]\n%w", test.reply, rueidis.ErrNoCache)), test.class, test.code)
+		e := requireError(
+			t,
+			lua.Classify(
+				fmt.Errorf("%s: [CLIENT TRACKING ON OPTIN]\n%w", test.reply, rueidis.ErrNoCache),
+			),
+			test.class,
+			test.code,
+		)
 		require.Contains(t, e.Advice, test.advice)
 		require.ErrorIs(t, e.Err, rueidis.ErrNoCache)
 	}

@@ -12,8 +12,8 @@ import (
 	"holdfast/lua"
 )
 
-// connect starts a server inside this process and connects to it, so that the examples run anywhere. A real Redis needs
-// none of the last three options.
+// connect starts a server inside this process and connects to it, so that the examples run
+// anywhere. A real Redis needs none of the last three options.
 func connect() (client rueidis.Client, disconnect func()) {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -56,7 +56,8 @@ func ExampleExclusive_Acquire() {
 	// client:2 has to wait for client:1 for 30s
 }
 
-// The count is the one to leave behind, so the second call, after an answer that never came, counts nothing twice.
+// The count is the one to leave behind, so the second call, after an answer that never came, counts
+// nothing twice.
 func ExampleReenter() {
 	client, disconnect := connect()
 	defer disconnect()

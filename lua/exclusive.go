@@ -11,14 +11,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Exclusive is a lock that one owner has at a time, plain or fenced, for clients that hand it over to
-// each other: a waiter is registered, and whoever releases the lock grants it the lock. Its commands
-// need texts that are made once. It is safe for concurrent use.
+// Exclusive is a lock that one owner has at a time, plain or fenced, for clients that hand it over
+// to each other: a waiter is registered, and whoever releases the lock grants it the lock. Its
+// commands need texts that are made once. It is safe for concurrent use.
 type Exclusive struct {
 	lock, channel, present string
 	fenced                 bool
-	acquires, waits        []string // keys of the script that acquires, without and with a registration
-	releases, handsOver    []string // keys of the scripts that release
+	acquires, waits        []string // keys of acquire, without and with a registration
+	releases, handsOver    []string // keys of release and hand_over
 	leases, registered     atomic.Pointer[leaseText]
 }
 
@@ -30,7 +30,12 @@ type leaseText struct {
 
 // NewExclusive describes the lock called name.
 func NewExclusive(name string, fenced bool) *Exclusive {
-	e := &Exclusive{lock: name, channel: Channel(name), present: presentChannel(name), fenced: fenced}
+	e := &Exclusive{
+		lock:    name,
+		channel: Channel(name),
+		present: presentChannel(name),
+		fenced:  fenced,
+	}
 	waiters, token := waitersKey(name), tokenKey(name)
 	e.releases, e.handsOver = []string{name}, []string{name, waiters}
 	e.acquires, e.waits = []string{name}, []string{name, waiters}
@@ -44,8 +49,8 @@ func NewExclusive(name string, fenced bool) *Exclusive {
 // Channel is where the release of the lock is announced.
 func (e *Exclusive) Channel() string { return e.channel }
 
-// PairedChannels returns the channels on which a client listens beside the [Channel] of a lock when it
-// may be registered: one that shows that it may, and its own, on which it hears of grants, see
+// PairedChannels returns the channels on which a client listens beside the [Channel] of a lock when
+// it may be registered: one that shows that it may, and its own, on which it hears of grants, see
 // [ParseGrant]. Other channels have none.
 func PairedChannels(channel, client string) []string {
 	rest, ok := strings.CutPrefix(channel, "redisson_lock__channel:")
@@ -87,14 +92,18 @@ func written(last *atomic.Pointer[leaseText], lease time.Duration) string {
 // Ticket tells apart the registrations that an owner has one after the other; 0 is none.
 type Ticket int64
 
-// Acquire takes the lock for owner with a count of 1, or returns who holds it; nil means that the owner
-// has it. On success its TTL is at least lease, and a fenced lock has the number of the acquisition:
-// larger than that of any earlier one under the same name, and the same when a command that took the
-// lock is retried. On failure the lock has not changed; if registration is not "" the owner is
-// registered then, and its ticket is returned. It keeps an earlier registration, and loses it when it
-// gets the lock.
+// Acquire takes the lock for owner with a count of 1, or returns who holds it; nil means that the
+// owner has it. On success its TTL is at least lease, and a fenced lock has the number of the
+// acquisition: larger than that of any earlier one under the same name, and the same when a command
+// that took the lock is retried. On failure the lock has not changed; if registration is not "" the
+// owner is registered then, and its ticket is returned. It keeps an earlier registration, and loses
+// it when it gets the lock.
 func (e *Exclusive) Acquire(
-	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, registration string,
+	ctx context.Context,
+	c rueidis.CoreClient,
+	owner string,
+	lease time.Duration,
+	registration string,
 ) (fence int64, ticket Ticket, _ *Holder, _ error) {
 	s, keys := acquire, e.acquires
 	if e.fenced {
@@ -162,11 +171,11 @@ type HandOver struct {
 	Withdrawn string
 }
 
-// Streak says how often a lock was handed over since it was free, so that it is free now and then. It
-// goes from owner to owner with the lock.
+// Streak says how often a lock was handed over since it was free, so that it is free now and then.
+// It goes from owner to owner with the lock.
 type Streak struct {
 	Count int
-	Began int64 // when it was first handed over, in milliseconds of the server's clock; 0 = not noted
+	Began int64 // when, in milliseconds of the server's clock; 0 if that was not noted
 }
 
 // To says who has a lock after its release.

@@ -15,7 +15,8 @@ func attendSharded(tb testing.TB, s *redistest.Server, client string) subscriber
 	return listen(tb, s, "SSUBSCRIBE", announcement.Channel, present, present+":"+client)
 }
 
-// twoNodes starts a cluster, and returns the slot of the lock, the node that has it and the other one.
+// twoNodes starts a cluster, and returns the slot of the lock, the node that has it and the other
+// one.
 func twoNodes(t *testing.T) (cluster *redistest.Cluster, slot int, from, to *redistest.Server) {
 	t.Helper()
 	cluster = redistest.StartCluster(t, 2)
@@ -36,7 +37,10 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	register(t, c, plain, older)
 	sharded := lua.HandOver{Sharded: true, Others: true}
 
-	if !knowsShardedChannels(t, node) { // nobody is given the lock or told, and it is free all the same
+	if !knowsShardedChannels(
+		t,
+		node,
+	) { // nobody is given the lock or told, and it is free all the same
 		out := release(t, c, plain, sharded)
 		require.True(t, out.Held)
 		require.Equal(t, lua.Nobody, out.To)
@@ -57,7 +61,10 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	sharded.Streak = lua.Streak{Count: 1, Began: 7}
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, sharded))
 	requireSuccessor(t, node, older)
-	sub.requireBytes(t, array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 2 7 "+lock))
+	sub.requireBytes(
+		t,
+		array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 2 7 "+lock),
+	)
 
 	node.Do(t, "DEL", lock)
 	hold(t, node, lock, me, "1", lease)
@@ -70,8 +77,8 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	require.Len(t, registrations(t, node), 1)
 }
 
-// While a slot moves, commands with several keys are refused unless one node has them all. Those with the key of the lock
-// alone go on.
+// While a slot moves, commands with several keys are refused unless one node has them all. Those
+// with the key of the lock alone go on.
 func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
 	t.Parallel()
 	cluster, slot, from, to := twoNodes(t)
@@ -81,7 +88,13 @@ func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
 	sub := subscribe(t, from, "SUBSCRIBE", announcement.Channel)
 
 	for range 2 {
-		_, _, _, err := plain.Acquire(t.Context(), c, older, waiterLease, plain.Registration(older, waiterLease))
+		_, _, _, err := plain.Acquire(
+			t.Context(),
+			c,
+			older,
+			waiterLease,
+			plain.Registration(older, waiterLease),
+		)
 		requireError(t, err, lua.Temporary, "TRYAGAIN")
 	}
 	_, _, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, "")
@@ -99,8 +112,8 @@ func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
 	sub.requireAnnounced(t)
 }
 
-// The key of a lock that is released is gone, and cannot be written while its slot moves. So nobody can be given the lock, and
-// all have to be told.
+// The key of a lock that is released is gone, and cannot be written while its slot moves. So nobody
+// can be given the lock, and all have to be told.
 func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 	t.Parallel()
 	for name, passing := range map[string]lua.HandOver{

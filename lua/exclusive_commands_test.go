@@ -10,7 +10,11 @@ import (
 
 // What a release costs the server is what bounds how often a lock changes hands.
 func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
-	nextFenced := lua.HandOver{Others: true, Successor: fenced.Registration(next, waiterLease), SuccessorFirst: true}
+	nextFenced := lua.HandOver{
+		Others:         true,
+		Successor:      fenced.Registration(next, waiterLease),
+		SuccessorFirst: true,
+	}
 	for name, test := range map[string]struct {
 		e        *lua.Exclusive
 		p        lua.HandOver
@@ -61,9 +65,17 @@ func TestWaiterThatAsksCostsTheseCommands(t *testing.T) {
 	register(t, c, plain, older)
 	monitor := s.Monitor(t)
 	register(t, c, plain, newer)
-	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zrange", "zadd"}, names(monitor.CommandsOfScripts(t)))
+	require.Equal(
+		t,
+		[]string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zrange", "zadd"},
+		names(monitor.CommandsOfScripts(t)),
+	)
 	register(t, c, plain, newer)
-	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore"}, names(monitor.CommandsOfScripts(t)))
+	require.Equal(
+		t,
+		[]string{"pttl", "hexists", "hkeys", "pexpire", "zscore"},
+		names(monitor.CommandsOfScripts(t)),
+	)
 
 	s.Do(t, "DEL", lock, waiters)
 	monitor.Commands(t)

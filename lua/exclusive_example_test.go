@@ -10,7 +10,8 @@ import (
 	"holdfast/lua"
 )
 
-// Two goroutines of one process: whoever releases the lock names who is next, and the answer is that one's acquisition.
+// Two goroutines of one process: whoever releases the lock names who is next, and the answer is
+// that one's acquisition.
 func ExampleExclusive() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -20,9 +21,18 @@ func ExampleExclusive() {
 	fence, _, _, err := lock.Acquire(ctx, client, "client:1", 30*time.Second, "")
 	fmt.Println("client:1 has it, with the token", fence, err)
 
-	next := lua.HandOver{Successor: lock.Registration("client:2", 30*time.Second), SuccessorFirst: true}
+	next := lua.HandOver{
+		Successor:      lock.Registration("client:2", 30*time.Second),
+		SuccessorFirst: true,
+	}
 	released, err := lock.Release(ctx, client, "client:1", 0, next)
-	fmt.Println("client:2 has it:", released.To == lua.Successor, "with the token", released.Fence, err)
+	fmt.Println(
+		"client:2 has it:",
+		released.To == lua.Successor,
+		"with the token",
+		released.Fence,
+		err,
+	)
 	// Output:
 	// client:1 has it, with the token 1 <nil>
 	// client:2 has it: true with the token 2 <nil>
@@ -39,7 +49,9 @@ func ExampleParseGrant() {
 	channels := append([]string{lock.Channel()}, lua.PairedChannels(lock.Channel(), "waiter")...)
 	listener, stop := client.Dedicate()
 	defer stop()
-	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { messages <- m.Message }})
+	listener.SetPubSubHooks(
+		rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { messages <- m.Message }},
+	)
 	if err := listener.Do(ctx, listener.B().Subscribe().Channel(channels...).Build()).Error(); err != nil {
 		panic(err)
 	}
@@ -47,13 +59,25 @@ func ExampleParseGrant() {
 	if _, _, _, err := lock.Acquire(ctx, client, "holder:1", 30*time.Second, ""); err != nil {
 		panic(err)
 	}
-	_, ticket, holder, err := lock.Acquire(ctx, client, "waiter:1", 30*time.Second, lock.Registration("waiter:1", 30*time.Second))
+	_, ticket, holder, err := lock.Acquire(
+		ctx,
+		client,
+		"waiter:1",
+		30*time.Second,
+		lock.Registration("waiter:1", 30*time.Second),
+	)
 	fmt.Println("waiter:1 waits for", holder.Owner, err)
 
 	released, err := lock.Release(ctx, client, "holder:1", 0, lua.HandOver{Others: true})
 	fmt.Println("somebody else has it:", released.To == lua.Other, err)
 	grant, _ := lua.ParseGrant(<-messages)
-	fmt.Println(grant.Owner, "has", grant.Lock, "with the ticket of its registration:", grant.Ticket == ticket)
+	fmt.Println(
+		grant.Owner,
+		"has",
+		grant.Lock,
+		"with the ticket of its registration:",
+		grant.Ticket == ticket,
+	)
 	// Output:
 	// waiter:1 waits for holder:1 <nil>
 	// somebody else has it: true <nil>

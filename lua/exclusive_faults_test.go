@@ -9,7 +9,8 @@ import (
 	"holdfast/lua"
 )
 
-// When a lock has been left nothing may fail any more: those who wait would not hear of it before its TTL is over.
+// When a lock has been left nothing may fail any more: those who wait would not hear of it before
+// its TTL is over.
 func TestReleaseThatMayNotPassOnIsAnnounced(t *testing.T) {
 	channels := []string{"resetchannels", "&redisson_lock__channel:*"}
 	for _, rules := range [][]string{
@@ -48,7 +49,15 @@ func TestReleaseThatMayNotPassOnToTheNextIsAnnounced(t *testing.T) {
 			s, c := startAs(t, rule)
 			hold(t, s, lock, me, "1", lease)
 			sub := attend(t, s, near)
-			out := release(t, c, fenced, lua.HandOver{Successor: fenced.Registration(next, waiterLease), SuccessorFirst: true})
+			out := release(
+				t,
+				c,
+				fenced,
+				lua.HandOver{
+					Successor:      fenced.Registration(next, waiterLease),
+					SuccessorFirst: true,
+				},
+			)
 			require.Equal(t, lua.Released{Held: true}, out)
 			requireFree(t, s, lock)
 			sub.requireAnnounced(t)
@@ -63,7 +72,15 @@ func TestReleasePassesOnWithoutPermissionForWhatItCanDoWithout(t *testing.T) {
 				s, c := startAs(t, rule)
 				hold(t, s, lock, me, "1", lease)
 				sub := attend(t, s, far)
-				s.Do(t, "ZADD", waiters, "1", plain.Registration(older, waiterLease), "2", plain.Registration(newer, waiterLease))
+				s.Do(
+					t,
+					"ZADD",
+					waiters,
+					"1",
+					plain.Registration(older, waiterLease),
+					"2",
+					plain.Registration(newer, waiterLease),
+				)
 				p.Withdrawn = plain.Registration(newer, waiterLease)
 				p.Streak = lua.Streak{Count: 1, Began: 7}
 				require.Equal(t, lua.Other, release(t, c, plain, p).To)
@@ -112,7 +129,13 @@ func TestWaiterWithoutPermissionForItsRegistrationIsTold(t *testing.T) {
 			if rules[0] == "-time" {
 				s.Do(t, "DEL", waiters)
 			}
-			_, _, _, err := plain.Acquire(t.Context(), c, older, waiterLease, plain.Registration(older, waiterLease))
+			_, _, _, err := plain.Acquire(
+				t.Context(),
+				c,
+				older,
+				waiterLease,
+				plain.Registration(older, waiterLease),
+			)
 			requireError(t, err, lua.Permanent, "NOPERM")
 			requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 			_, _, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, "")
@@ -143,7 +166,13 @@ func TestWaiterThatMayNotTakeTheLockKeepsItsRegistration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, c := startAs(t, "-pexpire")
 			s.Do(t, "ZADD", waiters, "1", e.Registration(me, waiterLease))
-			_, _, _, err := e.Acquire(t.Context(), c, me, waiterLease, e.Registration(me, waiterLease))
+			_, _, _, err := e.Acquire(
+				t.Context(),
+				c,
+				me,
+				waiterLease,
+				e.Registration(me, waiterLease),
+			)
 			requireError(t, err, lua.Permanent, "NOPERM")
 			requireFree(t, s, lock)
 			require.Equal(t, []string{e.Registration(me, waiterLease)}, registrations(t, s))
@@ -179,7 +208,13 @@ func TestReleaseWithOddKeysBesideTheLockIsAnnounced(t *testing.T) {
 func TestRegistrationsThatAreATextAreNoRegistrations(t *testing.T) {
 	s, c := startHeld(t)
 	s.Do(t, "SET", waiters, "a page")
-	_, _, _, err := plain.Acquire(t.Context(), c, older, waiterLease, plain.Registration(older, waiterLease))
+	_, _, _, err := plain.Acquire(
+		t.Context(),
+		c,
+		older,
+		waiterLease,
+		plain.Registration(older, waiterLease),
+	)
 	requireError(t, err, lua.Permanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", waiters))
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
@@ -224,7 +259,13 @@ func TestServerOutOfMemoryRefusesAFreeLockAndKeepsTheRegistration(t *testing.T) 
 			register(t, c, e, older)
 			s.Do(t, "DEL", lock)
 			fill(t, s)
-			_, _, _, err := e.Acquire(t.Context(), c, older, waiterLease, e.Registration(older, waiterLease))
+			_, _, _, err := e.Acquire(
+				t.Context(),
+				c,
+				older,
+				waiterLease,
+				e.Registration(older, waiterLease),
+			)
 			requireError(t, err, lua.Permanent, "OOM")
 			requireFree(t, s, lock)
 			require.Equal(t, []string{e.Registration(older, waiterLease)}, registrations(t, s))

@@ -23,7 +23,13 @@ func TestGiftOfAFencedLockHasTheNextNumber(t *testing.T) {
 	requireTTL(t, s, counter, lua.NoExpiry)
 
 	// An successor that asks, because it does not trust its message, gets the same.
-	fence, _, holder, err := fenced.Acquire(t.Context(), c, older, waiterLease, fenced.Registration(older, waiterLease))
+	fence, _, holder, err := fenced.Acquire(
+		t.Context(),
+		c,
+		older,
+		waiterLease,
+		fenced.Registration(older, waiterLease),
+	)
 	require.NoError(t, err)
 	require.Nil(t, holder)
 	require.Equal(t, largeToken+1, fence)
@@ -76,7 +82,13 @@ func TestPlainReleaseThatMeetsAFencedRegistrationIsAnnounced(t *testing.T) {
 			sub.requireNothing(t)
 			require.Equal(t, "7", s.DoString(t, "GET", counter))
 
-			fence, _, holder, err := fenced.Acquire(t.Context(), c, older, lease, fenced.Registration(older, waiterLease))
+			fence, _, holder, err := fenced.Acquire(
+				t.Context(),
+				c,
+				older,
+				lease,
+				fenced.Registration(older, waiterLease),
+			)
 			require.NoError(t, err)
 			require.Nil(t, holder)
 			require.EqualValues(t, 8, fence)
@@ -111,7 +123,13 @@ func TestFencedLockWhoseCounterIsBrokenIsReleasedAndAnnounced(t *testing.T) {
 				require.Equal(t, lua.Released{Held: true}, release(t, c, fenced, p))
 				requireFree(t, s, lock)
 				sub.requireAnnounced(t)
-				_, _, _, err := fenced.Acquire(t.Context(), c, older, waiterLease, fenced.Registration(older, waiterLease))
+				_, _, _, err := fenced.Acquire(
+					t.Context(),
+					c,
+					older,
+					waiterLease,
+					fenced.Registration(older, waiterLease),
+				)
 				var refusal *lua.Error
 				require.ErrorAs(t, err, &refusal)
 				require.Equal(t, lua.Permanent, refusal.Class)

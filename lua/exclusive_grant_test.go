@@ -34,7 +34,14 @@ func TestMessageThatIsNoGiftIsNone(t *testing.T) {
 func TestClientThatMayRegisterListensBesideTheLock(t *testing.T) {
 	for _, name := range []string{"order:42", "{order}:42", "a b", "über", "redisson_lock__channel:x"} {
 		own := lua.PairedChannels(lua.Channel(name), far)
-		require.Equal(t, []string{lua.Prefix("holdfast_lock_present", name), lua.Prefix("holdfast_lock_present", name) + ":" + far}, own)
+		require.Equal(
+			t,
+			[]string{
+				lua.Prefix("holdfast_lock_present", name),
+				lua.Prefix("holdfast_lock_present", name) + ":" + far,
+			},
+			own,
+		)
 		require.Equal(t, own[0]+":announce", lua.AnnouncementChannel(name))
 		require.NoError(t, lua.CheckSlots(name, own...))
 	}
@@ -58,7 +65,13 @@ func TestUnexpectedReplyToAnExclusiveLockIsAnUnknownOutcome(t *testing.T) {
 			if e == fenced && reply == ":7\r\n" {
 				continue // a token
 			}
-			fence, ticket, holder, err := e.Acquire(t.Context(), c, me, lease, e.Registration(me, lease))
+			fence, ticket, holder, err := e.Acquire(
+				t.Context(),
+				c,
+				me,
+				lease,
+				e.Registration(me, lease),
+			)
 			requireError(t, err, lua.Unknown, "")
 			require.Zero(t, fence)
 			require.Zero(t, ticket)

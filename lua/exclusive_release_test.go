@@ -17,7 +17,11 @@ var toAll = lua.HandOver{Others: true}
 
 // toNext lets next have the lock, before or after others.
 func toNext(first bool) lua.HandOver {
-	return lua.HandOver{Others: true, Successor: plain.Registration(next, waiterLease), SuccessorFirst: first}
+	return lua.HandOver{
+		Others:         true,
+		Successor:      plain.Registration(next, waiterLease),
+		SuccessorFirst: first,
+	}
 }
 
 // release has me leave the lock.
@@ -147,7 +151,13 @@ func TestWaiterThatNobodyListensForIsPassedOver(t *testing.T) {
 func TestReleaseIsAnnouncedWhenEverybodyIsGone(t *testing.T) {
 	s, c := startHeld(t)
 	register(t, c, plain, older, newer)
-	sub := listen(t, s, "SUBSCRIBE", announcement.Channel, present) // and is not the one that they wait with
+	sub := listen(
+		t,
+		s,
+		"SUBSCRIBE",
+		announcement.Channel,
+		present,
+	) // and is not the one that they wait with
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireEmpty(t, s)
 	sub.requireAnnounced(t)
@@ -181,7 +191,12 @@ func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
 		requireFree(t, s, lock)
 		foreign.requireAnnounced(t)
 		sub.requireAnnounced(t)
-		require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s), "who heard it asks, and keeps its registration if it is late")
+		require.Equal(
+			t,
+			[]string{plain.Registration(older, waiterLease)},
+			registrations(t, s),
+			"who heard it asks, and keeps its registration if it is late",
+		)
 		hold(t, s, lock, me, "1", lease)
 	}
 	foreign.leave(t, s, announcement.Channel, 1)
@@ -193,7 +208,15 @@ func TestReleaseIsAnnouncedWhenOneWaitsUnregistered(t *testing.T) {
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
 	require.Equal(t, present+":announce", lua.AnnouncementChannel(lock))
-	without := listen(t, s, "SUBSCRIBE", announcement.Channel, present, present+":"+farther, lua.AnnouncementChannel(lock))
+	without := listen(
+		t,
+		s,
+		"SUBSCRIBE",
+		announcement.Channel,
+		present,
+		present+":"+farther,
+		lua.AnnouncementChannel(lock),
+	)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireFree(t, s, lock)
 	without.requireAnnounced(t)
@@ -244,7 +267,14 @@ func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
 			p := toAll
 			p.Streak = lua.Streak{Count: of.streak, Began: ago(of.since)}
 			require.Equal(t, lua.Other, release(t, c, plain, p).To)
-			sub.requireGrantAfter(t, far, older, ticket, 0, lua.Streak{Count: of.streak + 1, Began: p.Streak.Began})
+			sub.requireGrantAfter(
+				t,
+				far,
+				older,
+				ticket,
+				0,
+				lua.Streak{Count: of.streak + 1, Began: p.Streak.Began},
+			)
 		})
 	}
 }
@@ -276,7 +306,12 @@ func TestSuccessorThatComesFirstHasTheLock(t *testing.T) {
 			p.Others = others
 			require.Equal(t, lua.Released{Held: true, To: lua.Successor}, release(t, c, plain, p))
 			requireSuccessor(t, s, next)
-			require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s), "its registration is lost with the lock")
+			require.Equal(
+				t,
+				[]string{plain.Registration(older, waiterLease)},
+				registrations(t, s),
+				"its registration is lost with the lock",
+			)
 			there.requireNothing(t)
 			here.requireNothing(t)
 		})
@@ -291,7 +326,8 @@ func TestSuccessorThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
 	foreign.requireNothing(t)
 }
 
-// requireNext asserts that a lock that was not passed on before has been passed on now, to the next one in the process.
+// requireNext asserts that a lock that was not passed on before has been passed on now, to the next
+// one in the process.
 func requireNext(t *testing.T, out lua.Released) {
 	t.Helper()
 	require.WithinDuration(t, time.Now(), time.UnixMilli(out.Began), 10*time.Second)
@@ -304,7 +340,11 @@ func TestLockThatStaysInOneProcessRemembersSinceWhen(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(false)
 	p.Streak = lua.Streak{Count: 4, Began: ago(time.Second / 5)}
-	require.Equal(t, lua.Released{Held: true, To: lua.Successor, Began: p.Streak.Began}, release(t, c, plain, p))
+	require.Equal(
+		t,
+		lua.Released{Held: true, To: lua.Successor, Began: p.Streak.Began},
+		release(t, c, plain, p),
+	)
 	p.Streak.Count, p.Streak.Began = 15, ago(time.Second/5)
 	out, err := plain.Release(t.Context(), c, next, 0, p)
 	require.NoError(t, err)
@@ -339,7 +379,11 @@ func TestSuccessorIsRegisteredWhenAnotherHasTheLock(t *testing.T) {
 	out := release(t, c, plain, toNext(false))
 	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: out.Ticket}, out)
 	require.Greater(t, out.Ticket, ticket)
-	require.Equal(t, decimal(int64(out.Ticket)), ticketOf(t, s, plain.Registration(next, waiterLease)))
+	require.Equal(
+		t,
+		decimal(int64(out.Ticket)),
+		ticketOf(t, s, plain.Registration(next, waiterLease)),
+	)
 	requireTTL(t, s, waiters, 3*lua.MaxNap)
 	requireSuccessor(t, s, older)
 	there.requireGrant(t, far, older, ticket, 0)
@@ -356,7 +400,11 @@ func TestSuccessorKeepsTheRegistrationThatItHas(t *testing.T) {
 	attend(t, s, far)
 	register(t, c, plain, older)
 	ticket := register(t, c, plain, next)
-	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: ticket}, release(t, c, plain, toNext(false)))
+	require.Equal(
+		t,
+		lua.Released{Held: true, To: lua.Other, Ticket: ticket},
+		release(t, c, plain, toNext(false)),
+	)
 	requireSuccessor(t, s, older)
 	require.Equal(t, []string{plain.Registration(next, waiterLease)}, registrations(t, s))
 }
@@ -390,8 +438,23 @@ func TestWithdrawnRegistrationIsGrantedNothing(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, near)
 	register(t, c, plain, next)
-	s.Do(t, "ZADD", waiters, "1", plain.Registration(me, waiterLease)) // the acquisition was repeated late
-	require.Equal(t, lua.Other, release(t, c, plain, lua.HandOver{Others: true, Withdrawn: plain.Registration(me, waiterLease)}).To)
+	s.Do(
+		t,
+		"ZADD",
+		waiters,
+		"1",
+		plain.Registration(me, waiterLease),
+	) // the acquisition was repeated late
+	require.Equal(
+		t,
+		lua.Other,
+		release(
+			t,
+			c,
+			plain,
+			lua.HandOver{Others: true, Withdrawn: plain.Registration(me, waiterLease)},
+		).To,
+	)
 	requireSuccessor(t, s, next)
 	require.False(t, has(s, waiters))
 }
@@ -400,7 +463,15 @@ func TestWithdrawnRegistrationIsGrantedNothing(t *testing.T) {
 func TestReleaseIsNotForTheOneThatLeaves(t *testing.T) {
 	s, c := startHeld(t)
 	here, there := attend(t, s, near), attend(t, s, far)
-	s.Do(t, "ZADD", waiters, "1", plain.Registration(me, waiterLease), "2", plain.Registration(older, waiterLease))
+	s.Do(
+		t,
+		"ZADD",
+		waiters,
+		"1",
+		plain.Registration(me, waiterLease),
+		"2",
+		plain.Registration(older, waiterLease),
+	)
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toAll))
 	requireSuccessor(t, s, older)
 	there.requireGrant(t, far, older, 2, 0)
@@ -414,7 +485,13 @@ func TestRegistrationIsWithdrawnWithoutTheLock(t *testing.T) {
 	sub := attend(t, s, far)
 	register(t, c, plain, older, newer)
 	for range 2 {
-		out, err := plain.Release(t.Context(), c, older, 0, lua.HandOver{Others: true, Withdrawn: plain.Registration(older, waiterLease)})
+		out, err := plain.Release(
+			t.Context(),
+			c,
+			older,
+			0,
+			lua.HandOver{Others: true, Withdrawn: plain.Registration(older, waiterLease)},
+		)
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{}, out)
 		requireLock(t, s, lock, map[string]string{me: "1"}, lease)

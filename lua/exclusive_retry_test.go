@@ -10,9 +10,13 @@ import (
 	"holdfast/lua"
 )
 
-// A command whose answer was lost is sent again. It names no successor: nobody could say when the lease of that one began.
+// A command whose answer was lost is sent again. It names no successor: nobody could say when the
+// lease of that one began.
 func TestRepeatedReleaseDoublesNothing(t *testing.T) {
-	toNextFenced := lua.HandOver{Successor: fenced.Registration(next, waiterLease), SuccessorFirst: true}
+	toNextFenced := lua.HandOver{
+		Successor:      fenced.Registration(next, waiterLease),
+		SuccessorFirst: true,
+	}
 	givingUp := lua.HandOver{Others: true, Withdrawn: plain.Registration(me, lease)}
 	var (
 		announced = lua.Released{Held: true}

@@ -46,11 +46,23 @@ func startHeld(t *testing.T) (*redistest.Server, rueidis.Client) {
 	return s, c
 }
 
-// register has owners refused, each of which has a registration then. It returns the ticket of the last.
-func register(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, owners ...string) (ticket lua.Ticket) {
+// register has owners refused, each of which has a registration then. It returns the ticket of the
+// last.
+func register(
+	t *testing.T,
+	c rueidis.CoreClient,
+	e *lua.Exclusive,
+	owners ...string,
+) (ticket lua.Ticket) {
 	t.Helper()
 	for _, owner := range owners {
-		fence, got, holder, err := e.Acquire(t.Context(), c, owner, waiterLease, e.Registration(owner, waiterLease))
+		fence, got, holder, err := e.Acquire(
+			t.Context(),
+			c,
+			owner,
+			waiterLease,
+			e.Registration(owner, waiterLease),
+		)
 		require.NoError(t, err)
 		require.NotNil(t, holder)
 		require.Zero(t, fence)
@@ -76,14 +88,25 @@ func TestRefusedWaiterIsRegisteredAndHasATicket(t *testing.T) {
 	for kind, e := range map[string]*lua.Exclusive{"p": plain, "f": fenced} {
 		t.Run(kind, func(t *testing.T) {
 			s, c := startHeld(t)
-			_, ticket, holder, err := e.Acquire(t.Context(), c, older, waiterLease, e.Registration(older, waiterLease))
+			_, ticket, holder, err := e.Acquire(
+				t.Context(),
+				c,
+				older,
+				waiterLease,
+				e.Registration(older, waiterLease),
+			)
 			require.NoError(t, err)
 			require.Equal(t, me, holder.Owner)
 			require.InDelta(t, lease, holder.TTL, float64(5*time.Second))
 			require.Zero(t, holder.Nap)
 			require.Equal(t, []string{older + " 7000 " + kind}, registrations(t, s))
 			require.Equal(t, ticketOf(t, s, older+" 7000 "+kind), decimal(int64(ticket)))
-			require.InDelta(t, time.Now().UnixMicro(), int64(ticket), float64(time.Minute.Microseconds()))
+			require.InDelta(
+				t,
+				time.Now().UnixMicro(),
+				int64(ticket),
+				float64(time.Minute.Microseconds()),
+			)
 			requireTTL(t, s, waiters, 3*lua.MaxNap)
 			requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 			require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
@@ -100,7 +123,12 @@ func TestWaiterThatAsksAgainKeepsItsRegistration(t *testing.T) {
 		require.Equal(t, ticket, register(t, c, plain, older))
 		require.Equal(t, []string{older + " 7000 p", newer + " 7000 p"}, registrations(t, s))
 		requireTTL(t, s, waiters, 3*lua.MaxNap)
-		require.Greater(t, s.DoInt(t, "PTTL", waiters), int64(10_000), "all are kept by one who asks")
+		require.Greater(
+			t,
+			s.DoInt(t, "PTTL", waiters),
+			int64(10_000),
+			"all are kept by one who asks",
+		)
 	}
 }
 
@@ -135,22 +163,32 @@ func TestRegistrationThatWasLostIsNewThen(t *testing.T) {
 	}
 }
 
-// A message tells by its ticket which refusal it answers. Commands that the server reads at once are the closest that there are.
-// Clocks are set back, and a replica that takes over has another.
+// A message tells by its ticket which refusal it answers. Commands that the server reads at once
+// are the closest that there are. Clocks are set back, and a replica that takes over has another.
 func TestWhoComesLaterHasALargerTicketWhateverTheClockSays(t *testing.T) {
 	s, c := startHeld(t)
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	s.Do(t, "ZADD", waiters, decimal(ahead), plain.Registration(older, waiterLease))
 	require.Equal(t, lua.Ticket(ahead+1), register(t, c, plain, newer))
 	require.Equal(t, lua.Ticket(ahead), register(t, c, plain, older), "it keeps its own")
-	require.Equal(t, []string{plain.Registration(older, waiterLease), plain.Registration(newer, waiterLease)}, registrations(t, s))
+	require.Equal(
+		t,
+		[]string{plain.Registration(older, waiterLease), plain.Registration(newer, waiterLease)},
+		registrations(t, s),
+	)
 }
 
 func TestNoTwoRegistrationsHaveOneTicket(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
 	register(t, c, plain, me) // the server gets to know the scripts
-	_, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Withdrawn: plain.Registration(me, waiterLease)})
+	_, err := plain.Release(
+		t.Context(),
+		c,
+		me,
+		0,
+		lua.HandOver{Withdrawn: plain.Registration(me, waiterLease)},
+	)
 	require.NoError(t, err)
 	sources := fragments.Read(os.DirFS("."))
 	acquire := s.DoString(t, "SCRIPT", "LOAD", sources["acquire.lua"])
@@ -158,10 +196,19 @@ func TestNoTwoRegistrationsHaveOneTicket(t *testing.T) {
 	registration := plain.Registration(me, waiterLease)
 	var commands rueidis.Commands
 	for range 100 {
-		commands = append(commands,
-			c.B().Evalsha().Sha1(acquire).Numkeys(2).Key(lock, waiters).Arg(me, "7000", registration).Build(),
+		commands = append(
+			commands,
+			c.B().
+				Evalsha().
+				Sha1(acquire).
+				Numkeys(2).
+				Key(lock, waiters).
+				Arg(me, "7000", registration).
+				Build(),
 			c.B().Evalsha().Sha1(handOver).Numkeys(2).Key(lock, waiters).
-				Arg(me, announcement.Channel, "PUBLISH", "", "0", "0", "", "0", registration).Build())
+				Arg(me, announcement.Channel, "PUBLISH", "", "0", "0", "", "0", registration).
+				Build(),
+		)
 	}
 	last := int64(0)
 	for i, reply := range c.DoMulti(t.Context(), commands...) {
@@ -199,7 +246,13 @@ func TestRegistrationIsLostWithTheLock(t *testing.T) {
 			register(t, c, e, older, newer)
 			s.Do(t, "DEL", lock)
 			for range 2 { // the answer may not come
-				fence, ticket, holder, err := e.Acquire(t.Context(), c, older, lease, e.Registration(older, waiterLease))
+				fence, ticket, holder, err := e.Acquire(
+					t.Context(),
+					c,
+					older,
+					lease,
+					e.Registration(older, waiterLease),
+				)
 				require.NoError(t, err)
 				require.Nil(t, holder)
 				require.Zero(t, ticket)
@@ -230,7 +283,13 @@ func TestFreeFencedExclusiveLockIsNumbered(t *testing.T) {
 	s, c := start(t)
 	for i := int64(1); i <= 3; i++ {
 		for range 2 {
-			fence, ticket, holder, err := fenced.Acquire(t.Context(), c, me, lease, fenced.Registration(me, lease))
+			fence, ticket, holder, err := fenced.Acquire(
+				t.Context(),
+				c,
+				me,
+				lease,
+				fenced.Registration(me, lease),
+			)
 			require.NoError(t, err)
 			require.Nil(t, holder)
 			require.Zero(t, ticket)
@@ -247,7 +306,13 @@ func TestFreeFencedExclusiveLockIsNumbered(t *testing.T) {
 func TestExclusiveLockWithoutExpiryIsWaitedFor(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lua.NoExpiry)
-	_, ticket, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, plain.Registration(older, waiterLease))
+	_, ticket, holder, err := plain.Acquire(
+		t.Context(),
+		c,
+		older,
+		waiterLease,
+		plain.Registration(older, waiterLease),
+	)
 	require.NoError(t, err)
 	require.Equal(t, &lua.Holder{Owner: me, TTL: lua.NoExpiry}, holder)
 	require.NotZero(t, ticket)

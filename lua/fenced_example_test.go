@@ -8,7 +8,8 @@ import (
 	"holdfast/lua"
 )
 
-// A repeated call, after an answer that never came, gets the same number; the next acquisition gets a larger one.
+// A repeated call, after an answer that never came, gets the same number; the next acquisition gets
+// a larger one.
 func ExampleExclusive_Acquire_fenced() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -43,7 +44,7 @@ func ExampleInspectFenced() {
 	defer disconnect()
 	ctx := context.Background()
 
-	if _, _, err := lockFenced(ctx, client, "order:42", "client:1", 30*time.Second); err != nil {
+	if _, _, err := lockFenced(ctx, client, "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
 	state, err := lua.InspectFenced(ctx, client, "order:42")

@@ -13,16 +13,42 @@ import (
 
 var commandCall = regexp.MustCompile(`(?:redis\.p?call|attempt)\(([^,)]+)`)
 
-// TestScriptsUseOnlyCommandsOfRedis62 allows commands by name: one that is added here must exist in 6.2, with the
-// options that the script gives it.
+// TestScriptsUseOnlyCommandsOfRedis62 allows commands by name: one that is added here must exist in
+// 6.2, with the options that the script gives it.
 func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
-	known := []string{"'DEL'", "'EXISTS'", "'GET'", "'HDEL'", "'HEXISTS'", "'HGET'", "'HGETALL'", "'HKEYS'", "'HLEN'", "'HSET'", "'INCR'",
-		"'INFO'", "'LINDEX'", "'LPOP'", "'LRANGE'", "'LREM'", "'PEXPIRE'", "'PTTL'", "'RPUSH'", "'SET'", "'TIME'", "'ZADD'",
-		"'ZPOPMIN'", "'ZRANGE'", "'ZREM'", "'ZSCORE'",
+	known := []string{
+		"'DEL'",
+		"'EXISTS'",
+		"'GET'",
+		"'HDEL'",
+		"'HEXISTS'",
+		"'HGET'",
+		"'HGETALL'",
+		"'HKEYS'",
+		"'HLEN'",
+		"'HSET'",
+		"'INCR'",
+		"'INFO'",
+		"'LINDEX'",
+		"'LPOP'",
+		"'LRANGE'",
+		"'LREM'",
+		"'PEXPIRE'",
+		"'PTTL'",
+		"'RPUSH'",
+		"'SET'",
+		"'TIME'",
+		"'ZADD'",
+		"'ZPOPMIN'",
+		"'ZRANGE'",
+		"'ZREM'",
+		"'ZSCORE'",
 		"'PUBSUB'", // with SHARDNUMSUB for sharded channels only, which 6.2 does not have either
 		"verb",     // of an announcement
-		"..."}      // what attempt was called with
-	// Lua that came with 7: script flags, the ACL check, the other name of redis, options of PEXPIRE.
+		"...",
+	} // what attempt was called with
+	// Lua that came with 7: script flags, the ACL check, the other name of redis, options of
+	// PEXPIRE.
 	newer := []string{"#!lua", "acl_check_cmd", "server.", "'NX'", "'XX'", "'GT'", "'LT'"}
 	for file, source := range scripts(t, "*.lua", "common/*.lua") {
 		calls := commandCall.FindAllStringSubmatch(source, -1)
@@ -87,7 +113,8 @@ func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
 			if file == filepath.Join("common", name+".lua") {
 				continue
 			}
-			calls := regexp.MustCompile(`\b(?:`+strings.Join(functions, "|")+`)\b`).FindAllString(code, -1)
+			calls := regexp.MustCompile(`\b(?:`+strings.Join(functions, "|")+`)\b`).
+				FindAllString(code, -1)
 			require.Equal(t, declared[name], len(calls) > 0, "%s and %s: %q", file, name, calls)
 		}
 	}

@@ -27,7 +27,10 @@ const (
 )
 
 // announcement is what the reentrant lock called lock announces.
-var announcement = lua.Announcement{Channel: "redisson_lock__channel:{order:42}", Message: lua.Unlocked}
+var announcement = lua.Announcement{
+	Channel: "redisson_lock__channel:{order:42}",
+	Message: lua.Unlocked,
+}
 
 // start returns a server and a client of it.
 func start(tb testing.TB, opts ...redistest.Option) (*redistest.Server, rueidis.Client) {
@@ -44,9 +47,8 @@ func lockPlain(
 	return holder, err
 }
 
-// lockFenced takes a fenced lock, or returns who is in the way.
-func lockFenced(
-	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration,
+// lockFenced takes the lock as a fenced one, or returns who is in the way.
+func lockFenced(ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
 ) (int64, *lua.Holder, error) {
 	fence, _, holder, err := lua.NewExclusive(lock, true).Acquire(ctx, c, owner, lease, "")
 	return fence, holder, err
@@ -71,7 +73,13 @@ func hold(tb testing.TB, s *redistest.Server, key, owner, count string, left tim
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // requireLock asserts the whole hash of a lock and, within 5 s, what is left of its lease.
-func requireLock(tb testing.TB, s *redistest.Server, key string, counts map[string]string, left time.Duration) {
+func requireLock(
+	tb testing.TB,
+	s *redistest.Server,
+	key string,
+	counts map[string]string,
+	left time.Duration,
+) {
 	tb.Helper()
 	require.Equal(tb, counts, s.DoMap(tb, "HGETALL", key))
 	requireTTL(tb, s, key, left)

@@ -11,7 +11,8 @@ import (
 	"holdfast/lua"
 )
 
-// batchModel is the model of four locks, each for one owner at a time, that are taken and released alone or together.
+// batchModel is the model of four locks, each for one owner at a time, that are taken and released
+// alone or together.
 type batchModel struct {
 	*program
 	held map[string]*grip
@@ -112,7 +113,11 @@ func (m *batchModel) acquireBatch(t *rapid.T) {
 	lease, owner := leases.Draw(t, "lease"), ours.Draw(t, "owner")
 	var requests []lua.BatchRequest
 	for _, lock := range some(t) {
-		taking := lua.BatchRequest{Lock: lock, Owner: mostly(t, owner), Count: evenly(1, 2, 3).Draw(t, "count")}
+		taking := lua.BatchRequest{
+			Lock:  lock,
+			Owner: mostly(t, owner),
+			Count: evenly(1, 2, 3).Draw(t, "count"),
+		}
 		// Mostly what the owner believes is true.
 		taking.Nested = m.owned(lock, taking.Owner) != rarely.Draw(t, "mistaken")
 		requests = append(requests, taking)
@@ -148,7 +153,10 @@ func (m *batchModel) releaseBatch(t *rapid.T) {
 	owner := ours.Draw(t, "owner")
 	var releases []lua.BatchRelease
 	for _, lock := range some(t) {
-		releases = append(releases, releaseOf(lock, mostly(t, owner), evenly(0, 0, 1, 2).Draw(t, "count")))
+		releases = append(
+			releases,
+			releaseOf(lock, mostly(t, owner), evenly(0, 0, 1, 2).Draw(t, "count")),
+		)
 	}
 	if rarely.Draw(t, "twice") && len(releases) > 0 {
 		releases = append(releases, releases[0])
@@ -161,7 +169,9 @@ func (m *batchModel) releaseBatch(t *rapid.T) {
 	}, func() {
 		require.Len(t, parts, len(releases))
 		for i, l := range releases {
-			want := lua.BatchReleased{Released: lua.Released{Held: m.leave(l.Lock, l.Owner, l.Count)}}
+			want := lua.BatchReleased{
+				Released: lua.Released{Held: m.leave(l.Lock, l.Owner, l.Count)},
+			}
 			require.Equal(t, want, parts[i], "%v", l)
 		}
 	})

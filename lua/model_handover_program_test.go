@@ -46,7 +46,13 @@ func (m *handOverModel) wait(t *rapid.T, owner string) {
 	)
 	m.step(t, func() {
 		var err error
-		fence, ticket, holder, err = m.lock.Acquire(t.Context(), m, owner, waiterLeaseOf(owner), registration)
+		fence, ticket, holder, err = m.lock.Acquire(
+			t.Context(),
+			m,
+			owner,
+			waiterLeaseOf(owner),
+			registration,
+		)
 		require.NoError(t, err)
 	}, func() {
 		if m.owner != "" && m.owner != owner {
@@ -91,7 +97,10 @@ func (m *handOverModel) leave(t *rapid.T) {
 		owner = m.owner
 	}
 	count := evenly(0, 0, 0, 1).Draw(t, "count")
-	p := lua.HandOver{Others: evenly(true, true, true, false).Draw(t, "others"), SuccessorFirst: rapid.Bool().Draw(t, "next first")}
+	p := lua.HandOver{
+		Others:         evenly(true, true, true, false).Draw(t, "others"),
+		SuccessorFirst: rapid.Bool().Draw(t, "next first"),
+	}
 	next := evenly("", "", anna, bert, cleo).Draw(t, "next")
 	if next == owner {
 		next = ""
@@ -99,8 +108,14 @@ func (m *handOverModel) leave(t *rapid.T) {
 	if next != "" {
 		p.Successor = m.registrationOf(next)
 	}
-	p.Streak = evenly(lua.Streak{}, lua.Streak{Count: 2, Began: 1}, lua.Streak{Count: 3, Began: 1}, lua.Streak{Count: 11, Began: ever},
-		lua.Streak{Count: 14, Began: 1}, lua.Streak{Count: 15, Began: 1}).Draw(t, "streak")
+	p.Streak = evenly(
+		lua.Streak{},
+		lua.Streak{Count: 2, Began: 1},
+		lua.Streak{Count: 3, Began: 1},
+		lua.Streak{Count: 11, Began: ever},
+		lua.Streak{Count: 14, Began: 1},
+		lua.Streak{Count: 15, Began: 1},
+	).Draw(t, "streak")
 	if rarely.Draw(t, "gives up") {
 		p.Withdrawn = m.registrationOf(owner)
 	}
@@ -138,9 +153,16 @@ func (m *handOverModel) releases(t *rapid.T, owner string, count int, p lua.Hand
 	})
 }
 
-// requireNobodyForgotten asserts, from nothing but what is in Redis and what was told, that one who waits has the lock that
-// was released: the one that was to have it, or the one of those who listen that has waited longest. Else all were told.
-func (m *handOverModel) requireNobodyForgotten(t *rapid.T, out lua.Released, oldest string, p lua.HandOver, next string) {
+// requireNobodyForgotten asserts, from nothing but what is in Redis and what was told, that one who
+// waits has the lock that was released: the one that was to have it, or the one of those who listen
+// that has waited longest. Else all were told.
+func (m *handOverModel) requireNobodyForgotten(
+	t *rapid.T,
+	out lua.Released,
+	oldest string,
+	p lua.HandOver,
+	next string,
+) {
 	t.Helper()
 	owners := parse(t, m.looks[len(m.looks)-1]).keys[lock].hash
 	announced := slices.Contains(m.world.told, message{"PUBLISH", announcement.Channel, "0"})
@@ -155,7 +177,11 @@ func (m *handOverModel) requireNobodyForgotten(t *rapid.T, out lua.Released, old
 		default:
 			require.Equal(t, oldest, successor)
 			require.Equal(t, lua.Other, out.To)
-			require.False(t, m.listening[java] || m.listening[unregistered], "those who have no registration were passed by")
+			require.False(
+				t,
+				m.listening[java] || m.listening[unregistered],
+				"those who have no registration were passed by",
+			)
 		}
 	}
 }
@@ -186,7 +212,11 @@ func (m *handOverModel) hear(t *rapid.T, who string, listens bool) {
 		channels = append(channels, lua.PairedChannels(announcement.Channel, clientOf(who))...)
 	}
 	for _, channel := range channels {
-		m.ears[who].subscribe(t, map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens], channel)
+		m.ears[who].subscribe(
+			t,
+			map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens],
+			channel,
+		)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 	"holdfast/lua"
 )
 
-// handOverModel is the model of a lock for one owner at a time that is handed over to those who wait for it.
+// handOverModel is the model of a lock for one owner at a time that is handed over to those who
+// wait for it.
 type handOverModel struct {
 	*exclusiveModel
 	lock *lua.Exclusive
@@ -85,8 +86,9 @@ func (m *handOverModel) ticket(owner string) lua.Ticket {
 	return 0
 }
 
-// register notes that an owner has a registration, with the ticket that it was told. It returns what that should be, as far as it is
-// known: its own if it waited already, and else one that is larger than all before.
+// register notes that an owner has a registration, with the ticket that it was told. It returns
+// what that should be, as far as it is known: its own if it waited already, and else one that is
+// larger than all before.
 func (m *handOverModel) register(owner string, told lua.Ticket) lua.Ticket {
 	m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
 	if had := m.ticket(owner); had != 0 {
@@ -108,8 +110,8 @@ func (m *handOverModel) withdraw(owner string) {
 	}
 }
 
-// oldest is the owner among those who wait and whose client listens that has waited longest, and does not leave the lock
-// just then; "" if there is none.
+// oldest is the owner among those who wait and whose client listens that has waited longest, and
+// does not leave the lock just then; "" if there is none.
 func (m *handOverModel) oldest(leaving string) string {
 	for _, w := range m.waiting {
 		if w.owner != leaving && m.listening[w.owner] {
@@ -134,8 +136,9 @@ func (m *handOverModel) number() {
 	}
 }
 
-// passOn gives a lock that is free to the one of those who wait that listens and has waited longest, and tells it. Those
-// before it are told as well, and have lost their registrations; the one that leaves has lost its own. It returns "" if nobody listens.
+// passOn gives a lock that is free to the one of those who wait that listens and has waited
+// longest, and tells it. Those before it are told as well, and have lost their registrations; the
+// one that leaves has lost its own. It returns "" if nobody listens.
 func (m *handOverModel) passOn(leaving string, streak lua.Streak) string {
 	successor := m.oldest(leaving)
 	for len(m.waiting) > 0 {
@@ -150,8 +153,19 @@ func (m *handOverModel) passOn(leaving string, streak lua.Streak) string {
 			fence = m.token
 		}
 		m.told = append(m.told, message{"PUBLISH", present + ":" + clientOf(w.owner),
-			w.owner + " " + strconv.FormatInt(int64(w.ticket), 10) + " " + strconv.FormatInt(fence, 10) + " " +
-				strconv.Itoa(streak.Count+1) + " " + strconv.FormatInt(streak.Began, 10) + " " + lock})
+			w.owner + " " + strconv.FormatInt(
+				int64(w.ticket),
+				10,
+			) + " " + strconv.FormatInt(
+				fence,
+				10,
+			) + " " +
+				strconv.Itoa(
+					streak.Count+1,
+				) + " " + strconv.FormatInt(
+				streak.Began,
+				10,
+			) + " " + lock})
 		m.hold(successor, 1, waiterLeaseOf(successor))
 		m.tellOf(waiterLeaseOf(successor))
 		return successor
@@ -159,8 +173,8 @@ func (m *handOverModel) passOn(leaving string, streak lua.Streak) string {
 	return ""
 }
 
-// release leaves the lock, which is held, and returns what is to be told of it. A ticket in that, and a time that was not noted
-// before, are what was told.
+// release leaves the lock, which is held, and returns what is to be told of it. A ticket in that,
+// and a time that was not noted before, are what was told.
 func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) lua.Released {
 	leaving := m.owner
 	m.free()
@@ -201,7 +215,8 @@ func (m *handOverModel) tellOf(lease time.Duration) {
 	}
 }
 
-// lookThrough is what a release does that finds out only with a registration in its hands that it has to be announced.
+// lookThrough is what a release does that finds out only with a registration in its hands that it
+// has to be announced.
 func (m *handOverModel) lookThrough(leaving string) {
 	if len(m.waiting) > 0 && m.waiting[0].owner == leaving {
 		m.withdraw(leaving)
@@ -214,8 +229,8 @@ func (m *handOverModel) lookThrough(leaving string) {
 // ever is a time that does not come.
 const ever = 1 << 52
 
-// freeForOnce tells whether a lock that was passed on so often should be free now. Either that began long ago, or the clock was
-// set back since; what is between is for the unit tests.
+// freeForOnce tells whether a lock that was passed on so often should be free now. Either that
+// began long ago, or the clock was set back since; what is between is for the unit tests.
 func freeForOnce(before lua.Streak) bool { return before.Began > 0 && (before.Count+1)%4 == 0 }
 
 // fence is the number of the present hold; 0 if the lock is not fenced.

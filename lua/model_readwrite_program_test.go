@@ -13,12 +13,18 @@ import (
 
 func TestReadWriteLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, lease).actions() })
+	checkModel(
+		t,
+		func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, lease).actions() },
+	)
 }
 
 func TestReadWriteLockWithoutPrecedenceAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, 0).actions() })
+	checkModel(
+		t,
+		func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, 0).actions() },
+	)
 }
 
 func (m *readWriteModel) actions() map[string]func(*rapid.T) {
@@ -44,7 +50,8 @@ func (m *readWriteModel) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// changeOver has a writer leave while others wait, which chance alone seldom brings about, and one of those try next.
+// changeOver has a writer leave while others wait, which chance alone seldom brings about, and one
+// of those try next.
 func (m *readWriteModel) changeOver(t *rapid.T) {
 	for _, attempt := range []func(){
 		func() { m.write(t, anna, false) },
@@ -75,18 +82,31 @@ func (m *readWriteModel) waitForReaders(t *rapid.T) {
 	}
 }
 
-// requireExclusion asserts that a writer has the lock for itself, and that the lock lasts as long as the longest hold.
+// requireExclusion asserts that a writer has the lock for itself, and that the lock lasts as long
+// as the longest hold.
 func (m *readWriteModel) requireExclusion(t *rapid.T) {
 	t.Helper()
 	for owner, r := range m.readers {
-		require.True(t, m.writer == "" || m.writer == owner, "%s writes and %s reads", m.writer, owner)
+		require.True(
+			t,
+			m.writer == "" || m.writer == owner,
+			"%s writes and %s reads",
+			m.writer,
+			owner,
+		)
 		for _, h := range r.holds {
 			if h == nil || m.ends == nil {
 				continue
 			}
 			require.NotNil(t, h.ends, "a read hold of %s has no end, but the lock has", owner)
 			// Up to Redis 7.0 the clock runs on within a script.
-			require.LessOrEqual(t, *h.ends, *m.ends+m.stall, "a read hold of %s outlasts the lock", owner)
+			require.LessOrEqual(
+				t,
+				*h.ends,
+				*m.ends+m.stall,
+				"a read hold of %s outlasts the lock",
+				owner,
+			)
 		}
 	}
 }
@@ -218,8 +238,12 @@ func (m *readWriteModel) force(t *rapid.T, mode string,
 
 func (m *readWriteModel) renewReads(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	renewals := []lua.Renewal{{Lock: lock, Owner: anna}, {Lock: "another", Owner: anna}, {Lock: lock, Owner: bert},
-		{Lock: lock, Owner: cleo}}
+	renewals := []lua.Renewal{
+		{Lock: lock, Owner: anna},
+		{Lock: "another", Owner: anna},
+		{Lock: lock, Owner: bert},
+		{Lock: lock, Owner: cleo},
+	}
 	var renewed []bool
 	m.step(t, func() {
 		var err error
@@ -227,7 +251,13 @@ func (m *readWriteModel) renewReads(t *rapid.T) {
 		require.NoError(t, err)
 	}, func() {
 		for i, renewal := range renewals {
-			require.Equal(t, renewal.Lock == lock && m.reads(renewal.Owner), renewed[i], "%v", renewal)
+			require.Equal(
+				t,
+				renewal.Lock == lock && m.reads(renewal.Owner),
+				renewed[i],
+				"%v",
+				renewal,
+			)
 			if !renewed[i] {
 				continue
 			}
@@ -243,7 +273,10 @@ func (m *readWriteModel) renewReads(t *rapid.T) {
 
 func (m *readWriteModel) renewWrites(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	renewals := []lua.Renewal{{Lock: lock, Owner: lua.WriteField(anna)}, {Lock: lock, Owner: lua.WriteField(bert)}}
+	renewals := []lua.Renewal{
+		{Lock: lock, Owner: lua.WriteField(anna)},
+		{Lock: lock, Owner: lua.WriteField(bert)},
+	}
 	var renewed []bool
 	m.step(t, func() {
 		var err error

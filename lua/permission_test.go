@@ -14,8 +14,15 @@ import (
 func startAs(t *testing.T, rules ...string) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s := redistest.Start(t)
-	s.Do(t, append([]string{"ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"}, rules...)...)
-	return s, s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" })
+	s.Do(
+		t,
+		append(
+			[]string{"ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"},
+			rules...)...)
+	return s, s.Client(
+		t,
+		func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" },
+	)
 }
 
 func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {

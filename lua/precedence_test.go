@@ -35,7 +35,8 @@ func waitingReaders(t *testing.T) (*redistest.Server, client) {
 
 type acquire func(context.Context, client, string, int, time.Duration, bool) (*lua.Holder, error)
 
-// asReader is the read side for somebody who comes to it, and asThatWaited for somebody who was refused before.
+// asReader is the read side for somebody who comes to it, and asThatWaited for somebody who was
+// refused before.
 func asReader(pair lua.ReadWrite) acquire {
 	return func(ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool) (*lua.Holder, error) {
 		return pair.AcquireRead(ctx, c, owner, number, lease, waits, false)
@@ -182,7 +183,12 @@ func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
 	waitingSince(t, s, 20*time.Second)
 	before := s.DoString(t, "GET", writerKey)
 	refuse(t, preferring.AcquireWrite, c, me)
-	require.Equal(t, before, s.DoString(t, "GET", writerKey), "or two that take turns would keep readers back for ever")
+	require.Equal(
+		t,
+		before,
+		s.DoString(t, "GET", writerKey),
+		"or two that take turns would keep readers back for ever",
+	)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	_, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
 	require.NoError(t, err)
@@ -245,7 +251,12 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	waitingSince(t, s, 0)
 	grants(t, asThatWaited(preferring), c, reader)
 	grants(t, asThatWaited(preferring), c, "third:3")
-	require.Equal(t, writer, refuse(t, asReader(preferring), c, "fourth:4").Owner, "it did not wait")
+	require.Equal(
+		t,
+		writer,
+		refuse(t, asReader(preferring), c, "fourth:4").Owner,
+		"it did not wait",
+	)
 	requireTTL(t, s, passKey, lease)
 
 	// Afterwards writers come first again, for those as well.
@@ -277,7 +288,12 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 		return err == nil && holder == nil
 	}, eventually, poll)
 	// In its last millisecond a key is there, and has no time left.
-	require.Eventually(t, func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 }, eventually, poll)
+	require.Eventually(
+		t,
+		func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 },
+		eventually,
+		poll,
+	)
 	requireKeys(t, s, lock)
 }
 

@@ -8,7 +8,8 @@ import (
 	"holdfast/lua"
 )
 
-// Readers share the lock, and a writer has to wait for them. As long as it does, new readers step back for it.
+// Readers share the lock, and a writer has to wait for them. As long as it does, new readers step
+// back for it.
 func ExampleReadWrite_AcquireWrite() {
 	client, disconnect := connect()
 	defer disconnect()

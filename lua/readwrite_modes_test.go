@@ -13,13 +13,20 @@ import (
 
 type client = rueidis.CoreClient
 
-// What happens between the modes of a read-write lock: downgrades, readers that died, readers of another library, force.
+// What happens between the modes of a read-write lock: downgrades, readers that died, readers of
+// another library, force.
 
 func TestWriterThatReadsBecomesAReaderAndLetsOthersIn(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 3*lease)
 	read(t, c, me, 1, lease)
-	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1", me: "1"}, 3*lease)
+	requireLock(
+		t,
+		s,
+		lock,
+		map[string]string{"mode": "write", me + ":write": "1", me: "1"},
+		3*lease,
+	)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	out, err := pair.ReleaseWrite(t.Context(), c, me, 0)
 	require.NoError(t, err)
@@ -79,7 +86,8 @@ func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, 10*time.Second)
 }
 
-// A waiter has gone to sleep for the lease of the one that leaves, and nobody would tell it when the other's is over.
+// A waiter has gone to sleep for the lease of the one that leaves, and nobody would tell it when
+// the other's is over.
 func TestReaderThatLeavesAloneWhoMayBeDeadHasWaitersLookAgain(t *testing.T) {
 	s, c := start(t)
 	plantReader(t, s, 2*time.Second)
@@ -205,8 +213,8 @@ func TestLockOfAnotherKindIsNeitherTakenNorDestroyed(t *testing.T) {
 	}
 }
 
-// sideOperations are all that can be done with a read-write lock that somebody else's lock is in the way of: they must say
-// that nothing was held or got.
+// sideOperations are all that can be done with a read-write lock that somebody else's lock is in
+// the way of: they must say that nothing was held or got.
 var sideOperations = map[string]func(t *testing.T, c client, owner string) error{
 	"read": func(t *testing.T, c client, owner string) error {
 		holder, err := pair.AcquireRead(t.Context(), c, owner, 1, 3*lease, true, false)
@@ -257,7 +265,8 @@ func nothingReleased(t *testing.T) func(lua.Released, error) error {
 	}
 }
 
-// snapshot is everything that a server has but for the clock: each key with its contents, and whether it expires.
+// snapshot is everything that a server has but for the clock: each key with its contents, and
+// whether it expires.
 func snapshot(t *testing.T, s *redistest.Server) map[string]any {
 	t.Helper()
 	keys := map[string]any{}

@@ -38,7 +38,8 @@ func write(tb testing.TB, c client, owner string, lease time.Duration) {
 	require.Nil(tb, holder)
 }
 
-// plantReader writes what other would as a reader with another library, with plain commands. Each lease is that of one hold.
+// plantReader writes what other would as a reader with another library, with plain commands. Each
+// lease is that of one hold.
 func plantReader(tb testing.TB, s *redistest.Server, leases ...time.Duration) {
 	tb.Helper()
 	s.Do(tb, "HSET", lock, "mode", "read", other, strconv.Itoa(len(leases)))
@@ -212,7 +213,13 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 		reentered, err := pair.ReenterWrite(t.Context(), c, me, i+2, length)
 		require.NoError(t, err)
 		require.True(t, reentered)
-		requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": strconv.Itoa(i + 2)}, max(2*lease, length))
+		requireLock(
+			t,
+			s,
+			lock,
+			map[string]string{"mode": "write", me + ":write": strconv.Itoa(i + 2)},
+			max(2*lease, length),
+		)
 	}
 	out, err := pair.ReleaseWrite(t.Context(), c, me, 1)
 	require.NoError(t, err)

@@ -37,16 +37,19 @@ func (a Announcement) verb() string {
 
 // Released is the outcome of a release.
 type Released struct {
-	// Held is false when there was nothing to release: the owner did not hold the lock, or nobody did.
+	// Held is false when there was nothing to release: the owner did not hold the lock, or nobody
+	// did.
 	Held bool
-	// Refusal is the server's reason for not publishing the announcement, though the lock was released. "" if it did.
-	// It begins with the error code, such as NOPERM, on every version of the server.
+	// Refusal is the server's reason for not publishing the announcement, though the lock was
+	// released. "" if it did. It begins with the error code, such as NOPERM, on every version of
+	// the server.
 	Refusal string
 	// Reading reports whether the owner gave back a write lock and has read holds left.
 	Reading bool
 	// To is who has the lock now.
 	To To
-	// Fence is the number of the acquisition by the successor, if that has the lock and it is fenced.
+	// Fence is the number of the acquisition by the successor, if that has the lock and it is
+	// fenced.
 	Fence int64
 	// Began is when the streak began, as in [Streak], if the successor has the lock because no
 	// waiter of another process could be granted it.
@@ -56,8 +59,15 @@ type Released struct {
 }
 
 // ForceUnlock frees the lock whoever holds it, and announces it if it was held.
-func ForceUnlock(ctx context.Context, c rueidis.CoreClient, lock string, a Announcement) (Released, error) {
-	return released(forceUnlock.run(ctx, c, []string{lock}, []string{a.Channel, a.Message, a.verb()}))
+func ForceUnlock(
+	ctx context.Context,
+	c rueidis.CoreClient,
+	lock string,
+	a Announcement,
+) (Released, error) {
+	return released(
+		forceUnlock.run(ctx, c, []string{lock}, []string{a.Channel, a.Message, a.verb()}),
+	)
 }
 
 func released(reply rueidis.RedisResult) (Released, error) {
@@ -99,8 +109,8 @@ func outcome(m rueidis.RedisMessage) (Released, error) {
 	return Released{}, unexpected("status " + strconv.FormatInt(status, 10))
 }
 
-// outcomeOf reads what the scripts say of one release: a status; or a list of it, a refusal and, for
-// a lock that is handed over, a number and perhaps when the streak began.
+// outcomeOf reads what the scripts say of one release: a status; or a list of it, a refusal and,
+// for a lock that is handed over, a number and perhaps when the streak began.
 func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 	if !message.IsArray() {
 		return outcome(message)

@@ -12,16 +12,22 @@ var (
 	readRenew = load("read_renew.lua")
 )
 
-// Renewal names a lock and the owner that believes to hold it; for a write lock [WriteField] of the owner.
+// Renewal names a lock and the owner that believes to hold it; for a write lock [WriteField] of the
+// owner.
 type Renewal struct {
 	Lock  string
 	Owner string
 }
 
-// Renew gives every claimed lock that is still its owner's a TTL of at least lease, in one command. held[i] tells
-// whether renewals[i] was true. On a cluster all locks must be in one slot. An error is about the whole batch; some of
-// it may have been renewed.
-func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal) (held []bool, err error) {
+// Renew gives every claimed lock that is still its owner's a TTL of at least lease, in one command.
+// held[i] tells whether renewals[i] was true. On a cluster all locks must be in one slot. An error
+// is about the whole batch; some of it may have been renewed.
+func Renew(
+	ctx context.Context,
+	c rueidis.CoreClient,
+	lease time.Duration,
+	renewals []Renewal,
+) (held []bool, err error) {
 	keys := make([]string, len(renewals))
 	args := make([]string, 1, len(renewals)+1)
 	args[0] = milliseconds(lease)
@@ -33,7 +39,12 @@ func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renew
 }
 
 // RenewReads is [Renew] for read locks.
-func RenewReads(ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal) (held []bool, err error) {
+func RenewReads(
+	ctx context.Context,
+	c rueidis.CoreClient,
+	lease time.Duration,
+	renewals []Renewal,
+) (held []bool, err error) {
 	keys := make([]string, 0, 2*len(renewals))
 	args := make([]string, 1, len(renewals)+1)
 	args[0] = milliseconds(lease)

@@ -13,7 +13,12 @@ import (
 )
 
 // acknowledged takes the lock on a connection of its own, and counts who has it.
-func acknowledged(t *testing.T, c rueidis.Client, replicas int, timeout time.Duration) (n int, took time.Duration) {
+func acknowledged(
+	t *testing.T,
+	c rueidis.Client,
+	replicas int,
+	timeout time.Duration,
+) (n int, took time.Duration) {
 	t.Helper()
 	require.NoError(t, c.Dedicated(func(connection rueidis.DedicatedClient) error {
 		if _, err := lockPlain(t.Context(), connection, lock, me, lease); err != nil {
@@ -99,5 +104,6 @@ func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 
 // blocked tells from INFO clients whether somebody waits in a command.
 func blocked(info string) bool {
-	return strings.Contains(info, "blocked_clients:") && !strings.Contains(info, "blocked_clients:0")
+	return strings.Contains(info, "blocked_clients:") &&
+		!strings.Contains(info, "blocked_clients:0")
 }

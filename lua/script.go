@@ -36,29 +36,49 @@ func load(file string) *script {
 	return &script{source: source, sha1: hex.EncodeToString(sum[:])}
 }
 
-// run executes the script with EVALSHA, and once more with EVAL if the server that got it does not know it.
-// All keys must be in one slot.
-func (s *script) run(ctx context.Context, c rueidis.CoreClient, keys, args []string) rueidis.RedisResult {
-	result := c.Do(ctx, c.B().Evalsha().Sha1(s.sha1).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+// run executes the script with EVALSHA, and once more with EVAL if the server that got it does not
+// know it. All keys must be in one slot.
+func (s *script) run(
+	ctx context.Context,
+	c rueidis.CoreClient,
+	keys, args []string,
+) rueidis.RedisResult {
+	result := c.Do(
+		ctx,
+		c.B().Evalsha().Sha1(s.sha1).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build(),
+	)
 	if refusal, ok := rueidis.IsRedisErr(result.Error()); ok && refusal.IsNoScript() {
-		return c.Do(ctx, c.B().Eval().Script(s.source).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+		return c.Do(
+			ctx,
+			c.B().
+				Eval().
+				Script(s.source).
+				Numkeys(int64(len(keys))).
+				Key(keys...).
+				Arg(args...).
+				Build(),
+		)
 	}
 	return result
 }
 
-// milliseconds is how the wire writes a lease. Fractions are cut off: a lease in Redis is never longer than asked for.
+// milliseconds is how the wire writes a lease. Fractions are cut off: a lease in Redis is never
+// longer than asked for.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
-// NoExpiry is the TTL of a lock that is held but never expires. This library sets no such lock; another might.
+// NoExpiry is the TTL of a lock that is held but never expires. This library sets no such lock;
+// another might.
 const NoExpiry time.Duration = -1
 
-// ttl translates a PTTL reply of an existing key. Redis knows leases that a Duration cannot hold: of those it is the
-// longest.
+// ttl translates a PTTL reply of an existing key. Redis knows leases that a Duration cannot hold:
+// of those it is the longest.
 func ttl(milliseconds int64) time.Duration {
 	if milliseconds < 0 {
 		return NoExpiry
 	}
-	return time.Duration(min(milliseconds, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	return time.Duration(
+		min(milliseconds, math.MaxInt64/int64(time.Millisecond)),
+	) * time.Millisecond
 }

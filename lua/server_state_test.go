@@ -65,7 +65,11 @@ func TestServerBusyWithAScriptIsRefusedForNow(t *testing.T) {
 
 func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 	t.Parallel()
-	master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithArgs("--repl-diskless-sync-delay", "0"))
+	master := redistest.Start(
+		t,
+		redistest.WithHostNetwork(),
+		redistest.WithArgs("--repl-diskless-sync-delay", "0"),
+	)
 	for i := range 60 {
 		master.Do(t, "SET", fmt.Sprintf("key:%d", i), strings.Repeat("x", 512<<10))
 	}

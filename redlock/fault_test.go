@@ -74,8 +74,12 @@ func setting(name, during, otherwise string) fault {
 }
 
 // lostReply loses the next replies to a script.
-func lostReply(file string) fault {
-	return fault{begin: func(_ *testing.T, v *victim) { v.proxy.CutReply(script(file), 3) }, end: nothing}
+func lostReply(files ...string) fault {
+	return fault{begin: func(_ *testing.T, v *victim) {
+		for _, file := range files {
+			v.proxy.CutReply(script(file), 3)
+		}
+	}, end: nothing}
 }
 
 // faults are those of the tests of a lock on one server.
@@ -126,7 +130,7 @@ var faults = map[string]fault{
 	},
 	"loses replies to acquisitions": lostReply("quorum_acquire.lua"),
 	"loses replies to renewals":     lostReply("renew.lua"),
-	"loses replies to releases":     lostReply("release.lua"),
+	"loses replies to releases":     lostReply("release.lua", "hand_over.lua"),
 	"is out of memory":              setting("maxmemory", "1", "0"),
 	"lacks replicas":                setting("min-replicas-to-write", "1", "0"),
 	"has become a replica": {

@@ -29,7 +29,7 @@ func Read(dir fs.FS) map[string]string {
 	}
 	scripts := make(map[string]string, len(files))
 	for _, file := range files {
-		s := script{dir: dir}
+		s := script{dir: dir, file: file}
 		scripts[file] = s.expand(read(dir, file, file))
 	}
 	return scripts
@@ -38,6 +38,7 @@ func Read(dir fs.FS) map[string]string {
 // script is one that is being put together.
 type script struct {
 	dir      fs.FS
+	file     string
 	out      strings.Builder
 	included []inclusion // in scope
 }
@@ -54,7 +55,7 @@ func (s *script) expand(source string) string {
 		indent := len(line) - len(text)
 		if found := needs.FindStringSubmatch(line); found != nil {
 			for name := range strings.SplitSeq(found[2], ", ") {
-				s.include(name, indent, nil)
+				s.include(name, indent, []string{s.file})
 			}
 			continue
 		}
@@ -67,7 +68,7 @@ func (s *script) expand(source string) string {
 }
 
 // include adds a fragment that is not in scope, after those that it needs. needing are the
-// fragments that led to it.
+// script and the fragments that led to it.
 func (s *script) include(fragment string, indent int, needing []string) {
 	path := append(slices.Clone(needing), fragment)
 	if slices.Contains(needing, fragment) {

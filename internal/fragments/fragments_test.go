@@ -42,13 +42,13 @@ func TestFragmentIsIncludedOncePerScope(t *testing.T) {
 }
 
 func TestUnknownFragmentPanicsAndSaysWhoNeedsIt(t *testing.T) {
-	require.PanicsWithValue(t, "script a -> b: open common/b.lua: file does not exist", func() {
+	require.PanicsWithValue(t, "script one.lua -> a -> b: open common/b.lua: file does not exist", func() {
 		fragments.Read(files("one.lua", "-- Needs a\n", "common/a.lua", "-- Needs b\n"))
 	})
 }
 
 func TestFragmentThatNeedsItselfPanicsAndSaysHow(t *testing.T) {
-	require.PanicsWithValue(t, "a fragment needs itself: a -> b -> c -> b", func() {
+	require.PanicsWithValue(t, "a fragment needs itself: one.lua -> a -> b -> c -> b", func() {
 		fragments.Read(files("one.lua", "-- Needs a\n", "common/a.lua", "-- Needs b\n",
 			"common/b.lua", "-- Needs c\n", "common/c.lua", "-- Needs b\n"))
 	})
