@@ -122,11 +122,7 @@ const free = -2
 // Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
 // It returns false, and changes nothing, when owner does not hold the lock.
 func Reenter(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	lock, owner string,
-	count int,
-	lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration,
 ) (bool, error) {
 	return reentered(
 		reenter.run(

@@ -30,10 +30,7 @@ type BatchRequest struct {
 // nil, else of one that holder has. The locks must differ, and on a cluster they must be in one
 // slot.
 func AcquireBatch(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	lease time.Duration,
-	requests []BatchRequest,
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, requests []BatchRequest,
 ) (
 	index int, holder *Holder, err error,
 ) {
@@ -114,9 +111,7 @@ type BatchReleased struct {
 // of them; that is also the one of a user whose ACL forbids just one of the keys. On a cluster all
 // locks must be in one slot.
 func ReleaseBatch(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	releases []BatchRelease,
+	ctx context.Context, c rueidis.CoreClient, releases []BatchRelease,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(releases))
 	args := make([]string, 0, 5*len(releases))

@@ -204,7 +204,7 @@ var (
 	// "Unknown Redis command called from script" and "This Redis command is not allowed from
 	// script"; Valkey puts its own name there, and servers before Redis 7 write "Lua script".
 	forbiddenCommand = regexp.MustCompile(
-		`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)`+
+		`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)` +
 			` from (?:lua )?scripts?\b`,
 	)
 )

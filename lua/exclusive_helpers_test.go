@@ -73,7 +73,7 @@ func (s subscriber) requireGrant(
 	s.requireGrantAfter(tb, client, owner, ticket, fence, lua.Streak{Count: 1})
 }
 
-// requireGrantAfter is requireGrant of a lock that has been passed on so often; without a time,
+// requireGrantAfter is requireGrant of a lock that has been handed over so often; without a time,
 // from now on.
 func (s subscriber) requireGrantAfter(
 	tb testing.TB,

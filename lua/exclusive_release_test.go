@@ -326,9 +326,9 @@ func TestSuccessorThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
 	foreign.requireNothing(t)
 }
 
-// requireNext asserts that a lock that was not passed on before has been passed on now, to the next
+// requireToSuccessor asserts that a lock that was not handed over before has been handed over now, to the next
 // one in the process.
-func requireNext(t *testing.T, out lua.Released) {
+func requireToSuccessor(t *testing.T, out lua.Released) {
 	t.Helper()
 	require.WithinDuration(t, time.Now(), time.UnixMilli(out.Began), 10*time.Second)
 	out.Began = 0
@@ -354,7 +354,7 @@ func TestLockThatStaysInOneProcessRemembersSinceWhen(t *testing.T) {
 func TestSuccessorHasTheLockWhenNobodyElseWaits(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, near)
-	requireNext(t, release(t, c, plain, toNext(false)))
+	requireToSuccessor(t, release(t, c, plain, toNext(false)))
 	requireSuccessor(t, s, next)
 	sub.requireNothing(t)
 	out, err := plain.Release(t.Context(), c, next, 0, toAll)
@@ -367,7 +367,7 @@ func TestSuccessorHasTheLockWhenOthersAreGone(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, near)
 	register(t, c, plain, older, newer)
-	requireNext(t, release(t, c, plain, toNext(false)))
+	requireToSuccessor(t, release(t, c, plain, toNext(false)))
 	requireSuccessor(t, s, next)
 	require.False(t, has(s, waiters))
 }

@@ -121,10 +121,7 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 // Release leaves owner with the given hold count. With count 0 it loses the lock, whatever count it
 // had, and its place in the queue; and the next in the queue is told.
 func (f Fair) Release(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	count int,
+	ctx context.Context, c rueidis.CoreClient, owner string, count int,
 ) (Released, error) {
 	return released(fairRelease.run(ctx, c, f.keys(), f.args(strconv.Itoa(count), owner)))
 }

@@ -30,7 +30,7 @@ var (
 	one     = evenly(several...)
 )
 
-func TestLocksTakenTogetherAgreeWithTheirModel(t *testing.T) {
+func TestBatchesAgreeWithTheirModel(t *testing.T) {
 	t.Parallel()
 	checkModel(t, func(_ *rapid.T, p *program) map[string]func(*rapid.T) {
 		m := &batchModel{program: p, held: map[string]*grip{}}

@@ -136,10 +136,10 @@ func (m *handOverModel) number() {
 	}
 }
 
-// passOn gives a lock that is free to the one of those who wait that listens and has waited
+// grantOldest gives a lock that is free to the one of those who wait that listens and has waited
 // longest, and tells it. Those before it are told as well, and have lost their registrations; the
 // one that leaves has lost its own. It returns "" if nobody listens.
-func (m *handOverModel) passOn(leaving string, streak lua.Streak) string {
+func (m *handOverModel) grantOldest(leaving string, streak lua.Streak) string {
 	successor := m.oldest(leaving)
 	for len(m.waiting) > 0 {
 		w := m.waiting[0]
@@ -190,7 +190,7 @@ func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) 
 		if m.listening[java] || m.listening[unregistered] {
 			m.lookThrough(leaving)
 		} else {
-			switch successor := m.passOn(leaving, p.Streak); {
+			switch successor := m.grantOldest(leaving, p.Streak); {
 			case successor != "" && (next == "" || successor == next):
 				return lua.Released{Held: true, To: lua.Other}
 			case successor != "":
@@ -229,7 +229,7 @@ func (m *handOverModel) lookThrough(leaving string) {
 // ever is a time that does not come.
 const ever = 1 << 52
 
-// freeForOnce tells whether a lock that was passed on so often should be free now. Either that
+// freeForOnce tells whether a lock that was handed over so often should be free now. Either that
 // began long ago, or the clock was set back since; what is between is for the unit tests.
 func freeForOnce(before lua.Streak) bool { return before.Began > 0 && (before.Count+1)%4 == 0 }
 

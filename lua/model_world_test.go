@@ -125,7 +125,7 @@ const somebody = "somebody"
 // soon is a message that says in how many milliseconds to look again.
 const soon = "soon"
 
-// timeless is a message without the time at which a lock was passed on for the first time, or the
+// timeless is a message without the time at which a lock was handed over for the first time, or the
 // one until which to look again, which are those of the step.
 func timeless(text string) string {
 	if left, err := strconv.Atoi(text); err == nil && left > 1 {

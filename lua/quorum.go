@@ -40,11 +40,7 @@ type Vote struct {
 // With [Delay.Epoch] the node must not be one of a cluster, where the epoch would be in another
 // slot than the lock.
 func AcquireVote(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	lock, owner string,
-	lease time.Duration,
-	d Delay,
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration, d Delay,
 ) (Vote, error) {
 	keys := []string{lock}
 	if d.Epoch {

@@ -76,11 +76,7 @@ func (r ReadWrite) AcquireRead(
 // ReenterRead adds the read hold with the given number to those that owner has. It returns false,
 // and changes nothing, when owner has none.
 func (r ReadWrite) ReenterRead(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	number int,
-	lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 ) (bool, error) {
 	return reentered(readReenter.run(ctx, c, []string{r.Lock, holdsKey(r.Lock, owner)},
 		[]string{owner, strconv.Itoa(number), milliseconds(lease)}))
@@ -89,10 +85,7 @@ func (r ReadWrite) ReenterRead(
 // ReleaseRead leaves owner with the given number of read holds, which last as long as the longest
 // of those it had.
 func (r ReadWrite) ReleaseRead(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	number int,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
 	a := r.announcement(Unlocked)
 	return released(
@@ -142,11 +135,7 @@ func (r ReadWrite) AcquireWrite(
 
 // ReenterWrite is [Reenter] for the write lock.
 func (r ReadWrite) ReenterWrite(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	number int,
-	lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 ) (bool, error) {
 	return Reenter(ctx, c, r.Lock, WriteField(owner), number, lease)
 }
@@ -155,10 +144,7 @@ func (r ReadWrite) ReenterWrite(
 // whatever number it had, and nobody steps back for it any more; it is a reader then if it has read
 // holds.
 func (r ReadWrite) ReleaseWrite(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	number int,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
 	return r.releaseWrite(ctx, c, owner, number, "", 0)
 }
@@ -166,10 +152,7 @@ func (r ReadWrite) ReleaseWrite(
 // PassWrite is ReleaseWrite with 0, except that the owner next has the write lock then, for lease,
 // if neither owner nor anybody of this library that waits wants to read.
 func (r ReadWrite) PassWrite(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner, next string,
-	lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner, next string, lease time.Duration,
 ) (Released, error) {
 	return r.releaseWrite(ctx, c, owner, 0, WriteField(next), lease)
 }
@@ -218,9 +201,7 @@ func (r ReadWrite) ForceUnlockWrite(ctx context.Context, c rueidis.CoreClient) (
 }
 
 func (r ReadWrite) forceUnlock(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	mode string,
+	ctx context.Context, c rueidis.CoreClient, mode string,
 ) (Released, error) {
 	a := r.announcement(UnlockedForAll)
 	return released(readWriteForceUnlock.run(ctx, c, []string{r.Lock},

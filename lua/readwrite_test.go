@@ -227,7 +227,7 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, 3*lease)
 }
 
-// Nobody announces a lock that is passed on, and those who wait know of the lease before.
+// Nobody announces a lock that is handed over, and those who wait know of the lease before.
 func TestWriteLockPassedOnForAShortLeaseTellsThoseWhoWait(t *testing.T) {
 	for _, passed := range []struct {
 		lease time.Duration

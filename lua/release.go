@@ -60,10 +60,7 @@ type Released struct {
 
 // ForceUnlock frees the lock whoever holds it, and announces it if it was held.
 func ForceUnlock(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	lock string,
-	a Announcement,
+	ctx context.Context, c rueidis.CoreClient, lock string, a Announcement,
 ) (Released, error) {
 	return released(
 		forceUnlock.run(ctx, c, []string{lock}, []string{a.Channel, a.Message, a.verb()}),

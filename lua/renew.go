@@ -23,10 +23,7 @@ type Renewal struct {
 // held[i] tells whether renewals[i] was true. On a cluster all locks must be in one slot. An error
 // is about the whole batch; some of it may have been renewed.
 func Renew(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	lease time.Duration,
-	renewals []Renewal,
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
 ) (held []bool, err error) {
 	keys := make([]string, len(renewals))
 	args := make([]string, 1, len(renewals)+1)
@@ -40,10 +37,7 @@ func Renew(
 
 // RenewReads is [Renew] for read locks.
 func RenewReads(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	lease time.Duration,
-	renewals []Renewal,
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
 ) (held []bool, err error) {
 	keys := make([]string, 0, 2*len(renewals))
 	args := make([]string, 1, len(renewals)+1)

@@ -39,9 +39,7 @@ func load(file string) *script {
 // run executes the script with EVALSHA, and once more with EVAL if the server that got it does not
 // know it. All keys must be in one slot.
 func (s *script) run(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	keys, args []string,
+	ctx context.Context, c rueidis.CoreClient, keys, args []string,
 ) rueidis.RedisResult {
 	result := c.Do(
 		ctx,
