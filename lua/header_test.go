@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -80,6 +81,12 @@ func TestScriptsSayWhatTheyDo(t *testing.T) {
 			require.Contains(t, header, argument, file)
 		}
 	}
+	for file := range scripts(t, "common/*.lua") {
+		arguments := regexp.MustCompile(`(?:KEYS|ARGV)\[\d+\]`).FindAllString(all[file], -1)
+		for _, argument := range arguments {
+			require.Contains(t, headerOf.FindString(all[file]), "-- "+argument, file)
+		}
+	}
 }
 
 func TestScriptsHaveLinesOfAtMost100Columns(t *testing.T) {
@@ -90,33 +97,45 @@ func TestScriptsHaveLinesOfAtMost100Columns(t *testing.T) {
 	}
 }
 
-// A function that a file calls without including it may be there by chance today. One that nobody
-// calls costs the server time.
+// A function that a file calls without declaring its fragment may be there by chance today. One that
+// nobody calls costs the server time.
 func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
-	functions := map[string][]string{} // by the name of the fragment
-	for file, source := range scripts(t, "common/*.lua") {
-		name := strings.TrimSuffix(filepath.Base(file), ".lua")
-		for _, found := range regexp.MustCompile(`(?m)^local (?:function )?(\w+)(?:\(| =)`).FindAllStringSubmatch(source, -1) {
-			functions[name] = append(functions[name], found[1])
+	all := scripts(t, "*.lua", "common/*.lua")
+	calls := map[string]*regexp.Regexp{} // of what a fragment defines
+	for file := range scripts(t, "common/*.lua") {
+		var names []string
+		definition := regexp.MustCompile(`(?m)^local (?:function )?(\w+)(?:\(| =)`)
+		for _, found := range definition.FindAllStringSubmatch(all[file], -1) {
+			names = append(names, found[1])
 		}
-		require.NotEmpty(t, functions[name], file)
+		require.NotEmpty(t, names, file)
+		fragment := strings.TrimSuffix(filepath.Base(file), ".lua")
+		calls[fragment] = regexp.MustCompile(`\b(?:` + strings.Join(names, "|") + `)\b`)
 	}
-	for file, source := range scripts(t, "*.lua", "common/*.lua") {
-		declared := map[string]bool{}
-		for _, found := range regexp.MustCompile(`(?m)^ *-- Needs (.+)$`).FindAllStringSubmatch(source, -1) {
-			for name := range strings.SplitSeq(found[1], ", ") {
-				declared[name] = true
-			}
-		}
-		code := regexp.MustCompile(`--.*|'[^']*'`).ReplaceAllString(source, "")
-		for name, functions := range functions {
-			if file == filepath.Join("common", name+".lua") {
+	for file, source := range all {
+		inScope, unused := map[string]int{}, map[string]bool{} // by fragment; how far it is indented
+		for line := range strings.Lines(source) {
+			code := strings.TrimLeft(line, " ")
+			indent := len(line) - len(code)
+			if named, ok := strings.CutPrefix(code, "-- Needs "); ok {
+				for name := range strings.SplitSeq(strings.TrimSpace(named), ", ") {
+					inScope[name], unused[name] = indent, true
+				}
 				continue
 			}
-			calls := regexp.MustCompile(`\b(?:`+strings.Join(functions, "|")+`)\b`).
-				FindAllString(code, -1)
-			require.Equal(t, declared[name], len(calls) > 0, "%s and %s: %q", file, name, calls)
+			code = regexp.MustCompile(`--.*|'[^']*'`).ReplaceAllString(code, "")
+			if strings.TrimSpace(code) == "" {
+				continue
+			}
+			maps.DeleteFunc(inScope, func(_ string, declared int) bool { return declared > indent })
+			for fragment, call := range calls {
+				if file != filepath.Join("common", fragment+".lua") && call.MatchString(code) {
+					require.Contains(t, inScope, fragment, "%s: %s", file, line)
+					delete(unused, fragment)
+				}
+			}
 		}
+		require.Empty(t, unused, file)
 	}
 }
 
