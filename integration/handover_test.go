@@ -23,17 +23,17 @@ func TestWaiterThatListensOnAReplicaIsGivenNothing(t *testing.T) {
 			redis := servers.Client(t)
 			lock := lua.NewExclusive("job", false)
 			sharded := topology == integration.Cluster
-			heard := listenOn(t, replicaOf(t, servers, "job"), sharded, append(lua.Companions(lock.Channel(), "waiter"), lock.Channel())...)
+			heard := listenOn(t, replicaOf(t, servers, "job"), sharded, append(lua.PairedChannels(lock.Channel(), "waiter"), lock.Channel())...)
 			// As one who waits as well, or nothing would be given to anybody.
-			listenOn(t, servers.Home(t, "job"), sharded, append(lua.Companions(lock.Channel(), "other")[:1], lock.Channel())...)
+			listenOn(t, servers.Home(t, "job"), sharded, append(lua.PairedChannels(lock.Channel(), "other")[:1], lock.Channel())...)
 
 			_, _, holder, err := lock.Acquire(t.Context(), redis, "holder:1", longLease, "")
 			require.NoError(t, err)
 			require.Nil(t, holder)
-			_, ticket, _, err := lock.Acquire(t.Context(), redis, "waiter:1", longLease, lock.Place("waiter:1", longLease))
+			_, ticket, _, err := lock.Acquire(t.Context(), redis, "waiter:1", longLease, lock.Registration("waiter:1", longLease))
 			require.NoError(t, err)
 			require.NotZero(t, ticket)
-			released, err := lock.Release(t.Context(), redis, "holder:1", 0, lua.Passing{Sharded: sharded, Others: true})
+			released, err := lock.Release(t.Context(), redis, "holder:1", 0, lua.HandOver{Sharded: sharded, Others: true})
 			require.NoError(t, err)
 
 			require.Equal(t, lua.Nobody, released.To)

@@ -25,30 +25,9 @@ type Holder struct {
 	Next bool
 	// Nap is when to look again at the latest, if that is not when the TTL is over; else 0.
 	Nap time.Duration
-	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a fair one.
+	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a
+	// fair one.
 	Clock time.Time
-}
-
-// Acquire takes the lock for owner with the given hold count and lease, or returns who holds it.
-// A nil holder means that the owner has it. On success the lock's TTL is at least lease; on failure nothing changed.
-func Acquire(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (*Holder, error) {
-	return inTheWay(acquire.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}))
-}
-
-// AcquireFenced is [Acquire] for a fenced lock, and returns the number of the acquisition: larger than that of any
-// earlier one under the same name, and the same whenever a command that took the lock is repeated.
-func AcquireFenced(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (token int64, _ *Holder, _ error) {
-	reply := fencedAcquire.run(ctx, c, []string{lock, tokenKey(lock)},
-		[]string{owner, strconv.Itoa(count), milliseconds(lease)})
-	if message, err := reply.ToMessage(); err == nil && !message.IsArray() {
-		token, err := fenceOf(lock, message)
-		return token, nil, err
-	}
-	holder, err := inTheWay(reply)
-	if holder == nil && err == nil {
-		err = unexpected("no token")
-	}
-	return 0, holder, miscounted(lock, err)
 }
 
 // fenceOf reads the number of an acquisition.
@@ -69,9 +48,13 @@ func fenceOf(lock string, message rueidis.RedisMessage) (int64, error) {
 // noNumber is the error for a counter that something else wrote to.
 func noNumber(lock, token string) *Error {
 	return &Error{
-		Class:   Permanent,
-		Message: "the token " + strconv.Quote(token) + " of " + strconv.Quote(lock) + " is not a number",
-		Advice:  "something else writes to the key " + tokenKey(lock),
+		Class: Permanent,
+		Message: "the token " + strconv.Quote(
+			token,
+		) + " of " + strconv.Quote(
+			lock,
+		) + " is not a number",
+		Advice: "something else writes to the key " + tokenKey(lock),
 	}
 }
 
@@ -81,9 +64,14 @@ func miscounted(lock string, err error) error {
 	switch {
 	case !errors.As(err, &e):
 	case e.Code == "WRONGTYPE":
-		e.Advice = "the key of this name is not a lock, or " + tokenKey(lock) + " is not a number: choose another name"
-	case strings.Contains(e.Message, "not an integer"), strings.Contains(e.Message, "would overflow"):
-		e.Advice = "the key " + tokenKey(lock) + " cannot count on, so something else writes to it: " +
+		e.Advice = "the key of this name is not a lock, or " + tokenKey(
+			lock,
+		) + " is not a number: choose another name"
+	case strings.Contains(e.Message, "not an integer"),
+		strings.Contains(e.Message, "would overflow"):
+		e.Advice = "the key " + tokenKey(
+			lock,
+		) + " cannot count on, so something else writes to it: " +
 			"set it to a number that is larger than any token in use"
 	}
 	return err
@@ -118,7 +106,10 @@ func holderOf(values []rueidis.RedisMessage) (*Holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	holder := &Holder{Owner: strings.TrimSuffix(owner, writeSuffix), Nap: time.Duration(max(0, nap)) * time.Millisecond}
+	holder := &Holder{
+		Owner: strings.TrimSuffix(owner, writeSuffix),
+		Nap:   time.Duration(max(0, nap)) * time.Millisecond,
+	}
 	if holder.Next = left == free; !holder.Next {
 		holder.TTL = ttl(left)
 	}
@@ -130,8 +121,17 @@ const free = -2
 
 // Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
 // It returns false, and changes nothing, when owner does not hold the lock.
-func Reenter(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration) (bool, error) {
-	return reentered(reenter.run(ctx, c, []string{lock}, []string{owner, strconv.Itoa(count), milliseconds(lease)}))
+func Reenter(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration,
+) (bool, error) {
+	return reentered(
+		reenter.run(
+			ctx,
+			c,
+			[]string{lock},
+			[]string{owner, strconv.Itoa(count), milliseconds(lease)},
+		),
+	)
 }
 
 func reentered(reply rueidis.RedisResult) (bool, error) {

@@ -11,42 +11,42 @@ import (
 
 func TestFreeLockIsTaken(t *testing.T) {
 	s, c := start(t)
-	holder, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	holder, err := lockPlain(t.Context(), c, lock, me, lease)
 	require.NoError(t, err)
 	require.Nil(t, holder)
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 	require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"))
 }
 
-func TestLockOfTheOwnerGetsTheGivenCount(t *testing.T) {
+func TestLockOfTheOwnerGetsTheCountOfOneLevel(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "7", lease)
-	holder, err := lua.Acquire(t.Context(), c, lock, me, 2, lease)
+	holder, err := lockPlain(t.Context(), c, lock, me, lease)
 	require.NoError(t, err)
 	require.Nil(t, holder)
-	requireLock(t, s, lock, map[string]string{me: "2"}, lease)
+	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
 
 func TestAcquireLengthensTheLeaseOfTheOwner(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, 3*lease)
+	_, err := lockPlain(t.Context(), c, lock, me, 3*lease)
 	require.NoError(t, err)
 	requireTTL(t, s, lock, 3*lease)
 }
 
 func TestAcquireNeverShortensTheLeaseOfTheOwner(t *testing.T) {
 	s, c := start(t)
-	hold(t, s, lock, me, "1", 3*lease)
-	_, err := lua.Acquire(t.Context(), c, lock, me, 2, lease)
+	hold(t, s, lock, me, "2", 3*lease)
+	_, err := lockPlain(t.Context(), c, lock, me, lease)
 	require.NoError(t, err)
-	requireLock(t, s, lock, map[string]string{me: "2"}, 3*lease)
+	requireLock(t, s, lock, map[string]string{me: "1"}, 3*lease)
 }
 
 func TestLockOfAnotherIsRefusedAndUntouched(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "3", lease)
-	holder, err := lua.Acquire(t.Context(), c, lock, me, 1, 3*lease)
+	holder, err := lockPlain(t.Context(), c, lock, me, 3*lease)
 	require.NoError(t, err)
 	require.Equal(t, other, holder.Owner)
 	require.InDelta(t, lease, holder.TTL, float64(5*time.Second))
@@ -56,7 +56,7 @@ func TestLockOfAnotherIsRefusedAndUntouched(t *testing.T) {
 func TestLockWithoutExpiryIsHeld(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lua.NoExpiry)
-	holder, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	holder, err := lockPlain(t.Context(), c, lock, me, lease)
 	require.NoError(t, err)
 	require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry}, holder)
 	requireLock(t, s, lock, map[string]string{other: "1"}, lua.NoExpiry)
@@ -65,7 +65,7 @@ func TestLockWithoutExpiryIsHeld(t *testing.T) {
 func TestOwnersLockWithoutExpiryGetsOne(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lua.NoExpiry)
-	holder, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	holder, err := lockPlain(t.Context(), c, lock, me, lease)
 	require.NoError(t, err)
 	require.Nil(t, holder)
 	requireTTL(t, s, lock, lease)
@@ -74,7 +74,7 @@ func TestOwnersLockWithoutExpiryGetsOne(t *testing.T) {
 func TestKeyOfAnotherTypeIsNotALock(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err := lockPlain(t.Context(), c, lock, me, lease)
 	requireError(t, err, lua.Permanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 	requireTTL(t, s, lock, lua.NoExpiry)
@@ -84,7 +84,7 @@ func TestExpiredLockIsFree(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", time.Millisecond)
 	require.Eventually(t, func() bool {
-		holder, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+		holder, err := lockPlain(t.Context(), c, lock, me, lease)
 		return err == nil && holder == nil
 	}, eventually, poll)
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)

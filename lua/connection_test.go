@@ -10,9 +10,14 @@ import (
 	"holdfast/lua"
 )
 
-// cannotConnect asserts that a client with these options cannot be made, and that the error it gives, and the one
-// that a command of it gives, are told the same.
-func cannotConnect(t *testing.T, option rueidis.ClientOption, class lua.Class, code, advice string) {
+// cannotConnect asserts that a client with these options cannot be made, and that the error it
+// gives, and the one that a command of it gives, are told the same.
+func cannotConnect(
+	t *testing.T,
+	option rueidis.ClientOption,
+	class lua.Class,
+	code, advice string,
+) {
 	t.Helper()
 	option.ForceSingleClient = true
 	c, err := rueidis.NewClient(option)
@@ -22,7 +27,7 @@ func cannotConnect(t *testing.T, option rueidis.ClientOption, class lua.Class, c
 	e := requireError(t, lua.Classify(err), class, code)
 	require.Contains(t, e.Advice, advice)
 
-	_, err = lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err = lockPlain(t.Context(), c, lock, me, lease)
 	e = requireError(t, err, class, code)
 	require.Contains(t, e.Advice, advice)
 }
@@ -48,11 +53,16 @@ func TestStoppedServerIsRefusedForNow(t *testing.T) {
 func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
 	s, c := start(t)
 	s.Kill(t)
-	require.Eventually(t, func() bool { // the broken connection is noticed, then the next one is refused
-		_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
-		require.Error(t, err)
-		return lua.ClassOf(err) == lua.Temporary
-	}, eventually, poll)
+	require.Eventually(
+		t,
+		func() bool { // the broken connection is noticed, then the next one is refused
+			_, err := lockPlain(t.Context(), c, lock, me, lease)
+			require.Error(t, err)
+			return lua.ClassOf(err) == lua.Temporary
+		},
+		eventually,
+		poll,
+	)
 }
 
 // A plain server waits for the end of the line, so nothing but the time-out shows what is wrong.
@@ -62,7 +72,8 @@ func TestTLSClientOfAPlainServerIsTold(t *testing.T) {
 	cannotConnect(t, option, lua.Unknown, "", "rueidis.ClientOption.TLSConfig")
 }
 
-// The alert of a TLS server may arrive, or be lost when the connection is reset: the class differs, not the advice.
+// The alert of a TLS server may arrive, or be lost when the connection is reset: the class differs,
+// not the advice.
 func TestPlainClientOfATLSServerIsTold(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig = nil
@@ -91,7 +102,7 @@ func TestClosedClientIsTold(t *testing.T) {
 	c, err := rueidis.NewClient(s.ClientOption())
 	require.NoError(t, err)
 	c.Close()
-	_, err = lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err = lockPlain(t.Context(), c, lock, me, lease)
 	require.ErrorIs(t, err, rueidis.ErrClosing)
 	requireError(t, err, lua.Unknown, "")
 	requireFree(t, s, lock)

@@ -19,18 +19,21 @@ import (
 type Class int
 
 const (
-	// Unknown means that the command was sent, or may have been; whether it was executed is not known.
+	// Unknown means that the command was sent, or may have been; whether it was executed is not
+	// known.
 	Unknown Class = iota
-	// Temporary means that the command was not executed, and that the reason is expected to pass by itself.
+	// Temporary means that the command was not executed, and that the reason is expected to pass by
+	// itself.
 	Temporary
-	// Permanent means that the command was not executed, and will not be until somebody changes something. Advice says what.
+	// Permanent means that the command was not executed, and will not be until somebody changes
+	// something. Advice says what.
 	Permanent
 )
 
 // Error is a command that did not give its answer.
 type Error struct {
 	Class   Class
-	Code    string // the server's error code, such as READONLY; "" for an error that is not the server's
+	Code    string // the server's, such as READONLY; "" for an error that is not the server's
 	Message string
 	Advice  string // what to do about it, if anything
 	Err     error  // the cause, if any
@@ -56,7 +59,8 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
-// Classify translates an error of rueidis, also a wrapped one. It returns nil for nil, and an [*Error] for everything else.
+// Classify translates an error of rueidis, also a wrapped one. It returns nil for nil, and an
+// [*Error] for everything else.
 func Classify(err error) error {
 	if err == nil {
 		return nil
@@ -76,54 +80,106 @@ func Classify(err error) error {
 	return failed(err)
 }
 
-// refused classifies an error reply. A reply that is not known is permanent: the server did not do what it was asked
-// to, and waiting is no reason for it to change its mind.
+// refused classifies an error reply. A reply that is not known is permanent: the server did not do
+// what it was asked to, and waiting is no reason for it to change its mind.
 func refused(reply *rueidis.RedisError) *Error {
 	message := cmp.Or(reply.Error(), "error reply without a text")
 	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: reply}
-	if v, ok := verdicts[e.Code]; ok {
+	if v, ok := meanings[e.Code]; ok {
 		e.Class, e.Advice = v.class, v.advice
 	}
 	return e
 }
 
-// verdict is what is known about an error code.
-type verdict struct {
+// meaning is what is known about an error code.
+type meaning struct {
 	class  Class
 	advice string
 }
 
-var verdicts = map[string]verdict{
+var meanings = map[string]meaning{
 	"LOADING":     {Temporary, "the server is loading its data"},
 	"BUSY":        {Temporary, "a script is blocking the server"},
 	"TRYAGAIN":    {Temporary, "the cluster is moving the slot of this key"},
 	"CLUSTERDOWN": {Temporary, "the cluster does not serve the slot of this key at present"},
 	"MASTERDOWN":  {Temporary, "the replica has lost its master"},
-	"NOREPLICAS":  {Temporary, "the server wants more replicas than are connected: see min-replicas-to-write"},
-	"MOVED":       {Temporary, "the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false"},
-	"ASK":         {Temporary, "the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false"},
-	HalfMoved:     {Unknown, "the cluster is moving the slot of this key, and has moved part of what belongs to it"},
-	maxClients:    {Temporary, "the server has no connection left: see its maxclients"},
-	"UNBLOCKED":   {Temporary, "the master became a replica while it waited for others"},
-	"READONLY":    {Permanent, "this server is a replica: connect to the master, or let rueidis find it through Sentinel"},
-	"OOM":         {Permanent, "the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy that evicts may evict locks"},
-	"MISCONF":     {Permanent, "the server cannot save to disk and refuses writes: see its log and stop-writes-on-bgsave-error"},
-	"NOAUTH":      {Permanent, "the server wants a password: set rueidis.ClientOption.Password"},
-	"WRONGPASS":   {Permanent, "user name or password are wrong: see rueidis.ClientOption.Username and Password"},
-	"NOPERM":      {Permanent, "the ACL of this user forbids it: see \"Permissions\" in the README"},
-	"WRONGTYPE":   {Permanent, "a key of this name, or one that goes with it, is not a lock's: choose another name"},
-	"CROSSSLOT":   {Permanent, "the keys of one call are in different cluster slots"},
-	"NOPROTO":     {Permanent, "the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache"},
-	"DENIED":      {Permanent, "the server is in protected mode: give it a password or an address of its own"},
-	noInfo:        {Permanent, "allow +info for this user, because RedLock must know since when the server runs, or set redlock.Options.FsyncAlways"},
-	noEpoch:       {Permanent, "something else writes to the key " + EpochKey + ": delete it, and the server counts again after the delay"},
-	NoCommand:     {Permanent, "the server refuses scripts a command; fair locks, read-write locks without rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in the README"},
-	unsupported:   {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
+	"NOREPLICAS": {
+		Temporary,
+		"the server wants more replicas than are connected: see min-replicas-to-write",
+	},
+	"MOVED": {
+		Temporary,
+		"the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false",
+	},
+	"ASK": {
+		Temporary,
+		"the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false",
+	},
+	HalfMoved: {
+		Unknown,
+		"the cluster is moving the slot of this key, and has moved part of what belongs to it",
+	},
+	maxClients:  {Temporary, "the server has no connection left: see its maxclients"},
+	"UNBLOCKED": {Temporary, "the master became a replica while it waited for others"},
+	"READONLY": {
+		Permanent,
+		"this server is a replica: connect to the master, or let rueidis find it through Sentinel",
+	},
+	"OOM": {
+		Permanent,
+		"the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy " +
+			"that evicts may evict locks",
+	},
+	"MISCONF": {
+		Permanent,
+		"the server cannot save to disk and refuses writes: see its log and " +
+			"stop-writes-on-bgsave-error",
+	},
+	"NOAUTH": {Permanent, "the server wants a password: set rueidis.ClientOption.Password"},
+	"WRONGPASS": {
+		Permanent,
+		"user name or password are wrong: see rueidis.ClientOption.Username and Password",
+	},
+	"NOPERM": {
+		Permanent,
+		"the ACL of this user forbids it: see \"Permissions\" in the README",
+	},
+	"WRONGTYPE": {
+		Permanent,
+		"a key of this name, or one that goes with it, is not a lock's: choose another name",
+	},
+	"CROSSSLOT": {Permanent, "the keys of one call are in different cluster slots"},
+	"NOPROTO": {
+		Permanent,
+		"the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache",
+	},
+	"DENIED": {
+		Permanent,
+		"the server is in protected mode: give it a password or an address of its own",
+	},
+	noInfo: {
+		Permanent,
+		"allow +info for this user, because RedLock must know since when the server runs, or " +
+			"set redlock.Options.FsyncAlways",
+	},
+	noEpoch: {
+		Permanent,
+		"something else writes to the key " + EpochKey + ": delete it, and the server counts " +
+			"again after the delay",
+	},
+	NoCommand: {
+		Permanent,
+		"the server refuses scripts a command; fair locks, read-write locks without " +
+			"rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in the " +
+			"README",
+	},
+	unsupported: {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
 }
 
 // Codes of our own for errors that the server gives the general code ERR.
 const (
-	// HalfMoved is a script that was broken off, as it wanted a key that another node of the cluster has already.
+	// HalfMoved is a script that was broken off, as it wanted a key that another node of the
+	// cluster has already.
 	HalfMoved = "HALFMOVED"
 	// NoCommand is the code of a script that called a command which the server lacks or refuses to
 	// scripts.
@@ -137,24 +193,32 @@ const (
 
 var (
 	leadingCode = regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`)
-	// Before Redis 7 an error inside a script comes wrapped. One that redis.call raised, for example, as
-	// "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM command not allowed …" when the
-	// server did not let the command run, and without the dash when the command failed; one that the script returned
-	// as "@user_script: 12: -OOM command not allowed …".
-	nestedCode = regexp.MustCompile(`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`)
-	// "Unknown Redis command called from script" and "This Redis command is not allowed from script";
-	// Valkey puts its own name there, and servers before Redis 7 write "Lua script".
-	forbiddenCommand = regexp.MustCompile(`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed) from (?:lua )?scripts?\b`)
+	// Before Redis 7 an error inside a script comes wrapped. One that redis.call raised, for
+	// example, as "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM
+	// command not allowed …" when the server did not let the command run, and without the dash when
+	// the command failed; one that the script returned as "@user_script: 12: -OOM command not
+	// allowed …".
+	nestedCode = regexp.MustCompile(
+		`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`,
+	)
+	// "Unknown Redis command called from script" and "This Redis command is not allowed from
+	// script"; Valkey puts its own name there, and servers before Redis 7 write "Lua script".
+	forbiddenCommand = regexp.MustCompile(
+		`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)` +
+			` from (?:lua )?scripts?\b`,
+	)
 )
 
-// codeOf finds the code of an error message, also where an old server hides it. rueidis cuts off a leading "ERR ".
+// codeOf finds the code of an error message, also where an old server hides it. rueidis cuts off a
+// leading "ERR ".
 func codeOf(message string) string {
 	switch {
 	case strings.HasPrefix(message, noInfo+" "): // whatever the reason
 		return noInfo
 	case strings.HasPrefix(message, noEpoch+" "):
 		return noEpoch
-	case strings.Contains(message, "The user executing the script can't"), // up to 7.0, inside a script
+	case strings.Contains(message, "The user executing the script "+
+		"can't"), // up to 7.0, inside a script
 		strings.Contains(message, "ACL failure in script"): // since 7.2
 		return "NOPERM"
 	case forbiddenCommand.MatchString(message):
@@ -183,13 +247,19 @@ func withCode(message string) string {
 	return code + " " + strings.TrimPrefix(message, "ERR ")
 }
 
-// untracked classifies the error of a new connection that may not switch to client-side caching. rueidis opens
-// connections when it needs them, and gives the server's reply to CLIENT TRACKING as a text only; it can be one that
-// has nothing to do with caching, such as BUSY. The command itself was not sent.
+// untracked classifies the error of a new connection that may not switch to client-side caching.
+// rueidis opens connections when it needs them, and gives the server's reply to CLIENT TRACKING as
+// a text only; it can be one that has nothing to do with caching, such as BUSY. The command itself
+// was not sent.
 func untracked(err error) *Error {
-	e := &Error{Class: Permanent, Message: err.Error(), Advice: "set rueidis.ClientOption.DisableCache", Err: err}
+	e := &Error{
+		Class:   Permanent,
+		Message: err.Error(),
+		Advice:  "set rueidis.ClientOption.DisableCache",
+		Err:     err,
+	}
 	code := codeOf(e.Message)
-	v, ok := verdicts[code]
+	v, ok := meanings[code]
 	if ok {
 		e.Code = code
 	}
@@ -209,20 +279,29 @@ func failed(err error) *Error {
 	)
 	switch {
 	case errors.As(err, &notTLS):
-		e.Class, e.Advice = Permanent, "the server does not speak TLS here: remove rueidis.ClientOption.TLSConfig, or use its TLS port"
+		e.Class, e.Advice = Permanent, "the server does not speak TLS here: remove "+
+			"rueidis.ClientOption.TLSConfig, or use its TLS port"
 	case errors.As(err, &certificate):
-		e.Class, e.Advice = Permanent, "the server's certificate is not trusted: see RootCAs and ServerName in rueidis.ClientOption.TLSConfig"
+		e.Class, e.Advice = Permanent, "the server's certificate is not trusted: see RootCAs "+
+			"and ServerName in rueidis.ClientOption.TLSConfig"
 	case strings.Contains(e.Message, "received unknown message type"):
-		e.Class, e.Advice = Permanent, "that was not the Redis protocol: if the server wants TLS, set rueidis.ClientOption.TLSConfig"
+		e.Class, e.Advice = Permanent, "that was not the Redis protocol: if the server wants "+
+			"TLS, set rueidis.ClientOption.TLSConfig"
 	case errors.As(err, &dial) && dial.Op == "dial":
 		e.Class, e.Advice = Temporary, "no connection: is the server up, and is the address right?"
 	case errors.Is(err, rueidis.ErrClosing):
 		e.Advice = "the rueidis client was closed, or lost its server"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		e.Advice = "the connection was closed; if that happens every time, see whether the server wants TLS: rueidis.ClientOption.TLSConfig"
+	case errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
+		e.Advice = "the connection was closed; if that happens every time, see whether the " +
+			"server wants TLS: rueidis.ClientOption.TLSConfig"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		// Also what a client with TLS gets from a plain server, which waits for the end of the line.
-		e.Advice = "the server did not answer in time; if it never does, see whether rueidis.ClientOption.TLSConfig is right for it"
+		// Also what a client with TLS gets from a plain server, which waits for the end of the
+		// line.
+		e.Advice = "the server did not answer in time; if it never does, see whether " +
+			"rueidis.ClientOption.TLSConfig is right for it"
 	}
 	return e
 }

@@ -80,7 +80,7 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 		t.Run(test.message, func(t *testing.T) {
 			f, c := startFake(t)
 			f.refuses(test.message)
-			_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+			_, err := lockPlain(t.Context(), c, lock, me, lease)
 			e := requireError(t, err, test.class, test.code)
 			var reply *rueidis.RedisError
 			require.ErrorAs(t, err, &reply)
@@ -100,7 +100,7 @@ func TestErrorReplyThatIsNotKnownIsPermanent(t *testing.T) {
 		"": "ERR",
 	} {
 		f.refuses(message)
-		_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+		_, err := lockPlain(t.Context(), c, lock, me, lease)
 		var e *lua.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, lua.Permanent, e.Class, "%q", message)
@@ -162,7 +162,14 @@ func TestRefusedCachingIsClassifiedByItsReason(t *testing.T) {
 		{"NOPERM User app has no permissions to run the 'client|tracking' command", lua.Permanent, "NOPERM", "DisableCache"},
 		{"Unknown subcommand or wrong number of arguments for 'TRACKING'", lua.Permanent, "", "DisableCache"},
 	} {
-		e := requireError(t, lua.Classify(fmt.Errorf("%s: [CLIENT TRACKING ON OPTIN]\n%w", test.reply, rueidis.ErrNoCache)), test.class, test.code)
+		e := requireError(
+			t,
+			lua.Classify(
+				fmt.Errorf("%s: [CLIENT TRACKING ON OPTIN]\n%w", test.reply, rueidis.ErrNoCache),
+			),
+			test.class,
+			test.code,
+		)
 		require.Contains(t, e.Advice, test.advice)
 		require.ErrorIs(t, e.Err, rueidis.ErrNoCache)
 	}
@@ -186,7 +193,7 @@ func FuzzClassify(f *testing.F) {
 	server, client := startFake(f)
 	f.Fuzz(func(t *testing.T, message string) {
 		server.refuses(message)
-		_, refused := lua.Acquire(context.Background(), client, lock, me, 1, lease)
+		_, refused := lockPlain(context.Background(), client, lock, me, lease)
 		var e *lua.Error
 		for _, err := range []error{lua.Classify(errors.New(message)), refused} {
 			require.ErrorAs(t, err, &e)

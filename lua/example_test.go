@@ -12,8 +12,8 @@ import (
 	"holdfast/lua"
 )
 
-// connect starts a server inside this process and connects to it, so that the examples run anywhere. A real Redis needs
-// none of the last three options.
+// connect starts a server inside this process and connects to it, so that the examples run
+// anywhere. A real Redis needs none of the last three options.
 func connect() (client rueidis.Client, disconnect func()) {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -34,13 +34,14 @@ func connect() (client rueidis.Client, disconnect func()) {
 	}
 }
 
-func ExampleAcquire() {
+func ExampleExclusive_Acquire() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
+	lock := lua.NewExclusive("order:42", false)
 
 	for _, owner := range []string{"client:1", "client:2"} {
-		holder, err := lua.Acquire(ctx, client, "order:42", owner, 1, 30*time.Second)
+		_, _, holder, err := lock.Acquire(ctx, client, owner, 30*time.Second, "")
 		if err != nil {
 			panic(err)
 		}
@@ -55,13 +56,14 @@ func ExampleAcquire() {
 	// client:2 has to wait for client:1 for 30s
 }
 
-// The count is the one to leave behind, so the second call, after an answer that never came, counts nothing twice.
+// The count is the one to leave behind, so the second call, after an answer that never came, counts
+// nothing twice.
 func ExampleReenter() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
 
-	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+	if _, err := lockPlain(ctx, client, "order:42", "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
 	for range 2 {
@@ -76,17 +78,17 @@ func ExampleReenter() {
 	// [{client:1 2 false}] <nil>
 }
 
-func ExampleRelease() {
+func ExampleExclusive_Release() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
-	announcement := lua.Announcement{Channel: lua.Channel("order:42"), Message: lua.Unlocked}
+	lock := lua.NewExclusive("order:42", false)
 
-	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+	if _, _, _, err := lock.Acquire(ctx, client, "client:1", 30*time.Second, ""); err != nil {
 		panic(err)
 	}
 	for range 2 {
-		released, err := lua.Release(ctx, client, "order:42", "client:1", 0, announcement)
+		released, err := lock.Release(ctx, client, "client:1", 0, lua.HandOver{})
 		fmt.Println(released.Held, err)
 	}
 	// Output:
@@ -99,10 +101,10 @@ func ExampleRenew() {
 	defer disconnect()
 	ctx := context.Background()
 
-	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, time.Second); err != nil {
+	if _, err := lockPlain(ctx, client, "order:42", "client:1", time.Second); err != nil {
 		panic(err)
 	}
-	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Claim{
+	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Renewal{
 		{Lock: "order:42", Owner: "client:1"},
 		{Lock: "order:43", Owner: "client:1"},
 	})
@@ -115,7 +117,7 @@ func ExampleForceUnlock() {
 	defer disconnect()
 	ctx := context.Background()
 
-	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+	if _, err := lockPlain(ctx, client, "order:42", "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
 	released, err := lua.ForceUnlock(ctx, client, "order:42",
@@ -132,7 +134,7 @@ func ExampleInspect() {
 	state, err := lua.Inspect(ctx, client, "order:42")
 	fmt.Println(len(state.Holds), state.TTL, err)
 
-	if _, err := lua.Acquire(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+	if _, err := lockPlain(ctx, client, "order:42", "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
 	state, err = lua.Inspect(ctx, client, "order:42")

@@ -11,18 +11,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Exclusive is a lock that one owner has at a time, plain or fenced, for clients that pass it on to each other: who waits for
-// it has a place, and is given the lock by whoever releases it. It has the texts that its commands need, made once. It is
-// safe for concurrent use.
+// Exclusive is a lock that one owner has at a time, plain or fenced, for clients that hand it over
+// to each other: a waiter is registered, and whoever releases the lock grants it the lock. Its
+// commands need texts that are made once. It is safe for concurrent use.
 type Exclusive struct {
 	lock, channel, present string
 	fenced                 bool
-	acquires, waits        []string // keys of the script that acquires, without and with a place
-	announces, passes      []string // keys of the script that releases, without and with waiters
-	leases, gifts          atomic.Pointer[leaseText]
+	acquires, waits        []string // keys of acquire, without and with a registration
+	releases, handsOver    []string // keys of release and hand_over
+	leases, registered     atomic.Pointer[leaseText]
 }
 
-// leaseText is the last lease that was written, of those that owners ask for, or with which they wait.
+// leaseText is the last lease that was written, of those that owners ask for or register with.
 type leaseText struct {
 	lease time.Duration
 	text  string
@@ -30,12 +30,17 @@ type leaseText struct {
 
 // NewExclusive describes the lock called name.
 func NewExclusive(name string, fenced bool) *Exclusive {
-	e := &Exclusive{lock: name, channel: Channel(name), present: presentChannel(name), fenced: fenced}
+	e := &Exclusive{
+		lock:    name,
+		channel: Channel(name),
+		present: presentChannel(name),
+		fenced:  fenced,
+	}
 	waiters, token := waitersKey(name), tokenKey(name)
-	e.announces, e.passes = []string{name}, []string{name, waiters}
+	e.releases, e.handsOver = []string{name}, []string{name, waiters}
 	e.acquires, e.waits = []string{name}, []string{name, waiters}
 	if fenced {
-		e.passes = append(e.passes, token)
+		e.handsOver = append(e.handsOver, token)
 		e.acquires, e.waits = []string{name, token}, []string{name, token, waiters}
 	}
 	return e
@@ -44,10 +49,10 @@ func NewExclusive(name string, fenced bool) *Exclusive {
 // Channel is where the release of the lock is announced.
 func (e *Exclusive) Channel() string { return e.channel }
 
-// Companions are the channels on which a client listens, beside the [Channel] of a lock, when it may have a place: one that
-// shows that it may, and then its own, on which it hears that it was given the lock, see [ParseGift]. Other channels have
-// none.
-func Companions(channel, client string) []string {
+// PairedChannels returns the channels on which a client listens beside the [Channel] of a lock when
+// it may be registered: one that shows that it may, and its own, on which it hears of grants, see
+// [ParseGrant]. Other channels have none.
+func PairedChannels(channel, client string) []string {
 	rest, ok := strings.CutPrefix(channel, "redisson_lock__channel:")
 	if !ok || ofOneWaiter.MatchString(channel) {
 		return nil
@@ -56,23 +61,25 @@ func Companions(channel, client string) []string {
 	return []string{present, present + ":" + client}
 }
 
-// ofOneWaiter is what the channel of a waiter of a fair lock ends with. A lock that is called like that has no places.
-var ofOneWaiter = regexp.MustCompile(`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
+// ofOneWaiter matches the channel of one waiter of a fair lock. Nobody registers for a lock that is
+// called like that.
+var ofOneWaiter = regexp.MustCompile(
+	`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
 
-// AnnouncementChannel is where somebody listens, beside Channel, who waits for the lock without a place, though its client may
-// have places: for then releases are to be announced.
+// AnnouncementChannel is where a client listens beside [Channel] that waits for the lock and is not
+// registered, though it may register for others: releases are announced then.
 func AnnouncementChannel(name string) string { return presentChannel(name) + ":announce" }
 
-// Place is how an owner stands among those who wait. It is given the lock for lease.
-func (e *Exclusive) Place(owner string, lease time.Duration) string {
+// Registration is what makes an owner one of the waiters. It is granted the lock for lease.
+func (e *Exclusive) Registration(owner string, lease time.Duration) string {
 	kind := " p"
 	if e.fenced {
 		kind = " f"
 	}
-	return owner + " " + written(&e.gifts, lease) + kind
+	return owner + " " + written(&e.registered, lease) + kind
 }
 
-// written is the lease as the wire writes it. Nearly always it is the same as the last time.
+// written returns the lease as the wire writes it. It is nearly always the same as the last time.
 func written(last *atomic.Pointer[leaseText], lease time.Duration) string {
 	if known := last.Load(); known != nil && known.lease == lease {
 		return known.text
@@ -82,19 +89,29 @@ func written(last *atomic.Pointer[leaseText], lease time.Duration) string {
 	return text
 }
 
-// Ticket tells places apart that an owner has one after the other; 0 is none.
+// Ticket tells apart the registrations that an owner has one after the other; 0 is none.
 type Ticket int64
 
-// Acquire is [Acquire] with a count of 1; a fenced lock answers with the number of the acquisition. If place is not "" the
-// owner has it when it is refused, and its ticket is returned. It keeps a place that it had, and loses it with the lock.
-func (e *Exclusive) Acquire(ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration, place string) (fence int64, ticket Ticket, _ *Holder, _ error) {
+// Acquire takes the lock for owner with a count of 1, or returns who holds it; nil means that the
+// owner has it. On success its TTL is at least lease, and a fenced lock has the number of the
+// acquisition: larger than that of any earlier one under the same name, and the same when a command
+// that took the lock is retried. On failure the lock has not changed; if registration is not "" the
+// owner is registered then, and its ticket is returned. It keeps an earlier registration, and loses
+// it when it gets the lock.
+func (e *Exclusive) Acquire(
+	ctx context.Context,
+	c rueidis.CoreClient,
+	owner string,
+	lease time.Duration,
+	registration string,
+) (fence int64, ticket Ticket, _ *Holder, _ error) {
 	s, keys := acquire, e.acquires
 	if e.fenced {
 		s = fencedAcquire
 	}
-	args := [...]string{owner, "1", written(&e.leases, lease), place}
-	used := args[:3]
-	if place != "" {
+	args := [...]string{owner, written(&e.leases, lease), registration}
+	used := args[:2]
+	if registration != "" {
 		keys, used = e.waits, args[:]
 	}
 	reply := s.run(ctx, c, keys, used)
@@ -117,7 +134,7 @@ func (e *Exclusive) Acquire(ctx context.Context, c rueidis.CoreClient, owner str
 	if err != nil {
 		return 0, 0, nil, Classify(err)
 	}
-	if place == "" {
+	if registration == "" {
 		holder, err := holderOf(values)
 		return 0, 0, holder, err
 	}
@@ -135,91 +152,95 @@ func (e *Exclusive) Acquire(ctx context.Context, c rueidis.CoreClient, owner str
 	return 0, Ticket(number), holder, nil
 }
 
-// Passing says to whom a lock may be given that is released.
-type Passing struct {
-	// Sharded tells that channels are.
+// HandOver says who may have a lock next that is released as a whole. Without Others, Successor and
+// Withdrawn it is announced.
+type HandOver struct {
+	// Sharded reports whether channels are.
 	Sharded bool
-	// Others tells that waiters of other clients may be given the lock. It takes a server that counts the listeners of a
-	// channel: one that is not one of several which forward messages to each other.
+	// Others lets waiters of other clients be granted the lock. It takes a server that counts the
+	// listeners of a channel: not one of several that forward messages to each other.
 	Others bool
-	// Next is the place of the owner that is next in this process; "" if there is none. If another gets the lock it has that
-	// place from then on.
-	Next string
-	// NextFirst tells that Next comes before all others.
-	NextFirst bool
-	// Turns are those of the lock until now, as the [Gift] or the one before in this process had them.
-	Turns Turns
-	// GivenUp is a place that its owner does not want any more; "" if there is none.
-	GivenUp string
+	// Successor is the registration of the owner that is next in this process; "" if there is none.
+	// If another waiter gets the lock, the successor is registered from then on.
+	Successor string
+	// SuccessorFirst reports whether Successor comes before all others.
+	SuccessorFirst bool
+	// Streak is that of the lock until now, as the [Grant] or the owner before had it.
+	Streak Streak
+	// Withdrawn is a registration that its owner does not want any more; "" if there is none.
+	Withdrawn string
 }
 
-// Turns say how often a lock has been passed on since it was free, so that it is free now and then. They go from owner to owner
-// with the lock.
-type Turns struct {
+// Streak says how often a lock was handed over since it was free, so that it is free now and then.
+// It goes from owner to owner with the lock.
+type Streak struct {
 	Count int
-	Began int64 // when it was first passed on, in milliseconds of the server's clock; 0 if that was not noted
+	Began int64 // when, in milliseconds of the server's clock; 0 if that was not noted
 }
 
 // To says who has a lock after its release.
 type To int
 
 const (
-	// Nobody means that it is free, and that was announced, or that levels are left.
+	// Nobody means that it is free, and that was announced; or that levels are left.
 	Nobody To = iota
-	// Next is the next in this process.
-	Next
-	// Other is the owner of a place: of another client, or the next in this process by its place.
+	// Successor is the next in this process.
+	Successor
+	// Other is the owner of a registration: of another client, or the successor by its own.
 	Other
 )
 
-// Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever count it had, and somebody
-// else gets it or the release is announced.
-func (e *Exclusive) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int, p Passing) (Released, error) {
-	verb := Announcement{Sharded: p.Sharded}.verb()
-	args := [...]string{owner, strconv.Itoa(count), e.channel, Unlocked, verb, "", "0", "0", p.Next, "0", p.GivenUp}
-	keys, used := e.passes, args[:6]
-	switch {
-	case p.Next != "" || p.GivenUp != "":
+// Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever
+// count it had, and the lock is handed over or its release is announced; h matters only then.
+func (e *Exclusive) Release(
+	ctx context.Context, c rueidis.CoreClient, owner string, count int, h HandOver,
+) (Released, error) {
+	verb := Announcement{Sharded: h.Sharded}.verb()
+	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
+		args := []string{owner, strconv.Itoa(count), e.channel, verb}
+		return released(release.run(ctx, c, e.releases, args))
+	}
+	args := [...]string{owner, e.channel, verb, "", "0", "0", h.Successor, "0", h.Withdrawn}
+	used := args[:4]
+	if h.Others {
+		args[3] = e.present
+	}
+	if h.Streak.Count > 0 {
 		used = args[:]
-	case !p.Others:
-		keys, used = e.announces, args[:5]
-	case p.Turns.Count > 0:
-		used = args[:8]
+		args[4] = strconv.Itoa(h.Streak.Count)
+		args[5] = strconv.FormatInt(h.Streak.Began, 10)
 	}
-	if p.Others {
-		args[5] = e.present
+	if h.Successor != "" || h.Withdrawn != "" {
+		used = args[:]
 	}
-	if p.Turns.Count > 0 {
-		args[6], args[7] = strconv.Itoa(p.Turns.Count), strconv.FormatInt(p.Turns.Began, 10)
+	if h.SuccessorFirst {
+		args[7] = "1"
 	}
-	if p.NextFirst {
-		args[9] = "1"
-	}
-	return released(release.run(ctx, c, keys, used))
+	return released(handOver.run(ctx, c, e.handsOver, used))
 }
 
-// Gift is a message that says that a waiter was given a lock.
-type Gift struct {
+// Grant is a message that tells a waiter that it has a lock.
+type Grant struct {
 	Lock   string
 	Owner  string
-	Ticket Ticket // of the place that was given up for it
+	Ticket Ticket // of the registration that was used up
 	Fence  int64  // the number of the acquisition, if the lock is fenced
-	Turns  Turns
+	Streak Streak
 }
 
-// ParseGift reads a message on a client's own channel; ok is false if it is not a gift.
-func ParseGift(message string) (g Gift, ok bool) {
+// ParseGrant reads a message on a client's own channel; ok is false if it is not a grant.
+func ParseGrant(message string) (g Grant, ok bool) {
 	g.Owner, message, _ = strings.Cut(message, " ")
 	var numbers [4]int64
 	for i := range numbers {
 		number, rest, found := strings.Cut(message, " ")
 		n, err := strconv.ParseInt(number, 10, 64)
 		if !found || err != nil {
-			return Gift{}, false
+			return Grant{}, false
 		}
 		numbers[i], message = n, rest
 	}
 	g.Ticket, g.Fence, g.Lock = Ticket(numbers[0]), numbers[1], message
-	g.Turns = Turns{Count: int(numbers[2]), Began: numbers[3]}
+	g.Streak = Streak{Count: int(numbers[2]), Began: numbers[3]}
 	return g, true
 }

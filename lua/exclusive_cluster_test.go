@@ -15,7 +15,8 @@ func attendSharded(tb testing.TB, s *redistest.Server, client string) subscriber
 	return listen(tb, s, "SSUBSCRIBE", announcement.Channel, present, present+":"+client)
 }
 
-// twoNodes starts a cluster, and returns the slot of the lock, the node that has it and the other one.
+// twoNodes starts a cluster, and returns the slot of the lock, the node that has it and the other
+// one.
 func twoNodes(t *testing.T) (cluster *redistest.Cluster, slot int, from, to *redistest.Server) {
 	t.Helper()
 	cluster = redistest.StartCluster(t, 2)
@@ -33,10 +34,13 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	c := cluster.Client(t)
 	node := cluster.Owner(t, cluster.Slot(t, lock))
 	hold(t, node, lock, me, "1", lease)
-	enlist(t, c, plain, older)
-	sharded := lua.Passing{Sharded: true, Others: true}
+	register(t, c, plain, older)
+	sharded := lua.HandOver{Sharded: true, Others: true}
 
-	if !knowsShardedChannels(t, node) { // nobody is given the lock or told, and it is free all the same
+	if !knowsShardedChannels(
+		t,
+		node,
+	) { // nobody is given the lock or told, and it is free all the same
 		out := release(t, c, plain, sharded)
 		require.True(t, out.Held)
 		require.Equal(t, lua.Nobody, out.To)
@@ -53,26 +57,29 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 
 	hold(t, node, lock, me, "1", lease)
 	sub := attendSharded(t, node, far)
-	ticket := enlist(t, c, plain, older)
-	sharded.Turns = lua.Turns{Count: 1, Began: 7}
+	ticket := register(t, c, plain, older)
+	sharded.Streak = lua.Streak{Count: 1, Began: 7}
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, sharded))
-	requireHeir(t, node, older)
-	sub.requireBytes(t, array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 2 7 "+lock))
+	requireSuccessor(t, node, older)
+	sub.requireBytes(
+		t,
+		array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 2 7 "+lock),
+	)
 
 	node.Do(t, "DEL", lock)
 	hold(t, node, lock, me, "1", lease)
-	enlist(t, c, plain, older)
+	register(t, c, plain, older)
 	foreign := subscribe(t, node, "SSUBSCRIBE", announcement.Channel)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))
 	requireFree(t, node, lock)
 	foreign.requireBytes(t, array("smessage", announcement.Channel, "0"))
 	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
-	require.Len(t, places(t, node), 1)
+	require.Len(t, registrations(t, node), 1)
 }
 
-// While a slot moves, commands with several keys are refused unless one node has them all. Those with the key of the lock
-// alone go on.
-func TestLockOfAMovingSlotIsTakenAndLeftWithoutPlaces(t *testing.T) {
+// While a slot moves, commands with several keys are refused unless one node has them all. Those
+// with the key of the lock alone go on.
+func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
 	t.Parallel()
 	cluster, slot, from, to := twoNodes(t)
 	c := cluster.Client(t)
@@ -81,31 +88,37 @@ func TestLockOfAMovingSlotIsTakenAndLeftWithoutPlaces(t *testing.T) {
 	sub := subscribe(t, from, "SUBSCRIBE", announcement.Channel)
 
 	for range 2 {
-		_, _, _, err := plain.Acquire(t.Context(), c, older, patience, plain.Place(older, patience))
+		_, _, _, err := plain.Acquire(
+			t.Context(),
+			c,
+			older,
+			waiterLease,
+			plain.Registration(older, waiterLease),
+		)
 		requireError(t, err, lua.Temporary, "TRYAGAIN")
 	}
-	_, _, holder, err := plain.Acquire(t.Context(), c, older, patience, "")
+	_, _, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, "")
 	require.NoError(t, err)
 	require.Equal(t, me, holder.Owner)
 
-	for _, p := range []lua.Passing{toAll, toNext(true), toNext(false), {GivenUp: plain.Place(me, patience)}} {
+	for _, p := range []lua.HandOver{toAll, toNext(true), toNext(false), {Withdrawn: plain.Registration(me, waiterLease)}} {
 		_, err := plain.Release(t.Context(), c, me, 0, p)
 		requireError(t, err, lua.Temporary, "TRYAGAIN")
 		requireLock(t, from, lock, map[string]string{me: "1"}, lease)
 	}
 	sub.requireNothing(t)
-	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, lua.Passing{}))
+	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, lua.HandOver{}))
 	requireEmpty(t, from)
 	sub.requireAnnounced(t)
 }
 
-// The key of a lock that is released is gone, and cannot be written while its slot moves. So nobody can be given the lock, and
-// all have to be told.
+// The key of a lock that is released is gone, and cannot be written while its slot moves. So nobody
+// can be given the lock, and all have to be told.
 func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 	t.Parallel()
-	for name, passing := range map[string]lua.Passing{
+	for name, passing := range map[string]lua.HandOver{
 		"to another process": {Sharded: true, Others: true},
-		"to the next one":    {Sharded: true, Others: true, Next: plain.Place(next, patience), NextFirst: true},
+		"to the next one":    {Sharded: true, Others: true, Successor: plain.Registration(next, waiterLease), SuccessorFirst: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +128,7 @@ func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 			}
 			c := cluster.Client(t)
 			hold(t, from, lock, me, "1", lease)
-			enlist(t, c, plain, older)
+			register(t, c, plain, older)
 			sub := attendSharded(t, from, far)
 			cluster.BeginMove(t, slot, from, to)
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, passing))
@@ -125,18 +138,18 @@ func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 }
 
 // Who waits comes along with the lock.
-func TestPlacesMoveWithTheSlot(t *testing.T) {
+func TestRegistrationsMoveWithTheSlot(t *testing.T) {
 	t.Parallel()
 	cluster, slot, from, to := twoNodes(t)
 	c := cluster.Client(t)
 	hold(t, from, lock, me, "1", lease)
-	ticket := enlist(t, c, plain, older)
+	ticket := register(t, c, plain, older)
 	cluster.MoveSlot(t, slot, from, to)
 	sub := attend(t, to, far)
-	require.Equal(t, ticket, enlist(t, c, plain, older))
+	require.Equal(t, ticket, register(t, c, plain, older))
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
-	requireHeir(t, to, older)
-	sub.requireGift(t, far, older, ticket, 0)
+	requireSuccessor(t, to, older)
+	sub.requireGrant(t, far, older, ticket, 0)
 }
 
 func TestKeysAndChannelsOfAHandOverShareTheSlotOfTheLock(t *testing.T) {

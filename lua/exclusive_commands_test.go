@@ -10,14 +10,18 @@ import (
 
 // What a release costs the server is what bounds how often a lock changes hands.
 func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
-	nextFenced := lua.Passing{Others: true, Next: fenced.Place(next, patience), NextFirst: true}
+	nextFenced := lua.HandOver{
+		Others:         true,
+		Successor:      fenced.Registration(next, waiterLease),
+		SuccessorFirst: true,
+	}
 	for name, test := range map[string]struct {
 		e        *lua.Exclusive
-		p        lua.Passing
+		p        lua.HandOver
 		waiting  []string
 		commands []string
 	}{
-		"to nobody":           {plain, lua.Passing{}, nil, []string{"hdel", "publish"}},
+		"to nobody":           {plain, lua.HandOver{}, nil, []string{"hdel", "publish"}},
 		"nobody waits":        {plain, toAll, nil, []string{"hdel", "zpopmin", "publish"}},
 		"to the next":         {plain, toNext(true), nil, []string{"hdel", "zrem", "hset", "pexpire"}},
 		"to the next, fenced": {fenced, nextFenced, nil, []string{"hdel", "zrem", "incr", "get", "hset", "pexpire"}},
@@ -29,7 +33,7 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 			[]string{"hdel", "zpopmin", "time", "pubsub", "incr", "get", "hset", "pexpire", "publish"}},
 		"to another, before the next": {plain, toNext(false), []string{older},
 			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish", "pexpire", "time", "zadd", "pexpire"}},
-		"to another, before the next with its place": {plain, toNext(false), []string{older, next},
+		"to another, before the next with its registration": {plain, toNext(false), []string{older, next},
 			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish", "pexpire", "zscore"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,13 +41,13 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 			for _, client := range []string{near, far} {
 				attend(t, s, client)
 			}
-			enlist(t, c, test.e, test.waiting...)
+			register(t, c, test.e, test.waiting...)
 			release(t, c, test.e, test.p) // the server gets to know the script
 
 			for of, want := range map[string][]string{"scripts": test.commands, "the client": {"evalsha"}} {
 				s.Do(t, "DEL", lock, waiters)
 				hold(t, s, lock, me, "1", lease)
-				enlist(t, c, test.e, test.waiting...)
+				register(t, c, test.e, test.waiting...)
 				monitor := s.Monitor(t)
 				release(t, c, test.e, test.p)
 				commands := monitor.Commands
@@ -58,12 +62,20 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 
 func TestWaiterThatAsksCostsTheseCommands(t *testing.T) {
 	s, c := startHeld(t)
-	enlist(t, c, plain, older)
+	register(t, c, plain, older)
 	monitor := s.Monitor(t)
-	enlist(t, c, plain, newer)
-	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zrange", "zadd"}, names(monitor.CommandsOfScripts(t)))
-	enlist(t, c, plain, newer)
-	require.Equal(t, []string{"pttl", "hexists", "hkeys", "pexpire", "zscore"}, names(monitor.CommandsOfScripts(t)))
+	register(t, c, plain, newer)
+	require.Equal(
+		t,
+		[]string{"pttl", "hexists", "hkeys", "pexpire", "zscore", "time", "zrange", "zadd"},
+		names(monitor.CommandsOfScripts(t)),
+	)
+	register(t, c, plain, newer)
+	require.Equal(
+		t,
+		[]string{"pttl", "hexists", "hkeys", "pexpire", "zscore"},
+		names(monitor.CommandsOfScripts(t)),
+	)
 
 	s.Do(t, "DEL", lock, waiters)
 	monitor.Commands(t)

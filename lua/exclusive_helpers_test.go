@@ -18,7 +18,7 @@ import (
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// attend has a client of this library listen, as it does before it may have a place.
+// attend has a client of this library listen, as it does before it may have a registration.
 func attend(tb testing.TB, s *redistest.Server, client string) subscriber {
 	tb.Helper()
 	return listen(tb, s, "SUBSCRIBE", announcement.Channel, present, present+":"+client)
@@ -36,12 +36,23 @@ func listen(tb testing.TB, s *redistest.Server, verb string, channels ...string)
 	for i, channel := range channels {
 		_, err = io.WriteString(sub, array(verb, channel))
 		require.NoError(tb, err)
-		sub.requireBytes(tb, fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%d\r\n", len(kind), kind, len(channel), channel, i+1))
+		sub.requireBytes(
+			tb,
+			fmt.Sprintf(
+				"*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%d\r\n",
+				len(kind),
+				kind,
+				len(channel),
+				channel,
+				i+1,
+			),
+		)
 	}
 	return sub
 }
 
-// leave ends the connection, and returns when the server knows how many of the channel's subscribers that leaves.
+// leave ends the connection, and returns when the server knows how many of the channel's
+// subscribers that leaves.
 func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel string, left int) {
 	tb.Helper()
 	require.NoError(tb, s.Close())
@@ -50,32 +61,67 @@ func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel strin
 	}, eventually, poll)
 }
 
-// requireGift asserts the message that says that an owner of the client was given the lock, which was free before.
-func (s subscriber) requireGift(tb testing.TB, client, owner string, ticket lua.Ticket, fence int64) {
+// requireGrant asserts the message that says that an owner of the client was given the lock, which
+// was free before.
+func (s subscriber) requireGrant(
+	tb testing.TB,
+	client, owner string,
+	ticket lua.Ticket,
+	fence int64,
+) {
 	tb.Helper()
-	s.requireGiftAfter(tb, client, owner, ticket, fence, lua.Turns{Count: 1})
+	s.requireGrantAfter(tb, client, owner, ticket, fence, lua.Streak{Count: 1})
 }
 
-// requireGiftAfter is requireGift of a lock that has been passed on so often; without a time, from now on.
-func (s subscriber) requireGiftAfter(tb testing.TB, client, owner string, ticket lua.Ticket, fence int64, turns lua.Turns) {
+// requireGrantAfter is requireGrant of a lock that has been handed over so often; without a time,
+// from now on.
+func (s subscriber) requireGrantAfter(
+	tb testing.TB,
+	client, owner string,
+	ticket lua.Ticket,
+	fence int64,
+	streak lua.Streak,
+) {
 	tb.Helper()
 	write := func(began int64) string {
-		message := strings.Join([]string{owner, decimal(int64(ticket)), decimal(fence), decimal(int64(turns.Count)), decimal(began), lock}, " ")
+		message := strings.Join(
+			[]string{
+				owner,
+				decimal(int64(ticket)),
+				decimal(fence),
+				decimal(int64(streak.Count)),
+				decimal(began),
+				lock,
+			},
+			" ",
+		)
 		return array("message", present+":"+client, message)
 	}
-	began, now := turns.Began, time.Now()
+	began, now := streak.Began, time.Now()
 	want := write(cmp.Or(began, now.UnixMilli()))
 	got := make([]byte, len(want))
 	n, err := io.ReadFull(s, got)
 	require.NoError(tb, err, "got %q", got[:n])
-	gift, ok := lua.ParseGift(strings.TrimSuffix(string(got[strings.Index(string(got), owner):]), "\r\n"))
+	grant, ok := lua.ParseGrant(
+		strings.TrimSuffix(string(got[strings.Index(string(got), owner):]), "\r\n"),
+	)
 	require.True(tb, ok, "got %q", got)
 	if began == 0 {
-		began = gift.Turns.Began
+		began = grant.Streak.Began
 		require.WithinDuration(tb, now, time.UnixMilli(began), 10*time.Second)
 	}
 	require.Equal(tb, write(began), string(got))
-	require.Equal(tb, lua.Gift{Lock: lock, Owner: owner, Ticket: ticket, Fence: fence, Turns: lua.Turns{Count: turns.Count, Began: began}}, gift)
+	require.Equal(
+		tb,
+		lua.Grant{
+			Lock:   lock,
+			Owner:  owner,
+			Ticket: ticket,
+			Fence:  fence,
+			Streak: lua.Streak{Count: streak.Count, Began: began},
+		},
+		grant,
+	)
 }
 
 // ago is the clock of a server on this machine, some time ago.

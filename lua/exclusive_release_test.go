@@ -13,28 +13,32 @@ import (
 )
 
 // toAll lets everybody have the lock.
-var toAll = lua.Passing{Others: true}
+var toAll = lua.HandOver{Others: true}
 
 // toNext lets next have the lock, before or after others.
-func toNext(first bool) lua.Passing {
-	return lua.Passing{Others: true, Next: plain.Place(next, patience), NextFirst: first}
+func toNext(first bool) lua.HandOver {
+	return lua.HandOver{
+		Others:         true,
+		Successor:      plain.Registration(next, waiterLease),
+		SuccessorFirst: first,
+	}
 }
 
 // release has me leave the lock.
-func release(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, p lua.Passing) lua.Released {
+func release(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, p lua.HandOver) lua.Released {
 	t.Helper()
 	out, err := e.Release(t.Context(), c, me, 0, p)
 	require.NoError(t, err)
 	return out
 }
 
-// requireHeir asserts that the lock is that of somebody who waited for it, for its own lease.
-func requireHeir(t *testing.T, s *redistest.Server, owner string) {
+// requireSuccessor asserts that the lock is that of somebody who waited for it, for its own lease.
+func requireSuccessor(t *testing.T, s *redistest.Server, owner string) {
 	t.Helper()
 	require.Equal(t, map[string]string{owner: "1"}, s.DoMap(t, "HGETALL", lock))
 	left := s.DoInt(t, "PTTL", lock)
-	require.LessOrEqual(t, left, patience.Milliseconds())
-	require.Greater(t, left, patience.Milliseconds()-5000)
+	require.LessOrEqual(t, left, waiterLease.Milliseconds())
+	require.Greater(t, left, waiterLease.Milliseconds()-5000)
 }
 
 // requireEmpty asserts that no key is left.
@@ -44,7 +48,7 @@ func requireEmpty(t *testing.T, s *redistest.Server) {
 }
 
 func TestReleaseThatNobodyWaitsForIsAnnounced(t *testing.T) {
-	for name, p := range map[string]lua.Passing{"to nobody": {}, "to all": toAll, "gives up": {GivenUp: plain.Place(me, lease)}} {
+	for name, p := range map[string]lua.HandOver{"to nobody": {}, "to all": toAll, "gives up": {Withdrawn: plain.Registration(me, lease)}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
@@ -56,25 +60,25 @@ func TestReleaseThatNobodyWaitsForIsAnnounced(t *testing.T) {
 	}
 }
 
-func TestReleaseGivesTheLockToTheOldestPlace(t *testing.T) {
+func TestReleaseGrantsTheLockToTheOldestRegistration(t *testing.T) {
 	s, c := startHeld(t)
 	sub, behind := attend(t, s, far), attend(t, s, farther)
-	first := enlist(t, c, plain, older)
-	second := enlist(t, c, plain, newer)
+	first := register(t, c, plain, older)
+	second := register(t, c, plain, newer)
 
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toAll))
-	requireHeir(t, s, older)
-	require.Equal(t, []string{plain.Place(newer, patience)}, places(t, s))
-	sub.requireGift(t, far, older, first, 0)
+	requireSuccessor(t, s, older)
+	require.Equal(t, []string{plain.Registration(newer, waiterLease)}, registrations(t, s))
+	sub.requireGrant(t, far, older, first, 0)
 	sub.requireNothing(t)
 	behind.requireNothing(t)
 
 	out, err := plain.Release(t.Context(), c, older, 0, toAll)
 	require.NoError(t, err)
 	require.Equal(t, lua.Other, out.To)
-	requireHeir(t, s, newer)
+	requireSuccessor(t, s, newer)
 	require.False(t, has(s, waiters))
-	behind.requireGift(t, farther, newer, second, 0)
+	behind.requireGrant(t, farther, newer, second, 0)
 
 	out, err = plain.Release(t.Context(), c, newer, 0, toAll)
 	require.NoError(t, err)
@@ -84,13 +88,13 @@ func TestReleaseGivesTheLockToTheOldestPlace(t *testing.T) {
 	behind.requireAnnounced(t)
 }
 
-func TestEachPlaceIsGivenTheLockOnceAndInTurn(t *testing.T) {
+func TestEachRegistrationIsGrantedTheLockOnceAndInTurn(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	const n = 50
 	var tickets []lua.Ticket
 	for i := range n {
-		tickets = append(tickets, enlist(t, c, plain, far+":"+strconv.Itoa(i)))
+		tickets = append(tickets, register(t, c, plain, far+":"+strconv.Itoa(i)))
 	}
 	owner := me
 	for i := range n {
@@ -98,8 +102,8 @@ func TestEachPlaceIsGivenTheLockOnceAndInTurn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, lua.Other, out.To)
 		owner = far + ":" + strconv.Itoa(i)
-		requireHeir(t, s, owner)
-		sub.requireGift(t, far, owner, tickets[i], 0)
+		requireSuccessor(t, s, owner)
+		sub.requireGrant(t, far, owner, tickets[i], 0)
 	}
 	require.False(t, has(s, waiters))
 }
@@ -107,47 +111,53 @@ func TestEachPlaceIsGivenTheLockOnceAndInTurn(t *testing.T) {
 func TestReleaseOfALevelGivesTheLockToNobody(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	enlist(t, c, plain, older)
+	register(t, c, plain, older)
 	for range 2 {
 		out, err := plain.Release(t.Context(), c, me, 1, toNext(true))
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{Held: true}, out)
 		requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 	}
-	require.Len(t, places(t, s), 1)
+	require.Len(t, registrations(t, s), 1)
 	sub.requireNothing(t)
 }
 
 func TestReleaseBySomebodyElseGivesTheLockToNobody(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	enlist(t, c, plain, older)
+	register(t, c, plain, older)
 	for _, count := range []int{0, 1} {
 		out, err := plain.Release(t.Context(), c, other, count, toNext(true))
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{}, out)
 	}
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
-	require.Len(t, places(t, s), 1)
+	require.Len(t, registrations(t, s), 1)
 	sub.requireNothing(t)
 }
 
 func TestWaiterThatNobodyListensForIsPassedOver(t *testing.T) {
 	s, c := startHeld(t)
-	enlist(t, c, plain, older)
-	ticket := enlist(t, c, plain, newer)
+	register(t, c, plain, older)
+	ticket := register(t, c, plain, newer)
 	gone, sub := attend(t, s, far), attend(t, s, farther)
 	gone.leave(t, s, present+":"+far, 0)
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
-	requireHeir(t, s, newer)
-	sub.requireGift(t, farther, newer, ticket, 0)
-	require.False(t, has(s, waiters), "the one who is gone has lost its place")
+	requireSuccessor(t, s, newer)
+	sub.requireGrant(t, farther, newer, ticket, 0)
+	require.False(t, has(s, waiters), "the one who is gone has lost its registration")
 }
 
 func TestReleaseIsAnnouncedWhenEverybodyIsGone(t *testing.T) {
 	s, c := startHeld(t)
-	enlist(t, c, plain, older, newer)
-	sub := listen(t, s, "SUBSCRIBE", announcement.Channel, present) // and is not the one that they wait with
+	register(t, c, plain, older, newer)
+	sub := listen(
+		t,
+		s,
+		"SUBSCRIBE",
+		announcement.Channel,
+		present,
+	) // and is not the one that they wait with
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireEmpty(t, s)
 	sub.requireAnnounced(t)
@@ -160,40 +170,53 @@ func TestReleasePassesOverAHundredAtATime(t *testing.T) {
 		s.Do(t, "ZADD", waiters, strconv.Itoa(i), farther+":"+strconv.Itoa(i)+" 7000 p")
 	}
 	sub := attend(t, s, far)
-	ticket := enlist(t, c, plain, older)
+	ticket := register(t, c, plain, older)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireFree(t, s, lock)
 	sub.requireAnnounced(t)
-	require.Equal(t, []string{plain.Place(older, patience)}, places(t, s))
+	require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s))
 
 	hold(t, s, lock, me, "1", lease)
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
-	sub.requireGift(t, far, older, ticket, 0)
+	sub.requireGrant(t, far, older, ticket, 0)
 }
 
 func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	enlist(t, c, plain, older)
+	register(t, c, plain, older)
 	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel) // one of Redisson
-	for _, p := range []lua.Passing{toAll, toNext(false)} {
+	for _, p := range []lua.HandOver{toAll, toNext(false)} {
 		require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 		requireFree(t, s, lock)
 		foreign.requireAnnounced(t)
 		sub.requireAnnounced(t)
-		require.Equal(t, []string{plain.Place(older, patience)}, places(t, s), "who heard it asks, and keeps its place if it is late")
+		require.Equal(
+			t,
+			[]string{plain.Registration(older, waiterLease)},
+			registrations(t, s),
+			"who heard it asks, and keeps its registration if it is late",
+		)
 		hold(t, s, lock, me, "1", lease)
 	}
 	foreign.leave(t, s, announcement.Channel, 1)
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
 }
 
-func TestReleaseIsAnnouncedWhenOneWaitsWithoutAPlace(t *testing.T) {
+func TestReleaseIsAnnouncedWhenOneWaitsUnregistered(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	enlist(t, c, plain, older)
+	register(t, c, plain, older)
 	require.Equal(t, present+":announce", lua.AnnouncementChannel(lock))
-	without := listen(t, s, "SUBSCRIBE", announcement.Channel, present, present+":"+farther, lua.AnnouncementChannel(lock))
+	without := listen(
+		t,
+		s,
+		"SUBSCRIBE",
+		announcement.Channel,
+		present,
+		present+":"+farther,
+		lua.AnnouncementChannel(lock),
+	)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireFree(t, s, lock)
 	without.requireAnnounced(t)
@@ -203,9 +226,9 @@ func TestReleaseIsAnnouncedWhenOneWaitsWithoutAPlace(t *testing.T) {
 // There may be somebody who waits and cannot be seen.
 func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 	for name, of := range map[string]struct {
-		turns int
-		since time.Duration
-		p     lua.Passing
+		streak int
+		since  time.Duration
+		p      lua.HandOver
 	}{
 		"to others":              {15, 101 * time.Millisecond, toAll},
 		"to others first":        {15, 101 * time.Millisecond, toNext(false)},
@@ -215,36 +238,43 @@ func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := of.p
-			p.Turns = lua.Turns{Count: of.turns, Began: ago(of.since)}
+			p.Streak = lua.Streak{Count: of.streak, Began: ago(of.since)}
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
-			ticket := enlist(t, c, plain, older)
+			ticket := register(t, c, plain, older)
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 			requireFree(t, s, lock)
 			sub.requireAnnounced(t)
-			require.Equal(t, []string{plain.Place(older, patience)}, places(t, s))
+			require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s))
 
 			hold(t, s, lock, me, "1", lease)
-			p.Turns = lua.Turns{}
+			p.Streak = lua.Streak{}
 			require.Equal(t, lua.Other, release(t, c, plain, p).To)
-			sub.requireGift(t, far, older, ticket, 0)
+			sub.requireGrant(t, far, older, ticket, 0)
 		})
 	}
 }
 
 func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
 	for name, of := range map[string]struct {
-		turns int
-		since time.Duration
+		streak int
+		since  time.Duration
 	}{"often": {19, 200 * time.Millisecond}, "for long": {14, time.Minute}, "seldom": {3, 200 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
-			ticket := enlist(t, c, plain, older)
+			ticket := register(t, c, plain, older)
 			p := toAll
-			p.Turns = lua.Turns{Count: of.turns, Began: ago(of.since)}
+			p.Streak = lua.Streak{Count: of.streak, Began: ago(of.since)}
 			require.Equal(t, lua.Other, release(t, c, plain, p).To)
-			sub.requireGiftAfter(t, far, older, ticket, 0, lua.Turns{Count: of.turns + 1, Began: p.Turns.Began})
+			sub.requireGrantAfter(
+				t,
+				far,
+				older,
+				ticket,
+				0,
+				lua.Streak{Count: of.streak + 1, Began: p.Streak.Began},
+			)
 		})
 	}
 }
@@ -252,70 +282,80 @@ func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
 func TestTimeOfALockThatIsPassedOnIsNotedWhereItWasNot(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	ticket := enlist(t, c, plain, older)
+	ticket := register(t, c, plain, older)
 	p := toAll
-	p.Turns = lua.Turns{Count: 15} // in its process, so that no message told
+	p.Streak = lua.Streak{Count: 15} // in its process, so that no message told
 	require.Equal(t, lua.Other, release(t, c, plain, p).To)
-	sub.requireGiftAfter(t, far, older, ticket, 0, lua.Turns{Count: 16})
+	sub.requireGrantAfter(t, far, older, ticket, 0, lua.Streak{Count: 16})
 }
 
-func TestNextOneThatComesFirstHasTheLockHoweverOftenItWasPassedOn(t *testing.T) {
+func TestSuccessorThatComesFirstHasTheLockHoweverOftenItWasPassedOn(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(true)
-	p.Turns = lua.Turns{Count: 15, Began: 1}
-	require.Equal(t, lua.Next, release(t, c, plain, p).To)
+	p.Streak = lua.Streak{Count: 15, Began: 1}
+	require.Equal(t, lua.Successor, release(t, c, plain, p).To)
 }
 
-func TestNextOneThatComesFirstHasTheLock(t *testing.T) {
+func TestSuccessorThatComesFirstHasTheLock(t *testing.T) {
 	for name, others := range map[string]bool{"before others": true, "whether others wait or not": false} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			there, here := attend(t, s, far), attend(t, s, near)
-			enlist(t, c, plain, older, next)
+			register(t, c, plain, older, next)
 			p := toNext(true)
 			p.Others = others
-			require.Equal(t, lua.Released{Held: true, To: lua.Next}, release(t, c, plain, p))
-			requireHeir(t, s, next)
-			require.Equal(t, []string{plain.Place(older, patience)}, places(t, s), "its place is lost with the lock")
+			require.Equal(t, lua.Released{Held: true, To: lua.Successor}, release(t, c, plain, p))
+			requireSuccessor(t, s, next)
+			require.Equal(
+				t,
+				[]string{plain.Registration(older, waiterLease)},
+				registrations(t, s),
+				"its registration is lost with the lock",
+			)
 			there.requireNothing(t)
 			here.requireNothing(t)
 		})
 	}
 }
 
-func TestNextOneThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
+func TestSuccessorThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
 	s, c := startHeld(t)
 	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
-	require.Equal(t, lua.Next, release(t, c, plain, toNext(true)).To)
-	requireHeir(t, s, next)
+	require.Equal(t, lua.Successor, release(t, c, plain, toNext(true)).To)
+	requireSuccessor(t, s, next)
 	foreign.requireNothing(t)
 }
 
-// requireNext asserts that a lock that was not passed on before has been passed on now, to the next one in the process.
-func requireNext(t *testing.T, out lua.Released) {
+// requireToSuccessor asserts that a lock that was not handed over before has been handed over now, to the next
+// one in the process.
+func requireToSuccessor(t *testing.T, out lua.Released) {
 	t.Helper()
 	require.WithinDuration(t, time.Now(), time.UnixMilli(out.Began), 10*time.Second)
 	out.Began = 0
-	require.Equal(t, lua.Released{Held: true, To: lua.Next}, out)
+	require.Equal(t, lua.Released{Held: true, To: lua.Successor}, out)
 }
 
 // The time goes with the lock, and it is free for once after it.
 func TestLockThatStaysInOneProcessRemembersSinceWhen(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(false)
-	p.Turns = lua.Turns{Count: 4, Began: ago(time.Second / 5)}
-	require.Equal(t, lua.Released{Held: true, To: lua.Next, Began: p.Turns.Began}, release(t, c, plain, p))
-	p.Turns.Count, p.Turns.Began = 15, ago(time.Second/5)
+	p.Streak = lua.Streak{Count: 4, Began: ago(time.Second / 5)}
+	require.Equal(
+		t,
+		lua.Released{Held: true, To: lua.Successor, Began: p.Streak.Began},
+		release(t, c, plain, p),
+	)
+	p.Streak.Count, p.Streak.Began = 15, ago(time.Second/5)
 	out, err := plain.Release(t.Context(), c, next, 0, p)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 }
 
-func TestNextOneHasTheLockWhenNobodyElseWaits(t *testing.T) {
+func TestSuccessorHasTheLockWhenNobodyElseWaits(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, near)
-	requireNext(t, release(t, c, plain, toNext(false)))
-	requireHeir(t, s, next)
+	requireToSuccessor(t, release(t, c, plain, toNext(false)))
+	requireSuccessor(t, s, next)
 	sub.requireNothing(t)
 	out, err := plain.Release(t.Context(), c, next, 0, toAll)
 	require.NoError(t, err)
@@ -323,115 +363,152 @@ func TestNextOneHasTheLockWhenNobodyElseWaits(t *testing.T) {
 	requireEmpty(t, s)
 }
 
-func TestNextOneHasTheLockWhenOthersAreGone(t *testing.T) {
+func TestSuccessorHasTheLockWhenOthersAreGone(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, near)
-	enlist(t, c, plain, older, newer)
-	requireNext(t, release(t, c, plain, toNext(false)))
-	requireHeir(t, s, next)
+	register(t, c, plain, older, newer)
+	requireToSuccessor(t, release(t, c, plain, toNext(false)))
+	requireSuccessor(t, s, next)
 	require.False(t, has(s, waiters))
 }
 
-func TestNextOneGetsAPlaceWhenAnotherHasTheLock(t *testing.T) {
+func TestSuccessorIsRegisteredWhenAnotherHasTheLock(t *testing.T) {
 	s, c := startHeld(t)
 	there, here := attend(t, s, far), attend(t, s, near)
-	ticket := enlist(t, c, plain, older)
+	ticket := register(t, c, plain, older)
 	out := release(t, c, plain, toNext(false))
 	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: out.Ticket}, out)
 	require.Greater(t, out.Ticket, ticket)
-	require.Equal(t, decimal(int64(out.Ticket)), ticketOf(t, s, plain.Place(next, patience)))
+	require.Equal(
+		t,
+		decimal(int64(out.Ticket)),
+		ticketOf(t, s, plain.Registration(next, waiterLease)),
+	)
 	requireTTL(t, s, waiters, 3*lua.MaxNap)
-	requireHeir(t, s, older)
-	there.requireGift(t, far, older, ticket, 0)
+	requireSuccessor(t, s, older)
+	there.requireGrant(t, far, older, ticket, 0)
 
 	given, err := plain.Release(t.Context(), c, older, 0, toAll)
 	require.NoError(t, err)
 	require.Equal(t, lua.Other, given.To)
-	requireHeir(t, s, next)
-	here.requireGift(t, near, next, out.Ticket, 0)
+	requireSuccessor(t, s, next)
+	here.requireGrant(t, near, next, out.Ticket, 0)
 }
 
-func TestNextOneKeepsThePlaceThatItHas(t *testing.T) {
+func TestSuccessorKeepsTheRegistrationThatItHas(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, far)
-	enlist(t, c, plain, older)
-	ticket := enlist(t, c, plain, next)
-	require.Equal(t, lua.Released{Held: true, To: lua.Other, Ticket: ticket}, release(t, c, plain, toNext(false)))
-	requireHeir(t, s, older)
-	require.Equal(t, []string{plain.Place(next, patience)}, places(t, s))
+	register(t, c, plain, older)
+	ticket := register(t, c, plain, next)
+	require.Equal(
+		t,
+		lua.Released{Held: true, To: lua.Other, Ticket: ticket},
+		release(t, c, plain, toNext(false)),
+	)
+	requireSuccessor(t, s, older)
+	require.Equal(t, []string{plain.Registration(next, waiterLease)}, registrations(t, s))
 }
 
 // Then the message says so, as to any other, and the answer does not.
-func TestNextOneHasTheLockByItsPlaceIfThatIsTheOldest(t *testing.T) {
+func TestSuccessorHasTheLockByItsRegistrationIfThatIsTheOldest(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, near)
-	ticket := enlist(t, c, plain, next)
-	enlist(t, c, plain, older)
+	ticket := register(t, c, plain, next)
+	register(t, c, plain, older)
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toNext(false)))
-	requireHeir(t, s, next)
-	sub.requireGift(t, near, next, ticket, 0)
-	require.Equal(t, []string{plain.Place(older, patience)}, places(t, s))
+	requireSuccessor(t, s, next)
+	sub.requireGrant(t, near, next, ticket, 0)
+	require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s))
 }
 
 // It has had its time: whoever listens gets a chance.
-func TestReleaseIsAnnouncedWhenTheNextOneIsNotFirstAndOthersGetNothing(t *testing.T) {
+func TestReleaseIsAnnouncedWhenTheSuccessorIsNotFirstAndOthersGetNothing(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	enlist(t, c, plain, older)
+	register(t, c, plain, older)
 	p := toNext(false)
 	p.Others = false
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 	requireFree(t, s, lock)
 	sub.requireAnnounced(t)
-	require.Len(t, places(t, s), 1)
+	require.Len(t, registrations(t, s), 1)
 }
 
-func TestPlaceThatIsGivenUpIsGivenNothing(t *testing.T) {
+func TestWithdrawnRegistrationIsGrantedNothing(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, near)
-	enlist(t, c, plain, next)
-	s.Do(t, "ZADD", waiters, "1", plain.Place(me, patience)) // the acquisition was repeated late
-	require.Equal(t, lua.Other, release(t, c, plain, lua.Passing{Others: true, GivenUp: plain.Place(me, patience)}).To)
-	requireHeir(t, s, next)
+	register(t, c, plain, next)
+	s.Do(
+		t,
+		"ZADD",
+		waiters,
+		"1",
+		plain.Registration(me, waiterLease),
+	) // the acquisition was repeated late
+	require.Equal(
+		t,
+		lua.Other,
+		release(
+			t,
+			c,
+			plain,
+			lua.HandOver{Others: true, Withdrawn: plain.Registration(me, waiterLease)},
+		).To,
+	)
+	requireSuccessor(t, s, next)
 	require.False(t, has(s, waiters))
 }
 
-// It got the lock without its place, as while a slot moves, and would get it back.
+// It got the lock without its registration, as while a slot moves, and would get it back.
 func TestReleaseIsNotForTheOneThatLeaves(t *testing.T) {
 	s, c := startHeld(t)
 	here, there := attend(t, s, near), attend(t, s, far)
-	s.Do(t, "ZADD", waiters, "1", plain.Place(me, patience), "2", plain.Place(older, patience))
+	s.Do(
+		t,
+		"ZADD",
+		waiters,
+		"1",
+		plain.Registration(me, waiterLease),
+		"2",
+		plain.Registration(older, waiterLease),
+	)
 	require.Equal(t, lua.Released{Held: true, To: lua.Other}, release(t, c, plain, toAll))
-	requireHeir(t, s, older)
-	there.requireGift(t, far, older, 2, 0)
+	requireSuccessor(t, s, older)
+	there.requireGrant(t, far, older, 2, 0)
 	here.requireNothing(t)
 	require.False(t, has(s, waiters))
 }
 
 // Who leaves without a lock leaves that of others as it is.
-func TestPlaceIsGivenUpWithoutTheLock(t *testing.T) {
+func TestRegistrationIsWithdrawnWithoutTheLock(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	enlist(t, c, plain, older, newer)
+	register(t, c, plain, older, newer)
 	for range 2 {
-		out, err := plain.Release(t.Context(), c, older, 0, lua.Passing{Others: true, GivenUp: plain.Place(older, patience)})
+		out, err := plain.Release(
+			t.Context(),
+			c,
+			older,
+			0,
+			lua.HandOver{Others: true, Withdrawn: plain.Registration(older, waiterLease)},
+		)
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{}, out)
 		requireLock(t, s, lock, map[string]string{me: "1"}, lease)
-		require.Equal(t, []string{plain.Place(newer, patience)}, places(t, s))
+		require.Equal(t, []string{plain.Registration(newer, waiterLease)}, registrations(t, s))
 	}
 	sub.requireNothing(t)
 }
 
-func TestForceUnlockKeepsThePlacesAndIsAnnounced(t *testing.T) {
+func TestForceUnlockKeepsTheRegistrationsAndIsAnnounced(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
-	ticket := enlist(t, c, plain, older)
+	ticket := register(t, c, plain, older)
 	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)
 	sub.requireAnnounced(t)
 	hold(t, s, lock, me, "1", lease)
-	require.Equal(t, ticket, enlist(t, c, plain, older))
+	require.Equal(t, ticket, register(t, c, plain, older))
 }

@@ -1,12 +1,14 @@
 package lua_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/fragments"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
@@ -27,8 +29,8 @@ const (
 	newer   = farther + ":4"
 )
 
-// patience is the lease of those who wait.
-const patience = 7 * time.Second
+// waiterLease is the lease of those who wait.
+const waiterLease = 7 * time.Second
 
 // The lock in both kinds.
 var (
@@ -44,11 +46,23 @@ func startHeld(t *testing.T) (*redistest.Server, rueidis.Client) {
 	return s, c
 }
 
-// enlist has owners refused, each of which has a place then. It returns the ticket of the last.
-func enlist(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, owners ...string) (ticket lua.Ticket) {
+// register has owners refused, each of which has a registration then. It returns the ticket of the
+// last.
+func register(
+	t *testing.T,
+	c rueidis.CoreClient,
+	e *lua.Exclusive,
+	owners ...string,
+) (ticket lua.Ticket) {
 	t.Helper()
 	for _, owner := range owners {
-		fence, got, holder, err := e.Acquire(t.Context(), c, owner, patience, e.Place(owner, patience))
+		fence, got, holder, err := e.Acquire(
+			t.Context(),
+			c,
+			owner,
+			waiterLease,
+			e.Registration(owner, waiterLease),
+		)
 		require.NoError(t, err)
 		require.NotNil(t, holder)
 		require.Zero(t, fence)
@@ -58,30 +72,41 @@ func enlist(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, owners ...stri
 	return ticket
 }
 
-// places are those who wait, first come first.
-func places(t *testing.T, s *redistest.Server) []string {
+// registrations are those who wait, first come first.
+func registrations(t *testing.T, s *redistest.Server) []string {
 	t.Helper()
 	return s.DoStrings(t, "ZRANGE", waiters, "0", "-1")
 }
 
-// ticketOf is the ticket of a place, as Redis has it.
-func ticketOf(t *testing.T, s *redistest.Server, place string) string {
+// ticketOf is the ticket of a registration, as Redis has it.
+func ticketOf(t *testing.T, s *redistest.Server, registration string) string {
 	t.Helper()
-	return s.DoString(t, "ZSCORE", waiters, place)
+	return s.DoString(t, "ZSCORE", waiters, registration)
 }
 
-func TestRefusedWaiterHasAPlaceAndItsTicket(t *testing.T) {
+func TestRefusedWaiterIsRegisteredAndHasATicket(t *testing.T) {
 	for kind, e := range map[string]*lua.Exclusive{"p": plain, "f": fenced} {
 		t.Run(kind, func(t *testing.T) {
 			s, c := startHeld(t)
-			_, ticket, holder, err := e.Acquire(t.Context(), c, older, patience, e.Place(older, patience))
+			_, ticket, holder, err := e.Acquire(
+				t.Context(),
+				c,
+				older,
+				waiterLease,
+				e.Registration(older, waiterLease),
+			)
 			require.NoError(t, err)
 			require.Equal(t, me, holder.Owner)
 			require.InDelta(t, lease, holder.TTL, float64(5*time.Second))
 			require.Zero(t, holder.Nap)
-			require.Equal(t, []string{older + " 7000 " + kind}, places(t, s))
+			require.Equal(t, []string{older + " 7000 " + kind}, registrations(t, s))
 			require.Equal(t, ticketOf(t, s, older+" 7000 "+kind), decimal(int64(ticket)))
-			require.InDelta(t, time.Now().UnixMicro(), int64(ticket), float64(time.Minute.Microseconds()))
+			require.InDelta(
+				t,
+				time.Now().UnixMicro(),
+				int64(ticket),
+				float64(time.Minute.Microseconds()),
+			)
 			requireTTL(t, s, waiters, 3*lua.MaxNap)
 			requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 			require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
@@ -89,25 +114,30 @@ func TestRefusedWaiterHasAPlaceAndItsTicket(t *testing.T) {
 	}
 }
 
-func TestWaiterThatAsksAgainKeepsItsPlace(t *testing.T) {
+func TestWaiterThatAsksAgainKeepsItsRegistration(t *testing.T) {
 	s, c := startHeld(t)
-	ticket := enlist(t, c, plain, older)
-	enlist(t, c, plain, newer)
+	ticket := register(t, c, plain, older)
+	register(t, c, plain, newer)
 	s.Do(t, "PEXPIRE", waiters, "1000")
 	for range 2 {
-		require.Equal(t, ticket, enlist(t, c, plain, older))
-		require.Equal(t, []string{older + " 7000 p", newer + " 7000 p"}, places(t, s))
+		require.Equal(t, ticket, register(t, c, plain, older))
+		require.Equal(t, []string{older + " 7000 p", newer + " 7000 p"}, registrations(t, s))
 		requireTTL(t, s, waiters, 3*lua.MaxNap)
-		require.Greater(t, s.DoInt(t, "PTTL", waiters), int64(10_000), "all are kept by one who asks")
+		require.Greater(
+			t,
+			s.DoInt(t, "PTTL", waiters),
+			int64(10_000),
+			"all are kept by one who asks",
+		)
 	}
 }
 
-func TestPlaceThatWasLostIsNewThen(t *testing.T) {
+func TestRegistrationThatWasLostIsNewThen(t *testing.T) {
 	s, c := startHeld(t)
-	ticket := enlist(t, c, plain, older)
+	ticket := register(t, c, plain, older)
 	for name, lose := range map[string]func(){
 		"given up": func() {
-			out, err := plain.Release(t.Context(), c, older, 0, lua.Passing{GivenUp: plain.Place(older, patience)})
+			out, err := plain.Release(t.Context(), c, older, 0, lua.HandOver{Withdrawn: plain.Registration(older, waiterLease)})
 			require.NoError(t, err)
 			require.Equal(t, lua.Released{}, out)
 		},
@@ -117,50 +147,68 @@ func TestPlaceThatWasLostIsNewThen(t *testing.T) {
 		},
 		"given the lock": func() {
 			sub := attend(t, s, far)
-			out, err := plain.Release(t.Context(), c, me, 0, lua.Passing{Others: true})
+			out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Others: true})
 			require.NoError(t, err)
 			require.Equal(t, lua.Other, out.To)
-			sub.requireGift(t, far, older, ticket, 0)
+			sub.requireGrant(t, far, older, ticket, 0)
 			s.Do(t, "DEL", lock)
 			hold(t, s, lock, me, "1", lease)
 		},
 	} {
 		lose()
 		require.False(t, has(s, waiters), name)
-		again := enlist(t, c, plain, older)
+		again := register(t, c, plain, older)
 		require.Greater(t, again, ticket, name)
 		ticket = again
 	}
 }
 
-// A message tells by its ticket which refusal it answers. Commands that the server reads at once are the closest that there are.
-// Clocks are set back, and a replica that takes over has another.
+// A message tells by its ticket which refusal it answers. Commands that the server reads at once
+// are the closest that there are. Clocks are set back, and a replica that takes over has another.
 func TestWhoComesLaterHasALargerTicketWhateverTheClockSays(t *testing.T) {
 	s, c := startHeld(t)
 	ahead := time.Now().Add(time.Hour).UnixMicro()
-	s.Do(t, "ZADD", waiters, decimal(ahead), plain.Place(older, patience))
-	require.Equal(t, lua.Ticket(ahead+1), enlist(t, c, plain, newer))
-	require.Equal(t, lua.Ticket(ahead), enlist(t, c, plain, older), "it keeps its own")
-	require.Equal(t, []string{plain.Place(older, patience), plain.Place(newer, patience)}, places(t, s))
+	s.Do(t, "ZADD", waiters, decimal(ahead), plain.Registration(older, waiterLease))
+	require.Equal(t, lua.Ticket(ahead+1), register(t, c, plain, newer))
+	require.Equal(t, lua.Ticket(ahead), register(t, c, plain, older), "it keeps its own")
+	require.Equal(
+		t,
+		[]string{plain.Registration(older, waiterLease), plain.Registration(newer, waiterLease)},
+		registrations(t, s),
+	)
 }
 
-func TestNoTwoPlacesHaveOneTicket(t *testing.T) {
+func TestNoTwoRegistrationsHaveOneTicket(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
-	enlist(t, c, plain, me) // the server gets to know the scripts
-	_, err := plain.Release(t.Context(), c, me, 0, lua.Passing{GivenUp: plain.Place(me, patience)})
+	register(t, c, plain, me) // the server gets to know the scripts
+	_, err := plain.Release(
+		t.Context(),
+		c,
+		me,
+		0,
+		lua.HandOver{Withdrawn: plain.Registration(me, waiterLease)},
+	)
 	require.NoError(t, err)
-	sha := func(file string) string {
-		return s.DoString(t, "SCRIPT", "LOAD", lua.Scripts()[file])
-	}
-	acquire, release := sha("acquire.lua"), sha("release.lua")
-	place := plain.Place(me, patience)
+	sources := fragments.Read(os.DirFS("."))
+	acquire := s.DoString(t, "SCRIPT", "LOAD", sources["acquire.lua"])
+	handOver := s.DoString(t, "SCRIPT", "LOAD", sources["hand_over.lua"])
+	registration := plain.Registration(me, waiterLease)
 	var commands rueidis.Commands
 	for range 100 {
-		commands = append(commands,
-			c.B().Evalsha().Sha1(acquire).Numkeys(2).Key(lock, waiters).Arg(me, "1", "7000", place).Build(),
-			c.B().Evalsha().Sha1(release).Numkeys(2).Key(lock, waiters).
-				Arg(me, "0", announcement.Channel, "0", "PUBLISH", "", "0", "0", "", "0", place).Build())
+		commands = append(
+			commands,
+			c.B().
+				Evalsha().
+				Sha1(acquire).
+				Numkeys(2).
+				Key(lock, waiters).
+				Arg(me, "7000", registration).
+				Build(),
+			c.B().Evalsha().Sha1(handOver).Numkeys(2).Key(lock, waiters).
+				Arg(me, announcement.Channel, "PUBLISH", "", "0", "0", "", "0", registration).
+				Build(),
+		)
 	}
 	last := int64(0)
 	for i, reply := range c.DoMulti(t.Context(), commands...) {
@@ -179,7 +227,7 @@ func TestNoTwoPlacesHaveOneTicket(t *testing.T) {
 	}
 }
 
-func TestWaiterWithoutAPlaceLeavesNothing(t *testing.T) {
+func TestUnregisteredWaiterLeavesNothing(t *testing.T) {
 	for name, e := range map[string]*lua.Exclusive{"plain": plain, "fenced": fenced} {
 		s, c := startHeld(t)
 		fence, ticket, holder, err := e.Acquire(t.Context(), c, older, lease, "")
@@ -191,30 +239,36 @@ func TestWaiterWithoutAPlaceLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestPlaceIsLostWithTheLock(t *testing.T) {
+func TestRegistrationIsLostWithTheLock(t *testing.T) {
 	for name, e := range map[string]*lua.Exclusive{"plain": plain, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
-			enlist(t, c, e, older, newer)
+			register(t, c, e, older, newer)
 			s.Do(t, "DEL", lock)
 			for range 2 { // the answer may not come
-				fence, ticket, holder, err := e.Acquire(t.Context(), c, older, lease, e.Place(older, patience))
+				fence, ticket, holder, err := e.Acquire(
+					t.Context(),
+					c,
+					older,
+					lease,
+					e.Registration(older, waiterLease),
+				)
 				require.NoError(t, err)
 				require.Nil(t, holder)
 				require.Zero(t, ticket)
 				require.Equal(t, e == fenced, fence == 1)
 				requireLock(t, s, lock, map[string]string{older: "1"}, lease)
-				require.Equal(t, []string{e.Place(newer, patience)}, places(t, s))
+				require.Equal(t, []string{e.Registration(newer, waiterLease)}, registrations(t, s))
 			}
 		})
 	}
 }
 
 func TestFreeExclusiveLockIsTakenAndNothingElseIsWritten(t *testing.T) {
-	for _, place := range []string{"", plain.Place(me, lease)} {
+	for _, registration := range []string{"", plain.Registration(me, lease)} {
 		s, c := start(t)
 		for range 2 {
-			fence, ticket, holder, err := plain.Acquire(t.Context(), c, me, lease, place)
+			fence, ticket, holder, err := plain.Acquire(t.Context(), c, me, lease, registration)
 			require.NoError(t, err)
 			require.Nil(t, holder)
 			require.Zero(t, ticket)
@@ -229,13 +283,19 @@ func TestFreeFencedExclusiveLockIsNumbered(t *testing.T) {
 	s, c := start(t)
 	for i := int64(1); i <= 3; i++ {
 		for range 2 {
-			fence, ticket, holder, err := fenced.Acquire(t.Context(), c, me, lease, fenced.Place(me, lease))
+			fence, ticket, holder, err := fenced.Acquire(
+				t.Context(),
+				c,
+				me,
+				lease,
+				fenced.Registration(me, lease),
+			)
 			require.NoError(t, err)
 			require.Nil(t, holder)
 			require.Zero(t, ticket)
 			require.Equal(t, i, fence)
 		}
-		out, err := fenced.Release(t.Context(), c, me, 0, lua.Passing{})
+		out, err := fenced.Release(t.Context(), c, me, 0, lua.HandOver{})
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{Held: true}, out)
 	}
@@ -246,19 +306,25 @@ func TestFreeFencedExclusiveLockIsNumbered(t *testing.T) {
 func TestExclusiveLockWithoutExpiryIsWaitedFor(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lua.NoExpiry)
-	_, ticket, holder, err := plain.Acquire(t.Context(), c, older, patience, plain.Place(older, patience))
+	_, ticket, holder, err := plain.Acquire(
+		t.Context(),
+		c,
+		older,
+		waiterLease,
+		plain.Registration(older, waiterLease),
+	)
 	require.NoError(t, err)
 	require.Equal(t, &lua.Holder{Owner: me, TTL: lua.NoExpiry}, holder)
 	require.NotZero(t, ticket)
 }
 
 // Two clients that wait for leases of their own share what describes the lock.
-func TestPlaceTellsTheLeaseWhateverWasAskedForBefore(t *testing.T) {
+func TestRegistrationTellsTheLeaseWhateverWasAskedForBefore(t *testing.T) {
 	e := lua.NewExclusive(lock, true)
 	for range 2 {
-		require.Equal(t, older+" 7000 f", e.Place(older, 7*time.Second))
-		require.Equal(t, newer+" 300000 f", e.Place(newer, 5*time.Minute))
-		require.Equal(t, newer+" 1 p", plain.Place(newer, 1999*time.Microsecond))
+		require.Equal(t, older+" 7000 f", e.Registration(older, 7*time.Second))
+		require.Equal(t, newer+" 300000 f", e.Registration(newer, 5*time.Minute))
+		require.Equal(t, newer+" 1 p", plain.Registration(newer, 1999*time.Microsecond))
 	}
 	require.Equal(t, announcement.Channel, e.Channel())
 }

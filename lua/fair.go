@@ -20,20 +20,21 @@ type Fair struct {
 	Lock string
 	// Sharded tells that waiters listen on sharded channels.
 	Sharded bool
-	// Counted tells that PUBLISH answers how many listen: on a single node or on sharded channels. On a cluster it
-	// counts only those of one node.
+	// Counted tells that PUBLISH answers how many listen: on a single node or on sharded channels.
+	// On a cluster it counts only those of one node.
 	Counted bool
 }
 
-// How long the head of the queue has to take a free lock before it is dropped: it is told at once, asks every 5 s by
-// itself, and may have to wait for a connection. One that nobody listens for has just queued, is reconnecting, or is dead.
+// How long the head of the queue has to take a free lock before it is dropped: it is told at once,
+// asks every 5 s by itself, and may have to wait for a connection. One that nobody listens for has
+// just queued, is reconnecting, or is dead.
 const (
 	heeded  = 10 * time.Second
 	unheard = 500 * time.Millisecond
 )
 
-// MaxNap bounds how long a waiter sleeps before it must ask again, so as to keep its place: half of what [Fair.Acquire]
-// lets a place outlast the last question.
+// MaxNap bounds how long a waiter sleeps before it must ask again, so as to keep its place: half of
+// what [Fair.Acquire] lets a place outlast the last question.
 const MaxNap = 5 * time.Second
 
 // FairRequest is what an owner wants of a fair lock.
@@ -46,13 +47,20 @@ type FairRequest struct {
 
 	// Budget is how much longer the owner waits; its place is dropped after that. 0 means no limit.
 	Budget time.Duration
-	// Until is when the budget ends by the server's clock, as in [Holder].Clock; zero if unknown.
-	// A request that is executed later is refused and leaves nothing behind. Ignored without a Budget.
+	// Until is when the budget ends by the server's clock, as in [Holder].Clock; zero if unknown. A
+	// request that is executed later is refused and leaves nothing behind. Ignored without a
+	// Budget.
 	Until time.Time
 }
 
 func (f Fair) keys() []string {
-	return []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock), budgetsKey(f.Lock)}
+	return []string{
+		f.Lock,
+		QueueKey(f.Lock),
+		scoresKey(f.Lock),
+		turnKey(f.Lock),
+		budgetsKey(f.Lock),
+	}
 }
 
 // args returns the arguments that all scripts of a fair lock begin with, followed by those of one.
@@ -61,13 +69,21 @@ func (f Fair) args(more ...string) []string {
 	if !f.Counted {
 		grace = heeded
 	}
-	return append([]string{Channel(f.Lock), Announcement{Sharded: f.Sharded}.verb(), milliseconds(heeded), milliseconds(grace),
-		milliseconds(MaxNap)}, more...)
+	return append(
+		[]string{
+			Channel(f.Lock),
+			Announcement{Sharded: f.Sharded}.verb(),
+			milliseconds(heeded),
+			milliseconds(grace),
+			milliseconds(MaxNap),
+		},
+		more...)
 }
 
-// Acquire takes the lock for an owner, if it is free and nobody is queued before. If not, an owner that waits is put at the
-// end of the queue, where it stays until its budget is over; without a limit it stays for at least its window and, as long as
-// it asks every [MaxNap], for ever. It returns who holds the lock or comes first; nil means that the owner has it.
+// Acquire takes the lock for an owner, if it is free and nobody is queued before. If not, an owner
+// that waits is put at the end of the queue, where it stays until its budget is over; without a
+// limit it stays for at least its window and, as long as it asks every [MaxNap], for ever. It
+// returns who holds the lock or comes first; nil means that the owner has it.
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
@@ -76,8 +92,13 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 			until = r.Until.UnixMilli()
 		}
 	}
-	reply := fairAcquire.run(ctx, c, f.keys(), f.args(r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease), flag(r.Waits),
-		milliseconds(r.Window), strconv.FormatInt(budget, 10), strconv.FormatInt(until, 10)))
+	reply := fairAcquire.run(
+		ctx,
+		c,
+		f.keys(),
+		f.args(r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease), flag(r.Waits),
+			milliseconds(r.Window), strconv.FormatInt(budget, 10), strconv.FormatInt(until, 10)),
+	)
 	if rueidis.IsRedisNil(reply.Error()) {
 		return nil, nil
 	}
@@ -97,17 +118,20 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	return holder, nil
 }
 
-// Release leaves owner with the given hold count. With count 0 it loses the lock, whatever count it had, and its place
-// in the queue; and the next in the queue is told.
-func (f Fair) Release(ctx context.Context, c rueidis.CoreClient, owner string, count int) (Released, error) {
+// Release leaves owner with the given hold count. With count 0 it loses the lock, whatever count it
+// had, and its place in the queue; and the next in the queue is told.
+func (f Fair) Release(
+	ctx context.Context, c rueidis.CoreClient, owner string, count int,
+) (Released, error) {
 	return released(fairRelease.run(ctx, c, f.keys(), f.args(strconv.Itoa(count), owner)))
 }
 
-// MostLeave is the largest number of owners for [Fair.Leave]: Lua does not pass any number of values at once.
+// MostLeave is the largest number of owners for [Fair.Leave]: Lua does not pass any number of
+// values at once.
 const MostLeave = 1000
 
-// Leave is [Fair.Release] with a count of 0 for one to [MostLeave] owners, by one command. It may be repeated. Held reports
-// whether any of them held the lock.
+// Leave is [Fair.Release] with a count of 0 for one to [MostLeave] owners, by one command. It may
+// be repeated. Held reports whether any of them held the lock.
 func (f Fair) Leave(ctx context.Context, c rueidis.CoreClient, owners ...string) (Released, error) {
 	return released(fairRelease.run(ctx, c, f.keys(), f.args(append([]string{"0"}, owners...)...)))
 }

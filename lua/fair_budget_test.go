@@ -16,10 +16,20 @@ import (
 const fairBudgets = "holdfast_lock_budget:{order:42}"
 
 // request has an owner ask for the lock that goes on waiting for so long.
-func request(t *testing.T, c rueidis.Client, owner string, budget time.Duration, until time.Time) *lua.Holder {
+func request(
+	t *testing.T,
+	c rueidis.Client,
+	owner string,
+	budget time.Duration,
+	until time.Time,
+) *lua.Holder {
 	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow,
-		Budget: budget, Until: until})
+	holder, err := fair.Acquire(
+		t.Context(),
+		c,
+		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow,
+			Budget: budget, Until: until},
+	)
 	require.NoError(t, err)
 	return holder
 }
@@ -50,7 +60,12 @@ func TestPlaceWhoseBudgetIsOverIsDroppedByWhateverComesNext(t *testing.T) {
 			endBudget(t, s, me+"2")
 			next(t, c)
 			requireQueue(t, s, first, second, third)
-			require.Equal(t, distance-2*fairWindow.Milliseconds(), score(t, s, third)-score(t, s, second), "the gap stays")
+			require.Equal(
+				t,
+				distance-2*fairWindow.Milliseconds(),
+				score(t, s, third)-score(t, s, second),
+				"the gap stays",
+			)
 			require.Zero(t, s.DoInt(t, "EXISTS", fairBudgets))
 		})
 	}
@@ -62,7 +77,12 @@ func TestQuestionThatComesAfterItsBudgetTakesNothing(t *testing.T) {
 	holder := request(t, c, me, time.Minute, past)
 	require.NotNil(t, holder)
 	require.InDelta(t, serverTime(t, s), holder.Clock.UnixMilli(), busy)
-	require.Equal(t, 10*time.Millisecond, holder.Nap, "one that waits still knows the time now, and asks again")
+	require.Equal(
+		t,
+		10*time.Millisecond,
+		holder.Nap,
+		"one that waits still knows the time now, and asks again",
+	)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 
 	hold(t, s, lock, other, "1", lease)
@@ -79,7 +99,12 @@ func TestBudgetByAnotherServersClockEndsNoLaterThanItIsLong(t *testing.T) {
 	ends, err := strconv.ParseInt(s.DoString(t, "ZSCORE", fairBudgets, first), 10, 64)
 	require.NoError(t, err)
 	require.InDelta(t, serverTime(t, s)+60_000, ends, busy)
-	require.Greater(t, s.DoInt(t, "PTTL", fairBudgets), int64(60_000), "the next one who comes is to find it over")
+	require.Greater(
+		t,
+		s.DoInt(t, "PTTL", fairBudgets),
+		int64(60_000),
+		"the next one who comes is to find it over",
+	)
 }
 
 func TestTurnOfAHeadEndsWithItsBudget(t *testing.T) {

@@ -16,7 +16,17 @@ func ExampleFair_Acquire() {
 	fair := lua.Fair{Lock: "order:42", Counted: true}
 
 	ask := func(owner string) {
-		holder, err := fair.Acquire(ctx, client, lua.FairRequest{Owner: owner, Count: 1, Lease: 30 * time.Second, Waits: true, Window: 5 * time.Minute})
+		holder, err := fair.Acquire(
+			ctx,
+			client,
+			lua.FairRequest{
+				Owner:  owner,
+				Count:  1,
+				Lease:  30 * time.Second,
+				Waits:  true,
+				Window: 5 * time.Minute,
+			},
+		)
 		switch {
 		case err != nil:
 			panic(err)
@@ -44,7 +54,8 @@ func ExampleFair_Acquire() {
 	// client:2 has it
 }
 
-// A waiter that gives up releases what it does not have, and so loses its place. The window is the one it was queued with.
+// A waiter that gives up releases what it does not have, and so loses its place. The window is the
+// one it was queued with.
 func ExampleFair_Release() {
 	client, disconnect := connect()
 	defer disconnect()

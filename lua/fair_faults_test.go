@@ -15,11 +15,19 @@ import (
 // fairCalls are all scripts of the fair lock.
 var fairCalls = map[string]func(context.Context, rueidis.Client) error{
 	"acquire": func(ctx context.Context, c rueidis.Client) error {
-		_, err := fair.Acquire(ctx, c, lua.FairRequest{Owner: me, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
+		_, err := fair.Acquire(
+			ctx,
+			c,
+			lua.FairRequest{Owner: me, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
+		)
 		return err
 	},
 	"acquire without wait": func(ctx context.Context, c rueidis.Client) error {
-		_, err := fair.Acquire(ctx, c, lua.FairRequest{Owner: me, Count: 1, Lease: lease, Waits: false, Window: fairWindow})
+		_, err := fair.Acquire(
+			ctx,
+			c,
+			lua.FairRequest{Owner: me, Count: 1, Lease: lease, Waits: false, Window: fairWindow},
+		)
 		return err
 	},
 	"release": func(ctx context.Context, c rueidis.Client) error {
@@ -74,7 +82,11 @@ func TestServerOutOfMemoryPassesAFairLockOn(t *testing.T) {
 	require.Equal(t, lua.Released{Held: true}, leave(t, c, other))
 	requireFree(t, s, lock)
 	sub.requireBytes(t, array("message", fairChannel+first, "0"))
-	_, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: first, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
+	_, err := fair.Acquire(
+		t.Context(),
+		c,
+		lua.FairRequest{Owner: first, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
+	)
 	requireError(t, err, lua.Permanent, "OOM")
 	requireQueue(t, s, first, second)
 }

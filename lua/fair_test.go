@@ -32,7 +32,11 @@ const (
 // ask has an owner that waits ask once, with fairWindow. It returns who is in the way.
 func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
+	holder, err := fair.Acquire(
+		t.Context(),
+		c,
+		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
+	)
 	require.NoError(t, err)
 	return holder
 }
@@ -40,7 +44,11 @@ func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 // askOnce has an owner that does not wait ask.
 func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: false, Window: fairWindow})
+	holder, err := fair.Acquire(
+		t.Context(),
+		c,
+		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: false, Window: fairWindow},
+	)
 	require.NoError(t, err)
 	return holder
 }
@@ -159,7 +167,11 @@ func TestFairLockWithoutExpiryIsHeld(t *testing.T) {
 		holder := ask(t, c, first)
 		require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry, Clock: holder.Clock}, holder)
 		holder = ask(t, c, second)
-		require.Equal(t, &lua.Holder{Owner: other, TTL: lua.NoExpiry, Nap: lua.MaxNap, Clock: holder.Clock}, holder)
+		require.Equal(
+			t,
+			&lua.Holder{Owner: other, TTL: lua.NoExpiry, Nap: lua.MaxNap, Clock: holder.Clock},
+			holder,
+		)
 	}
 	requireQueue(t, s, first, second)
 }
@@ -201,7 +213,8 @@ func TestForcedFairUnlockDropsStaleHeads(t *testing.T) {
 	sub.requireBytes(t, array("message", fairChannel+second, "0"))
 }
 
-// A reply may be lost, and the command is repeated. What another client did meanwhile must not be undone.
+// A reply may be lost, and the command is repeated. What another client did meanwhile must not be
+// undone.
 func TestEachFairScriptRunTwiceChangesNothingMore(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *redistest.Server, rueidis.Client) func(){
 		"queueing": func(t *testing.T, s *redistest.Server, c rueidis.Client) func() {

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a server that gives every script the same reply, be it of a kind or a version that is not at hand. It may
-// be changed between two commands.
+// fake is a server that gives every script the same reply, be it of a kind or a version that is not
+// at hand. It may be changed between two commands.
 type fake struct{ reply atomic.Value }
 
 // startFake returns a fake and a client that is connected to it through memory.
@@ -48,7 +48,11 @@ func startFake(tb testing.TB) (*fake, rueidis.Client) {
 func (f *fake) says(reply string) { f.reply.Store(reply) }
 
 // refuses sets the reply to scripts to an error reply with any bytes.
-func (f *fake) refuses(message string) { f.says(fmt.Sprintf("!%d\r\n%s\r\n", len(message), message)) }
+func (f *fake) refuses(
+	message string,
+) {
+	f.says(fmt.Sprintf("!%d\r\n%s\r\n", len(message), message))
+}
 
 // hangsUp has the connection closed instead of a reply.
 func (f *fake) hangsUp() { f.says("") }
@@ -56,7 +60,10 @@ func (f *fake) hangsUp() { f.says("") }
 // serve ends when the client closes the connection.
 func (f *fake) serve(conn net.Conn) {
 	defer conn.Close()
-	replies := make(chan string, 64) // more than a client has under way: a pipe has no buffer of its own
+	replies := make(
+		chan string,
+		64,
+	) // more than a client has under way: a pipe has no buffer of its own
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for reply := range replies {

@@ -8,15 +8,16 @@ import (
 	"holdfast/lua"
 )
 
-// A repeated call, after an answer that never came, gets the same number; the next acquisition gets a larger one.
-func ExampleAcquireFenced() {
+// A repeated call, after an answer that never came, gets the same number; the next acquisition gets
+// a larger one.
+func ExampleExclusive_Acquire_fenced() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
-	free := lua.Announcement{Channel: lua.Channel("order:42"), Message: lua.Unlocked}
+	lock := lua.NewExclusive("order:42", true)
 
 	for _, owner := range []string{"client:1", "client:1", "client:2"} {
-		token, holder, err := lua.AcquireFenced(ctx, client, "order:42", owner, 1, 30*time.Second)
+		token, _, holder, err := lock.Acquire(ctx, client, owner, 30*time.Second, "")
 		if err != nil {
 			panic(err)
 		}
@@ -25,10 +26,10 @@ func ExampleAcquireFenced() {
 			continue
 		}
 		fmt.Println(owner, "has to wait for", holder.Owner)
-		if _, err := lua.Release(ctx, client, "order:42", holder.Owner, 0, free); err != nil {
+		if _, err := lock.Release(ctx, client, holder.Owner, 0, lua.HandOver{}); err != nil {
 			panic(err)
 		}
-		token, _, err = lua.AcquireFenced(ctx, client, "order:42", owner, 1, 30*time.Second)
+		token, _, _, err = lock.Acquire(ctx, client, owner, 30*time.Second, "")
 		fmt.Println(owner, "has it, with the token", token, err)
 	}
 	// Output:
@@ -43,7 +44,7 @@ func ExampleInspectFenced() {
 	defer disconnect()
 	ctx := context.Background()
 
-	if _, _, err := lua.AcquireFenced(ctx, client, "order:42", "client:1", 1, 30*time.Second); err != nil {
+	if _, _, err := lockFenced(ctx, client, "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
 	state, err := lua.InspectFenced(ctx, client, "order:42")

@@ -17,7 +17,7 @@ const counter = "redisson_lock_token:{order:42}"
 // takeFenced takes a fenced lock that is free or the owner's, and returns its token.
 func takeFenced(t *testing.T, c rueidis.CoreClient, owner string) int64 {
 	t.Helper()
-	token, holder, err := lua.AcquireFenced(t.Context(), c, lock, owner, 1, lease)
+	token, holder, err := lockFenced(t.Context(), c, owner, lease)
 	require.NoError(t, err)
 	require.Nil(t, holder)
 	return token
@@ -25,7 +25,7 @@ func takeFenced(t *testing.T, c rueidis.CoreClient, owner string) int64 {
 
 func free(t *testing.T, c rueidis.CoreClient, owner string) {
 	t.Helper()
-	out, err := lua.Release(t.Context(), c, lock, owner, 0, announcement)
+	out, err := unlock(t.Context(), c, lock, owner, 0)
 	require.NoError(t, err)
 	require.True(t, out.Held)
 }
@@ -101,7 +101,8 @@ func TestOwnersFencedLockWithoutACounterGetsANumber(t *testing.T) {
 	require.EqualValues(t, 1, takeFenced(t, c, me))
 }
 
-// Somebody who lost the counter may well begin again with the time in nanoseconds, which no double can tell apart.
+// Somebody who lost the counter may well begin again with the time in nanoseconds, which no double
+// can tell apart.
 func TestTokensBeyondTheNumbersOfLuaAreExact(t *testing.T) {
 	s, c := start(t)
 	const begin = int64(1_790_000_000_000_000_001)
@@ -125,7 +126,7 @@ func TestFencedLockOfAnotherIsRefusedAndNotNumbered(t *testing.T) {
 				s.Do(t, "PEXPIRE", lock, left)
 			}
 			s.Do(t, "SET", counter, "7")
-			_, holder, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+			_, holder, err := lockFenced(t.Context(), c, me, lease)
 			require.NoError(t, err)
 			require.Equal(t, other, holder.Owner)
 			require.Zero(t, holder.Nap)
@@ -159,7 +160,7 @@ func TestFencedAcquireWithoutItsCounterTakesNothingAndSaysWhatToDo(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			s, client := startAs(t)
 			c.prepare(t, s)
-			_, holder, err := lua.AcquireFenced(t.Context(), client, lock, me, 1, lease)
+			_, holder, err := lockFenced(t.Context(), client, me, lease)
 			require.Nil(t, holder)
 			e := requireError(t, err, lua.Permanent, c.code)
 			require.Contains(t, e.Advice, c.advice)
@@ -170,7 +171,7 @@ func TestFencedAcquireWithoutItsCounterTakesNothingAndSaysWhatToDo(t *testing.T)
 
 func TestFencedLockThatMayNotExpireIsNotTaken(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
-	_, _, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+	_, _, err := lockFenced(t.Context(), c, me, lease)
 	requireError(t, err, lua.Permanent, "NOPERM")
 	requireFree(t, s, lock)
 }
@@ -179,7 +180,7 @@ func TestHoldersOwnCounterThatIsNoNumberIsAnErrorAndNoToken(t *testing.T) {
 	s, c := start(t)
 	takeFenced(t, c, me)
 	s.Do(t, "SET", counter, "a page")
-	_, holder, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+	_, holder, err := lockFenced(t.Context(), c, me, lease)
 	require.Nil(t, holder)
 	e := new(lua.Error)
 	require.ErrorAs(t, err, &e)
@@ -190,7 +191,7 @@ func TestHoldersOwnCounterThatIsNoNumberIsAnErrorAndNoToken(t *testing.T) {
 func TestFencedAcquireOnAKeyThatIsNoLockDoesNotCount(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
-	_, _, err := lua.AcquireFenced(t.Context(), c, lock, me, 1, lease)
+	_, _, err := lockFenced(t.Context(), c, me, lease)
 	requireError(t, err, lua.Permanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 	require.False(t, has(s, counter))

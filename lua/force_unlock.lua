@@ -1,19 +1,13 @@
 -- Frees a lock whoever holds it.
---
 -- KEYS[1]  lock: hash of owner -> hold count
 -- ARGV[1]  channel of the lock
 -- ARGV[2]  unlock message
 -- ARGV[3]  PUBLISH or SPUBLISH
---
--- Returns  {status, refusal}: status -1 = it was free, 1 = released; refusal as in release.lua
+-- Returns  {status, refusal} as release.lua, status -1 if it was free
 -- Retry    safe, but a second run may free the lock of whoever took it in between
 
--- Uses announce
-
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
-if redis.call('HLEN', KEYS[1]) == 0 then
-  return {-1, ''}
-end
+if redis.call('HLEN', KEYS[1]) == 0 then return {-1, ''} end
 redis.call('DEL', KEYS[1])
-local _, refusal = announce(ARGV[3], ARGV[1], ARGV[2])
-return {1, refusal}
+-- Needs announce
+return {1, (announce(ARGV[3], ARGV[1], ARGV[2]))}

@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,16 +14,42 @@ import (
 
 var commandCall = regexp.MustCompile(`(?:redis\.p?call|attempt)\(([^,)]+)`)
 
-// TestScriptsUseOnlyCommandsOfRedis62 allows commands by name: one that is added here must exist in 6.2, with the
-// options that the script gives it.
+// TestScriptsUseOnlyCommandsOfRedis62 allows commands by name: one that is added here must exist in
+// 6.2, with the options that the script gives it.
 func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
-	known := []string{"'DEL'", "'EXISTS'", "'GET'", "'HDEL'", "'HEXISTS'", "'HGET'", "'HGETALL'", "'HKEYS'", "'HLEN'", "'HSET'", "'INCR'",
-		"'INFO'", "'LINDEX'", "'LPOP'", "'LRANGE'", "'LREM'", "'PEXPIRE'", "'PTTL'", "'RPUSH'", "'SET'", "'TIME'", "'ZADD'",
-		"'ZPOPMIN'", "'ZRANGE'", "'ZREM'", "'ZSCORE'",
+	known := []string{
+		"'DEL'",
+		"'EXISTS'",
+		"'GET'",
+		"'HDEL'",
+		"'HEXISTS'",
+		"'HGET'",
+		"'HGETALL'",
+		"'HKEYS'",
+		"'HLEN'",
+		"'HSET'",
+		"'INCR'",
+		"'INFO'",
+		"'LINDEX'",
+		"'LPOP'",
+		"'LRANGE'",
+		"'LREM'",
+		"'PEXPIRE'",
+		"'PTTL'",
+		"'RPUSH'",
+		"'SET'",
+		"'TIME'",
+		"'ZADD'",
+		"'ZPOPMIN'",
+		"'ZRANGE'",
+		"'ZREM'",
+		"'ZSCORE'",
 		"'PUBSUB'", // with SHARDNUMSUB for sharded channels only, which 6.2 does not have either
 		"verb",     // of an announcement
-		"..."}      // what attempt was called with
-	// Lua that came with 7: script flags, the ACL check, the other name of redis, options of PEXPIRE.
+		"...",
+	} // what attempt was called with
+	// Lua that came with 7: script flags, the ACL check, the other name of redis, options of
+	// PEXPIRE.
 	newer := []string{"#!lua", "acl_check_cmd", "server.", "'NX'", "'XX'", "'GT'", "'LT'"}
 	for file, source := range scripts(t, "*.lua", "common/*.lua") {
 		calls := commandCall.FindAllStringSubmatch(source, -1)
@@ -35,19 +62,99 @@ func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
 	}
 }
 
+// headerOf is what a file begins with: comments.
+var headerOf = regexp.MustCompile(`\A(?:--.*\n)*`)
+
 func TestScriptsSayWhatTheyDo(t *testing.T) {
-	for file, source := range scripts(t, "*.lua") {
-		header, _, found := strings.Cut(source, "\n\n")
-		require.True(t, found, file)
+	all := scripts(t, "*.lua", "common/*.lua")
+	for file := range scripts(t, "*.lua") {
+		header := headerOf.FindString(all[file])
+		require.True(t, strings.HasPrefix(all[file], header+"\n"), file)
 		require.Regexp(t, `\A-- [A-Z][^\n]+[.,a-z]\n`, header, "%s: purpose", file)
 		require.Regexp(t, `(?m)^-- KEYS\[`, header, file)
 		require.Regexp(t, `(?m)^-- Returns +\S`, header, file)
 		require.Regexp(t, `(?m)^-- Retry +safe`, header, file)
-		for _, argument := range regexp.MustCompile(`(?:KEYS|ARGV)\[\d\]`).FindAllString(source, -1) {
-			require.Contains(t, header, "-- "+argument, file)
+		for _, named := range regexp.MustCompile(` as in (common/\w+\.lua)\n`).FindAllStringSubmatch(header, -1) {
+			header += headerOf.FindString(all[named[1]])
 		}
-		for line := range strings.Lines(header) {
-			require.True(t, strings.HasPrefix(line, "--"), "%s: %s", file, line)
+		for _, argument := range regexp.MustCompile(`(?:KEYS|ARGV)\[\d+\]`).FindAllString(all[file], -1) {
+			require.Contains(t, header, argument, file)
+		}
+	}
+	for file := range scripts(t, "common/*.lua") {
+		arguments := regexp.MustCompile(`(?:KEYS|ARGV)\[\d+\]`).FindAllString(all[file], -1)
+		for _, argument := range arguments {
+			require.Contains(t, headerOf.FindString(all[file]), "-- "+argument, file)
+		}
+	}
+}
+
+func TestScriptsHaveLinesOfAtMost100Columns(t *testing.T) {
+	for file, source := range scripts(t, "*.lua", "common/*.lua") {
+		for line := range strings.Lines(source) {
+			require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 100, "%s: %s", file, line)
+		}
+	}
+}
+
+// A function that a file calls without declaring its fragment may be there by chance today. One that
+// nobody calls costs the server time.
+func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
+	all := scripts(t, "*.lua", "common/*.lua")
+	calls := map[string]*regexp.Regexp{} // of what a fragment defines
+	for file := range scripts(t, "common/*.lua") {
+		var names []string
+		definition := regexp.MustCompile(`(?m)^local (?:function )?(\w+)(?:\(| =)`)
+		for _, found := range definition.FindAllStringSubmatch(all[file], -1) {
+			names = append(names, found[1])
+		}
+		require.NotEmpty(t, names, file)
+		fragment := strings.TrimSuffix(filepath.Base(file), ".lua")
+		calls[fragment] = regexp.MustCompile(`\b(?:` + strings.Join(names, "|") + `)\b`)
+	}
+	for file, source := range all {
+		inScope, unused := map[string]int{}, map[string]bool{} // by fragment; how far it is indented
+		for line := range strings.Lines(source) {
+			code := strings.TrimLeft(line, " ")
+			indent := len(line) - len(code)
+			if named, ok := strings.CutPrefix(code, "-- Needs "); ok {
+				for name := range strings.SplitSeq(strings.TrimSpace(named), ", ") {
+					inScope[name], unused[name] = indent, true
+				}
+				continue
+			}
+			code = regexp.MustCompile(`--.*|'[^']*'`).ReplaceAllString(code, "")
+			if strings.TrimSpace(code) == "" {
+				continue
+			}
+			maps.DeleteFunc(inScope, func(_ string, declared int) bool { return declared > indent })
+			for fragment, call := range calls {
+				if file != filepath.Join("common", fragment+".lua") && call.MatchString(code) {
+					require.Contains(t, inScope, fragment, "%s: %s", file, line)
+					delete(unused, fragment)
+				}
+			}
+		}
+		require.Empty(t, unused, file)
+	}
+}
+
+// Each costs the server as much as a command: they wait for the branch that calls them.
+func TestTakingAndReleasingAPlainLockCreatesNoFunction(t *testing.T) {
+	for _, file := range []string{"acquire.lua", "release.lua", "hand_over.lua"} {
+		source := scripts(t, file)[file]
+		require.Contains(t, source, "  -- Needs ", file)
+		require.NotRegexp(t, `(?m)^-- Needs |^(?:local )?function `, source, file)
+	}
+}
+
+func TestRepliesThatMayBeErrorsAreReadInOnePlace(t *testing.T) {
+	for file, source := range scripts(t, "*.lua", "common/*.lua") {
+		switch file {
+		case "common/attempt.lua":
+		case "acquire.lua", "release.lua", "hand_over.lua": // where no function is created
+		default:
+			require.NotContains(t, source, "redis.pcall", file)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -26,13 +27,38 @@ const (
 )
 
 // announcement is what the reentrant lock called lock announces.
-var announcement = lua.Announcement{Channel: "redisson_lock__channel:{order:42}", Message: lua.Unlocked}
+var announcement = lua.Announcement{
+	Channel: "redisson_lock__channel:{order:42}",
+	Message: lua.Unlocked,
+}
 
 // start returns a server and a client of it.
 func start(tb testing.TB, opts ...redistest.Option) (*redistest.Server, rueidis.Client) {
 	tb.Helper()
 	s := redistest.Start(tb, opts...)
 	return s, s.Client(tb)
+}
+
+// lockPlain takes a plain lock, or returns who is in the way.
+func lockPlain(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration,
+) (*lua.Holder, error) {
+	_, _, holder, err := lua.NewExclusive(lock, false).Acquire(ctx, c, owner, lease, "")
+	return holder, err
+}
+
+// lockFenced takes the lock as a fenced one, or returns who is in the way.
+func lockFenced(ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
+) (int64, *lua.Holder, error) {
+	fence, _, holder, err := lua.NewExclusive(lock, true).Acquire(ctx, c, owner, lease, "")
+	return fence, holder, err
+}
+
+// unlock leaves so many levels of a plain or fenced lock, without hand-over.
+func unlock(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int,
+) (lua.Released, error) {
+	return lua.NewExclusive(lock, false).Release(ctx, c, owner, count, lua.HandOver{})
 }
 
 // hold writes a lock with plain commands.
@@ -47,7 +73,13 @@ func hold(tb testing.TB, s *redistest.Server, key, owner, count string, left tim
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // requireLock asserts the whole hash of a lock and, within 5 s, what is left of its lease.
-func requireLock(tb testing.TB, s *redistest.Server, key string, counts map[string]string, left time.Duration) {
+func requireLock(
+	tb testing.TB,
+	s *redistest.Server,
+	key string,
+	counts map[string]string,
+	left time.Duration,
+) {
 	tb.Helper()
 	require.Equal(tb, counts, s.DoMap(tb, "HGETALL", key))
 	requireTTL(tb, s, key, left)

@@ -36,7 +36,8 @@ type Hold struct {
 	Write bool // of a read-write lock
 }
 
-// Inspect reads a lock and changes nothing. It is for all kinds; of fair and fenced locks the others tell more.
+// Inspect reads a lock and changes nothing. It is for all kinds; of fair and fenced locks the
+// others tell more.
 func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	values, err := list(inspect.run(ctx, c, []string{lock}, nil), 2)
 	if err != nil {
@@ -102,9 +103,13 @@ func state(lock string, values []rueidis.RedisMessage) (State, error) {
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
 			return State{}, &Error{
-				Class:   Permanent,
-				Message: "field " + strconv.Quote(fields[i]) + " of " + strconv.Quote(lock) + " is not a hold count",
-				Advice:  "the key is a hash, but not a lock; choose another name",
+				Class: Permanent,
+				Message: "field " + strconv.Quote(
+					fields[i],
+				) + " of " + strconv.Quote(
+					lock,
+				) + " is not a hold count",
+				Advice: "the key is a hash, but not a lock; choose another name",
 			}
 		}
 		owner, write := strings.CutSuffix(fields[i], writeSuffix)

@@ -32,7 +32,11 @@ func TestLockThatNeverExpiresSaysSo(t *testing.T) {
 	hold(t, s, lock, other, "1", lua.NoExpiry)
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)
-	require.Equal(t, lua.State{Holds: []lua.Hold{{Owner: other, Count: 1}}, TTL: lua.NoExpiry}, state)
+	require.Equal(
+		t,
+		lua.State{Holds: []lua.Hold{{Owner: other, Count: 1}}, TTL: lua.NoExpiry},
+		state,
+	)
 }
 
 func TestReadWriteLockShowsItsModeApartFromItsOwners(t *testing.T) {
@@ -40,7 +44,15 @@ func TestReadWriteLockShowsItsModeApartFromItsOwners(t *testing.T) {
 	s.Do(t, "HSET", lock, "mode", "read", me, "2", other, "1")
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)
-	require.Equal(t, lua.State{Mode: "read", Holds: []lua.Hold{{Owner: me, Count: 2}, {Owner: other, Count: 1}}, TTL: lua.NoExpiry}, state)
+	require.Equal(
+		t,
+		lua.State{
+			Mode:  "read",
+			Holds: []lua.Hold{{Owner: me, Count: 2}, {Owner: other, Count: 1}},
+			TTL:   lua.NoExpiry,
+		},
+		state,
+	)
 }
 
 func TestHashThatIsNoLockIsRefused(t *testing.T) {

@@ -21,7 +21,7 @@ func fill(t *testing.T, s *redistest.Server) {
 func TestServerOutOfMemoryRefusesALock(t *testing.T) {
 	s, c := start(t)
 	fill(t, s)
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err := lockPlain(t.Context(), c, lock, me, lease)
 	e := requireError(t, err, lua.Permanent, "OOM")
 	require.Contains(t, e.Advice, "maxmemory")
 	requireFree(t, s, lock)
@@ -40,7 +40,7 @@ func TestServerOutOfMemoryStillSaysWhoHoldsALock(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
 	fill(t, s)
-	holder, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	holder, err := lockPlain(t.Context(), c, lock, me, lease)
 	require.NoError(t, err)
 	require.Equal(t, other, holder.Owner)
 	state, err := lua.Inspect(t.Context(), c, lock)
@@ -55,12 +55,12 @@ func TestServerOutOfMemoryReleases(t *testing.T) {
 	fill(t, s)
 
 	// The count in Redis is not written; the level is left all the same.
-	out, err := lua.Release(t.Context(), c, lock, me, 1, announcement)
+	out, err := unlock(t.Context(), c, lock, me, 1)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireLock(t, s, lock, map[string]string{me: "2"}, lease)
 
-	out, err = lua.Release(t.Context(), c, lock, me, 0, announcement)
+	out, err = unlock(t.Context(), c, lock, me, 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)
@@ -81,7 +81,7 @@ func TestServerOutOfMemoryRenews(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	fill(t, s)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)

@@ -12,12 +12,18 @@ import (
 
 func TestReentrantLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHanded(t, p, false).actions() })
+	checkModel(
+		t,
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHandOver(t, p, false).actions() },
+	)
 }
 
 func TestFencedLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHanded(t, p, true).actions() })
+	checkModel(
+		t,
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHandOver(t, p, true).actions() },
+	)
 }
 
 func (m *exclusiveModel) actions() map[string]func(*rapid.T) {
@@ -35,15 +41,15 @@ func (m *exclusiveModel) actions() map[string]func(*rapid.T) {
 }
 
 func (m *exclusiveModel) acquire(t *rapid.T) {
-	owner, count, lease := ours.Draw(t, "owner"), evenly(1, 2, 3).Draw(t, "count"), leases.Draw(t, "lease")
+	owner, lease := ours.Draw(t, "owner"), leases.Draw(t, "lease")
 	var holder *lua.Holder
 	var token int64
 	m.step(t, func() {
 		var err error
 		if m.fenced {
-			token, holder, err = lua.AcquireFenced(t.Context(), m, lock, owner, count, lease)
+			token, holder, err = lockFenced(t.Context(), m, owner, lease)
 		} else {
-			holder, err = lua.Acquire(t.Context(), m, lock, owner, count, lease)
+			holder, err = lockPlain(t.Context(), m, lock, owner, lease)
 		}
 		require.NoError(t, err)
 	}, func() {
@@ -59,12 +65,24 @@ func (m *exclusiveModel) acquire(t *rapid.T) {
 			m.given = m.token
 		}
 		require.Equal(t, m.given, token, "a hold keeps its token")
-		m.hold(owner, count, lease)
+		m.hold(owner, 1, lease)
 	})
 }
 
 func (m *exclusiveModel) reenter(t *rapid.T) {
-	owner, count, lease := ours.Draw(t, "owner"), evenly(1, 2, 3, 4).Draw(t, "count"), leases.Draw(t, "lease")
+	owner, count, lease := ours.Draw(
+		t,
+		"owner",
+	), evenly(
+		1,
+		2,
+		3,
+		4,
+	).Draw(t, "count"),
+		leases.Draw(
+			t,
+			"lease",
+		)
 	var ok bool
 	m.step(t, func() {
 		var err error
@@ -83,7 +101,7 @@ func (m *exclusiveModel) release(t *rapid.T) {
 	var out lua.Released
 	m.step(t, func() {
 		var err error
-		out, err = lua.Release(t.Context(), m, lock, owner, count, announcement)
+		out, err = unlock(t.Context(), m, lock, owner, count)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, lua.Released{Held: m.owner == owner}, out)
@@ -116,16 +134,26 @@ func (m *exclusiveModel) forceUnlock(t *rapid.T) {
 // renew renews for all owners at once: only the one that has the lock may be told that it has.
 func (m *exclusiveModel) renew(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	claims := []lua.Claim{{Lock: lock, Owner: anna}, {Lock: "another", Owner: anna}, {Lock: lock, Owner: bert},
-		{Lock: lock, Owner: cleo}}
+	renewals := []lua.Renewal{
+		{Lock: lock, Owner: anna},
+		{Lock: "another", Owner: anna},
+		{Lock: lock, Owner: bert},
+		{Lock: lock, Owner: cleo},
+	}
 	var held []bool
 	m.step(t, func() {
 		var err error
-		held, err = lua.Renew(t.Context(), m, lease, claims)
+		held, err = lua.Renew(t.Context(), m, lease, renewals)
 		require.NoError(t, err)
 	}, func() {
-		for i, claim := range claims {
-			require.Equal(t, claim.Lock == lock && claim.Owner == m.owner, held[i], "%v", claim)
+		for i, renewal := range renewals {
+			require.Equal(
+				t,
+				renewal.Lock == lock && renewal.Owner == m.owner,
+				held[i],
+				"%v",
+				renewal,
+			)
 			if held[i] {
 				m.hold(m.owner, m.count, lease)
 			}
@@ -162,8 +190,8 @@ func (m *exclusiveModel) requireState(t *rapid.T, state lua.State) {
 	require.Equal(t, want, state)
 }
 
-// javaAcquires takes the lock or re-enters it as Redisson does: it counts up, and its lease counts from now, whatever was
-// left. A lock of Redisson's that never expires cannot be taken, but found.
+// javaAcquires takes the lock or re-enters it as Redisson does: it counts up, and its lease counts
+// from now, whatever was left. A lock of Redisson's that never expires cannot be taken, but found.
 func (m *exclusiveModel) javaAcquires(t *rapid.T) {
 	lease, forever := leases.Draw(t, "lease"), rarely.Draw(t, "forever")
 	m.plainly(t, func() [][]string {

@@ -15,7 +15,11 @@ func (m *fairModel) javaPurges(t *rapid.T) (commands [][]string) {
 		m.lose(t)
 	}
 	for _, w := range before[:len(before)-len(m.queue)] {
-		commands = append(commands, []string{"LPOP", queueName}, []string{"ZREM", scoresName, w.owner})
+		commands = append(
+			commands,
+			[]string{"LPOP", queueName},
+			[]string{"ZREM", scoresName, w.owner},
+		)
 	}
 	return commands
 }
@@ -25,7 +29,10 @@ func (m *fairModel) javaShifts(from int, window int64) (commands [][]string) {
 	for _, w := range m.queue[from:] {
 		w.bring(window)
 		if w.score != nil {
-			commands = append(commands, []string{"ZINCRBY", scoresName, strconv.FormatInt(-window, 10), w.owner})
+			commands = append(
+				commands,
+				[]string{"ZINCRBY", scoresName, strconv.FormatInt(-window, 10), w.owner},
+			)
 		}
 	}
 	return commands
@@ -42,11 +49,19 @@ func (m *fairModel) javaAsks(t *rapid.T, waits bool) {
 			if place == 0 {
 				window = m.queue[0].window
 				m.queue = m.queue[1:]
-				commands = append(commands, []string{"LPOP", queueName}, []string{"ZREM", scoresName, java})
+				commands = append(
+					commands,
+					[]string{"LPOP", queueName},
+					[]string{"ZREM", scoresName, java},
+				)
 				commands = append(commands, m.javaShifts(0, window)...)
 			}
 			m.hold(java, 1, lease)
-			commands = append(commands, []string{"HSET", lock, java, "1"}, []string{"PEXPIRE", lock, ms(lease)})
+			commands = append(
+				commands,
+				[]string{"HSET", lock, java, "1"},
+				[]string{"PEXPIRE", lock, ms(lease)},
+			)
 		case waits && place < 0:
 			score := m.now + m.leftOrFree().Milliseconds() + window
 			if n := len(m.queue); n > 0 && m.queue[n-1].score != nil {
@@ -68,7 +83,11 @@ func (m *fairModel) javaGivesUp(t *rapid.T) {
 		}
 		window := m.queue[i].window
 		m.queue = append(m.queue[:i:i], m.queue[i+1:]...)
-		return append(m.javaShifts(i, window), []string{"ZREM", scoresName, java}, []string{"LREM", queueName, "0", java})
+		return append(
+			m.javaShifts(i, window),
+			[]string{"ZREM", scoresName, java},
+			[]string{"LREM", queueName, "0", java},
+		)
 	})
 }
 
@@ -80,13 +99,17 @@ func (m *fairModel) javaReleasesAndTells(t *rapid.T) {
 		m.free()
 		commands := append(m.javaPurges(t), []string{"DEL", lock})
 		if len(m.queue) > 0 {
-			commands = append(commands, []string{"PUBLISH", lua.FairChannel(lock, m.queue[0].owner), "0"})
+			commands = append(
+				commands,
+				[]string{"PUBLISH", lua.FairChannel(lock, m.queue[0].owner), "0"},
+			)
 		}
 		return commands
 	})
 }
 
-// javaBarges takes a free lock as a reentrant one, which knows no queue; now and then without expiry.
+// javaBarges takes a free lock as a reentrant one, which knows no queue; now and then without
+// expiry.
 func (m *fairModel) javaBarges(t *rapid.T) {
 	lease, forever := leases.Draw(t, "lease"), rarely.Draw(t, "forever")
 	m.plainly(t, func() [][]string {

@@ -13,12 +13,18 @@ import (
 
 func TestFairLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newFair(p, true).actions(t) })
+	checkModel(
+		t,
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newFair(p, true).actions(t) },
+	)
 }
 
 func TestFairLockOnAServerThatDoesNotCountListenersAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newFair(p, false).actions(t) })
+	checkModel(
+		t,
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newFair(p, false).actions(t) },
+	)
 }
 
 var windows = evenly(time.Second, 4*time.Second, 20*time.Second, 5*time.Minute)
@@ -51,9 +57,16 @@ func (m *fairModel) actions(t *rapid.T) map[string]func(*rapid.T) {
 	return actions
 }
 
-// ask is an attempt of one of ours, which keeps to its window while it waits. Those with a short one stop waiting then.
+// ask is an attempt of one of ours, which keeps to its window while it waits. Those with a short
+// one stop waiting then.
 func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
-	r := lua.FairRequest{Owner: owner, Count: 1, Lease: leases.Draw(t, "lease"), Waits: waits, Window: windows.Draw(t, "window")}
+	r := lua.FairRequest{
+		Owner:  owner,
+		Count:  1,
+		Lease:  leases.Draw(t, "lease"),
+		Waits:  waits,
+		Window: windows.Draw(t, "window"),
+	}
 	limited := r.Window < outlasts || rapid.Bool().Draw(t, "limited")
 	if i := m.place(owner); i >= 0 {
 		r.Window = time.Duration(m.queue[i].window) * time.Millisecond
@@ -69,8 +82,18 @@ func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
 // askLate is a question of a caller that has left.
 func (m *fairModel) askLate(t *rapid.T) {
 	window := windows.Draw(t, "window")
-	m.request(t, lua.FairRequest{Owner: ours.Draw(t, "owner"), Count: 1, Lease: leases.Draw(t, "lease"), Waits: true, Window: window,
-		Budget: window, Until: longAgo})
+	m.request(
+		t,
+		lua.FairRequest{
+			Owner:  ours.Draw(t, "owner"),
+			Count:  1,
+			Lease:  leases.Draw(t, "lease"),
+			Waits:  true,
+			Window: window,
+			Budget: window,
+			Until:  longAgo,
+		},
+	)
 }
 
 func (m *fairModel) request(t *rapid.T, r lua.FairRequest) {
@@ -87,8 +110,9 @@ func (m *fairModel) request(t *rapid.T, r lua.FairRequest) {
 	})
 }
 
-// live lets time pass in which all waiters of ours listen and ask as often as they must, and the holder renews its lease or
-// does not. Those of them who do so from the beginning never lose their place.
+// live lets time pass in which all waiters of ours listen and ask as often as they must, and the
+// holder renews its lease or does not. Those of them who do so from the beginning never lose their
+// place.
 func (m *fairModel) live(t *rapid.T) {
 	renews := rapid.Bool().Draw(t, "holder renews")
 	for range rapid.IntRange(1, 8).Draw(t, "rounds") {
@@ -202,6 +226,10 @@ func (m *fairModel) hear(t *rapid.T, listens bool) {
 func (m *fairModel) listenFor(t require.TestingT, owner string, listens bool) {
 	if m.listening[owner] != listens {
 		m.listening[owner] = listens
-		m.subscribe(t, map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens], lua.FairChannel(lock, owner))
+		m.subscribe(
+			t,
+			map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens],
+			lua.FairChannel(lock, owner),
+		)
 	}
 }

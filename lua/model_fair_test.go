@@ -22,8 +22,8 @@ const (
 	budgetsName = "holdfast_lock_budget:{" + lock + "}"
 )
 
-// What a fair lock promises those who wait: how long they have to take their turn, if they listen and if they do not, and
-// for how long a place is kept after a question.
+// What a fair lock promises those who wait: how long they have to take their turn, if they listen
+// and if they do not, and for how long a place is kept after a question.
 const (
 	listenersTurn = 10 * time.Second
 	silentTurn    = 500 * time.Millisecond
@@ -58,7 +58,8 @@ type chance struct {
 	until, score, ends *int64
 }
 
-// goesOn reports whether a head has the turn: its own, or if nobody listens for it that of another which has gone.
+// goesOn reports whether a head has the turn: its own, or if nobody listens for it that of another
+// which has gone.
 func (m *fairModel) goesOn(head *waiter, deaf bool) bool {
 	if m.turn == nil {
 		return false
@@ -98,7 +99,11 @@ func (m *fairModel) want() keyspace {
 		k[budgetsName] = entry{scores: maps.Clone(m.budgets), ends: m.budgetsEnd}
 	}
 	if m.turn != nil {
-		k[turnName] = entry{text: m.turn.whose.owner, stamps: []*int64{m.turn.until, m.turn.score}, ends: m.turn.ends}
+		k[turnName] = entry{
+			text:   m.turn.whose.owner,
+			stamps: []*int64{m.turn.until, m.turn.score},
+			ends:   m.turn.ends,
+		}
 	}
 	return k
 }
@@ -111,7 +116,10 @@ func (m *fairModel) limits() (limits []int64) {
 		limits = append(limits, *ends-aboutToLeave.Milliseconds())
 	}
 	if m.owner != "" && m.ends != nil {
-		limits = append(limits, *m.ends-lua.MaxNap.Milliseconds()) // who looks by itself is not told of a longer lease
+		limits = append(
+			limits,
+			*m.ends-lua.MaxNap.Milliseconds(),
+		) // who looks by itself is not told of a longer lease
 	}
 	return limits
 }
@@ -126,7 +134,8 @@ func (m *fairModel) expire(now int64) {
 	}
 	for _, w := range m.queue {
 		const ofTheTest = 200 // milliseconds that a test may take over a question
-		w.kept = w.kept && m.listening[w.owner] && now <= w.asked+lua.MaxNap.Milliseconds()+ofTheTest
+		w.kept = w.kept && m.listening[w.owner] &&
+			now <= w.asked+lua.MaxNap.Milliseconds()+ofTheTest
 	}
 }
 
@@ -149,8 +158,8 @@ func (m *fairModel) shift(from int, by int64) {
 	}
 }
 
-// bring takes as much off the score of a waiter. One that loses more by it than its own window is safe again only when it has
-// asked again.
+// bring takes as much off the score of a waiter. One that loses more by it than its own window is
+// safe again only when it has asked again.
 func (w *waiter) bring(forward int64) {
 	if w.score != nil {
 		*w.score -= forward
@@ -158,7 +167,8 @@ func (w *waiter) bring(forward int64) {
 	w.kept = w.kept && forward <= w.window
 }
 
-// drop takes owners out of the queue. Those behind close up, to what would be before the head if there is nobody.
+// drop takes owners out of the queue. Those behind close up, to what would be before the head if
+// there is nobody.
 func (m *fairModel) drop(leaving map[string]bool, base int64) {
 	if len(leaving) == 0 {
 		return
@@ -197,7 +207,8 @@ func (m *fairModel) forgetEmpty() {
 
 func (m *fairModel) forgetBudgets() { m.budgets, m.budgetsEnd = map[string]*int64{}, nil }
 
-// sweep drops those who leave, those whose budget is over, and stale heads. It returns whether there is another head now.
+// sweep drops those who leave, those whose budget is over, and stale heads. It returns whether
+// there is another head now.
 func (m *fairModel) sweep(t *rapid.T, leaving map[string]bool) bool {
 	t.Helper()
 	if len(m.queue) == 0 {
@@ -225,7 +236,12 @@ func (m *fairModel) stale(head *waiter) bool { return head.score == nil || *head
 // lose takes the head out of the queue, for good reason or by mistake.
 func (m *fairModel) lose(t *rapid.T) {
 	t.Helper()
-	require.False(t, m.queue[0].kept, "%s listens and asks in time, and must not lose its place", m.queue[0].owner)
+	require.False(
+		t,
+		m.queue[0].kept,
+		"%s listens and asks in time, and must not lose its place",
+		m.queue[0].owner,
+	)
 	m.queue = m.queue[1:]
 }
 
@@ -249,8 +265,8 @@ func (m *fairModel) advise(left time.Duration, deaf bool) {
 	}
 }
 
-// base is what the score of somebody who asks now counts from, at the given place: the one before, and at least the end of
-// the lease.
+// base is what the score of somebody who asks now counts from, at the given place: the one before,
+// and at least the end of the lease.
 func (m *fairModel) base(place int, spare time.Duration) int64 {
 	base := m.now + (max(0, m.leftOrFree()) + spare).Milliseconds()
 	if place > 0 && m.queue[place-1].score != nil {
@@ -266,7 +282,8 @@ func (m *fairModel) leftOrFree() time.Duration {
 	return m.left()
 }
 
-// asks is an attempt of one of ours; late means that its caller has left. It returns who is in the way.
+// asks is an attempt of one of ours; late means that its caller has left. It returns who is in the
+// way.
 func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 	t.Helper()
 	owner, late := r.Owner, r.Until.Equal(longAgo)
@@ -323,7 +340,8 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 	return holder
 }
 
-// The times until which a request is good that was held up for too long, and one for a server with another clock.
+// The times until which a request is good that was held up for too long, and one for a server with
+// another clock.
 var (
 	longAgo    = time.UnixMilli(1)
 	otherClock = time.UnixMilli(1 << 52)
@@ -335,8 +353,11 @@ func (m *fairModel) register(r lua.FairRequest) {
 	if n := len(m.queue); n > 0 && m.queue[n-1].score != nil {
 		score = *m.queue[n-1].score + r.Window.Milliseconds()
 	}
-	m.queue = append(m.queue, &waiter{owner: r.Owner, score: &score, window: r.Window.Milliseconds(), asked: m.now,
-		kept: m.listening[r.Owner] && r.Window >= outlasts})
+	m.queue = append(
+		m.queue,
+		&waiter{owner: r.Owner, score: &score, window: r.Window.Milliseconds(), asked: m.now,
+			kept: m.listening[r.Owner] && r.Window >= outlasts},
+	)
 	if r.Budget > 0 {
 		ends := m.now + r.Budget.Milliseconds()
 		m.budgets[r.Owner] = &ends
@@ -361,7 +382,8 @@ func (m *fairModel) take(t *rapid.T, owner string, lease time.Duration) {
 	m.advise(lease, false)
 }
 
-// offer tells the head that the lock is free. It returns for how long whoever asks must let it go first.
+// offer tells the head that the lock is free. It returns for how long whoever asks must let it go
+// first.
 func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 	t.Helper()
 	gone := false // the one before, because nobody listened for it
@@ -388,8 +410,12 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 		// Its turn begins, or somebody listened for it then and does not any more.
 		if left > 0 || !mine && (!gone || !deaf) {
 			m.drop(missed, m.now)
-			m.turn = &chance{whose: head, until: instant(m.now + given.Milliseconds()), score: instant(*head.score),
-				ends: instant(m.now + 2*listenersTurn.Milliseconds())}
+			m.turn = &chance{
+				whose: head,
+				until: instant(m.now + given.Milliseconds()),
+				score: instant(*head.score),
+				ends:  instant(m.now + 2*listenersTurn.Milliseconds()),
+			}
 			given = min(given, waits)
 			if deaf {
 				m.advise(given, true)
@@ -397,20 +423,33 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 			return given
 		}
 		gone = deaf
-		require.False(t, head.kept, "%s listens and asks in time, and must not lose its place", head.owner)
+		require.False(
+			t,
+			head.kept,
+			"%s listens and asks in time, and must not lose its place",
+			head.owner,
+		)
 		missed[head.owner] = true
 	}
 	m.drop(missed, m.now)
 	return 0
 }
 
-// requireDistances asserts that each in the queue comes at least its window after the one before: one of Redisson's that
-// leaves takes that off all behind it.
+// requireDistances asserts that each in the queue comes at least its window after the one before:
+// one of Redisson's that leaves takes that off all behind it.
 func (m *fairModel) requireDistances(t *rapid.T) {
 	t.Helper()
 	for i, w := range m.queue[min(1, len(m.queue)):] {
 		if before := m.queue[i]; before.score != nil && w.score != nil {
-			require.GreaterOrEqual(t, *w.score-*before.score, w.window, "from %s to %s in %s", before.owner, w.owner, m.order())
+			require.GreaterOrEqual(
+				t,
+				*w.score-*before.score,
+				w.window,
+				"from %s to %s in %s",
+				before.owner,
+				w.owner,
+				m.order(),
+			)
 		}
 	}
 }

@@ -15,18 +15,20 @@ import (
 	"holdfast/lua"
 )
 
-// A model says what a lock is to be. It is written from the promises of this package and those of the protocol, and does not
-// look at Redis.
+// A model says what a lock is to be. It is written from the promises of this package and those of
+// the protocol, and does not look at Redis.
 type model interface {
 	// want is all that should be in Redis.
 	want() keyspace
-	// limits are times, other than scores and the ends of keys, at which the lock behaves differently.
+	// limits are times, other than scores and the ends of keys, at which the lock behaves
+	// differently.
 	limits() []int64
 	// expire forgets what has ended by now.
 	expire(now int64)
 }
 
-// The owners in random programs. That of Java is played by plain commands, which do what Redisson does.
+// The owners in random programs. That of Java is played by plain commands, which do what Redisson
+// does.
 const (
 	java = "b1a7c9d2-58b0-4c0e-8f3b-6b1f2f9d1c55:7"
 	anna = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:1"
@@ -38,8 +40,16 @@ var (
 	ours   = evenly(anna, bert, cleo)
 	leases = evenly(time.Second, 7*time.Second, 30*time.Second, 2*time.Minute)
 	// spells are how much time passes at once.
-	spells = evenly(40*time.Millisecond, 500*time.Millisecond, 1500*time.Millisecond, 2500*time.Millisecond,
-		5*time.Second, 12*time.Second, time.Minute, 10*time.Minute)
+	spells = evenly(
+		40*time.Millisecond,
+		500*time.Millisecond,
+		1500*time.Millisecond,
+		2500*time.Millisecond,
+		5*time.Second,
+		12*time.Second,
+		time.Minute,
+		10*time.Minute,
+	)
 	times  = evenly(1, 1, 1, 2)
 	rarely = evenly(false, false, false, false, false, false, false, true)
 )
@@ -61,8 +71,8 @@ func evenly[V any](values ...V) *rapid.Generator[V] {
 const (
 	// rounding is by how many milliseconds times that should be equal may differ.
 	rounding = 2
-	// stall is for how many milliseconds a script may be held up between two readings of the clock, and for longer only on a
-	// machine on which the step takes as long.
+	// stall is for how many milliseconds a script may be held up between two readings of the clock,
+	// and for longer only on a machine on which the step takes as long.
 	stall = 20
 )
 
@@ -81,8 +91,8 @@ type program struct {
 // rounds are how many times as many programs are run as the flag -rapid.checks says.
 const rounds = 2
 
-// checkModel runs random programs, each of actions of a model that prepare makes for it. The one called "" is an assertion
-// about the model, between two others.
+// checkModel runs random programs, each of actions of a model that prepare makes for it. The one
+// called "" is an assertion about the model, between two others.
 func checkModel(t *testing.T, prepare func(t *rapid.T, p *program) map[string]func(*rapid.T)) {
 	t.Helper()
 	w := newWorld(t)
@@ -119,8 +129,8 @@ func (p *program) run(t *rapid.T, actions map[string]func(*rapid.T)) {
 	})
 }
 
-// step executes commands of the package, and has the model say what they should have done. It repeats them sometimes, as
-// somebody does who got no reply: nothing may change then.
+// step executes commands of the package, and has the model say what they should have done. It
+// repeats them sometimes, as somebody does who got no reply: nothing may change then.
 func (p *program) step(t *rapid.T, execute, expect func()) {
 	t.Helper()
 	var first map[string]string
@@ -166,7 +176,8 @@ func (p *program) plainly(t *rapid.T, decide func() [][]string) {
 	p.end(t, after)
 }
 
-// begin compares the state before a step that ended at a time. It returns false if nobody can say what the step should do.
+// begin compares the state before a step that ended at a time. It returns false if nobody can say
+// what the step should do.
 func (p *program) begin(t *rapid.T, before sighting, ended int64) bool {
 	t.Helper()
 	p.now, p.slack = before.at, ended-before.at
@@ -189,7 +200,8 @@ func (p *program) end(t *rapid.T, after sighting) {
 	*p.steps++
 }
 
-// uncertain tells whether some time in the model came during the step, so that nobody knows which was first.
+// uncertain tells whether some time in the model came during the step, so that nobody knows which
+// was first.
 func (p *program) uncertain() bool {
 	for _, limit := range p.limits() {
 		p.lost = p.lost || limit >= p.now-stall && limit <= p.now+p.slack+rounding
@@ -211,8 +223,8 @@ func (p *program) limits() []int64 {
 	return limits
 }
 
-// pass lets time pass, for Redis and for the model: as much as given, and a little more where something would happen at the
-// very moment of the next step.
+// pass lets time pass, for Redis and for the model: as much as given, and a little more where
+// something would happen at the very moment of the next step.
 func (p *program) pass(t *rapid.T, d time.Duration) {
 	t.Helper()
 	if p.lost {
@@ -238,7 +250,8 @@ func (p *program) pass(t *rapid.T, d time.Duration) {
 	}
 }
 
-// requireHolder asserts who is in the way. Of several owners that hold the lock one is named, and of those want names all.
+// requireHolder asserts who is in the way. Of several owners that hold the lock one is named, and
+// of those want names all.
 func (p *program) requireHolder(t *rapid.T, want, got *lua.Holder) {
 	t.Helper()
 	if want == nil || got == nil {

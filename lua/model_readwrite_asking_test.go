@@ -7,7 +7,12 @@ import (
 )
 
 // asksToRead is an attempt to read. It returns who is in the way.
-func (m *readWriteModel) asksToRead(owner string, number int, lease time.Duration, waits, waited bool) *lua.Holder {
+func (m *readWriteModel) asksToRead(
+	owner string,
+	number int,
+	lease time.Duration,
+	waits, waited bool,
+) *lua.Holder {
 	var holder *lua.Holder
 	if m.mode == "write" && m.writer != owner {
 		holder = m.holder()
@@ -31,14 +36,24 @@ func (m *readWriteModel) precedes() *lua.Holder {
 	if nap <= 0 {
 		return nil
 	}
-	return &lua.Holder{Owner: m.waiting.owner, Next: true, Nap: time.Duration(nap) * time.Millisecond}
+	return &lua.Holder{
+		Owner: m.waiting.owner,
+		Next:  true,
+		Nap:   time.Duration(nap) * time.Millisecond,
+	}
 }
 
 // asksToWrite is an attempt to write. It returns who is in the way.
-func (m *readWriteModel) asksToWrite(owner string, number int, lease time.Duration, waits bool) *lua.Holder {
+func (m *readWriteModel) asksToWrite(
+	owner string,
+	number int,
+	lease time.Duration,
+	waits bool,
+) *lua.Holder {
 	bound := m.lock.Bound.Milliseconds()
 	if m.mode != "" && m.writer != owner {
-		if bound > 0 && waits && m.mode == "read" && (m.waiting == nil || m.waiting.owner == owner) {
+		if bound > 0 && waits && m.mode == "read" &&
+			(m.waiting == nil || m.waiting.owner == owner) {
 			// Readers step back for the bound, and then have a tenth of it to themselves.
 			since := instant(m.now)
 			if m.waiting != nil && m.now < *m.waiting.since+bound*11/10 {

@@ -20,7 +20,13 @@ func (m *readWriteModel) javaReads(t *rapid.T) {
 			number = len(r.holds) + 1
 		}
 		m.takeRead(java, number, lease)
-		javaHold := []string{"SET", holdName(java, number-1), "1", "PXAT", strconv.FormatInt(m.now+lease.Milliseconds(), 10)}
+		javaHold := []string{
+			"SET",
+			holdName(java, number-1),
+			"1",
+			"PXAT",
+			strconv.FormatInt(m.now+lease.Milliseconds(), 10),
+		}
 		commands := [][]string{{"HSET", lock, "mode", m.mode, java, strconv.Itoa(number)}, javaHold}
 		return append(commands, m.javaLasts()...)
 	})
@@ -55,7 +61,8 @@ func (m *readWriteModel) javaStopsReading(t *rapid.T) {
 	})
 }
 
-// javaLeaves keeps the lock for the longest read hold, and deletes it if there is none. Readers that died are not forgotten.
+// javaLeaves keeps the lock for the longest read hold, and deletes it if there is none. Readers
+// that died are not forgotten.
 func (m *readWriteModel) javaLeaves() [][]string {
 	var all []*reading
 	for _, r := range m.readers {
@@ -80,7 +87,11 @@ func (m *readWriteModel) javaWrites(t *rapid.T) {
 		m.mode, m.writer = "write", java
 		m.writes++
 		m.last(lease, taken)
-		return append([][]string{{"HSET", lock, "mode", "write", lua.WriteField(java), strconv.Itoa(m.writes)}}, m.javaLasts()...)
+		return append(
+			[][]string{
+				{"HSET", lock, "mode", "write", lua.WriteField(java), strconv.Itoa(m.writes)},
+			},
+			m.javaLasts()...)
 	})
 }
 
@@ -98,6 +109,10 @@ func (m *readWriteModel) javaStopsWriting(t *rapid.T) {
 			return append(commands, m.javaLeaves()...)
 		}
 		m.free()
-		return append(commands, []string{"DEL", lock}, []string{"PUBLISH", lua.RWChannel(lock), "1"})
+		return append(
+			commands,
+			[]string{"DEL", lock},
+			[]string{"PUBLISH", lua.RWChannel(lock), "1"},
+		)
 	})
 }

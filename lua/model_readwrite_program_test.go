@@ -13,12 +13,18 @@ import (
 
 func TestReadWriteLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, lease).actions() })
+	checkModel(
+		t,
+		func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, lease).actions() },
+	)
 }
 
 func TestReadWriteLockWithoutPrecedenceAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	checkModel(t, func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, 0).actions() })
+	checkModel(
+		t,
+		func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, 0).actions() },
+	)
 }
 
 func (m *readWriteModel) actions() map[string]func(*rapid.T) {
@@ -44,7 +50,8 @@ func (m *readWriteModel) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// changeOver has a writer leave while others wait, which chance alone seldom brings about, and one of those try next.
+// changeOver has a writer leave while others wait, which chance alone seldom brings about, and one
+// of those try next.
 func (m *readWriteModel) changeOver(t *rapid.T) {
 	for _, attempt := range []func(){
 		func() { m.write(t, anna, false) },
@@ -75,18 +82,31 @@ func (m *readWriteModel) waitForReaders(t *rapid.T) {
 	}
 }
 
-// requireExclusion asserts that a writer has the lock for itself, and that the lock lasts as long as the longest hold.
+// requireExclusion asserts that a writer has the lock for itself, and that the lock lasts as long
+// as the longest hold.
 func (m *readWriteModel) requireExclusion(t *rapid.T) {
 	t.Helper()
 	for owner, r := range m.readers {
-		require.True(t, m.writer == "" || m.writer == owner, "%s writes and %s reads", m.writer, owner)
+		require.True(
+			t,
+			m.writer == "" || m.writer == owner,
+			"%s writes and %s reads",
+			m.writer,
+			owner,
+		)
 		for _, h := range r.holds {
 			if h == nil || m.ends == nil {
 				continue
 			}
 			require.NotNil(t, h.ends, "a read hold of %s has no end, but the lock has", owner)
 			// Up to Redis 7.0 the clock runs on within a script.
-			require.LessOrEqual(t, *h.ends, *m.ends+m.stall, "a read hold of %s outlasts the lock", owner)
+			require.LessOrEqual(
+				t,
+				*h.ends,
+				*m.ends+m.stall,
+				"a read hold of %s outlasts the lock",
+				owner,
+			)
 		}
 	}
 }
@@ -192,7 +212,7 @@ func (m *readWriteModel) stopWriting(t *rapid.T, owner string, number int) {
 }
 
 func (m *readWriteModel) forceOut(t *rapid.T) {
-	if evenly("read", "write").Draw(t, "side") == "read" {
+	if evenly("read", "write").Draw(t, "mode") == "read" {
 		m.force(t, "read", m.lock.ForceUnlockReads)
 	} else {
 		m.force(t, "write", m.lock.ForceUnlockWrite)
@@ -218,21 +238,31 @@ func (m *readWriteModel) force(t *rapid.T, mode string,
 
 func (m *readWriteModel) renewReads(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	claims := []lua.Claim{{Lock: lock, Owner: anna}, {Lock: "another", Owner: anna}, {Lock: lock, Owner: bert},
-		{Lock: lock, Owner: cleo}}
+	renewals := []lua.Renewal{
+		{Lock: lock, Owner: anna},
+		{Lock: "another", Owner: anna},
+		{Lock: lock, Owner: bert},
+		{Lock: lock, Owner: cleo},
+	}
 	var renewed []bool
 	m.step(t, func() {
 		var err error
-		renewed, err = lua.RenewReads(t.Context(), m, lease, claims)
+		renewed, err = lua.RenewReads(t.Context(), m, lease, renewals)
 		require.NoError(t, err)
 	}, func() {
-		for i, claim := range claims {
-			require.Equal(t, claim.Lock == lock && m.reads(claim.Owner), renewed[i], "%v", claim)
+		for i, renewal := range renewals {
+			require.Equal(
+				t,
+				renewal.Lock == lock && m.reads(renewal.Owner),
+				renewed[i],
+				"%v",
+				renewal,
+			)
 			if !renewed[i] {
 				continue
 			}
 			m.last(lease, false)
-			for _, h := range m.readers[claim.Owner].holds {
+			for _, h := range m.readers[renewal.Owner].holds {
 				if h != nil {
 					h.ends = later(h.ends, instant(m.now+lease.Milliseconds()))
 				}
@@ -243,11 +273,14 @@ func (m *readWriteModel) renewReads(t *rapid.T) {
 
 func (m *readWriteModel) renewWrites(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	claims := []lua.Claim{{Lock: lock, Owner: lua.WriteField(anna)}, {Lock: lock, Owner: lua.WriteField(bert)}}
+	renewals := []lua.Renewal{
+		{Lock: lock, Owner: lua.WriteField(anna)},
+		{Lock: lock, Owner: lua.WriteField(bert)},
+	}
 	var renewed []bool
 	m.step(t, func() {
 		var err error
-		renewed, err = lua.Renew(t.Context(), m, lease, claims)
+		renewed, err = lua.Renew(t.Context(), m, lease, renewals)
 		require.NoError(t, err)
 	}, func() {
 		for i, owner := range []string{anna, bert} {

@@ -17,8 +17,8 @@ const (
 	passName   = "holdfast_rwlock_turn:{" + lock + "}"
 )
 
-// What readers and writers of this library promise each other: when one that waits and does not ask again is forgotten, and
-// how long the turn of readers is once a writer has left.
+// What readers and writers of this library promise each other: when one that waits and does not ask
+// again is forgotten, and how long the turn of readers is once a writer has left.
 const (
 	forgotten   = 7 * time.Second
 	readersTurn = 100 * time.Millisecond
@@ -41,7 +41,8 @@ type readWriteModel struct {
 	turn    *int64 // those that waited have their turn until then
 }
 
-// reading are the read holds of one owner: when each ends. A nil time is never, a nil hold has ended.
+// reading are the read holds of one owner: when each ends. A nil time is never, a nil hold has
+// ended.
 type reading struct{ holds []*held }
 
 type held struct{ ends *int64 }
@@ -53,7 +54,11 @@ type waitingWriter struct {
 }
 
 func newReadWrite(p *program, bound time.Duration) *readWriteModel {
-	m := &readWriteModel{program: p, lock: lua.ReadWrite{Lock: lock, Bound: bound}, readers: map[string]*reading{}}
+	m := &readWriteModel{
+		program: p,
+		lock:    lua.ReadWrite{Lock: lock, Bound: bound},
+		readers: map[string]*reading{},
+	}
 	p.model = m
 	return m
 }
@@ -80,7 +85,11 @@ func (m *readWriteModel) want() keyspace {
 		k[lock] = entry{hash: hash, ends: m.ends}
 	}
 	if m.waiting != nil {
-		k[writerName] = entry{text: lua.WriteField(m.waiting.owner), stamps: []*int64{m.waiting.since}, ends: m.waiting.ends}
+		k[writerName] = entry{
+			text:   lua.WriteField(m.waiting.owner),
+			stamps: []*int64{m.waiting.since},
+			ends:   m.waiting.ends,
+		}
 	}
 	if m.row != nil {
 		k[readerName] = entry{text: "1", ends: m.row}
@@ -165,8 +174,8 @@ func (m *readWriteModel) last(lease time.Duration, taken bool) {
 	m.ends = end
 }
 
-// takeRead gives an owner the hold with a number, which lasts for the lease at least, and those below it as they are. If it
-// had some above, the longest lease goes to this one.
+// takeRead gives an owner the hold with a number, which lasts for the lease at least, and those
+// below it as they are. If it had some above, the longest lease goes to this one.
 func (m *readWriteModel) takeRead(owner string, number int, lease time.Duration) {
 	taken := m.mode == ""
 	if taken {
@@ -212,7 +221,8 @@ func (m *readWriteModel) leaveRead(owner string) bool {
 	return held
 }
 
-// onlyReaders has the lock last as long as the longest read hold, and forgets readers that died. Without any it is free.
+// onlyReaders has the lock last as long as the longest read hold, and forgets readers that died.
+// Without any it is free.
 func (m *readWriteModel) onlyReaders(message string) {
 	for owner := range m.readers {
 		if !m.reads(owner) {
@@ -227,7 +237,8 @@ func (m *readWriteModel) onlyReaders(message string) {
 	ends, ok := longest(all...)
 	if !ok {
 		m.free()
-		if end := m.now + afterTurn.Milliseconds(); message == "0" && m.turn != nil && *m.turn > end {
+		if end := m.now + afterTurn.Milliseconds(); message == "0" && m.turn != nil &&
+			*m.turn > end {
 			m.turn = instant(end)
 		}
 		m.announce(message)

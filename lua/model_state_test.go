@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An entry is a key in Redis, as found or as a model wants it. Times are milliseconds of the server's clock. They are
-// pointers into the model, because a model that was right about one to some milliseconds is then told it exactly.
+// An entry is a key in Redis, as found or as a model wants it. Times are milliseconds of the
+// server's clock. They are pointers into the model, because a model that was right about one to
+// some milliseconds is then told it exactly.
 type entry struct {
 	ends   *int64 // when it expires; nil is never
 	text   string
@@ -66,7 +67,8 @@ func (k keyspace) instants() []*int64 {
 	return all
 }
 
-// settle asserts that a model wants what was found, times within a tolerance, and makes it want the times that were found.
+// settle asserts that a model wants what was found, times within a tolerance, and makes it want the
+// times that were found.
 func (k keyspace) settle(t *rapid.T, found sighting, tolerance int64, when string) {
 	t.Helper()
 	require.Equal(t, k.contents(), found.keys.contents(), when)
@@ -87,8 +89,8 @@ type sighting struct {
 	keys keyspace
 }
 
-// endsScript is a function that says when a key ends. Redis 6.2 says only what is left, by a clock that runs while the script
-// does: so the millisecond must be the same before and after.
+// endsScript is a function that says when a key ends. Redis 6.2 says only what is left, by a clock
+// that runs while the script does: so the millisecond must be the same before and after.
 const endsScript = `
 local function ends(key)
   local at = redis.pcall('PEXPIRETIME', key)

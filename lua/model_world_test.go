@@ -17,8 +17,9 @@ import (
 	"holdfast/lua"
 )
 
-// world is the server on which random programs run, one after the other. It is also a client of it, which looks at all that
-// the server has right before and right after each command, so that nothing is between the looks but the command.
+// world is the server on which random programs run, one after the other. It is also a client of it,
+// which looks at all that the server has right before and right after each command, so that nothing
+// is between the looks but the command.
 type world struct {
 	rueidis.Client
 	looking string // the SHA-1 of lookScript
@@ -42,7 +43,9 @@ type message struct{ verb, channel, text string }
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	s := redistest.Start(t)
-	w := &world{Client: s.Client(t, func(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 })} // one connection: one order
+	w := &world{
+		Client: s.Client(t, func(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }),
+	} // one connection: one order
 	for script, sha := range map[string]*string{lookScript: &w.looking, ageScript: &w.aging} {
 		var err error
 		*sha, err = w.Client.Do(t.Context(), w.B().ScriptLoad().Script(script).Build()).ToString()
@@ -94,7 +97,8 @@ func (w *world) look() rueidis.Completed {
 	return w.B().Evalsha().Sha1(w.looking).Numkeys(0).Build()
 }
 
-// listen reads what scripts publish, up to the marker. A subscriber would count as one of those who wait.
+// listen reads what scripts publish, up to the marker. A subscriber would count as one of those who
+// wait.
 func (w *world) listen(marker string) {
 	for {
 		line, err := w.monitor.ReadString('\n')
@@ -105,8 +109,12 @@ func (w *world) listen(marker string) {
 			return
 		}
 		_, command, _ := strings.Cut(line, ` lua] "`)
-		if parts := strings.Split(strings.TrimSpace(command), `" "`); len(parts) == 3 && strings.Contains(parts[0], "PUBLISH") {
-			w.told = append(w.told, message{parts[0], parts[1], timeless(strings.TrimSuffix(parts[2], `"`))})
+		if parts := strings.Split(strings.TrimSpace(command), `" "`); len(parts) == 3 &&
+			strings.Contains(parts[0], "PUBLISH") {
+			w.told = append(
+				w.told,
+				message{parts[0], parts[1], timeless(strings.TrimSuffix(parts[2], `"`))},
+			)
 		}
 	}
 }
@@ -117,14 +125,15 @@ const somebody = "somebody"
 // soon is a message that says in how many milliseconds to look again.
 const soon = "soon"
 
-// timeless is a message without the time at which a lock was passed on for the first time, or the one until which to look again,
-// which are those of the step.
+// timeless is a message without the time at which a lock was handed over for the first time, or the
+// one until which to look again, which are those of the step.
 func timeless(text string) string {
 	if left, err := strconv.Atoi(text); err == nil && left > 1 {
 		return soon
 	}
-	if gift, ok := lua.ParseGift(text); ok && gift.Turns.Began > 1e12 && gift.Turns.Began != ever {
-		return strings.Replace(text, " "+strconv.FormatInt(gift.Turns.Began, 10)+" ", " 0 ", 1)
+	if grant, ok := lua.ParseGrant(text); ok && grant.Streak.Began > 1e12 &&
+		grant.Streak.Began != ever {
+		return strings.Replace(text, " "+strconv.FormatInt(grant.Streak.Began, 10)+" ", " 0 ", 1)
 	}
 	return text
 }
@@ -153,7 +162,8 @@ func (e *ear) subscribe(t require.TestingT, verb, channel string) {
 	}
 }
 
-// ageScript is a script that makes everything in the server older, as if so many milliseconds had passed.
+// ageScript is a script that makes everything in the server older, as if so many milliseconds had
+// passed.
 const ageScript = endsScript + `
 local passed = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do

@@ -6,11 +6,13 @@ import (
 	"strings"
 )
 
-// ErrCrossSlot is the error for a name whose keys and channel a cluster would put in different slots.
+// ErrCrossSlot is the error for a name whose keys and channel a cluster would put in different
+// slots.
 var ErrCrossSlot = errors.New("keys would not share a slot")
 
-// Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{" already, else "p:{n}".
-// It is Redisson's rule, which looks for the brace only; see [CheckSlots] for the names it gets wrong.
+// Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{"
+// already, else "p:{n}". It is Redisson's rule, which looks for the brace only; see [CheckSlots]
+// for the names it gets wrong.
 func Prefix(p, n string) string {
 	if strings.Contains(n, "{") {
 		return p + ":" + n
@@ -18,8 +20,8 @@ func Prefix(p, n string) string {
 	return p + ":{" + n + "}"
 }
 
-// alone puts p before the name n so that both share a cluster slot, and no other name gets the same: [Prefix] makes one of "n"
-// and "{n}", which are two locks.
+// alone puts p before the name n so that both share a cluster slot, and no other name gets the
+// same: [Prefix] makes one of "n" and "{n}", which are two locks.
 func alone(p, n string) string {
 	if strings.Contains(n, "{") {
 		return p + "::" + n
@@ -27,7 +29,8 @@ func alone(p, n string) string {
 	return Prefix(p, n)
 }
 
-// Suffix puts s behind the name n so that both share a cluster slot: "n:s" when n has a "{" already, else "{n}:s".
+// Suffix puts s behind the name n so that both share a cluster slot: "n:s" when n has a "{"
+// already, else "{n}:s".
 func Suffix(n, s string) string {
 	if strings.Contains(n, "{") {
 		return n + ":" + s
@@ -43,13 +46,15 @@ func Channel(n string) string {
 // RWChannel is the channel on which releases of both sides of the read-write lock n are announced.
 func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 
-// presentChannel shows which clients may have a place among those who wait for the lock n.
+// presentChannel shows which clients may register for the lock n.
 func presentChannel(n string) string { return Prefix("holdfast_lock_present", n) }
 
-// FairChannel is the channel on which the waiter owner of the fair lock n is told that it is its turn.
+// FairChannel is the channel on which the waiter owner of the fair lock n is told that it is its
+// turn.
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
-// Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others only this library knows.
+// Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others
+// only this library knows.
 func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
 func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
 func budgetsKey(n string) string     { return Prefix("holdfast_lock_budget", n) }
@@ -62,8 +67,8 @@ func readersTurnKey(n string) string { return Prefix("holdfast_rwlock_turn", n) 
 // QueueKey returns the key of the queue of the fair lock n. It is the same for "n" and "{n}".
 func QueueKey(n string) string { return Prefix("redisson_lock_queue", n) }
 
-// holdsKey is what the keys of an owner's read holds begin with; their number follows. For every owner it begins with
-// Suffix(n, "").
+// holdsKey is what the keys of an owner's read holds begin with; their number follows. For every
+// owner it begins with Suffix(n, "").
 func holdsKey(n, owner string) string { return Suffix(n, owner) + ":rwlock_timeout" }
 
 // WriteField is the field of the hash of a read-write lock that has the owner's write holds.
@@ -73,12 +78,26 @@ const writeSuffix = ":write"
 
 // Related are the names beside n itself that a lock of any kind derives from n: keys and a channel.
 func Related(n string) []string {
-	return []string{Channel(n), RWChannel(n), presentChannel(n), waitersKey(n), QueueKey(n), scoresKey(n), turnKey(n), budgetsKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
-		holdsKey(n, "owner")}
+	return []string{
+		Channel(n),
+		RWChannel(n),
+		presentChannel(n),
+		waitersKey(n),
+		QueueKey(n),
+		scoresKey(n),
+		turnKey(n),
+		budgetsKey(n),
+		tokenKey(n),
+		writerKey(n),
+		readerKey(n),
+		readersTurnKey(n),
+		holdsKey(n, "owner"),
+	}
 }
 
-// CheckSlots refuses a lock name that cannot work on a cluster: one whose related names, which are derived from it
-// with [Prefix] and [Suffix], fall into another slot than the name itself. The error wraps [ErrCrossSlot].
+// CheckSlots refuses a lock name that cannot work on a cluster: one whose related names, which are
+// derived from it with [Prefix] and [Suffix], fall into another slot than the name itself. The
+// error wraps [ErrCrossSlot].
 func CheckSlots(n string, related ...string) error {
 	slot := Slot(n)
 	for _, r := range related {

@@ -41,7 +41,12 @@ func TestNamesThatWouldSplitOverSlotsAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, lua.Channel(name))
 	}
 	require.ErrorContains(t, lua.CheckSlots("foo}bar", lua.Channel("foo}bar")), "such as {foobar}")
-	require.ErrorIs(t, lua.CheckSlots("a", lua.Channel("a"), "b"), lua.ErrCrossSlot, "only the last name differs")
+	require.ErrorIs(
+		t,
+		lua.CheckSlots("a", lua.Channel("a"), "b"),
+		lua.ErrCrossSlot,
+		"only the last name differs",
+	)
 }
 
 func TestAdvisedNameIsAccepted(t *testing.T) {

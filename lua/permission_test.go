@@ -14,14 +14,21 @@ import (
 func startAs(t *testing.T, rules ...string) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s := redistest.Start(t)
-	s.Do(t, append([]string{"ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"}, rules...)...)
-	return s, s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" })
+	s.Do(
+		t,
+		append(
+			[]string{"ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"},
+			rules...)...)
+	return s, s.Client(
+		t,
+		func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" },
+	)
 }
 
 func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, rueidis.Client) (lua.Released, error){
 		"release": func(t *testing.T, c rueidis.Client) (lua.Released, error) {
-			return lua.Release(t.Context(), c, lock, me, 0, announcement)
+			return unlock(t.Context(), c, lock, me, 0)
 		},
 		"force unlock": func(t *testing.T, c rueidis.Client) (lua.Released, error) {
 			return lua.ForceUnlock(t.Context(), c, lock, announcement)
@@ -45,7 +52,7 @@ func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 
 func TestLockThatMayNotExpireIsNotTaken(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err := lockPlain(t.Context(), c, lock, me, lease)
 	e := requireError(t, err, lua.Permanent, "NOPERM")
 	require.Contains(t, e.Advice, "ACL")
 	requireFree(t, s, lock)
@@ -54,7 +61,7 @@ func TestLockThatMayNotExpireIsNotTaken(t *testing.T) {
 func TestRefusedLengtheningLeavesTheLockAsItWas(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
 	hold(t, s, lock, me, "1", lease)
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, 3*lease)
+	_, err := lockPlain(t.Context(), c, lock, me, 3*lease)
 	requireError(t, err, lua.Permanent, "NOPERM")
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
@@ -83,7 +90,7 @@ func TestMissingPermissionIsPermanent(t *testing.T) {
 func TestPartialReleaseReportsARefusalThatIsNotAboutMemory(t *testing.T) {
 	s, c := startAs(t, "-hset")
 	hold(t, s, lock, me, "2", lease)
-	_, err := lua.Release(t.Context(), c, lock, me, 1, announcement)
+	_, err := unlock(t.Context(), c, lock, me, 1)
 	requireError(t, err, lua.Permanent, "NOPERM")
 	requireLock(t, s, lock, map[string]string{me: "2"}, lease)
 }

@@ -24,8 +24,8 @@ const (
 	writer = "b8d2:2"
 )
 
-// awaitingReaders returns a lock that other reads and writer waits for.
-func awaitingReaders(t *testing.T) (*redistest.Server, client) {
+// waitingReaders returns a lock that other reads and writer waits for.
+func waitingReaders(t *testing.T) (*redistest.Server, client) {
 	t.Helper()
 	s, c := start(t)
 	read(t, c, other, 1, lease)
@@ -35,7 +35,8 @@ func awaitingReaders(t *testing.T) (*redistest.Server, client) {
 
 type acquire func(context.Context, client, string, int, time.Duration, bool) (*lua.Holder, error)
 
-// asReader is the read side for somebody who comes to it, and asThatWaited for somebody who was refused before.
+// asReader is the read side for somebody who comes to it, and asThatWaited for somebody who was
+// refused before.
 func asReader(pair lua.ReadWrite) acquire {
 	return func(ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool) (*lua.Holder, error) {
 		return pair.AcquireRead(ctx, c, owner, number, lease, waits, false)
@@ -73,7 +74,7 @@ func waitingSince(t *testing.T, s *redistest.Server, ago time.Duration) {
 }
 
 func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	for _, waits := range []bool{true, false} {
 		holder, err := preferring.AcquireRead(t.Context(), c, reader, 1, lease, waits, false)
 		require.NoError(t, err)
@@ -93,7 +94,7 @@ func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
 }
 
 func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	reentered, err := preferring.ReenterRead(t.Context(), c, other, 2, lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
@@ -102,7 +103,7 @@ func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
 }
 
 func TestWriterThatReadsIsNotHeldBackByTheNextWriter(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	s.Do(t, "DEL", lock, holdKey(other, 1))
 	s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
 	s.Do(t, "PEXPIRE", lock, ms(lease))
@@ -114,7 +115,7 @@ func TestWriterThatReadsIsNotHeldBackByTheNextWriter(t *testing.T) {
 }
 
 func TestReaderWithoutPreferenceIsNotHeldBack(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	grants(t, asReader(pair), c, reader)
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1", reader: "1"}, lease)
 }
@@ -160,7 +161,7 @@ func TestWriterBehindAWriterHoldsNobodyBack(t *testing.T) {
 }
 
 func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	bound := preferring.Bound
 	waitingSince(t, s, bound-2*time.Second)
 	nap := refuse(t, asReader(preferring), c, reader).Nap
@@ -178,11 +179,16 @@ func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
 }
 
 func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	waitingSince(t, s, 20*time.Second)
 	before := s.DoString(t, "GET", writerKey)
 	refuse(t, preferring.AcquireWrite, c, me)
-	require.Equal(t, before, s.DoString(t, "GET", writerKey), "or two that take turns would keep readers back for ever")
+	require.Equal(
+		t,
+		before,
+		s.DoString(t, "GET", writerKey),
+		"or two that take turns would keep readers back for ever",
+	)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	_, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
 	require.NoError(t, err)
@@ -191,7 +197,7 @@ func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
 }
 
 func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	refuse(t, asReader(preferring), c, reader)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	for range 2 { // the second time after a lost reply
@@ -206,7 +212,7 @@ func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
 }
 
 func TestWriterThatGetsTheLockWaitsNoMore(t *testing.T) {
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	for range 2 { // the second time after a lost reply
@@ -217,7 +223,7 @@ func TestWriterThatGetsTheLockWaitsNoMore(t *testing.T) {
 
 func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	const turn = 100 * time.Millisecond
-	s, c := awaitingReaders(t)
+	s, c := waitingReaders(t)
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	grants(t, preferring.AcquireWrite, c, writer)
@@ -245,7 +251,12 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	waitingSince(t, s, 0)
 	grants(t, asThatWaited(preferring), c, reader)
 	grants(t, asThatWaited(preferring), c, "third:3")
-	require.Equal(t, writer, refuse(t, asReader(preferring), c, "fourth:4").Owner, "it did not wait")
+	require.Equal(
+		t,
+		writer,
+		refuse(t, asReader(preferring), c, "fourth:4").Owner,
+		"it did not wait",
+	)
 	requireTTL(t, s, passKey, lease)
 
 	// Afterwards writers come first again, for those as well.
@@ -277,7 +288,12 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 		return err == nil && holder == nil
 	}, eventually, poll)
 	// In its last millisecond a key is there, and has no time left.
-	require.Eventually(t, func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 }, eventually, poll)
+	require.Eventually(
+		t,
+		func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 },
+		eventually,
+		poll,
+	)
 	requireKeys(t, s, lock)
 }
 

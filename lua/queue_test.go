@@ -26,8 +26,8 @@ func leaseEnd(t *testing.T, s *redistest.Server, key string) int64 {
 		return time[1] * 1000 + math.floor(time[2] / 1000) + math.max(0, redis.call('PTTL', KEYS[1]))`, "1", key)
 }
 
-// busy is by how many milliseconds the server's idea of a time may differ from one that it is asked for: PTTL goes by when a
-// script began, TIME by when it is called.
+// busy is by how many milliseconds the server's idea of a time may differ from one that it is asked
+// for: PTTL goes by when a script began, TIME by when it is called.
 const busy = 100
 
 // score is that of a queued owner.
@@ -76,7 +76,11 @@ func endTurn(t *testing.T, s *redistest.Server) {
 
 func askFor(t *testing.T, c rueidis.Client, owner string, window time.Duration) {
 	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: window})
+	holder, err := fair.Acquire(
+		t.Context(),
+		c,
+		lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: window},
+	)
 	require.NoError(t, err)
 	require.NotNil(t, holder)
 }
@@ -111,11 +115,19 @@ func TestNextScoreIsThatOfTheTailAndTheWindow(t *testing.T) {
 func TestThoseBehindOneThatTakesTheLockCloseUpToTheEndOfItsLease(t *testing.T) {
 	s, c := start(t)
 	base := serverTime(t, s) + time.Hour.Milliseconds() // so that no score is put forward
-	windows := map[string]time.Duration{first: 7 * time.Second, second: 5 * time.Second, third: 3 * time.Second}
+	windows := map[string]time.Duration{
+		first:  7 * time.Second,
+		second: 5 * time.Second,
+		third:  3 * time.Second,
+	}
 	enqueue(t, s, first, base+7000)
 	enqueue(t, s, second, base+12000)
 	enqueue(t, s, third, base+15000)
-	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: first, Count: 1, Lease: lease, Waits: true, Window: windows[first]})
+	holder, err := fair.Acquire(
+		t.Context(),
+		c,
+		lua.FairRequest{Owner: first, Count: 1, Lease: lease, Waits: true, Window: windows[first]},
+	)
 	require.NoError(t, err)
 	require.Nil(t, holder)
 	requireQueue(t, s, second, third)
@@ -185,25 +197,43 @@ func TestWaiterThatAsksOutlivesItsWindow(t *testing.T) {
 	}
 	requireQueue(t, s, first, second, third)
 	// A head outlasts the lease, its window and two questions more: it may miss one.
-	require.InDelta(t, leaseEnd(t, s, lock)+fairWindow.Milliseconds()+2*lua.MaxNap.Milliseconds(), score(t, s, first), busy)
+	require.InDelta(
+		t,
+		leaseEnd(t, s, lock)+fairWindow.Milliseconds()+2*lua.MaxNap.Milliseconds(),
+		score(t, s, first),
+		busy,
+	)
 	require.GreaterOrEqual(t, score(t, s, second), score(t, s, first)+fairWindow.Milliseconds())
 	require.GreaterOrEqual(t, score(t, s, third), score(t, s, second)+fairWindow.Milliseconds())
 }
 
 func TestWaiterThatAsksKeepsItsDistanceFromTheOneBefore(t *testing.T) {
 	s, c := queued(t, first, second, third)
-	before := map[string]int64{first: score(t, s, first), second: score(t, s, second), third: score(t, s, third)}
+	before := map[string]int64{
+		first:  score(t, s, first),
+		second: score(t, s, second),
+		third:  score(t, s, third),
+	}
 	s.Do(t, "ZADD", fairScores, strconv.FormatInt(before[first]+1, 10), second)
 	ask(t, c, second)
 	require.Equal(t, before[first], score(t, s, first))
 	require.Equal(t, before[first]+fairWindow.Milliseconds(), score(t, s, second))
-	require.Equal(t, before[third]+fairWindow.Milliseconds()-1, score(t, s, third), "not put forward with it")
+	require.Equal(
+		t,
+		before[third]+fairWindow.Milliseconds()-1,
+		score(t, s, third),
+		"not put forward with it",
+	)
 }
 
 func TestThoseBehindAWaiterThatAsksKeepTheirDistance(t *testing.T) {
 	s, c := queued(t, first, second, third)
 	age(t, s, 20*time.Second)
-	before := map[string]int64{first: score(t, s, first), second: score(t, s, second), third: score(t, s, third)}
+	before := map[string]int64{
+		first:  score(t, s, first),
+		second: score(t, s, second),
+		third:  score(t, s, third),
+	}
 	ask(t, c, first)
 	forward := score(t, s, first) - before[first]
 	require.GreaterOrEqual(t, forward, int64(29_990))
@@ -217,7 +247,12 @@ func TestQuestionsDoNotMakeScoresGrow(t *testing.T) {
 		ask(t, c, first)
 		ask(t, c, second)
 	}
-	require.InDelta(t, leaseEnd(t, s, lock)+fairWindow.Milliseconds()+10_000, score(t, s, first), busy)
+	require.InDelta(
+		t,
+		leaseEnd(t, s, lock)+fairWindow.Milliseconds()+10_000,
+		score(t, s, first),
+		busy,
+	)
 	require.Equal(t, score(t, s, first)+fairWindow.Milliseconds(), score(t, s, second))
 }
 
@@ -239,7 +274,10 @@ func TestWaiterOfRedissonKeepsItsPlaceAmongOurs(t *testing.T) {
 	require.GreaterOrEqual(t, score(t, s, java), score(t, s, first)+300_000)
 	leave(t, c, other)
 	require.Nil(t, ask(t, c, first))
-	sub.requireBytes(t, array("message", fairChannel+java, "500")) // nobody listened for the first; Redisson ignores that
+	sub.requireBytes(
+		t,
+		array("message", fairChannel+java, "500"),
+	) // nobody listened for the first; Redisson ignores that
 	leave(t, c, first)
 	sub.requireBytes(t, array("message", fairChannel+java, "0"))
 	requireTurn(t, s, java, 10*time.Second)

@@ -12,11 +12,17 @@ import (
 	"holdfast/lua"
 )
 
-// startAged returns a server that ran long enough not to be delayed for its start when the delay is a second, and a client.
+// startAged returns a server that ran long enough not to be delayed for its start when the delay is
+// a second, and a client.
 func startAged(t *testing.T) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s, c := start(t)
-	require.Eventually(t, func() bool { return uptime(t, s) >= 2*time.Second }, eventually, 20*time.Millisecond)
+	require.Eventually(
+		t,
+		func() bool { return uptime(t, s) >= 2*time.Second },
+		eventually,
+		20*time.Millisecond,
+	)
 	return s, c
 }
 
@@ -47,7 +53,8 @@ func TestNodeIsNotCountedForTheDelaySinceItsDataIsKnown(t *testing.T) {
 		require.Equal(t, since, epoch(t, s), "it does not begin anew")
 		requireFree(t, s, lock)
 
-		// When more than the delay has passed since, it counts; but this node has run for too short a time still.
+		// When more than the delay has passed since, it counts; but this node has run for too short
+		// a time still.
 		s.Do(t, "SET", lua.EpochKey, strconv.FormatInt(since-time.Hour.Milliseconds(), 10))
 		before := uptime(t, s)
 		v = vote(t, c, me, d)
@@ -65,7 +72,11 @@ func TestNodeWithOldDataIsCountedAndOneWhoseDataWasDroppedIsNot(t *testing.T) {
 	s.Do(t, "FLUSHALL")
 	require.Equal(t, lua.Vote{Delayed: time.Second, Emptied: true}, vote(t, c, other, d))
 	requireFree(t, s, lock)
-	require.True(t, vote(t, c, other, lua.Delay{For: time.Second}).Granted, "who does not look for it is not delayed")
+	require.True(
+		t,
+		vote(t, c, other, lua.Delay{For: time.Second}).Granted,
+		"who does not look for it is not delayed",
+	)
 }
 
 func TestNewNodeIsCountedWhenTheDelayIsOver(t *testing.T) {
@@ -80,7 +91,11 @@ func TestEpochOfTheFutureBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s, c := startAged(t)
 	s.Do(t, "SET", lua.EpochKey, strconv.FormatInt(serverTime(t, s)+time.Hour.Milliseconds(), 10))
-	require.Equal(t, lua.Vote{Delayed: time.Second, Emptied: true}, vote(t, c, me, lua.Delay{For: time.Second, Epoch: true}))
+	require.Equal(
+		t,
+		lua.Vote{Delayed: time.Second, Emptied: true},
+		vote(t, c, me, lua.Delay{For: time.Second, Epoch: true}),
+	)
 	require.LessOrEqual(t, epoch(t, s), serverTime(t, s))
 	requireFree(t, s, lock)
 }

@@ -24,7 +24,8 @@ func uptime(t *testing.T, s *redistest.Server) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// requireDelayed asserts that a vote was delayed for the restart, until the uptime has the delay and a second more.
+// requireDelayed asserts that a vote was delayed for the restart, until the uptime has the delay
+// and a second more.
 func requireDelayed(t *testing.T, want time.Duration, before, after time.Duration, v lua.Vote) {
 	t.Helper()
 	require.False(t, v.Granted)
@@ -61,7 +62,11 @@ func TestNodeIsCountedWhenItRanForTheDelayAndASecond(t *testing.T) {
 		return false
 	}, eventually, 20*time.Millisecond)
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
-	require.True(t, vote(t, c, me, lua.Delay{For: time.Millisecond}).Granted, "and again, as after a lost reply")
+	require.True(
+		t,
+		vote(t, c, me, lua.Delay{For: time.Millisecond}).Granted,
+		"and again, as after a lost reply",
+	)
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
 
@@ -69,7 +74,12 @@ func TestRestartedNodeIsNotCountedThoughItRanForLongBefore(t *testing.T) {
 	t.Parallel()
 	s, c := start(t)
 	d := lua.Delay{For: time.Millisecond}
-	require.Eventually(t, func() bool { return vote(t, c, me, d).Granted }, eventually, 20*time.Millisecond)
+	require.Eventually(
+		t,
+		func() bool { return vote(t, c, me, d).Granted },
+		eventually,
+		20*time.Millisecond,
+	)
 	s.Restart(t)
 	c = s.Client(t)
 	before := uptime(t, s)
@@ -86,17 +96,17 @@ func TestHoldThatOutlivedARestartIsStillInTheWayAndRenewedAndReleased(t *testing
 	v := vote(t, c, other, lua.Delay{For: time.Hour, Epoch: true})
 	require.NotNil(t, v.Holder)
 	require.Equal(t, me, v.Holder.Owner)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Claim{{Lock: lock, Owner: me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
-	out, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	out, err := unlock(t.Context(), c, lock, me, 0)
 	require.NoError(t, err)
 	require.True(t, out.Held)
 	requireFree(t, s, lock)
 }
 
-// A server that lost its last second has the hold of somebody who released it in that second. When that owner comes again,
-// another may have the lock on the other nodes.
+// A server that lost its last second has the hold of somebody who released it in that second. When
+// that owner comes again, another may have the lock on the other nodes.
 func TestHoldThatARestartBroughtBackIsNotAVoteForItsOwner(t *testing.T) {
 	s, _ := start(t, redistest.WithAppendOnly())
 	hold(t, s, lock, me, "1", lease)
@@ -115,7 +125,12 @@ func TestNodeThatDoesNotSayHowLongItRunsIsAnErrorThatTellsWhatToAllow(t *testing
 				v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, d)
 				require.Equal(t, lua.Vote{}, v)
 				e := requireError(t, err, lua.Permanent, "NOINFO")
-				require.Regexp(t, "can't run this command|no permissions to run the 'info' command", e.Message, "the server's reason")
+				require.Regexp(
+					t,
+					"can't run this command|no permissions to run the 'info' command",
+					e.Message,
+					"the server's reason",
+				)
 				require.Contains(t, e.Advice, "+info")
 				require.Contains(t, e.Advice, "redlock.Options.FsyncAlways")
 				require.Zero(t, s.DoInt(t, "DBSIZE"))

@@ -1,40 +1,33 @@
--- Takes a read lock for one owner, or says who is in the way and for how long. Readers share the lock with each other, and
--- with the writer that has the same owner.
---
--- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
+-- Takes a read lock for one owner, beside other readers and a writer with the same owner.
+-- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each
--- KEYS[3]  writer that waits
--- KEYS[4]  readers that wait
--- KEYS[5]  turn of readers that waited
+-- KEYS[3], KEYS[4], KEYS[5]  writer, reader and turn, see common/precedence.lua
 -- ARGV[1]  owner
 -- ARGV[2]  number of read holds to leave behind (absolute); the last of them is the one to take
 -- ARGV[3]  its lease in milliseconds
 -- ARGV[4]  1 = the owner waits, 2 = it was refused before, 0 = it does not wait
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
 -- ARGV[6]  milliseconds after which one that waits and does not ask again is forgotten
---
--- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of -1 means "held, no expiry",
---          and -2 that the holder waits and has precedence; nap is when to look again, -1 when the lease should be over
+-- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of
+--          -1 means "held, no expiry", and -2 that the holder waits and has precedence; nap is when
+--          to look again, -1 when the lease should be over
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
--- Uses refused, grant, clock, reads, precedence
-local mode = redis.call('HGET', KEYS[1], 'mode')
-local known = remaining(KEYS[2], tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)) ~= -2
+-- Needs refused, reads, precedence
+local mode, left = redis.call('HGET', KEYS[1], 'mode'), redis.call('PTTL', KEYS[1])
+local count = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
+local known = remaining(KEYS[2], count) ~= -2
 local bound = tonumber(ARGV[5])
 
-local no
+local refusal
 if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0
-  or not mode and redis.call('PTTL', KEYS[1]) ~= -2 then
-  no = refused(KEYS[1], -1)
-elseif bound > 0 and mode ~= 'write' and not known and not (ARGV[4] == '2' and redis.call('EXISTS', KEYS[5]) == 1) then
-  local writer, left = waiting_writer(KEYS[3], bound)
-  no = writer and {-2, writer, left}
+  or not mode and left ~= -2 then
+  refusal = refused(KEYS[1], left, -1)
+elseif bound > 0 and mode ~= 'write' and not known
+  and not (ARGV[4] == '2' and redis.call('EXISTS', KEYS[5]) == 1) then
+  local writer, nap = waiting_writer(KEYS[3], bound)
+  refusal = writer and {-2, writer, nap}
 end
-if no then
-  if bound > 0 and ARGV[4] ~= '0' then
-    await_writer(KEYS[4], ARGV[6])
-  end
-  return no
-end
-
-return take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], 'mode', mode or 'read')
+if refusal and bound > 0 and ARGV[4] ~= '0' then reader_waits(KEYS[4], ARGV[6]) end
+return refusal
+  or take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], 'mode', mode or 'read')

@@ -1,18 +1,13 @@
--- Adds a read hold to those that the owner has. Unlike read_acquire it never takes a free lock: an owner that lost its
--- lock must hear so.
---
--- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
+-- Adds a read hold to those that the owner has. As reenter.lua it never takes a free lock.
+-- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each
 -- ARGV[1]  owner
 -- ARGV[2]  number of read holds to leave behind (absolute); the last of them is the one to take
 -- ARGV[3]  its lease in milliseconds
---
 -- Returns  1 = re-entered, 0 = the owner holds no read lock
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
--- Uses grant, reads
+-- Needs reads
 local count = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
-if remaining(KEYS[2], count) == -2 then
-  return 0
-end
+if remaining(KEYS[2], count) == -2 then return 0 end
 return take_read(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]) or 1

@@ -1,35 +1,24 @@
--- Renews the leases of a batch of read locks, each for the owner that claims it, and for that one only.
---
--- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
--- KEYS[2i]    the first of the owner's read holds. A key that exists: while a cluster moves the slot it answers TRYAGAIN for
---             want of one that does not, for as long as that takes, and leases do not wait
+-- Renews the leases of a batch of read locks, each for the owner that is believed to hold it.
+-- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
+-- KEYS[2i]    the first of the owner's read holds, a key that exists: a cluster that moves the slot
+--             answers TRYAGAIN for others, and leases do not wait
 -- ARGV[1]     lease in milliseconds
 -- ARGV[i+1]   owner
---
 -- Returns  a list: 1 = renewed, 0 = the owner holds no read lock there any more
 -- Retry    safe: each TTL becomes max(what is left, lease)
 
-local lease = tonumber(ARGV[1])
-local renewed = {}
+-- Needs attempt
+local lease, renewed = tonumber(ARGV[1]), {}
 for i = 1, #KEYS / 2 do
   local lock, holds = KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -3) -- without the number
-  -- One key that somebody overwrote with another type must not cost the others of the batch their renewal.
-  local count = redis.pcall('HGET', lock, ARGV[i + 1])
-  if type(count) == 'table' then
-    if not string.find(count.err, 'WRONGTYPE', 1, true) then
-      return count
-    end
-    count = 0
-  end
+  local count, refusal = attempt('HGET', lock, ARGV[i + 1])
+  -- A key that was overwritten with another type must not cost the others their renewal.
+  if refusal and not string.find(refusal.err, 'WRONGTYPE', 1, true) then return refusal end
   renewed[i] = 0
   for number = 1, tonumber(count or 0) do
     local left = redis.call('PTTL', holds .. ':' .. number)
-    if left ~= -2 then
-      renewed[i] = 1
-      if left ~= -1 and left < lease then
-        redis.call('PEXPIRE', holds .. ':' .. number, lease)
-      end
-    end
+    if left ~= -2 then renewed[i] = 1 end
+    if left >= 0 and left < lease then redis.call('PEXPIRE', holds .. ':' .. number, lease) end
   end
   if renewed[i] == 1 and redis.call('PTTL', lock) < lease then
     redis.call('PEXPIRE', lock, lease)

@@ -8,7 +8,8 @@ import (
 	"holdfast/lua"
 )
 
-// Readers share the lock, and a writer has to wait for them. As long as it does, new readers step back for it.
+// Readers share the lock, and a writer has to wait for them. As long as it does, new readers step
+// back for it.
 func ExampleReadWrite_AcquireWrite() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -102,7 +103,7 @@ func ExampleRenewReads() {
 	if _, err := (lua.ReadWrite{Lock: "page:1"}).AcquireRead(ctx, client, "client:1", 1, time.Second, false, false); err != nil {
 		panic(err)
 	}
-	held, err := lua.RenewReads(ctx, client, 30*time.Second, []lua.Claim{
+	held, err := lua.RenewReads(ctx, client, 30*time.Second, []lua.Renewal{
 		{Lock: "page:1", Owner: "client:1"},
 		{Lock: "page:1", Owner: "client:2"},
 	})
@@ -110,7 +111,7 @@ func ExampleRenewReads() {
 	// Output: [true false] <nil>
 }
 
-// Each side frees the lock only of its own holds.
+// Each mode frees the lock only of its own holds.
 func ExampleReadWrite_ForceUnlockReads() {
 	client, disconnect := connect()
 	defer disconnect()

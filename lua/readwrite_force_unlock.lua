@@ -1,24 +1,17 @@
 -- Frees a read-write lock of all its readers, or of its writer.
---
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- ARGV[1]  mode to free it of: read or write
 -- ARGV[2]  what the read holds of all owners of this lock begin with
 -- ARGV[3]  channel of the lock
 -- ARGV[4]  unlock message
 -- ARGV[5]  PUBLISH or SPUBLISH
---
--- Returns  {status, refusal}: status -1 = it was not held in that mode, 1 = released; refusal as in release.lua
+-- Returns  {status, refusal} as release.lua, status -1 if it was not held in that mode
 -- Retry    safe, but a second run may free the lock of whoever took it in between
 
--- Uses announce, reads
-if redis.call('HGET', KEYS[1], 'mode') ~= ARGV[1] then
-  return {-1, ''}
-end
+-- Needs announce, reads
+if redis.call('HGET', KEYS[1], 'mode') ~= ARGV[1] then return {-1, ''} end
 each_reader(KEYS[1], ARGV[2], function(_, holds, count)
-  for i = 1, count do
-    redis.call('DEL', holds .. ':' .. i)
-  end
+  for i = 1, count do redis.call('DEL', holds .. ':' .. i) end
 end)
 redis.call('DEL', KEYS[1])
-local _, refusal = announce(ARGV[5], ARGV[3], ARGV[4])
-return {1, refusal}
+return {1, (announce(ARGV[5], ARGV[3], ARGV[4]))}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The owner believes in the longest lease that it was given, whichever of its levels is left: a nested read that was given up
-// and is executed all the same, after others, must not take it back.
+// The owner believes in the longest lease that it was given, whichever of its levels is left: a
+// nested read that was given up and is executed all the same, after others, must not take it back.
 func TestLateNestedReadNeverShortensTheReadsAboveIt(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, time.Second)

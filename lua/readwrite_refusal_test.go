@@ -151,7 +151,7 @@ func TestServerOutOfMemoryRenewsReadsAndDowngrades(t *testing.T) {
 	read(t, c, me, 1, lease)
 	s.Do(t, "SET", readerKey, "1")
 	fill(t, s)
-	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, holdKey(me, 1), 3*lease)

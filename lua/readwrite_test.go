@@ -12,7 +12,7 @@ import (
 	"holdfast/lua"
 )
 
-// pair is the read-write lock called lock, without precedence between its sides.
+// pair is the read-write lock called lock, without precedence between its modes.
 var pair = lua.ReadWrite{Lock: lock}
 
 const pairChannel = "redisson_rwlock:{order:42}"
@@ -38,7 +38,8 @@ func write(tb testing.TB, c client, owner string, lease time.Duration) {
 	require.Nil(tb, holder)
 }
 
-// plantReader writes what other would as a reader with another library, with plain commands. Each lease is that of one hold.
+// plantReader writes what other would as a reader with another library, with plain commands. Each
+// lease is that of one hold.
 func plantReader(tb testing.TB, s *redistest.Server, leases ...time.Duration) {
 	tb.Helper()
 	s.Do(tb, "HSET", lock, "mode", "read", other, strconv.Itoa(len(leases)))
@@ -175,7 +176,7 @@ func TestReadsAreRenewedForTheOwnerThatClaimsThemAlone(t *testing.T) {
 	hold(t, s, "plain", me, "1", lease)
 	s.Do(t, "SET", "page", "text")
 	held, err := lua.RenewReads(t.Context(), c, 3*lease,
-		[]lua.Claim{{lock, me}, {lock, "nobody:1"}, {"plain", me}, {"page", me}, {"free", me}})
+		[]lua.Renewal{{lock, me}, {lock, "nobody:1"}, {"plain", me}, {"page", me}, {"free", me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, false, false, false}, held)
 	requireTTL(t, s, holdKey(me, 1), 3*lease)
@@ -193,7 +194,7 @@ func TestReadWhoseHoldsHaveAllRunOutIsLost(t *testing.T) {
 	reentered, err := pair.ReenterRead(t.Context(), c, me, 2, lease)
 	require.NoError(t, err)
 	require.False(t, reentered)
-	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -212,7 +213,13 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 		reentered, err := pair.ReenterWrite(t.Context(), c, me, i+2, length)
 		require.NoError(t, err)
 		require.True(t, reentered)
-		requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": strconv.Itoa(i + 2)}, max(2*lease, length))
+		requireLock(
+			t,
+			s,
+			lock,
+			map[string]string{"mode": "write", me + ":write": strconv.Itoa(i + 2)},
+			max(2*lease, length),
+		)
 	}
 	out, err := pair.ReleaseWrite(t.Context(), c, me, 1)
 	require.NoError(t, err)
@@ -220,7 +227,7 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, 3*lease)
 }
 
-// Nobody announces a lock that is passed on, and those who wait know of the lease before.
+// Nobody announces a lock that is handed over, and those who wait know of the lease before.
 func TestWriteLockPassedOnForAShortLeaseTellsThoseWhoWait(t *testing.T) {
 	for _, passed := range []struct {
 		lease time.Duration
@@ -234,7 +241,7 @@ func TestWriteLockPassedOnForAShortLeaseTellsThoseWhoWait(t *testing.T) {
 		sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 		out, err := pair.PassWrite(t.Context(), c, me, other, passed.lease)
 		require.NoError(t, err)
-		require.Equal(t, lua.Next, out.To)
+		require.Equal(t, lua.Successor, out.To)
 		sub.requireBytes(t, passed.told)
 		sub.requireNothing(t)
 	}

@@ -10,12 +10,13 @@ import (
 // Redirection is where a node of a cluster sends those who ask it for a key that another node has.
 type Redirection struct {
 	Node string
-	// Asking tells that the slot is moving. The other node takes the next command only, and only after [Ask].
+	// Asking tells that the slot is moving. The other node takes the next command only, and only
+	// after [Ask].
 	Asking bool
 }
 
-// Redirected tells whether a command failed because another node has its key. rueidis follows by itself, but not on a
-// connection that belongs to one caller.
+// Redirected tells whether a command failed because another node has its key. rueidis follows by
+// itself, but not on a connection that belongs to one caller.
 func Redirected(err error) (to Redirection, ok bool) {
 	var refusal *rueidis.RedisError
 	if !errors.As(err, &refusal) {

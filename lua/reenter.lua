@@ -1,17 +1,13 @@
--- Adds a level to a lock that the owner holds. Unlike acquire it never takes a free lock: an owner that lost
--- its lock must hear so instead of getting a second one inside a section that somebody else may have been in.
---
+-- Adds a level to a lock that the owner holds. Never takes a free one: an owner that lost its lock
+-- must hear so, and not get a second one inside a section that others may have been in.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]  owner
 -- ARGV[2]  hold count to leave behind (absolute)
 -- ARGV[3]  lease of the new level in milliseconds
---
 -- Returns  1 = re-entered, 0 = the owner does not hold the lock
 -- Retry    safe: the count is absolute; the TTL becomes max(what is left, lease)
 
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  return 0
-end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])

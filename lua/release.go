@@ -9,6 +9,7 @@ import (
 
 var (
 	release     = load("release.lua")
+	handOver    = load("hand_over.lua")
 	forceUnlock = load("force_unlock.lua")
 )
 
@@ -36,33 +37,34 @@ func (a Announcement) verb() string {
 
 // Released is the outcome of a release.
 type Released struct {
-	// Held is false when there was nothing to release: the owner did not hold the lock, or nobody did.
+	// Held is false when there was nothing to release: the owner did not hold the lock, or nobody
+	// did.
 	Held bool
-	// Refusal is the server's reason for not publishing the announcement, though the lock was released. "" if it did.
-	// It begins with the error code, such as NOPERM, on every version of the server.
+	// Refusal is the server's reason for not publishing the announcement, though the lock was
+	// released. "" if it did. It begins with the error code, such as NOPERM, on every version of
+	// the server.
 	Refusal string
-	// Reading tells that the owner gave back a write lock and has read holds left.
+	// Reading reports whether the owner gave back a write lock and has read holds left.
 	Reading bool
 	// To is who has the lock now.
 	To To
-	// Fence is the number of the acquisition by the next one in the process, if the lock is fenced and that has it.
+	// Fence is the number of the acquisition by the successor, if that has the lock and it is
+	// fenced.
 	Fence int64
-	// Began is when the lock was first passed on, as in [Turns], if the next one in the process has it since nobody waits elsewhere.
+	// Began is when the streak began, as in [Streak], if the successor has the lock because no
+	// waiter of another process could be granted it.
 	Began int64
-	// Ticket is of the place of the next one, if that got one.
+	// Ticket is that of the successor's registration, if it was registered.
 	Ticket Ticket
 }
 
-// Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever count it had, and
-// the release is announced.
-func Release(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, a Announcement) (Released, error) {
-	return released(release.run(ctx, c, []string{lock},
-		[]string{owner, strconv.Itoa(count), a.Channel, a.Message, a.verb()}))
-}
-
 // ForceUnlock frees the lock whoever holds it, and announces it if it was held.
-func ForceUnlock(ctx context.Context, c rueidis.CoreClient, lock string, a Announcement) (Released, error) {
-	return released(forceUnlock.run(ctx, c, []string{lock}, []string{a.Channel, a.Message, a.verb()}))
+func ForceUnlock(
+	ctx context.Context, c rueidis.CoreClient, lock string, a Announcement,
+) (Released, error) {
+	return released(
+		forceUnlock.run(ctx, c, []string{lock}, []string{a.Channel, a.Message, a.verb()}),
+	)
 }
 
 func released(reply rueidis.RedisResult) (Released, error) {
@@ -79,8 +81,8 @@ const (
 	lowered = 0 // levels are left
 	freed   = 1
 	reading = 2 // its owner has read holds left
-	passed  = 3 // to the next one in the process
-	given   = 4 // to a waiter of another client
+	passed  = 3 // to the successor
+	granted = 4 // to a waiter, by its registration
 )
 
 // outcome reads a status.
@@ -97,15 +99,15 @@ func outcome(m rueidis.RedisMessage) (Released, error) {
 	case reading:
 		return Released{Held: true, Reading: true}, nil
 	case passed:
-		return Released{Held: true, To: Next}, nil
-	case given:
+		return Released{Held: true, To: Successor}, nil
+	case granted:
 		return Released{Held: true, To: Other}, nil
 	}
 	return Released{}, unexpected("status " + strconv.FormatInt(status, 10))
 }
 
-// outcomeOf reads what the scripts say of one release: a status, or a list of it, a refusal and, for a lock that is passed
-// on, a number and perhaps since when it is.
+// outcomeOf reads what the scripts say of one release: a status; or a list of it, a refusal and,
+// for a lock that is handed over, a number and perhaps when the streak began.
 func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 	if !message.IsArray() {
 		return outcome(message)
@@ -134,14 +136,14 @@ func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 			return Released{}, err
 		}
 		switch r.To {
-		case Next:
+		case Successor:
 			r.Fence = number
 		case Other:
 			r.Ticket = Ticket(number)
 		}
 	}
 	if len(values) == 4 {
-		if r.To != Next {
+		if r.To != Successor {
 			return Released{}, unexpected("a time with status " + strconv.Itoa(int(r.To)))
 		}
 		if r.Began, err = integer(values[3]); err != nil {

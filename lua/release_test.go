@@ -16,7 +16,7 @@ func TestLastReleaseDropsTheLockAndSaysSo(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
-	out, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	out, err := unlock(t.Context(), c, lock, me, 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)
@@ -27,7 +27,7 @@ func TestLastReleaseDropsTheLockAndSaysSo(t *testing.T) {
 func TestLastReleaseDropsTheLockWhateverItsCount(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "9", lease)
-	out, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	out, err := unlock(t.Context(), c, lock, me, 0)
 	require.NoError(t, err)
 	require.True(t, out.Held)
 	requireFree(t, s, lock)
@@ -37,7 +37,7 @@ func TestPartialReleaseLeavesCountAndLeaseInSilence(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "3", 3*lease)
 	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
-	out, err := lua.Release(t.Context(), c, lock, me, 2, announcement)
+	out, err := unlock(t.Context(), c, lock, me, 2)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireLock(t, s, lock, map[string]string{me: "2"}, 3*lease)
@@ -50,7 +50,7 @@ func TestReleaseByAnotherOwnerIsRefusedInSilence(t *testing.T) {
 			s, c := start(t)
 			hold(t, s, lock, other, "2", lease)
 			sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
-			out, err := lua.Release(t.Context(), c, lock, me, left, announcement)
+			out, err := unlock(t.Context(), c, lock, me, left)
 			require.NoError(t, err)
 			require.Equal(t, lua.Released{}, out)
 			requireLock(t, s, lock, map[string]string{other: "2"}, lease)
@@ -62,7 +62,7 @@ func TestReleaseByAnotherOwnerIsRefusedInSilence(t *testing.T) {
 func TestReleaseOfAFreeLockMakesNoLock(t *testing.T) {
 	s, c := start(t)
 	for _, left := range []int{0, 1} {
-		out, err := lua.Release(t.Context(), c, lock, me, left, announcement)
+		out, err := unlock(t.Context(), c, lock, me, left)
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{}, out)
 		requireFree(t, s, lock)
@@ -72,16 +72,17 @@ func TestReleaseOfAFreeLockMakesNoLock(t *testing.T) {
 func TestReleaseOfAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
-	_, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	_, err := unlock(t.Context(), c, lock, me, 0)
 	requireError(t, err, lua.Permanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 }
 
-func TestReleaseAnnouncesTheGivenMessageOnTheGivenChannel(t *testing.T) {
+func TestForceUnlockAnnouncesTheGivenMessageOnTheGivenChannel(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", "redisson_rwlock:{order:42}")
-	_, err := lua.Release(t.Context(), c, lock, me, 0, lua.Announcement{Channel: "redisson_rwlock:{order:42}", Message: lua.UnlockedForAll})
+	_, err := lua.ForceUnlock(t.Context(), c, lock,
+		lua.Announcement{Channel: "redisson_rwlock:{order:42}", Message: lua.UnlockedForAll})
 	require.NoError(t, err)
 	sub.requireBytes(t, array("message", "redisson_rwlock:{order:42}", "1"))
 }
@@ -124,7 +125,7 @@ func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
 	node := cluster.Owner(t, cluster.Slot(t, lock))
 	if !knowsShardedChannels(t, node) { // nobody is told, and the lock is free all the same
 		hold(t, node, lock, me, "1", lease)
-		out, err := lua.Release(t.Context(), c, lock, me, 0, sharded)
+		out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Sharded: true})
 		require.NoError(t, err)
 		require.True(t, out.Held)
 		require.Contains(t, out.Refusal, "Unknown Redis command")
@@ -134,7 +135,7 @@ func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
 	sub := subscribe(t, node, "SSUBSCRIBE", announcement.Channel)
 
 	hold(t, node, lock, me, "1", lease)
-	out, err := lua.Release(t.Context(), c, lock, me, 0, sharded)
+	out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Sharded: true})
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))

@@ -12,44 +12,49 @@ var (
 	readRenew = load("read_renew.lua")
 )
 
-// Claim names a lock and the owner that believes to hold it; for a write lock [WriteField] of the owner.
-type Claim struct {
+// Renewal names a lock and the owner that believes to hold it; for a write lock [WriteField] of the
+// owner.
+type Renewal struct {
 	Lock  string
 	Owner string
 }
 
-// Renew gives every claimed lock that is still its owner's a TTL of at least lease, in one command. held[i] tells
-// whether claims[i] was true. On a cluster all locks must be in one slot. An error is about the whole batch; some of
-// it may have been renewed.
-func Renew(ctx context.Context, c rueidis.CoreClient, lease time.Duration, claims []Claim) (held []bool, err error) {
-	keys := make([]string, len(claims))
-	args := make([]string, 1, len(claims)+1)
+// Renew gives every claimed lock that is still its owner's a TTL of at least lease, in one command.
+// held[i] tells whether renewals[i] was true. On a cluster all locks must be in one slot. An error
+// is about the whole batch; some of it may have been renewed.
+func Renew(
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
+) (held []bool, err error) {
+	keys := make([]string, len(renewals))
+	args := make([]string, 1, len(renewals)+1)
 	args[0] = milliseconds(lease)
-	for i, claim := range claims {
-		keys[i] = claim.Lock
-		args = append(args, claim.Owner)
+	for i, renewal := range renewals {
+		keys[i] = renewal.Lock
+		args = append(args, renewal.Owner)
 	}
-	return renewed(renew.run(ctx, c, keys, args), len(claims))
+	return renewed(renew.run(ctx, c, keys, args), len(renewals))
 }
 
 // RenewReads is [Renew] for read locks.
-func RenewReads(ctx context.Context, c rueidis.CoreClient, lease time.Duration, claims []Claim) (held []bool, err error) {
-	keys := make([]string, 0, 2*len(claims))
-	args := make([]string, 1, len(claims)+1)
+func RenewReads(
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
+) (held []bool, err error) {
+	keys := make([]string, 0, 2*len(renewals))
+	args := make([]string, 1, len(renewals)+1)
 	args[0] = milliseconds(lease)
-	for _, claim := range claims {
-		keys = append(keys, claim.Lock, holdsKey(claim.Lock, claim.Owner)+":1")
-		args = append(args, claim.Owner)
+	for _, renewal := range renewals {
+		keys = append(keys, renewal.Lock, holdsKey(renewal.Lock, renewal.Owner)+":1")
+		args = append(args, renewal.Owner)
 	}
-	return renewed(readRenew.run(ctx, c, keys, args), len(claims))
+	return renewed(readRenew.run(ctx, c, keys, args), len(renewals))
 }
 
-func renewed(reply rueidis.RedisResult, claims int) ([]bool, error) {
-	replies, err := list(reply, claims)
+func renewed(reply rueidis.RedisResult, renewals int) ([]bool, error) {
+	replies, err := list(reply, renewals)
 	if err != nil {
 		return nil, err
 	}
-	held := make([]bool, claims)
+	held := make([]bool, renewals)
 	for i, reply := range replies {
 		if held[i], err = boolean(reply); err != nil {
 			return nil, err

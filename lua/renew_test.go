@@ -16,8 +16,11 @@ func TestRenewTellsForEachClaimWhetherItHolds(t *testing.T) {
 	s.Do(t, "SET", "wrong type", "a page", "PX", ms(lease))
 	hold(t, s, "mine too", me, "1", lease)
 
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Claim{
-		{"mine", me}, {"other's", me}, {"absent", me}, {"wrong type", me}, {"mine too", me}, {"other's", other},
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{
+		{
+			"mine",
+			me,
+		}, {"other's", me}, {"absent", me}, {"wrong type", me}, {"mine too", me}, {"other's", other},
 	})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, false, false, true, true}, held)
@@ -32,7 +35,7 @@ func TestRenewTellsForEachClaimWhetherItHolds(t *testing.T) {
 func TestRenewDoesNotLengthenTheLeaseOfAnother(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -41,7 +44,7 @@ func TestRenewDoesNotLengthenTheLeaseOfAnother(t *testing.T) {
 func TestRenewNeverShortensALease(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", 3*lease)
-	held, err := lua.Renew(t.Context(), c, lease, []lua.Claim{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{lock, me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)
@@ -49,22 +52,22 @@ func TestRenewNeverShortensALease(t *testing.T) {
 
 func TestRenewIsOneCommand(t *testing.T) {
 	s, c := start(t)
-	claims := make([]lua.Claim, 100)
-	for i := range claims {
-		claims[i] = lua.Claim{Lock: fmt.Sprintf("{order}:%d", i), Owner: me}
-		hold(t, s, claims[i].Lock, me, "1", lease)
+	renewals := make([]lua.Renewal, 100)
+	for i := range renewals {
+		renewals[i] = lua.Renewal{Lock: fmt.Sprintf("{order}:%d", i), Owner: me}
+		hold(t, s, renewals[i].Lock, me, "1", lease)
 	}
-	_, err := lua.Renew(t.Context(), c, lease, claims) // the server gets to know the script
+	_, err := lua.Renew(t.Context(), c, lease, renewals) // the server gets to know the script
 	require.NoError(t, err)
 	monitor := s.Monitor(t)
-	held, err := lua.Renew(t.Context(), c, 3*lease, claims)
+	held, err := lua.Renew(t.Context(), c, 3*lease, renewals)
 	require.NoError(t, err)
 	require.NotContains(t, held, false)
 	commands := monitor.Commands(t)
 	require.Len(t, commands, 1)
 	require.Equal(t, "evalsha", commands[0][0])
-	for _, claim := range claims {
-		requireTTL(t, s, claim.Lock, 3*lease)
+	for _, renewal := range renewals {
+		requireTTL(t, s, renewal.Lock, 3*lease)
 	}
 }
 

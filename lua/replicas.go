@@ -7,10 +7,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Acknowledged waits until as many replicas have everything that was written through c, a connection of its own, and
-// returns how many have it by then; the server waits for at most timeout.
-func Acknowledged(ctx context.Context, c rueidis.CoreClient, replicas int, timeout time.Duration) (int, error) {
-	n, err := c.Do(ctx, c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()).ToInt64()
+// Acknowledged waits until as many replicas have everything that was written through c, a
+// connection of its own, and returns how many have it by then; the server waits for at most
+// timeout.
+func Acknowledged(
+	ctx context.Context, c rueidis.CoreClient, replicas int, timeout time.Duration,
+) (int, error) {
+	wait := c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()
+	n, err := c.Do(ctx, wait).ToInt64()
 	if err != nil {
 		return 0, Classify(err)
 	}

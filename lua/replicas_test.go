@@ -13,10 +13,15 @@ import (
 )
 
 // acknowledged takes the lock on a connection of its own, and counts who has it.
-func acknowledged(t *testing.T, c rueidis.Client, replicas int, timeout time.Duration) (n int, took time.Duration) {
+func acknowledged(
+	t *testing.T,
+	c rueidis.Client,
+	replicas int,
+	timeout time.Duration,
+) (n int, took time.Duration) {
 	t.Helper()
 	require.NoError(t, c.Dedicated(func(connection rueidis.DedicatedClient) error {
-		if _, err := lua.Acquire(t.Context(), connection, lock, me, 1, lease); err != nil {
+		if _, err := lockPlain(t.Context(), connection, lock, me, lease); err != nil {
 			return err
 		}
 		start := time.Now()
@@ -76,7 +81,7 @@ func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- c.Dedicated(func(connection rueidis.DedicatedClient) error {
-			if _, err := lua.Acquire(t.Context(), connection, lock, me, 1, lease); err != nil {
+			if _, err := lockPlain(t.Context(), connection, lock, me, lease); err != nil {
 				return err
 			}
 			_, err := lua.Acknowledged(t.Context(), connection, 1, time.Minute)
@@ -99,5 +104,6 @@ func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 
 // blocked tells from INFO clients whether somebody waits in a command.
 func blocked(info string) bool {
-	return strings.Contains(info, "blocked_clients:") && !strings.Contains(info, "blocked_clients:0")
+	return strings.Contains(info, "blocked_clients:") &&
+		!strings.Contains(info, "blocked_clients:0")
 }

@@ -59,8 +59,10 @@ func text(m rueidis.RedisMessage) (string, error) {
 	return s, nil
 }
 
-// unexpected is the error for a reply that none of our scripts gives. The script did run, so what it did is unknown.
+// unexpected is the error for a reply that none of our scripts gives. The script did run, so what
+// it did is unknown.
 func unexpected(what string) *Error {
 	return &Error{Class: Unknown, Message: "unexpected reply: " + what,
-		Advice: "something between this client and Redis, or a server that is not Redis, changes replies"}
+		Advice: "something between this client and Redis, or a server that is not Redis, " +
+			"changes replies"}
 }

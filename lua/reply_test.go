@@ -49,7 +49,7 @@ func TestReplyThatNoScriptGivesIsAnUnknownOutcome(t *testing.T) {
 	})
 	t.Run("renew gets too many", func(t *testing.T) {
 		f.says("*2\r\n:1\r\n:1\r\n")
-		_, err := lua.Renew(t.Context(), c, lease, []lua.Claim{{lock, me}})
+		_, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{lock, me}})
 		require.ErrorContains(t, err, "2 values instead of 1")
 	})
 }
@@ -67,7 +67,7 @@ func TestUnexpectedReplyKeepsItsCause(t *testing.T) {
 func TestErrorReplyInsideAListIsThatError(t *testing.T) {
 	f, c := startFake(t)
 	f.says("*2\r\n-OOM command not allowed\r\n+\r\n")
-	_, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+	_, err := unlock(t.Context(), c, lock, me, 0)
 	requireError(t, err, lua.Permanent, "OOM")
 }
 
@@ -82,7 +82,7 @@ func TestRefusalBeginsWithItsCodeOnEveryVersion(t *testing.T) {
 		"ERR Unknown Redis command called from script":                                                          "NOCOMMAND Unknown Redis command called from script",
 	} {
 		f.says("*2\r\n:1\r\n+" + text + "\r\n")
-		out, err := lua.Release(t.Context(), c, lock, me, 0, announcement)
+		out, err := unlock(t.Context(), c, lock, me, 0)
 		require.NoError(t, err)
 		require.Equal(t, lua.Released{Held: true, Refusal: refusal}, out)
 	}

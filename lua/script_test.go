@@ -24,7 +24,7 @@ type operation struct {
 // operations has each script, release once per outcome.
 var operations = []operation{
 	{"acquire", "", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Acquire(ctx, c, lock, me, 1, lease)
+		_, err := lockPlain(ctx, c, lock, me, lease)
 		return err
 	}},
 	{"reenter", "1", "2", func(ctx context.Context, c rueidis.Client) error {
@@ -32,15 +32,15 @@ var operations = []operation{
 		return err
 	}},
 	{"release one level", "2", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Release(ctx, c, lock, me, 1, announcement)
+		_, err := unlock(ctx, c, lock, me, 1)
 		return err
 	}},
 	{"release", "1", "", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Release(ctx, c, lock, me, 0, announcement)
+		_, err := unlock(ctx, c, lock, me, 0)
 		return err
 	}},
 	{"renew", "1", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Renew(ctx, c, lease, []lua.Claim{{lock, me}})
+		_, err := lua.Renew(ctx, c, lease, []lua.Renewal{{lock, me}})
 		return err
 	}},
 	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {
@@ -110,7 +110,7 @@ func TestEachNodeOfAClusterIsSentAScriptOnce(t *testing.T) {
 	locks := map[*redistest.Server]int{}
 	for i := range 12 {
 		key := fmt.Sprintf("order:%d", i)
-		holder, err := lua.Acquire(t.Context(), c, key, me, 1, lease)
+		holder, err := lockPlain(t.Context(), c, key, me, lease)
 		require.NoError(t, err)
 		require.Nil(t, holder)
 		node := cluster.Owner(t, cluster.Slot(t, key))
@@ -128,7 +128,7 @@ func TestEachNodeOfAClusterIsSentAScriptOnce(t *testing.T) {
 func TestFractionsOfAMillisecondDoNotLengthenALease(t *testing.T) {
 	s, c := start(t)
 	monitor := s.Monitor(t)
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, 1500*time.Millisecond+999*time.Microsecond)
+	_, err := lockPlain(t.Context(), c, lock, me, 1500*time.Millisecond+999*time.Microsecond)
 	require.NoError(t, err)
 	for _, command := range monitor.Commands(t) {
 		require.Equal(t, "1500", command[len(command)-1])
@@ -139,10 +139,10 @@ func BenchmarkAcquireAndRelease(b *testing.B) {
 	_, c := start(b)
 	ctx := b.Context()
 	for b.Loop() {
-		if holder, err := lua.Acquire(ctx, c, lock, me, 1, lease); err != nil || holder != nil {
+		if holder, err := lockPlain(ctx, c, lock, me, lease); err != nil || holder != nil {
 			b.Fatal(holder, err)
 		}
-		if out, err := lua.Release(ctx, c, lock, me, 0, announcement); err != nil || !out.Held {
+		if out, err := unlock(ctx, c, lock, me, 0); err != nil || !out.Held {
 			b.Fatal(out, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestReplicaIsRefusedForGood(t *testing.T) {
 	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // nobody listens there
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err := lockPlain(t.Context(), c, lock, me, lease)
 	e := requireError(t, err, lua.Permanent, "READONLY")
 	require.Contains(t, e.Advice, "connect to the master")
 	requireFree(t, s, lock)
@@ -33,10 +33,10 @@ func TestServerWithTooFewReplicasIsRefusedForNow(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "2", lease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
-	_, err := lua.Acquire(t.Context(), c, "another", me, 1, lease)
+	_, err := lockPlain(t.Context(), c, "another", me, lease)
 	requireError(t, err, lua.Temporary, "NOREPLICAS")
 	for _, count := range []int{1, 0} {
-		_, err = lua.Release(t.Context(), c, lock, me, count, announcement)
+		_, err = unlock(t.Context(), c, lock, me, count)
 		requireError(t, err, lua.Temporary, "NOREPLICAS")
 	}
 	requireLock(t, s, lock, map[string]string{me: "2"}, lease)
@@ -58,14 +58,18 @@ func TestServerBusyWithAScriptIsRefusedForNow(t *testing.T) {
 	}
 	s.Do(t, "SCRIPT", "KILL")
 	require.Error(t, <-ended)
-	holder, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	holder, err := lockPlain(t.Context(), c, lock, me, lease)
 	require.NoError(t, err)
 	require.Nil(t, holder)
 }
 
 func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 	t.Parallel()
-	master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithArgs("--repl-diskless-sync-delay", "0"))
+	master := redistest.Start(
+		t,
+		redistest.WithHostNetwork(),
+		redistest.WithArgs("--repl-diskless-sync-delay", "0"),
+	)
 	for i := range 60 {
 		master.Do(t, "SET", fmt.Sprintf("key:%d", i), strings.Repeat("x", 512<<10))
 	}
@@ -78,7 +82,7 @@ func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 		_, err := s.Call("GET", "k")
 		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
 	}, eventually, poll)
-	_, err := lua.Acquire(t.Context(), c, lock, me, 1, lease)
+	_, err := lockPlain(t.Context(), c, lock, me, lease)
 	requireError(t, err, lua.Temporary, "LOADING")
 }
 
@@ -87,7 +91,7 @@ func TestServerThatDoesNotAnswerInTimeIsAnUnknownOutcome(t *testing.T) {
 	s.Pause(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := lua.Acquire(ctx, c, lock, me, 1, lease)
+	_, err := lockPlain(ctx, c, lock, me, lease)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	e := requireError(t, err, lua.Unknown, "")
 	require.Contains(t, e.Advice, "did not answer in time")

@@ -5,9 +5,10 @@ import "strings"
 // Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Slot is the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key when it has none, modulo
-// 16384. The hash tag is what stands between the first "{" and the first "}" after it, if that is not empty.
-// Source: the Redis Cluster specification, "Key distribution model" and "Hash tags".
+// Slot is the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key when it
+// has none, modulo 16384. The hash tag is what stands between the first "{" and the first "}" after
+// it, if that is not empty. Source: the Redis Cluster specification, "Key distribution model" and
+// "Hash tags".
 func Slot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {

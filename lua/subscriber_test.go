@@ -17,7 +17,8 @@ import (
 // subscriber reads the bytes that a server sends to one subscribed connection.
 type subscriber struct{ net.Conn }
 
-// subscribe returns when the server has confirmed the subscription. The verb is SUBSCRIBE or SSUBSCRIBE.
+// subscribe returns when the server has confirmed the subscription. The verb is SUBSCRIBE or
+// SSUBSCRIBE.
 func subscribe(tb testing.TB, s *redistest.Server, verb, channel string) subscriber {
 	tb.Helper()
 	conn, err := net.DialTimeout("tcp", s.Addr(), 5*time.Second)
@@ -28,7 +29,16 @@ func subscribe(tb testing.TB, s *redistest.Server, verb, channel string) subscri
 	_, err = io.WriteString(sub, array(verb, channel))
 	require.NoError(tb, err)
 	kind := map[string]string{"SUBSCRIBE": "subscribe", "SSUBSCRIBE": "ssubscribe"}[verb]
-	sub.requireBytes(tb, fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(kind), kind, len(channel), channel))
+	sub.requireBytes(
+		tb,
+		fmt.Sprintf(
+			"*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n",
+			len(kind),
+			kind,
+			len(channel),
+			channel,
+		),
+	)
 	return sub
 }
 

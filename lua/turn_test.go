@@ -89,7 +89,11 @@ func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
 	require.NoError(t, err)
 	requireTurn(t, s, first, 10*time.Second)
 	endTurn(t, s)
-	holder, err := uncounted.Acquire(t.Context(), c, lua.FairRequest{Owner: third, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
+	holder, err := uncounted.Acquire(
+		t.Context(),
+		c,
+		lua.FairRequest{Owner: third, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
+	)
 	require.NoError(t, err)
 	require.Equal(t, second, holder.Owner, "one that may listen was dropped with the one before it")
 	requireTurn(t, s, second, 10*time.Second)
@@ -127,7 +131,10 @@ func TestWaitersOfADeadProcessAreDroppedTogether(t *testing.T) {
 	endTurn(t, s)
 	require.Equal(t, first, ask(t, c, second).Owner)
 	requireQueue(t, s, first, second)
-	sub.requireBytes(t, array("message", fairChannel+first, "500")+array("message", fairChannel+first, "0"))
+	sub.requireBytes(
+		t,
+		array("message", fairChannel+first, "500")+array("message", fairChannel+first, "0"),
+	)
 	requireTurn(t, s, first, 10*time.Second)
 	require.Nil(t, ask(t, c, first))
 }
@@ -143,13 +150,19 @@ func TestSilentWaiterBehindOneThatListenedHasItsOwnTurn(t *testing.T) {
 	requireQueue(t, s, second, third)
 }
 
-// Redisson's waiters leave without our hearing of it. One that was the head and had its turn may come back behind another,
-// and have the same score again when that one leaves: gaps close.
+// Redisson's waiters leave without our hearing of it. One that was the head and had its turn may
+// come back behind another, and have the same score again when that one leaves: gaps close.
 func TestTurnOfAWaiterThatLeftDoesNotCountWhenItIsBackWithTheSameScore(t *testing.T) {
 	const java = "7c1f4b36-54f1-4b0f-8f51-1e0b6a5f2c09:88"
 	s, c := queued(t, first)
 	again := serverTime(t, s) + 300_000
-	s.Do(t, "ZADD", fairScores, strconv.FormatInt(serverTime(t, s), 10), first) // so that nobody gets another score when it leaves
+	s.Do(
+		t,
+		"ZADD",
+		fairScores,
+		strconv.FormatInt(serverTime(t, s), 10),
+		first,
+	) // so that nobody gets another score when it leaves
 	enqueue(t, s, java, again)
 	s.Do(t, "DEL", lock)
 	passed := strconv.FormatInt(serverTime(t, s)-1, 10)
@@ -173,8 +186,14 @@ func TestWaitersOfAClientThatHangsGetLessTimeEach(t *testing.T) {
 	}
 	ask(t, c, first)
 	leave(t, c, other)
-	turns := []time.Duration{10 * time.Second, 500 * time.Millisecond, 125 * time.Millisecond, 100 * time.Millisecond,
-		100 * time.Millisecond, 100 * time.Millisecond}
+	turns := []time.Duration{
+		10 * time.Second,
+		500 * time.Millisecond,
+		125 * time.Millisecond,
+		100 * time.Millisecond,
+		100 * time.Millisecond,
+		100 * time.Millisecond,
+	}
 	for i, turn := range turns {
 		holder := ask(t, c, first)
 		require.Equal(t, fmt.Sprintf("hung:%d", i), holder.Owner)

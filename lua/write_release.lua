@@ -1,47 +1,34 @@
--- Gives back one write hold, or all of an owner's and its precedence over readers. With read holds of its own it becomes a
--- reader; in either case waiting readers are let in.
---
--- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds; it lives as long as its longest hold
--- KEYS[2]  writer that waits
--- KEYS[3]  readers that wait
--- KEYS[4]  turn of readers that waited
+-- Gives back one write hold; or all of an owner's, which may stay a reader, and lets readers in.
+-- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
+-- KEYS[2], KEYS[3], KEYS[4]  writer, reader and turn, see common/precedence.lua
 -- ARGV[1]  owner, with :write
 -- ARGV[2]  number of write holds to leave behind (absolute); 0 drops the owner whatever its number
 -- ARGV[3]  what the read holds of all owners of this lock begin with
 -- ARGV[4]  channel of the lock
--- ARGV[5]  message for the writer's leaving
+-- ARGV[5]  message for when the writer leaves
 -- ARGV[6]  PUBLISH or SPUBLISH
--- ARGV[7]  milliseconds for which waiting readers have their turn now, 0 = readers and writers have no precedence
--- ARGV[8]  writer that gets the lock if no readers wait, with :write; '' = none
+-- ARGV[7]  milliseconds of the turn of waiting readers, 0 = readers and writers have no precedence
+-- ARGV[8]  successor: the writer that gets the lock if no readers wait, with :write; '' = none
 -- ARGV[9]  its lease in milliseconds
---
--- Returns  {status, refusal}: status -1 = not the owner's, 0 = holds are left, 1 = released, 2 = released, and the owner is
---          a reader now, 3 = the next writer has the lock; refusal as in release.lua
+-- Returns  {status, refusal} as release.lua, or with status 2 = released, and the owner is a reader
+--          now, or 3 = the successor has the lock
 -- Retry    safe: a second run answers -1 or leaves the same number behind
 
--- Uses lower, announce, advice, clock, reads, precedence
-local held, left, turn = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1, tonumber(ARGV[2]), tonumber(ARGV[7])
-if held and left > 0 then
-  return lower(KEYS[1], ARGV[1], left) or {0, ''}
-end
+-- Needs attempt, lower, announce, advice, reads, precedence
+local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+local left, turn = tonumber(ARGV[2]), tonumber(ARGV[7])
+if held and left > 0 then return lower(KEYS[1], ARGV[1], left) or {0, ''} end
 local waited = left == 0 and turn > 0 and stop_waiting(KEYS[2], ARGV[1])
 
 local status = -1
 if held then
   redis.call('HDEL', KEYS[1], ARGV[1])
   local longest = longest_read(KEYS[1], ARGV[3])
-  if longest == -2 and ARGV[8] ~= '' and redis.pcall('EXISTS', KEYS[3]) == 0 then
-    local done = redis.pcall('HSET', KEYS[1], ARGV[8], 1)
-    if type(done) ~= 'table' then
-      done = redis.pcall('PEXPIRE', KEYS[1], ARGV[9])
-    end
-    if type(done) ~= 'table' then
-      if turn > 0 then
-        stop_waiting(KEYS[2], ARGV[8])
-      end
-      advise(ARGV[6], ARGV[4], ARGV[9])
-      return {3, ''}
-    end
+  if longest == -2 and ARGV[8] ~= '' and attempt('EXISTS', KEYS[3]) == 0
+    and attempt('HSET', KEYS[1], ARGV[8], 1) and attempt('PEXPIRE', KEYS[1], ARGV[9]) then
+    if turn > 0 then stop_waiting(KEYS[2], ARGV[8]) end
+    advise(ARGV[6], ARGV[4], ARGV[9])
+    return {3, ''}
   end
   if longest == -2 then
     redis.call('DEL', KEYS[1])
@@ -51,13 +38,6 @@ if held then
     last_until(KEYS[1], longest)
     status = 2
   end
-  if turn > 0 then
-    take_turns(KEYS[3], KEYS[4], turn)
-  end
+  if turn > 0 then begin_turn(KEYS[3], KEYS[4], turn) end
 end
-local refusal = ''
-if held or waited then
-  local _
-  _, refusal = announce(ARGV[6], ARGV[4], ARGV[5])
-end
-return {status, refusal}
+return {status, (held or waited) and announce(ARGV[6], ARGV[4], ARGV[5]) or ''}

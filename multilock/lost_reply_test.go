@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"os"
 	"testing"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/fragments"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
 	"holdfast/multilock"
 	"holdfast/rlock"
 )
@@ -33,7 +34,7 @@ func proxied(t testing.TB, options rlock.Options) (*redistest.Server, *multilock
 // script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
 func script(t testing.TB, file string) string {
 	t.Helper()
-	source, known := lua.Scripts()[file]
+	source, known := fragments.Read(os.DirFS("../lua"))[file]
 	require.True(t, known, file)
 	sum := sha1.Sum([]byte(source))
 	return hex.EncodeToString(sum[:])
@@ -49,7 +50,7 @@ func requireLevels(t testing.TB, s *redistest.Server, want string) {
 func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{})
-	cut := p.CutReply(script(t, "together_acquire.lua"), 1)
+	cut := p.CutReply(script(t, "batch_acquire.lua"), 1)
 	_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
@@ -60,7 +61,7 @@ func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
 func TestLostReplyOfAnAcquireIsMadeUpForByWhoWaits(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{})
-	cut := p.CutReply(script(t, "together_acquire.lua"), 2)
+	cut := p.CutReply(script(t, "batch_acquire.lua"), 2)
 	hold, err := lock.TryLock(t.Context(), patience, longLease)
 	require.NoError(t, err)
 	require.Equal(t, 2, cut.Done())
@@ -73,12 +74,12 @@ func TestLostReplyOfANestedAcquireTakesNothingFromTheOuterLevel(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{})
 	outer := take(t, lock, longLease)
-	cut := p.CutReply(script(t, "together_acquire.lua"), 1)
+	cut := p.CutReply(script(t, "batch_acquire.lua"), 1)
 	_, err := lock.TryLock(outer.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	require.Equal(t, 1, cut.Done())
 	require.True(t, outer.Valid())
-	p.CutReply(script(t, "together_acquire.lua"), 1)
+	p.CutReply(script(t, "batch_acquire.lua"), 1)
 	inner, err := lock.TryLock(outer.Context(), patience, longLease)
 	require.NoError(t, err)
 	requireLevels(t, s, "2")
@@ -94,7 +95,7 @@ func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
 	hold := take(t, lock, longLease)
 	inner := takeWith(hold.Context(), t, lock, longLease)
 	for level, h := range []*rlock.Hold{inner, hold} {
-		cut := p.CutReply(script(t, "together_release.lua"), 2)
+		cut := p.CutReply(script(t, "batch_release.lua"), 2)
 		unlock(t, h)
 		require.Equal(t, 2, cut.Done())
 		if level == 0 {
@@ -109,7 +110,7 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
-	p.CutReply(script(t, "together_release.lua"), 1000)
+	p.CutReply(script(t, "batch_release.lua"), 1000)
 	within(t, 2*promptly, func() {
 		err := hold.Unlock(t.Context())
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)

@@ -155,8 +155,7 @@ var ownScripts = scripts{
 		return err == nil && vote.Granted
 	},
 	release: func(node rueidis.Client, key, owner string) bool {
-		to := lua.Announcement{Channel: lua.Channel(key), Message: lua.Unlocked}
-		reply, err := lua.Release(context.Background(), node, key, owner, 0, to)
+		reply, err := lua.NewExclusive(key, false).Release(context.Background(), node, owner, 0, lua.HandOver{})
 		return err == nil && reply.Held
 	},
 }

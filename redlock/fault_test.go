@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/fragments"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -50,7 +51,7 @@ func (v *victim) over() {
 
 // script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
 func script(file string) string {
-	sum := sha1.Sum([]byte(lua.Scripts()[file]))
+	sum := sha1.Sum([]byte(fragments.Read(os.DirFS("../lua"))[file]))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -73,8 +74,12 @@ func setting(name, during, otherwise string) fault {
 }
 
 // lostReply loses the next replies to a script.
-func lostReply(file string) fault {
-	return fault{begin: func(_ *testing.T, v *victim) { v.proxy.CutReply(script(file), 3) }, end: nothing}
+func lostReply(files ...string) fault {
+	return fault{begin: func(_ *testing.T, v *victim) {
+		for _, file := range files {
+			v.proxy.CutReply(script(file), 3)
+		}
+	}, end: nothing}
 }
 
 // faults are those of the tests of a lock on one server.
@@ -125,7 +130,7 @@ var faults = map[string]fault{
 	},
 	"loses replies to acquisitions": lostReply("quorum_acquire.lua"),
 	"loses replies to renewals":     lostReply("renew.lua"),
-	"loses replies to releases":     lostReply("release.lua"),
+	"loses replies to releases":     lostReply("release.lua", "hand_over.lua"),
 	"is out of memory":              setting("maxmemory", "1", "0"),
 	"lacks replicas":                setting("min-replicas-to-write", "1", "0"),
 	"has become a replica": {

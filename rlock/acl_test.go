@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/fragments"
 	"holdfast/internal/logtest"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
@@ -337,9 +338,9 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 	calls := regexp.MustCompile(`(?:redis\.p?call|attempt)\('([A-Z]+)'`)
 	connection := []string{"+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+ping", "+hello", "+client"}
 	ofFamily, all := make(map[string][]string), slices.Clone(connection)
-	scripts := lua.Scripts()
+	scripts := fragments.Read(os.DirFS("../lua"))
 	for _, k := range kinds {
-		for _, file := range []string{k.acquire, k.reenter, k.release, k.forceUnlock, k.inspect, k.renew} {
+		for _, file := range []string{k.acquire, k.reenter, k.release, k.lowers(), k.forceUnlock, k.inspect, k.renew} {
 			for _, call := range calls.FindAllStringSubmatch(scripts[file], -1) {
 				command := "+" + strings.ToLower(call[1])
 				require.Contains(t, listedPermissions(t, k).commands, command, "%s calls it", file)

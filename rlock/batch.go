@@ -104,9 +104,9 @@ func notAsked(l *Lock, b *wait.Budget) error {
 
 // ask sends the script, and returns when, if everything was taken.
 func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
-	takings := make([]lua.Taking, len(t.parts))
+	takings := make([]lua.BatchRequest, len(t.parts))
 	for i, p := range t.parts {
-		takings[i] = lua.Taking{Lock: p.lock.name, Owner: p.owner, Count: p.count, Nested: p.held != nil}
+		takings[i] = lua.BatchRequest{Lock: p.lock.name, Owner: p.owner, Count: p.count, Nested: p.held != nil}
 	}
 	type answer struct {
 		index  int
@@ -117,7 +117,7 @@ func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err er
 		if err := t.client.transport.Ready(ctx); err != nil {
 			return answer{}, err
 		}
-		index, holder, err := lua.AcquireTogether(ctx, t.client.redis, lease, takings)
+		index, holder, err := lua.AcquireBatch(ctx, t.client.redis, lease, takings)
 		return answer{index, holder}, err
 	}, func(got answer, err error) {
 		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.Unknown {

@@ -84,9 +84,9 @@ func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
 	}
 	for {
 		asked := leaving
-		replies, state, err := transport.Do(c.calls, b, func(ctx context.Context) ([]lua.PartReleased, error) {
-			return lua.ReleaseTogether(ctx, c.redis, leavings(asked))
-		}, func(replies []lua.PartReleased, err error) {
+		replies, state, err := transport.Do(c.calls, b, func(ctx context.Context) ([]lua.BatchReleased, error) {
+			return lua.ReleaseBatch(ctx, c.redis, leavings(asked))
+		}, func(replies []lua.BatchReleased, err error) {
 			for i, p := range asked {
 				if p.left == 0 && (err != nil || replies[i].Err != nil) {
 					p.client.cleaner.add(p.cleanup())
@@ -133,8 +133,8 @@ func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
 	}
 }
 
-func leavings(of []partLeaving) []lua.Leaving {
-	all := make([]lua.Leaving, len(of))
+func leavings(of []partLeaving) []lua.BatchRelease {
+	all := make([]lua.BatchRelease, len(of))
 	for i, p := range of {
 		all[i] = p.lock.kind.plain().part(p.owner, p.left)
 	}
@@ -144,7 +144,7 @@ func leavings(of []partLeaving) []lua.Leaving {
 // refusedForNow takes the answers, and returns those parts that the server refused for a reason that
 // passes by itself, and that reason.
 func refusedForNow(
-	c *Client, asked []partLeaving, replies []lua.PartReleased, unknown bool,
+	c *Client, asked []partLeaving, replies []lua.BatchReleased, unknown bool,
 ) (again []partLeaving, reason error) {
 	for i, r := range replies {
 		p := asked[i]

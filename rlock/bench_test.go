@@ -70,11 +70,12 @@ func floor(b *testing.B, redis rueidis.Client) func(name string) func() {
 	ctx := context.Background()
 	return func(name string) func() {
 		return func() {
-			holder, err := lua.Acquire(ctx, redis, name, "owner:1", 1, 30*time.Second)
+			lock := lua.NewExclusive(name, false)
+			_, _, holder, err := lock.Acquire(ctx, redis, "owner:1", 30*time.Second, "")
 			if err != nil || holder != nil {
 				b.Error(holder, err)
 			}
-			_, err = lua.Release(ctx, redis, name, "owner:1", 0, lua.Announcement{Channel: lua.Channel(name), Message: lua.Unlocked})
+			_, err = lock.Release(ctx, redis, "owner:1", 0, lua.HandOver{})
 			if err != nil {
 				b.Error(err)
 			}

@@ -41,7 +41,7 @@ func (k exclusive) beside() error { return nil }
 func (k exclusive) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	registration := ""
 	if r.registers {
-		registration = k.keys.Place(r.owner, r.grantLease)
+		registration = k.keys.Registration(r.owner, r.grantLease)
 	}
 	fence, ticket, holder, err := k.keys.Acquire(ctx, redis, r.owner, r.lease, registration)
 	if registration != "" && needsNoHandOver(err) {
@@ -63,19 +63,19 @@ func (k exclusive) release(
 ) (lua.Released, error) {
 	p := k.passing(o.Streak())
 	if next, first, ok := o.Successor(); ok {
-		p.Next, p.NextFirst = k.keys.Place(next.Owner, next.Lease), first
+		p.Successor, p.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), first
 	}
 	return k.send(ctx, owner, count, p)
 }
 
 // send sends a release, once more without a hand-over if that is what the server refuses.
 func (k exclusive) send(
-	ctx context.Context, owner string, count int, p lua.Passing,
+	ctx context.Context, owner string, count int, p lua.HandOver,
 ) (lua.Released, error) {
 	released, err := k.keys.Release(ctx, k.client.redis, owner, count, p)
 	if needsNoHandOver(err) {
 		refusal := err
-		released, err = k.keys.Release(ctx, k.client.redis, owner, count, lua.Passing{Sharded: p.Sharded})
+		released, err = k.keys.Release(ctx, k.client.redis, owner, count, lua.HandOver{Sharded: p.Sharded})
 		k.client.transport.Forbid(refusal, err)
 	}
 	return released, err
@@ -100,10 +100,10 @@ func needsNoHandOver(err error) bool {
 }
 
 // passing returns to whom a release may give the lock.
-func (k exclusive) passing(s waitqueue.Streak) lua.Passing {
+func (k exclusive) passing(s waitqueue.Streak) lua.HandOver {
 	t := k.client.transport
-	return lua.Passing{Sharded: t.Sharded(), Others: t.GivesAway(),
-		Turns: lua.Turns{Count: s.Count, Began: s.Began}}
+	return lua.HandOver{Sharded: t.Sharded(), Others: t.GivesAway(),
+		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
 func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
@@ -133,7 +133,7 @@ var renewals = &renewal{lua.Renew}
 
 func (k exclusive) renewal() *renewal { return renewals }
 
-func (k exclusive) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
+func (k exclusive) claim(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 func (k exclusive) outlives() bool { return false }
 
@@ -154,7 +154,7 @@ func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
 	p := k.passing(r.streak)
 	p.Others = p.Others && r.streak.Count > 0 // else nobody knows how often it was passed on
 	if r.registers {
-		p.GivenUp = k.keys.Place(r.owner, r.grantLease)
+		p.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
 	}
 	released, err := k.send(context.Background(), r.owner, 0, p)
 	return c.cleaned(batch[0].lock, released, err)
@@ -166,8 +166,8 @@ func (k exclusive) kept(cleanup) bool { return false }
 
 func (k exclusive) plain() plain { return k }
 
-func (k exclusive) part(owner string, count int) lua.Leaving {
-	return lua.Leaving{Lock: k.name, Owner: owner, Count: count, Announcement: k.announcement()}
+func (k exclusive) part(owner string, count int) lua.BatchRelease {
+	return lua.BatchRelease{Lock: k.name, Owner: owner, Count: count, Announcement: k.announcement()}
 }
 
 func (k exclusive) announcement() lua.Announcement {

@@ -44,7 +44,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	// A renewal, and not a nested lock without a level: that writes, and a server without memory
 	// refuses it.
-	claims := []lua.Claim{a.lock.kind.claim(a.owner)}
+	claims := []lua.Renewal{a.lock.kind.claim(a.owner)}
 	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
 		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, claims)
 		return err == nil && held[0], err

@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/fragments"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -77,7 +78,7 @@ func loaded(t testing.TB, s *redistest.Server, file string) string {
 
 func source(t testing.TB, file string) []byte {
 	t.Helper()
-	source, known := lua.Scripts()[file]
+	source, known := fragments.Read(os.DirFS("../lua"))[file]
 	require.True(t, known, file)
 	return []byte(source)
 }

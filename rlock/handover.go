@@ -74,12 +74,12 @@ const longestGrant = time.Hour
 // granted reads a message that says that a waiter of this client was granted a lock. Nobody has
 // reason to say that of a waiter of another client, or on the channel of another lock.
 func (c *Client) granted(channel, message string) {
-	g, ok := lua.ParseGift(message)
+	g, ok := lua.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
-		!slices.Contains(lua.Companions(lua.Channel(g.Lock), c.id), channel) {
+		!slices.Contains(lua.PairedChannels(lua.Channel(g.Lock), c.id), channel) {
 		return
 	}
-	streak := waitqueue.Streak{Count: g.Turns.Count, Began: g.Turns.Began}
+	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}
 	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Fence: g.Fence, Streak: streak}
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) {
 		return

@@ -111,7 +111,7 @@ func TestGiftOfSomebodyElseOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	client, _, _ := strings.Cut(ours.Owner(), ":")
 	waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
 	s.Do(t, "HSET", "elsewhere", client+":ghost", "1")
-	say := func(lock, text string) { s.Do(t, "PUBLISH", lua.Companions(lua.Channel(lock), client)[1], text) }
+	say := func(lock, text string) { s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel(lock), client)[1], text) }
 	theirs := take(t, newClient(t, s, rlock.Options{}).NewLock("theirs"), longLease)
 	second := enlistsBy(t, s, 1, "theirs", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("theirs"), longLease) })
 	say("theirs", theirs.Owner()+" 1 0 0 0 theirs")

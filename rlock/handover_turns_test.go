@@ -68,7 +68,7 @@ func (f *foreigner) takeTurn(t *testing.T) (announcements int) {
 	t.Helper()
 	redis := f.server.Client(t)
 	for {
-		holder, err := lua.Acquire(t.Context(), redis, f.lock, foreignOwner, 1, 30*time.Second)
+		_, _, holder, err := lua.NewExclusive(f.lock, false).Acquire(t.Context(), redis, foreignOwner, 30*time.Second, "")
 		require.NoError(t, err)
 		if holder == nil {
 			break
@@ -76,8 +76,7 @@ func (f *foreigner) takeTurn(t *testing.T) (announcements int) {
 		f.listener.next(t)
 		announcements++
 	}
-	_, err := lua.Release(t.Context(), redis, f.lock, foreignOwner, 0,
-		lua.Announcement{Channel: lua.Channel(f.lock), Message: lua.Unlocked})
+	_, err := lua.NewExclusive(f.lock, false).Release(t.Context(), redis, foreignOwner, 0, lua.HandOver{})
 	require.NoError(t, err)
 	return announcements
 }
@@ -408,7 +407,7 @@ func TestLockThatIsGivenToNobodyKeepsItsTurns(t *testing.T) {
 			s.Do(t, "HSET", "order", client+ghost, "1")
 			s.Do(t, "PEXPIRE", "order", "30000")
 			waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
-			s.Do(t, "PUBLISH", lua.Companions(lua.Channel("order"), client)[1], client+ghost+" 1 0 "+of.turns+" order")
+			s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel("order"), client)[1], client+ghost+" 1 0 "+of.turns+" order")
 			hold = acquired(t, waiter)
 			s.Do(t, "PUBLISH", lua.Channel("order"), "all")
 			require.Equal(t, of.announced, receive(t, heard, "the end") != "all")

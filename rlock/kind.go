@@ -56,7 +56,7 @@ type kind interface {
 	// renewal returns the command that renews leases.
 	renewal() *renewal
 	// claim returns what an owner claims to hold in a renewal.
-	claim(owner string) lua.Claim
+	claim(owner string) lua.Renewal
 
 	// outlives reports whether Redis may keep what an acquisition holds beyond its lease.
 	outlives() bool
@@ -86,7 +86,7 @@ type kind interface {
 // plain is what a plain lock can do besides.
 type plain interface {
 	// part returns the release of the lock as part of a batch.
-	part(owner string, count int) lua.Leaving
+	part(owner string, count int) lua.BatchRelease
 }
 
 // mode is how a lock is held: by one owner, or by any number of them.

@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,13 +38,17 @@ type kind struct {
 	channel string
 	// The files of the scripts.
 	acquire, reenter, release, forceUnlock, inspect, renew string
+	lower                                                  string // release of one level, if it is not release
 }
+
+// lowers is the file of the script that gives back one level of several.
+func (k kind) lowers() string { return cmp.Or(k.lower, k.release) }
 
 // kinds are all kinds of locks. What the reentrant lock can do, each of them can.
 var kinds = []kind{
 	{
 		name: "reentrant", lock: (*rlock.Client).NewLock, rival: (*rlock.Client).NewLock, channel: "redisson_lock__channel",
-		heirs: true, placed: true, acquire: "acquire.lua", reenter: "reenter.lua", release: "release.lua", forceUnlock: "force_unlock.lua",
+		heirs: true, placed: true, acquire: "acquire.lua", reenter: "reenter.lua", release: "hand_over.lua", lower: "release.lua", forceUnlock: "force_unlock.lua",
 		inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
@@ -64,7 +69,7 @@ var kinds = []kind{
 	{
 		name: "fenced", lock: (*rlock.Client).NewFencedLock, rival: (*rlock.Client).NewFencedLock,
 		channel: "redisson_lock__channel", heirs: true, placed: true, fenced: true,
-		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "release.lua",
+		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "hand_over.lua", lower: "release.lua",
 		forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua", renew: "renew.lua",
 	},
 }

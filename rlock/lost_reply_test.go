@@ -92,7 +92,7 @@ func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), longLease)
 		inner := takeWith(hold.Context(), t, k.lock(c, "order"), longLease)
-		cut := p.CutReply(script(t, k.release), 2)
+		cut := p.CutReply(script(t, k.lowers()), 2)
 		unlock(t, inner)
 		require.Equal(t, 2, cut.Done())
 		require.True(t, hold.Valid())

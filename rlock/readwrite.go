@@ -115,7 +115,7 @@ var readRenewals = &renewal{lua.RenewReads}
 
 func (k read) renewal() *renewal { return readRenewals }
 
-func (k read) claim(owner string) lua.Claim { return lua.Claim{Lock: k.name, Owner: owner} }
+func (k read) claim(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
@@ -162,6 +162,6 @@ func (k write) handsOver() bool { return k.client.transport.HandsOver() }
 
 func (k write) renewal() *renewal { return renewals }
 
-func (k write) claim(owner string) lua.Claim {
-	return lua.Claim{Lock: k.name, Owner: lua.WriteField(owner)}
+func (k write) claim(owner string) lua.Renewal {
+	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}
 }

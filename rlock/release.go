@@ -238,7 +238,7 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 		outcome.Outcome = waitqueue.Uncertain
 	case state == transport.Refused, !r.Held, r.Refusal != "":
 		outcome.Outcome = waitqueue.ToNobody
-	case r.To == lua.Next:
+	case r.To == lua.Successor:
 		outcome.Outcome = waitqueue.ToSuccessor
 	case r.Ticket != 0:
 		outcome.Outcome = waitqueue.SuccessorRegistered

@@ -19,7 +19,7 @@ import (
 // renewal is the command that renews leases of some kinds, and says which of them are held as
 // claimed.
 type renewal struct {
-	send func(context.Context, rueidis.CoreClient, time.Duration, []lua.Claim) ([]bool, error)
+	send func(context.Context, rueidis.CoreClient, time.Duration, []lua.Renewal) ([]bool, error)
 }
 
 // renew renews a batch of leases on one node, all at the same time: one command for all whose kinds
@@ -98,7 +98,7 @@ func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 func (c *Client) renewBatch(
 	ctx context.Context, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
-	claims := make([]lua.Claim, len(leases))
+	claims := make([]lua.Renewal, len(leases))
 	for i, l := range leases {
 		a := acquisitionOf(l)
 		claims[i] = a.lock.kind.claim(a.owner)

@@ -40,7 +40,7 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	s := redistest.Start(t)
 	st := &stress{t: t, server: s, detector: newDetector()}
 	for _, k := range kinds {
-		for _, file := range []string{k.acquire, k.reenter, k.release, k.renew} {
+		for _, file := range []string{k.acquire, k.reenter, k.release, k.lowers(), k.renew} {
 			st.scripts = append(st.scripts, script(t, file))
 		}
 	}

@@ -105,7 +105,7 @@ func keptAttempt(
 	ctx context.Context, t *testing.T, s *redistest.Server, options rlock.Options,
 ) (*rlock.Client, *gated, <-chan outcome) {
 	t.Helper()
-	g := keepAnswers(s.Client(t), loaded(t, s, "together_acquire.lua"))
+	g := keepAnswers(s.Client(t), loaded(t, s, "batch_acquire.lua"))
 	t.Cleanup(g.open)
 	c := newClientOn(t, g, options)
 	attempt := inBackground(func() (*rlock.Hold, error) {
@@ -160,7 +160,7 @@ func TestAttemptToTakeTogetherThatIsGivenUpIsUndone(t *testing.T) {
 func TestPartThatIsForceUnlockedWhileTheAnswerIsOnItsWayFailsAll(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g := keepAnswers(s.Client(t), loaded(t, s, "together_acquire.lua"))
+	g := keepAnswers(s.Client(t), loaded(t, s, "batch_acquire.lua"))
 	t.Cleanup(g.open)
 	c := newClientOn(t, g, rlock.Options{})
 	ctx := rlock.WithOwner(t.Context())

@@ -51,11 +51,10 @@ var broken = []struct {
 }{
 	{
 		mistake: "release without owner check",
-		edits: []edit{{
-			"lua/release.lua",
-			"if redis.call('HDEL', lock, ARGV[1]) == 0 then",
-			"if redis.call('DEL', lock) == 0 then",
-		}},
+		edits: []edit{
+			{"lua/release.lua", "if redis.call('HDEL', KEYS[1], ARGV[1]) == 0", "if redis.call('DEL', KEYS[1]) == 0"},
+			{"lua/hand_over.lua", "if redis.call('HDEL', lock, ARGV[1]) == 0", "if redis.call('DEL', lock) == 0"},
+		},
 		in:    chaos.Scenario{Lease: time.Second / 2, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.ProcessStopped}},
 		found: []string{history.Exclusion, history.Linearizable},
 	},
@@ -70,11 +69,10 @@ var broken = []struct {
 	},
 	{
 		mistake: "a release that nobody is told of",
-		edits: []edit{{
-			"lua/release.lua",
-			"local _, refusal = announce(ARGV[5], ARGV[3], ARGV[4])\nreturn refusal == '' and 1 or {1, refusal, 0}",
-			"return 1",
-		}},
+		edits: []edit{
+			{"lua/release.lua", "local heard = redis.pcall(verb, channel, '0')\n", "local heard = 0\n"},
+			{"lua/hand_over.lua", "local heard = redis.pcall(verb, channel, '0')\n", "local heard = 0\n"},
+		},
 		in:    lastOfABurst,
 		found: []string{history.WakeUps},
 	},
@@ -97,8 +95,14 @@ var broken = []struct {
 			{
 				"lua/release.lua",
 				"if tonumber(ARGV[2]) > 0 then\n",
-				"if redis.call('HEXISTS', lock, ARGV[1]) == 1 and redis.call('HINCRBY', lock, ARGV[1], -1) > 0 then\n  return 0\nend\n" +
-					"if false then\n",
+				"if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 and redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then\n" +
+					"  return 0\nend\nif false then\n",
+			},
+			{
+				"lua/hand_over.lua",
+				"if redis.call('HDEL', lock, ARGV[1]) == 0",
+				"if redis.call('HEXISTS', lock, ARGV[1]) == 1 and redis.call('HINCRBY', lock, ARGV[1], -1) > 0 then\n" +
+					"  return 0\nend\nif redis.call('HDEL', lock, ARGV[1]) == 0",
 			},
 		},
 		in: chaos.Scenario{

@@ -158,12 +158,12 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 // it is true.
 func (s *site) isGift(t testing.TB, command []string, name string) bool {
 	t.Helper()
-	gift, ok := lua.ParseGift(command[2])
+	gift, ok := lua.ParseGrant(command[2])
 	if !ok {
 		return false
 	}
 	client, _, _ := strings.Cut(gift.Owner, ":")
-	require.Equal(t, lua.Companions(lua.Channel(name), client)[1], command[1])
+	require.Equal(t, lua.PairedChannels(lua.Channel(name), client)[1], command[1])
 	require.Equal(t, name, gift.Lock)
 	require.Equal(t, map[string]string{gift.Owner: "1"}, s.hgetall(t, name))
 	return true

@@ -307,7 +307,7 @@ func (t *Transport) paired(channel string) []string {
 	if t.forbidden.Load() {
 		return nil
 	}
-	return lua.Companions(channel, t.options.Client)
+	return lua.PairedChannels(channel, t.options.Client)
 }
 
 // Close gives up all subscriptions and waits for what serves them.

@@ -1,13 +1,8 @@
--- Advice: a number on the channel of a lock, the milliseconds after which those who wait are to look again. Redisson's waiters
--- ignore it.
+-- Needs attempt
+local longest_look = 5000 -- all waiters look at least so often by themselves: MaxNap in fair.go
 
--- All who wait look at least that often by themselves: MaxNap in fair.go.
-local longest_look = 5000
-
--- advise: tells all who wait of a lease that began by a hand-over: they know only of the one before. A longer lease concerns
--- nobody, as they look before it ends.
+-- advise tells all waiters in how many milliseconds to look again, because a lease that they do not
+-- know of began by a hand-over. They look before a longer one ends. Redisson's ignore the message.
 local function advise(verb, channel, lease)
-  if tonumber(lease) < longest_look then
-    redis.pcall(verb, channel, lease)
-  end
+  if tonumber(lease) < longest_look then attempt(verb, channel, lease) end
 end

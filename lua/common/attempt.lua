@@ -1,10 +1,7 @@
--- Commands that may fail.
-
--- attempt: runs a command, and returns nil if the server refuses it: a script must not end halfway.
+-- attempt runs a command and returns its reply; or nil and the server's refusal, a table with err,
+-- where redis.call would end the script halfway.
 local function attempt(...)
   local reply = redis.pcall(...)
-  if type(reply) == 'table' and reply.err then
-    return nil
-  end
+  if type(reply) == 'table' and reply.err then return nil, reply end
   return reply
 end

@@ -1,40 +1,43 @@
--- The queue of a fair lock: a list of owners, head first, and a sorted set of owner -> score. The score is the time, in
--- milliseconds since the epoch, from which on its owner counts as gone once it is the head. It is that of the one before
--- plus the owner's own window, and Redisson relies on that: one that leaves the queue takes its window off all behind it.
---
--- Two more keys are known to this library only: the turn of the head, see turn, and a sorted set of owner -> when its budget
--- ends, at which its caller stops waiting. Its place is dropped then, whether it lives to say so or not. An owner without a
--- limit has no budget.
---
--- All scripts of a fair lock begin with these keys and arguments. Needs clock.
+-- The queue of a fair lock: a list of owners, head first, and a sorted set of owner -> score: the
+-- time from which its owner counts as gone once it is the head. That is the score of the one before
+-- plus the owner's own window. Redisson relies on that: whoever leaves takes its window off all
+-- behind it. All scripts of a fair lock begin with these keys and arguments:
+-- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
+-- KEYS[2]  queue
+-- KEYS[3]  scores, in milliseconds since the epoch
+-- KEYS[4]  turn of the head, see turn.lua
+-- KEYS[5]  budgets: sorted set of owner -> when it stops waiting, and leaves the queue, whether it
+--          lives to say so or not. An owner that waits without a limit has none
+-- ARGV[1]  channel prefix of the waiters
+-- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[3]  milliseconds that a head has to take its turn
+-- ARGV[4]  the same for one that nobody listens for
+-- ARGV[5]  milliseconds after which an owner that waits asks again at the latest
+-- Needs clock
+
 local lock, queue, scores, turn, budgets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local channel, verb = ARGV[1], ARGV[2]
 local heeded, unheard, longest_nap = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- places: returns the owners in the queue, head first, and the scores of those that have one.
-local function places()
-  local score_of = {}
-  local listed = redis.call('ZRANGE', scores, 0, -1, 'WITHSCORES')
-  for i = 1, #listed, 2 do
-    score_of[listed[i]] = tonumber(listed[i + 1])
-  end
+-- queued returns the owners in the queue, head first, and the scores of those that have one.
+local function queued()
+  local score_of, listed = {}, redis.call('ZRANGE', scores, 0, -1, 'WITHSCORES')
+  for i = 1, #listed, 2 do score_of[listed[i]] = tonumber(listed[i + 1]) end
   return redis.call('LRANGE', queue, 0, -1), score_of
 end
 
--- in_parts: calls a function with any number of values, which Lua could not pass at once.
+-- in_parts calls a function with any number of values, which Lua could not pass at once.
 local function in_parts(values, call)
-  for i = 1, #values, 1000 do
-    call(unpack(values, i, math.min(i + 999, #values)))
-  end
+  for i = 1, #values, 1000 do call(unpack(values, i, math.min(i + 999, #values))) end
 end
 
--- score_all: sets scores, given as score, owner, score, owner, ...
+-- score_all sets scores, given as score, owner, score, owner, ...
 local function score_all(values)
   in_parts(values, function(...) redis.call('ZADD', scores, ...) end)
 end
 
--- pop: takes the head out of the queue and closes the gap that it leaves; base: see drop. Every hand-over runs it, in time
--- proportional to the queue, so nothing is read or built twice.
+-- pop takes the head out of the queue and closes the gap that it leaves; for base see drop. Every
+-- change of owner runs it, in time proportional to the queue, so nothing is read or built twice.
 local function pop(base)
   local head = redis.call('LPOP', queue)
   local closed = (redis.call('ZSCORE', scores, head) or 0) - base
@@ -50,10 +53,10 @@ local function pop(base)
   end
 end
 
--- drop: takes the owners that leave out of the queue, wherever they are, and closes the gaps that they leave between scores.
--- base is what the score of a head counts from. One pass over the queue, however many leave.
+-- drop takes the owners that leave out of the queue, wherever they are, and closes the gaps between
+-- scores. base is what the score of a head counts from. One pass, however many leave.
 local function drop(leaving, base)
-  local owners, score_of = places()
+  local owners, score_of = queued()
   local kept, gone, moved, closed = {}, {}, {}, 0
   for _, owner in ipairs(owners) do
     local score = score_of[owner] or 0
@@ -69,9 +72,7 @@ local function drop(leaving, base)
     base = math.max(base, score)
   end
   local names = {}
-  for owner in pairs(leaving) do
-    names[#names + 1] = owner
-  end
+  for owner in pairs(leaving) do names[#names + 1] = owner end
   -- First, because a server that is out of memory refuses no write after this one.
   in_parts(names, function(...)
     redis.call('ZREM', scores, ...)
@@ -82,23 +83,18 @@ local function drop(leaving, base)
     redis.call('DEL', queue)
     in_parts(kept, function(...) redis.call('RPUSH', queue, ...) end)
   else
-    for _, owner in ipairs(gone) do
-      redis.call('LREM', queue, 0, owner)
-    end
+    for _, owner in ipairs(gone) do redis.call('LREM', queue, 0, owner) end
   end
-  if #kept == 0 then
-    redis.call('DEL', turn)
-  end
+  if #kept == 0 then redis.call('DEL', turn) end
 end
 
--- sweep: drops the owners that leave, those whose budget is over, and heads that have no score or one that has passed. left
--- is the PTTL of the lock. It returns whether the queue has another head now.
+-- sweep drops the owners that leave, those whose budget is over, and heads without a score or with
+-- one that has passed. left is the PTTL of the lock. It returns whether there is a new head now.
 local function sweep(leaving, time, left)
   local head = redis.call('LINDEX', queue, 0)
   if not head then
-    if next(leaving) then
-      redis.call('DEL', scores, budgets) -- somebody else has removed the list
-    end
+    -- Without a list, which somebody else has removed, nobody has a score.
+    if next(leaving) then redis.call('DEL', scores, budgets) end
     return false
   end
   for _, owner in ipairs(redis.call('ZRANGE', budgets, '-inf', whole(time), 'BYSCORE')) do
@@ -111,45 +107,12 @@ local function sweep(leaving, time, left)
   end
   while first do
     local score = redis.call('ZSCORE', scores, first)
-    -- Windows of others may have been taken off the score of one that is waiting still.
-    if score and (tonumber(score) > time or redis.call('ZSCORE', budgets, first)) then
-      break
-    end
+    -- Windows of others may have been taken off the score of one that still waits.
+    if score and (tonumber(score) > time or redis.call('ZSCORE', budgets, first)) then break end
     redis.call('LPOP', queue)
     redis.call('ZREM', scores, first)
     first = redis.call('LINDEX', queue, 0)
   end
-  if not first then
-    redis.call('DEL', turn)
-  end
+  if not first then redis.call('DEL', turn) end
   return first ~= head
-end
-
--- keep: makes the score of an owner that asks outlast spare more milliseconds, and returns it; false if the owner is not queued.
--- The owner is alive, however late it asks, so its place is kept, and those behind keep their distance: not least those of
--- Redisson, which do not ask again.
-local function keep(owner, window, time, left, spare)
-  local score = redis.call('ZSCORE', scores, owner)
-  local base = time + math.max(left, 0) + spare
-  if not score or tonumber(score) >= base + window then
-    return score
-  end
-  local owners, score_of = places()
-  local short_by, before, moved = nil, 0, {}
-  for _, queued in ipairs(owners) do
-    local has = score_of[queued] or 0
-    if queued == owner then
-      short_by = math.max(base, before) + window - has
-    end
-    if short_by and short_by > 0 and has > 0 then
-      moved[#moved + 1], moved[#moved + 2] = whole(has + short_by), queued
-    end
-    before = has
-  end
-  score_all(moved)
-  if not short_by then
-    redis.call('ZREM', scores, owner)
-    return false
-  end
-  return score
 end

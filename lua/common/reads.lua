@@ -1,20 +1,19 @@
--- Read holds: each has a key of its own, named after its owner and number, whose TTL is its lease. The hash of the lock
--- has the number of them, and lives as long as the longest.
+-- Read holds: each is a key of its own, named after its owner and number, whose TTL is its lease.
+-- The hash of the lock has how many there are, and lives as long as the longest.
+-- Needs attempt, take
 
--- remaining: for how long the longest of an owner's read holds lasts still: -2 = none is left, -1 = it has no expiry.
+-- remaining returns how long the longest of an owner's read holds lasts, as PTTL does.
 local function remaining(holds, count)
   local longest = -2
   for i = 1, count do
     local left = redis.call('PTTL', holds .. ':' .. i)
-    if left == -1 then
-      return -1
-    end
+    if left == -1 then return -1 end
     longest = math.max(longest, left)
   end
   return longest
 end
 
--- each_reader: calls visit(owner, key of its holds without the number, count) for each owner of read holds.
+-- each_reader calls visit(owner, key of its holds without the number, count) for each reader.
 local function each_reader(lock, prefix, visit)
   local fields = redis.call('HGETALL', lock)
   for i = 1, #fields, 2 do
@@ -25,8 +24,8 @@ local function each_reader(lock, prefix, visit)
   end
 end
 
--- longest_read: for how long the longest read hold of the lock lasts still, as remaining. It forgets owners whose holds
--- have all run out: they died, and only the holds of others kept the hash alive.
+-- longest_read returns how long the longest read hold of the lock lasts, as remaining. It removes
+-- owners whose holds have all run out: they died, and the holds of others kept the hash alive.
 local function longest_read(lock, prefix)
   local longest = -2
   each_reader(lock, prefix, function(owner, holds, count)
@@ -42,42 +41,34 @@ local function longest_read(lock, prefix)
   return longest
 end
 
--- last_until: makes the hash last as long as its longest read hold.
+-- last_until makes the hash last as long as its longest read hold.
 local function last_until(lock, longest)
-  if longest >= 0 then
-    redis.call('PEXPIRE', lock, math.max(longest, 1))
-  end
+  if longest >= 0 then redis.call('PEXPIRE', lock, math.max(longest, 1)) end
 end
 
--- extend_read: makes one read hold last for the lease at least. It returns nil, or the server's refusal.
+-- extend_read makes one read hold last for the lease at least. It returns nil, or the refusal.
 local function extend_read(holds, number, lease)
   local hold = holds .. ':' .. number
-  local left = redis.call('PTTL', hold)
-  if left == -1 or left >= tonumber(lease) then
-    return nil
+  local left, _, refusal = redis.call('PTTL', hold), nil, nil
+  if left ~= -1 and left < tonumber(lease) then
+    _, refusal = attempt('SET', hold, '1', 'PX', lease)
   end
-  local written = redis.pcall('SET', hold, '1', 'PX', lease)
-  if type(written) == 'table' and written.err then
-    return written
-  end
-  return nil
+  return refusal
 end
 
--- take_read: gives an owner the read hold with that number, besides other fields, and makes the lock last for its lease at
--- least. It returns nil, or the refusal of the server; then nothing has changed.
+-- take_read gives an owner the read hold with that number, besides other fields, and makes the lock
+-- last for its lease at least. It returns nil, or the refusal; then nothing has changed.
 local function take_read(lock, holds, owner, number, lease, ...)
   local left, count = redis.call('PTTL', lock), redis.call('HGET', lock, owner)
   local had, lasts = tonumber(count or 0), tonumber(lease)
   if had > tonumber(number) then
-    -- Those above go: this command comes late, or the server had no memory for giving them back, or their owner lost them
-    -- and begins anew. As in a release, the longest lease is the owner's until it gives back the last.
+    -- Those above go: this command is late, or their release was (out of memory), or they were
+    -- lost. As in a release, the longest lease stays until the last is given back.
     lasts = math.max(lasts, remaining(holds, had))
   end
-  local refusal = grant(lock, redis.call('PTTL', lock), lease, owner, number, ...) or extend_read(holds, number, lasts)
+  local refusal = take(lock, left, lease, owner, number, ...) or extend_read(holds, number, lasts)
   if not refusal then
-    for i = number + 1, had do
-      redis.call('DEL', holds .. ':' .. i)
-    end
+    for i = number + 1, had do redis.call('DEL', holds .. ':' .. i) end
     return nil
   end
   if left == -2 then
@@ -87,8 +78,6 @@ local function take_read(lock, holds, owner, number, lease, ...)
   else
     redis.call('HDEL', lock, owner)
   end
-  if left > 0 then
-    redis.pcall('PEXPIRE', lock, left)
-  end
+  if left > 0 then attempt('PEXPIRE', lock, left) end
   return refusal
 end

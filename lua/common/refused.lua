@@ -1,17 +1,9 @@
--- Refusals: who has the lock, which is a field in the hash that is the lock's own key.
-
--- holder: an owner that has the lock; of several, one of them.
-local function holder(lock)
+-- refused returns the answer to a request that a hold is in the way of: left, the PTTL of the lock;
+-- one of its holders; and in how many milliseconds to look again, -1 = when the lease is over.
+local function refused(lock, left, nap)
+  local holder = ''
   for _, field in ipairs(redis.call('HKEYS', lock)) do
-    if field ~= 'mode' then
-      return field
-    end
+    if holder == '' and field ~= 'mode' then holder = field end
   end
-  return ''
-end
-
--- refused: the answer to an attempt that somebody's hold is in the way of. It is to look again after nap milliseconds at
--- the latest, or with nap = -1 when the lease should be over.
-local function refused(lock, nap)
-  return {redis.call('PTTL', lock), holder(lock), nap}
+  return {left, holder, nap}
 end

@@ -1,88 +1,78 @@
--- Turns: which of the queue of a fair lock may take it while it is free, and for how long. Needs announce, clock and queue.
---
--- The key of the turn has "<time> <score> <owner>": until when the head may take the lock, and behind that the milliseconds it
--- was given if they are few because others of its client did not come. The score tells this stay in the queue from an earlier
--- one: owners of Redisson come again under the same name. A head that listens and does not come has lost its server or hangs;
--- one that nobody listens for has just queued, or is gone.
+-- Turns: which of the queue of a fair lock may take it while it is free, and for how long. The key
+-- has "<time> <score> <owner>": until when the head may take the lock; and the milliseconds it was
+-- given, if those are few because others of its client did not come. The score tells this stay in
+-- the queue from an earlier one under the same name. A head that listens and does not come has lost
+-- its server or hangs; one that nobody listens for has just queued, or is gone.
+-- Needs attempt, announce, clock, queue
 
--- nudge: tells one waiter to look again after so many milliseconds, unless all look by then anyway: nothing else tells them of a
--- lease, or a turn, that began after they asked. That is the head, or, if nobody listens for the head, one of the last to come:
--- those most likely live.
+-- nudge tells one waiter to look again after so many milliseconds, unless all look by then anyway:
+-- of a lease or a turn that began after they asked. That is the head; or, if nobody listens for it,
+-- one of the last to come, which are most likely alive.
 local function nudge(milliseconds, deaf)
-  if milliseconds < 0 or milliseconds >= longest_nap then
-    return
-  end
+  if milliseconds < 0 or milliseconds >= longest_nap then return end
+  local after = whole(math.max(milliseconds, 2))
   for i = deaf and -1 or 0, -10, -1 do
     local waiter = redis.call('LINDEX', queue, i)
+    if not waiter then return end
+    local _, heard = announce(verb, channel .. ':' .. waiter, after)
     -- Where PUBLISH does not count everybody, the first may well have heard it.
-    if not waiter or announce(verb, channel .. ':' .. waiter, whole(math.max(milliseconds, 2))) > 0 or unheard == heeded then
-      return
-    end
+    if heard > 0 or unheard == heeded then return end
   end
 end
 
--- inherits: whether a head goes on with the turn of another, which has left the queue without a word: of one of its own client, or,
--- if nobody listens for the head, of any. Budgets that end one after the other would give a dead client a turn for each.
+-- inherits returns whether a head goes on with the turn of one that left the queue without a word:
+-- of its own client; of any, if nobody listens for it. Else a dead client had one turn per budget.
 local function inherits(whose, client, deaf)
   local before = string.match(whose, ' (.*)$')
-  return (deaf or string.match(before, '^(.*):') == client) and not redis.call('ZSCORE', scores, before)
+  return (deaf or string.match(before, '^(.*):') == client)
+    and not redis.call('ZSCORE', scores, before)
 end
 
--- offer: the lock is free. Tells the head of the queue so, unless it is the one who asks, and drops one that let its turn
--- pass, for the next. It returns how many milliseconds are left of the head's turn, 0 if the asking owner may take the lock;
--- and the server's refusal to tell the head, or ''.
+-- offer tells the head of the queue that the lock is free, unless it is the one that asks, and
+-- drops heads that let their turn pass. It returns the server's refusal to tell the head, or '',
+-- and how many milliseconds are left of the head's turn, 0 if the asking owner may take the lock.
 local function offer(time, asking)
   local passed, missed, refusal = {}, 0, '' -- those dropped, and their number
-  local silent, hung, hurry = false, nil, unheard -- of the last one dropped: nobody listened; its client; its successors' time
+  -- Of the last one dropped: nobody listened; its client; how long others of that client get.
+  local silent, hung, hurry = false, nil, unheard
   while true do
     local head = redis.call('LINDEX', queue, missed)
     if not head or head == asking then
-      if missed > 0 then
-        drop(passed, time)
-      end
-      return 0, refusal
+      if missed > 0 then drop(passed, time) end
+      return refusal, 0
     end
-    local listeners
-    listeners, refusal = announce(verb, channel .. ':' .. head, '0')
+    local heard
+    refusal, heard = announce(verb, channel .. ':' .. head, '0')
     -- PUBLISH does not always count everybody: then both times are the same.
-    local deaf = listeners == 0 and refusal == '' and unheard < heeded
+    local deaf = heard == 0 and refusal == '' and unheard < heeded
     local client = string.match(head, '^(.*):') or head
-    local given = heeded
-    if deaf then
-      given = unheard
-    elseif client == hung then
-      given = hurry
-    end
+    local given = deaf and unheard or client == hung and hurry or heeded
     local stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
-    local ends, whose, hurried = string.match(redis.call('GET', turn) or '', '^(%d+) (%S+ %S+) ?(%d*)$')
-    local left = whose and (whose == stay or missed == 0 and inherits(whose, client, deaf)) and tonumber(ends) - time
+    local last = redis.call('GET', turn) or ''
+    local ends, whose, hurried = string.match(last, '^(%d+) (%S+ %S+) ?(%d*)$')
+    local left = whose and (whose == stay or missed == 0 and inherits(whose, client, deaf))
+      and tonumber(ends) - time
     local over = left and left <= 0
-    local waits = (redis.call('ZSCORE', budgets, head) or math.huge) - time -- it is dropped after that
-    if left and not over and left <= given then
-      return math.min(left, waits), refusal
-    end
+    local waits = (redis.call('ZSCORE', budgets, head) or math.huge) - time -- then it is dropped
+    if left and not over and left <= given then return refusal, math.min(left, waits) end
     if not over and (left or not (silent and deaf)) then
-      -- Its turn begins, or it was heard then and is not any more. Without memory for this the head keeps its turn for as
-      -- long as its score allows.
+      -- Its turn begins; or it was heard then, and is not any more. Without memory for this the
+      -- head keeps its turn for as long as its score allows.
       if missed > 0 then
         drop(passed, time)
         stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
       end
-      if client == hung then
-        stay = stay .. ' ' .. whole(hurry)
-      end
-      redis.pcall('SET', turn, whole(time + given) .. ' ' .. stay, 'PX', whole(2 * heeded))
+      if client == hung then stay = stay .. ' ' .. whole(hurry) end
+      attempt('SET', turn, whole(time + given) .. ' ' .. stay, 'PX', whole(2 * heeded))
       given = math.min(given, waits)
-      if deaf then
-        nudge(given, true)
-      end
-      return given, refusal
+      if deaf then nudge(given, true) end
+      return refusal, given
     end
-    -- Those behind it that nobody listens for have had the same time to come: a process that died leaves many. Those of a
-    -- client that listens and does not come, but hangs, are told all the same, and get less time, each less than the one
-    -- before.
+    -- Those behind it that nobody listens for had the same time to come: a process that died leaves
+    -- many. Others of a client that listens and does not come are told, and get ever less time.
     silent, hung = deaf, client
-    hurry = left and tonumber(hurried) and math.max(math.floor(tonumber(hurried) / 4), 100) or unheard
+    local before = left and tonumber(hurried)
+    hurry = before and math.max(math.floor(before / 4), 100) or unheard
     passed[head], missed = true, missed + 1
   end
 end

@@ -1,16 +1,16 @@
--- Waiters: owners that wait for a lock, of clients of this library, and are given it by whoever releases it. Each has a
--- place: the owner, its lease in milliseconds and the kind of its lock (p = plain, f = fenced), with blanks between. The
--- score of a place is its ticket, the time when it was taken in microseconds, and more than those of all others. A place is
--- given away once: so the ticket in a message tells which refusal has been answered with the lock.
+-- Waiters: a sorted set of registrations of owners that are granted the lock when it is released. A
+-- registration is "<owner> <lease in milliseconds> <kind>": p = plain, f = fenced. Its score is its
+-- ticket: the time in microseconds, and more than all others. It is granted the lock once, so the
+-- ticket in a grant message says which refusal it answers.
+-- Needs attempt, clock
 
--- For how many milliseconds places are kept when nobody asks: thrice the longest nap of a waiter.
-local keep = 15000
+local lasting = 15000 -- milliseconds, when nobody asks: thrice the longest nap of a waiter
 
--- enlist: gives a place to an owner that has none yet, and returns its ticket.
-local function enlist(waiters, place)
-  -- First, because a server that is out of memory refuses no write after this one: so one can wait there.
-  local known = redis.call('PEXPIRE', waiters, keep) == 1
-  local ticket = known and redis.call('ZSCORE', waiters, place)
+-- register adds a registration if it is not there yet, and returns its ticket.
+local function register(waiters, registration)
+  -- The first write, because a server that is out of memory refuses only that one: so one can wait.
+  local known = redis.call('PEXPIRE', waiters, lasting) == 1
+  local ticket = known and redis.call('ZSCORE', waiters, registration)
   if not ticket then
     local time = redis.call('TIME')
     ticket = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -18,10 +18,8 @@ local function enlist(waiters, place)
     if last and last[2] then
       ticket = math.max(ticket, tonumber(last[2]) + 1) -- the clock may have been set back
     end
-    redis.call('ZADD', waiters, string.format('%.0f', ticket), place)
-    if not known then
-      redis.call('PEXPIRE', waiters, keep)
-    end
+    redis.call('ZADD', waiters, whole(ticket), registration)
+    if not known then redis.call('PEXPIRE', waiters, lasting) end
   end
-  return string.format('%.0f', tonumber(ticket))
+  return whole(tonumber(ticket))
 end

@@ -11,8 +11,9 @@ import (
 	"holdfast/lua"
 )
 
-// notOnSouth is a rule of an ACL: all the locks, but for this command on the last of them. Only such a rule of Redis 7 is
-// met when something was written already; else the server refuses the script, or its first write.
+// notOnSouth is a rule of an ACL: all the locks, but for this command on the last of them. Only
+// such a rule of Redis 7 is met when something was written already; else the server refuses the
+// script, or its first write.
 func notOnSouth(command string) string { return "(+@all -" + command + " ~account:* &*)" }
 
 // rulesPerKey tells whether the server knows such rules, as Redis 7 and Valkey do.
@@ -27,7 +28,8 @@ func rulesPerKey(t *testing.T, s *redistest.Server) bool {
 	return false
 }
 
-// startNotOnSouth is startAs for a user who may not execute the command on south, and on an old server nothing at all there.
+// startNotOnSouth is startAs for a user who may not execute the command on south, and on an old
+// server nothing at all there.
 func startNotOnSouth(t *testing.T, command string) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle)
@@ -51,17 +53,17 @@ func user(rules ...string) func(*testing.T, *redistest.Server) {
 }
 
 // In each of these north is free, middle has a level of the owner's, and south is free.
-func togetherInOrder(order ...string) []lua.Taking {
-	all := map[string]lua.Taking{
+func batchInOrder(order ...string) []lua.BatchRequest {
+	all := map[string]lua.BatchRequest{
 		north:  {Lock: north, Owner: me, Count: 1},
 		middle: {Lock: middle, Owner: me, Count: 2, Nested: true},
 		south:  {Lock: south, Owner: me, Count: 1},
 	}
-	takings := make([]lua.Taking, len(order))
+	requests := make([]lua.BatchRequest, len(order))
 	for i, lock := range order {
-		takings[i] = all[lock]
+		requests[i] = all[lock]
 	}
-	return takings
+	return requests
 }
 
 func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
@@ -77,12 +79,18 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 		"no expiry":                {user("-pexpire"), "NOPERM"},
 		"no expiry, no DEL":        {user("-pexpire", "-del"), "NOPERM"},
 		"no look":                  {user("-hgetall"), "NOPERM"},
-		"no replicas":              {command("CONFIG", "SET", "min-replicas-to-write", "1"), "NOREPLICAS"},
-		"no master":                {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
+		"no replicas": {
+			command("CONFIG", "SET", "min-replicas-to-write", "1"),
+			"NOREPLICAS",
+		},
+		"no master": {command("REPLICAOF", "127.0.0.1", "1"), "READONLY"},
 	}
 	if rulesPerKey(t, redistest.Start(t)) {
 		maps.Copy(refusals, map[string]refusal{
-			"a key that the ACL lets only be read": {user("resetkeys", "~"+north, "~"+middle, "%R~"+south), "NOPERM"},
+			"a key that the ACL lets only be read": {
+				user("resetkeys", "~"+north, "~"+middle, "%R~"+south),
+				"NOPERM",
+			},
 			"a key that the ACL lets a script have, and not write": {
 				user("resetkeys", "~"+north, "~"+middle, notOnSouth("hset")), "NOPERM"},
 			"a key that the ACL does not let expire": {
@@ -94,10 +102,16 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 			t.Parallel()
 			for _, order := range [][]string{{north, middle, south}, {south, middle, north}, {middle, south, north}} {
 				s, c := startAs(t)
-				// Longer than wanted: what is refused later than this lock's count is then not its own lease.
+				// Longer than wanted: what is refused later than this lock's count is then not its
+				// own lease.
 				hold(t, s, middle, me, "1", 5*lease)
 				test.prepare(t, s)
-				index, holder, err := lua.AcquireTogether(t.Context(), c, lease, togetherInOrder(order...))
+				index, holder, err := lua.AcquireBatch(
+					t.Context(),
+					c,
+					lease,
+					batchInOrder(order...),
+				)
 				require.Equal(t, -1, index)
 				require.Nil(t, holder)
 				class := lua.Permanent
@@ -121,7 +135,7 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 func TestRefusedTakingTogetherLengthensNoLease(t *testing.T) {
 	s, c := startNotOnSouth(t, "hset")
 	hold(t, s, middle, me, "1", lease)
-	_, _, err := lua.AcquireTogether(t.Context(), c, 3*lease, togetherInOrder(middle, north, south))
+	_, _, err := lua.AcquireBatch(t.Context(), c, 3*lease, batchInOrder(middle, north, south))
 	requireError(t, err, lua.Permanent, "NOPERM")
 	requireFree(t, s, north)
 	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
@@ -131,7 +145,7 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, south, other, "1", lease)
 	fill(t, s)
-	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
 		{Lock: north, Owner: me, Count: 1}, {Lock: south, Owner: me, Count: 1}})
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
@@ -141,20 +155,46 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 
 // Taking needs no more of an ACL than what is listed for every lock.
 func TestPermissionsOfAPlainLockAreEnoughToTakeAndReleaseTogether(t *testing.T) {
-	s, c := startAs(t, "-@all", "+evalsha", "+eval", "+pttl", "+hexists", "+hkeys", "+hset", "+hdel", "+hlen", "+hgetall",
-		"+pexpire", "+del", "+publish", "+ping", "+hello", "+client")
+	s, c := startAs(
+		t,
+		"-@all",
+		"+evalsha",
+		"+eval",
+		"+pttl",
+		"+hexists",
+		"+hkeys",
+		"+hset",
+		"+hdel",
+		"+hlen",
+		"+hgetall",
+		"+pexpire",
+		"+del",
+		"+publish",
+		"+ping",
+		"+hello",
+		"+client",
+	)
 	hold(t, s, middle, me, "1", lease)
-	requireTogether(t, c, lease, togetherInOrder(north, middle, south)...)
-	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{{Lock: north, Owner: other, Count: 1}})
+	requireBatch(t, c, lease, batchInOrder(north, middle, south)...)
+	index, holder, err := lua.AcquireBatch(
+		t.Context(),
+		c,
+		lease,
+		[]lua.BatchRequest{{Lock: north, Owner: other, Count: 1}},
+	)
 	require.NoError(t, err)
 	require.Zero(t, index)
 	require.NotNil(t, holder)
 	require.Equal(t, me, holder.Owner)
-	parts, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{
-		{Lock: north, Owner: me, Announcement: announcement}, {Lock: middle, Owner: me, Count: 1, Announcement: announcement}})
+	parts, err := lua.ReleaseBatch(t.Context(), c, []lua.BatchRelease{
+		{
+			Lock:         north,
+			Owner:        me,
+			Announcement: announcement,
+		}, {Lock: middle, Owner: me, Count: 1, Announcement: announcement}})
 	require.NoError(t, err)
 	for _, part := range parts {
-		require.Equal(t, lua.PartReleased{Released: lua.Released{Held: true}}, part)
+		require.Equal(t, lua.BatchReleased{Released: lua.Released{Held: true}}, part)
 	}
 	requireFree(t, s, north)
 	requireLock(t, s, middle, map[string]string{me: "1"}, lease)

@@ -16,8 +16,14 @@ func TestReplyThatTakingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
 		"*2\r\n:2\r\n$-1\r\n", "*2\r\n:0\r\n:1\r\n", "*2\r\n:0\r\n*2\r\n:1\r\n+a\r\n", "*2\r\n:0\r\n*3\r\n+a\r\n+a\r\n:1\r\n",
 	} {
 		f.says(reply)
-		index, holder, err := lua.AcquireTogether(t.Context(), c, lease, togetherInOrder(north, middle))
-		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply", "%q", reply)
+		index, holder, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
+		require.Contains(
+			t,
+			requireError(t, err, lua.Unknown, "").Message,
+			"unexpected reply",
+			"%q",
+			reply,
+		)
 		require.Equal(t, -1, index)
 		require.Nil(t, holder)
 	}
@@ -27,14 +33,30 @@ func TestReplyThatReleasingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{"+OK\r\n", "$-1\r\n", "*0\r\n", "*1\r\n*2\r\n:1\r\n+\r\n"} {
 		f.says(reply)
-		parts, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{leaving(north, me, 0), leaving(south, me, 0)})
-		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply", "%q", reply)
+		parts, err := lua.ReleaseBatch(
+			t.Context(),
+			c,
+			[]lua.BatchRelease{releaseOf(north, me, 0), releaseOf(south, me, 0)},
+		)
+		require.Contains(
+			t,
+			requireError(t, err, lua.Unknown, "").Message,
+			"unexpected reply",
+			"%q",
+			reply,
+		)
 		require.Nil(t, parts)
 	}
 	for _, part := range []string{":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "*2\r\n+a\r\n+\r\n", "*2\r\n:1\r\n*0\r\n"} {
 		f.says("*2\r\n" + part + "*2\r\n:1\r\n+\r\n")
-		parts := releaseTogether(t, c, leaving(north, me, 0), leaving(south, me, 0))
-		require.Contains(t, requireError(t, parts[0].Err, lua.Unknown, "").Message, "unexpected reply", "%q", part)
+		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))
+		require.Contains(
+			t,
+			requireError(t, parts[0].Err, lua.Unknown, "").Message,
+			"unexpected reply",
+			"%q",
+			part,
+		)
 		require.Equal(t, gone, parts[1])
 	}
 }
@@ -52,9 +74,13 @@ func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.": "MISCONF",
 	} {
 		f.says("*2\r\n-" + message + "\r\n*2\r\n:1\r\n+NOPERM no channel\r\n")
-		parts := releaseTogether(t, c, leaving(north, me, 0), leaving(south, me, 0))
+		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))
 		requireError(t, parts[0].Err, lua.Permanent, code)
-		require.Equal(t, lua.PartReleased{Released: lua.Released{Held: true, Refusal: "NOPERM no channel"}}, parts[1])
+		require.Equal(
+			t,
+			lua.BatchReleased{Released: lua.Released{Held: true, Refusal: "NOPERM no channel"}},
+			parts[1],
+		)
 	}
 }
 
@@ -67,7 +93,13 @@ func TestReplyThatNoVoteGivesIsAnUnknownOutcome(t *testing.T) {
 	} {
 		f.says(reply)
 		v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: time.Hour})
-		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply", "%q", reply)
+		require.Contains(
+			t,
+			requireError(t, err, lua.Unknown, "").Message,
+			"unexpected reply",
+			"%q",
+			reply,
+		)
 		require.Equal(t, lua.Vote{}, v)
 	}
 }
@@ -75,9 +107,9 @@ func TestReplyThatNoVoteGivesIsAnUnknownOutcome(t *testing.T) {
 func TestConnectionThatEndsBeforeSeveralLocksAnswerIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	f.hangsUp()
-	_, _, err := lua.AcquireTogether(t.Context(), c, lease, togetherInOrder(north, middle))
+	_, _, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
 	requireError(t, err, lua.Unknown, "")
-	_, err = lua.ReleaseTogether(t.Context(), c, []lua.Leaving{leaving(north, me, 0)})
+	_, err = lua.ReleaseBatch(t.Context(), c, []lua.BatchRelease{releaseOf(north, me, 0)})
 	requireError(t, err, lua.Unknown, "")
 	_, err = lua.AcquireVote(t.Context(), c, lock, me, lease, undelayed)
 	requireError(t, err, lua.Unknown, "")

@@ -9,23 +9,27 @@ import (
 	"holdfast/lua"
 )
 
-// leaving is what the owner leaves behind of a lock, announced on the lock's own channel.
-func leaving(lock, owner string, count int) lua.Leaving {
-	return lua.Leaving{Lock: lock, Owner: owner, Count: count,
+// releaseOf is what the owner leaves behind of a lock, announced on the lock's own channel.
+func releaseOf(lock, owner string, count int) lua.BatchRelease {
+	return lua.BatchRelease{Lock: lock, Owner: owner, Count: count,
 		Announcement: lua.Announcement{Channel: lua.Channel(lock), Message: lua.Unlocked}}
 }
 
-func releaseTogether(t *testing.T, c rueidis.CoreClient, leavings ...lua.Leaving) []lua.PartReleased {
+func releaseBatch(
+	t *testing.T,
+	c rueidis.CoreClient,
+	releases ...lua.BatchRelease,
+) []lua.BatchReleased {
 	t.Helper()
-	parts, err := lua.ReleaseTogether(t.Context(), c, leavings)
+	parts, err := lua.ReleaseBatch(t.Context(), c, releases)
 	require.NoError(t, err)
-	require.Len(t, parts, len(leavings))
+	require.Len(t, parts, len(releases))
 	return parts
 }
 
 var (
-	gone = lua.PartReleased{Released: lua.Released{Held: true}}
-	none = lua.PartReleased{}
+	gone = lua.BatchReleased{Released: lua.Released{Held: true}}
+	none = lua.BatchReleased{}
 )
 
 func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) {
@@ -37,9 +41,19 @@ func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) 
 	others := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
 	lowered := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
 	// Twice, as after a lost reply.
-	for _, want := range [][]lua.PartReleased{{gone, none, gone, none}, {none, none, gone, none}} {
-		require.Equal(t, want, releaseTogether(t, c,
-			leaving(north, me, 0), leaving(middle, me, 0), leaving(south, me, 1), leaving("free", me, 0)))
+	for _, want := range [][]lua.BatchReleased{{gone, none, gone, none}, {none, none, gone, none}} {
+		require.Equal(t, want, releaseBatch(
+			t,
+			c,
+			releaseOf(
+				north,
+				me,
+				0,
+			),
+			releaseOf(middle, me, 0),
+			releaseOf(south, me, 1),
+			releaseOf("free", me, 0),
+		))
 		requireFree(t, s, north)
 		requireLock(t, s, middle, map[string]string{other: "1"}, lease)
 		requireLock(t, s, south, map[string]string{me: "1"}, 3*lease)
@@ -53,7 +67,7 @@ func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) 
 
 func TestNoLocksAreReleasedTogether(t *testing.T) {
 	_, c := start(t)
-	require.Empty(t, releaseTogether(t, c))
+	require.Empty(t, releaseBatch(t, c))
 }
 
 func TestLocksAreReleasedTogetherForDifferentOwnersAndWithDifferentMessages(t *testing.T) {
@@ -61,9 +75,13 @@ func TestLocksAreReleasedTogetherForDifferentOwnersAndWithDifferentMessages(t *t
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, other, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
-	all := leaving(middle, other, 0)
+	all := releaseOf(middle, other, 0)
 	all.Announcement.Message = lua.UnlockedForAll
-	require.Equal(t, []lua.PartReleased{gone, gone}, releaseTogether(t, c, leaving(north, me, 0), all))
+	require.Equal(
+		t,
+		[]lua.BatchReleased{gone, gone},
+		releaseBatch(t, c, releaseOf(north, me, 0), all),
+	)
 	sub.requireBytes(t, array("message", lua.Channel(middle), "1"))
 }
 
@@ -72,7 +90,13 @@ func TestKeyThatIsNoLockDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	hold(t, s, north, me, "1", lease)
 	s.Do(t, "SET", middle, "a page")
 	hold(t, s, south, me, "2", lease)
-	parts := releaseTogether(t, c, leaving(north, me, 0), leaving(middle, me, 0), leaving(south, me, 1))
+	parts := releaseBatch(
+		t,
+		c,
+		releaseOf(north, me, 0),
+		releaseOf(middle, me, 0),
+		releaseOf(south, me, 1),
+	)
 	require.Equal(t, gone, parts[0])
 	requireError(t, parts[1].Err, lua.Permanent, "WRONGTYPE")
 	require.Equal(t, lua.Released{}, parts[1].Released)
@@ -86,7 +110,7 @@ func TestRefusedLevelDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	s, c := startAs(t, "-hset")
 	hold(t, s, north, me, "2", lease)
 	hold(t, s, middle, me, "1", lease)
-	parts := releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0))
+	parts := releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0))
 	requireError(t, parts[0].Err, lua.Permanent, "NOPERM")
 	require.Equal(t, gone, parts[1])
 	requireLock(t, s, north, map[string]string{me: "2"}, lease)
@@ -99,13 +123,17 @@ func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromIt(t *testing.T) {
 	hold(t, s, middle, me, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
 	if !rulesPerKey(t, s) { // the script is refused
-		_, err := lua.ReleaseTogether(t.Context(), c, []lua.Leaving{leaving(south, me, 0), leaving(middle, me, 0)})
+		_, err := lua.ReleaseBatch(
+			t.Context(),
+			c,
+			[]lua.BatchRelease{releaseOf(south, me, 0), releaseOf(middle, me, 0)},
+		)
 		requireError(t, err, lua.Permanent, "NOPERM")
 		requireLock(t, s, south, map[string]string{me: "2"}, lease)
 		requireLock(t, s, middle, map[string]string{me: "1"}, lease)
 		return
 	}
-	parts := releaseTogether(t, c, leaving(south, me, 0), leaving(middle, me, 0))
+	parts := releaseBatch(t, c, releaseOf(south, me, 0), releaseOf(middle, me, 0))
 	requireError(t, parts[0].Err, lua.Permanent, "NOPERM")
 	require.Equal(t, gone, parts[1])
 	requireLock(t, s, south, map[string]string{me: "2"}, lease)
@@ -118,7 +146,7 @@ func TestRefusedAnnouncementIsToldOfTheLockThatItIsFor(t *testing.T) {
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, me, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
-	parts := releaseTogether(t, c, leaving(north, me, 0), leaving(middle, me, 0))
+	parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(middle, me, 0))
 	require.NoError(t, parts[0].Err)
 	require.True(t, parts[0].Held)
 	require.Regexp(t, "^NOPERM ", parts[0].Refusal)
@@ -134,7 +162,11 @@ func TestServerOutOfMemoryReleasesTogether(t *testing.T) {
 	hold(t, s, middle, me, "2", lease)
 	fill(t, s)
 	// The lower count in Redis is not written; the level is left all the same.
-	require.Equal(t, []lua.PartReleased{gone, gone}, releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0)))
+	require.Equal(
+		t,
+		[]lua.BatchReleased{gone, gone},
+		releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0)),
+	)
 	requireLock(t, s, north, map[string]string{me: "2"}, lease)
 	requireFree(t, s, middle)
 }
@@ -144,14 +176,14 @@ func TestRefusalOfEachReleaseHasItsClass(t *testing.T) {
 	hold(t, s, north, me, "2", lease)
 	hold(t, s, middle, me, "1", lease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
-	for _, part := range releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0)) {
+	for _, part := range releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0)) {
 		requireError(t, part.Err, lua.Temporary, "NOREPLICAS")
 	}
 	requireLock(t, s, north, map[string]string{me: "2"}, lease)
 	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
-	for _, part := range releaseTogether(t, c, leaving(north, me, 1), leaving(middle, me, 0)) {
+	for _, part := range releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0)) {
 		requireError(t, part.Err, lua.Permanent, "READONLY")
 	}
 }

@@ -9,18 +9,18 @@ import (
 )
 
 // Whoever wants two accounts gets both or none, so nobody waits with one of them in hand.
-func ExampleAcquireTogether() {
+func ExampleAcquireBatch() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
 
 	for _, transfer := range [][3]string{{"client:1", "account:7", "account:8"}, {"client:2", "account:9", "account:8"}} {
 		owner, accounts := transfer[0], transfer[1:]
-		var takings []lua.Taking
+		var requests []lua.BatchRequest
 		for _, account := range accounts {
-			takings = append(takings, lua.Taking{Lock: account, Owner: owner, Count: 1})
+			requests = append(requests, lua.BatchRequest{Lock: account, Owner: owner, Count: 1})
 		}
-		index, holder, err := lua.AcquireTogether(ctx, client, 30*time.Second, takings)
+		index, holder, err := lua.AcquireBatch(ctx, client, 30*time.Second, requests)
 		switch {
 		case err != nil:
 			panic(err)
@@ -39,25 +39,25 @@ func ExampleAcquireTogether() {
 }
 
 // Each release has its own outcome: here the second lock was lost meanwhile.
-func ExampleReleaseTogether() {
+func ExampleReleaseBatch() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
 
-	if _, err := lua.Acquire(ctx, client, "account:7", "client:1", 1, 30*time.Second); err != nil {
+	if _, err := lockPlain(ctx, client, "account:7", "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
-	var leavings []lua.Leaving
+	var releases []lua.BatchRelease
 	for _, account := range []string{"account:7", "account:8"} {
-		leavings = append(leavings, lua.Leaving{Lock: account, Owner: "client:1",
+		releases = append(releases, lua.BatchRelease{Lock: account, Owner: "client:1",
 			Announcement: lua.Announcement{Channel: lua.Channel(account), Message: lua.Unlocked}})
 	}
-	parts, err := lua.ReleaseTogether(ctx, client, leavings)
+	parts, err := lua.ReleaseBatch(ctx, client, releases)
 	if err != nil {
 		panic(err)
 	}
 	for i, part := range parts {
-		fmt.Println(leavings[i].Lock, part.Held, part.Err)
+		fmt.Println(releases[i].Lock, part.Held, part.Err)
 	}
 	// Output:
 	// account:7 true <nil>

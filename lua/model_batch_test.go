@@ -11,8 +11,9 @@ import (
 	"holdfast/lua"
 )
 
-// togetherModel is the model of four locks, each for one owner at a time, that are taken and released alone or together.
-type togetherModel struct {
+// batchModel is the model of four locks, each for one owner at a time, that are taken and released
+// alone or together.
+type batchModel struct {
 	*program
 	held map[string]*grip
 }
@@ -29,15 +30,15 @@ var (
 	one     = evenly(several...)
 )
 
-func TestLocksTakenTogetherAgreeWithTheirModel(t *testing.T) {
+func TestBatchesAgreeWithTheirModel(t *testing.T) {
 	t.Parallel()
 	checkModel(t, func(_ *rapid.T, p *program) map[string]func(*rapid.T) {
-		m := &togetherModel{program: p, held: map[string]*grip{}}
+		m := &batchModel{program: p, held: map[string]*grip{}}
 		p.model = m
 		return map[string]func(*rapid.T){
-			"acquire together":       m.acquireTogether,
-			"acquire together again": m.acquireTogether,
-			"release together":       m.releaseTogether,
+			"acquire together":       m.acquireBatch,
+			"acquire together again": m.acquireBatch,
+			"release together":       m.releaseBatch,
 			"acquire":                m.acquire,
 			"release":                m.release,
 			"end":                    m.end,
@@ -45,7 +46,7 @@ func TestLocksTakenTogetherAgreeWithTheirModel(t *testing.T) {
 	})
 }
 
-func (m *togetherModel) want() keyspace {
+func (m *batchModel) want() keyspace {
 	k := keyspace{}
 	for lock, g := range m.held {
 		k[lock] = entry{hash: map[string]string{g.owner: strconv.Itoa(g.count)}, ends: g.ends}
@@ -53,9 +54,9 @@ func (m *togetherModel) want() keyspace {
 	return k
 }
 
-func (m *togetherModel) limits() []int64 { return nil }
+func (m *batchModel) limits() []int64 { return nil }
 
-func (m *togetherModel) expire(now int64) {
+func (m *batchModel) expire(now int64) {
 	for lock, g := range m.held {
 		if *g.ends <= now {
 			delete(m.held, lock)
@@ -64,12 +65,12 @@ func (m *togetherModel) expire(now int64) {
 }
 
 // owned tells whether an owner has a lock.
-func (m *togetherModel) owned(lock, owner string) bool {
+func (m *batchModel) owned(lock, owner string) bool {
 	return m.held[lock] != nil && m.held[lock].owner == owner
 }
 
 // inTheWay is who keeps an owner from a lock.
-func (m *togetherModel) inTheWay(lock, owner string) *lua.Holder {
+func (m *batchModel) inTheWay(lock, owner string) *lua.Holder {
 	g := m.held[lock]
 	if g == nil || g.owner == owner {
 		return nil
@@ -77,7 +78,7 @@ func (m *togetherModel) inTheWay(lock, owner string) *lua.Holder {
 	return &lua.Holder{Owner: g.owner, TTL: time.Duration(*g.ends-m.now) * time.Millisecond}
 }
 
-func (m *togetherModel) take(lock, owner string, count int, lease time.Duration) {
+func (m *batchModel) take(lock, owner string, count int, lease time.Duration) {
 	ends := m.now + lease.Milliseconds()
 	if g := m.held[lock]; g != nil {
 		ends = max(ends, *g.ends)
@@ -86,7 +87,7 @@ func (m *togetherModel) take(lock, owner string, count int, lease time.Duration)
 }
 
 // leave returns whether the owner had the lock.
-func (m *togetherModel) leave(lock, owner string, count int) bool {
+func (m *batchModel) leave(lock, owner string, count int) bool {
 	if !m.owned(lock, owner) {
 		return false
 	}
@@ -108,23 +109,27 @@ func mostly(t *rapid.T, owner string) string {
 	return evenly(owner, owner, owner, ours.Draw(t, "another owner")).Draw(t, "owner")
 }
 
-func (m *togetherModel) acquireTogether(t *rapid.T) {
+func (m *batchModel) acquireBatch(t *rapid.T) {
 	lease, owner := leases.Draw(t, "lease"), ours.Draw(t, "owner")
-	var takings []lua.Taking
+	var requests []lua.BatchRequest
 	for _, lock := range some(t) {
-		taking := lua.Taking{Lock: lock, Owner: mostly(t, owner), Count: evenly(1, 2, 3).Draw(t, "count")}
+		taking := lua.BatchRequest{
+			Lock:  lock,
+			Owner: mostly(t, owner),
+			Count: evenly(1, 2, 3).Draw(t, "count"),
+		}
 		// Mostly what the owner believes is true.
 		taking.Nested = m.owned(lock, taking.Owner) != rarely.Draw(t, "mistaken")
-		takings = append(takings, taking)
+		requests = append(requests, taking)
 	}
 	var index int
 	var holder *lua.Holder
 	m.step(t, func() {
 		var err error
-		index, holder, err = lua.AcquireTogether(t.Context(), m, lease, takings)
+		index, holder, err = lua.AcquireBatch(t.Context(), m, lease, requests)
 		require.NoError(t, err)
 	}, func() {
-		for i, want := range takings {
+		for i, want := range requests {
 			if m.owned(want.Lock, want.Owner) || !want.Nested && m.held[want.Lock] == nil {
 				continue
 			}
@@ -138,57 +143,61 @@ func (m *togetherModel) acquireTogether(t *rapid.T) {
 		}
 		require.Equal(t, -1, index)
 		require.Nil(t, holder)
-		for _, taken := range takings {
+		for _, taken := range requests {
 			m.take(taken.Lock, taken.Owner, taken.Count, lease)
 		}
 	})
 }
 
-func (m *togetherModel) releaseTogether(t *rapid.T) {
+func (m *batchModel) releaseBatch(t *rapid.T) {
 	owner := ours.Draw(t, "owner")
-	var leavings []lua.Leaving
+	var releases []lua.BatchRelease
 	for _, lock := range some(t) {
-		leavings = append(leavings, leaving(lock, mostly(t, owner), evenly(0, 0, 1, 2).Draw(t, "count")))
+		releases = append(
+			releases,
+			releaseOf(lock, mostly(t, owner), evenly(0, 0, 1, 2).Draw(t, "count")),
+		)
 	}
-	if rarely.Draw(t, "twice") && len(leavings) > 0 {
-		leavings = append(leavings, leavings[0])
+	if rarely.Draw(t, "twice") && len(releases) > 0 {
+		releases = append(releases, releases[0])
 	}
-	var parts []lua.PartReleased
+	var parts []lua.BatchReleased
 	m.step(t, func() {
 		var err error
-		parts, err = lua.ReleaseTogether(t.Context(), m, leavings)
+		parts, err = lua.ReleaseBatch(t.Context(), m, releases)
 		require.NoError(t, err)
 	}, func() {
-		require.Len(t, parts, len(leavings))
-		for i, l := range leavings {
-			want := lua.PartReleased{Released: lua.Released{Held: m.leave(l.Lock, l.Owner, l.Count)}}
+		require.Len(t, parts, len(releases))
+		for i, l := range releases {
+			want := lua.BatchReleased{
+				Released: lua.Released{Held: m.leave(l.Lock, l.Owner, l.Count)},
+			}
 			require.Equal(t, want, parts[i], "%v", l)
 		}
 	})
 }
 
-func (m *togetherModel) acquire(t *rapid.T) {
-	lock, owner := one.Draw(t, "lock"), ours.Draw(t, "owner")
-	count, lease := evenly(1, 2, 3).Draw(t, "count"), leases.Draw(t, "lease")
+func (m *batchModel) acquire(t *rapid.T) {
+	lock, owner, lease := one.Draw(t, "lock"), ours.Draw(t, "owner"), leases.Draw(t, "lease")
 	var holder *lua.Holder
 	m.step(t, func() {
 		var err error
-		holder, err = lua.Acquire(t.Context(), m, lock, owner, count, lease)
+		holder, err = lockPlain(t.Context(), m, lock, owner, lease)
 		require.NoError(t, err)
 	}, func() {
 		want := m.inTheWay(lock, owner)
 		if m.requireHolder(t, want, holder); want == nil {
-			m.take(lock, owner, count, lease)
+			m.take(lock, owner, 1, lease)
 		}
 	})
 }
 
-func (m *togetherModel) release(t *rapid.T) {
-	l := leaving(one.Draw(t, "lock"), ours.Draw(t, "owner"), evenly(0, 1, 2).Draw(t, "count"))
+func (m *batchModel) release(t *rapid.T) {
+	l := releaseOf(one.Draw(t, "lock"), ours.Draw(t, "owner"), evenly(0, 1, 2).Draw(t, "count"))
 	var out lua.Released
 	m.step(t, func() {
 		var err error
-		out, err = lua.Release(t.Context(), m, l.Lock, l.Owner, l.Count, l.Announcement)
+		out, err = unlock(t.Context(), m, l.Lock, l.Owner, l.Count)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, lua.Released{Held: m.leave(l.Lock, l.Owner, l.Count)}, out)
@@ -196,7 +205,7 @@ func (m *togetherModel) release(t *rapid.T) {
 }
 
 // end has a lease end at once, as PEXPIRE of another program does.
-func (m *togetherModel) end(t *rapid.T) {
+func (m *batchModel) end(t *rapid.T) {
 	lock := one.Draw(t, "lock")
 	m.plainly(t, func() [][]string {
 		delete(m.held, lock)

@@ -19,10 +19,15 @@ const (
 	south  = "account:3"
 )
 
-// requireTogether asserts that all was taken.
-func requireTogether(t *testing.T, c rueidis.CoreClient, lease time.Duration, takings ...lua.Taking) {
+// requireBatch asserts that all was taken.
+func requireBatch(
+	t *testing.T,
+	c rueidis.CoreClient,
+	lease time.Duration,
+	requests ...lua.BatchRequest,
+) {
 	t.Helper()
-	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, takings)
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, requests)
 	require.NoError(t, err)
 	require.Equal(t, -1, index)
 	require.Nil(t, holder)
@@ -30,7 +35,13 @@ func requireTogether(t *testing.T, c rueidis.CoreClient, lease time.Duration, ta
 
 func TestFreeLocksAreTakenTogetherEachForItsOwner(t *testing.T) {
 	s, c := start(t)
-	requireTogether(t, c, lease, lua.Taking{Lock: north, Owner: me, Count: 1}, lua.Taking{Lock: middle, Owner: other, Count: 3})
+	requireBatch(
+		t,
+		c,
+		lease,
+		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+		lua.BatchRequest{Lock: middle, Owner: other, Count: 3},
+	)
 	requireLock(t, s, north, map[string]string{me: "1"}, lease)
 	requireLock(t, s, middle, map[string]string{other: "3"}, lease)
 	require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
@@ -38,7 +49,7 @@ func TestFreeLocksAreTakenTogetherEachForItsOwner(t *testing.T) {
 
 func TestNoLocksAreTakenTogether(t *testing.T) {
 	s, c := start(t)
-	requireTogether(t, c, lease)
+	requireBatch(t, c, lease)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
@@ -49,11 +60,11 @@ func TestOneLockInTheWayKeepsAllFromBeingTaken(t *testing.T) {
 				s, c := start(t)
 				locks := []string{north, middle, south}
 				hold(t, s, locks[index], other, "2", left)
-				var takings []lua.Taking
+				var requests []lua.BatchRequest
 				for _, lock := range locks {
-					takings = append(takings, lua.Taking{Lock: lock, Owner: me, Count: 1})
+					requests = append(requests, lua.BatchRequest{Lock: lock, Owner: me, Count: 1})
 				}
-				got, holder, err := lua.AcquireTogether(t.Context(), c, 3*lease, takings)
+				got, holder, err := lua.AcquireBatch(t.Context(), c, 3*lease, requests)
 				require.NoError(t, err)
 				require.Equal(t, index, got)
 				require.NotNil(t, holder)
@@ -72,8 +83,8 @@ func TestLocksTakenTogetherAgainHaveTheCountsAndLeasesOfOnce(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, middle, me, "1", lease)
 	for range 3 {
-		requireTogether(t, c, lease, lua.Taking{Lock: north, Owner: me, Count: 1},
-			lua.Taking{Lock: middle, Owner: me, Count: 2, Nested: true})
+		requireBatch(t, c, lease, lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+			lua.BatchRequest{Lock: middle, Owner: me, Count: 2, Nested: true})
 		requireLock(t, s, north, map[string]string{me: "1"}, lease)
 		requireLock(t, s, middle, map[string]string{me: "2"}, lease)
 	}
@@ -84,8 +95,19 @@ func TestTakingTogetherLengthensALeaseAndNeverShortensIt(t *testing.T) {
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, me, "1", 5*lease)
 	hold(t, s, south, me, "1", lua.NoExpiry)
-	requireTogether(t, c, 3*lease, lua.Taking{Lock: north, Owner: me, Count: 1},
-		lua.Taking{Lock: middle, Owner: me, Count: 2, Nested: true}, lua.Taking{Lock: south, Owner: me, Count: 1})
+	requireBatch(
+		t,
+		c,
+		3*lease,
+		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+		lua.BatchRequest{
+			Lock:   middle,
+			Owner:  me,
+			Count:  2,
+			Nested: true,
+		},
+		lua.BatchRequest{Lock: south, Owner: me, Count: 1},
+	)
 	requireLock(t, s, north, map[string]string{me: "1"}, 3*lease)
 	requireLock(t, s, middle, map[string]string{me: "2"}, 5*lease)
 	requireLock(t, s, south, map[string]string{me: "1"}, 3*lease)
@@ -101,8 +123,12 @@ func TestLevelOfALostLockKeepsAllFromBeingTaken(t *testing.T) {
 			s, c := start(t)
 			prepare(t, s)
 			before := s.DoMap(t, "HGETALL", middle)
-			index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{
-				{Lock: north, Owner: me, Count: 1}, {Lock: middle, Owner: me, Count: 2, Nested: true}})
+			index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
+				{
+					Lock:  north,
+					Owner: me,
+					Count: 1,
+				}, {Lock: middle, Owner: me, Count: 2, Nested: true}})
 			require.NoError(t, err)
 			require.Equal(t, 1, index)
 			require.Nil(t, holder)
@@ -115,7 +141,7 @@ func TestLevelOfALostLockKeepsAllFromBeingTaken(t *testing.T) {
 func TestReadWriteLockIsInTheWayOfTakingTogether(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "HSET", middle, "mode", "read", other, "1")
-	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
 		{Lock: north, Owner: me, Count: 1}, {Lock: middle, Owner: me, Count: 1}})
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
@@ -127,8 +153,12 @@ func TestReadWriteLockIsInTheWayOfTakingTogether(t *testing.T) {
 // It would be free for both of them.
 func TestLockThatIsNamedTwiceIsTakenForNobody(t *testing.T) {
 	s, c := start(t)
-	_, _, err := lua.AcquireTogether(t.Context(), c, lease, []lua.Taking{
-		{Lock: north, Owner: me, Count: 1}, {Lock: middle, Owner: me, Count: 1}, {Lock: north, Owner: other, Count: 1}})
+	_, _, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
+		{
+			Lock:  north,
+			Owner: me,
+			Count: 1,
+		}, {Lock: middle, Owner: me, Count: 1}, {Lock: north, Owner: other, Count: 1}})
 	e := requireError(t, err, lua.Permanent, "")
 	require.Contains(t, e.Message, `"account:1"`)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
@@ -137,27 +167,40 @@ func TestLockThatIsNamedTwiceIsTakenForNobody(t *testing.T) {
 func TestLeaseOfLocksTakenTogetherIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
 	s, c := start(t)
 	monitor := s.Monitor(t)
-	requireTogether(t, c, 1500*time.Millisecond+999*time.Microsecond, lua.Taking{Lock: north, Owner: me, Count: 1})
+	requireBatch(
+		t,
+		c,
+		1500*time.Millisecond+999*time.Microsecond,
+		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+	)
 	for _, command := range monitor.Commands(t) {
 		require.Equal(t, []string{north, "1500", me, "1", "0"}, command[len(command)-5:])
 	}
-	requireTogether(t, c, math.MaxInt64, lua.Taking{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true})
+	requireBatch(
+		t,
+		c,
+		math.MaxInt64,
+		lua.BatchRequest{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true},
+	)
 	require.Equal(t, "2147483647", s.DoString(t, "HGET", north, me))
 	require.InDelta(t, time.Duration(math.MaxInt64).Milliseconds(), s.DoInt(t, "PTTL", north), 5000)
 }
 
 func TestManyLocksAreTakenAndReleasedTogether(t *testing.T) {
 	s, c := start(t)
-	var takings []lua.Taking
-	var leavings []lua.Leaving
+	var requests []lua.BatchRequest
+	var releases []lua.BatchRelease
 	for i := range 1000 {
 		name := "account:" + ms(time.Duration(i)*time.Millisecond)
-		takings = append(takings, lua.Taking{Lock: name, Owner: me, Count: 1})
-		leavings = append(leavings, lua.Leaving{Lock: name, Owner: me, Announcement: announcement})
+		requests = append(requests, lua.BatchRequest{Lock: name, Owner: me, Count: 1})
+		releases = append(
+			releases,
+			lua.BatchRelease{Lock: name, Owner: me, Announcement: announcement},
+		)
 	}
-	requireTogether(t, c, lease, takings...)
+	requireBatch(t, c, lease, requests...)
 	require.EqualValues(t, 1000, s.DoInt(t, "DBSIZE"))
-	parts, err := lua.ReleaseTogether(t.Context(), c, leavings)
+	parts, err := lua.ReleaseBatch(t.Context(), c, releases)
 	require.NoError(t, err)
 	require.Len(t, parts, 1000)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
@@ -168,18 +211,18 @@ func TestLocksOfOneSlotAreTakenAndReleasedTogetherOnACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	c := cluster.Client(t)
 	node := cluster.Owner(t, cluster.Slot(t, "{bank}:1"))
-	var takings []lua.Taking
-	var leavings []lua.Leaving
+	var requests []lua.BatchRequest
+	var releases []lua.BatchRelease
 	for _, lock := range []string{"{bank}:1", "{bank}:2"} {
-		takings = append(takings, lua.Taking{Lock: lock, Owner: me, Count: 1})
-		l := leaving(lock, me, 0)
+		requests = append(requests, lua.BatchRequest{Lock: lock, Owner: me, Count: 1})
+		l := releaseOf(lock, me, 0)
 		l.Announcement.Sharded = true
-		leavings = append(leavings, l)
+		releases = append(releases, l)
 	}
-	requireTogether(t, c, lease, takings...)
+	requireBatch(t, c, lease, requests...)
 	requireLock(t, node, "{bank}:2", map[string]string{me: "1"}, lease)
 	if !knowsShardedChannels(t, node) { // nobody is told, and the locks are free all the same
-		for _, part := range releaseTogether(t, c, leavings...) {
+		for _, part := range releaseBatch(t, c, releases...) {
 			require.NoError(t, part.Err)
 			require.True(t, part.Held)
 			require.Contains(t, part.Refusal, "Unknown Redis command")
@@ -188,8 +231,8 @@ func TestLocksOfOneSlotAreTakenAndReleasedTogetherOnACluster(t *testing.T) {
 		return
 	}
 	sub := subscribe(t, node, "SSUBSCRIBE", lua.Channel("{bank}:2"))
-	parts := releaseTogether(t, c, leavings...)
-	require.Equal(t, []lua.PartReleased{gone, gone}, parts)
+	parts := releaseBatch(t, c, releases...)
+	require.Equal(t, []lua.BatchReleased{gone, gone}, parts)
 	requireFree(t, node, "{bank}:1")
 	sub.requireBytes(t, array("smessage", lua.Channel("{bank}:2"), "0"))
 }

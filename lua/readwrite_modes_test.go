@@ -13,13 +13,20 @@ import (
 
 type client = rueidis.CoreClient
 
-// What happens between the sides of a read-write lock: downgrades, readers that died, readers of another library, force.
+// What happens between the modes of a read-write lock: downgrades, readers that died, readers of
+// another library, force.
 
 func TestWriterThatReadsBecomesAReaderAndLetsOthersIn(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 3*lease)
 	read(t, c, me, 1, lease)
-	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1", me: "1"}, 3*lease)
+	requireLock(
+		t,
+		s,
+		lock,
+		map[string]string{"mode": "write", me + ":write": "1", me: "1"},
+		3*lease,
+	)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	out, err := pair.ReleaseWrite(t.Context(), c, me, 0)
 	require.NoError(t, err)
@@ -71,7 +78,7 @@ func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
 	s, c := start(t)
 	plantReader(t, s, 10*time.Second)
 	read(t, c, me, 1, lease)
-	_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+	_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
 	require.NoError(t, err)
 	requireTTL(t, s, lock, 3*lease)
 	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
@@ -79,7 +86,8 @@ func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, 10*time.Second)
 }
 
-// A waiter has gone to sleep for the lease of the one that leaves, and nobody would tell it when the other's is over.
+// A waiter has gone to sleep for the lease of the one that leaves, and nobody would tell it when
+// the other's is over.
 func TestReaderThatLeavesAloneWhoMayBeDeadHasWaitersLookAgain(t *testing.T) {
 	s, c := start(t)
 	plantReader(t, s, 2*time.Second)
@@ -158,13 +166,13 @@ func TestHashWithoutExpiryIsHeld(t *testing.T) {
 }
 
 func TestForceUnlockFreesTheSideThatHolds(t *testing.T) {
-	sides := map[string]func(*testing.T, client) (lua.Released, error){
+	modes := map[string]func(*testing.T, client) (lua.Released, error){
 		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockReads(t.Context(), c) },
 		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockWrite(t.Context(), c) },
 	}
-	for held := range sides {
-		for side, force := range sides {
-			t.Run(side+" of a lock held to "+held, func(t *testing.T) {
+	for held := range modes {
+		for mode, force := range modes {
+			t.Run(mode+" of a lock held to "+held, func(t *testing.T) {
 				s, c := start(t)
 				if held == "write" {
 					write(t, c, me, lease)
@@ -176,8 +184,8 @@ func TestForceUnlockFreesTheSideThatHolds(t *testing.T) {
 				sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 				out, err := force(t, c)
 				require.NoError(t, err)
-				require.Equal(t, lua.Released{Held: side == held}, out)
-				if side == held {
+				require.Equal(t, lua.Released{Held: mode == held}, out)
+				if mode == held {
 					requireKeys(t, s)
 					sub.requireBytes(t, array("message", pairChannel, "1"))
 				} else {
@@ -205,8 +213,8 @@ func TestLockOfAnotherKindIsNeitherTakenNorDestroyed(t *testing.T) {
 	}
 }
 
-// sideOperations are all that can be done with a read-write lock that somebody else's lock is in the way of: they must say
-// that nothing was held or got.
+// sideOperations are all that can be done with a read-write lock that somebody else's lock is in
+// the way of: they must say that nothing was held or got.
 var sideOperations = map[string]func(t *testing.T, c client, owner string) error{
 	"read": func(t *testing.T, c client, owner string) error {
 		holder, err := pair.AcquireRead(t.Context(), c, owner, 1, 3*lease, true, false)
@@ -244,7 +252,7 @@ var sideOperations = map[string]func(t *testing.T, c client, owner string) error
 		return nothingReleased(t)(pair.ForceUnlockWrite(t.Context(), c))
 	},
 	"read renewal": func(t *testing.T, c client, owner string) error {
-		held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, owner}})
+		held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, owner}})
 		require.Equal(t, []bool{false}, held)
 		return err
 	},
@@ -257,7 +265,8 @@ func nothingReleased(t *testing.T) func(lua.Released, error) error {
 	}
 }
 
-// snapshot is everything that a server has but for the clock: each key with its contents, and whether it expires.
+// snapshot is everything that a server has but for the clock: each key with its contents, and
+// whether it expires.
 func snapshot(t *testing.T, s *redistest.Server) map[string]any {
 	t.Helper()
 	keys := map[string]any{}
@@ -304,7 +313,7 @@ func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 			return err
 		},
 		"read renewal": func(t *testing.T, c client) error {
-			_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Claim{{lock, me}})
+			_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
 			return err
 		},
 		"force unlock of reads": func(t *testing.T, c client) error {

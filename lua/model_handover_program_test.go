@@ -10,7 +10,7 @@ import (
 	"holdfast/lua"
 )
 
-func (m *handedModel) actions() map[string]func(*rapid.T) {
+func (m *handOverModel) actions() map[string]func(*rapid.T) {
 	actions := m.exclusiveModel.actions()
 	delete(actions, "acquire again")
 	delete(actions, "release")
@@ -26,18 +26,18 @@ func (m *handedModel) actions() map[string]func(*rapid.T) {
 		"client comes":   func(t *rapid.T) { m.hear(t, ours.Draw(t, "owner"), true) },
 		"client goes":    func(t *rapid.T) { m.hear(t, ours.Draw(t, "owner"), false) },
 		"Java listens":   func(t *rapid.T) { m.hear(t, java, rarely.Draw(t, "listens")) },
-		"RedLock waits":  func(t *rapid.T) { m.hear(t, withoutPlace, rarely.Draw(t, "listens")) },
+		"RedLock waits":  func(t *rapid.T) { m.hear(t, unregistered, rarely.Draw(t, "listens")) },
 	} {
 		actions[name] = action
 	}
 	return actions
 }
 
-// wait asks for the lock as one who waits does, with a place if its client listens.
-func (m *handedModel) wait(t *rapid.T, owner string) {
-	place := ""
+// wait asks for the lock as one who waits does, with a registration if its client listens.
+func (m *handOverModel) wait(t *rapid.T, owner string) {
+	registration := ""
 	if m.listening[owner] || rarely.Draw(t, "and does not listen") {
-		place = m.placeOf(owner)
+		registration = m.registrationOf(owner)
 	}
 	var (
 		fence  int64
@@ -46,15 +46,21 @@ func (m *handedModel) wait(t *rapid.T, owner string) {
 	)
 	m.step(t, func() {
 		var err error
-		fence, ticket, holder, err = m.lock.Acquire(t.Context(), m, owner, patienceOf(owner), place)
+		fence, ticket, holder, err = m.lock.Acquire(
+			t.Context(),
+			m,
+			owner,
+			waiterLeaseOf(owner),
+			registration,
+		)
 		require.NoError(t, err)
 	}, func() {
 		if m.owner != "" && m.owner != owner {
 			m.requireHolder(t, &lua.Holder{Owner: m.owner, TTL: m.left()}, holder)
 			require.Zero(t, fence)
 			want := lua.Ticket(0)
-			if place != "" {
-				want = m.enlist(owner, ticket)
+			if registration != "" {
+				want = m.register(owner, ticket)
 			}
 			require.Equal(t, want, ticket)
 			return
@@ -65,15 +71,15 @@ func (m *handedModel) wait(t *rapid.T, owner string) {
 			m.number()
 		}
 		require.Equal(t, m.fence(), fence, "a hold keeps its token")
-		m.hold(owner, 1, patienceOf(owner))
-		if place != "" {
+		m.hold(owner, 1, waiterLeaseOf(owner))
+		if registration != "" {
 			m.withdraw(owner)
 		}
 	})
 }
 
 // crowd has all of ours wait, in any order.
-func (m *handedModel) crowd(t *rapid.T) {
+func (m *handOverModel) crowd(t *rapid.T) {
 	for _, owner := range rapid.Permutation([]string{anna, bert, cleo}).Draw(t, "order") {
 		if !m.lost {
 			m.wait(t, owner)
@@ -82,7 +88,7 @@ func (m *handedModel) crowd(t *rapid.T) {
 }
 
 // leave releases the lock for whoever waits.
-func (m *handedModel) leave(t *rapid.T) {
+func (m *handOverModel) leave(t *rapid.T) {
 	if m.lost {
 		return
 	}
@@ -91,36 +97,45 @@ func (m *handedModel) leave(t *rapid.T) {
 		owner = m.owner
 	}
 	count := evenly(0, 0, 0, 1).Draw(t, "count")
-	p := lua.Passing{Others: evenly(true, true, true, false).Draw(t, "others"), NextFirst: rapid.Bool().Draw(t, "next first")}
+	p := lua.HandOver{
+		Others:         evenly(true, true, true, false).Draw(t, "others"),
+		SuccessorFirst: rapid.Bool().Draw(t, "next first"),
+	}
 	next := evenly("", "", anna, bert, cleo).Draw(t, "next")
 	if next == owner {
 		next = ""
 	}
 	if next != "" {
-		p.Next = m.placeOf(next)
+		p.Successor = m.registrationOf(next)
 	}
-	p.Turns = evenly(lua.Turns{}, lua.Turns{Count: 2, Began: 1}, lua.Turns{Count: 3, Began: 1}, lua.Turns{Count: 11, Began: ever},
-		lua.Turns{Count: 14, Began: 1}, lua.Turns{Count: 15, Began: 1}).Draw(t, "turns")
+	p.Streak = evenly(
+		lua.Streak{},
+		lua.Streak{Count: 2, Began: 1},
+		lua.Streak{Count: 3, Began: 1},
+		lua.Streak{Count: 11, Began: ever},
+		lua.Streak{Count: 14, Began: 1},
+		lua.Streak{Count: 15, Began: 1},
+	).Draw(t, "streak")
 	if rarely.Draw(t, "gives up") {
-		p.GivenUp = m.placeOf(owner)
+		p.Withdrawn = m.registrationOf(owner)
 	}
 	m.releases(t, owner, count, p, next)
 }
 
 // giveUp is what one who waits does when it leaves.
-func (m *handedModel) giveUp(t *rapid.T) {
+func (m *handOverModel) giveUp(t *rapid.T) {
 	owner := ours.Draw(t, "owner")
-	m.releases(t, owner, 0, lua.Passing{Others: true, GivenUp: m.placeOf(owner)}, "")
+	m.releases(t, owner, 0, lua.HandOver{Others: true, Withdrawn: m.registrationOf(owner)}, "")
 }
 
-func (m *handedModel) releases(t *rapid.T, owner string, count int, p lua.Passing, next string) {
+func (m *handOverModel) releases(t *rapid.T, owner string, count int, p lua.HandOver, next string) {
 	var out lua.Released
 	m.step(t, func() {
 		var err error
 		out, err = m.lock.Release(t.Context(), m, owner, count, p)
 		require.NoError(t, err)
 	}, func() {
-		if p.GivenUp != "" {
+		if p.Withdrawn != "" && count == 0 {
 			m.withdraw(owner)
 		}
 		oldest := m.oldest(owner)
@@ -134,59 +149,74 @@ func (m *handedModel) releases(t *rapid.T, owner string, count int, p lua.Passin
 			m.requireNobodyForgotten(t, out, oldest, p, next)
 		}
 		require.Equal(t, want, out)
-		m.requireGivenOnce(t)
+		m.requireGrantedOnce(t)
 	})
 }
 
-// requireNobodyForgotten asserts, from nothing but what is in Redis and what was told, that one who waits has the lock that
-// was released: the one that was to have it, or the one of those who listen that has waited longest. Else all were told.
-func (m *handedModel) requireNobodyForgotten(t *rapid.T, out lua.Released, oldest string, p lua.Passing, next string) {
+// requireNobodyForgotten asserts, from nothing but what is in Redis and what was told, that one who
+// waits has the lock that was released: the one that was to have it, or the one of those who listen
+// that has waited longest. Else all were told.
+func (m *handOverModel) requireNobodyForgotten(
+	t *rapid.T,
+	out lua.Released,
+	oldest string,
+	p lua.HandOver,
+	next string,
+) {
 	t.Helper()
 	owners := parse(t, m.looks[len(m.looks)-1]).keys[lock].hash
 	announced := slices.Contains(m.world.told, message{"PUBLISH", announcement.Channel, "0"})
 	require.LessOrEqual(t, len(owners), 1, "one has the lock at a time")
 	require.Equal(t, len(owners) == 0, announced)
 	require.Equal(t, out.To == lua.Nobody, announced)
-	for heir := range owners {
+	for successor := range owners {
 		switch {
-		case next != "" && (p.NextFirst || oldest == ""):
-			require.Equal(t, next, heir)
-			require.Equal(t, lua.Next, out.To)
+		case next != "" && (p.SuccessorFirst || oldest == ""):
+			require.Equal(t, next, successor)
+			require.Equal(t, lua.Successor, out.To)
 		default:
-			require.Equal(t, oldest, heir)
+			require.Equal(t, oldest, successor)
 			require.Equal(t, lua.Other, out.To)
-			require.False(t, m.listening[java] || m.listening[withoutPlace], "those who have no place were passed by")
+			require.False(
+				t,
+				m.listening[java] || m.listening[unregistered],
+				"those who have no registration were passed by",
+			)
 		}
 	}
 }
 
-// requireGivenOnce asserts that no message answers a refusal that was answered before.
-func (m *handedModel) requireGivenOnce(t *rapid.T) {
+// requireGrantedOnce asserts that no message answers a refusal that was answered before.
+func (m *handOverModel) requireGrantedOnce(t *rapid.T) {
 	t.Helper()
 	for _, told := range m.world.told {
 		if !strings.HasPrefix(told.channel, present) {
 			continue
 		}
-		gift, ok := lua.ParseGift(told.text)
+		grant, ok := lua.ParseGrant(told.text)
 		require.True(t, ok, told.text)
-		require.False(t, m.gifts[gift.Ticket], "a place was given twice")
-		m.gifts[gift.Ticket] = true
+		require.False(t, m.grants[grant.Ticket], "a registration was given twice")
+		m.grants[grant.Ticket] = true
 	}
 }
 
 // hear has somebody listen from now on, or no longer.
-func (m *handedModel) hear(t *rapid.T, who string, listens bool) {
+func (m *handOverModel) hear(t *rapid.T, who string, listens bool) {
 	m.listening[who] = listens
 	channels := []string{announcement.Channel}
 	switch who {
 	case java:
-	case withoutPlace:
+	case unregistered:
 		channels = append(channels, present, lua.AnnouncementChannel(lock))
 	default:
-		channels = append(channels, lua.Companions(announcement.Channel, clientOf(who))...)
+		channels = append(channels, lua.PairedChannels(announcement.Channel, clientOf(who))...)
 	}
 	for _, channel := range channels {
-		m.ears[who].subscribe(t, map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens], channel)
+		m.ears[who].subscribe(
+			t,
+			map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[listens],
+			channel,
+		)
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 )
 
 func TestGiftIsReadAsItWasWritten(t *testing.T) {
-	for message, want := range map[string]lua.Gift{
-		older + " 1790000000000001 0 1 0 order:42": {Lock: "order:42", Owner: older, Ticket: 1790000000000001, Turns: lua.Turns{Count: 1}},
+	for message, want := range map[string]lua.Grant{
+		older + " 1790000000000001 0 1 0 order:42": {Lock: "order:42", Owner: older, Ticket: 1790000000000001, Streak: lua.Streak{Count: 1}},
 		older + " 1790000000000001 9223372036854775807 17 250 order:42": {Lock: "order:42", Owner: older,
-			Ticket: 1790000000000001, Fence: 9223372036854775807, Turns: lua.Turns{Count: 17, Began: 250}},
+			Ticket: 1790000000000001, Fence: 9223372036854775807, Streak: lua.Streak{Count: 17, Began: 250}},
 		older + " 1 2 0 0  a name with blanks ": {Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
 		older + " 1 2 0 0 ":                     {Owner: older, Ticket: 1, Fence: 2},
 	} {
-		got, ok := lua.ParseGift(message)
+		got, ok := lua.ParseGrant(message)
 		require.True(t, ok, "%q", message)
 		require.Equal(t, want, got, "%q", message)
 	}
@@ -26,24 +26,31 @@ func TestMessageThatIsNoGiftIsNone(t *testing.T) {
 	for _, message := range []string{"", "0", "1", older, older + " 1", older + " 1 2 3 4",
 		older + " 1x 2 3 4 order:42", older + " 1 2x 3 4 order:42", older + " 1 2 3x 4 order:42", older + " 1 2 3 4x order:42", older + " 1.5 2 3 4 order:42",
 		older + "  1 2 3 4 order:42", older + " 9223372036854775808 2 3 4 order:42"} {
-		_, ok := lua.ParseGift(message)
+		_, ok := lua.ParseGrant(message)
 		require.False(t, ok, "%q", message)
 	}
 }
 
-func TestClientThatMayHaveAPlaceListensBesideTheLock(t *testing.T) {
+func TestClientThatMayRegisterListensBesideTheLock(t *testing.T) {
 	for _, name := range []string{"order:42", "{order}:42", "a b", "über", "redisson_lock__channel:x"} {
-		own := lua.Companions(lua.Channel(name), far)
-		require.Equal(t, []string{lua.Prefix("holdfast_lock_present", name), lua.Prefix("holdfast_lock_present", name) + ":" + far}, own)
+		own := lua.PairedChannels(lua.Channel(name), far)
+		require.Equal(
+			t,
+			[]string{
+				lua.Prefix("holdfast_lock_present", name),
+				lua.Prefix("holdfast_lock_present", name) + ":" + far,
+			},
+			own,
+		)
 		require.Equal(t, own[0]+":announce", lua.AnnouncementChannel(name))
 		require.NoError(t, lua.CheckSlots(name, own...))
 	}
 }
 
-func TestChannelsWithoutPlacesHaveNoCompanions(t *testing.T) {
+func TestChannelsWithoutRegistrationsHaveNoPairedChannels(t *testing.T) {
 	for _, channel := range []string{lua.RWChannel(lock), lua.FairChannel(lock, older), lua.FairChannel("{order}:42", older),
 		lua.AnnouncementChannel(lock), present, "", "redisson_lock__channel", "a redisson_lock__channel:{order:42}"} {
-		require.Empty(t, lua.Companions(channel, far), channel)
+		require.Empty(t, lua.PairedChannels(channel, far), channel)
 	}
 }
 
@@ -58,7 +65,13 @@ func TestUnexpectedReplyToAnExclusiveLockIsAnUnknownOutcome(t *testing.T) {
 			if e == fenced && reply == ":7\r\n" {
 				continue // a token
 			}
-			fence, ticket, holder, err := e.Acquire(t.Context(), c, me, lease, e.Place(me, lease))
+			fence, ticket, holder, err := e.Acquire(
+				t.Context(),
+				c,
+				me,
+				lease,
+				e.Registration(me, lease),
+			)
 			requireError(t, err, lua.Unknown, "")
 			require.Zero(t, fence)
 			require.Zero(t, ticket)

@@ -10,40 +10,44 @@ import (
 	"holdfast/lua"
 )
 
-// A command whose answer was lost is sent again. It names no heir: nobody could say when the lease of that one began.
+// A command whose answer was lost is sent again. It names no successor: nobody could say when the
+// lease of that one began.
 func TestRepeatedReleaseDoublesNothing(t *testing.T) {
-	toNextFenced := lua.Passing{Next: fenced.Place(next, patience), NextFirst: true}
-	givingUp := lua.Passing{Others: true, GivenUp: plain.Place(me, lease)}
+	toNextFenced := lua.HandOver{
+		Successor:      fenced.Registration(next, waiterLease),
+		SuccessorFirst: true,
+	}
+	givingUp := lua.HandOver{Others: true, Withdrawn: plain.Registration(me, lease)}
 	var (
 		announced = lua.Released{Held: true}
 		toOther   = lua.Released{Held: true, To: lua.Other}
-		toTheNext = lua.Released{Held: true, To: lua.Next}
-		numbered  = lua.Released{Held: true, To: lua.Next, Fence: 1}
+		toTheNext = lua.Released{Held: true, To: lua.Successor}
+		numbered  = lua.Released{Held: true, To: lua.Successor, Fence: 1}
 	)
 	for name, test := range map[string]struct {
 		e        *lua.Exclusive
-		p        lua.Passing
+		p        lua.HandOver
 		waiting  []string
 		first    lua.Released
 		holder   string
 		messages int
 	}{
-		"announced":                         {plain, toAll, nil, announced, "", 1},
-		"to others":                         {plain, toAll, []string{older, newer}, toOther, older, 1},
-		"to others, fenced":                 {fenced, toAll, []string{older, newer}, toOther, older, 1},
-		"to others, one place given up":     {plain, givingUp, []string{older}, toOther, older, 1},
-		"to others, the next has a place":   {plain, toNext(false), []string{older, next}, toOther, older, 1},
-		"to the next":                       {plain, toNext(true), []string{older}, toTheNext, next, 0},
-		"to the next, fenced":               {fenced, toNextFenced, []string{older}, numbered, next, 0},
-		"to the next, as nobody else waits": {plain, toNext(false), nil, toTheNext, next, 0},
-		"to the next by its place":          {plain, toNext(false), []string{next, older}, toOther, next, 1},
+		"announced":                              {plain, toAll, nil, announced, "", 1},
+		"to others":                              {plain, toAll, []string{older, newer}, toOther, older, 1},
+		"to others, fenced":                      {fenced, toAll, []string{older, newer}, toOther, older, 1},
+		"to others, one registration given up":   {plain, givingUp, []string{older}, toOther, older, 1},
+		"to others, the next has a registration": {plain, toNext(false), []string{older, next}, toOther, older, 1},
+		"to the next":                            {plain, toNext(true), []string{older}, toTheNext, next, 0},
+		"to the next, fenced":                    {fenced, toNextFenced, []string{older}, numbered, next, 0},
+		"to the next, as nobody else waits":      {plain, toNext(false), nil, toTheNext, next, 0},
+		"to the next by its registration":        {plain, toNext(false), []string{next, older}, toOther, next, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			for _, client := range []string{near, far, farther} {
 				attend(t, s, client)
 			}
-			enlist(t, c, test.e, test.waiting...)
+			register(t, c, test.e, test.waiting...)
 			monitor := s.Monitor(t)
 			first := release(t, c, test.e, test.p)
 			first.Ticket, first.Began = 0, 0 // only the first answer tells them
@@ -52,7 +56,7 @@ func TestRepeatedReleaseDoublesNothing(t *testing.T) {
 			if test.holder == "" {
 				requireFree(t, s, lock)
 			} else {
-				requireHeir(t, s, test.holder)
+				requireSuccessor(t, s, test.holder)
 			}
 			found := everything(t, s)
 			for range 2 {
@@ -68,8 +72,8 @@ func TestRepeatedReleaseDoublesNothing(t *testing.T) {
 func TestLateReleaseLeavesTheLockOfOthersAlone(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, far)
-	enlist(t, c, plain, older)
-	require.Equal(t, lua.Next, release(t, c, plain, toNext(true)).To)
+	register(t, c, plain, older)
+	require.Equal(t, lua.Successor, release(t, c, plain, toNext(true)).To)
 	out, err := plain.Release(t.Context(), c, next, 0, toAll)
 	require.NoError(t, err)
 	require.Equal(t, lua.Other, out.To)
@@ -79,7 +83,7 @@ func TestLateReleaseLeavesTheLockOfOthersAlone(t *testing.T) {
 			requireEmpty(t, s)
 			break
 		}
-		requireHeir(t, s, holder)
+		requireSuccessor(t, s, holder)
 		_, err := plain.Release(t.Context(), c, older, 0, toAll)
 		require.NoError(t, err)
 	}
