@@ -25,10 +25,10 @@ type channel struct {
 	phase phase
 
 	// names is what goes into one command: the channel's own name, then those of
-	// its companions. Never changed in place. From the first placement on.
+	// its paired channels. Never changed in place. From the first placement on.
 	names []string
 
-	// alone is why the server refuses the command with the companions in it; the
+	// alone is why the server refuses the command with the paired channels in it; the
 	// channel is subscribed without them then. Nil when it does not.
 	alone error
 

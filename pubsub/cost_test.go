@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lingering returns a hub with a channel c that is confirmed with its companions
+// lingering returns a hub with a channel c that is confirmed with its paired channels
 // and has no subscriber.
 func lingering(t testing.TB) *Hub {
-	h, f, _ := newAccompanied(t, Options{Linger: time.Hour, OnDirect: func(string, string) {}})
+	h, f, _ := newPaired(t, Options{Linger: time.Hour, OnDirect: func(string, string) {}})
 	s := h.Subscribe("c")
 	f.next(t, "subscribe").accept()
 	take(t, s)
@@ -33,7 +33,7 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 		"a direct message":       func() { h.deliver(message("c:direct", "yours")) },
 		"a message for nobody":   func() { h.deliver(message("d", "0")) },
 		"nothing to be resumed":  func() { h.Resume("d", "d") },
-		"looking for companions": func() { s.Accompanied() },
+		"looking for paired": func() { s.Paired() },
 		"looking for a refusal":  func() { _ = s.Err() },
 		"a confirmation of theirs": func() {
 			h.links[""].onSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: "c:direct"})

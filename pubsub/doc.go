@@ -27,20 +27,20 @@
 //		}
 //	}
 //
-// # Companions
+// # Paired
 //
-// A channel may have companions: channels that are subscribed and unsubscribed
+// A channel may have paired channels, which are subscribed and unsubscribed
 // with it, by one command each, which the server executes as a whole. So whoever
-// counts the listeners of a channel and of its companion on the server (PUBSUB
+// counts the listeners of a channel and of its paired channel on the server (PUBSUB
 // NUMSUB) sees those of this package on both or on neither, and the surplus of the
 // channel is the others, at any instant: while it is subscribed, while it lingers,
 // when the connection is lost or the Hub is closed. And a channel that only this
 // process listens on can bring it messages that are not for all.
 //
-// Messages on companions give no permits. They go to [Options].OnDirect, as long
+// Messages on paired channels give no permits. They go to [Options].OnDirect, as long
 // as the server can send them, until [Hub.Close] has returned. A server that
-// refuses the companions costs their use, not the channel's:
-// [Subscription.Accompanied] tells which it is. [Hub.Resume] is for who would use
+// refuses the paired channels costs their use, not the channel's:
+// [Subscription.Paired] tells which it is. [Hub.Resume] is for who would use
 // them now or not at all.
 //
 // # The life of a channel
@@ -54,7 +54,7 @@
 //	           wanted <--- somebody came meanwhile --- reply --- leaving
 //	          dropped <--- nobody came ---------------/         (UNSUBSCRIBE)
 //
-// A channel that is refused with its companions goes back from asking to wanted
+// A channel that is refused with its paired channels goes back from asking to wanted
 // once, and is asked for by itself.
 //
 // The hooks of rueidis run on the reader of the connection. They only move a

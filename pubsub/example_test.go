@@ -148,7 +148,7 @@ func ExampleHub_Resume() {
 	messages := make(chan string, 1)
 	hub := pubsub.New(pubsub.Options{
 		Route:      pubsub.SingleRoute(client),
-		Companions: func(channel string) []string { return []string{channel + ":present", channel + ":ann"} },
+		Paired: func(channel string) []string { return []string{channel + ":present", channel + ":ann"} },
 		OnDirect:   func(_, message string) { messages <- message },
 	})
 	defer hub.Close()

@@ -11,7 +11,7 @@ import (
 
 // onSubscription runs on the reader of the connection for everything that the
 // server says about a subscription, asked for or not. What it says about the
-// companions of a channel, it says about the channel too.
+// paired of a channel, it says about the channel too.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
@@ -30,7 +30,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	if c.phase == asking || c.phase == confirmed {
 		c.confirm()
 		delete(h.warned, c.name)
-		if c.accompanied() {
+		if c.paired() {
 			delete(h.warned, c.names[1])
 		}
 	}
@@ -39,7 +39,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 // objection is a refusal that the operator has not been told of.
 type objection struct {
 	channel    string
-	companions []string // the refusal is about these; nil if it is about the channel
+	paired []string // the refusal is about these; nil if it is about the channel
 	reply      error
 }
 
@@ -58,7 +58,7 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 		switch reply := replies[i]; {
 		case c.link != l:
 		case reply == nil:
-			if why := h.unaccompanied(c); why != nil {
+			if why := h.unpaired(c); why != nil {
 				objections = append(objections, objection{c.name, c.names[1:], why})
 			}
 		case c.phase == asking && l.denied(c, reply, now):
@@ -74,15 +74,15 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 	}
 	for _, o := range objections {
 		switch {
-		case o.companions == nil:
+		case o.paired == nil:
 			h.logger.Warn("pubsub: the server refuses the channel; its waiters fall back to polling",
 				"channel", o.channel, "error", o.reply, "remedy", advice(o.reply, []string{o.channel}, h.options.Sharded))
-		case h.options.OnUnaccompanied != nil:
-			h.options.OnUnaccompanied(o.channel, o.reply)
+		case h.options.OnUnpaired != nil:
+			h.options.OnUnpaired(o.channel, o.reply)
 		default:
-			h.logger.Warn("pubsub: the server refuses the companions of the channel; it is subscribed without them",
-				"channel", o.channel, "companions", o.companions, "error", o.reply,
-				"remedy", advice(o.reply, o.companions, h.options.Sharded))
+			h.logger.Warn("pubsub: the server refuses the paired channels of the channel; it is subscribed without them",
+				"channel", o.channel, "paired", o.paired, "error", o.reply,
+				"remedy", advice(o.reply, o.paired, h.options.Sharded))
 		}
 	}
 	return nil

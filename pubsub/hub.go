@@ -32,24 +32,24 @@ type Options struct {
 	// unsubscribes at once. Defaults to [DefaultLinger].
 	Linger time.Duration
 
-	// Companions names further channels that go with a channel, whoever subscribes
+	// Paired names further channels that go with a channel, whoever subscribes
 	// to it: they are subscribed with it by one command and unsubscribed with it by
 	// one command, so that no other client ever sees some of them without the rest.
-	// Nobody gets a permit from a companion; see OnDirect. A companion belongs to one
+	// Nobody gets a permit from a paired channel; see OnDirect. A paired channel belongs to one
 	// channel, and is not subscribed to by itself. When channels are sharded it must
 	// be in the slot of its channel.
 	//
 	// A channel whose command the server refuses, for instance because an ACL rule
-	// does not know the companions, is asked for again at once without them and
+	// does not know the paired channels, is asked for again at once without them and
 	// stays so until its connection is lost or it is unsubscribed.
 	//
-	// Companions is called by one goroutine at a time, each time before a channel is
+	// Paired is called by one goroutine at a time, each time before a channel is
 	// given to a connection, and must not block. Its result is not changed. Defaults to no
-	// companions.
-	Companions func(channel string) []string
+	// paired.
+	Paired func(channel string) []string
 
-	// OnDirect is called with every message that arrives on a companion, and with
-	// the name of that companion. It runs on the reader of a connection and must not
+	// OnDirect is called with every message that arrives on a paired channel, and with
+	// the name of that paired channel. It runs on the reader of a connection and must not
 	// block: no other message is received meanwhile. It may use the Hub and
 	// Subscriptions, except for Hub.Close, and may take a mutex under which they are
 	// used; Close of the Hub must not be called with such a mutex held. It may be
@@ -58,10 +58,10 @@ type Options struct {
 	// ignoring the messages.
 	OnDirect func(channel, message string)
 
-	// OnUnaccompanied is called, instead of a warning in the log, when a channel is
-	// subscribed without its companions because the server refuses them. It may be
+	// OnUnpaired is called, instead of a warning in the log, when a channel is
+	// subscribed without its paired channels because the server refuses them. It may be
 	// called concurrently, and without a mutex of the Hub. Defaults to the warning.
-	OnUnaccompanied func(channel string, refusal error)
+	OnUnpaired func(channel string, refusal error)
 
 	// Logger is told about channels that the server refuses and nodes that
 	// cannot be reached, once each until it changes. Defaults to
@@ -82,7 +82,7 @@ type Hub struct {
 	work    sync.WaitGroup
 
 	// calls counts the calls of OnDirect; added to under mu only, and only for a
-	// name in companions.
+	// name in paired channels.
 	calls sync.WaitGroup
 
 	// known is how many channels there are, for those who need not wait for mu when
@@ -95,7 +95,7 @@ type Hub struct {
 	mu         sync.Mutex
 	closed     bool
 	channels   map[string]*channel
-	companions companions
+	paired paired
 	links      map[string]*link // by node; a link that is ending is not in here
 	router     router
 	outages    outages
@@ -114,7 +114,7 @@ func New(o Options) *Hub {
 		logger:     cmp.Or(o.Logger, slog.Default()),
 		dial:       dialRedis,
 		channels:   make(map[string]*channel),
-		companions: make(companions),
+		paired: make(paired),
 		links:      make(map[string]*link),
 		router:     router{wake: make(chan struct{}, 1)},
 		outages:    make(outages),
@@ -172,7 +172,7 @@ func (h *Hub) join(s *Subscription, name string) {
 }
 
 // Resume is SubscribeTopic for who has not looked yet, and only if the channel is
-// confirmed at present with its companions: because others wait for it, or
+// confirmed at present with its paired channels: because others wait for it, or
 // because it lingers. There is no permit then: the first look can be made at
 // once, and what happens from now on is heard. In any other case, and on a closed
 // Hub, it is nil and nothing has been started. Resume never blocks, and costs no
@@ -181,7 +181,7 @@ func (h *Hub) Resume(name, topic string) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[name]
-	if c == nil || !c.accompanied() {
+	if c == nil || !c.paired() {
 		return nil
 	}
 	s := newSubscription(h, topic)
@@ -210,7 +210,7 @@ func (h *Hub) Close() {
 	h.work.Wait()
 
 	h.mu.Lock()
-	clear(h.companions)
+	clear(h.paired)
 	h.mu.Unlock()
 	h.calls.Wait()
 }
@@ -235,7 +235,7 @@ func (h *Hub) wake(m rueidis.PubSubMessage) (direct bool) {
 	c := h.channels[m.Channel]
 	switch {
 	case c == nil:
-		if _, direct = h.companions[m.Channel]; direct && h.options.OnDirect != nil {
+		if _, direct = h.paired[m.Channel]; direct && h.options.OnDirect != nil {
 			h.calls.Add(1)
 			return true
 		}
@@ -273,7 +273,7 @@ func (h *Hub) requeue(c *channel, refresh bool, due time.Time) {
 func (h *Hub) drop(c *channel) {
 	c.leaveLink()
 	c.phase = dropped
-	h.companions.forget(c)
+	h.paired.forget(c)
 	// After Close the map is empty, and before it the name is c's until here.
 	delete(h.channels, c.name)
 	h.known.Store(int64(len(h.channels)))

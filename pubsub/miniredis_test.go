@@ -41,7 +41,7 @@ func TestEmbeddedServerWakesAndForgets(t *testing.T) {
 	require.Empty(t, server.PubSubChannels(""))
 }
 
-func TestEmbeddedServerKnowsCompanions(t *testing.T) {
+func TestEmbeddedServerKnowsPairedChannels(t *testing.T) {
 	server := miniredis.RunT(t)
 	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}}
 	resp2(&option)
@@ -50,14 +50,14 @@ func TestEmbeddedServerKnowsCompanions(t *testing.T) {
 	t.Cleanup(client.Close)
 	direct := make(chan string, 1)
 	h := pubsub.New(pubsub.Options{
-		Route: pubsub.SingleRoute(client), Linger: 20 * time.Millisecond, Companions: accompany,
+		Route: pubsub.SingleRoute(client), Linger: 20 * time.Millisecond, Paired: pair,
 		OnDirect: func(channel, message string) { direct <- channel + " " + message },
 	})
 	t.Cleanup(h.Close)
 	for range 3 {
 		s := h.Subscribe("c")
 		woken(t, s, 5*time.Second)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 3 }, 5*time.Second, time.Millisecond)
 		require.Equal(t, 1, server.Publish("c:direct", "yours"))
 		heard(t, direct, "c:direct yours")

@@ -160,7 +160,7 @@ func (h *Hub) place(c *channel, names []string, node string, client rueidis.Clie
 		return false
 	}
 	c.refresh = false
-	h.accompany(c, names)
+	h.pair(c, names)
 	l := h.links[node]
 	if l == nil {
 		l = newLink(h, node)

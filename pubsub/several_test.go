@@ -124,10 +124,10 @@ func TestFirstRefusalOfSeveralChannelsIsReported(t *testing.T) {
 	})
 }
 
-func TestFirstOfSeveralChannelsIsTheOneThatIsAccompanied(t *testing.T) {
-	h, f, _ := newFake(t, Options{Companions: func(channel string) []string {
+func TestFirstOfSeveralChannelsIsTheOneThatIsPaired(t *testing.T) {
+	h, f, _ := newFake(t, Options{Paired: func(channel string) []string {
 		if channel == "c" {
-			return accompany(channel)
+			return pair(channel)
 		}
 		return nil
 	}})
@@ -135,8 +135,8 @@ func TestFirstOfSeveralChannelsIsTheOneThatIsAccompanied(t *testing.T) {
 	first, last := h.SubscribeTopic("c", "topic", "d"), h.SubscribeTopic("d", "topic", "c")
 	f.next(t, "subscribe").accept()
 	take(t, last)
-	require.True(t, first.Accompanied())
-	require.False(t, last.Accompanied())
+	require.True(t, first.Paired())
+	require.False(t, last.Paired())
 }
 
 func TestSubscriberOfSeveralChannelsOfAClosedHubStaysSilent(t *testing.T) {

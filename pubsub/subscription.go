@@ -73,22 +73,22 @@ func (s *Subscription) Close() {
 	s.memberships, s.single = nil, [1]membership{}
 }
 
-// Accompanied says whether the channel is confirmed at present, with its
-// companions. It is false for a channel without companions, for one whose
-// companions the server refuses, and once the Subscription or the Hub is closed.
+// Paired says whether the channel is confirmed at present, with its
+// paired. It is false for a channel without paired channels, for one whose
+// paired the server refuses, and once the Subscription or the Hub is closed.
 // Of several channels it is the first that counts, the one that is not named
 // under "also".
-func (s *Subscription) Accompanied() bool {
+func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	return !s.hub.closed && len(s.memberships) > 0 && s.memberships[0].channel.accompanied()
+	return !s.hub.closed && len(s.memberships) > 0 && s.memberships[0].channel.paired()
 }
 
 // Err returns why the server refuses the channel at present, nil when it does
 // not; of several channels, the first that is refused. It is the server's own
 // words, a *rueidis.RedisError for [errors.As], such as NOPERM; a connection that
 // fails or a node that is starting is not a refusal, nor is it one that the
-// channel has to do without its companions. A refused channel is asked for again,
+// channel has to do without its paired channels. A refused channel is asked for again,
 // less and less often, at most 30 s apart.
 func (s *Subscription) Err() error {
 	s.hub.mu.Lock()

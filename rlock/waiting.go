@@ -147,7 +147,7 @@ func (a *attempt) queue(w waiting, place *waiter, ask bool) (*Hold, error) {
 // askFrom sends a request from the head of a queue.
 func (a *attempt) askFrom(w waiting, place *waiter, g *waitqueue.Grant) (hold *Hold, left, granted bool, err error) {
 	q, hears := place.Queue(), false
-	q.Do(func(k *known) { hears = k.listener != nil && k.listener.Accompanied() })
+	q.Do(func(k *known) { hears = k.listener != nil && k.listener.Paired() })
 	a.request.waited = place.Waited()
 	a.request.registers = place.Ask(w.registers && a.client.transport.GivesAway(), hears)
 	a.streak = waitqueue.Streak{HereSince: time.Now()} // if it is had by asking

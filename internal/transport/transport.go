@@ -109,9 +109,9 @@ func (t *Transport) open(sharded bool) {
 	t.sharded.Store(sharded)
 	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
 	if t.GivesAway() {
-		options.Companions = t.paired
+		options.Paired = t.paired
 		options.OnDirect = t.options.OnGrant
-		options.OnUnaccompanied = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
+		options.OnUnpaired = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
 	}
 	t.hub = pubsub.New(options)
 	t.opened.Store(t.hub)

@@ -15,21 +15,21 @@ import (
 
 const noPermission = "NOPERM No permissions to access a channel"
 
-// accompany names two companions for every channel.
-func accompany(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
+// pair names two paired for every channel.
+func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
 
-// group is a channel and its companions.
-func group(channel string) []string { return append([]string{channel}, accompany(channel)...) }
+// group is a channel and its paired channels.
+func group(channel string) []string { return append([]string{channel}, pair(channel)...) }
 
-// newAccompanied is newFake with companions.
-func newAccompanied(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
-	o.Companions = accompany
+// newPaired is newFake with paired.
+func newPaired(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
+	o.Paired = pair
 	return newFake(t, o)
 }
 
-func TestChannelAndCompanionsShareOneCommand(t *testing.T) {
+func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newAccompanied(t, Options{})
+		h, f, _ := newPaired(t, Options{})
 		c, d := h.Subscribe("c"), h.Subscribe("d")
 		var groups [][]string
 		for len(groups) < 2 {
@@ -60,54 +60,54 @@ func TestChannelAndCompanionsShareOneCommand(t *testing.T) {
 		c.Close()
 		f.next(t, "unsubscribe").accept()
 		gone(t, h)
-		require.Empty(t, h.companions)
+		require.Empty(t, h.paired)
 	})
 }
 
-func TestSubscriberIsAccompaniedWhileTheChannelIsConfirmed(t *testing.T) {
+func TestSubscriberIsPairedWhileTheChannelIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newAccompanied(t, Options{})
+		h, f, _ := newPaired(t, Options{})
 		s := h.Subscribe("c")
-		require.False(t, s.Accompanied())
+		require.False(t, s.Paired())
 		r := f.next(t, "subscribe")
-		require.False(t, s.Accompanied(), "nobody has answered")
+		require.False(t, s.Paired(), "nobody has answered")
 		r.accept()
 		take(t, s)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 		r.conn.breakOff()
 		r = f.next(t, "subscribe")
-		require.False(t, s.Accompanied(), "the connection was lost")
+		require.False(t, s.Paired(), "the connection was lost")
 		r.accept()
 		take(t, s)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 
 		other := h.Subscribe("c")
 		s.Close()
-		require.False(t, s.Accompanied(), "closed")
-		require.True(t, other.Accompanied())
+		require.False(t, s.Paired(), "closed")
+		require.True(t, other.Paired())
 		h.Close()
-		require.False(t, other.Accompanied(), "the hub is closed")
+		require.False(t, other.Paired(), "the hub is closed")
 	})
 }
 
-func TestChannelWithoutCompanionsIsNotAccompanied(t *testing.T) {
-	for name, companions := range map[string]func(string) []string{
+func TestChannelWithoutPairedChannelsIsNotPaired(t *testing.T) {
+	for name, paired := range map[string]func(string) []string{
 		"none named": nil,
 		"none of it": func(string) []string { return nil },
 	} {
-		h, f, _ := newFake(t, Options{Companions: companions})
+		h, f, _ := newFake(t, Options{Paired: paired})
 		s := h.Subscribe("c")
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{{"c"}}, r.groups, name)
 		r.accept()
 		take(t, s)
-		require.False(t, s.Accompanied(), name)
+		require.False(t, s.Paired(), name)
 	}
 }
 
-func TestChannelWhoseCompanionsAreRefusedWorksWithoutThem(t *testing.T) {
+func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newAccompanied(t, Options{})
+		h, f, lines := newPaired(t, Options{})
 		s := h.Subscribe("c")
 		start := time.Now()
 		f.next(t, "subscribe").refuse(noPermission)
@@ -118,7 +118,7 @@ func TestChannelWhoseCompanionsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.accept()
 		take(t, s)
 		require.NoError(t, s.Err())
-		require.False(t, s.Accompanied())
+		require.False(t, s.Paired())
 		r.conn.publish("c", "0")
 		take(t, s)
 
@@ -143,7 +143,7 @@ func TestChannelWhoseCompanionsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.refuse(noPermission)
 		f.next(t, "subscribe").accept()
 		take(t, s)
-		told := lines.With("refuses the companions of the channel; it is subscribed without them")
+		told := lines.With("refuses the paired of the channel; it is subscribed without them")
 		require.Len(t, told, 1)
 		require.Contains(t, told[0], "&c:present &c:direct")
 		require.Contains(t, told[0], "level=WARN")
@@ -156,7 +156,7 @@ func TestChannelWhoseCompanionsAreRefusedWorksWithoutThem(t *testing.T) {
 		s = h.Subscribe("c")
 		f.next(t, "subscribe").accept()
 		take(t, s)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 
 		// They were accepted once, so that another refusal is news.
 		s.Close()
@@ -166,14 +166,14 @@ func TestChannelWhoseCompanionsAreRefusedWorksWithoutThem(t *testing.T) {
 		f.next(t, "subscribe").accept()
 		take(t, s)
 		synctest.Wait()
-		require.Len(t, lines.With("refuses the companions"), 2)
+		require.Len(t, lines.With("refuses the paired"), 2)
 		require.Empty(t, lines.With("refuses the channel"))
 	})
 }
 
-func TestRefusedCompanionsDoNotTouchTheOthersInTheBatch(t *testing.T) {
+func TestRefusedPairedChannelsDoNotTouchTheOthersInTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newAccompanied(t, Options{})
+		h, f, _ := newPaired(t, Options{})
 		_, _ = started(t, h, f)
 		busy := h.Subscribe("busy")
 		r := f.next(t, "subscribe") // the link waits for this reply
@@ -192,14 +192,14 @@ func TestRefusedCompanionsDoNotTouchTheOthersInTheBatch(t *testing.T) {
 		r.accept()
 		take(t, open)
 		take(t, closed)
-		require.True(t, open.Accompanied())
-		require.False(t, closed.Accompanied())
+		require.True(t, open.Paired())
+		require.False(t, closed.Paired())
 	})
 }
 
-func TestChannelThatIsRefusedWithAndWithoutCompanionsIsLoggedOnce(t *testing.T) {
+func TestChannelThatIsRefusedWithAndWithoutPairedChannelsIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newAccompanied(t, Options{})
+		h, f, lines := newPaired(t, Options{})
 		s := h.Subscribe("c")
 		for range 3 {
 			r := f.next(t, "subscribe")
@@ -216,13 +216,13 @@ func TestChannelThatIsRefusedWithAndWithoutCompanionsIsLoggedOnce(t *testing.T) 
 		require.Contains(t, lines.With("refuses")[0], "such as &c\"")
 		s.Close()
 		gone(t, h)
-		require.Empty(t, h.companions)
+		require.Empty(t, h.paired)
 	})
 }
 
-func TestServerThatCannotTellOrSendsUsOnKeepsTheCompanions(t *testing.T) {
+func TestServerThatCannotTellOrSendsUsOnKeepsThePairedChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, lines := newAccompanied(t, Options{Sharded: true})
+		h, f, lines := newPaired(t, Options{Sharded: true})
 		s := h.Subscribe("c")
 		for _, reply := range []string{"MOVED 42 10.0.0.1:6379", "LOADING", "CLUSTERDOWN The cluster is down", "TRYAGAIN"} {
 			r := f.next(t, "subscribe")
@@ -233,26 +233,26 @@ func TestServerThatCannotTellOrSendsUsOnKeepsTheCompanions(t *testing.T) {
 		require.Equal(t, [][]string{group("c")}, r.groups)
 		r.accept()
 		take(t, s)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 		require.Empty(t, lines.With("refuses"))
 	})
 }
 
-func TestLeaverOfAChannelWhoseCompanionsAreThenRefusedLeavesNothing(t *testing.T) {
+func TestLeaverOfAChannelWhosePairedChannelsAreThenRefusedLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newAccompanied(t, Options{})
+		h, f, _ := newPaired(t, Options{})
 		s := h.Subscribe("c")
 		r := f.next(t, "subscribe")
 		s.Close()
 		r.refuse(noPermission)
 		gone(t, h)
-		require.Empty(t, h.companions)
+		require.Empty(t, h.paired)
 	})
 }
 
-func TestSlotThatMovesTakesTheCompanionsAlong(t *testing.T) {
+func TestSlotThatMovesTakesThePairedChannelsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newAccompanied(t, Options{Sharded: true})
+		h, f, _ := newPaired(t, Options{Sharded: true})
 		s, conn := started(t, h, f)
 		// The server speaks of each channel on its own.
 		for _, name := range []string{"c:direct", "c", "c:present"} {
@@ -260,10 +260,10 @@ func TestSlotThatMovesTakesTheCompanionsAlong(t *testing.T) {
 		}
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{group("c")}, r.groups)
-		require.False(t, s.Accompanied())
+		require.False(t, s.Paired())
 		r.accept()
 		take(t, s)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 		silent(t, f, time.Minute)
 	})
 }
@@ -280,9 +280,9 @@ func (o *overheard) all() []string {
 	return calls
 }
 
-func TestMessageOnACompanionGoesToOnDirectAndGivesNoPermit(t *testing.T) {
+func TestMessageOnAPairedChannelGoesToOnDirectAndGivesNoPermit(t *testing.T) {
 	heard := new(overheard)
-	h, f, _ := newAccompanied(t, Options{OnDirect: heard.note})
+	h, f, _ := newPaired(t, Options{OnDirect: heard.note})
 	s, conn := started(t, h, f)
 	for _, message := range []string{"0", "1", "yours"} {
 		conn.publish("c:direct", message)
@@ -293,12 +293,12 @@ func TestMessageOnACompanionGoesToOnDirectAndGivesNoPermit(t *testing.T) {
 
 	conn.publish("c", "0")
 	conn.publish("d:direct", "yours")
-	require.Empty(t, heard.all(), "a message of the channel, and one of nobody's companion")
+	require.Empty(t, heard.all(), "a message of the channel, and one of nobody's paired channel")
 	require.True(t, has(s))
 }
 
-func TestMessageOnACompanionIsIgnoredWithoutOnDirect(t *testing.T) {
-	h, f, _ := newAccompanied(t, Options{})
+func TestMessageOnAPairedChannelIsIgnoredWithoutOnDirect(t *testing.T) {
+	h, f, _ := newPaired(t, Options{})
 	s, conn := started(t, h, f)
 	conn.publish("c:direct", "0")
 	require.False(t, has(s))
@@ -307,7 +307,7 @@ func TestMessageOnACompanionIsIgnoredWithoutOnDirect(t *testing.T) {
 func TestOnDirectMayUseTheHub(t *testing.T) {
 	var h *Hub
 	var other *Subscription
-	h, f, _ := newAccompanied(t, Options{OnDirect: func(channel, _ string) {
+	h, f, _ := newPaired(t, Options{OnDirect: func(channel, _ string) {
 		s := h.Resume("c", "c")
 		s.Close()
 		other = h.Subscribe(channel + ":other")
@@ -321,7 +321,7 @@ func TestOnDirectMayUseTheHub(t *testing.T) {
 func TestDirectMessagesAreHeardUntilTheChannelIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := new(overheard)
-		h, f, _ := newAccompanied(t, Options{OnDirect: heard.note})
+		h, f, _ := newPaired(t, Options{OnDirect: heard.note})
 		s, conn := started(t, h, f)
 		s.Close()
 		conn.publish("c:direct", "lingering")
@@ -349,7 +349,7 @@ func TestDirectMessagesAreHeardWhileTheHubClosesAndNotAfterThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, proceed := make(chan struct{}), make(chan struct{})
 		var calls []string
-		h, f, _ := newAccompanied(t, Options{OnDirect: func(_, message string) {
+		h, f, _ := newPaired(t, Options{OnDirect: func(_, message string) {
 			entered <- struct{}{}
 			<-proceed
 			calls = append(calls, message)
@@ -372,7 +372,7 @@ func TestDirectMessagesAreHeardWhileTheHubClosesAndNotAfterThat(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		heard := new(overheard)
-		h, f, _ := newAccompanied(t, Options{OnDirect: heard.note})
+		h, f, _ := newPaired(t, Options{OnDirect: heard.note})
 		_, conn := started(t, h, f)
 		conn.farewell = func() { conn.publish("c:direct", "during") }
 		h.Close()
@@ -380,9 +380,9 @@ func TestDirectMessagesAreHeardWhileTheHubClosesAndNotAfterThat(t *testing.T) {
 	})
 }
 
-func TestResumeFindsOnlyAConfirmedChannelWithItsCompanions(t *testing.T) {
+func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newAccompanied(t, Options{})
+		h, f, _ := newPaired(t, Options{})
 		resumes := func() bool {
 			h.mu.Lock()
 			before := len(h.channels)
@@ -395,7 +395,7 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsCompanions(t *testing.T) {
 				return false
 			}
 			require.False(t, has(s), "it has not looked yet")
-			require.True(t, s.Accompanied())
+			require.True(t, s.Paired())
 			s.Close()
 			return true
 		}
@@ -432,7 +432,7 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsCompanions(t *testing.T) {
 
 func TestResumedSubscriberIsWokenAndKeepsTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := newAccompanied(t, Options{})
+		h, f, _ := newPaired(t, Options{})
 		s, conn := started(t, h, f)
 		s.Close()
 		silent(t, f, DefaultLinger-time.Millisecond)
@@ -451,11 +451,11 @@ func TestResumedSubscriberIsWokenAndKeepsTheChannel(t *testing.T) {
 	})
 }
 
-func TestCompanionsAreNamedAnewForEachConnection(t *testing.T) {
+func TestPairedChannelsAreNamedAnewForEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"one"}
 		heard := new(overheard)
-		h, f, _ := newFake(t, Options{Companions: func(string) []string { return slices.Clone(names) }, OnDirect: heard.note})
+		h, f, _ := newFake(t, Options{Paired: func(string) []string { return slices.Clone(names) }, OnDirect: heard.note})
 		s, conn := started(t, h, f)
 		names = []string{"two", "three"}
 		conn.breakOff()

@@ -6,31 +6,31 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// companions are the names of the channels that go with others, so that a message
+// paired are the names of the channels that go with others, so that a message
 // on one of them is known for what it is. Hub.mu guards them.
-type companions map[string]struct{}
+type paired map[string]struct{}
 
 // namesOf is what goes into one command for a channel. Called without mu, because
 // it asks a function of the caller's.
 func (h *Hub) namesOf(channel string) []string {
-	if h.options.Companions == nil {
+	if h.options.Paired == nil {
 		return []string{channel}
 	}
-	return append([]string{channel}, h.options.Companions(channel)...)
+	return append([]string{channel}, h.options.Paired(channel)...)
 }
 
-// accompany gives a channel the names that it is subscribed by next. Called with
+// pair gives a channel the names that it is subscribed by next. Called with
 // mu held.
-func (h *Hub) accompany(c *channel, names []string) {
-	h.companions.forget(c)
+func (h *Hub) pair(c *channel, names []string) {
+	h.paired.forget(c)
 	c.names, c.alone = names, nil
 	for _, name := range c.names[1:] {
-		h.companions[name] = struct{}{}
+		h.paired[name] = struct{}{}
 	}
 }
 
-// forget removes the companions of a channel.
-func (cs companions) forget(c *channel) {
+// forget removes the paired channels of a channel.
+func (cs paired) forget(c *channel) {
 	for i, name := range c.names {
 		if i > 0 {
 			delete(cs, name)
@@ -46,15 +46,15 @@ func (c *channel) wanting() []string {
 	return c.names
 }
 
-// accompanied says whether the channel is confirmed with its companions. The
+// paired says whether the channel is confirmed with its paired channels. The
 // server accepts a command as a whole or not at all, so the word about the
 // channel's own name says it for all.
-func (c *channel) accompanied() bool {
+func (c *channel) paired() bool {
 	return c.phase == confirmed && len(c.wanting()) > 1
 }
 
 // refusedInCompany sends a channel whose command the server refuses back to its
-// link, to be subscribed without its companions: that they cannot be had must not
+// link, to be subscribed without its paired channels: that they cannot be had must not
 // keep anybody from hearing of the channel itself. It reports whether there was
 // something to be left out. Called with hub.mu held.
 func (l *link) refusedInCompany(c *channel, reply error) bool {
@@ -70,9 +70,9 @@ func (l *link) refusedInCompany(c *channel, reply error) bool {
 	return true
 }
 
-// unaccompanied returns why a channel that was accepted is without its companions,
+// unpaired returns why a channel that was accepted is without its paired channels,
 // when it is and the operator should know; nil otherwise. Called with mu held.
-func (h *Hub) unaccompanied(c *channel) error {
+func (h *Hub) unpaired(c *channel) error {
 	// Nobody is told before: the refusal may have been for the channel itself.
 	if c.alone == nil || !h.warned.first(c.names[1]) {
 		return nil
@@ -80,7 +80,7 @@ func (h *Hub) unaccompanied(c *channel) error {
 	return c.alone
 }
 
-// direct hands a message on a companion channel to whom it concerns. It runs on
+// direct hands a message on a paired channel to whom it concerns. It runs on
 // the reader of a connection, without mu.
 func (h *Hub) direct(m rueidis.PubSubMessage) {
 	defer h.calls.Done()

@@ -17,16 +17,16 @@ import (
 	"holdfast/pubsub"
 )
 
-// accompany names two companions for every channel, in its slot.
-func accompany(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
+// pair names two paired for every channel, in its slot.
+func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
 
-// group is a channel and its companions.
-func group(channel string) []string { return append([]string{channel}, accompany(channel)...) }
+// group is a channel and its paired channels.
+func group(channel string) []string { return append([]string{channel}, pair(channel)...) }
 
-// newAccompanied is newHub with companions and more options.
-func newAccompanied(t testing.TB, s *redistest.Server, o pubsub.Options, mutators ...func(*rueidis.ClientOption)) *pubsub.Hub {
+// newPaired is newHub with paired and more options.
+func newPaired(t testing.TB, s *redistest.Server, o pubsub.Options, mutators ...func(*rueidis.ClientOption)) *pubsub.Hub {
 	o.Route = pubsub.SingleRoute(s.Client(t, mutators...))
-	o.Companions = accompany
+	o.Paired = pair
 	if o.Linger == 0 {
 		o.Linger = 50 * time.Millisecond
 	}
@@ -66,16 +66,16 @@ func subscriptions(t testing.TB, m *redistest.Monitor) [][]string {
 	})
 }
 
-func TestServerSeesOneCommandForAChannelAndItsCompanions(t *testing.T) {
+func TestServerSeesOneCommandForAChannelAndThosePairedWithIt(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
-		h := newAccompanied(t, server, pubsub.Options{}, mutate)
+		h := newPaired(t, server, pubsub.Options{}, mutate)
 		monitor := server.Monitor(t)
 		subscribe := [][]string{append([]string{"subscribe"}, group("c")...)}
 
 		s := h.Subscribe("c")
 		woken(t, s, 5*time.Second)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 		require.Equal(t, subscribe, subscriptions(t, monitor))
 		require.Equal(t, []int64{1, 1, 1}, listeners(t, server, "NUMSUB", group("c")...))
 
@@ -88,7 +88,7 @@ func TestServerSeesOneCommandForAChannelAndItsCompanions(t *testing.T) {
 		require.Equal(t, subscribe, subscriptions(t, monitor))
 		server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 		woken(t, s, 5*time.Second)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 		require.Equal(t, subscribe, subscriptions(t, monitor), "after the connection was lost")
 
 		h.Close()
@@ -98,7 +98,7 @@ func TestServerSeesOneCommandForAChannelAndItsCompanions(t *testing.T) {
 }
 
 // churn subscribes to channels and leaves them, loses the connections, and closes
-// the hubs, until stop is closed. Messages for the companions arrive all the time.
+// the hubs, until stop is closed. Messages for the paired channels arrive all the time.
 func churn(t *testing.T, newHub func() *pubsub.Hub, names []string, interfere func(round int), stop <-chan struct{}) {
 	for round := 0; ; round++ {
 		h := newHub()
@@ -126,7 +126,7 @@ func churn(t *testing.T, newHub func() *pubsub.Hub, names []string, interfere fu
 }
 
 // observe asks again and again who listens, and requires that a channel and its
-// companions have the same listeners at all times. It returns when it has seen
+// paired have the same listeners at all times. It returns when it has seen
 // each channel with and without listeners.
 func observe(t *testing.T, server *redistest.Server, command string, names []string) {
 	seen := make(map[string]bool)
@@ -150,7 +150,7 @@ func numbered(n int) []string {
 	return names
 }
 
-func TestNobodyEverSeesAChannelWithoutItsCompanions(t *testing.T) {
+func TestNobodyEverSeesAChannelWithoutItsPairedChannels(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		client := server.Client(t, mutate)
@@ -161,7 +161,7 @@ func TestNobodyEverSeesAChannelWithoutItsCompanions(t *testing.T) {
 		work.Go(func() {
 			churn(t, func() *pubsub.Hub {
 				return pubsub.New(pubsub.Options{
-					Route: pubsub.SingleRoute(client), Companions: accompany, Linger: -1, OnDirect: func(string, string) {},
+					Route: pubsub.SingleRoute(client), Paired: pair, Linger: -1, OnDirect: func(string, string) {},
 				})
 			}, names, func(round int) {
 				for _, name := range names {
@@ -180,7 +180,7 @@ func TestNobodyEverSeesAChannelWithoutItsCompanions(t *testing.T) {
 	})
 }
 
-func TestNobodyEverSeesAShardedChannelWithoutItsCompanions(t *testing.T) {
+func TestNobodyEverSeesAShardedChannelWithoutItsPairedChannels(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	if !knowsSharded(cluster) {
 		return
@@ -197,7 +197,7 @@ func TestNobodyEverSeesAShardedChannelWithoutItsCompanions(t *testing.T) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		churn(t, func() *pubsub.Hub {
-			return pubsub.New(pubsub.Options{Route: r.route, Sharded: true, Companions: accompany, Linger: -1})
+			return pubsub.New(pubsub.Options{Route: r.route, Sharded: true, Paired: pair, Linger: -1})
 		}, names, func(round int) {
 			for _, name := range names {
 				cluster.Nodes[0].Do(t, "SPUBLISH", name+":direct", "0")
@@ -232,7 +232,7 @@ func routeOf(t *testing.T, c *redistest.Cluster, names []string) *clusterRoute {
 	}
 }
 
-func TestSlotThatMovesTakesTheCompanionsAlongOnAServer(t *testing.T) {
+func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	if !knowsSharded(cluster) {
 		return
@@ -241,13 +241,13 @@ func TestSlotThatMovesTakesTheCompanionsAlongOnAServer(t *testing.T) {
 	r := routeOf(t, cluster, []string{name})
 	direct := make(chan string, 10)
 	h := pubsub.New(pubsub.Options{
-		Route: r.route, Sharded: true, Companions: accompany, Linger: 50 * time.Millisecond,
+		Route: r.route, Sharded: true, Paired: pair, Linger: 50 * time.Millisecond,
 		OnDirect: func(channel, message string) { direct <- channel + " " + message },
 	})
 	t.Cleanup(h.Close)
 	s := h.Subscribe(name)
 	woken(t, s, 10*time.Second)
-	require.True(t, s.Accompanied())
+	require.True(t, s.Paired())
 
 	from := cluster.Owner(t, r.slot(name))
 	to := cluster.Nodes[slices.IndexFunc(cluster.Nodes, func(node *redistest.Server) bool { return node != from })]
@@ -255,7 +255,7 @@ func TestSlotThatMovesTakesTheCompanionsAlongOnAServer(t *testing.T) {
 	monitor := to.Monitor(t)
 	cluster.MoveSlot(t, r.slot(name), from, to)
 	woken(t, s, 10*time.Second)
-	require.True(t, s.Accompanied())
+	require.True(t, s.Paired())
 	require.Equal(t, []int64{1, 1, 1}, listeners(t, to, "SHARDNUMSUB", group(name)...))
 	require.Equal(t, []int64{0, 0, 0}, listeners(t, from, "SHARDNUMSUB", group(name)...))
 	require.Contains(t, subscriptions(t, monitor), append([]string{"ssubscribe"}, group(name)...))
@@ -267,11 +267,11 @@ func TestSlotThatMovesTakesTheCompanionsAlongOnAServer(t *testing.T) {
 	require.Equal(t, [][]string{append([]string{"sunsubscribe"}, group(name)...)}, subscriptions(t, monitor))
 }
 
-func TestMessageOnACompanionReachesOnDirect(t *testing.T) {
+func TestMessageOnAPairedChannelReachesOnDirect(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		direct := make(chan string, 10)
-		h := newAccompanied(t, server, pubsub.Options{
+		h := newPaired(t, server, pubsub.Options{
 			OnDirect: func(channel, message string) { direct <- channel + " " + message },
 		}, mutate)
 		s := h.Subscribe("c")
@@ -287,7 +287,7 @@ func TestMessageOnACompanionReachesOnDirect(t *testing.T) {
 
 func TestResumedSubscriberOfALingeringChannelIsHeardBehindEverythingElse(t *testing.T) {
 	server := redistest.Start(t)
-	h := newAccompanied(t, server, pubsub.Options{Linger: time.Hour})
+	h := newPaired(t, server, pubsub.Options{Linger: time.Hour})
 	require.Nil(t, h.Resume("c", "c"))
 	s := h.Subscribe("c")
 	woken(t, s, 5*time.Second)
@@ -301,19 +301,19 @@ func TestResumedSubscriberOfALingeringChannelIsHeardBehindEverythingElse(t *test
 	require.Empty(t, subscriptions(t, monitor))
 }
 
-func TestCompanionsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
+func TestPairedChannelsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels", "&c", "&open*")
 		lines := new(logtest.Lines)
-		h := newAccompanied(t, server, pubsub.Options{Logger: lines.Logger()}, mutate, func(o *rueidis.ClientOption) {
+		h := newPaired(t, server, pubsub.Options{Logger: lines.Logger()}, mutate, func(o *rueidis.ClientOption) {
 			o.Username, o.Password = "ann", "secret"
 		})
 		open, s := h.Subscribe("open"), h.Subscribe("c")
 		woken(t, s, 5*time.Second)
 		woken(t, open, 5*time.Second)
-		require.True(t, open.Accompanied())
-		require.False(t, s.Accompanied())
+		require.True(t, open.Paired())
+		require.False(t, s.Paired())
 		require.NoError(t, s.Err())
 		require.Equal(t, []int64{1, 0, 0}, listeners(t, server, "NUMSUB", group("c")...))
 		server.Do(t, "PUBLISH", "c", "0")
@@ -325,7 +325,7 @@ func TestCompanionsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
 		server.Do(t, "ACL", "SETUSER", "ann", "&c:*")
 		server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 		woken(t, s, 5*time.Second)
-		require.True(t, s.Accompanied())
+		require.True(t, s.Paired())
 		require.Equal(t, []int64{1, 1, 1}, listeners(t, server, "NUMSUB", group("c")...))
 		h.Close()
 		require.Len(t, lines.With("refuses"), 1)
