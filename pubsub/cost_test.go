@@ -28,13 +28,13 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 	s, other := h.Resume("c", "c"), h.Resume("c", "c")
 	require.NotNil(t, s)
 	for name, f := range map[string]func(){
-		"a message for one":      func() { h.deliver(message("c", "0")); has(s); has(other) },
-		"a message for all":      func() { h.deliver(message("c", "1")); has(s); has(other) },
-		"a direct message":       func() { h.deliver(message("c:direct", "yours")) },
-		"a message for nobody":   func() { h.deliver(message("d", "0")) },
-		"nothing to be resumed":  func() { h.Resume("d", "d") },
-		"looking for paired": func() { s.Paired() },
-		"looking for a refusal":  func() { _ = s.Err() },
+		"a message for one":     func() { h.deliver(message("c", "0")); has(s); has(other) },
+		"a message for all":     func() { h.deliver(message("c", "1")); has(s); has(other) },
+		"a direct message":      func() { h.deliver(message("c:direct", "yours")) },
+		"a message for nobody":  func() { h.deliver(message("d", "0")) },
+		"nothing to be resumed": func() { h.Resume("d", "d") },
+		"looking for paired":    func() { s.Paired() },
+		"looking for a refusal": func() { _ = s.Err() },
 		"a confirmation of theirs": func() {
 			h.links[""].onSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: "c:direct"})
 		},

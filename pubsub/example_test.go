@@ -147,9 +147,9 @@ func ExampleHub_Resume() {
 	defer client.Close()
 	messages := make(chan string, 1)
 	hub := pubsub.New(pubsub.Options{
-		Route:      pubsub.SingleRoute(client),
-		Paired: func(channel string) []string { return []string{channel + ":present", channel + ":ann"} },
-		OnDirect:   func(_, message string) { messages <- message },
+		Route:    pubsub.SingleRoute(client),
+		Paired:   func(channel string) []string { return []string{channel + ":present", channel + ":ann"} },
+		OnDirect: func(_, message string) { messages <- message },
 	})
 	defer hub.Close()
 	fmt.Println("resumed:", hub.Resume("door", "door") != nil)

@@ -38,9 +38,9 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 
 // objection is a refusal that the operator has not been told of.
 type objection struct {
-	channel    string
-	paired []string // the refusal is about these; nil if it is about the channel
-	reply      error
+	channel string
+	paired  []string // the refusal is about these; nil if it is about the channel
+	reply   error
 }
 
 // subscribe asks the server for channels in phase asking. Those that it accepts

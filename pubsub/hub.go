@@ -92,14 +92,14 @@ type Hub struct {
 	// mu guards all that follows and the fields of every channel, link and
 	// Subscription. It is never held during I/O nor while calling one of the
 	// Options or the logger: the readers of the connections wait for it.
-	mu         sync.Mutex
-	closed     bool
-	channels   map[string]*channel
-	paired paired
-	links      map[string]*link // by node; a link that is ending is not in here
-	router     router
-	outages    outages
-	warned     warnings
+	mu       sync.Mutex
+	closed   bool
+	channels map[string]*channel
+	paired   paired
+	links    map[string]*link // by node; a link that is ending is not in here
+	router   router
+	outages  outages
+	warned   warnings
 }
 
 // New returns a Hub without any connection. It panics when there is no Route,
@@ -110,15 +110,15 @@ func New(o Options) *Hub {
 	}
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
 	h := &Hub{
-		options:    o,
-		logger:     cmp.Or(o.Logger, slog.Default()),
-		dial:       dialRedis,
-		channels:   make(map[string]*channel),
-		paired: make(paired),
-		links:      make(map[string]*link),
-		router:     router{wake: make(chan struct{}, 1)},
-		outages:    make(outages),
-		warned:     make(warnings),
+		options:  o,
+		logger:   cmp.Or(o.Logger, slog.Default()),
+		dial:     dialRedis,
+		channels: make(map[string]*channel),
+		paired:   make(paired),
+		links:    make(map[string]*link),
+		router:   router{wake: make(chan struct{}, 1)},
+		outages:  make(outages),
+		warned:   make(warnings),
 	}
 	h.running, h.stop = context.WithCancel(context.Background())
 	return h

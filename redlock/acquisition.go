@@ -31,7 +31,7 @@ type acquisition struct {
 	mu       sync.Mutex
 	phase    phase         // guarded by mu
 	parts    []part        // guarded by mu; by node
-	first    []grant       // guarded by mu; room for those that were asked for first; a node is given its own once
+	first    []request     // guarded by mu; room for those that were asked for first; a node is given its own once
 	levels   []level       // guarded by mu; those not released, outermost first
 	unlocked int           // guarded by mu; how many of them were released since it was lost
 	few      [1]level      // room for levels, mostly enough
@@ -39,12 +39,12 @@ type acquisition struct {
 	asFarAs  time.Time     // guarded by mu; until when a extension wants it kept; zero before the first
 	ended    error         // guarded by mu; why it is over
 	deadline time.Time     // guarded by mu; when it is over, until when it could be trusted
-	leaving  *departure    // guarded by mu; its release, if that was asked for
+	leaving  *releasing    // guarded by mu; its release, if that was asked for
 	decided  func() bool   // guarded by mu; what somebody waits for, if anybody does; called with mu held
 	progress chan struct{} // told when decided is true
 }
 
-// phase is how far a acquisition has come. It only ever grows.
+// phase is how far an acquisition has come. It only ever grows.
 type phase uint8
 
 const (
@@ -55,14 +55,14 @@ const (
 
 // part is what the acquisition has on one node.
 type part struct {
-	node  int
-	state state
-	owner string    // who was asked for
-	call  *wait.Job // the last question
-	asked time.Time // when it was put
-	vote  lua.Vote  // the last answer
-	err   error     // why there is none, or why what was granted is gone
-	grant *grant    // while granted
+	node    int
+	state   state
+	owner   string    // who was asked for
+	call    *wait.Job // the last question
+	asked   time.Time // when it was put
+	vote    lua.Vote  // the last answer
+	err     error     // why there is none, or why what was granted is gone
+	request *request  // while granted
 }
 
 // state is that of a part.
@@ -85,7 +85,7 @@ var _ rlock.Acquisition = (*acquisition)(nil)
 
 func newAcquisition(l *Lock, s *lockSession, token owner.Token) *acquisition {
 	t := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
-		parts: make([]part, len(l.nodes)), first: make([]grant, len(l.nodes)), progress: make(chan struct{}, 1)}
+		parts: make([]part, len(l.nodes)), first: make([]request, len(l.nodes)), progress: make(chan struct{}, 1)}
 	t.levels = t.few[:0]
 	return t
 }
@@ -114,7 +114,7 @@ func (t *acquisition) trusted() time.Time {
 	}
 	deadlines := make([]time.Time, 0, 8)
 	for i := range t.parts {
-		if g := t.parts[i].grant; g != nil {
+		if g := t.parts[i].request; g != nil {
 			deadlines = append(deadlines, g.trusted())
 		}
 	}
@@ -173,7 +173,7 @@ func (t *acquisition) tell() {
 	}
 }
 
-// ask puts the question for its part to node i. What becomes of it is noted by grant.Run.
+// ask puts the question for its part to node i. What becomes of it is noted by request.Run.
 func (t *acquisition) ask(i int, as string, lease time.Duration) {
 	node, p := t.lock.nodes[i], &t.parts[i]
 	*p = part{node: i, owner: as, asked: time.Now()}
@@ -183,7 +183,7 @@ func (t *acquisition) ask(i int, as string, lease time.Duration) {
 	t.longest = max(t.longest, lease)
 	g := &t.first[i]
 	if g.acquisition != nil {
-		g = new(grant) // somebody may still look at the first
+		g = new(request) // somebody may still look at the first
 	}
 	g.acquisition, g.node, g.owner, g.lease = t, i, as, lease
 	g.call.Task, g.call.Timeout = g, t.lock.nodeTimeout(node, lease)
@@ -206,7 +206,7 @@ func available(node hooks.Node) error {
 	return nil
 }
 
-// expire ends a acquisition whose deadline has passed, if whoever tells of that has not come to it yet. It is called with mu held,
+// expire ends an acquisition whose deadline has passed, if whoever tells of that has not come to it yet. It is called with mu held,
 // which it may release in between.
 func (t *acquisition) expire() {
 	if t.phase != held || time.Now().Before(t.trusted()) {
@@ -277,7 +277,7 @@ func (t *acquisition) setRenew(before bool) {
 		return
 	}
 	for i := range t.parts {
-		if g := t.parts[i].grant; g != nil && g.hold != nil {
+		if g := t.parts[i].request; g != nil && g.hold != nil {
 			g.hold.SetRenew(now)
 		}
 	}

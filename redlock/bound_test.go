@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/wait"
 	"holdfast/internal/redistest"
+	"holdfast/internal/wait"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )

@@ -61,8 +61,8 @@
 //
 // # Servers that restart
 //
-// The argument has a gap: a node that restarts may have forgotten what it granted. In the classic case A, B and C grant the
-// lock to one client, C restarts empty, and C, D and E grant it to another. The description of Redlock asks the operator to
+// The argument has a gap: a node that restarts may have forgotten what it granted. In the classic case A, B and C request the
+// lock to one client, C restarts empty, and C, D and E request it to another. The description of Redlock asks the operator to
 // keep a restarted node away for as long as the longest lease. Here the lock does it: the script that acquires on a node
 // reads, in the same atomic step, for how long the server has been up, and a node that has been up for less than
 // [Options].MaxLease is not counted. A part that it has forgotten had been granted before the crash, for MaxLease at most; so

@@ -37,7 +37,7 @@ func (t *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return err
 }
 
-// extension is the count of what the nodes answer to the question to keep a acquisition for longer. It is guarded by the
+// extension is the count of what the nodes answer to the question to keep an acquisition for longer. It is guarded by the
 // acquisition's mutex.
 type extension struct {
 	pending, held int
@@ -72,7 +72,7 @@ func (t *acquisition) prolong(p *wait.Budget, levels int, lease time.Duration, a
 		}
 		for i := range t.parts {
 			if part := &t.parts[i]; part.state == granted {
-				part.err = t.keep(i, part.grant, part.owner, levels, lease, &count)
+				part.err = t.keep(i, part.request, part.owner, levels, lease, &count)
 			}
 		}
 		limit := lasting(count.timeouts, min(quorum, len(count.timeouts)))
@@ -102,7 +102,7 @@ func (t *acquisition) prolong(p *wait.Budget, levels int, lease time.Duration, a
 }
 
 // keep asks node i. It is called with mu held, and returns why it did not.
-func (t *acquisition) keep(i int, g *grant, as string, levels int, lease time.Duration, count *extension) error {
+func (t *acquisition) keep(i int, g *request, as string, levels int, lease time.Duration, count *extension) error {
 	node := t.lock.nodes[i]
 	if err := available(node); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (t *acquisition) keep(i int, g *grant, as string, levels int, lease time.Du
 		}
 		count.pending--
 		switch {
-		case t.parts[i].grant != g:
+		case t.parts[i].request != g:
 		case err != nil:
 			t.parts[i].err = err
 		case yes && !g.trusted().Before(deadline): // or the answer came too late: the part is lost already

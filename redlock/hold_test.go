@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/internal/hooks"
+	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 	"holdfast/watchdog"

@@ -19,7 +19,7 @@ func (t *acquisition) tally(last error) error {
 		p := &t.parts[i]
 		err := p.err
 		switch {
-		case p.state == granted && now.Before(p.grant.trusted()):
+		case p.state == granted && now.Before(p.request.trusted()):
 			e.held++
 			continue
 		case p.state == granted:

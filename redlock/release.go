@@ -48,30 +48,30 @@ func (t *acquisition) Release(h *rlock.Hold) error {
 	return d.run()
 }
 
-// departure is the release of a acquisition that is over. Its fields are guarded by the acquisition's mutex.
-type departure struct {
+// releasing is the release of an acquisition that is over. Its fields are guarded by the acquisition's mutex.
+type releasing struct {
 	acquisition *acquisition
-	parts       []leaving
+	parts       []partRelease
 	abandoned   bool // nobody waits any more: what fails is left to the background
 }
 
-// leaving is the release of one part. It must not be copied, because a crew may be at work on its call.
-type leaving struct {
-	of    *departure
+// partRelease is the release of one part. It must not be copied, because a pool may run its job.
+type partRelease struct {
+	of    *releasing
 	call  wait.Job // the first try
 	node  int
 	owner string
 	late  bool           // the question for it was still under way; its answer sees to the release
 	hold  hooks.NodeHold // to be let go; nil if it was
-	state leavingState
+	state releaseState
 	err   error // of the last try
 	doubt bool  // a try whose answer did not come may have released it
 }
 
-type leavingState uint8
+type releaseState uint8
 
 const (
-	unsent leavingState = iota // or to be sent again
+	unsent releaseState = iota // or to be sent again
 	sent
 	released
 	gone    // it was not held, or never granted
@@ -79,19 +79,19 @@ const (
 )
 
 // depart takes over what is granted, and takes back what is still asked for.
-func (t *acquisition) depart() (d *departure, silent []part) {
-	d = &departure{acquisition: t, parts: make([]leaving, 0, len(t.parts))} // it does not grow: the calls point into it
+func (t *acquisition) depart() (d *releasing, silent []part) {
+	d = &releasing{acquisition: t, parts: make([]partRelease, 0, len(t.parts))} // it does not grow: the calls point into it
 	t.leaving = d
 	for i := range t.parts {
 		p, hold := t.take(i)
 		switch p.state {
 		case granted:
-			d.parts = append(d.parts, leaving{of: d, node: i, owner: p.owner, hold: hold})
+			d.parts = append(d.parts, partRelease{of: d, node: i, owner: p.owner, hold: hold})
 		case asked:
 			if t.withdraw(p) {
 				continue
 			}
-			d.parts = append(d.parts, leaving{of: d, node: i, owner: p.owner, late: true, state: sent})
+			d.parts = append(d.parts, partRelease{of: d, node: i, owner: p.owner, late: true, state: sent})
 			if p.silent() {
 				silent = append(silent, p)
 			}
@@ -120,7 +120,7 @@ func (t *acquisition) left(i int, wasHeld bool) {
 }
 
 // in counts the parts in any of the states. It is called with mu held.
-func (d *departure) in(states ...leavingState) int {
+func (d *releasing) in(states ...releaseState) int {
 	n := 0
 	for i := range d.parts {
 		if slices.Contains(states, d.parts[i].state) {
@@ -131,7 +131,7 @@ func (d *departure) in(states ...leavingState) int {
 }
 
 // has tells whether there was a part on node i.
-func (d *departure) has(i int) bool {
+func (d *releasing) has(i int) bool {
 	for j := range d.parts {
 		if d.parts[j].node == i {
 			return true
@@ -141,7 +141,7 @@ func (d *departure) has(i int) bool {
 }
 
 // known tells whether more answers make no difference. It is called with mu held.
-func (d *departure) known() bool {
+func (d *releasing) known() bool {
 	quorum := d.acquisition.lock.quorum
 	return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum
 }
@@ -151,7 +151,7 @@ const resendAfter = 50 * time.Millisecond
 
 // run sends the releases, and those that fail again, until it is known whether a quorum held the lock until it was released,
 // or the time for that is over.
-func (d *departure) run() error {
+func (d *releasing) run() error {
 	t := d.acquisition
 	b := wait.NewBudget(context.Background(), nil, t.lock.nodes[0].CommandTimeout())
 	defer b.Stop()
@@ -182,7 +182,7 @@ func (d *departure) run() error {
 
 // letGo ends the watch over the parts. That is after the releases were sent, so that nobody waits for it: a renewal that
 // overtakes one keeps nothing, because it finds another owner or none.
-func (d *departure) letGo() {
+func (d *releasing) letGo() {
 	for i := range d.parts {
 		letGo(d.parts[i].hold)
 		d.parts[i].hold = nil
@@ -190,7 +190,7 @@ func (d *departure) letGo() {
 }
 
 // send sends the release of a part, if its node answers at present. It is called with mu held.
-func (d *departure) send(l *leaving) {
+func (d *releasing) send(l *partRelease) {
 	t, node := d.acquisition, d.acquisition.lock.nodes[l.node]
 	if err := available(node); err != nil {
 		l.err = err
@@ -213,30 +213,30 @@ func (d *departure) send(l *leaving) {
 }
 
 // Run asks the node to release the part. It may take as long as the node likes.
-func (l *leaving) Run() {
-	t, node := l.of.acquisition, l.of.acquisition.lock.nodes[l.node]
-	reply, err := node.Release(l.owner)
+func (r *partRelease) Run() {
+	t, node := r.of.acquisition, r.of.acquisition.lock.nodes[r.node]
+	answer, err := node.Release(r.owner)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case err == nil && !reply.Held && !l.doubt:
-		l.state = gone
+	case err == nil && !answer.Held && !r.doubt:
+		r.state = gone
 	case err == nil:
-		l.state = released // perhaps by a try whose answer did not come
+		r.state = released // perhaps by a try whose answer did not come
 	case node.Permanent(err):
-		l.state, l.err = refused, err
+		r.state, r.err = refused, err
 	default:
-		l.state, l.err = unsent, err
-		l.doubt = l.doubt || lua.ClassOf(err) == lua.Unknown
-		if l.of.abandoned {
-			node.CleanUp(l.owner, time.Now().Add(t.longest))
+		r.state, r.err = unsent, err
+		r.doubt = r.doubt || lua.ClassOf(err) == lua.Unknown
+		if r.of.abandoned {
+			node.CleanUp(r.owner, time.Now().Add(t.longest))
 		}
 	}
 	t.tell()
 }
 
 // outcome leaves the rest to the background, and says what is known.
-func (d *departure) outcome() error {
+func (d *releasing) outcome() error {
 	t := d.acquisition
 	t.mu.Lock()
 	defer t.mu.Unlock()

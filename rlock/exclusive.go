@@ -61,23 +61,24 @@ func (k exclusive) reenter(
 func (k exclusive) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	p := k.passing(o.Streak())
+	h := k.handOver(o.Streak())
 	if next, first, ok := o.Successor(); ok {
-		p.Successor, p.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), first
+		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), first
 	}
-	return k.send(ctx, owner, count, p)
+	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
+	if needsNoHandOver(err) {
+		return k.announce(ctx, owner, count, err)
+	}
+	return released, err
 }
 
-// send sends a release, once more without a hand-over if that is what the server refuses.
-func (k exclusive) send(
-	ctx context.Context, owner string, count int, p lua.HandOver,
+// announce sends a release that was refused once more, without a hand-over.
+func (k exclusive) announce(
+	ctx context.Context, owner string, count int, refusal error,
 ) (lua.Released, error) {
-	released, err := k.keys.Release(ctx, k.client.redis, owner, count, p)
-	if needsNoHandOver(err) {
-		refusal := err
-		released, err = k.keys.Release(ctx, k.client.redis, owner, count, lua.HandOver{Sharded: p.Sharded})
-		k.client.transport.Forbid(refusal, err)
-	}
+	h := lua.HandOver{Sharded: k.client.transport.Sharded()}
+	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
+	k.client.transport.Forbid(refusal, err)
 	return released, err
 }
 
@@ -99,8 +100,8 @@ func needsNoHandOver(err error) bool {
 	return false
 }
 
-// passing returns to whom a release may give the lock.
-func (k exclusive) passing(s waitqueue.Streak) lua.HandOver {
+// handOver returns to whom a release may give the lock.
+func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 	t := k.client.transport
 	return lua.HandOver{Sharded: t.Sharded(), Others: t.GivesAway(),
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
@@ -150,13 +151,16 @@ func (k exclusive) answered(*acquisition) {}
 func (k exclusive) gone(*acquisition) error { return watchdog.ErrGone }
 
 func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
-	r := batch[0].request
-	p := k.passing(r.streak)
-	p.Others = p.Others && r.streak.Count > 0 // else nobody knows how often it was passed on
+	ctx, r := context.Background(), batch[0].request
+	h := k.handOver(r.streak)
+	h.Others = h.Others && r.streak.Count > 0 // else nobody knows how often it was passed on
 	if r.registers {
-		p.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
+		h.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
 	}
-	released, err := k.send(context.Background(), r.owner, 0, p)
+	released, err := k.keys.Release(ctx, c.redis, r.owner, 0, h)
+	if needsNoHandOver(err) {
+		released, err = k.announce(ctx, r.owner, 0, err)
+	}
 	return c.cleaned(batch[0].lock, released, err)
 }
 

@@ -12,8 +12,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// grant is a question to a node, and what the node has given.
-type grant struct {
+// request is a question to a node, and what the node has given.
+type request struct {
 	call        wait.Job
 	acquisition *acquisition
 	node        int
@@ -27,41 +27,41 @@ type grant struct {
 }
 
 var (
-	_ hooks.Part = (*grant)(nil)
-	_ wait.Task  = (*grant)(nil)
+	_ hooks.Part = (*request)(nil)
+	_ wait.Task  = (*request)(nil)
 )
 
 // Run asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
-func (g *grant) Run() {
-	t, node := g.acquisition, g.acquisition.lock.nodes[g.node]
+func (q *request) Run() {
+	t, node := q.acquisition, q.acquisition.lock.nodes[q.node]
 	t.mu.Lock()
 	wanted := t.phase != over
 	t.mu.Unlock()
 	if !wanted {
-		t.left(g.node, false)
+		t.left(q.node, false)
 		return
 	}
 	sent := time.Now()
-	vote, err := node.Acquire(g.owner, g.lease, t.lock.options.delay())
-	deadline := watchdog.Deadline(sent, g.lease)
+	vote, err := node.Acquire(q.owner, q.lease, t.lock.options.delay())
+	deadline := watchdog.Deadline(sent, q.lease)
 	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
 	if vote.Again {
 		// Nobody was asked in this name before, but other nodes: what is taken there must not count twice.
 		vote, err, taken = lua.Vote{}, errSameServer, false
 	}
 	if err == nil && vote.Granted && !time.Now().Before(deadline) {
-		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", g.lease)
+		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", q.lease)
 	}
 
 	t.mu.Lock()
 	// A part that comes too late must not revive what could not be trusted in between.
 	t.expire()
-	p := &t.parts[g.node]
+	p := &t.parts[q.node]
 	gone := t.phase == over
 	if !gone {
 		p.state, p.vote, p.err = missing, vote, err
 		if err == nil && vote.Granted {
-			p.state, p.grant, g.deadline = granted, g, deadline
+			p.state, p.request, q.deadline = granted, q, deadline
 		}
 		t.tell()
 	}
@@ -69,38 +69,38 @@ func (g *grant) Run() {
 
 	switch {
 	case gone:
-		t.left(g.node, taken && t.release(g.node, g.owner))
+		t.left(q.node, taken && t.release(q.node, q.owner))
 	case !taken:
 	case err != nil:
 		// It may have been taken in this name, which is never used again.
-		node.CleanUp(g.owner, time.Now().Add(g.lease))
+		node.CleanUp(q.owner, time.Now().Add(q.lease))
 	default:
-		g.watch(deadline)
-		g.rejoin()
+		q.watch(deadline)
+		q.rejoin()
 	}
 }
 
 // watch begins to watch over what was given. Whoever waits for the quorum need not wait for this; and may have released
 // everything meanwhile.
-func (g *grant) watch(deadline time.Time) {
-	t := g.acquisition
+func (q *request) watch(deadline time.Time) {
+	t := q.acquisition
 	t.mu.Lock()
-	mine := t.parts[g.node].grant == g
+	mine := t.parts[q.node].request == q
 	t.mu.Unlock()
 	if !mine {
 		return
 	}
-	hold := t.lock.nodes[g.node].Hold(g.owner, t.token, deadline, false, g)
+	hold := t.lock.nodes[q.node].Hold(q.owner, t.token, deadline, false, q)
 	if hold == nil {
-		g.Ended(rlock.ErrClosed)
+		q.Ended(rlock.ErrClosed)
 		return
 	}
 	t.mu.Lock()
-	mine = t.parts[g.node].grant == g
+	mine = t.parts[q.node].request == q
 	if mine {
-		hold.MayLast(g.lasts)
-		hold.Extend(g.deadline)
-		g.hold = hold
+		hold.MayLast(q.lasts)
+		hold.Extend(q.deadline)
+		q.hold = hold
 		if t.phase == held && t.renews() {
 			hold.SetRenew(true)
 		}
@@ -112,25 +112,25 @@ func (g *grant) watch(deadline time.Time) {
 }
 
 // rejoin does for a part that comes late what a extension did meanwhile, which passed it over.
-func (g *grant) rejoin() {
-	t := g.acquisition
+func (q *request) rejoin() {
+	t := q.acquisition
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	more := time.Until(t.asFarAs).Truncate(time.Millisecond)
-	if t.phase != held || t.parts[g.node].grant != g || more <= 0 {
+	if t.phase != held || t.parts[q.node].request != q || more <= 0 {
 		return
 	}
-	if g.trusted().Before(t.asFarAs.Add(-watchdog.Drift(more))) {
-		_ = t.keep(g.node, g, g.owner, len(t.levels), more, &extension{kept: make([]bool, len(t.parts))})
+	if q.trusted().Before(t.asFarAs.Add(-watchdog.Drift(more))) {
+		_ = t.keep(q.node, q, q.owner, len(t.levels), more, &extension{kept: make([]bool, len(t.parts))})
 	}
 }
 
 // Ended is told that the part is lost on its node, or that the node's client is closed; or what we know, that we let it go.
-func (g *grant) Ended(reason error) {
-	t := g.acquisition
+func (q *request) Ended(reason error) {
+	t := q.acquisition
 	t.mu.Lock()
-	p := &t.parts[g.node]
-	if p.grant != g {
+	p := &t.parts[q.node]
+	if p.request != q {
 		t.mu.Unlock() // not any more
 		return
 	}
@@ -139,7 +139,7 @@ func (g *grant) Ended(reason error) {
 		reason = lost.Reason // it is not the lock that is lost
 	}
 	deadline := t.trusted()
-	p.state, p.grant, p.err = missing, nil, reason
+	p.state, p.request, p.err = missing, nil, reason
 	t.tell()
 	// When parts end at the same time their watchdogs may tell of the last one first.
 	if t.phase != held || t.in(granted) >= t.lock.quorum && time.Now().Before(deadline) {
@@ -147,7 +147,7 @@ func (g *grant) Ended(reason error) {
 		t.mu.Unlock()
 		if undecided && errors.Is(reason, rlock.ErrClosed) {
 			// Close leaves alone what is held, and this is not. Later, when the attempt has failed, it could not be released.
-			t.sendRelease(g.node, g.owner)
+			t.sendRelease(q.node, q.owner)
 		}
 		return
 	}
@@ -159,17 +159,17 @@ func (g *grant) Ended(reason error) {
 }
 
 // lost is told by the node that it does not hold the part any more.
-func (g *grant) lost() {
-	g.acquisition.mu.Lock()
-	hold := g.hold
-	g.acquisition.mu.Unlock()
-	g.Ended(watchdog.ErrGone)
+func (q *request) lost() {
+	q.acquisition.mu.Lock()
+	hold := q.hold
+	q.acquisition.mu.Unlock()
+	q.Ended(watchdog.ErrGone)
 	letGo(hold)
 }
 
 // Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
-func (g *grant) Renewed() {
-	t := g.acquisition
+func (q *request) Renewed() {
+	t := q.acquisition
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != held || !t.renews() {
@@ -185,27 +185,27 @@ func (g *grant) Renewed() {
 }
 
 // trusted is until when the part can be.
-func (g *grant) trusted() time.Time {
-	if g.hold != nil {
-		return g.hold.Deadline()
+func (q *request) trusted() time.Time {
+	if q.hold != nil {
+		return q.hold.Deadline()
 	}
-	return g.deadline
+	return q.deadline
 }
 
 // mayLast notes that the node may be asked to keep it for lease, before it is.
-func (g *grant) mayLast(lease time.Duration) {
-	g.lasts = max(g.lasts, lease)
-	if g.hold != nil {
-		g.hold.MayLast(lease)
+func (q *request) mayLast(lease time.Duration) {
+	q.lasts = max(q.lasts, lease)
+	if q.hold != nil {
+		q.hold.MayLast(lease)
 	}
 }
 
 // extend notes that the node keeps it until deadline.
-func (g *grant) extend(deadline time.Time) {
+func (q *request) extend(deadline time.Time) {
 	switch {
-	case g.hold != nil:
-		g.hold.Extend(deadline)
-	case deadline.After(g.deadline):
-		g.deadline = deadline
+	case q.hold != nil:
+		q.hold.Extend(deadline)
+	case deadline.After(q.deadline):
+		q.deadline = deadline
 	}
 }

@@ -34,9 +34,9 @@ func (t *acquisition) giveUp() {
 // take takes over the part of node i, and what watches over it, if that has begun. It is called with mu held.
 func (t *acquisition) take(i int) (p part, hold hooks.NodeHold) {
 	p = t.parts[i]
-	t.parts[i].state, t.parts[i].grant = missing, nil
-	if p.grant != nil {
-		hold = p.grant.hold
+	t.parts[i].state, t.parts[i].request = missing, nil
+	if p.request != nil {
+		hold = p.request.hold
 	}
 	return p, hold
 }
