@@ -43,15 +43,17 @@
 // is in flight. As long as clocks run at the same speed within that margin and the server keeps what it was told, no other
 // client acquires the lock before.
 //
-//	         Lock, TryLock                 Unlock of the last level
-//	free ───────────────────▶ held ─────────────────────────────────▶ released (ErrReleased)
-//	                         │    │
-//	      Lock with its owner│    │ deadline passed, key gone, ForceUnlock
-//	     (a level is added)  │    └──────────────────────────────────▶ lost (ErrLost)
+//	         Lock, TryLock                Unlock of the last level        Redis says so
+//	free ───────────────────▶ held ───────────────────────────▶ releasing ──────────▶ released
+//	                         │    │                                 │
+//	      Lock with its owner│    │ deadline passed, key gone,      │ nobody waits any more
+//	     (a level is added)  │    │ ForceUnlock                     ▼
+//	                         │    └────────────────▶ lost      unconfirmed: cleaned up
 //	                         ▼
 //	                   held, deeper ── Unlock ──▶ held
 //
-// A hold also ends, with [ErrClosed], when its client is closed: the lock stays until its lease runs out, and nobody renews it.
+// A hold ends with [ErrReleased] when it is released, and with [ErrLost] when it is lost. It also ends, with
+// [ErrClosed], when its client is closed: the lock stays until its lease runs out, and nobody renews it.
 //
 // What it does not promise: that a process notices in time. One that is stopped past its deadline hears of it only when
 // it runs again, and a write it sent before may arrive after. [Hold.Valid] narrows that gap; only a resource that checks
