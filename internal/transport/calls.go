@@ -217,7 +217,7 @@ func (k *Call) End(err error) (State, error) {
 	// Of a dial that this call has begun, or another one.
 	dials := err != nil && k.phase.Load() == dialing || errors.Is(err, context.Canceled)
 	k.ctx, k.closing = nil, nil
-	if !left {
+	if !left && k.phase.Load() == sending { // what a dial derives from a context may outlast it
 		c.recycled.Put(k)
 	}
 	if dials {

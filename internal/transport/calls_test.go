@@ -246,7 +246,9 @@ func TestCallIsUsedAgainUnlessItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		b := endless(t)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			_, _ = c.Begin(b).End(nil)
+			k := c.Begin(b)
+			_ = k.Err() // as rueidis does first
+			_, _ = k.End(nil)
 		}))
 		k := c.Begin(b)
 		_, _ = k.End(hang(k))
@@ -256,6 +258,22 @@ func TestCallIsUsedAgainUnlessItEnded(t *testing.T) {
 			require.NotSame(t, k, again)
 			require.NoError(t, again.Err())
 			_, _ = again.End(nil)
+		}
+	})
+}
+
+// What a dial derives from its context may ask that for something later.
+func TestCallThatADialHasSeenIsNotUsedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		k := c.Begin(endless(t))
+		<-k.Done()
+		_, _ = k.End(lua.Classify(k.Err()))
+		for range 10 {
+			c.heard(time.Now(), nil)
+			another := c.Begin(endless(t))
+			require.NotSame(t, k, another)
+			_ = another.Err()
+			_, _ = another.End(nil)
 		}
 	})
 }
@@ -422,6 +440,7 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 				b.Error("a worker is to send it")
 				return
 			}
+			_ = k.Err()
 			_, _ = k.End(nil)
 		}
 	})
