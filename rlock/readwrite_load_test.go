@@ -1,10 +1,8 @@
 package rlock_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -191,9 +190,7 @@ func summary(sorted []time.Duration) string {
 // mixTime is for how long a mix runs.
 func mixTime(t testing.TB) time.Duration {
 	t.Helper()
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_MIX_TIME"), "1500ms"))
-	require.NoError(t, err)
-	return length
+	return locktest.Length(t, "HOLDFAST_MIX_TIME", 1500*time.Millisecond)
 }
 
 func TestWriterGetsInAmongFiftyReadersThatLoop(t *testing.T) {

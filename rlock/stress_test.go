@@ -1,11 +1,9 @@
 package rlock_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -28,14 +27,11 @@ const (
 )
 
 // TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets many owners of several clients lock, nest, unlock, give up and go
-// away at random, while connections break, hang and lose replies at random. HOLDFAST_STRESS_SEED repeats a run, as far
-// as the scheduler lets it; HOLDFAST_STRESS_TIME makes it longer.
+// away at random, while connections break, hang and lose replies at random. HOLDFAST_STRESS_SEED draws other
+// faults, HOLDFAST_STRESS_TIME makes it longer: see make random.
 func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
-	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_STRESS_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
-	require.NoError(t, err)
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_STRESS_TIME"), "4s"))
-	require.NoError(t, err)
-	t.Logf("HOLDFAST_STRESS_SEED=%d", seed)
+	seed := locktest.Seed(t, "HOLDFAST_STRESS_SEED")
+	length := locktest.Length(t, "HOLDFAST_STRESS_TIME", 3*time.Second)
 
 	s := redistest.Start(t)
 	st := &stress{t: t, server: s, detector: newDetector()}
