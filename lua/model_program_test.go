@@ -78,25 +78,20 @@ type program struct {
 	steps *int
 }
 
-// rounds are how many times as many programs are run as the flag -rapid.checks says.
-const rounds = 2
-
 // checkModel runs random programs, each of actions of a model that prepare makes for it. The one called "" is an assertion
 // about the model, between two others.
 func checkModel(t *testing.T, prepare func(t *rapid.T, p *program) map[string]func(*rapid.T)) {
 	t.Helper()
 	w := newWorld(t)
 	steps, lost := 0, 0
-	for range rounds {
-		rapid.Check(t, func(t *rapid.T) {
-			require.NoError(t, w.Client.Do(t.Context(), w.B().Flushall().Build()).Error())
-			p := &program{world: w, stall: stall, steps: &steps}
-			p.run(t, prepare(t, p))
-			if p.lost {
-				lost++
-			}
-		})
-	}
+	rapid.Check(t, func(t *rapid.T) {
+		require.NoError(t, w.Client.Do(t.Context(), w.B().Flushall().Build()).Error())
+		p := &program{world: w, stall: stall, steps: &steps}
+		p.run(t, prepare(t, p))
+		if p.lost {
+			lost++
+		}
+	})
 	t.Logf("%d steps compared, %d programs broken off", steps, lost)
 }
 
