@@ -80,6 +80,7 @@ func shardChannels(t testing.TB, s *redistest.Server) []string {
 }
 
 func TestShardedChannelsFollowTheirSlots(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	slots := make(map[string]int)
 	names := make([]string, 30)
@@ -153,6 +154,7 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 }
 
 func TestPlainChannelsWorkThroughAClusterClient(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	h := newHubOf(t, cluster.Client(t))
 	var subscriptions []*pubsub.Subscription

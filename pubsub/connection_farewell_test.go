@@ -31,6 +31,7 @@ func TestOnlyAConnectionThatFailedIsDeniedTheFarewell(t *testing.T) {
 }
 
 func TestCloseOfABrokenConnectionDoesNotWaitForAFarewell(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	const limit = time.Second + farewellTimeout/2 // rueidis itself takes a second
 	best := time.Hour

@@ -151,6 +151,7 @@ func numbered(n int) []string {
 }
 
 func TestNobodyEverSeesAChannelWithoutItsCompanions(t *testing.T) {
+	t.Parallel()
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		client := server.Client(t, mutate)
@@ -181,6 +182,7 @@ func TestNobodyEverSeesAChannelWithoutItsCompanions(t *testing.T) {
 }
 
 func TestNobodyEverSeesAShardedChannelWithoutItsCompanions(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	if !knowsSharded(cluster) {
 		return
@@ -233,6 +235,7 @@ func routeOf(t *testing.T, c *redistest.Cluster, names []string) *clusterRoute {
 }
 
 func TestSlotThatMovesTakesTheCompanionsAlongOnAServer(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	if !knowsSharded(cluster) {
 		return

@@ -13,6 +13,7 @@ import (
 
 // A server that cannot save refuses PING, and rueidis panics when that happens right behind an UNSUBSCRIBE.
 func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
+	t.Parallel()
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		// No file can have this name: a snapshot is made, and then not put in its place. Without an append-only file the
 		// server would not start, since it could not look for a snapshot either.

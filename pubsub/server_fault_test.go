@@ -88,6 +88,7 @@ func TestServerThatComesUpLaterConfirms(t *testing.T) {
 }
 
 func TestHungServerIsNoticedAndSubscribedAgain(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	h := newHub(t, server, func(o *rueidis.ClientOption) {
 		o.Dialer.KeepAlive = 50 * time.Millisecond
@@ -113,6 +114,7 @@ func TestHungServerIsNoticedAndSubscribedAgain(t *testing.T) {
 }
 
 func TestCloseOnAHungServerIsBounded(t *testing.T) {
+	t.Parallel()
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
@@ -128,6 +130,7 @@ func TestCloseOnAHungServerIsBounded(t *testing.T) {
 }
 
 func TestRefusedChannelDisturbsNoOther(t *testing.T) {
+	t.Parallel()
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels", "&open:*")

@@ -28,6 +28,7 @@ func restrict(t testing.TB, s *redistest.Server, rules ...string) {
 }
 
 func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	for name, rules := range map[string][]string{
 		"no PUBLISH": {"-publish"},
 		"no channel": {"resetchannels"},
@@ -68,6 +69,7 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 }
 
 func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ lease, after, within time.Duration }{
 		"when its lease would have ended":    {2 * time.Second, 0, 4 * time.Second},
 		"after 5 s when its lease is longer": {time.Minute, time.Second, 8 * time.Second},
@@ -102,6 +104,7 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 }
 
 func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
+	t.Parallel()
 	for name, rules := range map[string][]string{
 		"no SUBSCRIBE": {"-subscribe"},
 		"no channel":   {"resetchannels"},
@@ -230,6 +233,7 @@ func listedUnder(t testing.TB, titles ...string) (p permissions) {
 var listedCommand = regexp.MustCompile(`\+[a-z]+`)
 
 func TestListedPermissionsAreEnough(t *testing.T) {
+	t.Parallel()
 	t.Run("single node", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)

@@ -187,6 +187,7 @@ func requireCost(t *testing.T, s *redistest.Server, most float64, acquisitions i
 
 // However many wait, for however long: the head of their line looks every 5 s.
 func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
+	t.Parallel()
 	for _, k := range rivalries() {
 		t.Run(k.name, func(t *testing.T) {
 			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
@@ -218,6 +219,7 @@ func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 
 // A round of renewals begins some 9 to 10 s after the last one.
 func TestWatchdogRenewsAHundredLocksWithOneCommand(t *testing.T) {
+	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		const locks = 250
 		for i := range locks {

@@ -94,6 +94,7 @@ func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 }
 
 func TestLocksWorkWithEveryKindOfRueidisClient(t *testing.T) {
+	t.Parallel()
 	for name, variant := range variants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,6 +120,7 @@ func fairRuns(t *testing.T) (runs int, measured bool) {
 }
 
 func TestWaitersOfFourProcessesAcquireAFairLockInTheOrderInWhichTheyWereStarted(t *testing.T) {
+	t.Parallel()
 	const waiters, apart = 64, 5 * time.Millisecond
 	runs, measured := fairRuns(t)
 	for run := range runs {

@@ -23,6 +23,7 @@ type trouble struct {
 }
 
 func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
+	t.Parallel()
 	troubles := map[string]trouble{
 		// Before Redis 7 a server that loads looks at its connections every 2 MB only, and cannot be told otherwise.
 		"LOADING": {"LOADING", load, []string{"--enable-debug-command", "yes", "--rdbcompression", "no",
