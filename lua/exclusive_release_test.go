@@ -5,43 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-// toAll lets everybody have the lock.
-var toAll = lua.Passing{Others: true}
-
-// toNext lets next have the lock, before or after others.
-func toNext(first bool) lua.Passing {
-	return lua.Passing{Others: true, Next: plain.Place(next, patience), NextFirst: first}
-}
-
-// release has me leave the lock.
-func release(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, p lua.Passing) lua.Released {
-	t.Helper()
-	out, err := e.Release(t.Context(), c, me, 0, p)
-	require.NoError(t, err)
-	return out
-}
-
-// requireHeir asserts that the lock is that of somebody who waited for it, for its own lease.
-func requireHeir(t *testing.T, s *redistest.Server, owner string) {
-	t.Helper()
-	require.Equal(t, map[string]string{owner: "1"}, s.DoMap(t, "HGETALL", lock))
-	left := s.DoInt(t, "PTTL", lock)
-	require.LessOrEqual(t, left, patience.Milliseconds())
-	require.Greater(t, left, patience.Milliseconds()-5000)
-}
-
-// requireEmpty asserts that no key is left.
-func requireEmpty(t *testing.T, s *redistest.Server) {
-	t.Helper()
-	require.Empty(t, s.DoStrings(t, "KEYS", "*"))
-}
 
 func TestReleaseThatNobodyWaitsForIsAnnounced(t *testing.T) {
 	for name, p := range map[string]lua.Passing{"to nobody": {}, "to all": toAll, "gives up": {GivenUp: plain.Place(me, lease)}} {

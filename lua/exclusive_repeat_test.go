@@ -95,10 +95,3 @@ func messages(t *testing.T, m *redistest.Monitor) (n int) {
 	}
 	return n
 }
-
-// everything is all that a server has of the lock, but for the times when it ends.
-func everything(t *testing.T, s *redistest.Server) []any {
-	t.Helper()
-	return []any{s.DoMap(t, "HGETALL", lock), s.Do(t, "ZRANGE", waiters, "0", "-1", "WITHSCORES"),
-		s.Do(t, "GET", counter), s.DoInt(t, "DBSIZE")}
-}

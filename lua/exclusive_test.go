@@ -7,68 +7,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-// What goes with the lock called lock when it is handed over.
-const (
-	waiters = "holdfast_lock_waiters:{order:42}"
-	present = "holdfast_lock_present:{order:42}"
-)
-
-// Clients, and owners of theirs, which wait for a lock that me has.
-const (
-	near    = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11" // the client of me
-	next    = near + ":2"
-	far     = "90a4cbd5-6c57-4b54-a6c4-3f1f40e0b3de"
-	older   = far + ":1"
-	farther = "c2d7b5a0-1b43-4d8e-9a57-60f0c9a1e77d"
-	newer   = farther + ":4"
-)
-
-// patience is the lease of those who wait.
-const patience = 7 * time.Second
-
-// The lock in both kinds.
-var (
-	plain  = lua.NewExclusive(lock, false)
-	fenced = lua.NewExclusive(lock, true)
-)
-
-// startHeld returns a server on which me has the lock, and a client.
-func startHeld(t *testing.T) (*redistest.Server, rueidis.Client) {
-	t.Helper()
-	s, c := start(t)
-	hold(t, s, lock, me, "1", lease)
-	return s, c
-}
-
-// enlist has owners refused, each of which has a place then. It returns the ticket of the last.
-func enlist(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, owners ...string) (ticket lua.Ticket) {
-	t.Helper()
-	for _, owner := range owners {
-		fence, got, holder, err := e.Acquire(t.Context(), c, owner, patience, e.Place(owner, patience))
-		require.NoError(t, err)
-		require.NotNil(t, holder)
-		require.Zero(t, fence)
-		require.Greater(t, got, ticket)
-		ticket = got
-	}
-	return ticket
-}
-
-// places are those who wait, first come first.
-func places(t *testing.T, s *redistest.Server) []string {
-	t.Helper()
-	return s.DoStrings(t, "ZRANGE", waiters, "0", "-1")
-}
-
-// ticketOf is the ticket of a place, as Redis has it.
-func ticketOf(t *testing.T, s *redistest.Server, place string) string {
-	t.Helper()
-	return s.DoString(t, "ZSCORE", waiters, place)
-}
 
 func TestRefusedWaiterHasAPlaceAndItsTicket(t *testing.T) {
 	for kind, e := range map[string]*lua.Exclusive{"p": plain, "f": fenced} {

@@ -2,7 +2,6 @@ package lua_test
 
 import (
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,37 +12,11 @@ import (
 	"holdfast/lua"
 )
 
-// serverTime is the server's clock in milliseconds since the epoch, as scores count.
-func serverTime(t *testing.T, s *redistest.Server) int64 {
-	t.Helper()
-	return leaseEnd(t, s, "a key that does not exist")
-}
-
 // leaseEnd is when the lease of a key ends; now if it has none.
 func leaseEnd(t *testing.T, s *redistest.Server, key string) int64 {
 	t.Helper()
 	return s.DoInt(t, "EVAL", `local time = redis.call('TIME')
 		return time[1] * 1000 + math.floor(time[2] / 1000) + math.max(0, redis.call('PTTL', KEYS[1]))`, "1", key)
-}
-
-// busy is by how many milliseconds the server's idea of a time may differ from one that it is asked for: PTTL goes by when a
-// script began, TIME by when it is called.
-const busy = 100
-
-// score is that of a queued owner.
-func score(t *testing.T, s *redistest.Server, owner string) int64 {
-	t.Helper()
-	text := s.DoString(t, "ZSCORE", fairScores, owner)
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(t, err, "a score of Redisson's is a whole number: %q", text)
-	return n
-}
-
-// enqueue writes a waiter with plain commands, as another library's scripts would.
-func enqueue(t *testing.T, s *redistest.Server, owner string, score int64) {
-	t.Helper()
-	s.Do(t, "RPUSH", fairQueue, owner)
-	s.Do(t, "ZADD", fairScores, strconv.FormatInt(score, 10), owner)
 }
 
 // age moves all scores into the past by d, as if that much time had passed without questions.
@@ -52,26 +25,6 @@ func age(t *testing.T, s *redistest.Server, d time.Duration) {
 	for _, owner := range s.DoStrings(t, "ZRANGE", fairScores, "0", "-1") {
 		s.Do(t, "ZINCRBY", fairScores, "-"+ms(d), owner)
 	}
-}
-
-// requireTurn asserts whose turn it is and, within 400 ms, for how long still.
-func requireTurn(t *testing.T, s *redistest.Server, owner string, left time.Duration) {
-	t.Helper()
-	ends, of, found := strings.Cut(s.DoString(t, "GET", fairTurn), " ")
-	require.True(t, found)
-	require.Equal(t, owner, of[strings.LastIndex(of, " ")+1:])
-	end, err := strconv.ParseInt(ends, 10, 64)
-	require.NoError(t, err)
-	require.InDelta(t, left.Milliseconds(), end-serverTime(t, s), 400)
-	require.Positive(t, s.DoInt(t, "PTTL", fairTurn), "a turn must not stay for ever")
-}
-
-// endTurn makes the turn of the head end now.
-func endTurn(t *testing.T, s *redistest.Server) {
-	t.Helper()
-	_, rest, found := strings.Cut(s.DoString(t, "GET", fairTurn), " ")
-	require.True(t, found, "nobody has a turn")
-	s.Do(t, "SET", fairTurn, strconv.FormatInt(serverTime(t, s), 10)+" "+rest, "KEEPTTL")
 }
 
 func askFor(t *testing.T, c rueidis.Client, owner string, window time.Duration) {

@@ -11,73 +11,6 @@ import (
 	"holdfast/lua"
 )
 
-// The fair lock under test, its keys and how its waiters are told.
-const (
-	fairQueue   = "redisson_lock_queue:{order:42}"
-	fairScores  = "redisson_lock_timeout:{order:42}"
-	fairTurn    = "holdfast_lock_turn:{order:42}"
-	fairChannel = "redisson_lock__channel:{order:42}:" // an owner follows
-	fairWindow  = time.Minute
-)
-
-var fair = lua.Fair{Lock: lock, Counted: true}
-
-// Owners of waiters, in the order in which most tests queue them.
-const (
-	first  = "5f5d0cf4-0c2c-4a6a-9f2e-6f2a2b1d7e01:1"
-	second = "5f5d0cf4-0c2c-4a6a-9f2e-6f2a2b1d7e02:2"
-	third  = "5f5d0cf4-0c2c-4a6a-9f2e-6f2a2b1d7e03:3"
-)
-
-// ask has an owner that waits ask once, with fairWindow. It returns who is in the way.
-func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
-	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: true, Window: fairWindow})
-	require.NoError(t, err)
-	return holder
-}
-
-// askOnce has an owner that does not wait ask.
-func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
-	t.Helper()
-	holder, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: owner, Count: 1, Lease: lease, Waits: false, Window: fairWindow})
-	require.NoError(t, err)
-	return holder
-}
-
-// leave has an owner give up the lock, or its place in the queue.
-func leave(t *testing.T, c rueidis.Client, owner string) lua.Released {
-	t.Helper()
-	out, err := fair.Release(t.Context(), c, owner, 0)
-	require.NoError(t, err)
-	return out
-}
-
-// queued returns a server on which other holds the lock and owners wait for it, in that order.
-func queued(t *testing.T, owners ...string) (*redistest.Server, rueidis.Client) {
-	t.Helper()
-	s, c := start(t)
-	hold(t, s, lock, other, "1", lease)
-	for _, owner := range owners {
-		require.Equal(t, other, ask(t, c, owner).Owner)
-	}
-	requireQueue(t, s, owners...)
-	return s, c
-}
-
-// requireQueue asserts who is queued, head first, and that exactly those have scores.
-func requireQueue(t *testing.T, s *redistest.Server, owners ...string) {
-	t.Helper()
-	require.Equal(t, append([]string{}, owners...), s.DoStrings(t, "LRANGE", fairQueue, "0", "-1"))
-	require.ElementsMatch(t, owners, s.DoStrings(t, "ZRANGE", fairScores, "0", "-1"))
-}
-
-// requireHolder asserts who has the lock.
-func requireHolder(t *testing.T, s *redistest.Server, owner string) {
-	t.Helper()
-	requireLock(t, s, lock, map[string]string{owner: "1"}, lease)
-}
-
 func TestFreeFairLockIsTakenAndLeavesOnlyItsKey(t *testing.T) {
 	for name, take := range map[string]func(*testing.T, rueidis.Client, string) *lua.Holder{"waiting": ask, "once": askOnce} {
 		t.Run(name, func(t *testing.T) {
@@ -234,17 +167,6 @@ func TestEachFairScriptRunTwiceChangesNothingMore(t *testing.T) {
 			twice()
 			require.Equal(t, before, fairState(t, s))
 		})
-	}
-}
-
-// fairState is all that Redis knows of the lock, but for its TTL.
-func fairState(t *testing.T, s *redistest.Server) map[string]any {
-	t.Helper()
-	return map[string]any{
-		"lock":   s.DoMap(t, "HGETALL", lock),
-		"queue":  s.DoStrings(t, "LRANGE", fairQueue, "0", "-1"),
-		"scores": s.DoMap(t, "ZRANGE", fairScores, "0", "-1", "WITHSCORES"),
-		"turn":   s.DoString(t, "GET", fairTurn),
 	}
 }
 

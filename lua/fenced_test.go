@@ -11,9 +11,6 @@ import (
 	"holdfast/lua"
 )
 
-// counter is the key that has the number of the last acquisition of the fenced lock called lock.
-const counter = "redisson_lock_token:{order:42}"
-
 // takeFenced takes a fenced lock that is free or the owner's, and returns its token.
 func takeFenced(t *testing.T, c rueidis.CoreClient, owner string) int64 {
 	t.Helper()
@@ -64,11 +61,6 @@ func TestTokenIsOneMoreAfterEachWayInWhichALockBecomesFree(t *testing.T) {
 		require.Equal(t, token+1, next, name)
 		token = next
 	}
-}
-
-func has(s *redistest.Server, key string) bool {
-	reply, err := s.Call("EXISTS", key)
-	return err != nil || reply == int64(1)
 }
 
 func TestRepeatedFencedAcquireKeepsItsToken(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -85,4 +86,101 @@ func ago(d time.Duration) int64 { return time.Now().Add(-d).UnixMilli() }
 func (s subscriber) requireAnnounced(tb testing.TB) {
 	tb.Helper()
 	s.requireBytes(tb, unlocked)
+}
+
+// toAll lets everybody have the lock.
+var toAll = lua.Passing{Others: true}
+
+// toNext lets next have the lock, before or after others.
+func toNext(first bool) lua.Passing {
+	return lua.Passing{Others: true, Next: plain.Place(next, patience), NextFirst: first}
+}
+
+// release has me leave the lock.
+func release(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, p lua.Passing) lua.Released {
+	t.Helper()
+	out, err := e.Release(t.Context(), c, me, 0, p)
+	require.NoError(t, err)
+	return out
+}
+
+// requireHeir asserts that the lock is that of somebody who waited for it, for its own lease.
+func requireHeir(t *testing.T, s *redistest.Server, owner string) {
+	t.Helper()
+	require.Equal(t, map[string]string{owner: "1"}, s.DoMap(t, "HGETALL", lock))
+	left := s.DoInt(t, "PTTL", lock)
+	require.LessOrEqual(t, left, patience.Milliseconds())
+	require.Greater(t, left, patience.Milliseconds()-5000)
+}
+
+// requireEmpty asserts that no key is left.
+func requireEmpty(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	require.Empty(t, s.DoStrings(t, "KEYS", "*"))
+}
+
+// everything is all that a server has of the lock, but for the times when it ends.
+func everything(t *testing.T, s *redistest.Server) []any {
+	t.Helper()
+	return []any{s.DoMap(t, "HGETALL", lock), s.Do(t, "ZRANGE", waiters, "0", "-1", "WITHSCORES"),
+		s.Do(t, "GET", counter), s.DoInt(t, "DBSIZE")}
+}
+
+// What goes with the lock called lock when it is handed over.
+const (
+	waiters = "holdfast_lock_waiters:{order:42}"
+	present = "holdfast_lock_present:{order:42}"
+)
+
+// Clients, and owners of theirs, which wait for a lock that me has.
+const (
+	near    = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11" // the client of me
+	next    = near + ":2"
+	far     = "90a4cbd5-6c57-4b54-a6c4-3f1f40e0b3de"
+	older   = far + ":1"
+	farther = "c2d7b5a0-1b43-4d8e-9a57-60f0c9a1e77d"
+	newer   = farther + ":4"
+)
+
+// patience is the lease of those who wait.
+const patience = 7 * time.Second
+
+// The lock in both kinds.
+var (
+	plain  = lua.NewExclusive(lock, false)
+	fenced = lua.NewExclusive(lock, true)
+)
+
+// startHeld returns a server on which me has the lock, and a client.
+func startHeld(t *testing.T) (*redistest.Server, rueidis.Client) {
+	t.Helper()
+	s, c := start(t)
+	hold(t, s, lock, me, "1", lease)
+	return s, c
+}
+
+// enlist has owners refused, each of which has a place then. It returns the ticket of the last.
+func enlist(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, owners ...string) (ticket lua.Ticket) {
+	t.Helper()
+	for _, owner := range owners {
+		fence, got, holder, err := e.Acquire(t.Context(), c, owner, patience, e.Place(owner, patience))
+		require.NoError(t, err)
+		require.NotNil(t, holder)
+		require.Zero(t, fence)
+		require.Greater(t, got, ticket)
+		ticket = got
+	}
+	return ticket
+}
+
+// places are those who wait, first come first.
+func places(t *testing.T, s *redistest.Server) []string {
+	t.Helper()
+	return s.DoStrings(t, "ZRANGE", waiters, "0", "-1")
+}
+
+// ticketOf is the ticket of a place, as Redis has it.
+func ticketOf(t *testing.T, s *redistest.Server, place string) string {
+	t.Helper()
+	return s.DoString(t, "ZSCORE", waiters, place)
 }

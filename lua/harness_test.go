@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -82,3 +83,63 @@ func requireError(tb testing.TB, err error, class lua.Class, code string) lua.Er
 	require.Equal(tb, class, lua.ClassOf(err))
 	return *e
 }
+
+// counter is the key that has the number of the last acquisition of the fenced lock called lock.
+const counter = "redisson_lock_token:{order:42}"
+
+func has(s *redistest.Server, key string) bool {
+	reply, err := s.Call("EXISTS", key)
+	return err != nil || reply == int64(1)
+}
+
+// fill leaves a server no memory for another byte.
+func fill(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	s.Do(t, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	_, err := s.Call("SET", "filler", "x")
+	require.ErrorContains(t, err, "OOM")
+}
+
+// startAs returns a server and a client whose user may do everything but for the given ACL rules.
+func startAs(t *testing.T, rules ...string) (*redistest.Server, rueidis.Client) {
+	t.Helper()
+	s := redistest.Start(t)
+	s.Do(t, append([]string{"ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"}, rules...)...)
+	return s, s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" })
+}
+
+// operations has each script, release once per outcome.
+var operations = []operation{
+	{"acquire", "", "1", func(ctx context.Context, c rueidis.Client) error {
+		_, err := lua.Acquire(ctx, c, lock, me, 1, lease)
+		return err
+	}},
+	{"reenter", "1", "2", func(ctx context.Context, c rueidis.Client) error {
+		_, err := lua.Reenter(ctx, c, lock, me, 2, lease)
+		return err
+	}},
+	{"release one level", "2", "1", func(ctx context.Context, c rueidis.Client) error {
+		_, err := lua.Release(ctx, c, lock, me, 1, announcement)
+		return err
+	}},
+	{"release", "1", "", func(ctx context.Context, c rueidis.Client) error {
+		_, err := lua.Release(ctx, c, lock, me, 0, announcement)
+		return err
+	}},
+	{"renew", "1", "1", func(ctx context.Context, c rueidis.Client) error {
+		_, err := lua.Renew(ctx, c, lease, []lua.Claim{{lock, me}})
+		return err
+	}},
+	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {
+		_, err := lua.ForceUnlock(ctx, c, lock, announcement)
+		return err
+	}},
+	{"inspect", "1", "1", func(ctx context.Context, c rueidis.Client) error {
+		_, err := lua.Inspect(ctx, c, lock)
+		return err
+	}},
+}
+
+// unlocked are the bytes of the announcement as a subscriber of a RESP2 connection gets them.
+const unlocked = "*3\r\n$7\r\nmessage\r\n$33\r\nredisson_lock__channel:{order:42}\r\n$1\r\n0\r\n"

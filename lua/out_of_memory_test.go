@@ -5,18 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-// fill leaves a server no memory for another byte.
-func fill(t *testing.T, s *redistest.Server) {
-	t.Helper()
-	s.Do(t, "CONFIG", "SET", "maxmemory-policy", "noeviction")
-	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	_, err := s.Call("SET", "filler", "x")
-	require.ErrorContains(t, err, "OOM")
-}
 
 func TestServerOutOfMemoryRefusesALock(t *testing.T) {
 	s, c := start(t)

@@ -6,17 +6,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-// startAs returns a server and a client whose user may do everything but for the given ACL rules.
-func startAs(t *testing.T, rules ...string) (*redistest.Server, rueidis.Client) {
-	t.Helper()
-	s := redistest.Start(t)
-	s.Do(t, append([]string{"ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"}, rules...)...)
-	return s, s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" })
-}
 
 func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, rueidis.Client) (lua.Released, error){

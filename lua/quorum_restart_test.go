@@ -2,7 +2,6 @@ package lua_test
 
 import (
 	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,26 +12,6 @@ import (
 )
 
 var uptimeLine = regexp.MustCompile(`uptime_in_seconds:(\d+)`)
-
-// uptime is what a server says of how long it runs, in whole seconds.
-func uptime(t *testing.T, s *redistest.Server) time.Duration {
-	t.Helper()
-	found := uptimeLine.FindStringSubmatch(s.DoString(t, "INFO", "server"))
-	require.NotNil(t, found)
-	seconds, err := strconv.Atoi(found[1])
-	require.NoError(t, err)
-	return time.Duration(seconds) * time.Second
-}
-
-// requireDelayed asserts that a vote was delayed for the restart, until the uptime has the delay and a second more.
-func requireDelayed(t *testing.T, want time.Duration, before, after time.Duration, v lua.Vote) {
-	t.Helper()
-	require.False(t, v.Granted)
-	require.Nil(t, v.Holder)
-	require.False(t, v.Emptied)
-	require.LessOrEqual(t, v.Delayed, want+time.Second-before)
-	require.GreaterOrEqual(t, v.Delayed, want+time.Second-after)
-}
 
 func TestYoungNodeIsNotCountedUntilItRanForTheDelayAndASecond(t *testing.T) {
 	for _, d := range []lua.Delay{{For: time.Hour}, {For: time.Hour, Epoch: true}} {

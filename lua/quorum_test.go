@@ -5,23 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-// undelayed counts a node at once.
-var undelayed = lua.Delay{}
-
-// vote is what the node of a client says to an owner who wants the lock.
-func vote(t *testing.T, c rueidis.CoreClient, owner string, d lua.Delay) lua.Vote {
-	t.Helper()
-	v, err := lua.AcquireVote(t.Context(), c, lock, owner, lease, d)
-	require.NoError(t, err)
-	return v
-}
 
 func TestVoteForAFreeLockIsGrantedWithCountOneHoweverOften(t *testing.T) {
 	s, c := start(t)

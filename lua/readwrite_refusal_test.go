@@ -2,7 +2,6 @@ package lua_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,9 +9,6 @@ import (
 )
 
 // A server that refuses a part of what a script of a read-write lock does must not get half of it.
-
-// preferring is pair with precedence for writers that wait.
-var preferring = lua.ReadWrite{Lock: lock, Bound: time.Minute}
 
 func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 	for _, rule := range []string{"-pexpire", "-set", "-hset"} {

@@ -4,14 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-type client = rueidis.CoreClient
 
 // What happens between the sides of a read-write lock: downgrades, readers that died, readers of another library, force.
 

@@ -9,9 +9,6 @@ import (
 	"holdfast/lua"
 )
 
-// unlocked are the bytes of the announcement as a subscriber of a RESP2 connection gets them.
-const unlocked = "*3\r\n$7\r\nmessage\r\n$33\r\nredisson_lock__channel:{order:42}\r\n$1\r\n0\r\n"
-
 func TestLastReleaseDropsTheLockAndSaysSo(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)

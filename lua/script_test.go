@@ -21,38 +21,6 @@ type operation struct {
 	run           func(context.Context, rueidis.Client) error
 }
 
-// operations has each script, release once per outcome.
-var operations = []operation{
-	{"acquire", "", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Acquire(ctx, c, lock, me, 1, lease)
-		return err
-	}},
-	{"reenter", "1", "2", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Reenter(ctx, c, lock, me, 2, lease)
-		return err
-	}},
-	{"release one level", "2", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Release(ctx, c, lock, me, 1, announcement)
-		return err
-	}},
-	{"release", "1", "", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Release(ctx, c, lock, me, 0, announcement)
-		return err
-	}},
-	{"renew", "1", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Renew(ctx, c, lease, []lua.Claim{{lock, me}})
-		return err
-	}},
-	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.ForceUnlock(ctx, c, lock, announcement)
-		return err
-	}},
-	{"inspect", "1", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Inspect(ctx, c, lock)
-		return err
-	}},
-}
-
 func (o operation) prepare(tb testing.TB, s *redistest.Server) {
 	tb.Helper()
 	if o.before != "" {

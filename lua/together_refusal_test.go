@@ -4,7 +4,6 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
@@ -14,55 +13,6 @@ import (
 // notOnSouth is a rule of an ACL: all the locks, but for this command on the last of them. Only such a rule of Redis 7 is
 // met when something was written already; else the server refuses the script, or its first write.
 func notOnSouth(command string) string { return "(+@all -" + command + " ~account:* &*)" }
-
-// rulesPerKey tells whether the server knows such rules, as Redis 7 and Valkey do.
-func rulesPerKey(t *testing.T, s *redistest.Server) bool {
-	t.Helper()
-	_, err := s.Call("ACL", "SETUSER", "probe", "%R~key", notOnSouth("get"))
-	if err == nil {
-		return true
-	}
-	require.ErrorContains(t, err, "Syntax error")
-	require.Contains(t, s.DoString(t, "INFO", "server"), "redis_version:6.")
-	return false
-}
-
-// startNotOnSouth is startAs for a user who may not execute the command on south, and on an old server nothing at all there.
-func startNotOnSouth(t *testing.T, command string) (*redistest.Server, rueidis.Client) {
-	t.Helper()
-	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle)
-	if rulesPerKey(t, s) {
-		user(notOnSouth(command))(t, s)
-	}
-	return s, c
-}
-
-// command returns what executes a command on a server.
-func command(words ...string) func(*testing.T, *redistest.Server) {
-	return func(t *testing.T, s *redistest.Server) {
-		t.Helper()
-		s.Do(t, words...)
-	}
-}
-
-// user returns what changes the user of startAs.
-func user(rules ...string) func(*testing.T, *redistest.Server) {
-	return command(append([]string{"ACL", "SETUSER", "app"}, rules...)...)
-}
-
-// In each of these north is free, middle has a level of the owner's, and south is free.
-func togetherInOrder(order ...string) []lua.Taking {
-	all := map[string]lua.Taking{
-		north:  {Lock: north, Owner: me, Count: 1},
-		middle: {Lock: middle, Owner: me, Count: 2, Nested: true},
-		south:  {Lock: south, Owner: me, Count: 1},
-	}
-	takings := make([]lua.Taking, len(order))
-	for i, lock := range order {
-		takings[i] = all[lock]
-	}
-	return takings
-}
 
 func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 	type refusal struct {

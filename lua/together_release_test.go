@@ -3,28 +3,12 @@ package lua_test
 import (
 	"testing"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/lua"
 )
 
-// leaving is what the owner leaves behind of a lock, announced on the lock's own channel.
-func leaving(lock, owner string, count int) lua.Leaving {
-	return lua.Leaving{Lock: lock, Owner: owner, Count: count,
-		Announcement: lua.Announcement{Channel: lua.Channel(lock), Message: lua.Unlocked}}
-}
-
-func releaseTogether(t *testing.T, c rueidis.CoreClient, leavings ...lua.Leaving) []lua.PartReleased {
-	t.Helper()
-	parts, err := lua.ReleaseTogether(t.Context(), c, leavings)
-	require.NoError(t, err)
-	require.Len(t, parts, len(leavings))
-	return parts
-}
-
 var (
-	gone = lua.PartReleased{Released: lua.Released{Held: true}}
 	none = lua.PartReleased{}
 )
 

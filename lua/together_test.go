@@ -5,28 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 )
-
-// The locks that are taken together.
-const (
-	north  = "account:1"
-	middle = "account:2"
-	south  = "account:3"
-)
-
-// requireTogether asserts that all was taken.
-func requireTogether(t *testing.T, c rueidis.CoreClient, lease time.Duration, takings ...lua.Taking) {
-	t.Helper()
-	index, holder, err := lua.AcquireTogether(t.Context(), c, lease, takings)
-	require.NoError(t, err)
-	require.Equal(t, -1, index)
-	require.Nil(t, holder)
-}
 
 func TestFreeLocksAreTakenTogetherEachForItsOwner(t *testing.T) {
 	s, c := start(t)

@@ -15,7 +15,6 @@ import (
 // The keys of this library's own beside a read-write lock.
 const (
 	writerKey = "holdfast_rwlock_writer:{order:42}"
-	readerKey = "holdfast_rwlock_reader:{order:42}"
 	passKey   = "holdfast_rwlock_turn:{order:42}"
 )
 

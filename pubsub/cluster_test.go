@@ -1,83 +1,15 @@
 package pubsub_test
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
 	"holdfast/pubsub"
 )
-
-// clusterRoute is a small Route for sharded channels. It remembers the owners
-// of the slots until it is told to refresh.
-type clusterRoute struct {
-	client rueidis.Client
-	slot   func(channel string) int
-
-	mu        sync.Mutex
-	owners    []owner
-	refreshes int
-}
-
-type owner struct {
-	first, last int
-	node        string
-}
-
-func (r *clusterRoute) route(ctx context.Context, channel string, refresh bool) (string, rueidis.Client, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if refresh {
-		r.refreshes++
-		owners, err := r.ask(ctx)
-		if err != nil {
-			return "", nil, err
-		}
-		r.owners = owners
-	}
-	slot := r.slot(channel)
-	for _, o := range r.owners {
-		if o.first <= slot && slot <= o.last {
-			return o.node, r.client.Nodes()[o.node], nil
-		}
-	}
-	return "", nil, fmt.Errorf("nobody serves slot %d", slot)
-}
-
-func (r *clusterRoute) ask(ctx context.Context) ([]owner, error) {
-	ranges, err := r.client.Do(ctx, r.client.B().ClusterSlots().Build()).ToArray()
-	if err != nil {
-		return nil, err
-	}
-	var owners []owner
-	for _, message := range ranges {
-		parts, err := message.ToArray()
-		if err != nil {
-			return nil, err
-		}
-		first, _ := parts[0].AsInt64()
-		last, _ := parts[1].AsInt64()
-		node, err := parts[2].ToArray()
-		if err != nil {
-			return nil, err
-		}
-		host, _ := node[0].ToString()
-		port, _ := node[1].AsInt64()
-		owners = append(owners, owner{int(first), int(last), fmt.Sprintf("%s:%d", host, port)})
-	}
-	return owners, nil
-}
-
-// shardChannels is what a node has subscribed.
-func shardChannels(t testing.TB, s *redistest.Server) []string {
-	return s.DoStrings(t, "PUBSUB", "SHARDCHANNELS")
-}
 
 func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 	t.Parallel()

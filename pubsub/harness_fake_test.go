@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast/internal/logtest"
@@ -178,4 +179,48 @@ func has(s *Subscription) bool {
 	default:
 		return false
 	}
+}
+
+// started returns the only subscriber of channel c, confirmed, with its permit
+// used.
+func started(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnection) {
+	t.Helper()
+	s := h.Subscribe("c")
+	r := f.next(t, "subscribe")
+	r.accept()
+	take(t, s)
+	return s, r.conn
+}
+
+// silent fails if the hub sends something within d.
+func silent(t *testing.T, f *fakeServer, d time.Duration) {
+	t.Helper()
+	select {
+	case r := <-f.requests:
+		t.Fatalf("%s %v was sent", r.verb, r.channels)
+	case <-time.After(d):
+	}
+}
+
+// gone requires that the hub has no channel, link or goroutine left.
+func gone(t *testing.T, h *Hub) {
+	t.Helper()
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.Empty(t, h.channels)
+	require.Empty(t, h.links)
+	require.Empty(t, h.router.queue)
+	require.False(t, h.router.running)
+}
+
+const noPermission = "NOPERM No permissions to access a channel"
+
+// accompany names two companions for every channel.
+func accompany(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
+
+// newAccompanied is newFake with companions.
+func newAccompanied(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
+	o.Companions = accompany
+	return newFake(t, o)
 }

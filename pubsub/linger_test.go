@@ -8,39 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// started returns the only subscriber of channel c, confirmed, with its permit
-// used.
-func started(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnection) {
-	t.Helper()
-	s := h.Subscribe("c")
-	r := f.next(t, "subscribe")
-	r.accept()
-	take(t, s)
-	return s, r.conn
-}
-
-// silent fails if the hub sends something within d.
-func silent(t *testing.T, f *fakeServer, d time.Duration) {
-	t.Helper()
-	select {
-	case r := <-f.requests:
-		t.Fatalf("%s %v was sent", r.verb, r.channels)
-	case <-time.After(d):
-	}
-}
-
-// gone requires that the hub has no channel, link or goroutine left.
-func gone(t *testing.T, h *Hub) {
-	t.Helper()
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	require.Empty(t, h.channels)
-	require.Empty(t, h.links)
-	require.Empty(t, h.router.queue)
-	require.False(t, h.router.running)
-}
-
 func TestChannelLingersThenItIsUnsubscribedAndTheConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{Linger: 3 * time.Second})

@@ -7,25 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"holdfast/internal/logtest"
-
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
-const noPermission = "NOPERM No permissions to access a channel"
-
-// accompany names two companions for every channel.
-func accompany(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
-
 // group is a channel and its companions.
 func group(channel string) []string { return append([]string{channel}, accompany(channel)...) }
-
-// newAccompanied is newFake with companions.
-func newAccompanied(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
-	o.Companions = accompany
-	return newFake(t, o)
-}
 
 func TestChannelAndCompanionsShareOneCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

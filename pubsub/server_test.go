@@ -2,7 +2,6 @@ package pubsub_test
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,56 +13,6 @@ import (
 	"holdfast/internal/redistest"
 	"holdfast/pubsub"
 )
-
-// protocols runs a test over RESP3, and over RESP2, where rueidis does its
-// pub/sub on a second connection.
-func protocols(t *testing.T, test func(t *testing.T, mutate func(*rueidis.ClientOption))) {
-	t.Run("RESP3", func(t *testing.T) { test(t, func(*rueidis.ClientOption) {}) })
-	t.Run("RESP2", func(t *testing.T) { test(t, resp2) })
-}
-
-func resp2(o *rueidis.ClientOption) {
-	o.AlwaysRESP2 = true
-	o.DisableCache = true
-}
-
-// newHub returns a hub on one server, closed with the test.
-func newHub(t testing.TB, s *redistest.Server, mutators ...func(*rueidis.ClientOption)) *pubsub.Hub {
-	h := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(s.Client(t, mutators...)), Linger: 50 * time.Millisecond})
-	t.Cleanup(h.Close)
-	return h
-}
-
-// woken requires a permit within d.
-func woken(t testing.TB, s *pubsub.Subscription, d time.Duration) {
-	t.Helper()
-	select {
-	case <-s.C():
-	case <-time.After(d):
-		require.FailNow(t, "no permit", "within %s; refusal: %v", d, s.Err())
-	}
-}
-
-// unwoken requires that no permit is there.
-func unwoken(t testing.TB, s *pubsub.Subscription) {
-	t.Helper()
-	select {
-	case <-s.C():
-		require.FailNow(t, "a permit out of nowhere")
-	default:
-	}
-}
-
-// channels is what the server knows to be subscribed.
-func channels(t testing.TB, s *redistest.Server) []string {
-	return s.DoStrings(t, "PUBSUB", "CHANNELS")
-}
-
-// deserted waits until nothing is subscribed.
-func deserted(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	require.Eventually(t, func() bool { return len(channels(t, s)) == 0 }, 5*time.Second, 5*time.Millisecond)
-}
 
 func TestPermitComesAfterTheServerHasSubscribed(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
@@ -130,12 +79,6 @@ func TestCloseLeavesNothingSubscribed(t *testing.T) {
 	})
 }
 
-func newHubOf(t testing.TB, client rueidis.Client) *pubsub.Hub {
-	h := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
-	t.Cleanup(h.Close)
-	return h
-}
-
 func TestThousandChannelsCostOneConnectionAndOneGoroutine(t *testing.T) {
 	server := redistest.Start(t)
 	h := newHub(t, server)
@@ -162,20 +105,4 @@ func TestThousandChannelsCostOneConnectionAndOneGoroutine(t *testing.T) {
 	deserted(t, server)
 	require.Eventually(t, func() bool { return len(ours()) == 0 }, 5*time.Second, time.Millisecond)
 	h.Close()
-}
-
-// ours is the goroutines started by the package, by the function they run.
-func ours() []string {
-	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	var found []string
-	for _, stack := range strings.Split(string(stacks), "\n\n") {
-		for _, function := range []string{"(*redisConnection).do", "(*link).run", "(*Hub).route"} {
-			if strings.Contains(stack, "holdfast/pubsub."+function) {
-				found = append(found, function)
-				break
-			}
-		}
-	}
-	return found
 }
