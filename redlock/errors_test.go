@@ -14,21 +14,6 @@ import (
 	"holdfast/rlock"
 )
 
-// quorumError is the *QuorumError in err, whose nodes have one error each, and are named in its text.
-func quorumError(t testing.TB, err error) *redlock.QuorumError {
-	t.Helper()
-	var e *redlock.QuorumError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, name, e.Lock)
-	require.ErrorContains(t, err, "holdfast: redlock \"order\": ")
-	for _, n := range e.Nodes {
-		require.NotEmpty(t, n.Server)
-		require.Error(t, n.Err)
-		require.ErrorContains(t, err, n.Server)
-	}
-	return e
-}
-
 func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)

@@ -1,8 +1,6 @@
 package redlock_test
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +10,6 @@ import (
 
 	"holdfast/internal/faultproxy"
 	"holdfast/internal/redistest"
-	"holdfast/lua"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -46,12 +43,6 @@ func (v *victim) during(f func()) {
 func (v *victim) over() {
 	close(v.stop)
 	v.ended.Wait()
-}
-
-// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
-func script(file string) string {
-	sum := sha1.Sum([]byte(lua.Scripts()[file]))
-	return hex.EncodeToString(sum[:])
 }
 
 // fault is something that may happen to a single lock as well, where it may keep or cost its owner the lock.
@@ -171,24 +162,6 @@ var faults = map[string]fault{
 		},
 		end: nothing,
 	},
-}
-
-// takeOnAll acquires the lock on every one of the servers. To one of them the connections may be broken at first, and nobody
-// joins for an explicit lease.
-func takeOnAll(t *testing.T, lock *redlock.Lock, servers []*redistest.Server, lease time.Duration) *rlock.Hold {
-	t.Helper()
-	for range 20 {
-		hold := acquired(t, lockInBackground(t.Context(), lock, lease))
-		for end := time.Now().Add(promptly); time.Now().Before(end); {
-			if lock.Parts(hold) == len(servers) {
-				return hold
-			}
-			pause(nil, time.Millisecond)
-		}
-		unlock(t, hold)
-	}
-	require.FailNow(t, "never held on all servers")
-	return nil
 }
 
 // Whatever happens to one node of five: the lock can be taken, is held without interruption, excludes others, can be

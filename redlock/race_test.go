@@ -109,24 +109,6 @@ func contenders(t *testing.T, servers []*redistest.Server, contenders, times int
 	return time.Duration(waited.Load())
 }
 
-// scriptCalls is how many scripts the servers were asked to run since their statistics were reset.
-func scriptCalls(t testing.TB, servers []*redistest.Server) int {
-	t.Helper()
-	n := 0
-	for _, s := range servers {
-		calls := s.CommandStats(t)
-		n += calls["evalsha"] + calls["eval"]
-	}
-	return n
-}
-
-func resetStats(t testing.TB, servers []*redistest.Server) {
-	t.Helper()
-	for _, s := range servers {
-		s.ResetStats(t)
-	}
-}
-
 func TestContendersAllGetTheLockAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ contenders, times, commands int }{{2, 100, 60}, {4, 50, 120}} {

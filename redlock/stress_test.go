@@ -134,16 +134,6 @@ func upTo(d *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(1 + d.Int64N(int64(limit)))
 }
 
-// pause waits for d or until done is closed.
-func pause(done <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-done:
-	}
-}
-
 // check requires that those holds that are valid belong to one owner. Each that was valid is asked again after all others: if
 // it still is, it was valid all the time. It is called with mu held.
 func (st *stress) check() {

@@ -18,15 +18,6 @@ import (
 	"holdfast/rlock"
 )
 
-// asUser has a client connect as the user that restrict makes.
-func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }
-
-// restrict makes a user that may do everything except what the ACL rules take away.
-func restrict(t testing.TB, s *redistest.Server, rules ...string) {
-	t.Helper()
-	s.Do(t, append([]string{"ACL", "SETUSER", "app", "reset", "on", ">secret", "allkeys", "allchannels", "+@all"}, rules...)...)
-}
-
 func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string][]string{

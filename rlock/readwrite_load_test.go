@@ -97,18 +97,6 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	return last.Sub(released)
 }
 
-// awaitQuiet waits until nobody has sent a script for a while: who has subscribed has looked again.
-func awaitQuiet(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	monitor := s.Monitor(t)
-	for quiet := 0; quiet < 3; quiet++ {
-		<-time.After(20 * time.Millisecond)
-		if len(monitor.Commands(t)) > 0 {
-			quiet = -1
-		}
-	}
-}
-
 func TestReadersBehindAWriterAreAllInWithin50MillisecondsOfItsRelease(t *testing.T) {
 	for name, clients := range distributions {
 		for also, second := range map[string]bool{"": false, "before a second writer": true} {

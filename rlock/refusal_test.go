@@ -13,27 +13,6 @@ import (
 	"holdfast/rlock"
 )
 
-// requireRefusal requires that err is the server's refusal with the given code, and says what to do about it.
-func requireRefusal(t testing.TB, err error, code string) {
-	t.Helper()
-	var refusal *rlock.ServerError
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, code, refusal.Code, "%v", err)
-	require.NotEmpty(t, refusal.Advice)
-	require.ErrorContains(t, err, refusal.Advice)
-	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
-}
-
-// requireRefusedAtOnce requires that a wait ends with a refusal long before its time is over.
-func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
-	t.Helper()
-	start := time.Now()
-	_, err := l.TryLock(t.Context(), 2*patience, time.Second)
-	requireRefusal(t, err, code)
-	require.Less(t, time.Since(start), patience)
-}
-
 func TestServerOutOfMemoryRefusesALockAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

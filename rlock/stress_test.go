@@ -86,11 +86,6 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	}
 }
 
-// dice are random, and the same for the same seed and player.
-func dice(seed uint64, client, player int) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
-}
-
 type stress struct {
 	t        *testing.T
 	server   *redistest.Server
@@ -98,21 +93,6 @@ type stress struct {
 	detector *detector
 
 	acquired, nested, lost, doubtful, faults atomic.Int64
-}
-
-// upTo is a random time.
-func upTo(d *rand.Rand, limit time.Duration) time.Duration {
-	return time.Duration(1 + d.Int64N(int64(limit)))
-}
-
-// pause waits for d or until done is closed.
-func pause(done <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-done:
-	}
 }
 
 // disturb plays faults until ctx ends, and leaves the network in order.

@@ -129,16 +129,6 @@ func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
 	}
 }
 
-// calls is how often the server has executed a command, also in scripts. Unlike CommandStats it may be called in a condition.
-func calls(s *redistest.Server, command string) int {
-	reply, _ := s.Call("INFO", "commandstats")
-	info, _ := reply.(string)
-	_, after, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
-	count, _, _ := strings.Cut(after, ",")
-	n, _ := strconv.Atoi(count) // 0 if it was never called
-	return n
-}
-
 // load has the server load its data again, which takes some seconds.
 func load(t *testing.T, s *redistest.Server) (end func()) {
 	for i := range 250 {

@@ -1,0 +1,97 @@
+package rlock_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/locktest"
+	"holdfast/rlock"
+)
+
+// variants are ways to set up a rueidis client that change how it talks to the server.
+var variants = map[string]func(*rueidis.ClientOption){
+	"as it comes":           func(*rueidis.ClientOption) {},
+	"AlwaysRESP2":           resp2,
+	"DisableAutoPipelining": func(o *rueidis.ClientOption) { o.DisableAutoPipelining = true },
+	"AlwaysPipelining":      func(o *rueidis.ClientOption) { o.AlwaysPipelining = true },
+	"PipelineMultiplex":     func(o *rueidis.ClientOption) { o.PipelineMultiplex = 4 },
+	"RESP2 not pipelined": func(o *rueidis.ClientOption) {
+		resp2(o)
+		o.DisableAutoPipelining = true
+	},
+	"ForceSingleClient": func(o *rueidis.ClientOption) { o.ForceSingleClient = true },
+}
+
+func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
+
+// requireAllBasics requires that clients, made by newRedis, nest, wait, are woken and renewed, with every kind of lock. Without
+// renewed the server's clock may stand still.
+func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool) {
+	t.Helper()
+	// All locks are taken before their renewals are waited for, by clients that still have to dial.
+	options := rlock.Options{WatchdogLease: 6 * time.Second}
+	if !renewed { // where the clock stands still nobody's precedence ends
+		options.WriterPreference = rlock.PreferNobody
+	}
+	newClient := func() *rlock.Client { return newClientOn(t, newRedis(), options) }
+	mine, theirs, bystander := newClient(), newClient(), newClient()
+
+	var held [][]*rlock.Hold // of each kind, innermost first
+	for _, k := range kinds {
+		name := t.Name() + " " + k.name
+		outer := take(t, k.lock(mine, name), rlock.Watchdog)
+		held = append(held, []*rlock.Hold{takeWith(outer.Context(), t, k.lock(mine, name), rlock.Watchdog), outer})
+		count, err := k.lock(theirs, name).Info(t.Context())
+		require.NoError(t, err, k.name)
+		require.Equal(t, 2, count.Count, k.name)
+		_, err = k.rival(theirs, name).TryLock(t.Context(), rlock.NoWait, time.Minute)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
+		requireRefusedAfter(t, 200*time.Millisecond, k.rival(theirs, name))
+	}
+	if renewed {
+		awaitRenewal(t, slices.Concat(held...))
+	}
+	for _, levels := range held {
+		unlock(t, levels[0])
+		unlock(t, levels[1])
+	}
+	for _, k := range rivalries() {
+		requireWoken(t, k, mine, theirs, bystander)
+	}
+}
+
+// requireWoken requires that a release by one client wakes a waiter of another. The lease outlasts the test: only a message
+// can wake the waiter in time. Without one it would look after 5 s. The machine may be busy, so not every wake-up need be
+// quick.
+func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
+	t.Helper()
+	name, quick := t.Name()+" "+k.name, 0
+	for try := 0; try < 12 && quick < 2; try++ {
+		// It may have to wait, as long as readers have their turn.
+		hold := acquired(t, lockInBackground(t.Context(), k.rival(mine, name), time.Minute))
+		waiter := lockInBackground(t.Context(), k.lock(theirs, name), time.Minute)
+		// By then the waiter listens.
+		_, err := k.lock(bystander, name).TryLock(t.Context(), 100*time.Millisecond, time.Minute)
+		require.Error(t, err, k.name)
+		start := time.Now()
+		unlock(t, hold)
+		o := result(t, waiter)
+		require.NoError(t, o.Err, k.name)
+		took := o.At.Sub(start)
+		require.Less(t, took, locktest.Missed, "a waiter of the %s lock was not woken", k.name)
+		if took < 50*time.Millisecond {
+			quick++
+		}
+		unlock(t, o.Hold)
+	}
+	require.Equal(t, 2, quick, "waiters of the %s lock are not woken", k.name)
+}
+
+// wrapped is a rueidis client inside another type, as hooks and tracing make them.
+type wrapped struct {
+	rueidis.Client
+}
