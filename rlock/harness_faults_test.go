@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/faults"
 	"holdfast/internal/redistest"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -132,6 +133,14 @@ func awaitEmpty(t testing.TB, s *redistest.Server) {
 		list, _ := channels.([]any)
 		return err == nil && len(list) == 0
 	}, "a channel is left")
+}
+
+// befall has a fault of the table happen to a server that has no proxy, and returns what ends it.
+func befall(t testing.TB, s *redistest.Server, what string) (end func()) {
+	t.Helper()
+	f, v := faults.Named(t, what), &faults.Victim{Server: s}
+	f.Begin(t, v)
+	return func() { f.End(t, v) }
 }
 
 // asUser has a client connect as the user that restrict makes.
