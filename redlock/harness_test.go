@@ -72,11 +72,7 @@ var hasty = redlock.Options{FsyncAlways: true, NodeTimeout: 100 * time.Milliseco
 // startNodes starts n servers without persistence, all at once.
 func startNodes(t testing.TB, n int, options ...redistest.Option) []*redistest.Server {
 	t.Helper()
-	servers := make([]*redistest.Server, n)
-	for i := range servers {
-		servers[i] = redistest.Start(t, options...)
-	}
-	return servers
+	return redistest.StartAll(t, n, options...)
 }
 
 // newClients returns a client of each server, as a process of its own would have them. They and their connections are closed

@@ -201,7 +201,7 @@ func TestValidityIsOverAtTheDeadlineWhenAMajorityDies(t *testing.T) {
 	require.True(t, hold.Deadline().Before(killed.Add(lease)))
 	require.Less(t, ended.Sub(hold.Deadline()), promptly)
 	require.False(t, hold.Valid())
-	lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed", "b, c, d: ")
+	lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed", "; b") // c and d with it, unless they found out in another way
 	awaitFree(t, servers[0], servers[4])
 	lost := new(rlock.LostError)
 	require.ErrorAs(t, hold.Err(), &lost)
