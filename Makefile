@@ -6,9 +6,10 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 10s
-# Tests at a time within a package. Most of them wait, so more than there are cores. Packages run one after the other (-p 1):
-# too many tests have bounds of time.
-PARALLEL ?= 4
+# Tests at a time within a package. Most of them wait, so more than there are cores; fewer beside JVMs, which work. Packages run
+# one after the other (-p 1): too many tests have bounds of time.
+PARALLEL ?= 6
+PARALLEL_JVM ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant holdfast'
@@ -26,9 +27,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-# Without the race detector tests need half the processor, so twice as many run at a time; one
-# package at a time, because the tests share it.
-light = -p 1 -timeout 20m -parallel $$((2 * $(PARALLEL)))
+# Without the race detector tests need half the processor, so more run at a time; one package at
+# a time, because the tests share it.
+light = -p 1 -timeout 20m -parallel 8
 
 # Has a test run leave the profile of the statements that it covered, under a name.
 profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
@@ -71,10 +72,11 @@ demo: ## see locks at work; needs nothing but Go
 
 test: compiler ## run all tests under the race detector, beside Redisson too where Maven is; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
-	run() { $(GO) test -race $$tags -p 1 -timeout 20m -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
+	run() { $(GO) test -race $$tags -p 1 -timeout 20m $(TESTFLAGS) -parallel "$$@"; }; \
 	failed=0; \
-	run $(if $(COVER),$(profile)) ./... || failed=1; \
-	(cd bench && run ./...) || failed=1; \
+	run $(PARALLEL) $(if $(COVER),$(profile)) $$($(GO) list ./... | grep -v /integration/redisson) || failed=1; \
+	[[ -z $$tags ]] || run $(PARALLEL_JVM) ./integration/redisson || failed=1; \
+	(cd bench && run $(PARALLEL_JVM) ./...) || failed=1; \
 	exit $$failed
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
@@ -82,7 +84,7 @@ test-containers: compiler ## the tests that fixtures decide about, with servers 
 	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven
-	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
+	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL_JVM) $(TESTFLAGS) ./integration/redisson
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawing from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
@@ -94,7 +96,7 @@ random: compiler ## what make test has seconds of, for SECONDS (120) and drawing
 	export HOLDFAST_STRESS_TIME=$${each}s HOLDFAST_MIX_TIME=$$((each / 4 + 1))s HOLDFAST_PHILOSOPHERS_TIME=$${each}s \
 		HOLDFAST_INTEROP_TIME=$${each}s HOLDFAST_FENCED_ACQUISITIONS=$$((each * 600)) HOLDFAST_REDLOCK_ROUNDS=$$((each * 100)); \
 	for test in STRESS FENCED PHILOSOPHERS INTEROP; do export HOLDFAST_$${test}_SEED=$(SEED); done; \
-	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL) -v $(TESTFLAGS) \
+	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL_JVM) -v $(TESTFLAGS) \
 		-run '$(RANDOM_TESTS)' ./rlock ./redlock ./multilock $$([[ -z $$tags ]] || echo ./integration/redisson)
 
 models: compiler ## hold each model against CHECKS (2000) programs, drawing from SEED

@@ -83,7 +83,7 @@ func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 		require.NoError(t, o.Err, k.name)
 		took := o.At.Sub(start)
 		require.Less(t, took, locktest.Missed, "a waiter of the %s lock was not woken", k.name)
-		if took < 50*time.Millisecond {
+		if took < promptly {
 			quick++
 		}
 		unlock(t, o.Hold)
