@@ -107,7 +107,7 @@ func TestLockThatOneProcessContendsForCostsOneCommandEachTime(t *testing.T) {
 	t.Parallel()
 	const (
 		goroutines = 64
-		rounds     = 200
+		rounds     = 120
 	)
 	onEach(t, passing(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -127,7 +127,7 @@ func TestLockThatSeveralProcessesContendForCostsTwoCommandsEachTime(t *testing.T
 		t.Run(fmt.Sprint(of.clients, " clients, ", of.goroutines, " goroutines each"), func(t *testing.T) {
 			t.Parallel()
 			onEach(t, givenAway(), func(t *testing.T, k kind) {
-				const acquisitions = 3200
+				const acquisitions = 1280
 				s := redistest.Start(t)
 				var clients []*rlock.Client
 				for range of.clients {
