@@ -22,15 +22,15 @@ import (
 type Told int
 
 const (
-	// Nothing: the lock is had, though some commands may have to be repeated.
+	// Nothing is wrong: the lock is had, though some commands may have to be repeated.
 	Nothing Told = iota
-	// NoAnswer: the outcome is unknown, or the server is out of reach. A wait outlasts it.
+	// NoAnswer leaves the outcome unknown, or the server is out of reach. A wait outlasts it.
 	NoAnswer
-	// ForNow: the server refuses, and a wait outlasts it.
+	// ForNow is a refusal that a wait outlasts.
 	ForNow
-	// ForGood: the server refuses, and as far as anybody can know it goes on to. Nobody waits.
+	// ForGood is a refusal that, as far as anybody can know, does not pass. Nobody waits.
 	ForGood
-	// Held: somebody else has the lock.
+	// Held tells that somebody else has the lock.
 	Held
 )
 
