@@ -6,9 +6,10 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 10s
-# Tests at a time within a package. Most of them wait, so more than there are cores. Packages run one after the other (-p 1):
-# too many tests have bounds of time.
-PARALLEL ?= 4
+# Tests at a time within a package. Most of them wait, so more than there are cores; fewer beside JVMs, which work. Packages run
+# one after the other (-p 1): too many tests have bounds of time.
+PARALLEL ?= 6
+PARALLEL_JVM ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant holdfast'
@@ -26,9 +27,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-# Without the race detector tests need half the processor, so twice as many run at a time; one
-# package at a time, because the tests share it.
-light = -p 1 -timeout 20m -parallel $$((2 * $(PARALLEL)))
+# Without the race detector tests need half the processor, so more run at a time; one package at
+# a time, because the tests share it.
+light = -p 1 -timeout 20m -parallel 8
 
 # Has a test run leave the profile of the statements that it covered, under a name.
 profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
@@ -39,13 +40,29 @@ with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); expor
 # Where the tests get their Redis servers from: see internal/redistest.
 with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
 
-# make chaos: for how long, and from what it draws; without a seed half of it is played with seed 1 and half with a new one.
-# With SEED= it plays what make test does.
+# Builds the tests' Redisson where Maven is, and has $$tags be what go test needs to run them.
+with-peer-if-any = tags=; \
+	if command -v mvn >/dev/null && command -v javac >/dev/null; then \
+		$(with-peer); tags='-tags interop'; \
+	else \
+		echo "make $@: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
+	fi
+
+# make chaos and make random: for how long, and from what they draw. A number repeats a run. make chaos SEED=new plays half of
+# the time with seed 1, and SEED= what make test does.
 SECONDS ?= 120
 SEED ?= new
 SCENARIO ?=
+# make models: how many programs of each model.
+CHECKS ?= 2000
 
-.PHONY: help demo test test-containers test-interop test-quick chaos compat lint fetch fmt bench bench-short bench-packages cover covered fuzz compiler
+# What is drawn at random and could go on for ever, other than chaos and models. make test has some seconds of each.
+RANDOM_TESTS := NoTwoHoldsAreValidAtOnce|TokensIncreaseOverAll|WriterGetsInAmongFifty|ReadersProgressAmongFour
+RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIsLost
+# What draws programs with pgregory.net/rapid.
+MODELS := Model|PerfectLock|NarrowWindows
+
+.PHONY: help demo test test-containers test-interop test-quick chaos random models compat lint fetch fmt bench bench-short bench-packages cover covered fuzz compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,16 +71,12 @@ demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
 
 test: compiler ## run all tests under the race detector, beside Redisson too where Maven is; finds or installs a Redis server
-	@$(with-server); export HOLDFAST_TEST_BACKEND; tags=; \
-	if command -v mvn >/dev/null && command -v javac >/dev/null; then \
-		$(with-peer); tags='-tags interop'; \
-	else \
-		echo "make test: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
-	fi; \
-	run() { $(GO) test -race $$tags -p 1 -timeout 20m -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
+	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
+	run() { $(GO) test -race $$tags -p 1 -timeout 20m $(TESTFLAGS) -parallel "$$@"; }; \
 	failed=0; \
-	run $(if $(COVER),$(profile)) ./... || failed=1; \
-	(cd bench && run ./...) || failed=1; \
+	run $(PARALLEL) $(if $(COVER),$(profile)) $$($(GO) list ./... | grep -v /integration/redisson) || failed=1; \
+	[[ -z $$tags ]] || run $(PARALLEL_JVM) ./integration/redisson || failed=1; \
+	(cd bench && run $(PARALLEL_JVM) ./...) || failed=1; \
 	exit $$failed
 
 test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
@@ -71,11 +84,25 @@ test-containers: compiler ## the tests that fixtures decide about, with servers 
 	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven
-	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
+	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL_JVM) $(TESTFLAGS) ./integration/redisson
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawing from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
 	$(GO) test -race -count=1 -timeout $$(($(SECONDS) * 3 + 300))s -v $(TESTFLAGS) -run TestLocksKeepTheirPromisesWhateverFails ./integration/chaos
+
+random: compiler ## what make test has seconds of, for SECONDS (120) and drawing from SEED: stress, races, tokens, soak beside Redisson
+	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
+	each=$$(($(SECONDS) / 6 + 1)); \
+	export HOLDFAST_STRESS_TIME=$${each}s HOLDFAST_MIX_TIME=$$((each / 4 + 1))s HOLDFAST_PHILOSOPHERS_TIME=$${each}s \
+		HOLDFAST_INTEROP_TIME=$${each}s HOLDFAST_FENCED_ACQUISITIONS=$$((each * 600)) HOLDFAST_REDLOCK_ROUNDS=$$((each * 100)); \
+	for test in STRESS FENCED PHILOSOPHERS INTEROP; do export HOLDFAST_$${test}_SEED=$(SEED); done; \
+	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL_JVM) -v $(TESTFLAGS) \
+		-run '$(RANDOM_TESTS)' ./rlock ./redlock ./multilock $$([[ -z $$tags ]] || echo ./integration/redisson)
+
+models: compiler ## hold each model against CHECKS (2000) programs, drawing from SEED
+	@$(with-server); export HOLDFAST_TEST_BACKEND; \
+	$(GO) test -race -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock ./integration/history \
+		-rapid.seed=$(SEED:new=0) -rapid.checks=$(CHECKS)
 
 compat: ## run the tests of the protocol on other versions and makes of servers, which it fetches into .tools
 	@integration/compat/all.sh

@@ -1,18 +1,25 @@
 package multilock_test
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faultproxy"
+	"holdfast/internal/fragments"
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
+	"holdfast/multilock"
 	"holdfast/rlock"
 )
 
@@ -171,4 +178,97 @@ func (p *pair) clients(t testing.TB, options rlock.Options) (client, another *rl
 	client = newClient(t, p.first, options)
 	options.Server = "second"
 	return client, newClient(t, p.second, options)
+}
+
+// shapes are MultiLocks of a, b and c: of one company, and of parts that are taken one by one, on two servers.
+func shapes(p *pair) map[string][]*rlock.Lock {
+	return map[string][]*rlock.Lock{
+		"together":   {p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c")},
+		"one by one": {p.client.NewLock("a"), p.client.NewFencedLock("b"), p.another.NewLock("c")},
+	}
+}
+
+func of(locks []*rlock.Lock) *multilock.Lock {
+	all := make([]rlock.Locker, len(locks))
+	for i, l := range locks {
+		all[i] = l
+	}
+	return multilock.New(all...)
+}
+
+// proxied is three plain locks of a client whose connections to the server, of which one is for commands, pass through a
+// proxy. The server knows the scripts. In clean-up the proxy lets everything pass before the client is closed.
+func proxied(t testing.TB, options rlock.Options) (*redistest.Server, *multilock.Lock, *faultproxy.Proxy) {
+	t.Helper()
+	s := redistest.Start(t)
+	p := faultproxy.Start(t, s.Addr())
+	c := newClient(t, s, options, redistest.OneConnection, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
+	t.Cleanup(p.Pass)
+	lock := multilock.New(c.NewLock("a"), c.NewLock("b"), c.NewLock("c"))
+	learn(t, lock, c.NewLock("a"))
+	return s, lock, p
+}
+
+// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
+func script(t testing.TB, file string) string {
+	t.Helper()
+	source, known := fragments.Read(os.DirFS("../lua"))[file]
+	require.True(t, known, file)
+	sum := sha1.Sum([]byte(source))
+	return hex.EncodeToString(sum[:])
+}
+
+// learn has the server know the scripts for these locks.
+func learn(t testing.TB, lock *multilock.Lock, parts ...rlock.Locker) {
+	t.Helper()
+	for _, l := range append(parts, lock) {
+		hold := take(t, l, longLease)
+		unlock(t, takeWith(hold.Context(), t, l, longLease))
+		require.NoError(t, hold.Extend(t.Context(), longLease))
+		unlock(t, hold)
+	}
+}
+
+// watchLease requires that a lock is held by one owner without a gap, and never for longer than lease, until stop is called,
+// which returns how long the shortest rest of its lease was.
+func watchLease(t *testing.T, s *redistest.Server, lock string, lease time.Duration) (stop func() (shortest time.Duration)) {
+	t.Helper()
+	var watching sync.WaitGroup
+	end := make(chan struct{})
+	shortest, longest := lease, time.Duration(0)
+	var failure error
+	owners := make(map[string]bool)
+	watching.Go(func() {
+		for again := time.NewTicker(2 * time.Millisecond); ; {
+			select {
+			case <-end:
+				again.Stop()
+				return
+			case <-again.C:
+			}
+			reply, err := s.Call("PTTL", lock)
+			if err != nil {
+				failure = err
+				return
+			}
+			milliseconds := reply.(int64)
+			left := time.Duration(milliseconds) * time.Millisecond
+			shortest, longest = min(shortest, left), max(longest, left)
+			if reply, err = s.Call("HKEYS", lock); err != nil {
+				failure = err
+				return
+			}
+			for _, owner := range reply.([]any) {
+				owners[owner.(string)] = true
+			}
+		}
+	})
+	return sync.OnceValue(func() time.Duration {
+		close(end)
+		watching.Wait()
+		require.NoError(t, failure)
+		require.Len(t, owners, 1)
+		require.LessOrEqual(t, longest, lease, "a lease is longer than asked for")
+		return shortest
+	})
 }

@@ -3,7 +3,6 @@ package multilock_test
 import (
 	"errors"
 	"math"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,50 +13,6 @@ import (
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
-
-// watchLease requires that a lock is held by one owner without a gap, and never for longer than lease, until stop is called,
-// which returns how long the shortest rest of its lease was.
-func watchLease(t *testing.T, s *redistest.Server, lock string, lease time.Duration) (stop func() (shortest time.Duration)) {
-	t.Helper()
-	var watching sync.WaitGroup
-	end := make(chan struct{})
-	shortest, longest := lease, time.Duration(0)
-	var failure error
-	owners := make(map[string]bool)
-	watching.Go(func() {
-		for again := time.NewTicker(2 * time.Millisecond); ; {
-			select {
-			case <-end:
-				again.Stop()
-				return
-			case <-again.C:
-			}
-			reply, err := s.Call("PTTL", lock)
-			if err != nil {
-				failure = err
-				return
-			}
-			milliseconds := reply.(int64)
-			left := time.Duration(milliseconds) * time.Millisecond
-			shortest, longest = min(shortest, left), max(longest, left)
-			if reply, err = s.Call("HKEYS", lock); err != nil {
-				failure = err
-				return
-			}
-			for _, owner := range reply.([]any) {
-				owners[owner.(string)] = true
-			}
-		}
-	})
-	return sync.OnceValue(func() time.Duration {
-		close(end)
-		watching.Wait()
-		require.NoError(t, failure)
-		require.Len(t, owners, 1)
-		require.LessOrEqual(t, longest, lease, "a lease is longer than asked for")
-		return shortest
-	})
-}
 
 // The wait is twice as long as the lease.
 func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testing.T) {

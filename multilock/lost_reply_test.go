@@ -2,43 +2,14 @@ package multilock_test
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/faultproxy"
-	"holdfast/internal/fragments"
 	"holdfast/internal/redistest"
-	"holdfast/multilock"
 	"holdfast/rlock"
 )
-
-// proxied is three plain locks of a client whose connections to the server, of which one is for commands, pass through a
-// proxy. The server knows the scripts. In clean-up the proxy lets everything pass before the client is closed.
-func proxied(t testing.TB, options rlock.Options) (*redistest.Server, *multilock.Lock, *faultproxy.Proxy) {
-	t.Helper()
-	s := redistest.Start(t)
-	p := faultproxy.Start(t, s.Addr())
-	c := newClient(t, s, options, redistest.OneConnection, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
-	t.Cleanup(p.Pass)
-	lock := multilock.New(c.NewLock("a"), c.NewLock("b"), c.NewLock("c"))
-	learn(t, lock, c.NewLock("a"))
-	return s, lock, p
-}
-
-// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
-func script(t testing.TB, file string) string {
-	t.Helper()
-	source, known := fragments.Read(os.DirFS("../lua"))[file]
-	require.True(t, known, file)
-	sum := sha1.Sum([]byte(source))
-	return hex.EncodeToString(sum[:])
-}
 
 func requireLevels(t testing.TB, s *redistest.Server, want string) {
 	t.Helper()

@@ -2,7 +2,6 @@ package multilock_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/multilock"
 	"holdfast/rlock"
@@ -39,8 +39,14 @@ type table struct {
 	clients []*rlock.Client
 }
 
-// dine has the philosophers of one process eat until it is told to stop, and prints how often each of them did.
-func dine(addresses []string) error {
+// dine has the philosophers of one process eat until it is told to stop, and prints how often each of them did. What they
+// want is drawn from the seed, the first argument; the addresses of the servers follow.
+func dine(args []string) error {
+	seed, err := strconv.ParseUint(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	addresses := args[1:]
 	runtime.GOMAXPROCS(1)
 	t := &table{}
 	for i, address := range addresses {
@@ -65,6 +71,7 @@ func dine(addresses []string) error {
 	failed := make(chan error, seats)
 	var eating sync.WaitGroup
 	for i := range seats {
+		dice := rand.New(rand.NewPCG(seed, uint64(i)))
 		eating.Go(func() {
 			for {
 				select {
@@ -72,7 +79,7 @@ func dine(addresses []string) error {
 					return
 				default:
 				}
-				if err := t.eat(); err != nil {
+				if err := t.eat(dice); err != nil {
 					failed <- err
 					return
 				}
@@ -94,12 +101,12 @@ func dine(addresses []string) error {
 }
 
 // eat takes two or three neighbouring forks, in any order, and uses them.
-func (t *table) eat() error {
+func (t *table) eat(dice *rand.Rand) error {
 	ctx := context.Background()
-	first, n := rand.IntN(forks), 2+rand.IntN(2)
+	first, n := dice.IntN(forks), 2+dice.IntN(2)
 	var wanted []int
 	var locks []rlock.Locker
-	for _, i := range rand.Perm(n) {
+	for _, i := range dice.Perm(n) {
 		fork := (first + i) % forks
 		wanted, locks = append(wanted, fork), append(locks, t.fork(fork))
 	}
@@ -146,10 +153,11 @@ func (t *table) count(fork int, by, want int64) error {
 
 // TestDiningPhilosophersAllEat has philosophers in three processes take neighbouring forks, named in any order. They must
 // never wait in a circle: that would show as a wait that is over. HOLDFAST_PHILOSOPHERS_TIME is for how long, as in 60s.
+// HOLDFAST_PHILOSOPHERS_SEED draws other forks. See make random.
 func TestDiningPhilosophersAllEat(t *testing.T) {
 	t.Parallel()
-	lasts, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_PHILOSOPHERS_TIME"), "6s"))
-	require.NoError(t, err)
+	lasts := locktest.Length(t, "HOLDFAST_PHILOSOPHERS_TIME", 3*time.Second)
+	seed := locktest.Seed(t, "HOLDFAST_PHILOSOPHERS_SEED")
 	for name, servers := range map[string]int{"forks on two servers": 2, "forks on one server": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,8 +168,9 @@ func TestDiningPhilosophersAllEat(t *testing.T) {
 				redises, addresses = append(redises, s), append(addresses, s.Addr())
 			}
 			var running []*process
-			for range tables {
-				running = append(running, startProcess(t, "philosophers", addresses...))
+			for i := range uint64(tables) {
+				args := append([]string{strconv.FormatUint(seed+i, 10)}, addresses...)
+				running = append(running, startProcess(t, "philosophers", args...))
 			}
 			for _, p := range running {
 				require.Equal(t, "ready", p.Line(t))

@@ -13,22 +13,6 @@ import (
 	"holdfast/rlock"
 )
 
-// shapes are MultiLocks of a, b and c: of one company, and of parts that are taken one by one, on two servers.
-func shapes(p *pair) map[string][]*rlock.Lock {
-	return map[string][]*rlock.Lock{
-		"together":   {p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c")},
-		"one by one": {p.client.NewLock("a"), p.client.NewFencedLock("b"), p.another.NewLock("c")},
-	}
-}
-
-func of(locks []*rlock.Lock) *multilock.Lock {
-	all := make([]rlock.Locker, len(locks))
-	for i, l := range locks {
-		all[i] = l
-	}
-	return multilock.New(all...)
-}
-
 func TestOneWaitIsForAllPartsTogether(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})

@@ -33,6 +33,7 @@ func listedRules(t testing.TB, rows ...string) []string {
 }
 
 func TestListedPermissionsAreEnough(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		rows    []string
 		options redlock.Options

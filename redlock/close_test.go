@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faults"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -65,14 +66,14 @@ func TestUnlockOfWhatIsGoneSaysSoAlsoWhenTheNodeRefusedAtFirst(t *testing.T) {
 		takenAway(t, s)
 	}
 	hold := take(t, redlock.NewOn(name, atOnce, clients...), longLease)
-	v := &victim{server: servers[2], client: clients[2]}
-	v.server.Do(t, "DEL", name)
-	faults["is busy"].begin(t, v)
+	v, busy := &faults.Victim{Server: servers[2], Lock: name}, faults.Named(t, "is busy")
+	v.Server.Do(t, "DEL", name)
+	busy.Begin(t, v)
 	unlocking := make(chan error, 1)
 	go func() { unlocking <- hold.Unlock(t.Context()) }()
 	<-time.After(100 * time.Millisecond)
 	require.Empty(t, unlocking)
-	faults["is busy"].end(t, v)
+	busy.End(t, v)
 	err := receive(t, unlocking, "Unlock hangs")
 	require.ErrorIs(t, err, rlock.ErrLost)
 	require.ErrorContains(t, err, "; c")

@@ -14,21 +14,6 @@ import (
 	"holdfast/rlock"
 )
 
-// quorumError is the *QuorumError in err, whose nodes have one error each, and are named in its text.
-func quorumError(t testing.TB, err error) *redlock.QuorumError {
-	t.Helper()
-	var e *redlock.QuorumError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, name, e.Lock)
-	require.ErrorContains(t, err, "holdfast: redlock \"order\": ")
-	for _, n := range e.Nodes {
-		require.NotEmpty(t, n.Server)
-		require.Error(t, n.Err)
-		require.ErrorContains(t, err, n.Server)
-	}
-	return e
-}
-
 func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
@@ -44,7 +29,7 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	var held *rlock.HeldError
 	require.ErrorAs(t, e.Nodes[0].Err, &held)
 	require.Equal(t, "somebody:0", held.Owner)
-	require.Contains(t, err.Error(), "; a: held by somebody:0 for another 10m0s")
+	require.Regexp(t, `; a: held by somebody:0 for another (10m0s|9m5)`, err.Error())
 	require.Regexp(t, "; b, c: [^;]*READONLY ", err.Error()) // before Redis 7 behind where the script was
 	require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
 	require.Regexp(t, `\d of 5 nodes granted it, 3 are needed`, err.Error())
@@ -188,7 +173,11 @@ func TestQuorumThatRefusesIsAnAnswerThoughOtherNodesHang(t *testing.T) {
 		_, err := redlock.NewOn(name, patient, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.ErrorContains(t, err, "a, b: its answer was not waited for")
-		require.ErrorContains(t, err, "c, d, e: held by somebody")
+		for _, node := range quorumError(t, err).Nodes[2:] { // named together, unless their leases differ by now
+			var held *rlock.HeldError
+			require.ErrorAs(t, node.Err, &held)
+			require.Equal(t, "somebody", held.Owner)
+		}
 	})
 }
 

@@ -1,8 +1,13 @@
 package redlock_test
 
 import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/fragments"
 	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
@@ -67,11 +73,7 @@ var hasty = redlock.Options{FsyncAlways: true, NodeTimeout: 100 * time.Milliseco
 // startNodes starts n servers without persistence, all at once.
 func startNodes(t testing.TB, n int, options ...redistest.Option) []*redistest.Server {
 	t.Helper()
-	servers := make([]*redistest.Server, n)
-	for i := range servers {
-		servers[i] = redistest.Start(t, options...)
-	}
-	return servers
+	return redistest.StartAll(t, n, options...)
 }
 
 // newClients returns a client of each server, as a process of its own would have them. They and their connections are closed
@@ -193,4 +195,209 @@ func onAll(servers []*redistest.Server, f func(s *redistest.Server)) {
 		all.Go(func() { f(s) })
 	}
 	all.Wait()
+}
+
+// quorumError is the *QuorumError in err, whose nodes have one error each, and are named in its text.
+func quorumError(t testing.TB, err error) *redlock.QuorumError {
+	t.Helper()
+	var e *redlock.QuorumError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, name, e.Lock)
+	require.ErrorContains(t, err, "holdfast: redlock \"order\": ")
+	for _, n := range e.Nodes {
+		require.NotEmpty(t, n.Server)
+		require.Error(t, n.Err)
+		require.ErrorContains(t, err, n.Server)
+	}
+	return e
+}
+
+// startFive starts five nodes and a client of each.
+func startFive(t testing.TB, options rlock.Options) ([]*redistest.Server, []*rlock.Client) {
+	t.Helper()
+	servers := startNodes(t, 5)
+	return servers, newClients(t, servers, options)
+}
+
+// count is on how many of the servers the lock "order" has an owner.
+func count(servers []*redistest.Server) int {
+	n := 0
+	for _, s := range servers {
+		if reply, err := s.Call("EXISTS", name); err == nil && reply == int64(1) {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitHeld waits until the lock "order" has an owner on all of the servers.
+func awaitHeld(t testing.TB, servers []*redistest.Server) {
+	t.Helper()
+	eventually(t, func() bool { return count(servers) == len(servers) }, "the lock is held on every node")
+}
+
+// lostTo requires that the hold ends soon with ErrLost, that the error has each of the words, and that releasing says so, too.
+func lostTo(t testing.TB, hold *rlock.Hold, words ...string) {
+	t.Helper()
+	ctx := hold.Context()
+	receive(t, ctx.Done(), "the context of a lost hold has not ended")
+	lost := new(rlock.LostError)
+	require.ErrorAs(t, context.Cause(ctx), &lost)
+	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
+	require.False(t, hold.Valid())
+	for _, word := range words {
+		require.ErrorContains(t, lost, word)
+	}
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
+}
+
+// takenAway gives the lock on a node to somebody else.
+func takenAway(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'somebody', 1)", "1", name)
+}
+
+// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
+func script(file string) string {
+	sum := sha1.Sum([]byte(fragments.Read(os.DirFS("../lua"))[file]))
+	return hex.EncodeToString(sum[:])
+}
+
+// takeOnAll acquires the lock on every one of the servers. To one of them the connections may be broken at first, and nobody
+// joins for an explicit lease.
+func takeOnAll(t *testing.T, lock *redlock.Lock, servers []*redistest.Server, lease time.Duration) *rlock.Hold {
+	t.Helper()
+	for range 20 {
+		hold := acquired(t, lockInBackground(t.Context(), lock, lease))
+		for end := time.Now().Add(promptly); time.Now().Before(end); {
+			if lock.Parts(hold) == len(servers) {
+				return hold
+			}
+			pause(nil, time.Millisecond)
+		}
+		unlock(t, hold)
+	}
+	require.FailNow(t, "never held on all servers")
+	return nil
+}
+
+// scriptCalls is how many scripts the servers were asked to run since their statistics were reset.
+func scriptCalls(t testing.TB, servers []*redistest.Server) int {
+	t.Helper()
+	n := 0
+	for _, s := range servers {
+		calls := s.CommandStats(t)
+		n += calls["evalsha"] + calls["eval"]
+	}
+	return n
+}
+
+func resetStats(t testing.TB, servers []*redistest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		s.ResetStats(t)
+	}
+}
+
+// queueUp waits for a lock in a goroutine, and returns when it stands in line.
+func queueUp(ctx context.Context, t testing.TB, l *redlock.Lock, lease time.Duration) <-chan outcome {
+	t.Helper()
+	w := waiting{ctx, make(chan struct{}, 1)}
+	done := lockInBackground(w, l, lease)
+	receive(t, w.begun, "it does not stand in line")
+	return done
+}
+
+// give has another program, such as a Java one, hold a lock for a long time, which is another owner on each node.
+func give(t testing.TB, servers []*redistest.Server, lock string) {
+	t.Helper()
+	for i, s := range servers {
+		s.Do(t, "HSET", lock, "somebody:"+strconv.Itoa(i), "1")
+		s.Do(t, "PEXPIRE", lock, strconv.FormatInt(longLease.Milliseconds(), 10))
+	}
+}
+
+// giveOne is give for one owner on all nodes.
+func giveOne(t testing.TB, servers []*redistest.Server, lock string) {
+	t.Helper()
+	for _, s := range servers {
+		s.Do(t, "HSET", lock, "somebody", "1")
+		s.Do(t, "PEXPIRE", lock, strconv.FormatInt(longLease.Milliseconds(), 10))
+	}
+}
+
+// giveBack ends give as Redisson does.
+func giveBack(t testing.TB, servers []*redistest.Server, lock string) {
+	t.Helper()
+	for _, s := range servers {
+		s.Do(t, "DEL", lock)
+		s.Do(t, "PUBLISH", channelOf(lock), "0")
+	}
+}
+
+// callsDuring is how many scripts the servers are asked to run in d, once they have been asked for nothing for a moment, or
+// patience is over.
+func callsDuring(t testing.TB, servers []*redistest.Server, d time.Duration) int {
+	t.Helper()
+	const moment = 200 * time.Millisecond
+	for end := time.Now().Add(patience / 2); time.Now().Before(end); {
+		resetStats(t, servers)
+		<-time.After(moment)
+		if scriptCalls(t, servers) == 0 {
+			break
+		}
+	}
+	resetStats(t, servers)
+	<-time.After(d)
+	return scriptCalls(t, servers)
+}
+
+// pause waits for d or until done is closed.
+func pause(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}
+
+// connect returns a client of each address, and what closes them.
+func connect(addresses []string) ([]*rlock.Client, func(), error) {
+	var clients []*rlock.Client
+	var closes []func()
+	closeAll := func() {
+		for _, f := range closes {
+			f()
+		}
+	}
+	for _, address := range addresses {
+		redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}})
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		c, err := rlock.New(redis, rlock.Options{})
+		if err != nil {
+			redis.Close()
+			closeAll()
+			return nil, nil, err
+		}
+		closes = append(closes, func() {
+			_ = c.Close(context.Background()) // the process ends anyway
+			redis.Close()
+		})
+		clients = append(clients, c)
+	}
+	return clients, closeAll, nil
+}
+
+// addressesOf are the addresses of servers.
+func addressesOf(servers []*redistest.Server) []string {
+	addresses := make([]string, len(servers))
+	for i, s := range servers {
+		addresses[i] = s.Addr()
+	}
+	return addresses
 }

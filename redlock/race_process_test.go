@@ -61,45 +61,6 @@ func racer(args []string) error {
 	return nil
 }
 
-// connect returns a client of each address, and what closes them.
-func connect(addresses []string) ([]*rlock.Client, func(), error) {
-	var clients []*rlock.Client
-	var closes []func()
-	closeAll := func() {
-		for _, f := range closes {
-			f()
-		}
-	}
-	for _, address := range addresses {
-		redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}})
-		if err != nil {
-			closeAll()
-			return nil, nil, err
-		}
-		c, err := rlock.New(redis, rlock.Options{})
-		if err != nil {
-			redis.Close()
-			closeAll()
-			return nil, nil, err
-		}
-		closes = append(closes, func() {
-			_ = c.Close(context.Background()) // the process ends anyway
-			redis.Close()
-		})
-		clients = append(clients, c)
-	}
-	return clients, closeAll, nil
-}
-
-// addressesOf are the addresses of servers.
-func addressesOf(servers []*redistest.Server) []string {
-	addresses := make([]string, len(servers))
-	for i, s := range servers {
-		addresses[i] = s.Addr()
-	}
-	return addresses
-}
-
 func TestTwoProcessesNeverBothHoldAndBothMakeProgress(t *testing.T) {
 	t.Parallel()
 	const times = 300

@@ -3,8 +3,6 @@ package redlock_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,26 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
-// roundsVariable is how many rounds the race of two clients has; by default the 10,000 of the issue.
-const roundsVariable = "HOLDFAST_REDLOCK_ROUNDS"
-
-func rounds(t testing.TB) int {
-	t.Helper()
-	text := os.Getenv(roundsVariable)
-	if text == "" {
-		return 10_000
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return n
-}
-
-func TestTwoClientsRacing10000TimesNeverBothHold(t *testing.T) {
+// TestTwoClientsThatRaceNeverBothHold has as many rounds as HOLDFAST_REDLOCK_ROUNDS says: see make random.
+func TestTwoClientsThatRaceNeverBothHold(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	var locks [2]*redlock.Lock
@@ -40,7 +26,7 @@ func TestTwoClientsRacing10000TimesNeverBothHold(t *testing.T) {
 		warm(t, clients)
 		locks[i] = redlock.NewOn(name, atOnce, clients...)
 	}
-	n := rounds(t)
+	n := locktest.Times(t, "HOLDFAST_REDLOCK_ROUNDS", 1000)
 	var inside, both, neither, failed atomic.Int64
 	var won [2]int
 	start := time.Now()
@@ -121,24 +107,6 @@ func contenders(t *testing.T, servers []*redistest.Server, contenders, times int
 		require.NoError(t, err)
 	}
 	return time.Duration(waited.Load())
-}
-
-// scriptCalls is how many scripts the servers were asked to run since their statistics were reset.
-func scriptCalls(t testing.TB, servers []*redistest.Server) int {
-	t.Helper()
-	n := 0
-	for _, s := range servers {
-		calls := s.CommandStats(t)
-		n += calls["evalsha"] + calls["eval"]
-	}
-	return n
-}
-
-func resetStats(t testing.TB, servers []*redistest.Server) {
-	t.Helper()
-	for _, s := range servers {
-		s.ResetStats(t)
-	}
 }
 
 func TestContendersAllGetTheLockAgainAndAgain(t *testing.T) {

@@ -6,29 +6,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faults"
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
 
-// refusing are ways to make a server refuse a lock for good, and the code of the refusal.
-var refusing = map[string]func(t testing.TB, s *redistest.Server){
-	"READONLY": func(t testing.TB, s *redistest.Server) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
-	"NOPERM":   func(t testing.TB, s *redistest.Server) { s.Do(t, "ACL", "SETUSER", "default", "-evalsha", "-eval") },
-	"OOM":      func(t testing.TB, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
-}
-
 func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing.T) {
 	t.Parallel()
-	for code, refuse := range refusing {
-		t.Run(code, func(t *testing.T) {
+	for what, f := range faults.Telling(faults.ForGood) {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			servers := startNodes(t, 5)
+			servers := startNodes(t, 5, f.Options...)
+			refuse := func(s *redistest.Server) { f.Begin(t, &faults.Victim{Server: s, Lock: name}) }
 			clients := newClients(t, servers, rlock.Options{})
 			warm(t, clients)
 			l := redlock.NewOn(name, atOnce, clients...)
 			for _, s := range servers[:2] {
-				refuse(t, s)
+				refuse(s)
 			}
 			unlock(t, take(t, l, longLease))
 			awaitFree(t, servers[2:]...)
@@ -44,7 +39,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 			done := queueUp(t.Context(), t, l, longLease)
 			awaitListeners(t, servers[2:], name, 1)
 			servers[2].Do(t, "DEL", name)
-			refuse(t, servers[2])
+			refuse(servers[2])
 			giveBack(t, servers[3:], name)
 			within(t, promptly, func() { err = result(t, done).Err })
 			_, another := l.Lock(t.Context(), longLease)
@@ -53,7 +48,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 				var refusal *rlock.ServerError
 				require.ErrorAs(t, err, &refusal)
-				require.Equal(t, code, refusal.Code)
+				require.Equal(t, f.Code, refusal.Code)
 				require.ErrorContains(t, err, refusal.Advice)
 				_ = quorumError(t, err)
 			}
@@ -70,7 +65,7 @@ func TestServersOutOfMemoryStillExtend(t *testing.T) {
 	hold := take(t, l, 10*time.Second)
 	nested := takeWith(hold.Context(), t, l, 10*time.Second)
 	for _, s := range servers {
-		refusing["OOM"](t, s)
+		faults.Named(t, "is out of memory").Begin(t, &faults.Victim{Server: s, Lock: name})
 	}
 	require.NoError(t, hold.Extend(t.Context(), 20*time.Second))
 	require.Greater(t, time.Until(hold.Deadline()), 15*time.Second)

@@ -85,6 +85,7 @@ func TestNodeThatAnswersAgainIsAskedAgain(t *testing.T) {
 
 // Nobody has a quorum: the others are as unlucky. Who asked at the same time must not ask at the same time again.
 func TestSplitVoteIsRepeatedAfterARandomDelayThatDoubles(t *testing.T) {
+	t.Parallel()
 	firsts := map[time.Duration]int{}
 	for range 12 {
 		inBubble(t, redlock.Options{NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {

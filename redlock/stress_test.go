@@ -1,12 +1,9 @@
 package redlock_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
@@ -31,14 +29,12 @@ const (
 
 // TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets owners of two processes' worth of clients lock, nest, extend, unlock
 // and give up at random, while connections to any of five nodes break, hang and lose replies at random. In the second
-// run nodes also restart empty, or are emptied. HOLDFAST_STRESS_SEED repeats a run, as far as the scheduler lets it;
-// HOLDFAST_STRESS_TIME makes it longer.
+// run nodes also restart empty, or are emptied. HOLDFAST_STRESS_SEED draws other faults, HOLDFAST_STRESS_TIME
+// makes it longer: see make random.
 func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	t.Parallel()
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_STRESS_TIME"), "4s"))
-	require.NoError(t, err)
-	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_STRESS_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
-	require.NoError(t, err)
+	length := locktest.Length(t, "HOLDFAST_STRESS_TIME", 3*time.Second)
+	seed := locktest.Seed(t, "HOLDFAST_STRESS_SEED")
 	for _, run := range []struct {
 		name    string
 		options redlock.Options
@@ -58,7 +54,6 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			t.Parallel()
-			t.Logf("HOLDFAST_STRESS_SEED=%d", seed)
 			st := &stress{t: t, servers: startNodes(t, 5), holds: make(map[*rlock.Hold]bool), forgetful: run.forget != nil}
 			if st.forgetful {
 				counted(t, st.servers, stressLease)
@@ -137,16 +132,6 @@ func dice(seed uint64, client, player int) *rand.Rand {
 // upTo is a random time.
 func upTo(d *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(1 + d.Int64N(int64(limit)))
-}
-
-// pause waits for d or until done is closed.
-func pause(done <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-done:
-	}
 }
 
 // check requires that those holds that are valid belong to one owner. Each that was valid is asked again after all others: if

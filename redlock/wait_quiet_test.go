@@ -7,27 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
-
-// callsDuring is how many scripts the servers are asked to run in d, once they have been asked for nothing for a moment, or
-// patience is over.
-func callsDuring(t testing.TB, servers []*redistest.Server, d time.Duration) int {
-	t.Helper()
-	const moment = 200 * time.Millisecond
-	for end := time.Now().Add(patience / 2); time.Now().Before(end); {
-		resetStats(t, servers)
-		<-time.After(moment)
-		if scriptCalls(t, servers) == 0 {
-			break
-		}
-	}
-	resetStats(t, servers)
-	<-time.After(d)
-	return scriptCalls(t, servers)
-}
 
 func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
 	t.Parallel()

@@ -2,13 +2,11 @@ package redlock_test
 
 import (
 	"context"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"holdfast/internal/redistest"
 	"holdfast/redlock"
 	"holdfast/rlock"
 )
@@ -26,42 +24,6 @@ func (w waiting) Done() <-chan struct{} {
 	default:
 	}
 	return w.Context.Done()
-}
-
-// queueUp waits for a lock in a goroutine, and returns when it stands in line.
-func queueUp(ctx context.Context, t testing.TB, l *redlock.Lock, lease time.Duration) <-chan outcome {
-	t.Helper()
-	w := waiting{ctx, make(chan struct{}, 1)}
-	done := lockInBackground(w, l, lease)
-	receive(t, w.begun, "it does not stand in line")
-	return done
-}
-
-// give has another program, such as a Java one, hold a lock for a long time, which is another owner on each node.
-func give(t testing.TB, servers []*redistest.Server, lock string) {
-	t.Helper()
-	for i, s := range servers {
-		s.Do(t, "HSET", lock, "somebody:"+strconv.Itoa(i), "1")
-		s.Do(t, "PEXPIRE", lock, strconv.FormatInt(longLease.Milliseconds(), 10))
-	}
-}
-
-// giveOne is give for one owner on all nodes.
-func giveOne(t testing.TB, servers []*redistest.Server, lock string) {
-	t.Helper()
-	for _, s := range servers {
-		s.Do(t, "HSET", lock, "somebody", "1")
-		s.Do(t, "PEXPIRE", lock, strconv.FormatInt(longLease.Milliseconds(), 10))
-	}
-}
-
-// giveBack ends give as Redisson does.
-func giveBack(t testing.TB, servers []*redistest.Server, lock string) {
-	t.Helper()
-	for _, s := range servers {
-		s.Do(t, "DEL", lock)
-		s.Do(t, "PUBLISH", channelOf(lock), "0")
-	}
 }
 
 func TestUnlockWakesAWaiterOfThisAndOfAnotherProcess(t *testing.T) {

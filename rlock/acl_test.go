@@ -19,16 +19,8 @@ import (
 	"holdfast/rlock"
 )
 
-// asUser has a client connect as the user that restrict makes.
-func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }
-
-// restrict makes a user that may do everything except what the ACL rules take away.
-func restrict(t testing.TB, s *redistest.Server, rules ...string) {
-	t.Helper()
-	s.Do(t, append([]string{"ACL", "SETUSER", "app", "reset", "on", ">secret", "allkeys", "allchannels", "+@all"}, rules...)...)
-}
-
 func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	for name, rules := range map[string][]string{
 		"no PUBLISH": {"-publish"},
 		"no channel": {"resetchannels"},
@@ -69,6 +61,7 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 }
 
 func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ lease, after, within time.Duration }{
 		"when its lease would have ended":    {2 * time.Second, 0, 4 * time.Second},
 		"after 5 s when its lease is longer": {time.Minute, time.Second, 8 * time.Second},
@@ -103,6 +96,7 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 }
 
 func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
+	t.Parallel()
 	for name, rules := range map[string][]string{
 		"no SUBSCRIBE": {"-subscribe"},
 		"no channel":   {"resetchannels"},
@@ -231,6 +225,7 @@ func listedUnder(t testing.TB, titles ...string) (p permissions) {
 var listedCommand = regexp.MustCompile(`\+[a-z]+`)
 
 func TestListedPermissionsAreEnough(t *testing.T) {
+	t.Parallel()
 	t.Run("single node", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)

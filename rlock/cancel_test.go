@@ -260,7 +260,7 @@ func TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 
 func TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, s *scene, reached func()) func() {
-		const wait = 2 * time.Second
+		const wait = time.Second
 		start := time.Now()
 		attempts := s.begin(func(l *rlock.Lock) <-chan outcome {
 			return inBackground(func() (*rlock.Hold, error) { return l.TryLock(t.Context(), wait, longLease) })

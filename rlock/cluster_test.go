@@ -15,23 +15,6 @@ import (
 	"holdfast/rlock"
 )
 
-// nodeOf is the node of a cluster that serves a lock.
-func nodeOf(t testing.TB, c *redistest.Cluster, lock string) *redistest.Server {
-	t.Helper()
-	return c.Owner(t, c.Slot(t, lock))
-}
-
-// oneLockPerNode are names, each served by another node.
-func oneLockPerNode(t testing.TB, c *redistest.Cluster) map[*redistest.Server]string {
-	t.Helper()
-	found := make(map[*redistest.Server]string)
-	for i := 0; len(found) < len(c.Nodes); i++ {
-		name := fmt.Sprint("lock-", i)
-		found[nodeOf(t, c, name)] = name
-	}
-	return found
-}
-
 func TestLocksWorkOnACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
@@ -92,16 +75,6 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 			}
 		})
 	}
-}
-
-// knowsSharded tells whether the cluster has sharded channels, as one of Redis 7 and newer or of Valkey has.
-func knowsSharded(t testing.TB, cluster *redistest.Cluster) bool {
-	t.Helper()
-	_, err := cluster.Nodes[0].Call("PUBSUB", "SHARDNUMSUB")
-	if err != nil {
-		require.Contains(t, cluster.Nodes[0].DoString(t, "INFO", "server"), "redis_version:6.")
-	}
-	return err == nil
 }
 
 // awaitListener waits until one listens on the channels of a lock, on any of the nodes of a cluster.

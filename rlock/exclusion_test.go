@@ -24,7 +24,7 @@ func TestNoTwoHoldersAmong32GoroutinesIn3Processes(t *testing.T) {
 		const (
 			clients    = 3
 			goroutines = 32
-			rounds     = 10
+			rounds     = 5
 		)
 		s.Do(t, "SET", "counter", "0")
 		var started []*process

@@ -79,6 +79,7 @@ func TestFairLockIsToldHowLongItsCallerWaits(t *testing.T) {
 }
 
 func TestWaitersOfAFairLockThatLeaveTogetherCostFewCommands(t *testing.T) {
+	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		if !k.lonely {
 			return

@@ -85,6 +85,7 @@ func TestFairWaitersOutlastARestart(t *testing.T) {
 // Nobody may be made to ask again and again by what is in Redis: a waiter asks when it comes, when it listens, and then
 // every 5 s.
 func TestFairWaitersDoNotSpin(t *testing.T) {
+	t.Parallel()
 	for name, arrange := range map[string]func(*testing.T, *redistest.Server){
 		"held": func(t *testing.T, s *redistest.Server) {
 			plant(t, s, "job", map[string]string{"java:1": "1"})

@@ -72,12 +72,6 @@ func waitFairly(args []string) error {
 	return c.Close(ctx)
 }
 
-const (
-	fairQueue  = "redisson_lock_queue:{job}"
-	fairScores = "redisson_lock_timeout:{job}"
-	fairTurn   = "holdfast_lock_turn:{job}"
-)
-
 // startFairWaiters starts processes that are ready to wait.
 func startFairWaiters(t *testing.T, s *redistest.Server, n int) []*process {
 	t.Helper()
@@ -89,13 +83,6 @@ func startFairWaiters(t *testing.T, s *redistest.Server, n int) []*process {
 		require.Equal(t, "ready", p.Line(t))
 	}
 	return started
-}
-
-// awaitFairQueue waits until n owners are queued, and returns them, head first.
-func awaitFairQueue(t *testing.T, s *redistest.Server, n int) []string {
-	t.Helper()
-	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == int64(n) }, strconv.Itoa(n)+" waiters in the queue")
-	return s.DoStrings(t, "LRANGE", fairQueue, "0", "-1")
 }
 
 // length is that of the queue.
@@ -120,6 +107,7 @@ func fairRuns(t *testing.T) (runs int, measured bool) {
 }
 
 func TestWaitersOfFourProcessesAcquireAFairLockInTheOrderInWhichTheyWereStarted(t *testing.T) {
+	t.Parallel()
 	const waiters, apart = 64, 5 * time.Millisecond
 	runs, measured := fairRuns(t)
 	for run := range runs {

@@ -1,9 +1,14 @@
 package rlock_test
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,4 +129,154 @@ func subscribed(s *redistest.Server, numsub, channel string) int {
 func awaitListeners(t testing.TB, s *redistest.Server, lock string, n int) {
 	t.Helper()
 	eventually(t, func() bool { return subscribers(s, lock) == n }, strconv.Itoa(n)+" listeners on "+channelOf(lock))
+}
+
+// calls is how often the server has executed a command, also in scripts. Unlike CommandStats it may be called in a condition.
+func calls(s *redistest.Server, command string) int {
+	reply, _ := s.Call("INFO", "commandstats")
+	info, _ := reply.(string)
+	_, after, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
+	count, _, _ := strings.Cut(after, ",")
+	n, _ := strconv.Atoi(count) // 0 if it was never called
+	return n
+}
+
+// endedAt returns when the hold's context ended.
+func endedAt(hold *rlock.Hold) <-chan time.Time {
+	ctx, at := hold.Context(), make(chan time.Time, 1)
+	go func() {
+		<-ctx.Done()
+		at <- time.Now()
+	}()
+	return at
+}
+
+// awaitRenewal waits until each of the holds has been renewed, and returns their deadlines.
+func awaitRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
+	t.Helper()
+	for _, hold := range holds {
+		deadlines = append(deadlines, hold.Deadline())
+	}
+	for i, hold := range holds {
+		before := deadlines[i]
+		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed")
+		deadlines[i] = hold.Deadline()
+	}
+	return deadlines
+}
+
+// awaitQuiet waits until nobody has sent a script for a while: who has subscribed has looked again.
+func awaitQuiet(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	monitor := s.Monitor(t)
+	for quiet := 0; quiet < 3; quiet++ {
+		<-time.After(20 * time.Millisecond)
+		if len(monitor.Commands(t)) > 0 {
+			quiet = -1
+		}
+	}
+}
+
+// awaitParked waits until n connections listen for releases of the read-write lock "page".
+func awaitParked(t testing.TB, s *redistest.Server, n int) {
+	t.Helper()
+	const channel = "redisson_rwlock:{page}"
+	eventually(t, func() bool {
+		reply, err := s.Call("PUBSUB", "NUMSUB", channel)
+		return err == nil && reply.([]any)[1] == int64(n)
+	}, strconv.Itoa(n)+" listeners on "+channel)
+}
+
+// dice are random, and the same for the same seed and player.
+func dice(seed uint64, client, player int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
+}
+
+// upTo is a random time.
+func upTo(d *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(1 + d.Int64N(int64(limit)))
+}
+
+// pause waits for d or until done is closed.
+func pause(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}
+
+// lostTo requires that the hold ends soon with ErrLost for the given reason, that its context says so, and that releasing
+// it says so as well.
+func lostTo(t *testing.T, hold *rlock.Hold, reason error) {
+	t.Helper()
+	ctx := hold.Context()
+	receive(t, ctx.Done(), "the context of a lost hold has not ended")
+	lost := new(rlock.LostError)
+	require.ErrorAs(t, context.Cause(ctx), &lost)
+	require.ErrorIs(t, lost, rlock.ErrLost)
+	if reason != nil {
+		require.ErrorIs(t, lost, reason)
+	}
+	receive(t, hold.Done(), "a lost hold is not done")
+	require.False(t, hold.Valid())
+	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+}
+
+// parkedWaiter starts a waiter for a reentrant lock that is held; see kind.parked.
+func parkedWaiter(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
+	t.Helper()
+	return kinds[0].parked(t, s, lock)
+}
+
+// awaitCommands collects commands until there are at least n.
+func awaitCommands(t *testing.T, m *redistest.Monitor, n int) [][]string {
+	t.Helper()
+	var commands [][]string
+	eventually(t, func() bool {
+		commands = append(commands, m.Commands(t)...)
+		return len(commands) >= n
+	}, "enough commands were seen")
+	return commands
+}
+
+// verbs are the names of commands, without those that redistest itself sends to look.
+func verbs(commands [][]string) []string {
+	names := make([]string, len(commands))
+	for i, command := range commands {
+		names[i] = command[0]
+	}
+	return names
+}
+
+// listener is a plain subscriber of one channel.
+type listener struct{ lines *bufio.Reader }
+
+// listen subscribes, and returns when the server has confirmed it.
+func listen(t *testing.T, s *redistest.Server, channel string) *listener {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(2*patience)))
+	_, err = conn.Write([]byte(`SUBSCRIBE "` + channel + "\"\r\n"))
+	require.NoError(t, err)
+	l := &listener{bufio.NewReader(conn)}
+	require.Equal(t, []string{"subscribe", channel}, l.next(t)[:2])
+	return l
+}
+
+// next returns the next message: "message", channel, payload.
+func (l *listener) next(t *testing.T) []string {
+	t.Helper()
+	var words []string
+	for len(words) < 3 {
+		line, err := l.lines.ReadString('\n')
+		require.NoError(t, err)
+		if line = strings.TrimSpace(line); !strings.ContainsAny(line[:1], "*$") {
+			words = append(words, line)
+		}
+	}
+	return words
 }

@@ -20,17 +20,6 @@ import (
 // onTime is how late an answer may be that a time limit of ours forces.
 const onTime = 20 * time.Millisecond
 
-// unanswered requires an error that says that the server did not answer, and not that somebody holds the lock.
-func unanswered(t *testing.T, err error) {
-	t.Helper()
-	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	server := new(rlock.ServerError)
-	require.ErrorAs(t, err, &server)
-	require.Contains(t, err.Error(), "no answer from Redis in time")
-	require.NotEmpty(t, server.Advice)
-}
-
 func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const wait = 200 * time.Millisecond

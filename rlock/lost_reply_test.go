@@ -12,12 +12,6 @@ import (
 	"holdfast/rlock"
 )
 
-// counts are the fields of the lock "order": owner and hold count.
-func counts(t *testing.T, s *redistest.Server) map[string]string {
-	t.Helper()
-	return s.DoMap(t, "HGETALL", "order")
-}
-
 func TestLostReplyOfAnAcquireCountsOnce(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {

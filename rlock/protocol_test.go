@@ -1,9 +1,6 @@
 package rlock_test
 
 import (
-	"bufio"
-	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,37 +14,6 @@ const (
 	uuidV4  = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 	ownerRE = `^` + uuidV4 + `:[1-9][0-9]*$`
 )
-
-// listener is a plain subscriber of one channel.
-type listener struct{ lines *bufio.Reader }
-
-// listen subscribes, and returns when the server has confirmed it.
-func listen(t *testing.T, s *redistest.Server, channel string) *listener {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(2*patience)))
-	_, err = conn.Write([]byte(`SUBSCRIBE "` + channel + "\"\r\n"))
-	require.NoError(t, err)
-	l := &listener{bufio.NewReader(conn)}
-	require.Equal(t, []string{"subscribe", channel}, l.next(t)[:2])
-	return l
-}
-
-// next returns the next message: "message", channel, payload.
-func (l *listener) next(t *testing.T) []string {
-	t.Helper()
-	var words []string
-	for len(words) < 3 {
-		line, err := l.lines.ReadString('\n')
-		require.NoError(t, err)
-		if line = strings.TrimSpace(line); !strings.ContainsAny(line[:1], "*$") {
-			words = append(words, line)
-		}
-	}
-	return words
-}
 
 func TestLockIsAHashUnderItsNameAndItsReleaseIsPublished(t *testing.T) {
 	s := redistest.Start(t)

@@ -1,10 +1,8 @@
 package rlock_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -98,18 +97,6 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	return last.Sub(released)
 }
 
-// awaitQuiet waits until nobody has sent a script for a while: who has subscribed has looked again.
-func awaitQuiet(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	monitor := s.Monitor(t)
-	for quiet := 0; quiet < 3; quiet++ {
-		<-time.After(20 * time.Millisecond)
-		if len(monitor.Commands(t)) > 0 {
-			quiet = -1
-		}
-	}
-}
-
 func TestReadersBehindAWriterAreAllInWithin50MillisecondsOfItsRelease(t *testing.T) {
 	for name, clients := range distributions {
 		for also, second := range map[string]bool{"": false, "before a second writer": true} {
@@ -191,9 +178,7 @@ func summary(sorted []time.Duration) string {
 // mixTime is for how long a mix runs.
 func mixTime(t testing.TB) time.Duration {
 	t.Helper()
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_MIX_TIME"), "1500ms"))
-	require.NoError(t, err)
-	return length
+	return locktest.Length(t, "HOLDFAST_MIX_TIME", 1500*time.Millisecond)
 }
 
 func TestWriterGetsInAmongFiftyReadersThatLoop(t *testing.T) {

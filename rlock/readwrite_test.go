@@ -19,16 +19,6 @@ func readKey(lock, owner string, number int) string {
 	return "{" + lock + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }
 
-// awaitParked waits until n connections listen for releases of the read-write lock "page".
-func awaitParked(t testing.TB, s *redistest.Server, n int) {
-	t.Helper()
-	const channel = "redisson_rwlock:{page}"
-	eventually(t, func() bool {
-		reply, err := s.Call("PUBSUB", "NUMSUB", channel)
-		return err == nil && reply.([]any)[1] == int64(n)
-	}, strconv.Itoa(n)+" listeners on "+channel)
-}
-
 // plantReader writes what a reader of another library would, with plain commands.
 func plantReader(t testing.TB, s *redistest.Server, lock, owner string, lease time.Duration) {
 	t.Helper()

@@ -9,30 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faults"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
-
-// requireRefusal requires that err is the server's refusal with the given code, and says what to do about it.
-func requireRefusal(t testing.TB, err error, code string) {
-	t.Helper()
-	var refusal *rlock.ServerError
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, code, refusal.Code, "%v", err)
-	require.NotEmpty(t, refusal.Advice)
-	require.ErrorContains(t, err, refusal.Advice)
-	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
-}
-
-// requireRefusedAtOnce requires that a wait ends with a refusal long before its time is over.
-func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
-	t.Helper()
-	start := time.Now()
-	_, err := l.TryLock(t.Context(), 2*patience, time.Second)
-	requireRefusal(t, err, code)
-	require.Less(t, time.Since(start), patience)
-}
 
 func TestServerOutOfMemoryRefusesALockAtOnce(t *testing.T) {
 	t.Parallel()
@@ -42,7 +22,7 @@ func TestServerOutOfMemoryRefusesALockAtOnce(t *testing.T) {
 	for _, k := range kinds {
 		holds[k.name] = take(t, k.lock(c, k.name), rlock.Watchdog)
 	}
-	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	befall(t, s, "is out of memory")
 
 	onEveryKind(t, func(t *testing.T, k kind) {
 		requireRefusedAtOnce(t, k.lock(c, "another "+k.name), "OOM")
@@ -65,7 +45,7 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 		outer[k.name] = take(t, k.rival(c, k.name), rlock.Watchdog)
 		inner[k.name] = takeWith(outer[k.name].Context(), t, k.rival(c, k.name), rlock.Watchdog)
 	}
-	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	befall(t, s, "is out of memory")
 
 	requireKept(t, slices.Collect(maps.Values(outer)), 2*lease, "not renewed")
 	onEveryRivalry(t, func(t *testing.T, k kind) {
@@ -101,7 +81,7 @@ func TestServerOutOfMemoryStillExtends(t *testing.T) {
 		outer[k.name] = take(t, k.lock(c, k.name), 20*time.Second)
 		inner[k.name] = takeWith(outer[k.name].Context(), t, k.lock(c, k.name), 10*time.Second)
 	}
-	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	befall(t, s, "is out of memory")
 
 	onEveryKind(t, func(t *testing.T, k kind) {
 		hold := outer[k.name]
@@ -129,9 +109,9 @@ func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 	for _, k := range kinds {
 		outer[k.name] = take(t, k.lock(c, k.name), lease)
 		inner := takeWith(outer[k.name].Context(), t, k.lock(c, k.name), longLease)
-		s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+		end := befall(t, s, "is out of memory")
 		unlock(t, inner)
-		s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+		end()
 	}
 	// Other readers, whose leaving makes the lock last as long as those who stay.
 	unlock(t, take(t, newReadLock(other, "read"), lease))
@@ -147,21 +127,13 @@ func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 
 func TestServerThatCannotSaveRefusesALockAtOnce(t *testing.T) {
 	t.Parallel()
-	// No file can have this name: a snapshot is made, and then not put in its place. Without an append-only file the server
-	// would not start, since it could not look for a snapshot either.
-	s := redistest.Start(t, redistest.WithAppendOnly(),
-		redistest.WithArgs("--dbfilename", strings.Repeat("x", 256), "--save", "3600", "1"))
+	s := redistest.Start(t, faults.Named(t, "cannot save").Options...)
 	c := newClient(t, s, rlock.Options{})
 	holds := make(map[string]*rlock.Hold)
 	for _, k := range kinds {
 		holds[k.name] = take(t, k.lock(c, k.name), time.Minute)
 	}
-	s.Do(t, "BGSAVE")
-	eventually(t, func() bool {
-		info, _ := s.Call("INFO", "persistence")
-		text, _ := info.(string)
-		return strings.Contains(text, "rdb_last_bgsave_status:err")
-	}, "the snapshot did not fail")
+	befall(t, s, "cannot save")
 
 	onEveryKind(t, func(t *testing.T, k kind) {
 		requireRefusedAtOnce(t, k.lock(c, "another "+k.name), "MISCONF")
@@ -179,7 +151,7 @@ func TestReplicaRefusesALockAtOnce(t *testing.T) {
 		unlocked[k.name] = take(t, k.lock(c, "unlocked "+k.name), time.Minute)
 		renewed[k.name] = take(t, k.lock(c, "renewed "+k.name), rlock.Watchdog)
 	}
-	s.Do(t, "REPLICAOF", "127.0.0.1", "1") // a master that does not answer
+	befall(t, s, "has become a replica")
 
 	onEveryKind(t, func(t *testing.T, k kind) {
 		requireRefusedAtOnce(t, k.lock(c, "another "+k.name), "READONLY")
@@ -201,7 +173,7 @@ func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 		waiters[k.name] = lockInBackground(t.Context(), k.lock(other, k.name), time.Second)
 		k.awaitListeners(t, s, k.name, 1)
 	}
-	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	befall(t, s, "has become a replica")
 	if strings.Contains(s.DoString(t, "INFO", "server"), "redis_version:6.") {
 		// It shows a script what has expired, until a master has deleted it: the locks are not free yet, and only the script
 		// of fair locks writes before it says so.

@@ -40,6 +40,7 @@ func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
 // What was sent and not answered may have taken the lock, however short the time for an answer was: on a server that hangs
 // nobody is told otherwise.
 func TestWaiterWhoseOnlyQuestionWasNotAnsweredIsToldSoHoweverShortItsTime(t *testing.T) {
+	t.Parallel()
 	for _, k := range kinds {
 		if k.lonely { // it asks when it comes
 			continue

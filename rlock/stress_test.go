@@ -1,11 +1,9 @@
 package rlock_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -28,14 +27,11 @@ const (
 )
 
 // TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets many owners of several clients lock, nest, unlock, give up and go
-// away at random, while connections break, hang and lose replies at random. HOLDFAST_STRESS_SEED repeats a run, as far
-// as the scheduler lets it; HOLDFAST_STRESS_TIME makes it longer.
+// away at random, while connections break, hang and lose replies at random. HOLDFAST_STRESS_SEED draws other
+// faults, HOLDFAST_STRESS_TIME makes it longer: see make random.
 func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
-	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_STRESS_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
-	require.NoError(t, err)
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_STRESS_TIME"), "4s"))
-	require.NoError(t, err)
-	t.Logf("HOLDFAST_STRESS_SEED=%d", seed)
+	seed := locktest.Seed(t, "HOLDFAST_STRESS_SEED")
+	length := locktest.Length(t, "HOLDFAST_STRESS_TIME", 3*time.Second)
 
 	s := redistest.Start(t)
 	st := &stress{t: t, server: s, detector: newDetector()}
@@ -90,11 +86,6 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	}
 }
 
-// dice are random, and the same for the same seed and player.
-func dice(seed uint64, client, player int) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
-}
-
 type stress struct {
 	t        *testing.T
 	server   *redistest.Server
@@ -102,21 +93,6 @@ type stress struct {
 	detector *detector
 
 	acquired, nested, lost, doubtful, faults atomic.Int64
-}
-
-// upTo is a random time.
-func upTo(d *rand.Rand, limit time.Duration) time.Duration {
-	return time.Duration(1 + d.Int64N(int64(limit)))
-}
-
-// pause waits for d or until done is closed.
-func pause(done <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-done:
-	}
 }
 
 // disturb plays faults until ctx ends, and leaves the network in order.

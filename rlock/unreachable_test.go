@@ -65,6 +65,7 @@ func saying(advice string) func(testing.TB, error) {
 }
 
 func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		option func(t testing.TB) rueidis.ClientOption
 		advice string

@@ -26,12 +26,6 @@ func (k kind) wakeUp(
 	return o.At.Sub(start)
 }
 
-// parkedWaiter starts a waiter for a reentrant lock that is held; see kind.parked.
-func parkedWaiter(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
-	t.Helper()
-	return kinds[0].parked(t, s, lock)
-}
-
 // parked starts a waiter for a lock that is held, and returns when it has looked for the second time, which it does once it
 // listens. From then on only a message, or the clock, makes it look again.
 func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
@@ -138,26 +132,6 @@ func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 		require.Equal(t, 2*asking, tries)
 		require.True(t, hold.Valid())
 	})
-}
-
-// awaitCommands collects commands until there are at least n.
-func awaitCommands(t *testing.T, m *redistest.Monitor, n int) [][]string {
-	t.Helper()
-	var commands [][]string
-	eventually(t, func() bool {
-		commands = append(commands, m.Commands(t)...)
-		return len(commands) >= n
-	}, "enough commands were seen")
-	return commands
-}
-
-// verbs are the names of commands, without those that redistest itself sends to look.
-func verbs(commands [][]string) []string {
-	names := make([]string, len(commands))
-	for i, command := range commands {
-		names[i] = command[0]
-	}
-	return names
 }
 
 // A lock without expiry is nobody's to take, and not a reason to spin.

@@ -1,152 +1,16 @@
 package watchdog
 
 import (
-	"context"
-	"errors"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const lease = 30 * time.Second
-
-var errNode = errors.New("node does not answer")
-
-// inBubble runs test on a clock that moves only while every goroutine waits.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, test)
-}
-
-// call is one call of a RenewFunc.
-type call struct {
-	at     time.Time
-	group  string
-	leases []*Lease
-}
-
-// store records the calls of its renew and answers what answer says, or that all leases are held.
-type store struct {
-	answer func(ctx context.Context, c call) ([]Outcome, error)
-
-	mu    sync.Mutex
-	calls []call
-}
-
-func (s *store) renew(ctx context.Context, group string, leases []*Lease) ([]Outcome, error) {
-	c := call{at: time.Now(), group: group, leases: append([]*Lease(nil), leases...)}
-	s.mu.Lock()
-	s.calls = append(s.calls, c)
-	answer := s.answer
-	s.mu.Unlock()
-	if answer != nil {
-		return answer(ctx, c)
-	}
-	return all(leases, true), nil
-}
-
-// answerWith sets answer while calls may be under way.
-func (s *store) answerWith(answer func(context.Context, call) ([]Outcome, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = answer
-}
-
-// seen is the calls so far.
-func (s *store) seen() []call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]call(nil), s.calls...)
-}
-
-// of is the calls so far that renewed l.
-func (s *store) of(l *Lease) (calls []call) {
-	for _, c := range s.seen() {
-		for _, other := range c.leases {
-			if other == l {
-				calls = append(calls, c)
-			}
-		}
-	}
-	return calls
-}
-
-func all(leases []*Lease, held bool) []Outcome {
-	result := make([]Outcome, len(leases))
-	for i := range result {
-		result[i] = outcome(held)
-	}
-	return result
-}
-
 // loss is one call of OnLost.
 type loss struct {
 	at     time.Time
 	reason error
-}
-
-// losses records the calls of OnLost of one lease.
-type losses struct {
-	mu  sync.Mutex
-	all []loss
-}
-
-func (ls *losses) add(reason error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.all = append(ls.all, loss{time.Now(), reason})
-}
-
-func (ls *losses) seen() []loss {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return append([]loss(nil), ls.all...)
-}
-
-// require fails the test unless there was exactly one loss, at that instant and for that reason.
-func (ls *losses) require(t *testing.T, at time.Time, reason error) {
-	t.Helper()
-	seen := ls.seen()
-	require.Len(t, seen, 1)
-	require.Zero(t, seen[0].at.Sub(at), "reported late")
-	require.Equal(t, reason, seen[0].reason)
-}
-
-// watch starts a watchdog that the end of the test closes.
-func watch(t *testing.T, o Options) *Watchdog {
-	t.Helper()
-	if o.Lease == 0 {
-		o.Lease = lease
-	}
-	w := New(o)
-	t.Cleanup(w.Close)
-	return w
-}
-
-// addNew adds a new lease of the group that was taken this instant.
-func addNew(w *Watchdog, group string, renew bool) (*Lease, *losses) {
-	ls := &losses{}
-	l := &Lease{Group: group, OnLost: ls.add}
-	w.Add(l, Deadline(time.Now(), w.options.Lease), renew)
-	return l, ls
-}
-
-// sleep lets d pass and everything happen that was to happen by then. It is for use in a bubble, where it takes no time.
-func sleep(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
-// outcome is what a store says about a lease that its owner holds or does not.
-func outcome(held bool) Outcome {
-	if held {
-		return Held
-	}
-	return Gone
 }

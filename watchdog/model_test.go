@@ -169,6 +169,7 @@ func (m *model) check(w *Watchdog) {
 func TestWatchdogDoesWhatTheModelDoes(t *testing.T) {
 	for seed := range uint64(50) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			inBubble(t, func(t *testing.T) {
 				m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0)), busy: map[string]bool{}}
 				w := watch(t, Options{Renew: m.renew, BatchSize: 3})

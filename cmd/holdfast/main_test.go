@@ -61,6 +61,7 @@ func run(t *testing.T, args ...string) outcome {
 
 // Each demo has 27 processes with leases of a second: so one runs at a time.
 func TestDemoRunsWithoutRedis(t *testing.T) {
+	t.Parallel()
 	requireStories(t, func() string {
 		began := time.Now()
 		o := run(t, "demo")
@@ -73,6 +74,7 @@ func TestDemoRunsWithoutRedis(t *testing.T) {
 }
 
 func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	redis.Do(t, "SET", "counter", "somebody else's")
 	requireStories(t, func() string {
@@ -143,6 +145,7 @@ func untold(lines string) string {
 }
 
 func TestDemoWithoutTheLockFails(t *testing.T) {
+	t.Parallel()
 	o := run(t, "demo", "--break")
 	require.Equal(t, 1, o.status)
 	require.Regexp(t, `^demo: 81 sections, [1-9]\d* overlaps, counter \d+ instead of 81, `, o.lastLine())

@@ -205,6 +205,7 @@ func TestAnUndecidedHistoryIsABreach(t *testing.T) {
 
 // What makes the search fast must not change what it finds: the same operations as they were recorded, and all at once.
 func TestNarrowWindowsAndPiecesChangeNoVerdict(t *testing.T) {
+	t.Parallel()
 	illegal, tried := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"plain", "fenced", "rw"}).Draw(t, "name")

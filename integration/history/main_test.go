@@ -10,5 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	redistest.FixSeed()
+	redistest.FixChecks(50)
 	goleak.VerifyTestMain(m)
 }

@@ -90,6 +90,7 @@ func TestABreachIsDrawnWithTheLocksThatAllOfItHaveInCommon(t *testing.T) {
 }
 
 func TestThePictureOfALongHistoryHasItsLastOperations(t *testing.T) {
+	t.Parallel()
 	var events [][]Event
 	for i := range mostOperations {
 		events = append(events, held("a", i+1, plain, 10*i, 10*i+1, 10*i+5, 10*i+6))

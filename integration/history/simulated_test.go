@@ -12,6 +12,7 @@ import (
 var simNames = []Lock{{"plain", Plain}, {"fair", Fair}, {"fenced", Fenced}, {"rw", Read}, {"rw", Read}, {"rw", Write}, {"quorum", Quorum}}
 
 func TestAPerfectLockIsNeverInBreach(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SampledFrom([][]Lock{simNames, {{"fair", Fair}}, {{"fenced", Fenced}}, {{"rw", Read}, {"rw", Write}}}).Draw(t, "names")
 		faults := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"kill", "stop", "cut", "forget"}), rapid.ID[string]).Draw(t, "faults")
@@ -29,6 +30,7 @@ func TestAPerfectLockIsNeverInBreach(t *testing.T) {
 
 // Each defect is one that a lock has had, and each must be seen by the check that is for it within one run.
 func TestABrokenLockIsInBreach(t *testing.T) {
+	t.Parallel()
 	for defect, c := range map[string]struct {
 		invariant string
 		names     []Lock
@@ -67,6 +69,7 @@ func TestABrokenLockIsInBreach(t *testing.T) {
 }
 
 func TestEachInvariantIsTriedInAnOrdinaryRun(t *testing.T) {
+	t.Parallel()
 	h, err := New(newSimulator(3, 20*time.Second, simNames...).run(4, 2, nil))
 	require.NoError(t, err)
 	verdict := h.Judge(simBounds)
@@ -78,6 +81,7 @@ func TestEachInvariantIsTriedInAnOrdinaryRun(t *testing.T) {
 }
 
 func TestAnOverlapBecauseTheServersForgotIsExpectedOnly(t *testing.T) {
+	t.Parallel()
 	s := newSimulator(5, 60*time.Second, Lock{"plain", Plain}, Lock{"fenced", Fenced})
 	h, err := New(s.run(4, 2, []string{"forget"}))
 	require.NoError(t, err)

@@ -3,11 +3,9 @@
 package redisson_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -22,8 +20,8 @@ import (
 
 const (
 	timeVariable = "HOLDFAST_INTEROP_TIME" // how long the soak takes; defaults to soakTime
-	seedVariable = "HOLDFAST_INTEROP_SEED" // repeats a soak as far as its choices go
-	soakTime     = 10 * time.Second
+	seedVariable = "HOLDFAST_INTEROP_SEED" // draws other choices
+	soakTime     = 5 * time.Second
 
 	goProcesses   = 3
 	javaProcesses = 2
@@ -37,10 +35,8 @@ const (
 // Processes of both sides take locks of all kinds at random. Each name has a counter that is read and written in two
 // commands, so two holders at a time lose an update sooner or later.
 func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
-	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(timeVariable), soakTime.String()))
-	require.NoError(t, err, timeVariable)
-	seed, err := strconv.ParseInt(cmp.Or(os.Getenv(seedVariable), strconv.FormatInt(rand.Int64N(1e9), 10)), 10, 64)
-	require.NoError(t, err, seedVariable)
+	lasts := locktest.Length(t, timeVariable, soakTime)
+	seed := int64(locktest.Seed(t, seedVariable))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("again: %s=%d %s=%v make test-interop TESTFLAGS='-run %s'", seedVariable, seed, timeVariable, lasts, t.Name())

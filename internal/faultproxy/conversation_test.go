@@ -150,6 +150,7 @@ func TestEveryTypeOfReplyIsOneReply(t *testing.T) {
 
 // A slot that moves away ends a subscription without having been asked.
 func TestEndOfAShardedSubscriptionIsNoReply(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	slot := cluster.Slot(t, "s")
 	owner := cluster.Owner(t, slot)

@@ -40,6 +40,7 @@ func TestCutReplyIsExactOnAPipelinedConnection(t *testing.T) {
 
 // Without a library between: every reply before the cut arrives, however many and large, and not a byte of its own.
 func TestCutReplyLeavesWhatWasDueBeforeItWhole(t *testing.T) {
+	t.Parallel()
 	s, p := served(t)
 	large := strings.Repeat("x", 1<<20)
 	s.Do(t, "SET", "large", large)

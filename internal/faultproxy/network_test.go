@@ -14,6 +14,7 @@ import (
 )
 
 func TestNetworkIsInFrontOfEveryNodeOfACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	n := NewNetwork(t)
 	c := cluster.Client(t, n.Use, func(o *rueidis.ClientOption) {
@@ -74,6 +75,7 @@ func throughProxy(n *Network) []string {
 }
 
 func TestNetworkIsInFrontOfSentinelAndWhatItNames(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t)
 	n := NewNetwork(t)
 	c := s.Client(t, n.Use)

@@ -110,6 +110,7 @@ func TestRequestsHeldWhenTheClientHangsUpAreStillPassedOn(t *testing.T) {
 
 // A reset overtakes what the server has not received yet: it waits.
 func TestLargeRequestOfAClientThatHangsUpArrivesWhole(t *testing.T) {
+	t.Parallel()
 	s, p := served(t)
 	c := dialTo(t, p.Addr())
 	s.Pause(t)

@@ -21,6 +21,7 @@ func said(t *testing.T, s *redistest.Server, command ...string) string {
 }
 
 func TestRefusalsAreWordedAsByServers(t *testing.T) {
+	t.Parallel()
 	t.Run("READONLY and MASTERDOWN", func(t *testing.T) {
 		s := redistest.Start(t)
 		s.Do(t, "REPLICAOF", "127.0.0.1", "1") // nobody listens there

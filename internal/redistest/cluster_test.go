@@ -8,6 +8,7 @@ import (
 )
 
 func TestClusterServesAllSlotsEvenly(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, 3)
 	require.Len(t, c.Nodes, 3)
 	served := map[*Server]int{}
@@ -28,6 +29,7 @@ func TestClusterServesAllSlotsEvenly(t *testing.T) {
 }
 
 func TestMovedSlotTakesItsKeysAlong(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, 2)
 	slot := c.Slot(t, "k")
 	from := c.Owner(t, slot)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestSentinelPromotesTheReplicaOfAMasterThatDies(t *testing.T) {
+	t.Parallel()
 	s := StartSentinel(t)
 	master := s.Master(t)
 	require.Same(t, s.Nodes[0], master)

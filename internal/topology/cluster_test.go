@@ -11,6 +11,7 @@ import (
 )
 
 func TestEverySlotIsFoundAtTheNodeThatServesIt(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	client := cluster.Client(t)
 	c := topology.New(client)
@@ -26,6 +27,7 @@ func TestEverySlotIsFoundAtTheNodeThatServesIt(t *testing.T) {
 }
 
 func TestSlotThatMovedIsFoundOnceItsOldNodeProvedWrong(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	c := topology.New(cluster.Client(t))
 	before, err := c.Master(t.Context(), 7, false)

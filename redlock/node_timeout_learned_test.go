@@ -44,6 +44,7 @@ func (b *bubble) learn(t *testing.T) {
 }
 
 func TestFreeLockIsHadAtOnceHoweverFarTheNodesAre(t *testing.T) {
+	t.Parallel()
 	for _, roundTrip := range []time.Duration{100 * time.Microsecond, 30 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond} {
 		for _, lease := range []time.Duration{3 * time.Second, rlock.Watchdog} {
 			for _, hangs := range []string{"none hangs", "one hangs", "one hangs later"} {
@@ -88,6 +89,7 @@ func (b *bubble) refusedAfter(t *testing.T, want, lease time.Duration) {
 }
 
 func TestNodesThatHangAreWaitedForThreeOfTheirRoundTrips(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ roundTrip, lease, timeout time.Duration }{
 		{100 * time.Microsecond, 3 * time.Second, 15 * time.Millisecond}, // lease/200
 		{100 * time.Microsecond, rlock.Watchdog, 50 * time.Millisecond},
@@ -132,6 +134,7 @@ func TestSlowOrHungNodeDoesNotMakeTheTimeoutsOfTheOthersLong(t *testing.T) {
 
 // As when a route changes.
 func TestLateAnswersTeachThatTheNodesAreFarNow(t *testing.T) {
+	t.Parallel()
 	for _, roundTrip := range []time.Duration{80 * time.Millisecond, 200 * time.Millisecond} {
 		inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 			b.learn(t)

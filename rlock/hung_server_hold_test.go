@@ -11,30 +11,6 @@ import (
 	"holdfast/watchdog"
 )
 
-// endedAt returns when the hold's context ended.
-func endedAt(hold *rlock.Hold) <-chan time.Time {
-	ctx, at := hold.Context(), make(chan time.Time, 1)
-	go func() {
-		<-ctx.Done()
-		at <- time.Now()
-	}()
-	return at
-}
-
-// awaitRenewal waits until each of the holds has been renewed, and returns their deadlines.
-func awaitRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
-	t.Helper()
-	for _, hold := range holds {
-		deadlines = append(deadlines, hold.Deadline())
-	}
-	for i, hold := range holds {
-		before := deadlines[i]
-		eventually(t, func() bool { return hold.Deadline().After(before) }, "never renewed")
-		deadlines[i] = hold.Deadline()
-	}
-	return deadlines
-}
-
 // All kinds are tried at the same time, so that a server need hang only once.
 
 func TestHungServerEndsTheHoldAtItsDeadline(t *testing.T) {

@@ -92,7 +92,7 @@ func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, b
 func servedBeforeAndAfterAPause(t *testing.T, s *redistest.Server, c *throng) {
 	t.Helper()
 	c.requireAlive(t, s)
-	s.Do(t, "CLIENT", "PAUSE", "1000", "WRITE")
+	s.Do(t, "CLIENT", "PAUSE", "400", "WRITE")
 	c.requireAlive(t, s)
 }
 
@@ -117,7 +117,7 @@ func TestFairLockOutlivesImpatientCallers(t *testing.T) {
 		// On a busy machine most of these are gone before they could answer to their turn.
 		"shorter deadlines": {asking(shorter), func(t *testing.T, s *redistest.Server, c *throng) {
 			c.requireDeparted(t, s)
-			s.Do(t, "CLIENT", "PAUSE", "1000", "WRITE")
+			s.Do(t, "CLIENT", "PAUSE", "400", "WRITE")
 			c.requireDeparted(t, s)
 		}},
 		// The server does not know when these leave: what they send while it hangs is executed as if they were here still.

@@ -13,17 +13,6 @@ import (
 	"holdfast/rlock"
 )
 
-// learn has the server know the scripts for these locks.
-func learn(t testing.TB, lock *multilock.Lock, parts ...rlock.Locker) {
-	t.Helper()
-	for _, l := range append(parts, lock) {
-		hold := take(t, l, longLease)
-		unlock(t, takeWith(hold.Context(), t, l, longLease))
-		require.NoError(t, hold.Extend(t.Context(), longLease))
-		unlock(t, hold)
-	}
-}
-
 func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

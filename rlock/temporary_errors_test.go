@@ -2,55 +2,37 @@ package rlock_test
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/faults"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
 
 // Troubles that pass by themselves: a wait outlasts them, an attempt without wait tells of them.
 
-// trouble is something that has the server refuse writes with a code, until end is called or it passes by itself.
-type trouble struct {
-	code  string
-	begin func(t *testing.T, s *redistest.Server) (end func())
-	args  []string // of the server
-}
-
 func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
-	troubles := map[string]trouble{
-		// Before Redis 7 a server that loads looks at its connections every 2 MB only, and cannot be told otherwise.
-		"LOADING": {"LOADING", load, []string{"--enable-debug-command", "yes", "--rdbcompression", "no",
-			"--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"}},
-		"BUSY":       {"BUSY", beBusy, []string{"--lua-time-limit", "20"}},
-		"NOREPLICAS": {"NOREPLICAS", wantReplicas, nil},
-	}
-	for name, trouble := range troubles {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for what, f := range faults.Telling(faults.ForNow) {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.Start(t, redistest.WithArgs(trouble.args...))
+			s := redistest.Start(t, f.Options...)
 			c := newClient(t, s, rlock.Options{CommandTimeout: patience})
 			holds := make(map[string]*rlock.Hold)
 			for _, k := range kinds {
 				holds[k.name] = take(t, k.lock(c, k.name), time.Minute)
 			}
-			end := trouble.begin(t, s)
-			eventually(t, func() bool {
-				_, err := s.Call("HSET", "probe", "field", "value")
-				return err != nil && strings.HasPrefix(err.Error(), trouble.code)
-			}, "the trouble did not begin")
+			end := befall(t, s, what)
 
 			var impatient, waiters []<-chan outcome
 			released := make(map[string]chan error)
 			for _, k := range kinds {
 				lock := k.lock(c, "other "+k.name)
 				_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
-				requireRefusal(t, err, trouble.code)
+				requireRefusal(t, err, f.Code)
 				impatient = append(impatient, inBackground(func() (*rlock.Hold, error) {
 					return lock.TryLock(t.Context(), 300*time.Millisecond, time.Second)
 				}))
@@ -58,7 +40,7 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 			// At the end of a wait a try may be on its way. What was known before is told all the same.
 			for _, waiter := range impatient {
 				err := result(t, waiter).Err
-				require.ErrorContains(t, err, trouble.code)
+				require.ErrorContains(t, err, f.Code)
 				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 			}
 
@@ -94,7 +76,7 @@ func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
 	for _, k := range kinds {
 		k.warm(t, c, k.name)
 	}
-	wantReplicas(t, s)
+	befall(t, s, "lacks replicas")
 	monitor := s.Monitor(t)
 	var waiters []<-chan outcome
 	for _, k := range kinds {
@@ -126,47 +108,4 @@ func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
 		require.ErrorContains(t, err, "no answer")
 		require.ErrorContains(t, err, "NOREPLICAS")
 	}
-}
-
-// calls is how often the server has executed a command, also in scripts. Unlike CommandStats it may be called in a condition.
-func calls(s *redistest.Server, command string) int {
-	reply, _ := s.Call("INFO", "commandstats")
-	info, _ := reply.(string)
-	_, after, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
-	count, _, _ := strings.Cut(after, ",")
-	n, _ := strconv.Atoi(count) // 0 if it was never called
-	return n
-}
-
-// load has the server load its data again, which takes some seconds.
-func load(t *testing.T, s *redistest.Server) (end func()) {
-	for i := range 250 {
-		s.Do(t, "SET", "filler:"+strconv.Itoa(i), strings.Repeat("x", 1000))
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Call("DEBUG", "RELOAD")
-		done <- err
-	}()
-	t.Cleanup(func() { require.NoError(t, receive(t, done, "the server still loads")) })
-	return func() {}
-}
-
-// beBusy keeps the server busy with a script.
-func beBusy(t *testing.T, s *redistest.Server) (end func()) {
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Call("EVAL", "while true do end", "0")
-		done <- err
-	}()
-	return func() {
-		s.Do(t, "SCRIPT", "KILL")
-		require.ErrorContains(t, receive(t, done, "the script still runs"), "killed")
-	}
-}
-
-// wantReplicas has the server refuse writes for want of replicas.
-func wantReplicas(t *testing.T, s *redistest.Server) (end func()) {
-	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
-	return func() { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") }
 }

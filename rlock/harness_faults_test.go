@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/faultproxy"
+	"holdfast/internal/faults"
 	"holdfast/internal/fragments"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
@@ -133,4 +134,59 @@ func awaitEmpty(t testing.TB, s *redistest.Server) {
 		list, _ := channels.([]any)
 		return err == nil && len(list) == 0
 	}, "a channel is left")
+}
+
+// befall has a fault of the table happen to a server that has no proxy, and returns what ends it.
+func befall(t testing.TB, s *redistest.Server, what string) (end func()) {
+	t.Helper()
+	f, v := faults.Named(t, what), &faults.Victim{Server: s}
+	f.Begin(t, v)
+	return func() { f.End(t, v) }
+}
+
+// asUser has a client connect as the user that restrict makes.
+func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }
+
+// restrict makes a user that may do everything except what the ACL rules take away.
+func restrict(t testing.TB, s *redistest.Server, rules ...string) {
+	t.Helper()
+	s.Do(t, append([]string{"ACL", "SETUSER", "app", "reset", "on", ">secret", "allkeys", "allchannels", "+@all"}, rules...)...)
+}
+
+// counts are the fields of the lock "order": owner and hold count.
+func counts(t *testing.T, s *redistest.Server) map[string]string {
+	t.Helper()
+	return s.DoMap(t, "HGETALL", "order")
+}
+
+// requireRefusal requires that err is the server's refusal with the given code, and says what to do about it.
+func requireRefusal(t testing.TB, err error, code string) {
+	t.Helper()
+	var refusal *rlock.ServerError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, code, refusal.Code, "%v", err)
+	require.NotEmpty(t, refusal.Advice)
+	require.ErrorContains(t, err, refusal.Advice)
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
+}
+
+// requireRefusedAtOnce requires that a wait ends with a refusal long before its time is over.
+func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
+	t.Helper()
+	start := time.Now()
+	_, err := l.TryLock(t.Context(), 2*patience, time.Second)
+	requireRefusal(t, err, code)
+	require.Less(t, time.Since(start), patience)
+}
+
+// unanswered requires an error that says that the server did not answer, and not that somebody holds the lock.
+func unanswered(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+	server := new(rlock.ServerError)
+	require.ErrorAs(t, err, &server)
+	require.Contains(t, err.Error(), "no answer from Redis in time")
+	require.NotEmpty(t, server.Advice)
 }

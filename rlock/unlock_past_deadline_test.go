@@ -11,6 +11,7 @@ import (
 
 // The margin of a lease grows with it: without the release, others would wait 36 s for a lock that was given back.
 func TestUnlockInTheMarginOfALongLeaseSaysLostAndStillReleases(t *testing.T) {
+	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, time.Hour)
 		time.Sleep(time.Until(hold.Deadline()) + time.Second)

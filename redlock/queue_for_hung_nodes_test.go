@@ -35,6 +35,7 @@ func (b *bubble) tryAtOnce(t *testing.T, n int, o redlock.Options) (holds []*rlo
 // There are more than may be under way at a time, so most stand in line, for longer than a node may take to answer. That
 // is nobody's fault but their own: all nodes answer each question in time.
 func TestTimeInLineIsNotHeldAgainstTheNodes(t *testing.T) {
+	t.Parallel()
 	o := redlock.Options{NodeTimeout: 100 * time.Millisecond, FsyncAlways: true}
 	inBubble(t, o, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes {
@@ -53,6 +54,7 @@ func TestTimeInLineIsNotHeldAgainstTheNodes(t *testing.T) {
 
 // The other two nodes are busy for longer, which is of no use without a third.
 func TestLocksInLineForNodesThatHangWaitForOneNodeTimeoutOnly(t *testing.T) {
+	t.Parallel()
 	o := redlock.Options{NodeTimeout: 100 * time.Millisecond, FsyncAlways: true}
 	inBubble(t, o, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes[:3] {

@@ -15,6 +15,7 @@ import (
 )
 
 func TestAnHourUnderTheWatchdogIsRenewedEveryTenSeconds(t *testing.T) {
+	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		ctx := hold.Context()

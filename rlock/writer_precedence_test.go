@@ -108,6 +108,7 @@ func TestNestedReadIsNotHeldBackByAWriterThatWaits(t *testing.T) {
 }
 
 func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	for name, way := range map[string]struct {
 		wait  func(*rlock.Lock) (*rlock.Hold, error)

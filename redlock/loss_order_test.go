@@ -84,6 +84,7 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 }
 
 func TestOwnerThatWasToldOfALossTakesTheLockAfresh(t *testing.T) {
+	t.Parallel()
 	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
 		goneFrom(b.nodes[:3])
 		owner := rlock.WithOwner(t.Context())

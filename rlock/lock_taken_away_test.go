@@ -33,23 +33,6 @@ func TestUnlockWorksOnACancelledContext(t *testing.T) {
 	})
 }
 
-// lostTo requires that the hold ends soon with ErrLost for the given reason, that its context says so, and that releasing
-// it says so as well.
-func lostTo(t *testing.T, hold *rlock.Hold, reason error) {
-	t.Helper()
-	ctx := hold.Context()
-	receive(t, ctx.Done(), "the context of a lost hold has not ended")
-	lost := new(rlock.LostError)
-	require.ErrorAs(t, context.Cause(ctx), &lost)
-	require.ErrorIs(t, lost, rlock.ErrLost)
-	if reason != nil {
-		require.ErrorIs(t, lost, reason)
-	}
-	receive(t, hold.Done(), "a lost hold is not done")
-	require.False(t, hold.Valid())
-	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-}
-
 func TestForceUnlockWakesAWaiterAndEndsTheHoldOfTheSameClientAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestAnHourUnderTheWatchdogIsRenewedOnEachNodeEveryTenSeconds(t *testing.T) {
+	t.Parallel()
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		ctx := hold.Context()
@@ -112,6 +113,7 @@ func TestEachRoundCountsFromItsOwnStart(t *testing.T) {
 // Each watchdog renews its node at a time of its own. The hold lasts until so many of them are over that the others are no
 // quorum, and ends at that instant.
 func TestHoldEndsExactlyWhenTheQuorumthLatestPartDoes(t *testing.T) {
+	t.Parallel()
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		for range 8 {
 			hold := take(t, b.lock, rlock.Watchdog)
@@ -142,6 +144,7 @@ func TestHoldEndsExactlyWhenTheQuorumthLatestPartDoes(t *testing.T) {
 }
 
 func TestHoldLastsAsLongAsAQuorumIsRenewed(t *testing.T) {
+	t.Parallel()
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		b.nodes[1].server.Pause()

@@ -1,9 +1,7 @@
 package redlock_test
 
 import (
-	"cmp"
 	"errors"
-	"os"
 	"runtime"
 	"strconv"
 	"testing"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/internal/wait"
 	"holdfast/redlock"
@@ -23,9 +22,7 @@ import (
 // manyLocks is how many locks are taken.
 func manyLocks(t *testing.T) int {
 	t.Helper()
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("HOLDFAST_REDLOCK_LOCKS"), "2000"))
-	require.NoError(t, err)
-	return n
+	return locktest.Times(t, "HOLDFAST_REDLOCK_LOCKS", 2000)
 }
 
 // boundLease is the lease of all locks here.

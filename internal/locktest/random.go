@@ -1,0 +1,43 @@
+package locktest
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Seed returns what a test draws from. It is 1, so that no change fails by chance, unless the environment variable says
+// otherwise: a number repeats a run, as far as the scheduler lets it, and "new" is one that nobody has chosen.
+func Seed(t testing.TB, variable string) uint64 {
+	t.Helper()
+	text := cmp.Or(os.Getenv(variable), "1")
+	if text == "new" {
+		text = strconv.FormatUint(uint64(rand.Uint32()), 10)
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, variable)
+	t.Logf("%s=%d", variable, seed)
+	return seed
+}
+
+// Length returns how long a test goes on that could go on for ever: what the environment variable says, as in 60s, or
+// otherwise.
+func Length(t testing.TB, variable string, otherwise time.Duration) time.Duration {
+	t.Helper()
+	length, err := time.ParseDuration(cmp.Or(os.Getenv(variable), otherwise.String()))
+	require.NoError(t, err, variable)
+	return length
+}
+
+// Times is Length for tests that count what they do.
+func Times(t testing.TB, variable string, otherwise int) int {
+	t.Helper()
+	times, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(otherwise)))
+	require.NoError(t, err, variable)
+	return times
+}

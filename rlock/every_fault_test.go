@@ -1,0 +1,96 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/faults"
+	"holdfast/internal/redistest"
+	"holdfast/rlock"
+)
+
+// Whatever happens to the server: who does not wait is told what is wrong, and who waits gets the
+// lock when it is over, unless nobody can know that it will be. What was held before is still
+// held, if the server knows of it.
+func TestEveryFaultIsToldAndOutlasted(t *testing.T) {
+	t.Parallel()
+	for what, f := range faults.All() {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, f.Options...)
+			c, p := proxied(t, s, rlock.Options{CommandTimeout: time.Second})
+			lock := c.NewLock("order")
+			v := &faults.Victim{Server: s, Proxy: p, Lock: "order", ForceUnlock: func(t testing.TB) {
+				_, err := lock.ForceUnlock(t.Context())
+				require.NoError(t, err)
+			}}
+			warm(t, c, "order")
+
+			f.Begin(t, v)
+			requireTold(t, f, lock)
+			waiter := lockInBackground(t.Context(), lock, longLease)
+			if f.Told == faults.ForGood {
+				requireRefusal(t, result(t, waiter).Err, f.Code)
+				waiter = nil
+			}
+			if f.Told == faults.Held {
+				awaitListeners(t, s, "order", 1)
+			}
+			f.End(t, v)
+			if f.Told == faults.Held {
+				s.Do(t, "PUBLISH", channelOf("order"), "0")
+			}
+			if waiter == nil {
+				waiter = lockInBackground(t.Context(), lock, longLease)
+			}
+			unlock(t, acquired(t, waiter))
+			awaitFree(t, s, "order")
+
+			hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
+			f.Begin(t, v)
+			f.End(t, v)
+			eventually(t, func() bool {
+				_, err := lock.Info(t.Context())
+				return err == nil
+			}, "connected again, or a release may be what a lost reply was about")
+			if f.Takes {
+				require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
+			} else {
+				require.True(t, hold.Valid())
+				unlock(t, hold)
+			}
+			awaitFree(t, s, "order")
+		})
+	}
+}
+
+// requireTold requires that somebody who asks for a lock while a fault lasts, and does not wait,
+// is told what the table says.
+func requireTold(t *testing.T, f faults.Fault, lock *rlock.Lock) {
+	t.Helper()
+	hold, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
+	switch f.Told {
+	case faults.Nothing: // or the connection was broken just then
+		if err != nil {
+			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+			hold = acquired(t, lockInBackground(t.Context(), lock, longLease))
+		}
+		if err := hold.Unlock(t.Context()); err != nil {
+			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
+		}
+	case faults.NoAnswer:
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
+		var e *rlock.ServerError
+		require.ErrorAs(t, err, &e)
+		require.NotEmpty(t, e.Advice)
+	case faults.ForNow:
+		requireRefusal(t, err, f.Code)
+	case faults.ForGood:
+		requireRefusal(t, err, f.Code)
+		requireRefusedAtOnce(t, lock, f.Code)
+	case faults.Held:
+		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	}
+}
