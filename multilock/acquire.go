@@ -26,8 +26,8 @@ type attempt struct {
 	since  []time.Time   // when the step began that each was taken by
 }
 
-// run takes one part after the other. Those that can be taken with one script are, if they are free; if not, the first of
-// them is waited for by itself, and the rest of them is tried again.
+// run takes one part after the other. Those that can be taken with one script are, if they are
+// free; if not, the first of them is waited for by itself, and the rest of them is tried again.
 func (a *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 	taking, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -67,8 +67,8 @@ func (a *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) 
 	return []*rlock.Hold{hold}, nil
 }
 
-// tryBatch tries once to take several, for no longer than the caller waits. After that it is up to the one that is waited
-// for by itself to say what was in the way.
+// tryBatch tries once to take several, for no longer than the caller waits. After that it is up to
+// the one that is waited for by itself to say what was in the way.
 func (a *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
 	if !a.until.IsZero() {
 		// As a single lock it has a moment for its answer, however short the wait.
@@ -92,24 +92,29 @@ func batchOf(parts []part) []*rlock.Lock {
 	return together
 }
 
-// mayWait tells that an attempt to take several together may be followed by waiting for one of them.
+// mayWait tells that an attempt to take several together may be followed by waiting for one of
+// them.
 func (a *attempt) mayWait(err error) bool {
 	switch {
-	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed), errors.Is(err, rlock.ErrInvalid):
+	case errors.Is(err, rlock.ErrLost),
+		errors.Is(err, rlock.ErrClosed),
+		errors.Is(err, rlock.ErrInvalid):
 		return false
 	case errors.Is(err, rlock.ErrReleased):
 		return true // by another goroutine of the owner: it is the first again
 	}
 	var refusal *rlock.ServerError
 	if errors.As(err, &refusal) {
-		// As on a cluster that moves the slot, where a single key is still found. What needs somebody to act fails again.
+		// As on a cluster that moves the slot, where a single key is still found. What needs
+		// somebody to act fails again.
 		return a.waits || refusal.Class == lua.Temporary
 	}
 	return a.waits
 }
 
-// keeping does a step, and meanwhile keeps the leases of the parts that were taken before from running out. No lease is ever
-// longer than asked for: a process that dies here leaves nothing that lasts longer than what it wanted.
+// keeping does a step, and meanwhile keeps the leases of the parts that were taken before from
+// running out. No lease is ever longer than asked for: a process that dies here leaves nothing that
+// lasts longer than what it wanted.
 func (a *attempt) keeping(step func()) {
 	if len(a.taken) == 0 || a.lease <= rlock.Watchdog {
 		step()
@@ -136,16 +141,18 @@ func (a *attempt) keeping(step func()) {
 	work.Wait()
 }
 
-// due is in what time a third of the lease of some part is over, which may have begun several steps ago; but a moment at
-// least, for a server that refuses.
+// due is in what time a third of the lease of some part is over, which may have begun several steps
+// ago; but a moment at least, for a server that refuses.
 func (a *attempt) due() time.Duration {
 	return max(time.Until(earliest(a.taken))-a.lease/3*2, a.lease/30, time.Millisecond)
 }
 
-// settle gives those parts the lease that was asked for anew that have held it for longer than the margin that a hold leaves
-// for drifting clocks, counted from what the last step took. A part that is not held any more refuses it.
+// settle gives those parts the lease that was asked for anew that have held it for longer than the
+// margin that a hold leaves for drifting clocks, counted from what the last step took. A part that
+// is not held any more refuses it.
 //
-// With a watchdog the leases last, and this is to see whether they are still there: of those that were taken some time ago.
+// With a watchdog the leases last, and this is to see whether they are still there: of those that
+// were taken some time ago.
 func (a *attempt) settle(ctx context.Context) error {
 	late := make([]*rlock.Hold, 0, len(a.taken))
 	if a.lease == rlock.Watchdog {
@@ -195,20 +202,23 @@ func partReleased(part *rlock.Hold) error {
 	return &rlock.LostError{Lock: part.Name(), Reason: errReleased}
 }
 
-// errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the same owner or by the end
-// of its client. It is not [rlock.ErrReleased], which would say that all of the lock was.
+// errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the
+// same owner or by the end of its client. It is not [rlock.ErrReleased], which would say that all
+// of the lock was.
 var errReleased = errors.New("it was released meanwhile")
 
 // fail gives back what was taken, and says why it failed.
 func (a *attempt) fail(ctx, taking context.Context, err error) error {
-	// What ended the wait was the end of another part, unless a client that is closed released that first.
+	// What ended the wait was the end of another part, unless a client that is closed released that
+	// first.
 	cause := context.Cause(taking)
 	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
 	if ctx.Err() == nil && cause != nil && !byClose {
 		err = fmt.Errorf("while another part was waited for: %w", cause)
 	}
 	for _, failure := range release(a.lock.parts, a.taken) {
-		if failure != nil && !errors.Is(failure, rlock.ErrLost) && !errors.Is(failure, rlock.ErrNotHeld) {
+		if failure != nil && !errors.Is(failure, rlock.ErrLost) &&
+			!errors.Is(failure, rlock.ErrNotHeld) {
 			err = errors.Join(err, fmt.Errorf("and a part was not released: %w", failure))
 		}
 	}

@@ -40,13 +40,17 @@ func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	return hold
 }
 
-// ended is told that a part has. As long as there are others, whoever has no hold at hand must be able to release them.
+// ended is told that a part has. As long as there are others, whoever has no hold at hand must be
+// able to release them.
 func (t *acquisition) ended(hold, part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.Closes(part) {
 		reason = partReleased(part) // or by this very hold, which has ended then
 	}
 	if errors.Is(reason, rlock.ErrLost) {
-		reason = &rlock.LostError{Lock: t.lock.name, Reason: reason} // which says what part, and why
+		reason = &rlock.LostError{
+			Lock:   t.lock.name,
+			Reason: reason,
+		} // which says what part, and why
 	}
 	t.end(reason)
 	if t.left.Add(-1) > 0 {
@@ -105,13 +109,14 @@ func (t *acquisition) Release(h *rlock.Hold) error {
 	return nil
 }
 
-// releaseError is that of a release that was tried, whatever was wrong with parts. Without it the hold was released before.
+// releaseError is that of a release that was tried, whatever was wrong with parts. Without it the
+// hold was released before.
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
 
-// release gives back holds of the first of the parts: those that can go with one script together, and all others at the same
-// time. It returns an error for each.
+// release gives back holds of the first of the parts: those that can go with one script together,
+// and all others at the same time. It returns an error for each.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
@@ -176,7 +181,10 @@ func (r *registry) add(at sessionKey, h *rlock.Hold) {
 func (r *registry) remove(at sessionKey, h *rlock.Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(slices.Clone(r.holds[at]), func(other *rlock.Hold) bool { return other == h })
+	left := slices.DeleteFunc(
+		slices.Clone(r.holds[at]),
+		func(other *rlock.Hold) bool { return other == h },
+	)
 	if r.holds[at] = left; len(left) == 0 {
 		delete(r.holds, at)
 	}

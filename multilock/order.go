@@ -20,9 +20,10 @@ type part struct {
 	identity hooks.Identity
 }
 
-// inOrder are the parts of all the locks, in the order of (server, name) and each once. Everybody who wants some of them
-// takes them in this order. So among those who wait for each other in a circle there would be one that holds the last of
-// the locks they wait for, and waits for an earlier one, which nobody does.
+// inOrder are the parts of all the locks, in the order of (server, name) and each once. Everybody
+// who wants some of them takes them in this order. So among those who wait for each other in a
+// circle there would be one that holds the last of the locks they wait for, and waits for an
+// earlier one, which nobody does.
 //
 // On a cluster the slot comes before the name, so that what can be taken together stands together.
 func inOrder(locks []rlock.Locker) ([]part, error) {
@@ -33,7 +34,10 @@ func inOrder(locks []rlock.Locker) ([]part, error) {
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("%w: no locks", rlock.ErrInvalid)
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return compareIdentities(a.identity, b.identity) })
+	slices.SortStableFunc(
+		parts,
+		func(a, b part) int { return compareIdentities(a.identity, b.identity) },
+	)
 	parts = slices.CompactFunc(parts, same)
 	for i, p := range parts[1:] {
 		if err := compatible(parts[i], p); err != nil {
@@ -89,7 +93,8 @@ func same(a, b part) bool {
 	if a.plain != nil && b.plain != nil {
 		return a.identity == b.identity
 	}
-	return reflect.ValueOf(a.Locker).Comparable() && reflect.ValueOf(b.Locker).Comparable() && a.Locker == b.Locker
+	return reflect.ValueOf(a.Locker).Comparable() && reflect.ValueOf(b.Locker).Comparable() &&
+		a.Locker == b.Locker
 }
 
 func compareIdentities(a, b hooks.Identity) int {
@@ -116,23 +121,33 @@ func compareBool(a, b bool) int {
 
 // compatible refuses neighbours in the order that keep each other out, also for one owner.
 func compatible(a, b part) error {
-	if a.plain == nil || b.plain == nil || a.identity.Server != b.identity.Server || a.identity.Name != b.identity.Name {
+	if a.plain == nil || b.plain == nil || a.identity.Server != b.identity.Server ||
+		a.identity.Name != b.identity.Name {
 		return nil
 	}
 	if a.identity.Client != b.identity.Client {
 		if a.identity.Server == "" {
 			return nil // oneOrder refuses them for that
 		}
-		return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out", rlock.ErrInvalid, a.identity.Name, a.identity.Server)
+		return fmt.Errorf(
+			"%w: lock %q on %s through two clients, which keep each other out",
+			rlock.ErrInvalid,
+			a.identity.Name,
+			a.identity.Server,
+		)
 	}
 	if a.identity.Kind != b.identity.Kind {
-		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out", rlock.ErrInvalid, a.identity.Name)
+		return fmt.Errorf(
+			"%w: lock %q as two kinds, which keep each other out",
+			rlock.ErrInvalid,
+			a.identity.Name,
+		)
 	}
 	return nil
 }
 
-// apartInQueues refuses fair locks that share a queue, which Redisson's names give to "x" and "{x}": one that holds the first and
-// wants the other may wait behind somebody who wants the first.
+// apartInQueues refuses fair locks that share a queue, which Redisson's names give to "x" and
+// "{x}": one that holds the first and wants the other may wait behind somebody who wants the first.
 func apartInQueues(parts []part) error {
 	type queue struct{ client, key string }
 	names := make(map[queue]string)
@@ -142,15 +157,20 @@ func apartInQueues(parts []part) error {
 		}
 		q := queue{p.identity.Client, lua.QueueKey(p.identity.Name)}
 		if other, taken := names[q]; taken {
-			return fmt.Errorf("%w: fair locks %q and %q share a queue by their names: use another name for one of them", rlock.ErrInvalid, other, p.identity.Name)
+			return fmt.Errorf(
+				"%w: fair locks %q and %q share a queue by their names: use another name for one of them",
+				rlock.ErrInvalid,
+				other,
+				p.identity.Name,
+			)
 		}
 		names[q] = p.identity.Name
 	}
 	return nil
 }
 
-// oneOrder refuses locks on several Redises if one of those has no name: other processes might take them in another order,
-// and wait in a circle.
+// oneOrder refuses locks on several Redises if one of those has no name: other processes might take
+// them in another order, and wait in a circle.
 func oneOrder(parts []part) error {
 	first, several, unnamed := "", false, ""
 	for _, p := range parts {
@@ -166,8 +186,11 @@ func oneOrder(parts []part) error {
 		}
 	}
 	if several && unnamed != "" {
-		return fmt.Errorf("%w: locks on several Redises are taken in the order of their servers' names, and the server of %q has none: set rlock.Options.Server, in all processes alike",
-			rlock.ErrInvalid, unnamed)
+		return fmt.Errorf(
+			"%w: locks on several Redises are taken in the order of their servers' names, and the server of %q has none: set rlock.Options.Server, in all processes alike",
+			rlock.ErrInvalid,
+			unnamed,
+		)
 	}
 	return nil
 }

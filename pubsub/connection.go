@@ -68,7 +68,11 @@ func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (
 		return nil, errNoClient
 	}
 	dedicated, _ := client.Dedicate()
-	c := &redisConnection{client: dedicated, sharded: sharded, ended: dedicated.SetPubSubHooks(hooks)}
+	c := &redisConnection{
+		client:  dedicated,
+		sharded: sharded,
+		ended:   dedicated.SetPubSubHooks(hooks),
+	}
 	select {
 	case err := <-c.ended:
 		dedicated.Close()
@@ -108,9 +112,10 @@ func (c *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([
 	})
 }
 
-// ping must succeed before an UNSUBSCRIBE. rueidis sends a PING of its own behind each of those, to tell where their
-// answers end, and panics, in a goroutine of its own, when that is refused for a reason that it does not know: MISCONF on
-// a server that cannot save, MASTERDOWN on a replica. Closing the connection does the same then.
+// ping must succeed before an UNSUBSCRIBE. rueidis sends a PING of its own behind each of those, to
+// tell where their answers end, and panics, in a goroutine of its own, when that is refused for a
+// reason that it does not know: MISCONF on a server that cannot save, MASTERDOWN on a replica.
+// Closing the connection does the same then.
 func (c *redisConnection) ping(ctx context.Context) error {
 	results, err := c.do(ctx, rueidis.Commands{c.client.B().Ping().Build().Pin()})
 	if err == nil {
@@ -128,11 +133,16 @@ func (c *redisConnection) ping(ctx context.Context) error {
 
 // expectedOfPing tells whether rueidis takes an error reply to its PING for an answer to it.
 func expectedOfPing(reply string) bool {
-	return strings.HasPrefix(reply, "LOADING") || strings.HasPrefix(reply, "BUSY") || strings.Contains(reply, "'ping'")
+	return strings.HasPrefix(reply, "LOADING") || strings.HasPrefix(reply, "BUSY") ||
+		strings.Contains(reply, "'ping'")
 }
 
 // each sends one command per group in a single batch.
-func (c *redisConnection) each(ctx context.Context, groups [][]string, build func([]string) rueidis.Completed) ([]error, error) {
+func (c *redisConnection) each(
+	ctx context.Context,
+	groups [][]string,
+	build func([]string) rueidis.Completed,
+) ([]error, error) {
 	commands := make(rueidis.Commands, len(groups))
 	for i, group := range groups {
 		// Pinned, because rueidis recycles the commands that succeeded and may
@@ -160,7 +170,10 @@ func (c *redisConnection) each(ctx context.Context, groups [][]string, build fun
 // do returns the replies, or an error as soon as the connection is lost or ctx
 // ends. The watch on the connection is for RESP2: there rueidis takes the loss
 // of its second connection for a passing trouble and retries without end.
-func (c *redisConnection) do(ctx context.Context, commands rueidis.Commands) ([]rueidis.RedisResult, error) {
+func (c *redisConnection) do(
+	ctx context.Context,
+	commands rueidis.Commands,
+) ([]rueidis.RedisResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	done := make(chan []rueidis.RedisResult, 1)

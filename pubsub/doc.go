@@ -1,5 +1,5 @@
-// Package pubsub wakes goroutines of package rlock that wait for a message on a Redis channel; users
-// of locks do not need it. It knows channels, nodes and permits, and nothing of locks.
+// Package pubsub wakes goroutines of package rlock that wait for a message on a Redis channel;
+// users of locks do not need it. It knows channels, nodes and permits, and nothing of locks.
 //
 // A [Hub] keeps one connection per node, whatever the number of channels, and
 // one goroutine per connection. A [Subscription] is one waiter on one channel, or

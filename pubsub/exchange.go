@@ -75,14 +75,29 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 	for _, o := range objections {
 		switch {
 		case o.paired == nil:
-			h.logger.Warn("pubsub: the server refuses the channel; its waiters fall back to polling",
-				"channel", o.channel, "error", o.reply, "remedy", advice(o.reply, []string{o.channel}, h.options.Sharded))
+			h.logger.Warn(
+				"pubsub: the server refuses the channel; its waiters fall back to polling",
+				"channel",
+				o.channel,
+				"error",
+				o.reply,
+				"remedy",
+				advice(o.reply, []string{o.channel}, h.options.Sharded),
+			)
 		case h.options.OnUnpaired != nil:
 			h.options.OnUnpaired(o.channel, o.reply)
 		default:
-			h.logger.Warn("pubsub: the server refuses the paired channels of the channel; it is subscribed without them",
-				"channel", o.channel, "paired", o.paired, "error", o.reply,
-				"remedy", advice(o.reply, o.paired, h.options.Sharded))
+			h.logger.Warn(
+				"pubsub: the server refuses the paired channels of the channel; it is subscribed without them",
+				"channel",
+				o.channel,
+				"paired",
+				o.paired,
+				"error",
+				o.reply,
+				"remedy",
+				advice(o.reply, o.paired, h.options.Sharded),
+			)
 		}
 	}
 	return nil

@@ -23,7 +23,12 @@ type link struct {
 }
 
 func newLink(h *Hub, node string) *link {
-	return &link{hub: h, node: node, wake: make(chan struct{}, 1), members: make(map[*channel]struct{})}
+	return &link{
+		hub:     h,
+		node:    node,
+		wake:    make(chan struct{}, 1),
+		members: make(map[*channel]struct{}),
+	}
 }
 
 // signal makes the link look for work.
@@ -173,8 +178,13 @@ func (l *link) unreachable(err error) {
 	h.mu.Unlock()
 
 	if news {
-		h.logger.Warn("pubsub: no connection to the node; waiters fall back to polling until there is one",
-			"node", l.node, "error", err)
+		h.logger.Warn(
+			"pubsub: no connection to the node; waiters fall back to polling until there is one",
+			"node",
+			l.node,
+			"error",
+			err,
+		)
 	}
 }
 

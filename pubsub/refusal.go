@@ -45,7 +45,9 @@ func advice(reply error, channels []string, sharded bool) string {
 	case !strings.HasPrefix(text, "NOPERM"):
 		return "see the error"
 	case strings.Contains(text, "channel"):
-		return "add the ACL rule &channel-pattern with a pattern that matches, such as " + patterns(channels)
+		return "add the ACL rule &channel-pattern with a pattern that matches, such as " + patterns(
+			channels,
+		)
 	case sharded:
 		return "add the ACL rule +ssubscribe"
 	default:

@@ -131,8 +131,13 @@ func (h *Hub) placeAll(channels []*channel) {
 		cancel()
 		refreshed = refreshed || refresh && err == nil
 		if h.place(c, h.namesOf(name), node, client, err) {
-			h.logger.Warn("pubsub: no node found for a channel; waiters fall back to polling until there is one",
-				"channel", name, "error", err)
+			h.logger.Warn(
+				"pubsub: no node found for a channel; waiters fall back to polling until there is one",
+				"channel",
+				name,
+				"error",
+				err,
+			)
 		}
 	}
 }
@@ -140,7 +145,13 @@ func (h *Hub) placeAll(channels []*channel) {
 // place puts a channel on the link of its node, or back into the queue when the
 // node is not known or not to be dialled yet. It says whether a Route that
 // failed is news.
-func (h *Hub) place(c *channel, names []string, node string, client rueidis.Client, err error) (news bool) {
+func (h *Hub) place(
+	c *channel,
+	names []string,
+	node string,
+	client rueidis.Client,
+	err error,
+) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || c.phase != routing {

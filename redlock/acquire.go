@@ -38,7 +38,8 @@ func (a *attempt) run() (*rlock.Hold, error) {
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
 		}
-		// Another goroutine of this owner has released the lock meanwhile. This one is the first again.
+		// Another goroutine of this owner has released the lock meanwhile. This one is the first
+		// again.
 	}
 	if a.waits {
 		return a.queue()
@@ -49,8 +50,8 @@ func (a *attempt) run() (*rlock.Hold, error) {
 	return nil, a.ended()
 }
 
-// round asks all nodes at once, and returns the hold if a quorum grants it in time. Answers that come later are kept if it
-// does, and else released.
+// round asks all nodes at once, and returns the hold if a quorum grants it in time. Answers that
+// come later are kept if it does, and else released.
 func (a *attempt) round() *rlock.Hold {
 	l, start := a.lock, time.Now()
 	t := newAcquisition(l, a.session, a.token)
@@ -63,8 +64,9 @@ func (a *attempt) round() *rlock.Hold {
 		if yes+open >= l.quorum {
 			return false
 		}
-		// Who waits has failed only for now, and hears more answers out while they may tell what to wait for: whether one other
-		// has a quorum, whose release is worth waiting for, or too many nodes refuse for good.
+		// Who waits has failed only for now, and hears more answers out while they may tell what to
+		// wait for: whether one other has a quorum, whose release is worth waiting for, or too many
+		// nodes refuse for good.
 		contender, doomed, most := t.contender(), t.refusing(), len(l.nodes)-l.quorum
 		return !a.waits || doomed > most ||
 			(contender >= l.quorum || contender+open < l.quorum) && doomed+open <= most
@@ -83,7 +85,9 @@ func (a *attempt) round() *rlock.Hold {
 	}
 	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
 		took := time.Since(start)
-		if v := t.result(decided || a.budget.Over() && took < shortestWait, took); a.last == nil || decided || !a.budget.Over() {
+		if v := t.result(decided || a.budget.Over() && took < shortestWait, took); a.last == nil ||
+			decided ||
+			!a.budget.Over() {
 			a.last = v // one that was cut short says less than the one before
 			v.permanent = v.permanent || t.delayedBeyond(a.budget.Until)
 		}
@@ -95,8 +99,8 @@ func (a *attempt) round() *rlock.Hold {
 	defer t.mu.Unlock()
 	t.phase = held
 	for i := range t.parts {
-		// What has not even been sent would be a question in line at a node that does not answer. Elsewhere it is just about
-		// to be sent: the others were quicker.
+		// What has not even been sent would be a question in line at a node that does not answer.
+		// Elsewhere it is just about to be sent: the others were quicker.
 		p := &t.parts[i]
 		if p.state != asked {
 			continue
@@ -111,8 +115,8 @@ func (a *attempt) round() *rlock.Hold {
 
 // remaining returns for how much longer a quorum may still answer in time. If it cannot, that is 0,
 // or with hearOut how much longer any answer may come in time. The time of a node counts from when
-// the question was sent. Before that it queues behind those of others in this process, for which the
-// node is not to blame: of a thousand locks taken at once the last would fail, though all nodes
+// the question was sent. Before that it queues behind those of others in this process, for which
+// the node is not to blame: of a thousand locks taken at once the last would fail, though all nodes
 // answer as fast as they can. It is called with mu held.
 func (t *acquisition) remaining(hearOut bool) time.Duration {
 	left := make([]time.Duration, 0, 8)

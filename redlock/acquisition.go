@@ -16,12 +16,14 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's possession of a lock, from the first question to the nodes until nothing is held any more.
+// acquisition is one owner's possession of a lock, from the first question to the nodes until
+// nothing is held any more.
 //
-// It has a part on each node that granted it, with a lease and a deadline of its own; the watchdog of the node's client
-// renews it. The acquisition can be trusted as long as a quorum of parts can: at that instant each of those nodes keeps everybody
-// else out, and nobody else can have a quorum. So its deadline is that of the part with the quorum-th latest, and a renewal
-// counts as soon as, and only if, a quorum of nodes has carried it out.
+// It has a part on each node that granted it, with a lease and a deadline of its own; the watchdog
+// of the node's client renews it. The acquisition can be trusted as long as a quorum of parts can:
+// at that instant each of those nodes keeps everybody else out, and nobody else can have a quorum.
+// So its deadline is that of the part with the quorum-th latest, and a renewal counts as soon as,
+// and only if, a quorum of nodes has carried it out.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
@@ -85,7 +87,10 @@ var _ rlock.Acquisition = (*acquisition)(nil)
 
 func newAcquisition(l *Lock, s *lockSession, token owner.Token) *acquisition {
 	t := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
-		parts: make([]part, len(l.nodes)), first: make([]request, len(l.nodes)), progress: make(chan struct{}, 1)}
+		parts: make(
+			[]part,
+			len(l.nodes),
+		), first: make([]request, len(l.nodes)), progress: make(chan struct{}, 1)}
 	t.levels = t.few[:0]
 	return t
 }
@@ -141,8 +146,8 @@ func (t *acquisition) renews() bool {
 	return slices.ContainsFunc(t.levels, func(l level) bool { return l.renew })
 }
 
-// await waits until what decided asks for is true, which it reports, until the time is over, or until
-// b ends.
+// await waits until what decided asks for is true, which it reports, until the time is over, or
+// until b ends.
 func (t *acquisition) await(b *wait.Budget, limit time.Duration) (decided bool) {
 	for end := time.Now().Add(limit); ; {
 		t.mu.Lock()
@@ -206,8 +211,8 @@ func available(node hooks.Node) error {
 	return nil
 }
 
-// expire ends an acquisition whose deadline has passed, if whoever tells of that has not come to it yet. It is called with mu held,
-// which it may release in between.
+// expire ends an acquisition whose deadline has passed, if whoever tells of that has not come to it
+// yet. It is called with mu held, which it may release in between.
 func (t *acquisition) expire() {
 	if t.phase != held || time.Now().Before(t.trusted()) {
 		return
@@ -217,7 +222,8 @@ func (t *acquisition) expire() {
 	t.mu.Lock()
 }
 
-// lose ends the acquisition because a quorum does not hold it any more. It is called with mu held, and releases it.
+// lose ends the acquisition because a quorum does not hold it any more. It is called with mu held,
+// and releases it.
 func (t *acquisition) lose(reason error) {
 	lost := &rlock.LostError{Lock: t.lock.name, Reason: t.tally(reason)}
 	closed := 0
@@ -234,8 +240,8 @@ func (t *acquisition) lose(reason error) {
 	t.lock.nodes[0].Warn(lost.Error(), "lock", t.lock.name, "owner", t.owner)
 }
 
-// finish ends the acquisition and all its levels, and gives back what is left of it in the background. It is called with mu held,
-// and releases it.
+// finish ends the acquisition and all its levels, and gives back what is left of it in the
+// background. It is called with mu held, and releases it.
 func (t *acquisition) finish(reason error) {
 	t.phase, t.ended = over, reason
 	// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
@@ -270,7 +276,8 @@ func (t *acquisition) begin(ctx context.Context, renew bool) *rlock.Hold {
 	return hold
 }
 
-// setRenew has the parts renewed, or not any more, after the levels have changed. It is called with mu held.
+// setRenew has the parts renewed, or not any more, after the levels have changed. It is called with
+// mu held.
 func (t *acquisition) setRenew(before bool) {
 	now := t.renews()
 	if now == before {

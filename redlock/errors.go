@@ -10,8 +10,8 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum is the error when too few nodes could be counted, whoever holds the lock. It comes as a *[QuorumError] that
-// says what is wrong with each.
+// ErrNoQuorum is the error when too few nodes could be counted, whoever holds the lock. It comes as
+// a *[QuorumError] that says what is wrong with each.
 var ErrNoQuorum = errors.New("no quorum")
 
 // QuorumError says what each node answered when there was no quorum.
@@ -27,8 +27,8 @@ type QuorumError struct {
 // NodeError is why a node does not count.
 type NodeError struct {
 	Server string // what it is called
-	// Err is a *[rlock.HeldError] if somebody else has the lock there, a *[DelayedError] if the node has restarted, else why
-	// there was no answer.
+	// Err is a *[rlock.HeldError] if somebody else has the lock there, a *[DelayedError] if the
+	// node has restarted, else why there was no answer.
 	Err error
 }
 
@@ -53,12 +53,20 @@ func (e *QuorumError) Error() string {
 		b.WriteString(why)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%d of %d nodes %s it, %d are needed", e.Granted, e.Granted+len(e.Nodes), cmp.Or(e.did, "granted"), e.Want)
+	fmt.Fprintf(
+		&b,
+		"%d of %d nodes %s it, %d are needed",
+		e.Granted,
+		e.Granted+len(e.Nodes),
+		cmp.Or(e.did, "granted"),
+		e.Want,
+	)
 	b.WriteString(listed(e.Nodes))
 	return b.String()
 }
 
-// Unwrap gives [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of the nodes that failed.
+// Unwrap gives [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of the
+// nodes that failed.
 func (e *QuorumError) Unwrap() []error {
 	var errs []error
 	if e.cause != nil {
@@ -83,8 +91,8 @@ func (e *QuorumError) Unwrap() []error {
 	return append(errs, ErrNoQuorum)
 }
 
-// outvoted tells that others hold the lock: there would be enough nodes without them. Those that had not answered yet when it
-// became impossible are taken to be well.
+// outvoted tells that others hold the lock: there would be enough nodes without them. Those that
+// had not answered yet when it became impossible are taken to be well.
 func (e *QuorumError) outvoted() bool {
 	if len(e.Nodes) == 0 {
 		return true // by somebody of this process
@@ -104,7 +112,8 @@ func (e *QuorumError) outvoted() bool {
 	return (others > 0 || failed == 0) && e.Granted+others+open >= e.Want
 }
 
-// DelayedError says that a node may have forgotten who holds the lock, and for how long it is not counted.
+// DelayedError says that a node may have forgotten who holds the lock, and for how long it is not
+// counted.
 type DelayedError struct {
 	For     time.Duration
 	Emptied bool // it was emptied, or is new; else it has restarted
@@ -116,8 +125,11 @@ func (e *DelayedError) Error() string {
 	if e.Emptied {
 		why = "is new, or was emptied, less than MaxLease ago"
 	}
-	return fmt.Sprintf("not counted for another %v, because it %s and may have forgotten who holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, if it runs with appendfsync always, state FsyncAlways",
-		e.For.Round(time.Millisecond), why)
+	return fmt.Sprintf(
+		"not counted for another %v, because it %s and may have forgotten who holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, if it runs with appendfsync always, state FsyncAlways",
+		e.For.Round(time.Millisecond),
+		why,
+	)
 }
 
 // stalledError is a node that was not asked, because it has not answered what it was asked before.
@@ -128,7 +140,9 @@ func (e *stalledError) Error() string {
 }
 
 // errSameServer is a node that is not independent.
-var errSameServer = errors.New("it is the same server as another node, under another name: a RedLock wants independent servers")
+var errSameServer = errors.New(
+	"it is the same server as another node, under another name: a RedLock wants independent servers",
+)
 
 // errNotAwaited is a node whose answer would not have changed anything.
 var errNotAwaited = errors.New("its answer was not waited for")

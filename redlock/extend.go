@@ -27,7 +27,10 @@ func (t *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		return err
 	}
 	if !t.session.Lock(p) {
-		return fmt.Errorf("%w: another call of the same owner is still waiting for the nodes", p.Because(rlock.ErrOutcomeUnknown))
+		return fmt.Errorf(
+			"%w: another call of the same owner is still waiting for the nodes",
+			p.Because(rlock.ErrOutcomeUnknown),
+		)
 	}
 	defer t.session.Unlock()
 	err = t.prolong(p, 0, lease, true)
@@ -37,8 +40,8 @@ func (t *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return err
 }
 
-// extension is the count of what the nodes answer to the question to keep an acquisition for longer. It is guarded by the
-// acquisition's mutex.
+// extension is the count of what the nodes answer to the question to keep an acquisition for
+// longer. It is guarded by the acquisition's mutex.
 type extension struct {
 	pending, held int
 	kept          []bool          // by node
@@ -102,7 +105,14 @@ func (t *acquisition) prolong(p *wait.Budget, levels int, lease time.Duration, a
 }
 
 // keep asks node i. It is called with mu held, and returns why it did not.
-func (t *acquisition) keep(i int, g *request, as string, levels int, lease time.Duration, count *extension) error {
+func (t *acquisition) keep(
+	i int,
+	g *request,
+	as string,
+	levels int,
+	lease time.Duration,
+	count *extension,
+) error {
 	node := t.lock.nodes[i]
 	if err := available(node); err != nil {
 		return err
@@ -149,7 +159,8 @@ func (t *acquisition) keep(i int, g *request, as string, levels int, lease time.
 	return nil
 }
 
-// unconfirmed is the error when too few nodes have said in time that they keep the lock. It is called with mu held.
+// unconfirmed is the error when too few nodes have said in time that they keep the lock. It is
+// called with mu held.
 func (t *acquisition) unconfirmed(count *extension) *QuorumError {
 	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, Granted: count.held, did: "kept"}
 	for i := range t.parts {

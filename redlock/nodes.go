@@ -29,12 +29,21 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 		}
 		server := node.Server()
 		if clients[node.Client()] || server != "" && known[server] {
-			return fmt.Errorf("%w: two nodes are on one server (%s), so they are not independent", rlock.ErrInvalid, server)
+			return fmt.Errorf(
+				"%w: two nodes are on one server (%s), so they are not independent",
+				rlock.ErrInvalid,
+				server,
+			)
 		}
 		clients[node.Client()], known[server] = true, true
 		l.nodes = append(l.nodes, node)
 		if lease, first := node.WatchdogLease(), l.nodes[0].WatchdogLease(); lease != first {
-			return fmt.Errorf("%w: the clients of the nodes have different rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)
+			return fmt.Errorf(
+				"%w: the clients of the nodes have different rlock.Options.WatchdogLease: %v and %v",
+				rlock.ErrInvalid,
+				first,
+				lease,
+			)
 		}
 		servers = append(servers, server)
 		nodes = append(nodes, identify(node))
@@ -47,7 +56,8 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 	return nil
 }
 
-// nameOf is the name that all the locks have, or all their names, in whatever order they were given.
+// nameOf is the name that all the locks have, or all their names, in whatever order they were
+// given.
 func nameOf(locks []*rlock.Lock) string {
 	var names []string
 	for _, lock := range locks {

@@ -12,30 +12,30 @@ import (
 	"holdfast/watchdog"
 )
 
-// Options of a [Lock]. The zero value is ready for use. All processes that share a lock must agree on MaxLease,
-// FsyncAlways and Epoch.
+// Options of a [Lock]. The zero value is ready for use. All processes that share a lock must agree
+// on MaxLease, FsyncAlways and Epoch.
 type Options struct {
 	// NodeTimeout is how long the answer of a node is waited for: long compared to a round trip,
 	// short compared to the lease. Defaults to three times the recent round trips to the node, at
-	// least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the CommandTimeout of the
-	// node's client, whichever is less. Before the first answer it is that upper bound. Each node has its own; the
-	// package documentation explains the rule.
+	// least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the CommandTimeout of
+	// the node's client, whichever is less. Before the first answer it is that upper bound. Each
+	// node has its own; the package documentation explains the rule.
 	NodeTimeout time.Duration
 
-	// MaxLease is the longest lease anybody takes; a longer one is refused. A node that has restarted is not counted for
-	// acquisitions until it has been up for that long (and a second, because it counts in whole seconds). Defaults to the
-	// WatchdogLease of the clients.
+	// MaxLease is the longest lease anybody takes; a longer one is refused. A node that has
+	// restarted is not counted for acquisitions until it has been up for that long (and a second,
+	// because it counts in whole seconds). Defaults to the WatchdogLease of the clients.
 	MaxLease time.Duration
 
-	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, so that a restart forgets
-	// nothing. Then a node is counted at once after a restart, and leases may be longer than MaxLease, unless Epoch is set.
-	// With appendfsync everysec the last
-	// second is forgotten: that is not it. Defaults to false.
+	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, so that a
+	// restart forgets nothing. Then a node is counted at once after a restart, and leases may be
+	// longer than MaxLease, unless Epoch is set. With appendfsync everysec the last second is
+	// forgotten: that is not it. Defaults to false.
 	FsyncAlways bool
 
-	// Epoch keeps a key, holdfast_redlock_epoch, on each node, by which the acquisition notices that the node was emptied
-	// (FLUSHALL, or a restart that lost everything): it is then not counted for MaxLease, nor is a new node after its first
-	// use. Defaults to false.
+	// Epoch keeps a key, holdfast_redlock_epoch, on each node, by which the acquisition notices
+	// that the node was emptied (FLUSHALL, or a restart that lost everything): it is then not
+	// counted for MaxLease, nor is a new node after its first use. Defaults to false.
 	Epoch bool
 }
 
@@ -46,7 +46,10 @@ func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 	case o.NodeTimeout < 0:
 		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
 	case o.Epoch && slices.ContainsFunc(nodes, hooks.Node.Clustered):
-		return o, fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does not have: leave it out, or use single servers", rlock.ErrInvalid)
+		return o, fmt.Errorf(
+			"%w: Epoch needs a key beside the locks, which a cluster does not have: leave it out, or use single servers",
+			rlock.ErrInvalid,
+		)
 	case o.MaxLease < 0:
 		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
 	}
@@ -58,10 +61,18 @@ func (o Options) usable(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):
-		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog", rlock.ErrInvalid, lease)
+		return 0, fmt.Errorf(
+			"%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog",
+			rlock.ErrInvalid,
+			lease,
+		)
 	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
-		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, for which a node that may have forgotten it is not counted: raise redlock.Options.MaxLease in all processes",
-			rlock.ErrInvalid, lease, o.MaxLease)
+		return 0, fmt.Errorf(
+			"%w: a lease of %v is longer than MaxLease, %v, for which a node that may have forgotten it is not counted: raise redlock.Options.MaxLease in all processes",
+			rlock.ErrInvalid,
+			lease,
+			o.MaxLease,
+		)
 	}
 	return whole, nil
 }

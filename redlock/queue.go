@@ -11,8 +11,8 @@ import (
 	"holdfast/rlock"
 )
 
-// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of a
-// message that never comes.
+// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of
+// a message that never comes.
 const longestPause = 5 * time.Second
 
 // splits is how many rounds may fail without anybody having a quorum before that is taken for more
@@ -20,8 +20,8 @@ const longestPause = 5 * time.Second
 const splits = 5
 
 // queues are the local queues of this process, by lock. They are of the process and not of a Lock,
-// because any number of those may be made of the same nodes. Only the head of a queue asks the nodes;
-// the others would be told the same, and split the vote.
+// because any number of those may be made of the same nodes. Only the head of a queue asks the
+// nodes; the others would be told the same, and split the vote.
 var queues = waitqueue.New[identity, known]()
 
 // known is what the head of a queue has learned. The queue guards it.
@@ -36,10 +36,14 @@ type (
 	waiter    = waitqueue.Waiter[identity, known]
 )
 
-// queue waits until this attempt is at the head of its queue, and then asks whenever there is a reason
-// to.
+// queue waits until this attempt is at the head of its queue, and then asks whenever there is a
+// reason to.
 func (a *attempt) queue() (*rlock.Hold, error) {
-	w := queues.Join(a.lock.identity, waitqueue.Candidate{}, func() (known, bool) { return known{}, true })
+	w := queues.Join(
+		a.lock.identity,
+		waitqueue.Candidate{},
+		func() (known, bool) { return known{}, true },
+	)
 	q, ask := w.Queue(), true
 	if !w.First {
 		reason, _ := w.Wait(a.budget)
@@ -54,8 +58,9 @@ func (a *attempt) queue() (*rlock.Hold, error) {
 	for {
 		if ask {
 			if hold := a.round(); hold != nil {
-				// What the head learned before is about somebody who does not hold it any more. Nobody
-				// announces the end of a lease to the next one, which has not asked the nodes.
+				// What the head learned before is about somebody who does not hold it any more.
+				// Nobody announces the end of a lease to the next one, which has not asked the
+				// nodes.
 				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(a.lease), nil })
 				leave(w, false) // the next in the queue waits for us
 				return hold, nil
@@ -132,9 +137,9 @@ func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// subscriptions returns where the head hears of releases, by node, because the locks of those who wait
-// may have their nodes in any order. The first call subscribes; the confirmation of each counts as a
-// message, so whatever was announced before is looked for.
+// subscriptions returns where the head hears of releases, by node, because the locks of those who
+// wait may have their nodes in any order. The first call subscribes; the confirmation of each
+// counts as a message, so whatever was announced before is looked for.
 func (a *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
 	q.Do(func(k *known) {
 		if k.subs == nil {
@@ -148,9 +153,9 @@ func (a *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscript
 	return subs
 }
 
-// listen waits for d, or until so many of the nodes that refused have announced a release that there
-// may be a quorum; and when the first has, for the others not much longer than a round takes. It
-// returns false if the budget ended before. It is used by the head only.
+// listen waits for d, or until so many of the nodes that refused have announced a release that
+// there may be a quorum; and when the first has, for the others not much longer than a round takes.
+// It returns false if the budget ended before. It is used by the head only.
 func (a *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
 	timer, end := time.NewTimer(a.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()
@@ -169,7 +174,10 @@ func (a *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
 	messages := len(cases)
 	for i, node := range a.lock.nodes {
 		if !slices.Contains(r.closed, i) {
-			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())})
+			cases = append(
+				cases,
+				reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())},
+			)
 		}
 	}
 	for heard := 1; ; heard++ {

@@ -17,12 +17,13 @@ import (
 // hook is what package rlock shows of itself.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// identity is the same for locks of the same nodes and names. It is a handle because those are many bytes to hash and to compare
-// whenever the lock is taken.
+// identity is the same for locks of the same nodes and names. It is a handle because those are many
+// bytes to hash and to compare whenever the lock is taken.
 type identity = unique.Handle[string]
 
-// Lock is a lock over N independent masters: who has it on a quorum of them, N/2+1, has it. It has no state of its own;
-// any number of them may be made of the same nodes. It is safe for concurrent use.
+// Lock is a lock over N independent masters: who has it on a quorum of them, N/2+1, has it. It has
+// no state of its own; any number of them may be made of the same nodes. It is safe for concurrent
+// use.
 type Lock struct {
 	name     string
 	server   string
@@ -36,11 +37,12 @@ type Lock struct {
 
 var _ rlock.Locker = (*Lock)(nil)
 
-// New returns the lock over the given nodes: a plain lock ([rlock.Client.NewLock]) on each of N independent masters, mostly
-// all of one name. It has the default [Options]; see [Lock.WithOptions]. It sends nothing, and what can never be locked is
-// refused by the first use, with [rlock.ErrInvalid]: no locks at all, one that is not a plain one, two on one server as far as
-// [rlock.Lock.Server] tells, and clients whose WatchdogLease differ. A server that is there under two names counts once. The
-// clients' SyncReplicas is not used.
+// New returns the lock over the given nodes: a plain lock ([rlock.Client.NewLock]) on each of N
+// independent masters, mostly all of one name. It has the default [Options]; see
+// [Lock.WithOptions]. It sends nothing, and what can never be locked is refused by the first use,
+// with [rlock.ErrInvalid]: no locks at all, one that is not a plain one, two on one server as far
+// as [rlock.Lock.Server] tells, and clients whose WatchdogLease differ. A server that is there
+// under two names counts once. The clients' SyncReplicas is not used.
 func New(locks ...*rlock.Lock) *Lock {
 	return newLock(nameOf(locks), Options{}, locks)
 }
@@ -62,7 +64,8 @@ func newLock(name string, o Options, locks []*rlock.Lock) *Lock {
 	return l.WithOptions(o)
 }
 
-// WithOptions returns the same lock with other options. Those that cannot work are refused by the first use.
+// WithOptions returns the same lock with other options. Those that cannot work are refused by the
+// first use.
 func (l *Lock) WithOptions(o Options) *Lock {
 	with := *l
 	if with.invalid = l.unfit; with.invalid == nil {
@@ -74,38 +77,51 @@ func (l *Lock) WithOptions(o Options) *Lock {
 // Name is the name of the lock; if the nodes call it differently, all their names.
 func (l *Lock) Name() string { return l.name }
 
-// Server is what the servers are called, all together, in whatever order they were given; "" if one has no name.
+// Server is what the servers are called, all together, in whatever order they were given; "" if one
+// has no name.
 func (l *Lock) Server() string { return l.server }
 
-// Lock acquires the lock, and blocks until it is free on a quorum of nodes, or until ctx ends. While too few nodes can be
-// asked it goes on trying: give ctx a deadline to bound that.
+// Lock acquires the lock, and blocks until it is free on a quorum of nodes, or until ctx ends.
+// While too few nodes can be asked it goes on trying: give ctx a deadline to bound that.
 //
-// The lock is held for lease at most, or with [rlock.Watchdog] until it is released: then each node's part is renewed by
-// its client's watchdog, and a node that missed the acquisition joins at the next renewal. If ctx carries an owner that
-// holds the lock already, this adds a level to it, which takes a quorum as well.
+// The lock is held for lease at most, or with [rlock.Watchdog] until it is released: then each
+// node's part is renewed by its client's watchdog, and a node that missed the acquisition joins at
+// the next renewal. If ctx carries an owner that holds the lock already, this adds a level to it,
+// which takes a quorum as well.
 //
 // It returns
-//   - a *[QuorumError], which says what each node answered. It matches [rlock.ErrNotAcquired] if others held the lock, and
-//     [ErrNoQuorum] if too few nodes could be counted; also ctx's error if that ended the wait. It is returned at once if
-//     waiting would not help, because too many nodes refuse for good, or are not counted for longer than that;
+//   - a *[QuorumError], which says what each node answered. It matches [rlock.ErrNotAcquired] if
+//     others held the lock, and [ErrNoQuorum] if too few nodes could be counted; also ctx's error
+//     if that ended the wait. It is returned at once if waiting would not help, because too many
+//     nodes refuse for good, or are not counted for longer than that;
 //   - [rlock.ErrLost] if ctx's owner held the lock, and a quorum of nodes does not say so any more;
-//   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if ctx's owner holds the lock, and too few nodes said so in time;
+//   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if ctx's owner holds the lock, and
+//     too few nodes said so in time;
 //   - [rlock.ErrClosed] if the clients of too many nodes are closed;
-//   - [rlock.ErrInvalid] for a lease of less than 3 ms or a negative one, and for one longer than [Options].MaxLease.
+//   - [rlock.ErrInvalid] for a lease of less than 3 ms or a negative one, and for one longer than
+//     [Options].MaxLease.
 //
-// After an error nothing is held by this call: what may have been taken on a node is released in the background.
+// After an error nothing is held by this call: what may have been taken on a node is released in
+// the background.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
-// TryLock is [Lock.Lock] for at most wait. With [rlock.NoWait] all nodes are asked once, which takes Options.NodeTimeout at
-// most, counted from when the questions are sent: while very many others of this process are under way they stand in line
-// before that, for the CommandTimeout of the first client at most. Right after an attempt that failed, or an Unlock, it may
-// meet on some nodes what those are still releasing there. A shorter wait than 10 ms counts as 10 ms, and a negative one is
-// [rlock.ErrInvalid].
+// TryLock is [Lock.Lock] for at most wait. With [rlock.NoWait] all nodes are asked once, which
+// takes Options.NodeTimeout at most, counted from when the questions are sent: while very many
+// others of this process are under way they stand in line before that, for the CommandTimeout of
+// the first client at most. Right after an attempt that failed, or an Unlock, it may meet on some
+// nodes what those are still releasing there. A shorter wait than 10 ms counts as 10 ms, and a
+// negative one is [rlock.ErrInvalid].
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.named(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit", rlock.ErrInvalid, wait))
+		return nil, l.named(
+			fmt.Errorf(
+				"%w: the wait %v is negative: use Lock to wait without limit",
+				rlock.ErrInvalid,
+				wait,
+			),
+		)
 	}
 	return l.acquire(ctx, wait, lease)
 }
@@ -137,7 +153,14 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 	case limit != wait.Unlimited:
 		limit = max(limit, shortestWait)
 	}
-	a := attempt{lock: l, budget: wait.NewBudget(ctx, nil, limit), waits: waits, lease: lease, renew: renew, token: token}
+	a := attempt{
+		lock:   l,
+		budget: wait.NewBudget(ctx, nil, limit),
+		waits:  waits,
+		lease:  lease,
+		renew:  renew,
+		token:  token,
+	}
 	defer a.budget.Stop()
 	hold, err := a.run()
 	if err != nil {
@@ -146,15 +169,19 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 	return hold, nil
 }
 
-// Unlock releases the innermost level that ctx's owner holds, for code that has no hold at hand. See [rlock.Hold.Unlock]. It
-// returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold this lock, and [rlock.ErrLost] once for each level
-// that the owner had when it lost the lock, until the owner acquires it again; this process
-// remembers its latest 1024 losses.
+// Unlock releases the innermost level that ctx's owner holds, for code that has no hold at hand.
+// See [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not
+// hold this lock, and [rlock.ErrLost] once for each level that the owner had when it lost the lock,
+// until the owner acquires it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, named := owner.From(ctx)
 	if !named {
-		return l.named(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
-			rlock.ErrNotHeld))
+		return l.named(
+			fmt.Errorf(
+				"%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
+				rlock.ErrNotHeld,
+			),
+		)
 	}
 	at := sessionKey{l.identity, token}
 	acquisitions := lostAcquisitions.Of(at)

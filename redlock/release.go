@@ -13,8 +13,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release gives back a level, and with the last one the lock. It returns when a quorum of nodes has released it: then
-// somebody else can have it. The others are released in the background.
+// Release gives back a level, and with the last one the lock. It returns when a quorum of nodes has
+// released it: then somebody else can have it. The others are released in the background.
 func (t *acquisition) Release(h *rlock.Hold) error {
 	t.mu.Lock()
 	t.expire()
@@ -48,7 +48,8 @@ func (t *acquisition) Release(h *rlock.Hold) error {
 	return d.run()
 }
 
-// releasing is the release of an acquisition that is over. Its fields are guarded by the acquisition's mutex.
+// releasing is the release of an acquisition that is over. Its fields are guarded by the
+// acquisition's mutex.
 type releasing struct {
 	acquisition *acquisition
 	parts       []partRelease
@@ -80,7 +81,10 @@ const (
 
 // depart takes over what is granted, and takes back what is still asked for.
 func (t *acquisition) depart() (d *releasing, silent []part) {
-	d = &releasing{acquisition: t, parts: make([]partRelease, 0, len(t.parts))} // it does not grow: the calls point into it
+	d = &releasing{
+		acquisition: t,
+		parts:       make([]partRelease, 0, len(t.parts)),
+	} // it does not grow: the calls point into it
 	t.leaving = d
 	for i := range t.parts {
 		p, hold := t.take(i)
@@ -91,7 +95,10 @@ func (t *acquisition) depart() (d *releasing, silent []part) {
 			if t.withdraw(p) {
 				continue
 			}
-			d.parts = append(d.parts, partRelease{of: d, node: i, owner: p.owner, late: true, state: sent})
+			d.parts = append(
+				d.parts,
+				partRelease{of: d, node: i, owner: p.owner, late: true, state: sent},
+			)
 			if p.silent() {
 				silent = append(silent, p)
 			}
@@ -101,7 +108,8 @@ func (t *acquisition) depart() (d *releasing, silent []part) {
 	return d, silent
 }
 
-// left is told what became of a part whose question was still under way when the acquisition was over.
+// left is told what became of a part whose question was still under way when the acquisition was
+// over.
 func (t *acquisition) left(i int, wasHeld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,8 +157,8 @@ func (d *releasing) known() bool {
 // resendAfter is how long other answers are awaited before a failed release is sent again.
 const resendAfter = 50 * time.Millisecond
 
-// run sends the releases, and those that fail again, until it is known whether a quorum held the lock until it was released,
-// or the time for that is over.
+// run sends the releases, and those that fail again, until it is known whether a quorum held the
+// lock until it was released, or the time for that is over.
 func (d *releasing) run() error {
 	t := d.acquisition
 	b := wait.NewBudget(context.Background(), nil, t.lock.nodes[0].CommandTimeout())
@@ -180,8 +188,8 @@ func (d *releasing) run() error {
 	}
 }
 
-// letGo ends the watch over the parts. That is after the releases were sent, so that nobody waits for it: a renewal that
-// overtakes one keeps nothing, because it finds another owner or none.
+// letGo ends the watch over the parts. That is after the releases were sent, so that nobody waits
+// for it: a renewal that overtakes one keeps nothing, because it finds another owner or none.
 func (d *releasing) letGo() {
 	for i := range d.parts {
 		letGo(d.parts[i].hold)
@@ -195,7 +203,8 @@ func (d *releasing) send(l *partRelease) {
 	if err := available(node); err != nil {
 		l.err = err
 		if errors.Is(err, rlock.ErrClosed) {
-			// It will not answer again. What its client still does before it is closed may release it; else its lease ends it.
+			// It will not answer again. What its client still does before it is closed may release
+			// it; else its lease ends it.
 			l.state = refused
 			node.CleanUp(l.owner, time.Now().Add(t.longest))
 		}
@@ -250,7 +259,13 @@ func (d *releasing) outcome() error {
 	if d.in(released) >= quorum {
 		return nil
 	}
-	e := &QuorumError{Lock: t.lock.name, Want: quorum, Granted: d.in(released), did: "released", cause: rlock.ErrOutcomeUnknown}
+	e := &QuorumError{
+		Lock:    t.lock.name,
+		Want:    quorum,
+		Granted: d.in(released),
+		did:     "released",
+		cause:   rlock.ErrOutcomeUnknown,
+	}
 	for i := range d.parts {
 		l, err := &d.parts[i], d.parts[i].err
 		switch l.state {
@@ -270,7 +285,15 @@ func (d *releasing) outcome() error {
 		}
 	}
 	if len(d.parts)-d.in(gone) < quorum {
-		lost := &rlock.LostError{Lock: t.lock.name, Reason: &lossError{held: len(d.parts) - d.in(gone), want: quorum, nodes: e.Nodes, last: watchdog.ErrGone}}
+		lost := &rlock.LostError{
+			Lock: t.lock.name,
+			Reason: &lossError{
+				held:  len(d.parts) - d.in(gone),
+				want:  quorum,
+				nodes: e.Nodes,
+				last:  watchdog.ErrGone,
+			},
+		}
 		t.lock.nodes[0].Warn(lost.Error(), "lock", t.lock.name, "owner", t.owner)
 		return lost
 	}

@@ -31,7 +31,8 @@ var (
 	_ wait.Task  = (*request)(nil)
 )
 
-// Run asks the node. It may take as long as the node likes, and nobody may be left who wants to know.
+// Run asks the node. It may take as long as the node likes, and nobody may be left who wants to
+// know.
 func (q *request) Run() {
 	t, node := q.acquisition, q.acquisition.lock.nodes[q.node]
 	t.mu.Lock()
@@ -46,7 +47,8 @@ func (q *request) Run() {
 	deadline := watchdog.Deadline(sent, q.lease)
 	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
 	if vote.Again {
-		// Nobody was asked in this name before, but other nodes: what is taken there must not count twice.
+		// Nobody was asked in this name before, but other nodes: what is taken there must not count
+		// twice.
 		vote, err, taken = lua.Vote{}, errSameServer, false
 	}
 	if err == nil && vote.Granted && !time.Now().Before(deadline) {
@@ -80,8 +82,8 @@ func (q *request) Run() {
 	}
 }
 
-// watch begins to watch over what was given. Whoever waits for the quorum need not wait for this; and may have released
-// everything meanwhile.
+// watch begins to watch over what was given. Whoever waits for the quorum need not wait for this;
+// and may have released everything meanwhile.
 func (q *request) watch(deadline time.Time) {
 	t := q.acquisition
 	t.mu.Lock()
@@ -121,11 +123,19 @@ func (q *request) rejoin() {
 		return
 	}
 	if q.trusted().Before(t.asFarAs.Add(-watchdog.Drift(more))) {
-		_ = t.keep(q.node, q, q.owner, len(t.levels), more, &extension{kept: make([]bool, len(t.parts))})
+		_ = t.keep(
+			q.node,
+			q,
+			q.owner,
+			len(t.levels),
+			more,
+			&extension{kept: make([]bool, len(t.parts))},
+		)
 	}
 }
 
-// Ended is told that the part is lost on its node, or that the node's client is closed; or what we know, that we let it go.
+// Ended is told that the part is lost on its node, or that the node's client is closed; or what we
+// know, that we let it go.
 func (q *request) Ended(reason error) {
 	t := q.acquisition
 	t.mu.Lock()
@@ -146,7 +156,8 @@ func (q *request) Ended(reason error) {
 		undecided := t.phase == asking
 		t.mu.Unlock()
 		if undecided && errors.Is(reason, rlock.ErrClosed) {
-			// Close leaves alone what is held, and this is not. Later, when the attempt has failed, it could not be released.
+			// Close leaves alone what is held, and this is not. Later, when the attempt has failed,
+			// it could not be released.
 			t.sendRelease(q.node, q.owner)
 		}
 		return

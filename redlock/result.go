@@ -15,23 +15,31 @@ type result struct {
 	permanent bool
 	took      time.Duration
 
-	// held tells that one owner has a quorum, so that nothing is to be had until it unlocks, or its lease ends.
+	// held tells that one owner has a quorum, so that nothing is to be had until it unlocks, or its
+	// lease ends.
 	held bool
-	// refusing are the nodes on which somebody else has the lock. Only they can announce something new: on the others it may
-	// be our own retreat that is announced.
+	// refusing are the nodes on which somebody else has the lock. Only they can announce something
+	// new: on the others it may be our own retreat that is announced.
 	refusing []int
 	// free is how many nodes would have granted it.
 	free int
-	// closed are the nodes whose clients were closed. A client that closes after its node has answered is news.
+	// closed are the nodes whose clients were closed. A client that closes after its node has
+	// answered is news.
 	closed []int
-	// freeAfter is when leases should be over on so many nodes that there is a quorum; 0 if that cannot be told.
+	// freeAfter is when leases should be over on so many nodes that there is a quorum; 0 if that
+	// cannot be told.
 	freeAfter time.Duration
 }
 
-// result is what the round that has just failed says. For notAwaited see failure. It is called with mu held, before anything
-// is given up.
+// result is what the round that has just failed says. For notAwaited see failure. It is called with
+// mu held, before anything is given up.
 func (t *acquisition) result(notAwaited bool, took time.Duration) *result {
-	v := &result{err: t.failure(notAwaited), permanent: t.permanent(), took: took, free: t.in(granted)}
+	v := &result{
+		err:       t.failure(notAwaited),
+		permanent: t.permanent(),
+		took:      took,
+		free:      t.in(granted),
+	}
 	v.held = t.contender() >= t.lock.quorum
 	var leases []time.Duration
 	for i := range t.parts {
@@ -54,7 +62,8 @@ func (t *acquisition) result(notAwaited bool, took time.Duration) *result {
 	return v
 }
 
-// delayedBeyond tells that so many nodes are not counted until then that waiting does not help. It is called with mu held.
+// delayedBeyond tells that so many nodes are not counted until then that waiting does not help. It
+// is called with mu held.
 func (t *acquisition) delayedBeyond(until time.Time) bool {
 	delayed := 0
 	for i := range t.parts {
@@ -65,7 +74,8 @@ func (t *acquisition) delayedBeyond(until time.Time) bool {
 	return delayed > len(t.parts)-t.lock.quorum
 }
 
-// contender is on how many nodes somebody else has the lock, whoever of the others has it on most. It is called with mu held.
+// contender is on how many nodes somebody else has the lock, whoever of the others has it on most.
+// It is called with mu held.
 func (t *acquisition) contender() (most int) {
 	nodes := make(map[string]int)
 	for i := range t.parts {
@@ -77,8 +87,9 @@ func (t *acquisition) contender() (most int) {
 	return most
 }
 
-// failure is the round's error. Nodes that have not answered are not to blame if they were not awaited: the answers of others
-// decided it, or the caller's time was so short that nobody answers that fast. It is called with mu held.
+// failure is the round's error. Nodes that have not answered are not to blame if they were not
+// awaited: the answers of others decided it, or the caller's time was so short that nobody answers
+// that fast. It is called with mu held.
 func (t *acquisition) failure(notAwaited bool) *QuorumError {
 	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum}
 	for i := range t.parts {
@@ -106,7 +117,12 @@ func (t *acquisition) refusal(i int) error {
 	switch {
 	case vote.Holder != nil:
 		h := vote.Holder
-		return &rlock.HeldError{Lock: t.lock.nodes[i].Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
+		return &rlock.HeldError{
+			Lock:  t.lock.nodes[i].Name(),
+			Owner: h.Owner,
+			TTL:   h.TTL,
+			Next:  h.Next,
+		}
 	case vote.Delayed > 0:
 		return &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
 	default:
@@ -114,7 +130,8 @@ func (t *acquisition) refusal(i int) error {
 	}
 }
 
-// permanent tells that so many nodes refuse for good that waiting does not help. It is called with mu held.
+// permanent tells that so many nodes refuse for good that waiting does not help. It is called with
+// mu held.
 func (t *acquisition) permanent() bool { return t.refusing() > len(t.lock.nodes)-t.lock.quorum }
 
 // refusing counts the nodes that refuse for good. It is called with mu held.

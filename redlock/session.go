@@ -14,8 +14,8 @@ type sessionKey struct {
 
 type lockSession = session.Session[sessionKey, *acquisition]
 
-// sessions are of the process and not of a Lock, because any number of those may be made of the same
-// nodes. The state of each is what its owner holds; nil if that is nothing.
+// sessions are of the process and not of a Lock, because any number of those may be made of the
+// same nodes. The state of each is what its owner holds; nil if that is nothing.
 var sessions = session.New[sessionKey, *acquisition]()
 
 // lostAcquisitions remembers what was lost until all its levels have been unlocked, for Unlock

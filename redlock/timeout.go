@@ -11,8 +11,8 @@ import (
 // the node's client, so that a lock made for one call has them too. By default at least nine
 // tenths of a lease of 50 ms or more are left for the caller.
 //
-// What was learned makes it longer than leastTimeout only: in quiet times round trips are short, and
-// a burst of locks, or a pause of this process, takes many times as long.
+// What was learned makes it longer than leastTimeout only: in quiet times round trips are short,
+// and a burst of locks, or a pause of this process, takes many times as long.
 func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
 	if l.options.NodeTimeout > 0 {
 		return l.options.NodeTimeout

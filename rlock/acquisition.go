@@ -29,14 +29,16 @@ type acquisition struct {
 
 	// late is a request of this owner that may be executed at any time still; nil if there is none.
 	late *request
-	// registered says that a grant message may still arrive, although the lock was acquired by asking.
+	// registered says that a grant message may still arrive, although the lock was acquired by
+	// asking.
 	registered bool
 
 	// part is set if this is what a RedLock has on one node: its loss is not that of the lock.
 	part hooks.Part
 
 	// lasts is the longest lease, in nanoseconds, that Redis may give it on its own account: by a
-	// renewal, or by a nested lock, that is executed without our hearing of it. 0 if there is neither.
+	// renewal, or by a nested lock, that is executed without our hearing of it. 0 if there is
+	// neither.
 	lasts atomic.Int64
 
 	mu     sync.Mutex
@@ -158,8 +160,8 @@ func (a *acquisition) claimInnermost() *Hold {
 	return nil
 }
 
-// end ends the acquisition with all its levels: this process holds nothing any more. It returns false
-// if another reason came first, but not before all levels have ended.
+// end ends the acquisition with all its levels: this process holds nothing any more. It returns
+// false if another reason came first, but not before all levels have ended.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
 	first := a.state == holding
@@ -167,7 +169,8 @@ func (a *acquisition) end(e event, reason error) bool {
 		a.state.step(e)
 		a.reason = reason
 		if e == lose {
-			// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
+			// Before anybody hears of it: the owner's next attempt must not find what it was told
+			// is lost.
 			a.remember()
 			drop(a.session, a)
 		}
@@ -175,7 +178,10 @@ func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Unlock()
 	reason = a.endLevels()
 	if first && a.part != nil {
-		if errors.Is(reason, ErrReleased) { // by Options.ReleaseOnClose, or by the part, which knows better
+		if errors.Is(
+			reason,
+			ErrReleased,
+		) { // by Options.ReleaseOnClose, or by the part, which knows better
 			reason = ErrClosed
 		}
 		a.part.Ended(reason)
@@ -204,8 +210,8 @@ func (a *acquisition) step(e event) {
 	a.state.step(e)
 }
 
-// lose ends an acquisition that the watchdog, or a reply, says cannot be trusted any more. It does not
-// block: the contexts of other holds end on the same goroutine.
+// lose ends an acquisition that the watchdog, or a reply, says cannot be trusted any more. It does
+// not block: the contexts of other holds end on the same goroutine.
 func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
 	err := &LostError{Lock: a.lock.name, Reason: reason}
@@ -220,8 +226,8 @@ func (a *acquisition) lose(reason error) {
 	a.lock.kind.ended(a)
 	kept := a.lasts.Load() > 0 || a.lock.kind.outlives()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply may have kept the lock for an owner that has given it up. Not if
-		// Redis has said that it is gone.
+		// A command without a reply may have kept the lock for an owner that has given it up. Not
+		// if Redis has said that it is gone.
 		a.client.cleaner.add(a.cleanup())
 	}
 }

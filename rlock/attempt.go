@@ -39,8 +39,8 @@ type attempt struct {
 	streak   waitqueue.Streak // of the lock
 }
 
-// trace is what the tries of an attempt may have left in Redis: the lock, a registration, a place in
-// a queue.
+// trace is what the tries of an attempt may have left in Redis: the lock, a registration, a place
+// in a queue.
 type trace uint8
 
 // The least first.
@@ -79,7 +79,12 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 		return nil, ErrClosed
 	}
 	a := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
-		request: request{lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
+		request: request{
+			lease:      lease,
+			grantLease: grantLease,
+			waits:      delay != NoWait,
+			window:     window,
+		}}
 	if a.token, a.named = owner.From(ctx); !a.named {
 		a.token = owner.New()
 	}
@@ -141,8 +146,8 @@ func (a *attempt) rejoin() (hold *Hold, done bool, err error) {
 		if !errors.Is(err, ErrReleased) || a.budget.Err() != nil {
 			return hold, true, err
 		}
-		// Another goroutine of this owner has released the lock meanwhile without locking the session.
-		// This one is the first again.
+		// Another goroutine of this owner has released the lock meanwhile without locking the
+		// session. This one is the first again.
 		a.failure = nil
 	}
 	if a.request.owner = holder(a.session); a.request.owner != "" {
@@ -153,8 +158,8 @@ func (a *attempt) rejoin() (hold *Hold, done bool, err error) {
 }
 
 // try sends one request. Without a hold and an error it may be tried again; failure says whether
-// there was an answer. With left set the budget ended before the answer came: a worker that sent the
-// request looks after that, or the caller does, see trace.
+// there was an answer. With left set the budget ended before the answer came: a worker that sent
+// the request looks after that, or the caller does, see trace.
 func (a *attempt) try() (hold *Hold, left bool, err error) {
 	c := a.client
 	a.sent, a.ticket = time.Now(), 0
@@ -204,7 +209,10 @@ func (a *attempt) try() (hold *Hold, left bool, err error) {
 	}
 	deadline := watchdog.Deadline(a.sent, a.request.lease)
 	if !time.Now().Before(deadline) {
-		a.failure = fmt.Errorf("the lock was taken, but the answer took longer than the lease of %v", a.request.lease)
+		a.failure = fmt.Errorf(
+			"the lock was taken, but the answer took longer than the lease of %v",
+			a.request.lease,
+		)
 		a.trace = max(a.trace, something)
 		return nil, false, nil
 	}
@@ -231,8 +239,8 @@ func (a *attempt) remains() trace {
 	return noTrace
 }
 
-// detach has a worker send the request, so that the caller can leave at any time. What may have been
-// done for one that left is cleaned up when the answer comes.
+// detach has a worker send the request, so that the caller can leave at any time. What may have
+// been done for one that left is cleaned up when the answer comes.
 func (a *attempt) detach() (reply, transport.State, error) {
 	c, before, holds, remains := a.client, a.trace, a.holder.TTL, a.remains()
 	r, alone := a.request, a.lock.waiting.alone
@@ -242,7 +250,8 @@ func (a *attempt) detach() (reply, transport.State, error) {
 			if alone {
 				c.backlog.answered(a.lock.name)
 			}
-			refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown && before == noTrace
+			refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
+				before == noTrace
 			if err == nil && answer.holder != nil {
 				refused, holds = remains == noTrace, answer.holder.TTL
 			}
@@ -280,8 +289,8 @@ func (a *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold
 	return hold, nil
 }
 
-// accept takes a lock that was granted. Without a hold and an error too little is left of its lease,
-// which is to be asked for again.
+// accept takes a lock that was granted. Without a hold and an error too little is left of its
+// lease, which is to be asked for again.
 func (a *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	a.streak = g.Streak
 	lease := a.request.grantLease
@@ -306,10 +315,10 @@ func (a *attempt) cleanUp() {
 	a.client.cleaner.add(l)
 }
 
-// cleanup returns what a request may have left in Redis. Its time counts from now, not from when the
-// request was sent: a server that hung executes what it finds in its buffers when it goes on. A place
-// in a queue is for as long as somebody holds the lock, which is not read from the attempt: late
-// answers are looked after when its goroutine has gone on.
+// cleanup returns what a request may have left in Redis. Its time counts from now, not from when
+// the request was sent: a server that hung executes what it finds in its buffers when it goes on. A
+// place in a queue is for as long as somebody holds the lock, which is not read from the attempt:
+// late answers are looked after when its goroutine has gone on.
 func (a *attempt) cleanup(r request, holds time.Duration) cleanup {
 	l := cleanup{lock: a.lock, request: r, until: time.Now().Add(r.lasts(a.lock, holds))}
 	if r.beside {
@@ -318,13 +327,13 @@ func (a *attempt) cleanup(r request, holds time.Duration) cleanup {
 	return l
 }
 
-// lasts returns for how long Redis keeps what it gives for a request, if somebody has the lock for as
-// long as holds.
+// lasts returns for how long Redis keeps what it gives for a request, if somebody has the lock for
+// as long as holds.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
 	if of.kind.queued() {
-		// A place in a queue outlasts the holder's lease and the last request by twice the longest nap.
-		// Either may be as long as a Duration can be, and their sum must still be one.
+		// A place in a queue outlasts the holder's lease and the last request by twice the longest
+		// nap. Either may be as long as a Duration can be, and their sum must still be one.
 		const ever = 100 * 365 * 24 * time.Hour
 		lasts = max(lasts, min(max(holds, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
 	}
@@ -334,7 +343,8 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	return lasts
 }
 
-// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, so that its outcome is known.
+// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, so that its outcome is
+// known.
 var errUnsent = &lua.Error{Class: lua.Temporary, Message: transport.ErrNoAnswer.Message,
 	Advice: transport.ErrNoAnswer.Advice}
 
@@ -347,8 +357,13 @@ func (a *attempt) ended() error {
 	case a.failure != nil:
 		return a.unavailable()
 	default:
-		return &HeldError{Lock: a.lock.name, Owner: a.holder.Owner, TTL: a.holder.TTL, Next: a.holder.Next,
-			cause: reason}
+		return &HeldError{
+			Lock:  a.lock.name,
+			Owner: a.holder.Owner,
+			TTL:   a.holder.TTL,
+			Next:  a.holder.Next,
+			cause: reason,
+		}
 	}
 }
 

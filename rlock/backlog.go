@@ -6,9 +6,10 @@ import (
 	"holdfast/internal/wait"
 )
 
-// backlog counts, for each fair lock, the requests that are under way without their callers. Redis may still execute them, and
-// queue somebody who has left. When a server does not keep up, callers with short waits would pile up such requests; so new
-// callers wait here until only few are left. It is safe for concurrent use.
+// backlog counts, for each fair lock, the requests that are under way without their callers. Redis
+// may still execute them, and queue somebody who has left. When a server does not keep up, callers
+// with short waits would pile up such requests; so new callers wait here until only few are left.
+// It is safe for concurrent use.
 type backlog struct {
 	mu     sync.Mutex
 	byLock map[string]*debt // guarded by mu; of locks that have any
@@ -36,7 +37,8 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	}
 }
 
-// few returns a channel that is closed when at most mostOwed answers are owed; nil if that is so now.
+// few returns a channel that is closed when at most mostOwed answers are owed; nil if that is so
+// now.
 func (b *backlog) few(lock string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// batch takes several plain locks of one client and slot, for one owner, with one script: all or none.
+// batch takes several plain locks of one client and slot, for one owner, with one script: all or
+// none.
 type batch struct {
 	locks []*Lock
 
@@ -106,7 +107,12 @@ func notAsked(l *Lock, b *wait.Budget) error {
 func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
 	takings := make([]lua.BatchRequest, len(t.parts))
 	for i, p := range t.parts {
-		takings[i] = lua.BatchRequest{Lock: p.lock.name, Owner: p.owner, Count: p.count, Nested: p.held != nil}
+		takings[i] = lua.BatchRequest{
+			Lock:   p.lock.name,
+			Owner:  p.owner,
+			Count:  p.count,
+			Nested: p.held != nil,
+		}
 	}
 	type answer struct {
 		index  int
@@ -146,11 +152,17 @@ func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err er
 		p.held.lose(watchdog.ErrGone)
 		return sent, p.held.conclude()
 	}
-	return sent, &HeldError{Lock: p.lock.name, Owner: holder.Owner, TTL: holder.TTL, Next: holder.Next}
+	return sent, &HeldError{
+		Lock:  p.lock.name,
+		Owner: holder.Owner,
+		TTL:   holder.TTL,
+		Next:  holder.Next,
+	}
 }
 
-// undo has what may have been taken cleaned up in the background; again if the command may be executed
-// later. A count too high, of what was held already, does no harm: the last release ignores it.
+// undo has what may have been taken cleaned up in the background; again if the command may be
+// executed later. A count too high, of what was held already, does no harm: the last release
+// ignores it.
 func (t *batch) undo(lease time.Duration, again bool) {
 	for _, p := range t.parts {
 		if p.held == nil {
@@ -168,20 +180,30 @@ func (t *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, de
 ) ([]*Hold, error) {
 	if !time.Now().Before(deadline) {
 		t.undo(lease, false)
-		return nil, fmt.Errorf("%w: the locks were taken, but the answer took longer than the lease of %v",
-			ErrOutcomeUnknown, lease)
+		return nil, fmt.Errorf(
+			"%w: the locks were taken, but the answer took longer than the lease of %v",
+			ErrOutcomeUnknown,
+			lease,
+		)
 	}
 	holds := make([]*Hold, 0, len(t.parts))
 	var failure error
 	for _, p := range t.parts {
 		if p.held == nil {
-			a := &acquisition{client: t.client, lock: p.lock, session: p.session, token: token, owner: p.owner}
+			a := &acquisition{
+				client:  t.client,
+				lock:    p.lock,
+				session: p.session,
+				token:   token,
+				owner:   p.owner,
+			}
 			holds = append(holds, a.begin(ctx, deadline, renew))
 			continue
 		}
 		hold, err := p.held.push(ctx, deadline, renew)
 		if err != nil {
-			// Lost, or released by a goroutine that shares the owner, while the answer was on its way.
+			// Lost, or released by a goroutine that shares the owner, while the answer was on its
+			// way.
 			failure = err
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"holdfast/lua"
 )
 
-// releaseBatch gives back holds of several plain locks of one client and slot, with one script. Each
-// has an error of its own.
+// releaseBatch gives back holds of several plain locks of one client and slot, with one script.
+// Each has an error of its own.
 func releaseBatch(holds []*Hold) []error {
 	errs := make([]error, len(holds))
 	leaving := make([]partLeaving, 0, len(holds))
@@ -51,8 +51,8 @@ func releaseBatch(holds []*Hold) []error {
 	for _, s := range locked {
 		s.Unlock()
 	}
-	// Another call of the same owner has locked these sessions, perhaps for long. None is kept locked
-	// while waiting for them.
+	// Another call of the same owner has locked these sessions, perhaps for long. None is kept
+	// locked while waiting for them.
 	for _, i := range busy {
 		errs[i] = holds[i].acquisition.Release(holds[i])
 	}
@@ -84,20 +84,29 @@ func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
 	}
 	for {
 		asked := leaving
-		replies, state, err := transport.Do(c.calls, b, func(ctx context.Context) ([]lua.BatchReleased, error) {
-			return lua.ReleaseBatch(ctx, c.redis, leavings(asked))
-		}, func(replies []lua.BatchReleased, err error) {
-			for i, p := range asked {
-				if p.left == 0 && (err != nil || replies[i].Err != nil) {
-					p.client.cleaner.add(p.cleanup())
-				} else if p.left == 0 {
-					p.step(confirm)
+		replies, state, err := transport.Do(
+			c.calls,
+			b,
+			func(ctx context.Context) ([]lua.BatchReleased, error) {
+				return lua.ReleaseBatch(ctx, c.redis, leavings(asked))
+			},
+			func(replies []lua.BatchReleased, err error) {
+				for i, p := range asked {
+					if p.left == 0 && (err != nil || replies[i].Err != nil) {
+						p.client.cleaner.add(p.cleanup())
+					} else if p.left == 0 {
+						p.step(confirm)
+					}
 				}
-			}
-		})
+			},
+		)
 		switch {
 		case state == transport.Detached:
-			err = fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout)
+			err = fmt.Errorf(
+				"%w: no answer to the release within %v",
+				ErrOutcomeUnknown,
+				c.options.CommandTimeout,
+			)
 			if last != nil { // what went wrong before says more about what to do
 				err = fmt.Errorf("%w; before that: %w", err, last)
 			}
@@ -112,9 +121,10 @@ func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
 			if leaving, err = refusedForNow(c, asked, replies, unknown); len(leaving) == 0 {
 				return
 			}
-		case c.transport.Permanent(err), c.transport.Clustered() && lua.ClassOf(err) == lua.Temporary:
-			// One of them may be why, as a key that the ACL forbids; and while a slot moves, what cannot be
-			// found together can one by one.
+		case c.transport.Permanent(err),
+			c.transport.Clustered() && lua.ClassOf(err) == lua.Temporary:
+			// One of them may be why, as a key that the ACL forbids; and while a slot moves, what
+			// cannot be found together can one by one.
 			for _, p := range leaving {
 				*p.err = p.send(b, p.left, unknown)
 			}
@@ -141,8 +151,8 @@ func leavings(of []partLeaving) []lua.BatchRelease {
 	return all
 }
 
-// refusedForNow takes the answers, and returns those parts that the server refused for a reason that
-// passes by itself, and that reason.
+// refusedForNow takes the answers, and returns those parts that the server refused for a reason
+// that passes by itself, and that reason.
 func refusedForNow(
 	c *Client, asked []partLeaving, replies []lua.BatchReleased, unknown bool,
 ) (again []partLeaving, reason error) {

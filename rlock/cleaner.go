@@ -11,14 +11,14 @@ import (
 	"holdfast/lua"
 )
 
-// cleaner removes what Redis may have of owners that hold nothing here: after an acquire whose reply
-// never came, a release without a reply, a renewal that may have been executed after its lease was
-// given up. It has goroutines only while there is something to do. Each cleanup ends at the latest
-// when its lease does.
+// cleaner removes what Redis may have of owners that hold nothing here: after an acquire whose
+// reply never came, a release without a reply, a renewal that may have been executed after its
+// lease was given up. It has goroutines only while there is something to do. Each cleanup ends at
+// the latest when its lease does.
 //
-// It can do no harm to a later acquisition of the same owner, because each acquisition has a name of
-// its own in Redis. Only those of a writer that reads, and reads again, have one name: their session
-// is looked at first.
+// It can do no harm to a later acquisition of the same owner, because each acquisition has a name
+// of its own in Redis. Only those of a writer that reads, and reads again, have one name: their
+// session is looked at first.
 type cleaner struct {
 	client *Client
 
@@ -51,8 +51,8 @@ type cleanup struct {
 	lock    *Lock
 	request request
 	until   time.Time // when Redis will have removed it by itself
-	// again says that the command it is of may be executed later than the cleanup, which is repeated
-	// until then.
+	// again says that the command it is of may be executed later than the cleanup, which is
+	// repeated until then.
 	again   bool
 	since   time.Time    // when it was removed first
 	delay   wait.Backoff // between repetitions
@@ -68,8 +68,8 @@ type lane struct {
 	tries wait.Backoff // between commands that fail
 }
 
-// lane returns the key of the lane that l belongs in: its session, which sends one command at a time,
-// or its lock if one command removes many; nil if it has a lane to itself.
+// lane returns the key of the lane that l belongs in: its session, which sends one command at a
+// time, or its lock if one command removes many; nil if it has a lane to itself.
 func (l cleanup) lane() any {
 	switch {
 	case l.session != nil:
@@ -161,9 +161,9 @@ func (k *cleaner) work() {
 	}
 }
 
-// next takes a lane that is to be served now, or returns nil and how long to wait for one. If all is
-// set, those count that are due later. With ok = false nothing is left, and the work is over: add
-// begins it anew.
+// next takes a lane that is to be served now, or returns nil and how long to wait for one. If all
+// is set, those count that are due later. With ok = false nothing is left, and the work is over:
+// add begins it anew.
 func (k *cleaner) next(all bool) (ln *lane, pause time.Duration, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -226,9 +226,9 @@ func (k *cleaner) serve(ln *lane, closing bool) {
 	}
 }
 
-// longestDelay is how long what was not removed waits for its next try: others wait for those locks.
-// With more than 1,250 lanes that wait it grows with them, up to the second of a backoff, so that
-// fewer commands go to a server that is down.
+// longestDelay is how long what was not removed waits for its next try: others wait for those
+// locks. With more than 1,250 lanes that wait it grows with them, up to the second of a backoff, so
+// that fewer commands go to a server that is down.
 const longestDelay = 250 * time.Millisecond
 
 // take takes as much off a lane as one command removes.

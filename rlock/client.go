@@ -19,10 +19,12 @@ import (
 	"holdfast/watchdog"
 )
 
-// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It borrows the rueidis client it is
-// given and never closes it. One Client per process and Redis is enough; it is safe for concurrent use.
+// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It borrows the
+// rueidis client it is given and never closes it. One Client per process and Redis is enough; it is
+// safe for concurrent use.
 //
-// In Redis a client is a random UUID, so holds of different clients never mix, also within a process.
+// In Redis a client is a random UUID, so holds of different clients never mix, also within a
+// process.
 type Client struct {
 	id      string
 	redis   rueidis.Client
@@ -49,8 +51,8 @@ type Client struct {
 	renewalReported atomic.Pointer[time.Time] // when a failed renewal was last reported
 }
 
-// New returns a client that makes locks through redis. It sends nothing yet, and returns [ErrInvalid] if redis is nil or an
-// option cannot work.
+// New returns a client that makes locks through redis. It sends nothing yet, and returns
+// [ErrInvalid] if redis is nil or an option cannot work.
 //
 // It starts a goroutine, which Close ends. Close the returned client before closing redis.
 func New(redis rueidis.Client, options Options) (*Client, error) {
@@ -95,14 +97,16 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 // ID is the client's id, the part of an owner before the colon. It is a random UUID.
 func (c *Client) ID() string { return c.id }
 
-// Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end with the cause
-// ErrClosed. Waits end at once, unless a context that cannot end was given to them and Redis is being asked: they end when it
-// answers, and at the latest after Options.CommandTimeout. Close waits until everything that runs in the background has
-// ended, or until ctx ends, and then returns ctx's error; the rest of the closing goes on. Calling it again waits again.
+// Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end
+// with the cause ErrClosed. Waits end at once, unless a context that cannot end was given to them
+// and Redis is being asked: they end when it answers, and at the latest after
+// Options.CommandTimeout. Close waits until everything that runs in the background has ended, or
+// until ctx ends, and then returns ctx's error; the rest of the closing goes on. Calling it again
+// waits again.
 //
-// Locks that are held stay held until their leases run out, or until their holds are released. That still works, but on a
-// server that does not answer it then takes until rueidis gives up, because nothing may go on in the background. With
-// Options.ReleaseOnClose they are released first.
+// Locks that are held stay held until their leases run out, or until their holds are released. That
+// still works, but on a server that does not answer it then takes until rueidis gives up, because
+// nothing may go on in the background. With Options.ReleaseOnClose they are released first.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		close(c.closing)
@@ -140,8 +144,8 @@ func (c *Client) shutdown() {
 	c.transport.Close()
 }
 
-// warn logs in the background. A log handler may block, on a full pipe for one, and those who have something to tell
-// have deadlines to keep.
+// warn logs in the background. A log handler may block, on a full pipe for one, and those who have
+// something to tell have deadlines to keep.
 func (c *Client) warn(message string, details ...any) {
 	tell := func() { c.options.Logger.Warn(message, details...) }
 	if !c.tasks.Go(tell) {
@@ -156,8 +160,15 @@ func (c *Client) releaseAll() {
 		if err == nil || errors.Is(err, ErrLost) {
 			continue
 		}
-		c.options.Logger.Warn("holdfast: lock not released on close; it is free when its lease ends",
-			"lock", a.lock.name, "owner", a.owner, "error", err)
+		c.options.Logger.Warn(
+			"holdfast: lock not released on close; it is free when its lease ends",
+			"lock",
+			a.lock.name,
+			"owner",
+			a.owner,
+			"error",
+			err,
+		)
 		if errors.Is(err, ErrOutcomeUnknown) {
 			return // the others would take as long to find out that Redis does not answer
 		}

@@ -6,12 +6,18 @@ import (
 	"time"
 )
 
-// Do runs fn under the lock: it acquires lock with TryLock(ctx, wait, lease), calls fn with the hold's context, and releases
-// the hold when fn returns or panics. fn is not called if the lock was not acquired.
+// Do runs fn under the lock: it acquires lock with TryLock(ctx, wait, lease), calls fn with the
+// hold's context, and releases the hold when fn returns or panics. fn is not called if the lock was
+// not acquired.
 //
-// It returns fn's error joined with the release's. A loss of the lock while fn ran is thus reported ([ErrLost]) even if fn
-// did not notice: then fn's work may have overlapped with another holder's.
-func Do(ctx context.Context, lock Locker, wait, lease time.Duration, fn func(context.Context) error) (err error) {
+// It returns fn's error joined with the release's. A loss of the lock while fn ran is thus reported
+// ([ErrLost]) even if fn did not notice: then fn's work may have overlapped with another holder's.
+func Do(
+	ctx context.Context,
+	lock Locker,
+	wait, lease time.Duration,
+	fn func(context.Context) error,
+) (err error) {
 	hold, err := lock.TryLock(ctx, wait, lease)
 	if err != nil {
 		return err

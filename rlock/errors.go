@@ -10,37 +10,45 @@ import (
 	"holdfast/watchdog"
 )
 
-// Decisions. Test for them with [errors.Is]; all errors of this package carry more detail than these.
+// Decisions. Test for them with [errors.Is]; all errors of this package carry more detail than
+// these.
 var (
-	// ErrNotAcquired: the lock was held by somebody else until the wait was over. The error is a *[HeldError], unless it is
-	// [ErrUpgrade]. When a context ended the wait, the error matches both this and the context's error.
+	// ErrNotAcquired: the lock was held by somebody else until the wait was over. The error is a
+	// *[HeldError], unless it is [ErrUpgrade]. When a context ended the wait, the error matches
+	// both this and the context's error.
 	ErrNotAcquired = errors.New("lock not acquired")
 
-	// ErrNotHeld: there is nothing to release. This Hold was released before, or the context's owner has no hold.
+	// ErrNotHeld: there is nothing to release. This Hold was released before, or the context's
+	// owner has no hold.
 	ErrNotHeld = errors.New("lock not held")
 
-	// ErrLost: the lock was held and can no longer be trusted, because its lease ran out, it was force-unlocked, or its
-	// key is gone. The error, and the cause of the hold's context, is a *[LostError].
+	// ErrLost: the lock was held and can no longer be trusted, because its lease ran out, it was
+	// force-unlocked, or its key is gone. The error, and the cause of the hold's context, is a
+	// *[LostError].
 	ErrLost = errors.New("lock lost")
 
-	// ErrReleased: the hold was released. It is the cause of the hold's context, and what [Hold.Err] returns. An attempt with
-	// that context fails with an error that matches both ErrReleased and ErrNotAcquired.
+	// ErrReleased: the hold was released. It is the cause of the hold's context, and what
+	// [Hold.Err] returns. An attempt with that context fails with an error that matches both
+	// ErrReleased and ErrNotAcquired.
 	ErrReleased = errors.New("lock released")
 
 	// ErrClosed: the client was closed.
 	ErrClosed = wait.ErrClosed
 
-	// ErrOutcomeUnknown: the server did not say in time whether it did what it was asked to. It is cleaned up in the
-	// background; if even that fails, the lock is free when its lease ends.
+	// ErrOutcomeUnknown: the server did not say in time whether it did what it was asked to. It is
+	// cleaned up in the background; if even that fails, the lock is free when its lease ends.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
-	// ErrUpgrade: the context's owner holds the read lock and asked for the write lock of the same name, for which it would
-	// wait for itself. Release the read lock first, or begin with the write lock: a writer may read. The error matches
-	// [ErrNotAcquired] as well: test for ErrUpgrade first, because waiting does not help.
-	ErrUpgrade = errors.New("a read lock cannot become a write lock: release it first, or begin with the write lock")
+	// ErrUpgrade: the context's owner holds the read lock and asked for the write lock of the same
+	// name, for which it would wait for itself. Release the read lock first, or begin with the
+	// write lock: a writer may read. The error matches [ErrNotAcquired] as well: test for
+	// ErrUpgrade first, because waiting does not help.
+	ErrUpgrade = errors.New(
+		"a read lock cannot become a write lock: release it first, or begin with the write lock",
+	)
 
-	// ErrNotReplicated: fewer replicas than Options.SyncReplicas acknowledged the acquisition in time, and it was undone.
-	// The error is a *[ReplicationError].
+	// ErrNotReplicated: fewer replicas than Options.SyncReplicas acknowledged the acquisition in
+	// time, and it was undone. The error is a *[ReplicationError].
 	ErrNotReplicated = errors.New("not replicated")
 
 	// ErrInvalid: an argument that can never work. Nothing was sent.
@@ -58,8 +66,9 @@ var (
 	ErrGone = watchdog.ErrGone
 )
 
-// ServerError is a command that Redis refused or did not answer. Its Class says whether that passes by
-// itself, and its Advice what to do if not. Errors of this package wrap it; get at it with [errors.As].
+// ServerError is a command that Redis refused or did not answer. Its Class says whether that passes
+// by itself, and its Advice what to do if not. Errors of this package wrap it; get at it with
+// [errors.As].
 type ServerError = lua.Error
 
 // Class is what a [ServerError] means for a caller that wants a lock.
@@ -75,13 +84,15 @@ const (
 	Permanent = lua.Permanent
 )
 
-// HeldError says who has the lock that could not be acquired, and for how long still. It matches [ErrNotAcquired].
+// HeldError says who has the lock that could not be acquired, and for how long still. It matches
+// [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
 	Owner string        // "<client id>:<token>"; "" if no answer came while waiting
 	TTL   time.Duration // what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it never ends
-	// Next tells that Owner waits for the lock and comes first: it heads a fair lock's queue, or is a writer that readers step
-	// back for. With Owner "" it is readers that had to wait for a writer.
+	// Next tells that Owner waits for the lock and comes first: it heads a fair lock's queue, or is
+	// a writer that readers step back for. With Owner "" it is readers that had to wait for a
+	// writer.
 	Next  bool
 	cause error // why the wait ended, if it was not its time
 }
@@ -120,7 +131,8 @@ func (e *HeldError) Unwrap() []error {
 	return []error{ErrNotAcquired, e.cause}
 }
 
-// ReplicationError says how many replicas had an acquisition when the time for it was over. It matches [ErrNotReplicated].
+// ReplicationError says how many replicas had an acquisition when the time for it was over. It
+// matches [ErrNotReplicated].
 type ReplicationError struct {
 	Lock      string
 	Want, Got int
@@ -129,8 +141,13 @@ type ReplicationError struct {
 
 // Error says what to do about it.
 func (e *ReplicationError) Error() string {
-	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v, and it was undone; are they connected, and not too slow for Options.SyncTimeout?",
-		ErrNotReplicated, e.Got, e.Want, e.Waited)
+	return fmt.Sprintf(
+		"%v: %d of %d replicas acknowledged it within %v, and it was undone; are they connected, and not too slow for Options.SyncTimeout?",
+		ErrNotReplicated,
+		e.Got,
+		e.Want,
+		e.Waited,
+	)
 }
 
 // Unwrap gives [ErrNotReplicated].
@@ -153,7 +170,8 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
 // errForced is the reason of a loss that this client's own ForceUnlock brought about.
 var errForced = errors.New("force-unlocked")
 
-// wrap names the lock in an error that leaves the package. It is deferred once per exported function.
+// wrap names the lock in an error that leaves the package. It is deferred once per exported
+// function.
 func wrap(err *error, lock string) {
 	if *err == nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"holdfast/watchdog"
 )
 
-// NewLock returns the reentrant lock called name. It sends nothing, and an impossible name is refused
-// by the first use: the empty one and, on a cluster, one whose keys and channel would be in different
-// slots.
+// NewLock returns the reentrant lock called name. It sends nothing, and an impossible name is
+// refused by the first use: the empty one and, on a cluster, one whose keys and channel would be in
+// different slots.
 func (c *Client) NewLock(name string) *Lock {
 	return c.newLock(name, newExclusive(c, name, "lock", false))
 }
@@ -38,7 +38,11 @@ func (k exclusive) mode() mode { return alone }
 
 func (k exclusive) beside() error { return nil }
 
-func (k exclusive) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
+func (k exclusive) acquire(
+	ctx context.Context,
+	redis rueidis.CoreClient,
+	r request,
+) (reply, error) {
 	registration := ""
 	if r.registers {
 		registration = k.keys.Registration(r.owner, r.grantLease)
@@ -83,8 +87,9 @@ func (k exclusive) announce(
 }
 
 // needsNoHandOver reports whether a command was refused perhaps only because of what a hand-over
-// needs: the clock of the server, which some refuse to scripts, and keys of its own, which an ACL may
-// forbid, which are elsewhere while a slot moves, and which are written to when nothing else is.
+// needs: the clock of the server, which some refuse to scripts, and keys of its own, which an ACL
+// may forbid, which are elsewhere while a slot moves, and which are written to when nothing else
+// is.
 func needsNoHandOver(err error) bool {
 	if err == nil {
 		return false
@@ -94,7 +99,14 @@ func needsNoHandOver(err error) bool {
 		return false
 	}
 	switch refusal.Code {
-	case "TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS", "WRONGTYPE", "OOM", lua.NoCommand:
+	case "TRYAGAIN",
+		"NOPERM",
+		"MISCONF",
+		"READONLY",
+		"NOREPLICAS",
+		"WRONGTYPE",
+		"OOM",
+		lua.NoCommand:
 		return true
 	}
 	return false
@@ -134,7 +146,11 @@ var renewals = &renewal{lua.Renew}
 
 func (k exclusive) renewal() *renewal { return renewals }
 
-func (k exclusive) claim(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
+func (k exclusive) claim(
+	owner string,
+) lua.Renewal {
+	return lua.Renewal{Lock: k.name, Owner: owner}
+}
 
 func (k exclusive) outlives() bool { return false }
 
@@ -171,7 +187,12 @@ func (k exclusive) kept(cleanup) bool { return false }
 func (k exclusive) plain() plain { return k }
 
 func (k exclusive) part(owner string, count int) lua.BatchRelease {
-	return lua.BatchRelease{Lock: k.name, Owner: owner, Count: count, Announcement: k.announcement()}
+	return lua.BatchRelease{
+		Lock:         k.name,
+		Owner:        owner,
+		Count:        count,
+		Announcement: k.announcement(),
+	}
 }
 
 func (k exclusive) announcement() lua.Announcement {

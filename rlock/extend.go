@@ -75,15 +75,15 @@ func (t *attempt) reenter(a *acquisition) (*Hold, error) {
 	return a.push(t.budget.Ctx, deadline, t.renew)
 }
 
-// prolong makes Redis keep what the owner holds for as long as the attempt wants it, by a command that
-// reports whether it is held, and returns until when that can be trusted.
+// prolong makes Redis keep what the owner holds for as long as the attempt wants it, by a command
+// that reports whether it is held, and returns until when that can be trusted.
 func (t *attempt) prolong(
 	a *acquisition, command func(context.Context) (bool, error),
 ) (deadline time.Time, err error) {
 	c, lease := t.client, t.request.lease
 	var delay wait.Backoff
-	// A count too high does no harm, because the last release ignores it. A lease that nobody wants any
-	// more does.
+	// A count too high does no harm, because the last release ignores it. A lease that nobody wants
+	// any more does.
 	settle := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())

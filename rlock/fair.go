@@ -9,17 +9,17 @@ import (
 	"holdfast/lua"
 )
 
-// NewFairLock returns the fair lock called name: a reentrant lock that goes to those who wait in the
-// order in which they came, whichever client they use. It is Redisson's fair lock, and excludes the
-// other locks under its name, which know no queue. For impossible names see [Client.NewLock].
+// NewFairLock returns the fair lock called name: a reentrant lock that goes to those who wait in
+// the order in which they came, whichever client they use. It is Redisson's fair lock, and excludes
+// the other locks under its name, which know no queue. For impossible names see [Client.NewLock].
 //
-// An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves the
-// queue at once, and a place never outlives the caller's wait or the deadline of its context, even if
-// the process died. A waiter without either whose process died is passed over half a second after
-// its turn has come, together with those of its process right behind it. One whose process hangs is
-// passed over after ten seconds, and those of its client right behind it after less each. Waiters
-// notice by a message, or at their next look, at most five seconds later. A waiter that has no
-// connection when its turn comes, and none half a second later, goes to the end of the queue.
+// An attempt without wait takes the lock only if nobody is queued. A waiter that gives up leaves
+// the queue at once, and a place never outlives the caller's wait or the deadline of its context,
+// even if the process died. A waiter without either whose process died is passed over half a second
+// after its turn has come, together with those of its process right behind it. One whose process
+// hangs is passed over after ten seconds, and those of its client right behind it after less each.
+// Waiters notice by a message, or at their next look, at most five seconds later. A waiter that has
+// no connection when its turn comes, and none half a second later, goes to the end of the queue.
 //
 // If waits are shorter than the server's answers, this process sends only a few requests for a lock
 // at a time whose callers may have left; further callers wait for those first.
@@ -28,8 +28,8 @@ import (
 // ends, and offers the lock to nobody whose time is over. If most callers are cancelled before a
 // message can reach them and be answered, few get the lock.
 //
-// Each waiter listens on a channel of its own. A hand-over takes time in proportion to the length of
-// the queue, because every place has a time, and Redisson relies on those being moved forward.
+// Each waiter listens on a channel of its own. A hand-over takes time in proportion to the length
+// of the queue, because every place has a time, and Redisson relies on those being moved forward.
 //
 // By Redisson's rule for names, "x" and "{x}" share one queue although they are two locks: a waiter
 // for one keeps everybody else from the other. Use one of the two; a client that acquires both logs

@@ -11,16 +11,16 @@ import (
 	"holdfast/lua"
 )
 
-// HandOver says how a lock gets from who releases it to those who wait for it. It concerns reentrant
-// and fenced locks, and within a process the write side of a read-write lock.
+// HandOver says how a lock gets from who releases it to those who wait for it. It concerns
+// reentrant and fenced locks, and within a process the write side of a read-write lock.
 type HandOver int
 
 const (
-	// HandOverToAll gives the lock to the next waiter of this process, for at most 16 times and 100 ms
-	// if others wait elsewhere, or to the one that has waited longest in any process of this library.
-	// When others listen, such as clients of Redisson, and now and then in any case (after 16 turns and
-	// 100 ms, or 4 and a second), it is announced to all instead, as by Redisson. On a cluster it takes
-	// sharded channels.
+	// HandOverToAll gives the lock to the next waiter of this process, for at most 16 times and 100
+	// ms if others wait elsewhere, or to the one that has waited longest in any process of this
+	// library. When others listen, such as clients of Redisson, and now and then in any case (after
+	// 16 turns and 100 ms, or 4 and a second), it is announced to all instead, as by Redisson. On a
+	// cluster it takes sharded channels.
 	HandOverToAll HandOver = iota
 	// HandOverLocal gives it to waiters of this process only.
 	HandOverLocal
@@ -28,8 +28,8 @@ const (
 	HandOverNone
 )
 
-// handOver returns how releases hand locks over. One that was handed over would not be waited for at
-// replicas.
+// handOver returns how releases hand locks over. One that was handed over would not be waited for
+// at replicas.
 func (o Options) handOver() transport.HandOver {
 	if o.SyncReplicas > 0 {
 		return transport.HandOverNone
@@ -67,8 +67,8 @@ func (g *grants) releases(owner string) bool {
 	return ok
 }
 
-// longestGrant is for how long a lock is cleaned up that was granted to a waiter of this client who is
-// not known any more. Its lease is not either.
+// longestGrant is for how long a lock is cleaned up that was granted to a waiter of this client who
+// is not known any more. Its lease is not either.
 const longestGrant = time.Hour
 
 // granted reads a message that says that a waiter of this client was granted a lock. Nobody has
@@ -80,7 +80,12 @@ func (c *Client) granted(channel, message string) {
 		return
 	}
 	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}
-	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Fence: g.Fence, Streak: streak}
+	m := waitqueue.Message{
+		Owner:  g.Owner,
+		Ticket: waitqueue.Ticket(g.Ticket),
+		Fence:  g.Fence,
+		Streak: streak,
+	}
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) {
 		return
 	}
@@ -89,12 +94,16 @@ func (c *Client) granted(channel, message string) {
 			return // it has asked, and was told before
 		}
 	}
-	if c.grants.releases(g.Owner) { // after the acquisitions: one has left them only after this was noted
+	if c.grants.releases(
+		g.Owner,
+	) { // after the acquisitions: one has left them only after this was noted
 		return
 	}
 	lock := c.NewLock(g.Lock)
 	if g.Fence != 0 {
-		lock = c.NewFencedLock(g.Lock) // whose release can give the lock to the next one that wants a number
+		lock = c.NewFencedLock(
+			g.Lock,
+		) // whose release can give the lock to the next one that wants a number
 	}
 	c.cleaner.add(cleanup{lock: lock, request: request{owner: g.Owner, streak: streak},
 		until: time.Now().Add(longestGrant)})

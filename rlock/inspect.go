@@ -12,11 +12,12 @@ import (
 	"holdfast/lua"
 )
 
-// NoExpiry is the TTL of a lock that is held and never expires. Locks of this library always expire.
+// NoExpiry is the TTL of a lock that is held and never expires. Locks of this library always
+// expire.
 const NoExpiry = lua.NoExpiry
 
-// Info is what Redis knew about a lock when it was asked. By the time it is read it may be out of date: decide by
-// acquiring, not by looking.
+// Info is what Redis knew about a lock when it was asked. By the time it is read it may be out of
+// date: decide by acquiring, not by looking.
 type Info struct {
 	// Name of the lock.
 	Name string
@@ -26,12 +27,13 @@ type Info struct {
 	Owner string
 	// Count is the number of levels the owner holds.
 	Count int
-	// Readers are the owners that hold the read lock, with their levels; nil for other locks, and when nobody reads.
+	// Readers are the owners that hold the read lock, with their levels; nil for other locks, and
+	// when nobody reads.
 	Readers map[string]int
 	// Mode is "read" or "write" if the name is in use as a read-write lock, else "".
 	Mode string
-	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. A read-write lock has one,
-	// that of its longest hold.
+	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. A
+	// read-write lock has one, that of its longest hold.
 	TTL time.Duration
 	// Queue are the owners that wait for a fair lock, the next one first; nil for other locks.
 	Queue []string
@@ -39,15 +41,22 @@ type Info struct {
 	Token int64
 }
 
-// Info asks Redis who holds the lock. Like all methods that look, it blocks until ctx ends, and at most
-// Options.CommandTimeout, and returns a *[ServerError] if Redis refuses, [ErrOutcomeUnknown] if it does not answer.
+// Info asks Redis who holds the lock. Like all methods that look, it blocks until ctx ends, and at
+// most Options.CommandTimeout, and returns a *[ServerError] if Redis refuses, [ErrOutcomeUnknown]
+// if it does not answer.
 func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)
 	if err != nil {
 		return Info{}, err
 	}
-	info = Info{Name: l.name, Mode: state.Mode, TTL: state.TTL, Queue: state.Queue, Token: state.Token}
+	info = Info{
+		Name:  l.name,
+		Mode:  state.Mode,
+		TTL:   state.TTL,
+		Queue: state.Queue,
+		Token: state.Token,
+	}
 	for _, h := range state.Holds {
 		if !l.kind.has(h) {
 			continue
@@ -63,21 +72,22 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	return info, nil
 }
 
-// IsLocked asks Redis whether anybody holds the lock. See [Lock.Info] for when it blocks and what it returns.
+// IsLocked asks Redis whether anybody holds the lock. See [Lock.Info] for when it blocks and what
+// it returns.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	info, err := l.Info(ctx)
 	return info.Locked, err
 }
 
-// TTL asks Redis for how long the lock is still held: 0 if it is free, [NoExpiry] if it never expires. See [Lock.Info] for
-// when it blocks and what it returns.
+// TTL asks Redis for how long the lock is still held: 0 if it is free, [NoExpiry] if it never
+// expires. See [Lock.Info] for when it blocks and what it returns.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	info, err := l.Info(ctx)
 	return info.TTL, err
 }
 
-// HoldCount asks Redis how many levels ctx's owner holds; 0 if ctx has no owner. See [Lock.Info] for when it blocks and what
-// it returns.
+// HoldCount asks Redis how many levels ctx's owner holds; 0 if ctx has no owner. See [Lock.Info]
+// for when it blocks and what it returns.
 func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)
@@ -96,8 +106,9 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	return 0, nil
 }
 
-// IsHeld asks Redis whether ctx's owner holds the lock; false if ctx has no owner. To know whether a hold can still be
-// trusted, ask [Hold.Valid], which costs no command. See [Lock.Info] for when it blocks and what it returns.
+// IsHeld asks Redis whether ctx's owner holds the lock; false if ctx has no owner. To know whether
+// a hold can still be trusted, ask [Hold.Valid], which costs no command. See [Lock.Info] for when
+// it blocks and what it returns.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	count, err := l.HoldCount(ctx)
 	return count > 0, err
@@ -108,7 +119,11 @@ func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 }
 
 // exchange does one thing on Redis that leaves nothing to clean up.
-func exchange[T any](ctx context.Context, l *Lock, command func(context.Context) (T, error)) (value T, err error) {
+func exchange[T any](
+	ctx context.Context,
+	l *Lock,
+	command func(context.Context) (T, error),
+) (value T, err error) {
 	if l.invalid != nil {
 		return value, l.invalid
 	}

@@ -14,10 +14,11 @@ import (
 )
 
 // kind is what differs between the kinds of locks. A value belongs to one lock, and has no state of
-// its own. To add a kind, write its methods in a file of its own, with a constructor: embed exclusive
-// for what it has in common with a plain lock.
+// its own. To add a kind, write its methods in a file of its own, with a constructor: embed
+// exclusive for what it has in common with a plain lock.
 //
-// Each command may be repeated. The end of a context ends the waiting for a reply, and nothing else.
+// Each command may be repeated. The end of a context ends the waiting for a reply, and nothing
+// else.
 type kind interface {
 	// family returns the name of the kind in session keys. Locks of one family and name share a
 	// session: the two modes of a read-write lock do, all others are alone.
@@ -61,8 +62,8 @@ type kind interface {
 	// outlives reports whether Redis may keep what an acquisition holds beyond its lease.
 	outlives() bool
 	// began, ended and released are told of the steps of an acquisition; unanswered, that nobody
-	// waits any more for the reply to its last release, which may still be under way; answered, that
-	// such a reply came.
+	// waits any more for the reply to its last release, which may still be under way; answered,
+	// that such a reply came.
 	began(a *acquisition)
 	ended(a *acquisition)
 	released(a *acquisition, r lua.Released)
@@ -71,15 +72,15 @@ type kind interface {
 	// gone returns why an acquisition was lost that Redis does not have any more.
 	gone(a *acquisition) error
 
-	// cleanUp removes what a batch of cleanups has in Redis, and returns false if it should be tried
-	// again. batch is how many it takes.
+	// cleanUp removes what a batch of cleanups has in Redis, and returns false if it should be
+	// tried again. batch is how many it takes.
 	cleanUp(c *Client, batch []cleanup) bool
 	batch() int
 	// kept reports whether Redis keeps what a cleanup removes although its time is over.
 	kept(c cleanup) bool
 
-	// plain returns how to take and release the lock together with others, and as part of a RedLock;
-	// nil if it cannot be.
+	// plain returns how to take and release the lock together with others, and as part of a
+	// RedLock; nil if it cannot be.
 	plain() plain
 }
 
@@ -167,8 +168,8 @@ func held(s *lockSession, m mode) (a *acquisition) {
 	return a
 }
 
-// holder returns the name in Redis of who holds anything in a session; "" if nobody does. Both modes
-// of a read-write lock are held under one name, or a writer could not read.
+// holder returns the name in Redis of who holds anything in a session; "" if nobody does. Both
+// modes of a read-write lock are held under one name, or a writer could not read.
 func holder(s *lockSession) (name string) {
 	s.Do(func(o *owned) {
 		for _, a := range o.held {

@@ -10,12 +10,12 @@ import (
 	"holdfast/pubsub"
 )
 
-// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of a
-// wake-up that never comes: an ACL that forbids the channel, a message lost with a failover.
+// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of
+// a wake-up that never comes: an ACL that forbids the channel, a message lost with a failover.
 const longestPause = lua.MaxNap
 
-// known is what the head of a queue has learned. It stays with the queue, so a new head need not ask
-// again. The queue guards it.
+// known is what the head of a queue has learned. It stays with the queue, so a new head need not
+// ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
 	resumed  bool                 // the listener was there before the queue
@@ -41,8 +41,8 @@ func (k *known) answered(h lua.Holder) {
 	case k.overdue == nil:
 		k.overdue = &wait.Backoff{} // it is over within the millisecond
 	default:
-		// A replica before Redis 7 that has lost its master shows its scripts what has expired, with
-		// nothing left, for ever.
+		// A replica before Redis 7 that has lost its master shows its scripts what has expired,
+		// with nothing left, for ever.
 		k.askAt = now.Add(k.overdue.Next())
 	}
 	if h.Nap > 0 {
@@ -50,8 +50,8 @@ func (k *known) answered(h lua.Holder) {
 	}
 }
 
-// advised notes that a lease ends after left, which began by a hand-over that only its owner was told
-// of.
+// advised notes that a lease ends after left, which began by a hand-over that only its owner was
+// told of.
 func (k *known) advised(left time.Duration) {
 	if over := time.Now().Add(left); over.Before(k.askAt) {
 		k.askAt = over
@@ -73,8 +73,9 @@ func (k *known) lastHolder() lua.Holder {
 	return h
 }
 
-// lastError returns why nobody in the queue knows who has the lock; nil if Redis answers. It is told
-// to callers that have sent nothing, so what may have become of the head's commands is left out.
+// lastError returns why nobody in the queue knows who has the lock; nil if Redis answers. It is
+// told to callers that have sent nothing, so what may have become of the head's commands is left
+// out.
 func (k *known) lastError() error {
 	failure := k.failure
 	if failure == nil && k.freeAt.IsZero() {

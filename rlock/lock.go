@@ -11,8 +11,9 @@ import (
 	"holdfast/watchdog"
 )
 
-// Locker is what all kinds of locks have in common, so that code and locks compose. Every kind keeps what [Lock] promises:
-// when its methods block, which errors they return, and that they are safe for concurrent use.
+// Locker is what all kinds of locks have in common, so that code and locks compose. Every kind
+// keeps what [Lock] promises: when its methods block, which errors they return, and that they are
+// safe for concurrent use.
 type Locker interface {
 	// Name is the name of the lock.
 	Name() string
@@ -24,9 +25,10 @@ type Locker interface {
 	Unlock(ctx context.Context) error
 }
 
-// Lock is a lock of some kind: reentrant ([Client.NewLock]), fair, fenced, or a side of a read-write lock. It excludes all
-// clients, of this library and of Redisson, that use its name. It has no state of its own; any number of them may be made
-// for one name. It is safe for concurrent use.
+// Lock is a lock of some kind: reentrant ([Client.NewLock]), fair, fenced, or a side of a
+// read-write lock. It excludes all clients, of this library and of Redisson, that use its name. It
+// has no state of its own; any number of them may be made for one name. It is safe for concurrent
+// use.
 type Lock struct {
 	client  *Client
 	name    string
@@ -66,26 +68,30 @@ func (l *Lock) heldBy(token owner.Token) *acquisition {
 // Name is the name of the lock, which is also its key in Redis.
 func (l *Lock) Name() string { return l.name }
 
-// Server is what the Redis of the lock is called: Options.Server, or its address; "" for Sentinel and Cluster, whose
-// addresses change, when nobody named them.
+// Server is what the Redis of the lock is called: Options.Server, or its address; "" for Sentinel
+// and Cluster, whose addresses change, when nobody named them.
 func (l *Lock) Server() string { return l.client.transport.Name() }
 
-// Lock acquires the lock and blocks until it is free, or until ctx ends or the client is closed. While the server cannot be
-// reached, is loading or fails over, it goes on trying: give ctx a deadline to bound that.
+// Lock acquires the lock and blocks until it is free, or until ctx ends or the client is closed.
+// While the server cannot be reached, is loading or fails over, it goes on trying: give ctx a
+// deadline to bound that.
 //
-// The lock is held for lease at most, or with [Watchdog] until it is released. If ctx carries an owner (see [WithOwner])
-// that holds the lock already, this adds a level to it: the lock then lives for the longer of what is left of its
-// lease and of lease.
+// The lock is held for lease at most, or with [Watchdog] until it is released. If ctx carries an
+// owner (see [WithOwner]) that holds the lock already, this adds a level to it: the lock then lives
+// for the longer of what is left of its lease and of lease.
 //
 // It returns
 //   - an error that matches both [ErrNotAcquired] and ctx's error if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
 //   - [ErrLost] if ctx's owner held the lock and Redis says that it does not any more;
-//   - [ErrUpgrade], which matches [ErrNotAcquired], if this is a write lock, and ctx's owner holds the read lock and not this one;
+//   - [ErrUpgrade], which matches [ErrNotAcquired], if this is a write lock, and ctx's owner holds
+//     the read lock and not this one;
 //   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
-//   - a *[ServerError] at once if Redis refuses for good, and when the wait ends if it did not answer; with
-//     [ErrOutcomeUnknown] if it may have given us the lock, which is then undone in the background;
-//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than 3 ms or a negative one.
+//   - a *[ServerError] at once if Redis refuses for good, and when the wait ends if it did not
+//     answer; with [ErrOutcomeUnknown] if it may have given us the lock, which is then undone in
+//     the background;
+//   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than
+//     3 ms or a negative one.
 //
 // After an error nothing is held by this call.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
@@ -98,15 +104,20 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 	return a.run()
 }
 
-// TryLock is [Lock.Lock] for at most wait. With [NoWait] it makes one attempt, which takes at most Options.CommandTimeout;
-// a shorter wait than 10 ms counts as 10 ms, and a negative one is [ErrInvalid].
+// TryLock is [Lock.Lock] for at most wait. With [NoWait] it makes one attempt, which takes at most
+// Options.CommandTimeout; a shorter wait than 10 ms counts as 10 ms, and a negative one is
+// [ErrInvalid].
 //
-// When the time is over and somebody else still holds the lock, the error is a *[HeldError], which matches
-// [ErrNotAcquired] and says who, and for how long still.
+// When the time is over and somebody else still holds the lock, the error is a *[HeldError], which
+// matches [ErrNotAcquired] and says who, and for how long still.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
 	if wait < 0 {
-		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit", ErrInvalid, wait)
+		return nil, fmt.Errorf(
+			"%w: the wait %v is negative: use Lock to wait without limit",
+			ErrInvalid,
+			wait,
+		)
 	}
 	a, err := l.newAttempt(ctx, wait, lease)
 	if err != nil {
@@ -120,21 +131,28 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 func wholeLease(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	if whole <= watchdog.Drift(whole) {
-		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog", ErrInvalid, lease)
+		return 0, fmt.Errorf(
+			"%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog",
+			ErrInvalid,
+			lease,
+		)
 	}
 	return whole, nil
 }
 
-// Unlock releases the innermost level that ctx's owner holds, for code that has no [Hold] at hand. See [Hold.Unlock], which
-// also works for a lock that was taken without an owner. It returns [ErrNotHeld] if ctx has no owner, or one that does
-// not hold this lock through this client. If the owner lost the lock, it returns [ErrLost] once for each level, until the owner
-// acquires the lock again; a client remembers its latest 1024 losses.
+// Unlock releases the innermost level that ctx's owner holds, for code that has no [Hold] at hand.
+// See [Hold.Unlock], which also works for a lock that was taken without an owner. It returns
+// [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this client. If the
+// owner lost the lock, it returns [ErrLost] once for each level, until the owner acquires the lock
+// again; a client remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)
 	if !named {
-		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
-			ErrNotHeld)
+		return fmt.Errorf(
+			"%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
+			ErrNotHeld,
+		)
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.claimInnermost(); level != nil {
@@ -147,12 +165,13 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
 }
 
-// ForceUnlock frees the lock whoever holds it, wakes a waiter, and returns whether it was held. Holds of this client end at
-// once with [ErrLost], those of other clients, and one that is being acquired or handed over at this very moment, at their next
-// renewal or nested lock. It blocks until ctx ends, and at most Options.CommandTimeout.
+// ForceUnlock frees the lock whoever holds it, wakes a waiter, and returns whether it was held.
+// Holds of this client end at once with [ErrLost], those of other clients, and one that is being
+// acquired or handed over at this very moment, at their next renewal or nested lock. It blocks
+// until ctx ends, and at most Options.CommandTimeout.
 //
-// Of a read-write lock the read side frees it of its readers, if there is no writer, and the write side of its writer and
-// what that reads.
+// Of a read-write lock the read side frees it of its readers, if there is no writer, and the write
+// side of its writer and what that reads.
 //
 // Whoever held the lock may still be at work. Use it to repair, not to hurry.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {

@@ -17,8 +17,8 @@ func (a *acquisition) remember() {
 	}
 }
 
-// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if no level
-// is left to be unlocked.
+// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if no
+// level is left to be unlocked.
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.claimInnermost(); level != nil {

@@ -10,7 +10,8 @@ import (
 // mostNames bounds the names that are remembered. When there are more, all are forgotten.
 const mostNames = 1024
 
-// namesakes finds fair locks that share a queue: by Redisson's rule "x" and "{x}" have the same key.
+// namesakes finds fair locks that share a queue: by Redisson's rule "x" and "{x}" have the same
+// key.
 type namesakes struct {
 	mu   sync.Mutex
 	used map[string]spelling // guarded by mu; by the name without braces
@@ -46,12 +47,17 @@ func (n *namesakes) use(name string) (shared bool) {
 	return before != 0
 }
 
-// useFair warns if another fair lock has the same queue. It does not refuse, because the names may be
-// shared with Redisson.
+// useFair warns if another fair lock has the same queue. It does not refuse, because the names may
+// be shared with Redisson.
 func (c *Client) useFair(name string) {
 	if c.fairNames.use(name) {
-		c.warn("holdfast: two fair locks share one queue, since their names differ in braces only: "+
-			"who waits for one keeps the other from everybody else; use one of the two names",
-			"lock", name, "queue", lua.QueueKey(name))
+		c.warn(
+			"holdfast: two fair locks share one queue, since their names differ in braces only: "+
+				"who waits for one keeps the other from everybody else; use one of the two names",
+			"lock",
+			name,
+			"queue",
+			lua.QueueKey(name),
+		)
 	}
 }

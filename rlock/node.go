@@ -14,16 +14,19 @@ import (
 	"holdfast/pubsub"
 )
 
-// node is a plain lock as a part of a RedLock. What it takes is an acquisition of its client like any
-// other: renewed with the others, ended by ForceUnlock and Close. When it is taken and released is up
-// to the RedLock.
+// node is a plain lock as a part of a RedLock. What it takes is an acquisition of its client like
+// any other: renewed with the others, ended by ForceUnlock and Close. When it is taken and released
+// is up to the RedLock.
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
 	switch {
 	case l.kind.plain() == nil:
-		return nil, fmt.Errorf("%w: lock %q is not a plain one: a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
-			ErrInvalid, l.name)
+		return nil, fmt.Errorf(
+			"%w: lock %q is not a plain one: a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
+			ErrInvalid,
+			l.name,
+		)
 	case l.invalid != nil:
 		return nil, l.invalid
 	}
@@ -58,14 +61,20 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
-	held, err := n.kind.renewal().send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.claim(owner)})
+	held, err := n.kind.renewal().
+		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.claim(owner)})
 	n.answered(sent, err)
 	return err == nil && held[0], transport.Unexplained(err)
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
 	sent := time.Now()
-	released, err := n.kind.release(context.Background(), owner, 0, waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
+	released, err := n.kind.release(
+		context.Background(),
+		owner,
+		0,
+		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}),
+	)
 	n.answered(sent, err)
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)

@@ -18,7 +18,8 @@ const (
 type PubSubMode int
 
 const (
-	// PubSubAuto uses sharded channels on a cluster whose nodes know them (Redis 7), as Redisson's AUTO mode does.
+	// PubSubAuto uses sharded channels on a cluster whose nodes know them (Redis 7), as Redisson's
+	// AUTO mode does.
 	PubSubAuto PubSubMode = iota
 	// PubSubClassic uses PUBLISH and SUBSCRIBE.
 	PubSubClassic
@@ -30,18 +31,21 @@ const (
 type WriterPreference int
 
 const (
-	// PreferWriters makes new readers of this library step back while one of its writers waits for readers to leave: for at
-	// most Options.WatchdogLease at a time, then readers may pass for a tenth of that. When a writer leaves, readers that
-	// waited for it come before the next writer. Nested reads are never held back.
+	// PreferWriters makes new readers of this library step back while one of its writers waits for
+	// readers to leave: for at most Options.WatchdogLease at a time, then readers may pass for a
+	// tenth of that. When a writer leaves, readers that waited for it come before the next writer.
+	// Nested reads are never held back.
 	PreferWriters WriterPreference = iota
-	// PreferNobody lets readers in as long as there are readers, as Redisson does: a writer may wait for ever.
+	// PreferNobody lets readers in as long as there are readers, as Redisson does: a writer may
+	// wait for ever.
 	PreferNobody
 )
 
 // Options of a [Client]. The zero value is ready for use.
 type Options struct {
-	// WatchdogLease is the lease of a lock taken with the lease [Watchdog]. It is renewed every third of it, and it is
-	// how long a lock stays held after its holder's process has died. Defaults to 30 s, as in Redisson.
+	// WatchdogLease is the lease of a lock taken with the lease [Watchdog]. It is renewed every
+	// third of it, and it is how long a lock stays held after its holder's process has died.
+	// Defaults to 30 s, as in Redisson.
 	WatchdogLease time.Duration
 
 	// CommandTimeout bounds one exchange with Redis where no wait and no context does: an attempt
@@ -54,42 +58,46 @@ type Options struct {
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
 	RenewBatch int
 
-	// PubSub chooses between classic and sharded channels on a cluster. All clients that share a lock must agree, or
-	// they do not wake each other. Defaults to PubSubAuto.
+	// PubSub chooses between classic and sharded channels on a cluster. All clients that share a
+	// lock must agree, or they do not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the place of a waiter without a limit on its wait that does not ask
-	// again; at least 10 s. With a limit it is that. Defaults to 5 min, as in Redisson.
+	// FairWindow is for how long a fair lock keeps the place of a waiter without a limit on its
+	// wait that does not ask again; at least 10 s. With a limit it is that. Defaults to 5 min, as
+	// in Redisson.
 	FairWindow time.Duration
 
-	// WriterPreference is between the readers and writers of read-write locks. It uses three keys of this library's own
-	// beside the lock. Defaults to PreferWriters.
+	// WriterPreference is between the readers and writers of read-write locks. It uses three keys
+	// of this library's own beside the lock. Defaults to PreferWriters.
 	WriterPreference WriterPreference
 
-	// SyncReplicas is how many replicas must acknowledge an acquisition, so that a failover to one of them does not lose
-	// the lock. It costs a connection of its own and a second round trip (WAIT) for each acquisition. Renewals, nested
-	// locks and releases are not waited for. Defaults to 0: none.
+	// SyncReplicas is how many replicas must acknowledge an acquisition, so that a failover to one
+	// of them does not lose the lock. It costs a connection of its own and a second round trip
+	// (WAIT) for each acquisition. Renewals, nested locks and releases are not waited for. Defaults
+	// to 0: none.
 	SyncReplicas int
 
-	// SyncTimeout is for how long acknowledgements are waited for, and at most for half the lease and half of what is left of
-	// the wait. If there are too few then, the acquisition is undone and fails with [ErrNotReplicated]. Defaults to 1 s, as in
-	// Redisson.
+	// SyncTimeout is for how long acknowledgements are waited for, and at most for half the lease
+	// and half of what is left of the wait. If there are too few then, the acquisition is undone
+	// and fails with [ErrNotReplicated]. Defaults to 1 s, as in Redisson.
 	SyncTimeout time.Duration
 
-	// HandOver says how a lock gets to those who wait for it. With SyncReplicas it is HandOverNone. Defaults to HandOverToAll.
+	// HandOver says how a lock gets to those who wait for it. With SyncReplicas it is HandOverNone.
+	// Defaults to HandOverToAll.
 	HandOver HandOver
 
-	// Server is what this Redis is called where several are at work: in errors, and in the order in which a MultiLock takes
-	// its parts, so all processes that share locks must give it the same. Defaults to its address. With Sentinel and
-	// Cluster, whose addresses change, and with replicas that rueidis reads from, it has no default, and a MultiLock over
-	// several Redises needs it.
+	// Server is what this Redis is called where several are at work: in errors, and in the order in
+	// which a MultiLock takes its parts, so all processes that share locks must give it the same.
+	// Defaults to its address. With Sentinel and Cluster, whose addresses change, and with replicas
+	// that rueidis reads from, it has no default, and a MultiLock over several Redises needs it.
 	Server string
 
-	// ReleaseOnClose makes Close release everything this client holds. Defaults to false: the leases run out.
+	// ReleaseOnClose makes Close release everything this client holds. Defaults to false: the
+	// leases run out.
 	ReleaseOnClose bool
 
-	// Logger gets what an operator must know: a lost lock, a failed renewal, a message that may not be published.
-	// Defaults to slog.Default().
+	// Logger gets what an operator must know: a lost lock, a failed renewal, a message that may not
+	// be published. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -103,16 +111,34 @@ func (o Options) withDefaults() (Options, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
 	case o.WatchdogLease < minWatchdogLease:
-		return o, fmt.Errorf("%w: WatchdogLease %v: want at least %v", ErrInvalid, o.WatchdogLease, minWatchdogLease)
+		return o, fmt.Errorf(
+			"%w: WatchdogLease %v: want at least %v",
+			ErrInvalid,
+			o.WatchdogLease,
+			minWatchdogLease,
+		)
 	case o.CommandTimeout < time.Millisecond:
-		return o, fmt.Errorf("%w: CommandTimeout %v: want at least 1ms", ErrInvalid, o.CommandTimeout)
+		return o, fmt.Errorf(
+			"%w: CommandTimeout %v: want at least 1ms",
+			ErrInvalid,
+			o.CommandTimeout,
+		)
 	case o.RenewBatch < 0:
 		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
 	case o.FairWindow < 2*longestPause:
-		return o, fmt.Errorf("%w: FairWindow %v: want at least %v, because a waiter asks every %v", ErrInvalid, o.FairWindow,
-			2*longestPause, longestPause)
+		return o, fmt.Errorf(
+			"%w: FairWindow %v: want at least %v, because a waiter asks every %v",
+			ErrInvalid,
+			o.FairWindow,
+			2*longestPause,
+			longestPause,
+		)
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
-		return o, fmt.Errorf("%w: WriterPreference %d is neither PreferWriters nor PreferNobody", ErrInvalid, o.WriterPreference)
+		return o, fmt.Errorf(
+			"%w: WriterPreference %d is neither PreferWriters nor PreferNobody",
+			ErrInvalid,
+			o.WriterPreference,
+		)
 	case o.SyncReplicas < 0:
 		return o, fmt.Errorf("%w: SyncReplicas %d is negative", ErrInvalid, o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:

@@ -13,12 +13,12 @@ import (
 // a time. It is Redisson's RReadWriteLock, and safe for concurrent use.
 //
 // An owner that writes may read as well, and goes on reading when it has released the write lock:
-// others that wait to read are let in then. Take both locks with a context of [WithOwner] for that: a
-// context of the write hold ends with it. The other way round is impossible: an owner that reads and
-// asks for the write lock would wait for itself, and gets [ErrUpgrade] at once.
+// others that wait to read are let in then. Take both locks with a context of [WithOwner] for that:
+// a context of the write hold ends with it. The other way round is impossible: an owner that reads
+// and asks for the write lock would wait for itself, and gets [ErrUpgrade] at once.
 //
-// Each read hold has its own lease: a reader that died keeps a writer waiting for its own lease only,
-// however long others go on reading.
+// Each read hold has its own lease: a reader that died keeps a writer waiting for its own lease
+// only, however long others go on reading.
 type ReadWriteLock struct{ read, write *Lock }
 
 // NewReadWriteLock returns the read-write lock called name. For impossible names see
@@ -35,8 +35,8 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 // Name returns the name of the lock.
 func (l *ReadWriteLock) Name() string { return l.read.name }
 
-// Read returns the lock for readers. While a writer of this library waits, new readers step back for
-// it, unless Options.WriterPreference says otherwise.
+// Read returns the lock for readers. While a writer of this library waits, new readers step back
+// for it, unless Options.WriterPreference says otherwise.
 func (l *ReadWriteLock) Read() *Lock { return l.read }
 
 // Write returns the lock for writers.
@@ -135,7 +135,12 @@ func (k write) reenter(
 	return k.script().ReenterWrite(ctx, k.client.redis, owner, count, lease)
 }
 
-func (k write) release(ctx context.Context, owner string, count int, o offer) (lua.Released, error) {
+func (k write) release(
+	ctx context.Context,
+	owner string,
+	count int,
+	o offer,
+) (lua.Released, error) {
 	if next, first, ok := o.Successor(); ok && first { // whether others wait elsewhere is not known
 		return k.script().PassWrite(ctx, k.client.redis, owner, next.Owner, next.Lease)
 	}

@@ -14,7 +14,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release gives back one level, which nobody else releases. Whatever it returns, the level has ended.
+// Release gives back one level, which nobody else releases. Whatever it returns, the level has
+// ended.
 func (a *acquisition) Release(level *Hold) error {
 	now := time.Now()
 	var b wait.Budget
@@ -37,7 +38,10 @@ func (a *acquisition) Release(level *Hold) error {
 	case err != nil:
 		return err
 	case !locked:
-		err = fmt.Errorf("%w: another call of the same owner is still waiting for Redis", ErrOutcomeUnknown)
+		err = fmt.Errorf(
+			"%w: another call of the same owner is still waiting for Redis",
+			ErrOutcomeUnknown,
+		)
 		if left == 0 {
 			a.abandon()
 		}
@@ -66,8 +70,8 @@ func (a *acquisition) releaseWhole() error {
 	return a.Release(levels[outermost])
 }
 
-// leave ends a level in this process, and returns how many are left, which Redis is to be told. With
-// an error there is nothing to be told: the lock was lost when the caller looked at the clock.
+// leave ends a level in this process, and returns how many are left, which Redis is to be told.
+// With an error there is nothing to be told: the lock was lost when the caller looked at the clock.
 func (a *acquisition) leave(level *Hold, now time.Time) (left int, err error) {
 	err = a.lostError()
 	if err == nil && !now.Before(a.lease.Deadline()) {
@@ -84,8 +88,8 @@ func (a *acquisition) leave(level *Hold, now time.Time) (left int, err error) {
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
-		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for another
-		// 14 minutes.
+		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for
+		// another 14 minutes.
 		l := a.cleanup()
 		l.until = time.Now().Add(max(time.Until(l.until), a.client.options.CommandTimeout))
 		a.client.cleaner.add(l)
@@ -153,7 +157,11 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 				a.step(giveUp)
 				a.lock.kind.unanswered(a)
 			}
-			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown, c.options.CommandTimeout)
+			return fmt.Errorf(
+				"%w: no answer to the release within %v",
+				ErrOutcomeUnknown,
+				c.options.CommandTimeout,
+			)
 		case state == transport.Answered:
 			return a.sent(reply, left, unknown)
 		case c.transport.Permanent(err):
@@ -178,8 +186,8 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 
 // sent ends a release that was answered.
 func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
-	// Redis may say that it is not held because an earlier command, which got no reply, was the release:
-	// our lease lasts still. One that was to leave levels behind takes nothing away.
+	// Redis may say that it is not held because an earlier command, which got no reply, was the
+	// release: our lease lasts still. One that was to leave levels behind takes nothing away.
 	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
 	if !r.Held && !earlier {
 		return a.notHeld(left)
@@ -193,7 +201,11 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 }
 
 // detach has a worker send the release, so that the caller can leave at any time.
-func (a *acquisition) detach(b *wait.Budget, left int, o offer) (lua.Released, transport.State, error) {
+func (a *acquisition) detach(
+	b *wait.Budget,
+	left int,
+	o offer,
+) (lua.Released, transport.State, error) {
 	return transport.Detach(a.client.calls, b,
 		func(ctx context.Context) (lua.Released, error) {
 			sent := time.Now()
@@ -231,8 +243,14 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 	if !ok {
 		return
 	}
-	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Ticket: waitqueue.Ticket(r.Ticket),
-		Fence: r.Fence, Began: r.Began, Late: state == transport.Abandoned}
+	outcome := waitqueue.Release{
+		Outcome: waitqueue.ToAll,
+		Sent:    sent,
+		Ticket:  waitqueue.Ticket(r.Ticket),
+		Fence:   r.Fence,
+		Began:   r.Began,
+		Late:    state == transport.Abandoned,
+	}
 	switch {
 	case state == transport.Unconfirmed, state == transport.Abandoned:
 		outcome.Outcome = waitqueue.Uncertain
@@ -244,9 +262,11 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 		outcome.Outcome = waitqueue.SuccessorRegistered
 	}
 	if o.Settle(outcome) {
-		a.client.cleaner.add(cleanup{lock: a.lock, until: time.Now().Add(max(next.Lease, registrationKept)),
-			again: outcome.Late, request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
-				streak: o.After(sent, r.Began)}})
+		a.client.cleaner.add(
+			cleanup{lock: a.lock, until: time.Now().Add(max(next.Lease, registrationKept)),
+				again: outcome.Late, request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
+					streak: o.After(sent, r.Began)}},
+		)
 	}
 }
 

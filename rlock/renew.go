@@ -53,8 +53,9 @@ func (c *Client) renewSlot(
 		refusal.Code != "TRYAGAIN" && refusal.Code != lua.HalfMoved {
 		return outcomes, err
 	}
-	// The slot is moving, and some of the locks are on either side. No command reaches both until the
-	// move has ended, which may take longer than the leases. One lock alone is found wherever it is.
+	// The slot is moving, and some of the locks are on either side. No command reaches both until
+	// the move has ended, which may take longer than the leases. One lock alone is found wherever
+	// it is.
 	each := make([][]int, len(leases))
 	for i := range leases {
 		each[i] = []int{i}
@@ -62,8 +63,8 @@ func (c *Client) renewSlot(
 	return renewApart(ctx, leases, each, c.renewBatch)
 }
 
-// renewApart renews leases in parts, given by their indexes, all at the same time. What becomes of a
-// part that does not answer stays unknown, whatever the others say.
+// renewApart renews leases in parts, given by their indexes, all at the same time. What becomes of
+// a part that does not answer stays unknown, whatever the others say.
 func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 	renew func(context.Context, []*watchdog.Lease) ([]watchdog.Outcome, error),
 ) ([]watchdog.Outcome, error) {
@@ -126,8 +127,8 @@ func (c *Client) renewBatch(
 	return outcomes, nil
 }
 
-// renewalFailed tells the operator, who need not hear of every try while the watchdog goes on trying:
-// a node that is down fails many times a second.
+// renewalFailed tells the operator, who need not hear of every try while the watchdog goes on
+// trying: a node that is down fails many times a second.
 func (c *Client) renewalFailed(node string, leases int, err error) {
 	now, last := time.Now(), c.renewalReported.Load()
 	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 ||

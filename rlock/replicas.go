@@ -9,7 +9,8 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a request, and with Options.SyncReplicas makes sure that enough replicas know of what it did.
+// ask sends a request, and with Options.SyncReplicas makes sure that enough replicas know of what
+// it did.
 func (a *attempt) ask(ctx context.Context, r request) (answer reply, err error) {
 	c := a.client
 	if err := c.transport.Ready(context.Background()); err != nil {
@@ -23,8 +24,8 @@ func (a *attempt) ask(ctx context.Context, r request) (answer reply, err error) 
 	if !redirected || answer.taken {
 		return answer, err
 	}
-	// Shared connections follow the redirection, and make the script known where it leads. What they take is then taken
-	// once more, by one that can wait for the replicas of that node.
+	// Shared connections follow the redirection, and make the script known where it leads. What
+	// they take is then taken once more, by one that can wait for the replicas of that node.
 	if answer, err = a.lock.kind.acquire(ctx, c.redis, r); err != nil || answer.holder != nil {
 		return answer, err
 	}
@@ -37,16 +38,22 @@ func (a *attempt) ask(ctx context.Context, r request) (answer reply, err error) 
 	return answer, err
 }
 
-// askForReplicas sends the request to a server, and waits for its replicas if the lock is taken. They acknowledge what was
-// written through one connection: so everything goes through one, that nobody shares.
-func (a *attempt) askForReplicas(server rueidis.Client, r request, slotMoves bool) (answer reply, err error) {
+// askForReplicas sends the request to a server, and waits for its replicas if the lock is taken.
+// They acknowledge what was written through one connection: so everything goes through one, that
+// nobody shares.
+func (a *attempt) askForReplicas(
+	server rueidis.Client,
+	r request,
+	slotMoves bool,
+) (answer reply, err error) {
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if slotMoves {
 			if err = lua.Ask(context.Background(), connection); err != nil {
 				return err
 			}
 		}
-		if answer, err = a.lock.kind.acquire(context.Background(), connection, r); err != nil || answer.holder != nil {
+		if answer, err = a.lock.kind.acquire(context.Background(), connection, r); err != nil ||
+			answer.holder != nil {
 			return err
 		}
 		answer.taken = true
@@ -73,5 +80,10 @@ func (a *attempt) replicated(connection rueidis.DedicatedClient, r request) erro
 	if undo := a.cleanup(r, 0); !a.lock.kind.cleanUp(c, []cleanup{undo}) {
 		c.cleaner.add(undo)
 	}
-	return &ReplicationError{Lock: a.lock.name, Want: c.options.SyncReplicas, Got: replicas, Waited: patience}
+	return &ReplicationError{
+		Lock:   a.lock.name,
+		Want:   c.options.SyncReplicas,
+		Got:    replicas,
+		Waited: patience,
+	}
 }

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// AsSyncLocker adapts lock to [sync.Locker], for code that knows only that interface. Each Lock waits until ctx ends and
-// takes the lock for lease; Unlock releases what Lock took.
+// AsSyncLocker adapts lock to [sync.Locker], for code that knows only that interface. Each Lock
+// waits until ctx ends and takes the lock for lease; Unlock releases what Lock took.
 //
-// The interface has no place for errors, so this is a last resort: Lock panics if the lock cannot be acquired, because
-// going on without it would be worse. Unlock panics when nothing is locked, as a sync.Mutex does; that a lock was lost
-// is only told by the hold's log message. Like a sync.Mutex, the adapter does not re-enter, and may be unlocked by another
-// goroutine than the one that locked it.
+// The interface has no place for errors, so this is a last resort: Lock panics if the lock cannot
+// be acquired, because going on without it would be worse. Unlock panics when nothing is locked, as
+// a sync.Mutex does; that a lock was lost is only told by the hold's log message. Like a
+// sync.Mutex, the adapter does not re-enter, and may be unlocked by another goroutine than the one
+// that locked it.
 func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, lease: lease}
 }

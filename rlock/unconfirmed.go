@@ -12,12 +12,14 @@ import (
 
 // All read holds of a writer have one name in Redis, that of its write hold. A release of one that
 // got no answer is unconfirmed: it may still be under way, and would take the next one. As long as
-// the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends. If
-// it is found to be gone before, that is why.
+// the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends.
+// If it is found to be gone before, that is why.
 
 // errUnconfirmed is why a read hold is lost when a release of an earlier one of the same writer got
 // no answer. Both have one name in Redis, so that release takes whichever it finds.
-var errUnconfirmed = errors.New("an earlier release by the same owner, which got no answer, has taken it or may still do so")
+var errUnconfirmed = errors.New(
+	"an earlier release by the same owner, which got no answer, has taken it or may still do so",
+)
 
 // count adds to the unconfirmed releases of an owner's read holds.
 func (o *owned) count(owner string, more int) {
@@ -37,8 +39,8 @@ func (k read) unanswered(a *acquisition) {
 
 func (k read) answered(a *acquisition) { confirmRelease(a.session, a.owner) }
 
-// confirmRelease notes that an unconfirmed release has been executed. It still counts if it may have taken
-// the present read hold, or one that is being taken or released.
+// confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
+// have taken the present read hold, or one that is being taken or released.
 func confirmRelease(s *lockSession, owner string) {
 	if !s.TryLock() {
 		return
@@ -85,12 +87,13 @@ func (k readWrite) began(a *acquisition) { endUntrusted(a.session) }
 
 func (k readWrite) ended(a *acquisition) { endUntrusted(a.session) }
 
-// endUntrusted ends a read hold that an unconfirmed release may take, once no write hold of its owner
-// keeps others out.
+// endUntrusted ends a read hold that an unconfirmed release may take, once no write hold of its
+// owner keeps others out.
 func endUntrusted(s *lockSession) {
 	var a *acquisition
 	s.Do(func(o *owned) {
-		if reading := o.held[shared]; reading != nil && o.held[alone] == nil && o.unconfirmed[reading.owner] > 0 {
+		if reading := o.held[shared]; reading != nil && o.held[alone] == nil &&
+			o.unconfirmed[reading.owner] > 0 {
 			a = reading
 		}
 	})
@@ -147,9 +150,9 @@ func (c *Client) cleanUpShared(
 	return c.cleaned(l.lock, released, err)
 }
 
-// countUntaken returns whether nothing is held in a session under the owner's name. Then it counts a
-// release of the read lock that its caller is about to send as unconfirmed. One of a write hold never
-// is: an owner that reads cannot write again under its name.
+// countUntaken returns whether nothing is held in a session under the owner's name. Then it counts
+// a release of the read lock that its caller is about to send as unconfirmed. One of a write hold
+// never is: an owner that reads cannot write again under its name.
 func countUntaken(s *lockSession, owner string, m mode) bool {
 	untaken := true
 	s.Do(func(o *owned) {

@@ -9,7 +9,8 @@ import (
 	"holdfast/pubsub"
 )
 
-// shortestWait gives an attempt time for an answer. With less nearly every outcome would be unknown.
+// shortestWait gives an attempt time for an answer. With less nearly every outcome would be
+// unknown.
 const shortestWait = 10 * time.Millisecond
 
 // wait gets the lock, and queues for it if it is not free.
@@ -123,8 +124,8 @@ func (a *attempt) queue(w waiting, place *waiter, ask bool) (*Hold, error) {
 		case waitqueue.Ended:
 			q.Do(func(k *known) {
 				if a.holder = k.lastHolder(); a.sent.IsZero() {
-					// Nobody but the head has asked. Its error is everybody's, and no reason to believe that
-					// somebody has the lock.
+					// Nobody but the head has asked. Its error is everybody's, and no reason to
+					// believe that somebody has the lock.
 					a.failure = k.lastError()
 				}
 			})
@@ -145,7 +146,11 @@ func (a *attempt) queue(w waiting, place *waiter, ask bool) (*Hold, error) {
 }
 
 // askFrom sends a request from the head of a queue.
-func (a *attempt) askFrom(w waiting, place *waiter, g *waitqueue.Grant) (hold *Hold, left, granted bool, err error) {
+func (a *attempt) askFrom(
+	w waiting,
+	place *waiter,
+	g *waitqueue.Grant,
+) (hold *Hold, left, granted bool, err error) {
 	q, hears := place.Queue(), false
 	q.Do(func(k *known) { hears = k.listener != nil && k.listener.Paired() })
 	a.request.waited = place.Waited()
@@ -172,9 +177,9 @@ func (a *attempt) depart(place *waiter, hold *Hold, err error) error {
 	return nil
 }
 
-// leave takes an attempt without the lock out of its queue, has what may remain in Redis cleaned up,
-// and returns err, or why the attempt ended. The next in the queue asks at once: a wake-up may have
-// come for this attempt while it left.
+// leave takes an attempt without the lock out of its queue, has what may remain in Redis cleaned
+// up, and returns err, or why the attempt ended. The next in the queue asks at once: a wake-up may
+// have come for this attempt while it left.
 func (a *attempt) leave(place *waiter, err error) error {
 	remains, over := place.Leave(true)
 	closeListener(over)
@@ -200,7 +205,11 @@ func closeListener(over *known) {
 }
 
 // park waits at the head of a queue until it is worth asking.
-func (a *attempt) park(w waiting, place *waiter, delay *wait.Backoff) (waitqueue.Reason, waitqueue.Grant) {
+func (a *attempt) park(
+	w waiting,
+	place *waiter,
+	delay *wait.Backoff,
+) (waitqueue.Reason, waitqueue.Grant) {
 	var (
 		q     = place.Queue()
 		pause time.Duration
@@ -236,8 +245,9 @@ func (a *attempt) park(w waiting, place *waiter, delay *wait.Backoff) (waitqueue
 	return waitqueue.Retry, grant
 }
 
-// tooLate reports whether an attempt that became head has too little time left for an answer. It then
-// waits for a message only: the outcome of a request would be unknown. The next head asks instead.
+// tooLate reports whether an attempt that became head has too little time left for an answer. It
+// then waits for a message only: the outcome of a request would be unknown. The next head asks
+// instead.
 func (a *attempt) tooLate(q *lockQueue) (late bool) {
 	until := a.budget.Until
 	if !a.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {

@@ -2,9 +2,10 @@ package watchdog
 
 import "container/heap"
 
-// deadlines holds the watched leases, the one with the earliest deadline at index 0. Each lease knows its index, so
-// that a removed one leaves at once: locks come and go by the hundred thousand a second and live in the heap for a
-// fraction of their lease, so that entries left behind until their deadline would be most of it.
+// deadlines holds the watched leases, the one with the earliest deadline at index 0. Each lease
+// knows its index, so that a removed one leaves at once: locks come and go by the hundred thousand
+// a second and live in the heap for a fraction of their lease, so that entries left behind until
+// their deadline would be most of it.
 type deadlines []*Lease
 
 func (d *deadlines) add(l *Lease)    { heap.Push(d, l) }

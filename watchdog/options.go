@@ -10,7 +10,8 @@ import (
 type Outcome uint8
 
 const (
-	// Unknown says that it was renewed or not, nobody can tell. It is tried again while its deadline allows.
+	// Unknown says that it was renewed or not, nobody can tell. It is tried again while its
+	// deadline allows.
 	Unknown Outcome = iota
 	// Held says that its owner still held it, and that it was renewed.
 	Held
@@ -18,36 +19,40 @@ const (
 	Gone
 )
 
-// RenewFunc renews leases, which are all of the one group, for [Options].Lease each. It reports the outcome for each
-// lease, in the same order; a lease that is gone must not be given to its owner again.
+// RenewFunc renews leases, which are all of the one group, for [Options].Lease each. It reports the
+// outcome for each lease, in the same order; a lease that is gone must not be given to its owner
+// again.
 //
-// A lease that is Unknown, or has no outcome because the list is shorter, is tried again while its deadline allows: so
-// renewing twice must be harmless. The error says why there are such leases, and is told to [Options].OnFailure; it takes
-// nothing away from the outcomes beside it.
+// A lease that is Unknown, or has no outcome because the list is shorter, is tried again while its
+// deadline allows: so renewing twice must be harmless. The error says why there are such leases,
+// and is told to [Options].OnFailure; it takes nothing away from the outcomes beside it.
 //
-// ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon after that: until it
-// does, no other lease of its group is renewed and Close waits. It is called from several goroutines at once, but
-// never twice at once for a group. It must neither change leases nor keep it.
+// ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon
+// after that: until it does, no other lease of its group is renewed and Close waits. It is called
+// from several goroutines at once, but never twice at once for a group. It must neither change
+// leases nor keep it.
 type RenewFunc func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
 // Options say how a [Watchdog] works. Lease and Renew are required.
 type Options struct {
-	// Lease is how long a lease lasts after a renewal. Renewals happen every Lease/3. At least a millisecond.
+	// Lease is how long a lease lasts after a renewal. Renewals happen every Lease/3. At least a
+	// millisecond.
 	Lease time.Duration
 
 	// BatchSize is the greatest number of leases renewed by one call. Defaults to 100.
 	BatchSize int
 
-	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time to try again before the deadline.
+	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time to try again
+	// before the deadline.
 	CallTimeout time.Duration
 
 	// Renew renews a batch of leases.
 	Renew RenewFunc
 
-	// OnFailure, unless nil, is told of each call of Renew that left leases unknown, and how many. A call
-	// that ended because the watchdog was closed is not a failure. It is called without the watchdog's mutex, from
-	// several goroutines at once, and must neither block nor call Close. A node that refuses connections fails many
-	// times a second: whoever logs should thin out.
+	// OnFailure, unless nil, is told of each call of Renew that left leases unknown, and how many.
+	// A call that ended because the watchdog was closed is not a failure. It is called without the
+	// watchdog's mutex, from several goroutines at once, and must neither block nor call Close. A
+	// node that refuses connections fails many times a second: whoever logs should thin out.
 	OnFailure func(group string, leases int, err error)
 }
 

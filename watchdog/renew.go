@@ -25,8 +25,8 @@ func (w *Watchdog) run(r *round) {
 	}
 }
 
-// take takes the next batch that is due out of the line. If there is none, the round stops running and take returns
-// nil. Both happen under one lock, so that no batch is put in line unseen.
+// take takes the next batch that is due out of the line. If there is none, the round stops running
+// and take returns nil. Both happen under one lock, so that no batch is put in line unseen.
 func (w *Watchdog) take(r *round) *batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,7 +34,8 @@ func (w *Watchdog) take(r *round) *batch {
 	t := now()
 	for !w.closed && len(r.line) > 0 && r.line[0].due <= t {
 		b := r.shift()
-		// A renewal of a lease that is not trusted any more would do harm: it keeps others out for nothing.
+		// A renewal of a lease that is not trusted any more would do harm: it keeps others out for
+		// nothing.
 		if b.prune(t); len(b.leases) > 0 {
 			return b
 		}
@@ -56,8 +57,8 @@ func (w *Watchdog) call(group string, leases []*Lease) ([]Outcome, error) {
 	return w.options.Renew(ctx, group, leases)
 }
 
-// failed puts what is left of b at the end of the line, to be tried again. There is no limit to the tries: b ends when
-// the last of its leases was renewed, removed or lost.
+// failed puts what is left of b at the end of the line, to be tried again. There is no limit to the
+// tries: b ends when the last of its leases was renewed, removed or lost.
 func (w *Watchdog) failed(r *round, b *batch, err error) {
 	if w.ctx.Err() != nil {
 		return
@@ -78,9 +79,14 @@ func (w *Watchdog) failed(r *round, b *batch, err error) {
 // errNoOutcome is the failure of a call that left leases unknown and did not say why.
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
-// renewed moves the deadlines on that a call has earned, and returns the leases that are gone. Those of unknown outcome
-// stay in b.
-func (w *Watchdog) renewed(r *round, b *batch, start time.Time, outcomes []Outcome) (gone []*Lease) {
+// renewed moves the deadlines on that a call has earned, and returns the leases that are gone.
+// Those of unknown outcome stay in b.
+func (w *Watchdog) renewed(
+	r *round,
+	b *batch,
+	start time.Time,
+	outcomes []Outcome,
+) (gone []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -101,7 +107,8 @@ func (w *Watchdog) renewed(r *round, b *batch, start time.Time, outcomes []Outco
 		case l.live(t):
 			w.extend(l, deadline)
 			if missedTick && l.renew {
-				// It was in flight while the others were put in line. Waiting for the next tick could be too long.
+				// It was in flight while the others were put in line. Waiting for the next tick
+				// could be too long.
 				l.inLine = true
 				again = append(again, l)
 			}

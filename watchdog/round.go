@@ -19,8 +19,9 @@ type batch struct {
 	failures int           // how often it failed
 }
 
-// add puts b in line by its due time, behind those that are due at the same time. So a batch that failed is behind all
-// that were put in line by this tick and before those of later ticks, and neither starves the other.
+// add puts b in line by its due time, behind those that are due at the same time. So a batch that
+// failed is behind all that were put in line by this tick and before those of later ticks, and
+// neither starves the other.
 func (r *round) add(b *batch) {
 	i := len(r.line)
 	for i > 0 && r.line[i-1].due > b.due {
@@ -53,9 +54,9 @@ func (b *batch) prune(t time.Duration) {
 	})
 }
 
-// backoff is how long a batch waits that has failed before as often as given: at first lease/300, at least 5 ms; then
-// twice as long each time, up to lease/30. Up to half of it is left out at random, so that the clients of a node which
-// came back do not call it all at once.
+// backoff is how long a batch waits that has failed before as often as given: at first lease/300,
+// at least 5 ms; then twice as long each time, up to lease/30. Up to half of it is left out at
+// random, so that the clients of a node which came back do not call it all at once.
 func backoff(lease time.Duration, failures int) time.Duration {
 	const shortest = 5 * time.Millisecond
 	longest := max(shortest, lease/30)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// schedule is the one goroutine that looks at the clock. It reports deadlines, and it starts the rounds, which do the
-// work that can take long.
+// schedule is the one goroutine that looks at the clock. It reports deadlines, and it starts the
+// rounds, which do the work that can take long.
 func (w *Watchdog) schedule() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
@@ -39,8 +39,8 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 	}
 }
 
-// reportExpired reports the leases whose deadline has come. It takes them out one by one, each immediately before its
-// callback, so that a Remove which comes before the callback is in time.
+// reportExpired reports the leases whose deadline has come. It takes them out one by one, each
+// immediately before its callback, so that a Remove which comes before the callback is in time.
 func (w *Watchdog) reportExpired() {
 	for {
 		l := w.takeExpired()
@@ -68,7 +68,8 @@ func (w *Watchdog) takeExpired() *Lease {
 	return l
 }
 
-// plan ticks if it is time, starts the rounds that have a batch due, and returns when to look again.
+// plan ticks if it is time, starts the rounds that have a batch due, and returns when to look
+// again.
 func (w *Watchdog) plan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,8 +119,9 @@ func (w *Watchdog) tick(t time.Duration) {
 // short is what a lease has left at most that is renewed before the tick.
 func (w *Watchdog) short() time.Duration { return w.options.Lease / 2 }
 
-// hurry makes sure that a short lease, which has so much left, is renewed when a third of that is over. All others that are
-// short then are renewed with it: so those that come and go quickly cost a call now and then. The caller holds mu.
+// hurry makes sure that a short lease, which has so much left, is renewed when a third of that is
+// over. All others that are short then are renewed with it: so those that come and go quickly cost
+// a call now and then. The caller holds mu.
 func (w *Watchdog) hurry(t, left time.Duration) {
 	w.nextEarly = min(w.nextEarly, t+left/3)
 	w.wakeBy(w.nextEarly)
@@ -147,8 +149,8 @@ func (w *Watchdog) lineUp(t time.Duration, wanted func(*Lease) bool) {
 	}
 }
 
-// jitteredInterval is the time from one tick to the next: 90 to 100 % of a third of the lease. Jitter only shortens,
-// so that no lease waits for its renewal for longer than that third.
+// jitteredInterval is the time from one tick to the next: 90 to 100 % of a third of the lease.
+// Jitter only shortens, so that no lease waits for its renewal for longer than that third.
 func jitteredInterval(lease time.Duration) time.Duration {
 	return shortenedBy(lease/3, 10)
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Watchdog renews leases and reports those that are lost. One of them serves any number of leases with one goroutine,
-// plus one for each group while it is being renewed. All its methods may be called from any goroutine; none but Close
-// waits for a call of Renew.
+// Watchdog renews leases and reports those that are lost. One of them serves any number of leases
+// with one goroutine, plus one for each group while it is being renewed. All its methods may be
+// called from any goroutine; none but Close waits for a call of Renew.
 type Watchdog struct {
 	options Options // with defaults; constant
 
@@ -29,13 +29,14 @@ type Watchdog struct {
 	nextEarly time.Duration     // when leases that are short are renewed before that; never if there are none
 	interval  time.Duration     // from a start of the tick, or from a tick, to the next tick
 
-	// armed is when the scheduler looks again by itself. It is never later than the next thing there is to do. It may
-	// be earlier: what was to be done then may have been removed, and looking once for nothing is cheaper than setting
-	// a timer at every removal.
+	// armed is when the scheduler looks again by itself. It is never later than the next thing
+	// there is to do. It may be earlier: what was to be done then may have been removed, and
+	// looking once for nothing is cheaper than setting a timer at every removal.
 	armed time.Duration
 }
 
-// New starts a watchdog. It panics when a required option is missing or an option makes no sense. Close stops it.
+// New starts a watchdog. It panics when a required option is missing or an option makes no sense.
+// Close stops it.
 func New(o Options) *Watchdog {
 	o = o.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,10 +56,11 @@ func New(o Options) *Watchdog {
 	return w
 }
 
-// Add starts to watch l, which may be trusted until deadline; see [Deadline]. With renew, l is renewed at each tick;
-// without, only its deadline is watched. A deadline that has passed already is reported at once, though not by the
-// calling goroutine. Add panics when l was added before, even if it was removed since: a reply that is still on its
-// way would be taken for the new watch. After Close, OnLost is not called any more.
+// Add starts to watch l, which may be trusted until deadline; see [Deadline]. With renew, l is
+// renewed at each tick; without, only its deadline is watched. A deadline that has passed already
+// is reported at once, though not by the calling goroutine. Add panics when l was added before,
+// even if it was removed since: a reply that is still on its way would be taken for the new watch.
+// After Close, OnLost is not called any more.
 func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,9 +80,10 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.wakeBy(l.until())
 }
 
-// Extend moves the deadline of l on, to deadline, after a request other than a renewal has lengthened the lease. It
-// does nothing when the present deadline is later, when that deadline has passed, or when l is not watched: what is
-// lost stays lost, and a caller that must know looks at [Lease.Deadline] afterwards.
+// Extend moves the deadline of l on, to deadline, after a request other than a renewal has
+// lengthened the lease. It does nothing when the present deadline is later, when that deadline has
+// passed, or when l is not watched: what is lost stays lost, and a caller that must know looks at
+// [Lease.Deadline] afterwards.
 func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,11 +93,11 @@ func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// SetRenew says whether l is to be renewed from now on. It does nothing when l is not watched. A renewal that is in
-// flight when renewing is switched off still counts when it succeeds.
+// SetRenew says whether l is to be renewed from now on. It does nothing when l is not watched. A
+// renewal that is in flight when renewing is switched off still counts when it succeeds.
 //
-// A lease that is older than a third of [Options].Lease when renewing is switched on is due at once, and all others
-// with it. So where a request lengthened the lease as well, call Extend first.
+// A lease that is older than a third of [Options].Lease when renewing is switched on is due at
+// once, and all others with it. So where a request lengthened the lease as well, call Extend first.
 func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,19 +107,21 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	}
 	w.setRenew(l, renew)
 	if renew {
-		// The tick that setRenew may have started counts from now. But a lease that was switched off and on does not
-		// begin anew: switched often enough, it would never see a tick.
+		// The tick that setRenew may have started counts from now. But a lease that was switched
+		// off and on does not begin anew: switched often enough, it would never see a tick.
 		start := l.until() - (w.options.Lease - Drift(w.options.Lease))
 		w.nextTick = min(w.nextTick, max(now(), start+w.interval))
 		w.wakeBy(w.nextTick)
 	}
 }
 
-// Remove ends the watch of l and reports whether it did so. If true, OnLost has not been called and will not be. If
-// false, l was not watched: it had been removed before or had never been added, or it was lost, and then OnLost has
-// been called, or is being called at this moment: Remove does not wait for it to return.
+// Remove ends the watch of l and reports whether it did so. If true, OnLost has not been called and
+// will not be. If false, l was not watched: it had been removed before or had never been added, or
+// it was lost, and then OnLost has been called, or is being called at this moment: Remove does not
+// wait for it to return.
 //
-// A call of Renew in flight may still renew l in the store after Remove has returned. Its result is ignored.
+// A call of Renew in flight may still renew l in the store after Remove has returned. Its result is
+// ignored.
 func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,10 +129,10 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	return w.end(l)
 }
 
-// Close stops renewing and watching, ends the context of calls of Renew in flight, and waits for them and for a
-// running OnLost or OnFailure to return. No call of any of these is made afterwards: the leases left are neither
-// released nor reported. Close may be called more than once; each call waits. It must not be called from a callback,
-// which would wait for itself.
+// Close stops renewing and watching, ends the context of calls of Renew in flight, and waits for
+// them and for a running OnLost or OnFailure to return. No call of any of these is made afterwards:
+// the leases left are neither released nor reported. Close may be called more than once; each call
+// waits. It must not be called from a callback, which would wait for itself.
 func (w *Watchdog) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -146,7 +151,8 @@ func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// end ends the watch of l and reports whether there was one. Whoever gets true, and nobody else, may report a loss.
+// end ends the watch of l and reports whether there was one. Whoever gets true, and nobody else,
+// may report a loss.
 func (w *Watchdog) end(l *Lease) bool {
 	if l.stage != watched {
 		return false
@@ -169,8 +175,8 @@ func (w *Watchdog) setRenew(l *Lease, renew bool) {
 	}
 	w.renewable++
 	if w.renewable == 1 {
-		// The interval is drawn at each tick and not here. So in a loop that locks and unlocks, each start puts the
-		// tick later than the start before, and the scheduler need not be told.
+		// The interval is drawn at each tick and not here. So in a loop that locks and unlocks,
+		// each start puts the tick later than the start before, and the scheduler need not be told.
 		w.nextTick = now() + w.interval
 		w.wakeBy(w.nextTick)
 	}

@@ -60,7 +60,10 @@ func (s *script) expand(source string) string {
 			continue
 		}
 		if text != "\n" {
-			s.included = slices.DeleteFunc(s.included, func(i inclusion) bool { return i.indent > indent })
+			s.included = slices.DeleteFunc(
+				s.included,
+				func(i inclusion) bool { return i.indent > indent },
+			)
 		}
 		s.out.WriteString(line)
 	}

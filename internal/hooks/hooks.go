@@ -1,5 +1,5 @@
-// Package hooks is what package rlock shows to the packages that make one lock of several, multilock
-// and redlock, and to nobody else.
+// Package hooks is what package rlock shows to the packages that make one lock of several,
+// multilock and redlock, and to nobody else.
 package hooks
 
 import (
@@ -18,7 +18,8 @@ type Hooks[Lock, Hold any] struct {
 	// OnEnd has f told when a hold ends, and why, before its context ends; at once if it has ended.
 	// f must not block.
 	OnEnd func(h Hold, f func(reason error))
-	// Closes reports whether the client of a hold is being closed; false for a hold of another package.
+	// Closes reports whether the client of a hold is being closed; false for a hold of another
+	// package.
 	Closes func(h Hold) bool
 
 	// Batch returns which locks can be taken with one in a batch: those of an equal, valid value.
@@ -35,7 +36,8 @@ type Hooks[Lock, Hold any] struct {
 	Node func(Lock) (Node, error)
 }
 
-// Batch is which locks one script can take: plain ones of one client and slot. The zero value is none.
+// Batch is which locks one script can take: plain ones of one client and slot. The zero value is
+// none.
 type Batch struct {
 	Client string // its id
 	Slot   uint16
@@ -51,8 +53,8 @@ type Identity struct {
 	Client string // the id of its client
 }
 
-// Node is a plain lock on one of the servers of a RedLock. Its commands block until there is a reply,
-// and cannot be cancelled.
+// Node is a plain lock on one of the servers of a RedLock. Its commands block until there is a
+// reply, and cannot be cancelled.
 type Node interface {
 	Name() string
 	Server() string

@@ -1,5 +1,5 @@
-// Package losses remembers what was lost and not yet unlocked, so that Unlock without a hold returns
-// the loss, whichever goroutine noticed it first.
+// Package losses remembers what was lost and not yet unlocked, so that Unlock without a hold
+// returns the loss, whichever goroutine noticed it first.
 package losses
 
 import (
@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Most is how many values a Memory keeps. Callers that never unlock what they lost must not make it grow.
+// Most is how many values a Memory keeps. Callers that never unlock what they lost must not make it
+// grow.
 const Most = 1024
 
 // Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.
@@ -80,7 +81,9 @@ func (m *Memory[K, V]) removeIf(key K, match func(V) bool) {
 // remove is called with mu held.
 func (m *Memory[K, V]) remove(e *list.Element) {
 	key := m.all.Remove(e).(entry[K, V]).key
-	if m.byKey[key] = slices.DeleteFunc(m.byKey[key], func(other *list.Element) bool { return other == e }); len(m.byKey[key]) == 0 {
+	if m.byKey[key] = slices.DeleteFunc(m.byKey[key], func(other *list.Element) bool { return other == e }); len(
+		m.byKey[key],
+	) == 0 {
 		delete(m.byKey, key)
 	}
 	m.size.Add(-1)

@@ -1,8 +1,9 @@
-// Package topology knows which node of a cluster serves which slot. rueidis routes commands by itself but does not
-// tell where to; leases are renewed and channels subscribed per node, and need to know.
+// Package topology knows which node of a cluster serves which slot. rueidis routes commands by
+// itself but does not tell where to; leases are renewed and channels subscribed per node, and need
+// to know.
 //
-// What it answers may be out of date, as it is in every client of a cluster. Who acts on it must notice a wrong
-// answer and ask for a fresh one.
+// What it answers may be out of date, as it is in every client of a cluster. Who acts on it must
+// notice a wrong answer and ask for a fresh one.
 package topology
 
 import (
@@ -26,7 +27,8 @@ const slots = 16384
 // minimumAge keeps many callers that notice the same change from asking once each.
 const minimumAge = 100 * time.Millisecond
 
-// Cluster is the slot map of one cluster, fetched when it is first needed. It is safe for concurrent use.
+// Cluster is the slot map of one cluster, fetched when it is first needed. It is safe for
+// concurrent use.
 type Cluster struct {
 	client rueidis.Client
 
@@ -47,9 +49,9 @@ func New(client rueidis.Client) *Cluster {
 	return &Cluster{client: client}
 }
 
-// Master returns the address of the master that serves slot, in the form that [rueidis.Client.Nodes] uses. It asks
-// the cluster the first time, and again when the caller says that the last answer was wrong; it blocks for that
-// command only.
+// Master returns the address of the master that serves slot, in the form that
+// [rueidis.Client.Nodes] uses. It asks the cluster the first time, and again when the caller says
+// that the last answer was wrong; it blocks for that command only.
 func (c *Cluster) Master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
 	if address, ok := c.find(slot); ok && !wrong {
@@ -65,7 +67,8 @@ func (c *Cluster) Master(ctx context.Context, slot uint16, wrong bool) (string, 
 	return address, nil
 }
 
-// Known is Master from memory: it never blocks, and ok is false when no answer so far named a master of slot.
+// Known is Master from memory: it never blocks, and ok is false when no answer so far named a
+// master of slot.
 func (c *Cluster) Known(slot uint16) (address string, ok bool) { return c.find(slot) }
 
 func (c *Cluster) find(slot uint16) (string, bool) {
@@ -105,7 +108,8 @@ func (c *Cluster) fetch(ctx context.Context, asked time.Time) error {
 	return nil
 }
 
-// parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …}, its replicas.
+// parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …},
+// its replicas.
 func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	fields, err := entry.ToArray()
 	if err != nil || len(fields) < 3 {
@@ -126,13 +130,18 @@ func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	if err != nil || host == "" || host == "?" {
 		host = c.hostOf(port)
 	}
-	return slotRange{uint16(first), uint16(last), net.JoinHostPort(host, strconv.FormatInt(port, 10))}, host != ""
+	return slotRange{
+		uint16(first),
+		uint16(last),
+		net.JoinHostPort(host, strconv.FormatInt(port, 10)),
+	}, host != ""
 }
 
 // hostOf finds the host of a node of which only the port is known.
 func (c *Cluster) hostOf(port int64) string {
 	for address := range c.client.Nodes() {
-		if host, p, err := net.SplitHostPort(address); err == nil && p == strconv.FormatInt(port, 10) {
+		if host, p, err := net.SplitHostPort(address); err == nil &&
+			p == strconv.FormatInt(port, 10) {
 			return host
 		}
 	}

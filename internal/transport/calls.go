@@ -41,8 +41,8 @@ var ErrNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis 
 //
 // A command is sent from its caller's goroutine, with a [Call] as its context: that ends when the
 // budget of the caller ends or the command has taken Timeout. rueidis returns then at once, and the
-// connection stays. Nothing is made for a command: calls are recycled, and one timer looks after all
-// that take longer than a moment.
+// connection stays. Nothing is made for a command: calls are recycled, and one timer looks after
+// all that take longer than a moment.
 //
 // Only two things could keep a caller longer: a dial, which rueidis shares between callers, and a
 // connection with a full queue. So a worker sends the command instead, and the caller waits for the
@@ -82,8 +82,9 @@ const (
 	grace = 10 * time.Millisecond
 )
 
-// NewCalls returns the calls of a client with the tasks in group. timeout is how long a command takes
-// at most. On a cluster workers send all commands: an answer of one node proves nothing of others.
+// NewCalls returns the calls of a client with the tasks in group. timeout is how long a command
+// takes at most. On a cluster workers send all commands: an answer of one node proves nothing of
+// others.
 func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c := &Calls{group: group, timeout: timeout, began: time.Now()}
 	c.underway.prev, c.underway.next = &c.underway, &c.underway
@@ -139,8 +140,8 @@ func (k *Call) Err() error {
 }
 
 // Done is closed when the caller should come back. A dial asks for it before rueidis has asked for
-// Err: it is ended at once. It is shared by all who need the connection, and would end for them when
-// this caller leaves; a worker dials instead.
+// Err: it is ended at once. It is shared by all who need the connection, and would end for them
+// when this caller leaves; a worker dials instead.
 func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
 		return closed
@@ -235,8 +236,8 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// arm has the calls under way looked after, at the given time at the latest unless that is zero. c.mu
-// must be held.
+// arm has the calls under way looked after, at the given time at the latest unless that is zero.
+// c.mu must be held.
 func (c *Calls) arm(latest time.Time) {
 	// Very many that are slow are looked after less often: a server hangs.
 	pause := tick + time.Duration(c.count)*time.Microsecond
@@ -312,9 +313,14 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// Detach has a worker send a command, and waits for its outcome. If b ends first it returns at once,
-// with [Detached], and late gets the outcome when it is known; else late is not called.
-func Detach[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error)) (value T, _ State, err error) {
+// Detach has a worker send a command, and waits for its outcome. If b ends first it returns at
+// once, with [Detached], and late gets the outcome when it is known; else late is not called.
+func Detach[T any](
+	c *Calls,
+	b *wait.Budget,
+	command func(context.Context) (T, error),
+	late func(T, error),
+) (value T, _ State, err error) {
 	type outcome struct {
 		value T
 		err   error
@@ -357,7 +363,12 @@ func Unexplained(err error) error {
 }
 
 // Do sends a command from the caller's goroutine, or as [Detach] does.
-func Do[T any](c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error)) (T, State, error) {
+func Do[T any](
+	c *Calls,
+	b *wait.Budget,
+	command func(context.Context) (T, error),
+	late func(T, error),
+) (T, State, error) {
 	if call := c.Begin(b); call != nil {
 		value, err := command(call)
 		if state, err := call.End(err); state != NotSent {

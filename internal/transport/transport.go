@@ -117,8 +117,8 @@ func (t *Transport) open(sharded bool) {
 	t.opened.Store(t.hub)
 }
 
-// Ready makes sure that it is known how messages travel and which node serves what. On a cluster the
-// first call asks it, and blocks for that; everywhere else there is nothing to ask.
+// Ready makes sure that it is known how messages travel and which node serves what. On a cluster
+// the first call asks it, and blocks for that; everywhere else there is nothing to ask.
 func (t *Transport) Ready(ctx context.Context) error {
 	if t.cluster == nil || t.asked.Load() {
 		return nil
@@ -143,8 +143,8 @@ func (t *Transport) Ready(ctx context.Context) error {
 	return nil
 }
 
-// knowsSharded asks the cluster whether it has sharded channels. Redisson's AUTO mode decides by the
-// same question.
+// knowsSharded asks the cluster whether it has sharded channels. Redisson's AUTO mode decides by
+// the same question.
 func (t *Transport) knowsSharded(ctx context.Context) (bool, error) {
 	err := t.redis.Do(ctx, t.redis.B().PubsubShardnumsub().Build()).Error()
 	refusal, refused := rueidis.IsRedisErr(err)
@@ -199,8 +199,8 @@ func (t *Transport) Permanent(err error) bool {
 		// A client is closed by its owner.
 		return lua.ClassOf(err) == lua.Permanent || errors.Is(err, rueidis.ErrClosing)
 	}
-	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections, and
-	// may for a moment still reach a master that has become a replica.
+	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
+	// and may for a moment still reach a master that has become a replica.
 	var refusal *lua.Error
 	failingOver := errors.As(err, &refusal) && refusal.Code == "READONLY"
 	return lua.ClassOf(err) == lua.Permanent && !failingOver
@@ -209,8 +209,8 @@ func (t *Transport) Permanent(err error) bool {
 // Topic is what somebody listens to.
 type Topic struct {
 	Channel string
-	// Name keeps its messages from those for others on the same channel: Redisson's rule has one for
-	// "order" and "{order}".
+	// Name keeps its messages from those for others on the same channel: Redisson's rule has one
+	// for "order" and "{order}".
 	Name string
 	Also []string // further channels
 }
@@ -242,7 +242,11 @@ func (t *Transport) Listens() bool {
 }
 
 // route returns where a channel is served.
-func (t *Transport) route(ctx context.Context, channel string, wrong bool) (string, rueidis.Client, error) {
+func (t *Transport) route(
+	ctx context.Context,
+	channel string,
+	wrong bool,
+) (string, rueidis.Client, error) {
 	if t.cluster == nil {
 		return t.server, t.redis, nil
 	}

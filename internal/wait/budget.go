@@ -26,8 +26,8 @@ type Budget struct {
 	timer *time.Timer // nil until somebody waits for a time
 }
 
-// NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless that
-// is [Unlimited]. A nil closing is never closed.
+// NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless
+// that is [Unlimited]. A nil closing is never closed.
 func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
 	b := new(Budget)
 	b.Begin(ctx, closing, limit)

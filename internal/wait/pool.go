@@ -8,8 +8,8 @@ import (
 // Workers is how many jobs of a [Pool] run at a time.
 const Workers = 64
 
-// Task is what a [Job] does. It is an interface, so that a type that knows the details of a call can
-// be its task without a closure.
+// Task is what a [Job] does. It is an interface, so that a type that knows the details of a call
+// can be its task without a closure.
 type Task interface {
 	// Run makes the call and handles its outcome. It may block for as long as the server does not
 	// answer, and may use the pool. It must return: nobody recovers a panic, and runtime.Goexit
@@ -53,7 +53,8 @@ const (
 // A lock over several servers asks all of them at once and goes on as soon as enough have answered.
 // The call to a server that hangs stays behind: nobody can give it up, since the server may still
 // carry it out, and its outcome has to be handled. With a goroutine per call, a server that hangs
-// for an hour would cost one for every lock taken during that hour. Here it costs at most [Workers]:
+// for an hour would cost one for every lock taken during that hour. Here it costs at most
+// [Workers]:
 //
 //   - Only [Pool.Do] starts a worker, and only while fewer than Workers exist, under one mutex.
 //   - A job that finds no free worker is queued, which costs no goroutine. Its caller takes it out
@@ -61,8 +62,8 @@ const (
 //     queue is as long as there are callers that still want something.
 //
 // And no job is forgotten: a worker ends only when the queue is empty, in the same step in which it
-// stops being counted. A job is queued either before that step, and is taken, or after it, and has a
-// worker started for it. An idle pool has no goroutine, so there is nothing to close.
+// stops being counted. A job is queued either before that step, and is taken, or after it, and has
+// a worker started for it. An idle pool has no goroutine, so there is nothing to close.
 //
 // All methods are safe for concurrent use; none of them waits for the server.
 type Pool struct {
@@ -77,8 +78,8 @@ type Pool struct {
 }
 
 // NewPool returns a pool without goroutines. start runs a function in a goroutine that somebody
-// waits for; or it starts nothing and returns false, because the client is closed. It is called with
-// the pool's mutex locked: it must not wait, use the pool, or run the function itself.
+// waits for; or it starts nothing and returns false, because the client is closed. It is called
+// with the pool's mutex locked: it must not wait, use the pool, or run the function itself.
 func NewPool(start func(func()) bool) *Pool {
 	p := &Pool{start: start}
 	p.work = p.run
@@ -94,8 +95,8 @@ func (p *Pool) Do(j *Job) bool {
 	if j.state != unused {
 		panic("wait: Do called twice with the same Job")
 	}
-	// Starting a worker under the mutex keeps workers from counting one that turns out not to exist:
-	// a job could be left in the queue for it.
+	// Starting a worker under the mutex keeps workers from counting one that turns out not to
+	// exist: a job could be left in the queue for it.
 	if p.workers < Workers && p.start(p.work) {
 		p.workers++
 	}
@@ -120,8 +121,8 @@ func (p *Pool) Withdraw(j *Job) bool {
 	return j.state == dropped
 }
 
-// Stalled returns for how long the oldest running job has not been answered, or 0 as long as that is
-// within its Timeout. A younger job does not count, however small its Timeout.
+// Stalled returns for how long the oldest running job has not been answered, or 0 as long as that
+// is within its Timeout. A younger job does not count, however small its Timeout.
 func (p *Pool) Stalled() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,8 +164,8 @@ func (p *Pool) run() {
 	}
 }
 
-// next ends the worker's last job, if it had one, and returns the next one in the queue, or nil when
-// there is none: then the worker is not counted any more and has to end.
+// next ends the worker's last job, if it had one, and returns the next one in the queue, or nil
+// when there is none: then the worker is not counted any more and has to end.
 func (p *Pool) next(last *Job) *Job {
 	p.mu.Lock()
 	defer p.mu.Unlock()

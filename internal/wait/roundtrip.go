@@ -11,15 +11,16 @@ const (
 	timesRoundTrip = 3
 )
 
-// roundTrips are the latest round trips to a server. The zero value has seen none. It is safe for concurrent use.
+// roundTrips are the latest round trips to a server. The zero value has seen none. It is safe for
+// concurrent use.
 type roundTrips struct {
 	mu   sync.Mutex
 	kept [roundTripsKept]time.Duration // guarded by mu; a ring
 	seen int                           // guarded by mu; how many there were
 }
 
-// add notes how long an answer took. A call that got none must not be added, however long it took: nobody knows how long its
-// round trip is.
+// add notes how long an answer took. A call that got none must not be added, however long it took:
+// nobody knows how long its round trip is.
 func (r *roundTrips) add(took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,9 +44,9 @@ func (r *roundTrips) high() time.Duration {
 	return longest
 }
 
-// timeout returns how long an answer is worth waiting for: three times what nearly all answers took,
-// at most limit, but at least least, even if limit is less. It is limit as long as nothing is known:
-// a first attempt must succeed however far the server is.
+// timeout returns how long an answer is worth waiting for: three times what nearly all answers
+// took, at most limit, but at least least, even if limit is less. It is limit as long as nothing is
+// known: a first attempt must succeed however far the server is.
 func (r *roundTrips) timeout(least, limit time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A lock stays in a process for so many hand-overs and for so long, if others wait for it elsewhere.
+// A lock stays in a process for so many hand-overs and for so long, if others wait for it
+// elsewhere.
 const (
 	longestStreak     = 16
 	longestStreakTime = 100 * time.Millisecond
@@ -133,8 +134,8 @@ const (
 	SuccessorRegistered                // somebody else has it, and the successor is registered
 )
 
-// Settle notes what became of a release. It returns true if the successor has left without the lock,
-// and may have that or a registration now: the caller cleans up.
+// Settle notes what became of a release. It returns true if the successor has left without the
+// lock, and may have that or a registration now: the caller cleans up.
 func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w := o.successor
 	if w == nil {
@@ -143,7 +144,8 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	qs := w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	remains := r.Outcome == Uncertain || r.Outcome == ToSuccessor || r.Outcome == SuccessorRegistered
+	remains := r.Outcome == Uncertain || r.Outcome == ToSuccessor ||
+		r.Outcome == SuccessorRegistered
 	left, acquired := w.state.left(), w.state == Acquired
 	w.state.step(settle)
 	if left {
@@ -196,8 +198,8 @@ func (w *Waiter[Name, Data]) register(t Ticket, asked time.Time) {
 	w.read()
 }
 
-// read looks at the messages that came while it was not known whether to believe them. qs.mu must be
-// held.
+// read looks at the messages that came while it was not known whether to believe them. qs.mu must
+// be held.
 func (w *Waiter[Name, Data]) read() {
 	if w.state.asking() || w.state.offered() {
 		return
@@ -216,8 +218,8 @@ func (w *Waiter[Name, Data]) read() {
 	}
 }
 
-// Deliver gives a message to its waiter, if its queue matches. It returns false if nobody here waits
-// for the message.
+// Deliver gives a message to its waiter, if its queue matches. It returns false if nobody here
+// waits for the message.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -230,9 +232,9 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	return true
 }
 
-// Ask notes that the waiter is about to send a request, and returns whether that may register it. It
-// may if registers is set, and if it hears of a grant or may be registered already: then the request
-// gives the registration up, with the same command, when the lock is free.
+// Ask notes that the waiter is about to send a request, and returns whether that may register it.
+// It may if registers is set, and if it hears of a grant or may be registered already: then the
+// request gives the registration up, with the same command, when the lock is free.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

@@ -64,10 +64,14 @@ func (qs *Queues[Name, Data]) Try(name Name) bool {
 // EndTry ends what Try has begun.
 func (qs *Queues[Name, Data]) EndTry(name Name) { qs.slot(name).trying.Add(-1) }
 
-// Join puts a new waiter at the end of a queue. If there is none, begin makes the data of a new one,
-// or returns false: then there is no waiter, and Join returns nil. begin is called with the queues
-// locked, and must not block.
-func (qs *Queues[Name, Data]) Join(name Name, c Candidate, begin func() (Data, bool)) *Waiter[Name, Data] {
+// Join puts a new waiter at the end of a queue. If there is none, begin makes the data of a new
+// one, or returns false: then there is no waiter, and Join returns nil. begin is called with the
+// queues locked, and must not block.
+func (qs *Queues[Name, Data]) Join(
+	name Name,
+	c Candidate,
+	begin func() (Data, bool),
+) *Waiter[Name, Data] {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.byName[name]
@@ -169,7 +173,11 @@ func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
 }
 
 // Park is Wait for a head, which also wakes after a pause, or when the other channel wakes it.
-func (w *Waiter[Name, Data]) Park(b *wait.Budget, pause time.Duration, also <-chan struct{}) (Reason, Grant) {
+func (w *Waiter[Name, Data]) Park(
+	b *wait.Budget,
+	pause time.Duration,
+	also <-chan struct{},
+) (Reason, Grant) {
 	if !b.Sleep(pause, w.wake, also) {
 		return Ended, Grant{}
 	}

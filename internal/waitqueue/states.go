@@ -39,8 +39,13 @@ const (
 var transitions = [states][events]State{
 	Waiting: {ask: to(Asking), offer: to(Offered), grant: to(Granted), acquire: to(Acquired),
 		leave: to(Left)},
-	Asking:        {answer: to(Waiting)},
-	Offered:       {ask: to(OfferedAsking), settle: to(Waiting), acquire: to(Acquired), leave: to(LeftOffered)},
+	Asking: {answer: to(Waiting)},
+	Offered: {
+		ask:     to(OfferedAsking),
+		settle:  to(Waiting),
+		acquire: to(Acquired),
+		leave:   to(LeftOffered),
+	},
 	OfferedAsking: {answer: to(Offered), settle: to(Asking)},
 	Granted:       {ask: to(Asking), acquire: to(Acquired), leave: to(Left)},
 	Acquired:      {settle: to(Acquired), leave: to(Acquired)},
