@@ -143,7 +143,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.refuse(noPermission)
 		f.next(t, "subscribe").accept()
 		take(t, s)
-		told := lines.With("refuses the paired of the channel; it is subscribed without them")
+		told := lines.With("refuses the paired channels of the channel; it is subscribed without them")
 		require.Len(t, told, 1)
 		require.Contains(t, told[0], "&c:present &c:direct")
 		require.Contains(t, told[0], "level=WARN")

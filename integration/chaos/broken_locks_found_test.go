@@ -127,9 +127,13 @@ var broken = []struct {
 	},
 	{
 		mistake: "a deadline that is counted from when the message came",
-		edits:   []edit{{"rlock/handing.go", "s.give(gift{s.asked, g.Fence,", "s.give(gift{time.Now(), g.Fence,"}},
-		in:      lateMessages,
-		found:   []string{history.Exclusion, history.Linearizable},
+		edits: []edit{{
+			"internal/waitqueue/handover.go",
+			"w.give(Grant{Since: w.asked, Fence: m.Fence,",
+			"w.give(Grant{Since: time.Now(), Fence: m.Fence,",
+		}},
+		in:    lateMessages,
+		found: []string{history.Exclusion, history.Linearizable},
 	},
 }
 
