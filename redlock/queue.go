@@ -22,7 +22,7 @@ const splits = 5
 // queues are the local queues of this process, by lock. They are of the process and not of a Lock,
 // because any number of those may be made of the same nodes. Only the head of a queue asks the
 // nodes; the others would be told the same, and split the vote.
-var queues = waitqueue.New[identity, known]()
+var queues = waitqueue.New[identity, known](func(identity) uint64 { return 0 })
 
 // known is what the head of a queue has learned. The queue guards it.
 type known struct {

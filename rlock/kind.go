@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"hash/maphash"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -132,6 +133,11 @@ type waiting struct {
 
 // queueName is the name of a local queue: locks of other kinds under the same name have others.
 type queueName struct{ kind, lock string }
+
+// seed is of the hashes of names.
+var seed = maphash.MakeSeed()
+
+func (n queueName) hash() uint64 { return maphash.String(seed, n.lock) }
 
 // topic returns where waiters of the queue hear of releases.
 func (n queueName) topic(channel string) transport.Topic {

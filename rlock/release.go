@@ -137,9 +137,6 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 	)
 	for first := true; ; first = false {
 		o, joined := a.offer(last && first) // a successor of a release in doubt is told to ask
-		if joined {
-			defer c.tasks.Leave()
-		}
 		sent := time.Now()
 		state = transport.NotSent
 		if call := c.calls.Begin(b); call != nil {
@@ -150,6 +147,9 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		}
 		if state == transport.NotSent {
 			reply, state, err = a.detach(b, left, o)
+		}
+		if joined {
+			c.tasks.Leave() // a worker is a task of its own
 		}
 		switch {
 		case state == transport.Detached:
@@ -226,7 +226,7 @@ func (a *acquisition) detach(
 }
 
 // offer picks a successor for a release, if it may have one. With joined set the caller leaves the
-// tasks of the client when the offer is settled, which keeps that from having closed before.
+// tasks of the client when it has sent the release, which keeps that from having closed before.
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, k := a.client, a.lock.kind
 	// When the client closes waiters are being sent home.

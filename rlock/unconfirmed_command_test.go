@@ -30,7 +30,8 @@ type drifting struct {
 
 func (d *drifting) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
 	words := command.Commands()
-	if slices.Contains(words, d.lock) && ctx.Done() != nil && d.keep(words) {
+	// As rueidis does when it has a connection: Err first.
+	if ctx.Err() == nil && slices.Contains(words, d.lock) && ctx.Done() != nil && d.keep(words) {
 		<-ctx.Done()
 	}
 	return d.Client.Do(ctx, command)

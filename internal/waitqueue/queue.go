@@ -2,7 +2,6 @@ package waitqueue
 
 import (
 	"container/list"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 // Queues are the local queues of a client, by the name of what is waited for. Data is what each of
 // them knows about that. All methods are safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
+	hash  func(Name) uint64
 	slots [8192]slot
 
 	mu         sync.Mutex
@@ -37,17 +37,15 @@ type Queue[Name comparable, Data any] struct {
 	refused  bool // the last answer was a refusal: who joins now waits for the same as the head
 }
 
-// New returns no queues.
-func New[Name comparable, Data any]() *Queues[Name, Data] {
-	return &Queues[Name, Data]{byName: make(map[Name]*Queue[Name, Data]),
+// New returns no queues. hash is of their names; names of the same hash share what is known without
+// locking the queues.
+func New[Name comparable, Data any](hash func(Name) uint64) *Queues[Name, Data] {
+	return &Queues[Name, Data]{hash: hash, byName: make(map[Name]*Queue[Name, Data]),
 		registered: make(map[string]*Waiter[Name, Data])}
 }
 
-// seed is of the hashes of names.
-var seed = maphash.MakeSeed()
-
 func (qs *Queues[Name, Data]) slot(name Name) *slot {
-	return &qs.slots[maphash.Comparable(seed, name)%uint64(len(qs.slots))]
+	return &qs.slots[qs.hash(name)%uint64(len(qs.slots))]
 }
 
 // Try returns true if nobody waits for the name, nor tries without waiting: then the caller is the

@@ -11,7 +11,7 @@ import (
 func BenchmarkJoinAndLeave(b *testing.B) {
 	for _, behind := range []int{0, 1000} {
 		b.Run("behind "+strconv.Itoa(behind), func(b *testing.B) {
-			qs := New[string, struct{}]()
+			qs := New[string, struct{}](hash)
 			for range behind {
 				qs.Join("order", Candidate{}, begin)
 			}
@@ -28,7 +28,7 @@ func BenchmarkJoinAndLeave(b *testing.B) {
 func BenchmarkOfferAndSettle(b *testing.B) {
 	for _, registers := range []bool{false, true} {
 		b.Run("registers "+strconv.FormatBool(registers), func(b *testing.B) {
-			qs := New[string, struct{}]()
+			qs := New[string, struct{}](hash)
 			qs.Join("order", Candidate{Owner: "client:0", Lease: time.Second}, begin)
 			b.ReportAllocs()
 			for b.Loop() {
