@@ -15,52 +15,52 @@ import (
 
 // attempt is one caller's way to all of the locks. It is used by one goroutine.
 type attempt struct {
-	lock  *Lock
-	lease time.Duration
-	take  func(context.Context, rlock.Locker) (*rlock.Hold, error) // takes one, and waits as long as the caller wants to
-	waits bool
-	until time.Time // when the caller's wait is over; zero if it has no limit, or if nothing is waited for
+	lock    *Lock
+	lease   time.Duration
+	acquire func(context.Context, rlock.Locker) (*rlock.Hold, error) // takes one, and waits as long as the caller wants to
+	waits   bool
+	until   time.Time // when the caller's wait is over; zero if it has no limit, or if nothing is waited for
 
-	taken  []*rlock.Hold // in the order of the parts
-	newest []*rlock.Hold // those of the last step
-	since  []time.Time   // when the step began that each was taken by
+	acquired []*rlock.Hold // in the order of the parts
+	lastStep []*rlock.Hold // those of the last step
+	since    []time.Time   // when the step began that each was taken by
 }
 
 // run takes one part after the other. Those that can be taken with one script are, if they are
 // free; if not, the first of them is waited for by itself, and the rest of them is tried again.
-func (a *attempt) run(ctx context.Context) (*rlock.Hold, error) {
-	taking, abort := context.WithCancelCause(ctx)
+func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
+	acquireCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	parts := a.lock.parts
-	for len(a.taken) < len(parts) {
-		rest := parts[len(a.taken):]
+	parts := at.lock.parts
+	for len(at.acquired) < len(parts) {
+		rest := parts[len(at.acquired):]
 		var err error
 		began := time.Now()
-		a.keeping(func() { a.newest, err = a.step(taking, rest) })
+		at.whileExtending(func() { at.lastStep, err = at.step(acquireCtx, rest) })
 		if err != nil {
-			return nil, a.fail(ctx, taking, err)
+			return nil, at.fail(ctx, acquireCtx, err)
 		}
-		for _, h := range a.newest {
-			a.taken, a.since = append(a.taken, h), append(a.since, began)
+		for _, h := range at.lastStep {
+			at.acquired, at.since = append(at.acquired, h), append(at.since, began)
 			// Whoever waits for one part has no use for it when another is lost.
-			hook.OnEnd(h, func(reason error) { abort(ended(h, reason)) })
+			hook.OnEnd(h, func(reason error) { abort(endError(h, reason)) })
 		}
 	}
-	if err := a.settle(taking); err != nil {
-		return nil, a.fail(ctx, taking, err)
+	if err := at.confirm(acquireCtx); err != nil {
+		return nil, at.fail(ctx, acquireCtx, err)
 	}
-	return begin(ctx, a.lock, a.taken), nil
+	return newHold(ctx, at.lock, at.acquired), nil
 }
 
 // step takes one part at least.
-func (a *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
-	if together := batchOf(rest); len(together) > 1 {
-		holds, err := a.tryBatch(ctx, together)
-		if err == nil || !a.mayWait(err) {
+func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
+	if batch := batchOf(rest); len(batch) > 1 {
+		holds, err := at.tryBatch(ctx, batch)
+		if err == nil || !at.mayWait(err) {
 			return holds, err
 		}
 	}
-	hold, err := a.take(ctx, rest[0])
+	hold, err := at.acquire(ctx, rest[0])
 	if err != nil {
 		return nil, err
 	}
@@ -69,32 +69,32 @@ func (a *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) 
 
 // tryBatch tries once to take several, for no longer than the caller waits. After that it is up to
 // the one that is waited for by itself to say what was in the way.
-func (a *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
-	if !a.until.IsZero() {
+func (at *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
+	if !at.until.IsZero() {
 		// As a single lock it has a moment for its answer, however short the wait.
 		const moment = 10 * time.Millisecond
-		bounded, cancel := context.WithTimeout(ctx, max(time.Until(a.until), moment))
+		bounded, cancel := context.WithTimeout(ctx, max(time.Until(at.until), moment))
 		defer cancel()
 		ctx = bounded
 	}
-	return hook.TryBatch(ctx, a.lease, locks)
+	return hook.TryBatch(ctx, at.lease, locks)
 }
 
 // batchOf returns the first of the parts, as many of them as can be taken together.
 func batchOf(parts []part) []*rlock.Lock {
-	var together []*rlock.Lock
+	var batch []*rlock.Lock
 	for _, p := range parts {
 		if p.batch.Client == "" || p.batch != parts[0].batch {
 			break
 		}
-		together = append(together, p.plain)
+		batch = append(batch, p.plain)
 	}
-	return together
+	return batch
 }
 
 // mayWait tells that an attempt to take several together may be followed by waiting for one of
 // them.
-func (a *attempt) mayWait(err error) bool {
+func (at *attempt) mayWait(err error) bool {
 	switch {
 	case errors.Is(err, rlock.ErrLost),
 		errors.Is(err, rlock.ErrClosed),
@@ -107,30 +107,30 @@ func (a *attempt) mayWait(err error) bool {
 	if errors.As(err, &refusal) {
 		// As on a cluster that moves the slot, where a single key is still found. What needs
 		// somebody to act fails again.
-		return a.waits || refusal.Class == lua.Temporary
+		return at.waits || refusal.Class == lua.Temporary
 	}
-	return a.waits
+	return at.waits
 }
 
 // keeping does a step, and meanwhile keeps the leases of the parts that were taken before from
 // running out. No lease is ever longer than asked for: a process that dies here leaves nothing that
 // lasts longer than what it wanted.
-func (a *attempt) keeping(step func()) {
-	if len(a.taken) == 0 || a.lease <= rlock.Watchdog {
+func (at *attempt) whileExtending(step func()) {
+	if len(at.acquired) == 0 || at.lease <= rlock.Watchdog {
 		step()
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
-		again := time.NewTimer(a.due())
+		again := time.NewTimer(at.extendAfter())
 		defer again.Stop()
 		for {
 			select {
 			case <-again.C:
 				// What fails is tried again. A part that is lost aborts the step.
-				_ = each(a.taken, func(h *rlock.Hold) error { return h.Extend(ctx, a.lease) })
-				again.Reset(a.due())
+				_ = each(at.acquired, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) })
+				again.Reset(at.extendAfter())
 			case <-ctx.Done():
 				return
 			}
@@ -143,8 +143,8 @@ func (a *attempt) keeping(step func()) {
 
 // due is in what time a third of the lease of some part is over, which may have begun several steps
 // ago; but a moment at least, for a server that refuses.
-func (a *attempt) due() time.Duration {
-	return max(time.Until(earliest(a.taken))-a.lease/3*2, a.lease/30, time.Millisecond)
+func (at *attempt) extendAfter() time.Duration {
+	return max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30, time.Millisecond)
 }
 
 // settle gives those parts the lease that was asked for anew that have held it for longer than the
@@ -153,40 +153,40 @@ func (a *attempt) due() time.Duration {
 //
 // With a watchdog the leases last, and this is to see whether they are still there: of those that
 // were taken some time ago.
-func (a *attempt) settle(ctx context.Context) error {
-	late := make([]*rlock.Hold, 0, len(a.taken))
-	if a.lease == rlock.Watchdog {
+func (at *attempt) confirm(ctx context.Context) error {
+	late := make([]*rlock.Hold, 0, len(at.acquired))
+	if at.lease == rlock.Watchdog {
 		const some = 100 * time.Millisecond
-		for i, h := range a.taken {
-			if time.Since(a.since[i]) > some && !slices.Contains(a.newest, h) {
+		for i, h := range at.acquired {
+			if time.Since(at.since[i]) > some && !slices.Contains(at.lastStep, h) {
 				late = append(late, h)
 			}
 		}
 	} else {
-		wanted := watchdog.Deadline(time.Now(), a.lease)
-		if newest := earliest(a.newest); newest.Before(wanted) {
+		wanted := watchdog.Deadline(time.Now(), at.lease)
+		if newest := earliest(at.lastStep); newest.Before(wanted) {
 			wanted = newest // and not later, as that of a part which the owner had for longer already
 		}
-		wanted = wanted.Add(-watchdog.Drift(a.lease))
-		for _, h := range a.taken {
+		wanted = wanted.Add(-watchdog.Drift(at.lease))
+		for _, h := range at.acquired {
 			if h.Deadline().Before(wanted) {
 				late = append(late, h)
 			}
 		}
 	}
-	if err := each(late, func(h *rlock.Hold) error { return h.Extend(ctx, a.lease) }); err != nil {
+	if err := each(late, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) }); err != nil {
 		return err
 	}
-	for _, h := range a.taken {
+	for _, h := range at.acquired {
 		if err := h.Err(); err != nil {
-			return ended(h, err)
+			return endError(h, err)
 		}
 	}
 	return nil
 }
 
 // ended is why an attempt fails one of whose parts has ended.
-func ended(h *rlock.Hold, reason error) error {
+func endError(h *rlock.Hold, reason error) error {
 	switch {
 	case errors.Is(reason, rlock.ErrReleased):
 		return partReleased(h)
@@ -208,15 +208,15 @@ func partReleased(part *rlock.Hold) error {
 var errReleased = errors.New("it was released meanwhile")
 
 // fail gives back what was taken, and says why it failed.
-func (a *attempt) fail(ctx, taking context.Context, err error) error {
+func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
 	// What ended the wait was the end of another part, unless a client that is closed released that
 	// first.
-	cause := context.Cause(taking)
+	cause := context.Cause(acquireCtx)
 	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
 	if ctx.Err() == nil && cause != nil && !byClose {
 		err = fmt.Errorf("while another part was waited for: %w", cause)
 	}
-	for _, failure := range release(a.lock.parts, a.taken) {
+	for _, failure := range release(at.lock.parts, at.acquired) {
 		if failure != nil && !errors.Is(failure, rlock.ErrLost) &&
 			!errors.Is(failure, rlock.ErrNotHeld) {
 			err = errors.Join(err, fmt.Errorf("and a part was not released: %w", failure))

@@ -38,12 +38,12 @@ var _ rlock.Locker = (*Lock)(nil)
 func New(locks ...rlock.Locker) *Lock {
 	names := make([]string, 0, len(locks))
 	for _, l := range locks {
-		if !absent(l) {
+		if !isNil(l) {
 			names = append(names, l.Name())
 		}
 	}
 	l := &Lock{name: strings.Join(names, "+")}
-	l.parts, l.invalid = inOrder(locks)
+	l.parts, l.invalid = sortedParts(locks)
 	var identity strings.Builder
 	for _, p := range l.parts {
 		fmt.Fprintf(&identity, "%#v", p.identity)
@@ -67,8 +67,8 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 	return l.acquire(
 		ctx,
 		lease,
-		func(taking context.Context, of rlock.Locker) (*rlock.Hold, error) {
-			return of.Lock(taking, lease)
+		func(acquireCtx context.Context, of rlock.Locker) (*rlock.Hold, error) {
+			return of.Lock(acquireCtx, lease)
 		},
 		true,
 		time.Time{},
@@ -80,7 +80,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // back what was taken last up to Options.CommandTimeout each, beyond the wait.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.named(
+		return nil, l.wrap(
 			fmt.Errorf(
 				"%w: the wait %v is negative: use Lock to wait without limit",
 				rlock.ErrInvalid,
@@ -95,14 +95,14 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 	return l.acquire(
 		ctx,
 		lease,
-		func(taking context.Context, of rlock.Locker) (*rlock.Hold, error) {
+		func(acquireCtx context.Context, of rlock.Locker) (*rlock.Hold, error) {
 			left := wait
 			if wait > 0 {
 				// What is over counts as a moment, as it does for a single lock: a free lock is not
 				// refused for want of time.
 				left = max(time.Until(until), time.Nanosecond)
 			}
-			return of.TryLock(taking, left, lease)
+			return of.TryLock(acquireCtx, left, lease)
 		},
 		wait != rlock.NoWait,
 		until,
@@ -110,18 +110,18 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 }
 
 func (l *Lock) acquire(ctx context.Context, lease time.Duration,
-	take func(context.Context, rlock.Locker) (*rlock.Hold, error), waits bool, until time.Time,
+	acquire func(context.Context, rlock.Locker) (*rlock.Hold, error), waits bool, until time.Time,
 ) (*rlock.Hold, error) {
 	if l.invalid != nil {
-		return nil, l.named(l.invalid)
+		return nil, l.wrap(l.invalid)
 	}
-	if _, named := owner.From(ctx); !named {
+	if _, ok := owner.From(ctx); !ok {
 		ctx = rlock.WithOwner(ctx)
 	}
-	a := attempt{lock: l, lease: lease, take: take, waits: waits, until: until}
-	hold, err := a.run(ctx)
+	at := attempt{lock: l, lease: lease, acquire: acquire, waits: waits, until: until}
+	hold, err := at.run(ctx)
 	if err != nil {
-		return nil, l.named(err)
+		return nil, l.wrap(err)
 	}
 	return hold, nil
 }
@@ -131,19 +131,19 @@ func (l *Lock) acquire(ctx context.Context, lease time.Duration,
 // this MultiLock, and [rlock.ErrLost] once for each level that was lost, until the owner acquires
 // it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
-	token, named := owner.From(ctx)
-	if !named {
-		return l.named(
+	token, ok := owner.From(ctx)
+	if !ok {
+		return l.wrap(
 			fmt.Errorf(
 				"%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
 				rlock.ErrNotHeld,
 			),
 		)
 	}
-	at := sessionKey{token, l.identity}
-	holds := slices.Clone(held.of(at))
+	key := sessionKey{token, l.identity}
+	holds := slices.Clone(sessions.get(key))
 	slices.Reverse(holds)
-	for _, hold := range append(holds, lostHolds.Of(at)...) { // innermost first, as they were lost
+	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)
 		// One that somebody else releases at this moment is passed over, and not one of which a
 		// part was not held.
@@ -152,9 +152,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.named(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
+	return l.wrap(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
 }
 
-func (l *Lock) named(err error) error {
+func (l *Lock) wrap(err error) error {
 	return fmt.Errorf("holdfast: multilock %q: %w", l.name, err)
 }

@@ -26,7 +26,7 @@ type part struct {
 // earlier one, which nobody does.
 //
 // On a cluster the slot comes before the name, so that what can be taken together stands together.
-func inOrder(locks []rlock.Locker) ([]part, error) {
+func sortedParts(locks []rlock.Locker) ([]part, error) {
 	parts, err := flatten(nil, locks)
 	if err != nil {
 		return nil, err
@@ -38,22 +38,22 @@ func inOrder(locks []rlock.Locker) ([]part, error) {
 		parts,
 		func(a, b part) int { return compareIdentities(a.identity, b.identity) },
 	)
-	parts = slices.CompactFunc(parts, same)
+	parts = slices.CompactFunc(parts, sameLock)
 	for i, p := range parts[1:] {
-		if err := compatible(parts[i], p); err != nil {
+		if err := checkNeighbours(parts[i], p); err != nil {
 			return nil, err
 		}
 	}
-	if err := apartInQueues(parts); err != nil {
+	if err := checkQueues(parts); err != nil {
 		return nil, err
 	}
-	return parts, oneOrder(parts)
+	return parts, checkServers(parts)
 }
 
 // flatten puts MultiLocks among the locks apart.
 func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 	for _, l := range locks {
-		if absent(l) {
+		if isNil(l) {
 			return nil, fmt.Errorf("%w: one of the locks is nil", rlock.ErrInvalid)
 		}
 		switch l := l.(type) {
@@ -80,7 +80,7 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 }
 
 // absent tells that a lock is nil, or a nil pointer.
-func absent(l rlock.Locker) bool {
+func isNil(l rlock.Locker) bool {
 	if l == nil {
 		return true
 	}
@@ -89,7 +89,7 @@ func absent(l rlock.Locker) bool {
 }
 
 // same tells that two parts are one lock.
-func same(a, b part) bool {
+func sameLock(a, b part) bool {
 	if a.plain != nil && b.plain != nil {
 		return a.identity == b.identity
 	}
@@ -120,7 +120,7 @@ func compareBool(a, b bool) int {
 }
 
 // compatible refuses neighbours in the order that keep each other out, also for one owner.
-func compatible(a, b part) error {
+func checkNeighbours(a, b part) error {
 	if a.plain == nil || b.plain == nil || a.identity.Server != b.identity.Server ||
 		a.identity.Name != b.identity.Name {
 		return nil
@@ -148,7 +148,7 @@ func compatible(a, b part) error {
 
 // apartInQueues refuses fair locks that share a queue, which Redisson's names give to "x" and
 // "{x}": one that holds the first and wants the other may wait behind somebody who wants the first.
-func apartInQueues(parts []part) error {
+func checkQueues(parts []part) error {
 	type queue struct{ client, key string }
 	names := make(map[queue]string)
 	for _, p := range parts {
@@ -171,7 +171,7 @@ func apartInQueues(parts []part) error {
 
 // oneOrder refuses locks on several Redises if one of those has no name: other processes might take
 // them in another order, and wait in a circle.
-func oneOrder(parts []part) error {
+func checkServers(parts []part) error {
 	first, several, unnamed := "", false, ""
 	for _, p := range parts {
 		if p.identity.Client == "" {

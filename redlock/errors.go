@@ -61,7 +61,7 @@ func (e *QuorumError) Error() string {
 		cmp.Or(e.did, "granted"),
 		e.Want,
 	)
-	b.WriteString(listed(e.Nodes))
+	b.WriteString(listNodes(e.Nodes))
 	return b.String()
 }
 
@@ -120,14 +120,14 @@ type DelayedError struct {
 }
 
 // Error says what to do about it.
-func (e *DelayedError) Error() string {
+func (d *DelayedError) Error() string {
 	why := "was started less than MaxLease ago"
-	if e.Emptied {
+	if d.Emptied {
 		why = "is new, or was emptied, less than MaxLease ago"
 	}
 	return fmt.Sprintf(
 		"not counted for another %v, because it %s and may have forgotten who holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, if it runs with appendfsync always, state FsyncAlways",
-		e.For.Round(time.Millisecond),
+		d.For.Round(time.Millisecond),
 		why,
 	)
 }
@@ -135,8 +135,8 @@ func (e *DelayedError) Error() string {
 // stalledError is a node that was not asked, because it has not answered what it was asked before.
 type stalledError struct{ after time.Duration }
 
-func (e *stalledError) Error() string {
-	return fmt.Sprintf("it has not answered for %v", e.after.Round(time.Millisecond))
+func (s *stalledError) Error() string {
+	return fmt.Sprintf("it has not answered for %v", s.after.Round(time.Millisecond))
 }
 
 // errSameServer is a node that is not independent.
@@ -151,7 +151,7 @@ var errNotAwaited = errors.New("its answer was not waited for")
 var errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
 
 // listed is what is wrong with each node, and once what is wrong with several.
-func listed(nodes []NodeError) string {
+func listNodes(nodes []NodeError) string {
 	var order []string
 	servers := make(map[string][]string)
 	for _, n := range nodes {

@@ -12,14 +12,14 @@ import (
 )
 
 // tally is the reason of a loss: what became of the parts. It is called with mu held.
-func (t *acquisition) tally(last error) error {
-	e := &lossError{want: t.lock.quorum, last: last}
+func (a *acquisition) lossReason(last error) error {
+	e := &lossError{want: a.lock.quorum, last: last}
 	now := time.Now()
-	for i := range t.parts {
-		p := &t.parts[i]
+	for i := range a.parts {
+		p := &a.parts[i]
 		err := p.err
 		switch {
-		case p.state == granted && now.Before(p.request.trusted()):
+		case p.state == granted && now.Before(p.request.trustedUntil()):
 			e.held++
 			continue
 		case p.state == granted:
@@ -27,9 +27,9 @@ func (t *acquisition) tally(last error) error {
 		case p.state == asked:
 			err = errNoAnswer
 		case err == nil:
-			err = cmp.Or(t.refusal(i), errNoPart)
+			err = cmp.Or(a.refusal(i), errNoPart)
 		}
-		e.nodes = append(e.nodes, NodeError{Server: t.lock.called(i), Err: err})
+		e.nodes = append(e.nodes, NodeError{Server: a.lock.serverName(i), Err: err})
 		if errors.Is(e.last, rlock.ErrClosed) {
 			e.last = err // a hold that ends because clients were closed is not lost
 		}
@@ -46,11 +46,11 @@ type lossError struct {
 	last       error
 }
 
-func (e *lossError) Error() string {
+func (le *lossError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "held on %d of %d nodes, %d are needed", e.held, e.held+len(e.nodes), e.want)
-	b.WriteString(listed(e.nodes))
+	fmt.Fprintf(&b, "held on %d of %d nodes, %d are needed", le.held, le.held+len(le.nodes), le.want)
+	b.WriteString(listNodes(le.nodes))
 	return b.String()
 }
 
-func (e *lossError) Unwrap() error { return e.last }
+func (le *lossError) Unwrap() error { return le.last }

@@ -13,7 +13,7 @@ import (
 )
 
 // join makes the locks the nodes.
-func (l *Lock) join(locks []*rlock.Lock) error {
+func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	if len(locks) == 0 {
 		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
 	}
@@ -46,7 +46,7 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 			)
 		}
 		servers = append(servers, server)
-		nodes = append(nodes, identify(node))
+		nodes = append(nodes, nodeID(node))
 	}
 	slices.Sort(nodes) // they are the same nodes in any order
 	l.identity = unique.Make(strings.Join(nodes, "\n"))
@@ -70,9 +70,9 @@ func nameOf(locks []*rlock.Lock) string {
 }
 
 // identify names a node. Two are the same one if they are of one client and one name.
-func identify(node hooks.Node) string { return node.Client() + " " + node.Name() }
+func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
 // called is what node i's server is called in errors.
-func (l *Lock) called(i int) string {
+func (l *Lock) serverName(i int) string {
 	return cmp.Or(l.nodes[i].Server(), "node "+strconv.Itoa(i))
 }

@@ -57,7 +57,7 @@ func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 }
 
 // usable is a lease as it goes over the wire, if it can be used at all.
-func (o Options) usable(lease time.Duration) (time.Duration, error) {
+func (o Options) checkLease(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):

@@ -17,7 +17,7 @@ const longestPause = 5 * time.Second
 
 // splits is how many rounds may fail without anybody having a quorum before that is taken for more
 // than bad luck: somebody holds the lock under a name on each node, as Redisson does.
-const splits = 5
+const maxSplitVotes = 5
 
 // queues are the local queues of this process, by lock. They are of the process and not of a Lock,
 // because any number of those may be made of the same nodes. Only the head of a queue asks the
@@ -38,50 +38,50 @@ type (
 
 // queue waits until this attempt is at the head of its queue, and then asks whenever there is a
 // reason to.
-func (a *attempt) queue() (*rlock.Hold, error) {
+func (at *attempt) queue() (*rlock.Hold, error) {
 	w := queues.Join(
-		a.lock.identity,
+		at.lock.identity,
 		waitqueue.Candidate{},
 		func() (known, bool) { return known{}, true },
 	)
 	q, ask := w.Queue(), true
 	if !w.First {
-		reason, _ := w.Wait(a.budget)
+		reason, _ := w.Wait(at.budget)
 		if reason == waitqueue.Ended {
-			q.Do(func(k *known) { a.last = k.result })
+			q.Do(func(k *known) { at.last = k.result })
 			leave(w, true)
-			return nil, a.ended()
+			return nil, at.failure()
 		}
 		ask = reason == waitqueue.Retry
 	}
 	var delay wait.Backoff
 	for {
 		if ask {
-			if hold := a.round(); hold != nil {
+			if hold := at.round(); hold != nil {
 				// What the head learned before is about somebody who does not hold it any more.
 				// Nobody announces the end of a lease to the next one, which has not asked the
 				// nodes.
-				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(a.lease), nil })
+				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(at.lease), nil })
 				leave(w, false) // the next in the queue waits for us
 				return hold, nil
 			}
-			q.Do(func(k *known) { k.result = a.last }) // for those who leave without having asked
-			if a.last.permanent {
+			q.Do(func(k *known) { k.result = at.last }) // for those who leave without having asked
+			if at.last.permanent {
 				leave(w, true)
-				return nil, a.ended()
+				return nil, at.failure()
 			}
 		} else {
 			// Somebody of this process has just acquired it.
-			a.last = &result{err: &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}, held: true,
-				refusing: all(a.lock)}
-			q.Do(func(k *known) { a.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
+			at.last = &result{err: &QuorumError{Lock: at.lock.name, Want: at.lock.quorum}, held: true,
+				refusing: allNodes(at.lock)}
+			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
-		if a.last.held {
+		if at.last.held {
 			delay = wait.Backoff{}
 		}
-		if !a.pause(q, &delay) {
+		if !at.pause(q, &delay) {
 			leave(w, true)
-			return nil, a.ended()
+			return nil, at.failure()
 		}
 		ask = true
 	}
@@ -102,7 +102,7 @@ func leave(w *waiter, retry bool) {
 }
 
 // all returns the indexes of the nodes.
-func all(l *Lock) []int {
+func allNodes(l *Lock) []int {
 	indexes := make([]int, len(l.nodes))
 	for i := range indexes {
 		indexes[i] = i
@@ -116,11 +116,11 @@ func all(l *Lock) []int {
 // should be over. When nobody has it, the vote was split or nodes are missing, and it is a random
 // time, during which nothing is heard: what the others announce is their own release, and whoever
 // followed it would meet them again.
-func (a *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
-	r := a.last
+func (at *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
+	r := at.last
 	after := roundBackoff(delay, r.took)
-	if !r.held && delay.Failures < splits {
-		return a.budget.Sleep(after, nil, nil)
+	if !r.held && delay.Failures < maxSplitVotes {
+		return at.budget.Sleep(after, nil, nil)
 	}
 	if r.held {
 		after = longestPause
@@ -128,7 +128,7 @@ func (a *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
 			after = min(after, r.freeAfter)
 		}
 	}
-	return a.listen(q, r, after)
+	return at.listen(q, r, after)
 }
 
 // roundBackoff returns the delay between rounds that fail for no other's unlocking: longer than a
@@ -140,12 +140,12 @@ func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 // subscriptions returns where the head hears of releases, by node, because the locks of those who
 // wait may have their nodes in any order. The first call subscribes; the confirmation of each
 // counts as a message, so whatever was announced before is looked for.
-func (a *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
+func (at *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
 	q.Do(func(k *known) {
 		if k.subs == nil {
-			k.subs = make(map[string]*pubsub.Subscription, len(a.lock.nodes))
-			for _, node := range a.lock.nodes {
-				k.subs[identify(node)] = node.Subscribe()
+			k.subs = make(map[string]*pubsub.Subscription, len(at.lock.nodes))
+			for _, node := range at.lock.nodes {
+				k.subs[nodeID(node)] = node.Subscribe()
 			}
 		}
 		subs = k.subs
@@ -156,23 +156,23 @@ func (a *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscript
 // listen waits for d, or until so many of the nodes that refused have announced a release that
 // there may be a quorum; and when the first has, for the others not much longer than a round takes.
 // It returns false if the budget ended before. It is used by the head only.
-func (a *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
-	timer, end := time.NewTimer(a.budget.Left(d)), time.Now().Add(d)
+func (at *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
+	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(a.budget.Ctx.Done())},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(at.budget.Ctx.Done())},
 	}
-	subs := a.subscriptions(q)
+	subs := at.subscriptions(q)
 	for _, i := range r.refusing {
 		var c <-chan struct{} // never, if the client is closed
-		if sub := subs[identify(a.lock.nodes[i])]; sub != nil {
+		if sub := subs[nodeID(at.lock.nodes[i])]; sub != nil {
 			c = sub.C()
 		}
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
 	}
 	messages := len(cases)
-	for i, node := range a.lock.nodes {
+	for i, node := range at.lock.nodes {
 		if !slices.Contains(r.closed, i) {
 			cases = append(
 				cases,
@@ -183,14 +183,14 @@ func (a *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
 	for heard := 1; ; heard++ {
 		chosen, _, _ := reflect.Select(cases)
 		switch {
-		case chosen == 1, a.budget.Over():
+		case chosen == 1, at.budget.Over():
 			return false
-		case chosen == 0, chosen >= messages, r.free+heard >= a.lock.quorum:
+		case chosen == 0, chosen >= messages, r.free+heard >= at.lock.quorum:
 			return true
 		}
 		cases[chosen].Chan = reflect.ValueOf((<-chan struct{})(nil)) // it has been heard
 		if heard == 1 {
-			timer.Reset(a.budget.Left(min(time.Until(end), max(2*r.took, time.Millisecond))))
+			timer.Reset(at.budget.Left(min(time.Until(end), max(2*r.took, time.Millisecond))))
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Lock struct {
 	quorum   int
 	options  Options
 	identity identity
-	unfit    error // what is wrong with the nodes
+	nodesErr error // what is wrong with the nodes
 	invalid  error // why this can never be locked: that, or what is wrong with the options
 }
 
@@ -60,7 +60,7 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 
 func newLock(name string, o Options, locks []*rlock.Lock) *Lock {
 	l := &Lock{name: name, quorum: len(locks)/2 + 1}
-	l.unfit = l.join(locks)
+	l.nodesErr = l.setNodes(locks)
 	return l.WithOptions(o)
 }
 
@@ -68,7 +68,7 @@ func newLock(name string, o Options, locks []*rlock.Lock) *Lock {
 // first use.
 func (l *Lock) WithOptions(o Options) *Lock {
 	with := *l
-	if with.invalid = l.unfit; with.invalid == nil {
+	if with.invalid = l.nodesErr; with.invalid == nil {
 		with.options, with.invalid = o.withDefaults(l.nodes)
 	}
 	return &with
@@ -115,7 +115,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // negative one is [rlock.ErrInvalid].
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.named(
+		return nil, l.wrap(
 			fmt.Errorf(
 				"%w: the wait %v is negative: use Lock to wait without limit",
 				rlock.ErrInvalid,
@@ -131,18 +131,18 @@ const shortestWait = 10 * time.Millisecond
 
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	if l.invalid != nil {
-		return nil, l.named(l.invalid)
+		return nil, l.wrap(l.invalid)
 	}
 	renew := lease == rlock.Watchdog
 	if renew {
 		lease = l.nodes[0].WatchdogLease()
 	}
-	lease, err := l.options.usable(lease)
+	lease, err := l.options.checkLease(lease)
 	if err != nil {
-		return nil, l.named(err)
+		return nil, l.wrap(err)
 	}
-	token, named := owner.From(ctx)
-	if !named {
+	token, ok := owner.From(ctx)
+	if !ok {
 		token = owner.New()
 		ctx = owner.With(ctx, token)
 	}
@@ -153,7 +153,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 	case limit != wait.Unlimited:
 		limit = max(limit, shortestWait)
 	}
-	a := attempt{
+	at := attempt{
 		lock:   l,
 		budget: wait.NewBudget(ctx, nil, limit),
 		waits:  waits,
@@ -161,10 +161,10 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 		renew:  renew,
 		token:  token,
 	}
-	defer a.budget.Stop()
-	hold, err := a.run()
+	defer at.budget.Stop()
+	hold, err := at.run()
 	if err != nil {
-		return nil, l.named(err)
+		return nil, l.wrap(err)
 	}
 	return hold, nil
 }
@@ -174,34 +174,34 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 // hold this lock, and [rlock.ErrLost] once for each level that the owner had when it lost the lock,
 // until the owner acquires it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
-	token, named := owner.From(ctx)
-	if !named {
-		return l.named(
+	token, ok := owner.From(ctx)
+	if !ok {
+		return l.wrap(
 			fmt.Errorf(
 				"%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
 				rlock.ErrNotHeld,
 			),
 		)
 	}
-	at := sessionKey{l.identity, token}
-	acquisitions := lostAcquisitions.Of(at)
-	if s := sessions.Find(at); s != nil {
-		if t := heldIn(s); t != nil {
-			acquisitions = append(acquisitions, t)
+	key := sessionKey{l.identity, token}
+	acquisitions := lostAcquisitions.Of(key)
+	if s := sessions.Find(key); s != nil {
+		if a := heldIn(s); a != nil {
+			acquisitions = append(acquisitions, a)
 		}
 	}
-	for _, t := range slices.Backward(acquisitions) {
-		for _, hold := range t.innermost() {
+	for _, a := range slices.Backward(acquisitions) {
+		for _, hold := range a.holds() {
 			// One that somebody else releases at this moment is passed over.
 			if err := hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
 				return err
 			}
 		}
 	}
-	return l.named(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
+	return l.wrap(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
 }
 
-func (l *Lock) named(err error) error {
+func (l *Lock) wrap(err error) error {
 	var lost *rlock.LostError
 	if errors.As(err, &lost) {
 		return err // it names the lock

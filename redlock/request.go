@@ -34,16 +34,16 @@ var (
 // Run asks the node. It may take as long as the node likes, and nobody may be left who wants to
 // know.
 func (q *request) Run() {
-	t, node := q.acquisition, q.acquisition.lock.nodes[q.node]
-	t.mu.Lock()
-	wanted := t.phase != over
-	t.mu.Unlock()
+	a, node := q.acquisition, q.acquisition.lock.nodes[q.node]
+	a.mu.Lock()
+	wanted := a.phase != over
+	a.mu.Unlock()
 	if !wanted {
-		t.left(q.node, false)
+		a.lateReply(q.node, false)
 		return
 	}
 	sent := time.Now()
-	vote, err := node.Acquire(q.owner, q.lease, t.lock.options.delay())
+	vote, err := node.Acquire(q.owner, q.lease, a.lock.options.delay())
 	deadline := watchdog.Deadline(sent, q.lease)
 	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
 	if vote.Again {
@@ -55,23 +55,23 @@ func (q *request) Run() {
 		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", q.lease)
 	}
 
-	t.mu.Lock()
+	a.mu.Lock()
 	// A part that comes too late must not revive what could not be trusted in between.
-	t.expire()
-	p := &t.parts[q.node]
-	gone := t.phase == over
+	a.expire()
+	p := &a.parts[q.node]
+	gone := a.phase == over
 	if !gone {
 		p.state, p.vote, p.err = missing, vote, err
 		if err == nil && vote.Granted {
 			p.state, p.request, q.deadline = granted, q, deadline
 		}
-		t.tell()
+		a.notify()
 	}
-	t.mu.Unlock()
+	a.mu.Unlock()
 
 	switch {
 	case gone:
-		t.left(q.node, taken && t.release(q.node, q.owner))
+		a.lateReply(q.node, taken && a.releaseNode(q.node, q.owner))
 	case !taken:
 	case err != nil:
 		// It may have been taken in this name, which is never used again.
@@ -85,29 +85,29 @@ func (q *request) Run() {
 // watch begins to watch over what was given. Whoever waits for the quorum need not wait for this;
 // and may have released everything meanwhile.
 func (q *request) watch(deadline time.Time) {
-	t := q.acquisition
-	t.mu.Lock()
-	mine := t.parts[q.node].request == q
-	t.mu.Unlock()
+	a := q.acquisition
+	a.mu.Lock()
+	mine := a.parts[q.node].request == q
+	a.mu.Unlock()
 	if !mine {
 		return
 	}
-	hold := t.lock.nodes[q.node].Hold(q.owner, t.token, deadline, false, q)
+	hold := a.lock.nodes[q.node].Hold(q.owner, a.token, deadline, false, q)
 	if hold == nil {
 		q.Ended(rlock.ErrClosed)
 		return
 	}
-	t.mu.Lock()
-	mine = t.parts[q.node].request == q
+	a.mu.Lock()
+	mine = a.parts[q.node].request == q
 	if mine {
 		hold.MayLast(q.lasts)
 		hold.Extend(q.deadline)
 		q.hold = hold
-		if t.phase == held && t.renews() {
+		if a.phase == held && a.renews() {
 			hold.SetRenew(true)
 		}
 	}
-	t.mu.Unlock()
+	a.mu.Unlock()
 	if !mine {
 		hold.Drop()
 	}
@@ -115,21 +115,21 @@ func (q *request) watch(deadline time.Time) {
 
 // rejoin does for a part that comes late what a extension did meanwhile, which passed it over.
 func (q *request) rejoin() {
-	t := q.acquisition
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	more := time.Until(t.asFarAs).Truncate(time.Millisecond)
-	if t.phase != held || t.parts[q.node].request != q || more <= 0 {
+	a := q.acquisition
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	more := time.Until(a.extendedTo).Truncate(time.Millisecond)
+	if a.phase != held || a.parts[q.node].request != q || more <= 0 {
 		return
 	}
-	if q.trusted().Before(t.asFarAs.Add(-watchdog.Drift(more))) {
-		_ = t.keep(
+	if q.trustedUntil().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
+		_ = a.extendPart(
 			q.node,
 			q,
 			q.owner,
-			len(t.levels),
+			len(a.levels),
 			more,
-			&extension{kept: make([]bool, len(t.parts))},
+			&extension{kept: make([]bool, len(a.parts))},
 		)
 	}
 }
@@ -137,36 +137,36 @@ func (q *request) rejoin() {
 // Ended is told that the part is lost on its node, or that the node's client is closed; or what we
 // know, that we let it go.
 func (q *request) Ended(reason error) {
-	t := q.acquisition
-	t.mu.Lock()
-	p := &t.parts[q.node]
+	a := q.acquisition
+	a.mu.Lock()
+	p := &a.parts[q.node]
 	if p.request != q {
-		t.mu.Unlock() // not any more
+		a.mu.Unlock() // not any more
 		return
 	}
 	var lost *rlock.LostError
 	if errors.As(reason, &lost) {
 		reason = lost.Reason // it is not the lock that is lost
 	}
-	deadline := t.trusted()
+	deadline := a.trustedUntil()
 	p.state, p.request, p.err = missing, nil, reason
-	t.tell()
+	a.notify()
 	// When parts end at the same time their watchdogs may tell of the last one first.
-	if t.phase != held || t.in(granted) >= t.lock.quorum && time.Now().Before(deadline) {
-		undecided := t.phase == asking
-		t.mu.Unlock()
+	if a.phase != held || a.count(granted) >= a.lock.quorum && time.Now().Before(deadline) {
+		undecided := a.phase == asking
+		a.mu.Unlock()
 		if undecided && errors.Is(reason, rlock.ErrClosed) {
 			// Close leaves alone what is held, and this is not. Later, when the attempt has failed,
 			// it could not be released.
-			t.sendRelease(q.node, q.owner)
+			a.sendRelease(q.node, q.owner)
 		}
 		return
 	}
-	t.deadline = deadline
+	a.deadline = deadline
 	if now := time.Now(); now.Before(deadline) {
-		t.deadline = now
+		a.deadline = now
 	}
-	t.lose(reason)
+	a.lose(reason)
 }
 
 // lost is told by the node that it does not hold the part any more.
@@ -175,28 +175,28 @@ func (q *request) lost() {
 	hold := q.hold
 	q.acquisition.mu.Unlock()
 	q.Ended(watchdog.ErrGone)
-	letGo(hold)
+	dropHold(hold)
 }
 
 // Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
 func (q *request) Renewed() {
-	t := q.acquisition
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held || !t.renews() {
+	a := q.acquisition
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.phase != held || !a.renews() {
 		return
 	}
-	for i, node := range t.lock.nodes {
-		p := &t.parts[i]
+	for i, node := range a.lock.nodes {
+		p := &a.parts[i]
 		// All parts of a renewal tell of it; a node need not hear the question of each.
 		if p.state == missing && time.Since(p.asked) > node.WatchdogLease()/6 {
-			t.ask(i, node.NewOwner(), node.WatchdogLease())
+			a.ask(i, node.NewOwner(), node.WatchdogLease())
 		}
 	}
 }
 
 // trusted is until when the part can be.
-func (q *request) trusted() time.Time {
+func (q *request) trustedUntil() time.Time {
 	if q.hold != nil {
 		return q.hold.Deadline()
 	}
@@ -212,7 +212,7 @@ func (q *request) mayLast(lease time.Duration) {
 }
 
 // extend notes that the node keeps it until deadline.
-func (q *request) extend(deadline time.Time) {
+func (q *request) setDeadline(deadline time.Time) {
 	switch {
 	case q.hold != nil:
 		q.hold.Extend(deadline)

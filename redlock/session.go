@@ -23,18 +23,18 @@ var sessions = session.New[sessionKey, *acquisition]()
 var lostAcquisitions losses.Memory[sessionKey, *acquisition]
 
 // heldIn returns what is held in a session; nil if nothing is.
-func heldIn(s *lockSession) (t *acquisition) {
-	s.Do(func(state **acquisition) { t = *state })
-	return t
+func heldIn(s *lockSession) (a *acquisition) {
+	s.Do(func(state **acquisition) { a = *state })
+	return a
 }
 
 // keep makes an acquisition that of its session, which it uses until drop.
-func keep(s *lockSession, t *acquisition) {
+func attach(s *lockSession, a *acquisition) {
 	var before *acquisition
 	s.Use()
 	s.Do(func(state **acquisition) {
 		lostAcquisitions.Forget(s.Key())
-		before, *state = *state, t
+		before, *state = *state, a
 	})
 	if before != nil {
 		s.Close() // it is over, and its drop will not find it here any more
@@ -42,10 +42,10 @@ func keep(s *lockSession, t *acquisition) {
 }
 
 // drop ends an acquisition's use of its session. Once is enough; more does no harm.
-func drop(s *lockSession, t *acquisition) {
+func detach(s *lockSession, a *acquisition) {
 	mine := false
 	s.Do(func(state **acquisition) {
-		if mine = *state == t; mine {
+		if mine = *state == a; mine {
 			*state = nil
 		}
 	})

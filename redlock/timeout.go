@@ -28,7 +28,7 @@ func leastTimeout(lease time.Duration) time.Duration {
 // lasting returns for how long n answers may still come in time, given how much time each of them
 // has; 0 if there are fewer than n. So the longest of several does not delay a result that needs
 // others.
-func lasting(left []time.Duration, n int) time.Duration {
+func nthLongest(left []time.Duration, n int) time.Duration {
 	if n <= 0 || n > len(left) {
 		return 0
 	}

@@ -11,22 +11,22 @@ import (
 
 // giveUp releases on all nodes what is, or may be, taken there. The acquisition is over, so no part
 // changes any more but by this.
-func (t *acquisition) giveUp() {
-	for i := range t.parts {
-		t.mu.Lock()
-		p, hold := t.take(i)
-		t.mu.Unlock()
+func (a *acquisition) releaseAll() {
+	for i := range a.parts {
+		a.mu.Lock()
+		p, hold := a.removePart(i)
+		a.mu.Unlock()
 		switch p.state {
 		case granted:
-			t.sendRelease(i, p.owner)
-			letGo(hold)
+			a.sendRelease(i, p.owner)
+			dropHold(hold)
 		case asked:
-			if !t.withdraw(p) && p.silent() {
-				t.sendRelease(i, p.owner)
+			if !a.withdraw(p) && p.overdue() {
+				a.sendRelease(i, p.owner)
 			}
 		case missing:
 			if errors.Is(p.err, watchdog.ErrExpired) {
-				t.sendRelease(i, p.owner) // our margin is over, and not the lease there
+				a.sendRelease(i, p.owner) // our margin is over, and not the lease there
 			}
 		}
 	}
@@ -34,9 +34,9 @@ func (t *acquisition) giveUp() {
 
 // take takes over the part of node i, and what watches over it, if that has begun. It is called
 // with mu held.
-func (t *acquisition) take(i int) (p part, hold hooks.NodeHold) {
-	p = t.parts[i]
-	t.parts[i].state, t.parts[i].request = missing, nil
+func (a *acquisition) removePart(i int) (p part, hold hooks.NodeHold) {
+	p = a.parts[i]
+	a.parts[i].state, a.parts[i].request = missing, nil
 	if p.request != nil {
 		hold = p.request.hold
 	}
@@ -44,7 +44,7 @@ func (t *acquisition) take(i int) (p part, hold hooks.NodeHold) {
 }
 
 // letGo ends the watch over what is being released.
-func letGo(hold hooks.NodeHold) {
+func dropHold(hold hooks.NodeHold) {
 	if hold != nil {
 		hold.Drop()
 	}
@@ -52,34 +52,34 @@ func letGo(hold hooks.NodeHold) {
 
 // withdraw takes back a question that was not answered yet, and returns false if it has been sent.
 // Then its answer will be seen to when it comes: what it took is released.
-func (t *acquisition) withdraw(p part) bool { return t.lock.nodes[p.node].Pool().Withdraw(p.call) }
+func (a *acquisition) withdraw(p part) bool { return a.lock.nodes[p.node].Pool().Withdraw(p.call) }
 
 // silent tells that the node has not answered in time. It may carry out the question when its
 // connection has long been given up, and nobody gets the answer: so it is sent the release right
 // away as well, to be found beside the question.
-func (p *part) silent() bool { return time.Since(p.asked) >= p.call.Timeout }
+func (p *part) overdue() bool { return time.Since(p.asked) >= p.call.Timeout }
 
 // sendRelease releases node i's part in the background. A refusal is definite and is not released:
 // the script that refuses has changed nothing.
-func (t *acquisition) sendRelease(i int, as string) {
-	node := t.lock.nodes[i]
-	t.mu.Lock()
-	timeout := t.lock.nodeTimeout(node, t.longest)
-	t.mu.Unlock()
+func (a *acquisition) sendRelease(i int, ownerID string) {
+	node := a.lock.nodes[i]
+	a.mu.Lock()
+	timeout := a.lock.nodeTimeout(node, a.longest)
+	a.mu.Unlock()
 	// When the client is closed the lease ends it.
-	node.Pool().Do(&wait.Job{Timeout: timeout, Task: wait.Func(func() { _ = t.release(i, as) })})
+	node.Pool().Do(&wait.Job{Timeout: timeout, Task: wait.Func(func() { _ = a.releaseNode(i, ownerID) })})
 }
 
 // release releases node i's part, and tells whether it was held. It may take as long as the node
 // likes.
-func (t *acquisition) release(i int, as string) (held bool) {
-	node := t.lock.nodes[i]
-	reply, err := node.Release(as)
+func (a *acquisition) releaseNode(i int, ownerID string) (held bool) {
+	node := a.lock.nodes[i]
+	reply, err := node.Release(ownerID)
 	if err != nil && !node.Permanent(err) {
-		t.mu.Lock()
-		longest := t.longest
-		t.mu.Unlock()
-		node.CleanUp(as, time.Now().Add(longest))
+		a.mu.Lock()
+		longest := a.longest
+		a.mu.Unlock()
+		node.CleanUp(ownerID, time.Now().Add(longest))
 	}
 	return err == nil && reply.Held
 }
