@@ -14,10 +14,10 @@ import (
 	"holdfast/rlock"
 )
 
-// acquisition is the possession of all parts.
+// acquisition implements the hold of all parts.
 type acquisition struct {
 	lock  *Lock
-	parts []*rlock.Hold // in the order of the lock's
+	parts []*rlock.Hold // in the order of lock.parts
 	key   sessionKey
 	end   func(reason error)
 	live  atomic.Int32 // parts that have not ended
@@ -25,7 +25,7 @@ type acquisition struct {
 
 var _ rlock.Acquisition = (*acquisition)(nil)
 
-// begin makes the hold of all parts. ctx has an owner.
+// newHold returns the hold of all parts. ctx has an owner.
 func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	token, _ := owner.From(ctx)
 	a := &acquisition{lock: l, parts: parts, key: sessionKey{token, l.identity}}
@@ -40,17 +40,14 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	return hold
 }
 
-// ended is told that a part has. As long as there are others, whoever has no hold at hand must be
-// able to release them.
+// partEnded ends the hold because one of its parts has ended. Unlock without a hold finds it until
+// the last part has ended.
 func (a *acquisition) partEnded(hold, part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.Closes(part) {
-		reason = partReleased(part) // or by this very hold, which has ended then
+		reason = partReleased(part) // no effect if this hold released it: the hold has ended
 	}
 	if errors.Is(reason, rlock.ErrLost) {
-		reason = &rlock.LostError{
-			Lock:   a.lock.name,
-			Reason: reason,
-		} // which says what part, and why
+		reason = &rlock.LostError{Lock: a.lock.name, Reason: reason} // reason names the part
 	}
 	a.end(reason)
 	if a.live.Add(-1) > 0 {
@@ -62,13 +59,13 @@ func (a *acquisition) partEnded(hold, part *rlock.Hold, reason error) {
 	sessions.remove(a.key, hold)
 }
 
-// Name is the lock's.
+// Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
-// Owner is that of the first part. Each has its own.
+// Owner returns the owner of the first part. Each part has its own.
 func (a *acquisition) Owner() string { return a.parts[0].Owner() }
 
-// Token is that of the fenced part, if there is just one.
+// Token returns the token of the fenced part; 0 unless there is exactly one.
 func (a *acquisition) Token() int64 {
 	var token int64
 	for _, p := range a.parts {
@@ -83,7 +80,7 @@ func (a *acquisition) Token() int64 {
 	return token
 }
 
-// Deadline is the earliest of those of the parts.
+// Deadline returns the earliest deadline of the parts.
 func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
 // Extend extends all parts.
@@ -91,7 +88,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return each(a.parts, func(p *rlock.Hold) error { return p.Extend(ctx, lease) })
 }
 
-// Release gives back all parts, whatever becomes of each.
+// Release releases all parts, even if some of them fail.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	a.end(rlock.ErrReleased)
 	sessions.remove(a.key, h)
@@ -102,21 +99,21 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 		}
 	}
 	err := errors.Join(errs...)
-	lostHolds.Remove(a.key, h) // not before: the last part that ends adds it
+	lostHolds.Remove(a.key, h) // after the last part has ended, which adds it
 	if err != nil {
 		return releaseError{err}
 	}
 	return nil
 }
 
-// releaseError is that of a release that was tried, whatever was wrong with parts. Without it the
-// hold was released before.
+// releaseError marks the error of a release that was tried. An error without it means that the hold
+// was released before.
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
 
-// release gives back holds of the first of the parts: those that can go with one script together,
-// and all others at the same time. It returns an error for each.
+// release releases the holds of the first len(holds) parts, with one script for each batch. All
+// scripts run concurrently. It returns one error per hold.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
@@ -139,7 +136,7 @@ func release(parts []part, holds []*rlock.Hold) []error {
 	return errs
 }
 
-// batches are the indexes of the parts, those that can be released together side by side.
+// batches returns the indexes of parts, grouped by the batches that one script can release.
 func batches(parts []part) [][]int {
 	var groups [][]int
 	groupOf := make(map[hooks.Batch]int) // indexes into groups
@@ -154,20 +151,20 @@ func batches(parts []part) [][]int {
 	return groups
 }
 
-// sessionKey is where an owner stands with its holds of a MultiLock.
+// sessionKey identifies what one owner has with one MultiLock.
 type sessionKey struct {
 	token owner.Token
 	lock  string // the identity of the lock
 }
 
-// registry has what is held in this process, for those who have no hold at hand.
+// sessionMap has the holds of this process, for Unlock without a hold.
 type sessionMap struct {
 	mu    sync.Mutex
 	holds map[sessionKey][]*rlock.Hold // guarded by mu; outermost first
 }
 
-// lostHolds remembers holds that ended with ErrLost, until they are unlocked, for Unlock without a
-// hold.
+// lostHolds remembers the holds that ended with ErrLost until they are unlocked, for Unlock without
+// a hold.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
 var sessions = sessionMap{holds: make(map[sessionKey][]*rlock.Hold)}
@@ -190,7 +187,7 @@ func (s *sessionMap) remove(key sessionKey, h *rlock.Hold) {
 	}
 }
 
-// of are the holds of an owner, which the caller must not change.
+// get returns the holds of an owner, outermost first. The caller must not change them.
 func (s *sessionMap) get(key sessionKey) []*rlock.Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"holdfast/rlock"
 )
 
-// attempt is one caller's way to a lock. It is used by one goroutine.
+// attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
 	lock    *Lock
 	budget  *wait.Budget
@@ -19,10 +19,10 @@ type attempt struct {
 	token   owner.Token
 	session *lockSession
 
-	last *result // the last round's; nil before the first
+	last *result // of the last round; nil before the first
 }
 
-// run gets the lock, or tells why not. It waits for its turn at the owner's session first.
+// run acquires the lock with the owner's session locked, or returns why it could not.
 func (at *attempt) run() (*rlock.Hold, error) {
 	if err := at.budget.Err(); err != nil {
 		return nil, at.failure()
@@ -38,8 +38,8 @@ func (at *attempt) run() (*rlock.Hold, error) {
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
 		}
-		// Another goroutine of this owner has released the lock meanwhile. This one is the first
-		// again.
+		// Another goroutine of this owner has released the lock meanwhile. There is no level left
+		// to add to, so acquire the lock anew.
 	}
 	if at.waits {
 		return at.queue()
@@ -50,8 +50,8 @@ func (at *attempt) run() (*rlock.Hold, error) {
 	return nil, at.failure()
 }
 
-// round asks all nodes at once, and returns the hold if a quorum grants it in time. Answers that
-// come later are kept if it does, and else released.
+// round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
+// nil. Parts granted later are kept if the round succeeded, and released if it failed.
 func (at *attempt) round() *rlock.Hold {
 	l, start := at.lock, time.Now()
 	a := newAcquisition(l, at.session, at.token)
@@ -64,12 +64,12 @@ func (at *attempt) round() *rlock.Hold {
 		if yes+open >= l.quorum {
 			return false
 		}
-		// Who waits has failed only for now, and hears more answers out while they may tell what to
-		// wait for: whether one other has a quorum, whose release is worth waiting for, or too many
-		// nodes refuse for good.
-		contender, doomed, most := a.contenderNodes(), a.permanentRefusals(), len(l.nodes)-l.quorum
-		return !at.waits || doomed > most ||
-			(contender >= l.quorum || contender+open < l.quorum) && doomed+open <= most
+		// The round has failed. A caller that waits still needs more replies, as long as they may
+		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
+		// many nodes that refuse for good, which makes waiting pointless.
+		contender, refused, spare := a.contenderNodes(), a.permanentRefusals(), len(l.nodes)-l.quorum
+		return !at.waits || refused > spare ||
+			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= spare
 	}
 	for i := range l.nodes {
 		a.ask(i, a.owner, at.lease)
@@ -78,17 +78,19 @@ func (at *attempt) round() *rlock.Hold {
 	a.mu.Unlock()
 	decided := a.waitDecided(at.budget, limit)
 	a.mu.Lock()
-	for limit = a.remaining(false); !decided && limit > 0 && !at.budget.Over(); limit = a.remaining(false) {
+	for !decided && !at.budget.Over() {
+		if limit = a.remaining(false); limit <= 0 {
+			break
+		}
 		a.mu.Unlock()
 		decided = a.waitDecided(at.budget, limit)
 		a.mu.Lock()
 	}
 	if a.count(granted) < l.quorum || !time.Now().Before(a.trustedUntil()) {
 		took := time.Since(start)
-		if r := a.result(decided || at.budget.Over() && took < shortestWait, took); at.last == nil ||
-			decided ||
-			!at.budget.Over() {
-			at.last = r // one that was cut short says less than the one before
+		r := a.result(decided || at.budget.Over() && took < shortestWait, took)
+		if at.last == nil || decided || !at.budget.Over() {
+			at.last = r // a round that was cut short says less than the one before
 			r.permanent = r.permanent || a.delayedBeyond(at.budget.Until)
 		}
 		a.phase, a.reason = over, rlock.ErrReleased
@@ -99,8 +101,8 @@ func (at *attempt) round() *rlock.Hold {
 	defer a.mu.Unlock()
 	a.phase = held
 	for i := range a.parts {
-		// What has not even been sent would be a question in line at a node that does not answer.
-		// Elsewhere it is just about to be sent: the others were quicker.
+		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
+		// are about to send theirs: a quorum was just quicker.
 		p := &a.parts[i]
 		if p.state != asked {
 			continue
@@ -113,11 +115,13 @@ func (at *attempt) round() *rlock.Hold {
 	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
-// remaining returns for how much longer a quorum may still answer in time. If it cannot, that is 0,
-// or with hearOut how much longer any answer may come in time. The time of a node counts from when
-// the question was sent. Before that it queues behind those of others in this process, for which
-// the node is not to blame: of a thousand locks taken at once the last would fail, though all nodes
-// answer as fast as they can. It is called with mu held.
+// remaining returns for how much longer a quorum may still reply in time; 0 if too few nodes are
+// left for a quorum. With allReplies it then returns for how much longer any node may. It is called
+// with mu held.
+//
+// The time of a node counts from when its request was sent. Before that the request queues behind
+// others of this process, which is not the node's fault: of a thousand locks acquired at once the
+// last would fail, even if all nodes reply as fast as they can.
 func (a *acquisition) remaining(allReplies bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for i := range a.parts {
@@ -136,7 +140,7 @@ func (a *acquisition) remaining(allReplies bool) time.Duration {
 	return nthLongest(left, needed)
 }
 
-// ended says why an attempt ended without the lock.
+// failure returns the error of an attempt that ended without the lock.
 func (at *attempt) failure() error {
 	cause := at.budget.Err()
 	if at.last == nil {
@@ -147,7 +151,7 @@ func (at *attempt) failure() error {
 	return &err
 }
 
-// nest adds a level to what the owner holds.
+// nest adds a level to the acquisition, once a quorum of nodes has counted it.
 func (a *acquisition) nest(at *attempt) (*rlock.Hold, error) {
 	a.mu.Lock()
 	levels := len(a.levels) + 1

@@ -16,67 +16,67 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's possession of a lock, from the first question to the nodes until
-// nothing is held any more.
+// acquisition is one owner's lock, from the first request to the nodes until nothing is held any
+// more.
 //
-// It has a part on each node that granted it, with a lease and a deadline of its own; the watchdog
-// of the node's client renews it. The acquisition can be trusted as long as a quorum of parts can:
-// at that instant each of those nodes keeps everybody else out, and nobody else can have a quorum.
-// So its deadline is that of the part with the quorum-th latest, and a renewal counts as soon as,
-// and only if, a quorum of nodes has carried it out.
+// It has a part on each node that granted it, with a lease and a deadline of its own. The watchdog
+// of the node's client renews the part. The acquisition can be trusted as long as a quorum of parts
+// can: each of those nodes keeps every other owner out, and nobody else can get a quorum. Its
+// deadline is therefore the quorum-th latest of the parts. A renewal counts as soon as, and only
+// if, a quorum of nodes has carried it out.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
-	token   owner.Token // in this process
-	owner   string      // on the nodes; a part that came later has another
+	token   owner.Token // the owner in this process
+	owner   string      // on the nodes; a part that rejoined has another
 
-	mu           sync.Mutex
-	phase        phase         // guarded by mu
-	parts        []part        // guarded by mu; by node
-	first        []request     // guarded by mu; room for those that were asked for first; a node is given its own once
-	levels       []level       // guarded by mu; those not released, outermost first
-	unlocked     int           // guarded by mu; how many of them were released since it was lost
-	preallocated [1]level      // room for levels, mostly enough
-	longest      time.Duration // guarded by mu; the longest lease that any node was asked for
-	extendedTo   time.Time     // guarded by mu; until when a extension wants it kept; zero before the first
-	reason       error         // guarded by mu; why it is over
-	deadline     time.Time     // guarded by mu; when it is over, until when it could be trusted
-	release      *release      // guarded by mu; its release, if that was asked for
-	decided      func() bool   // guarded by mu; what somebody waits for, if anybody does; called with mu held
-	progress     chan struct{} // told when decided is true
+	mu           sync.Mutex // guards everything below but progress
+	phase        phase
+	parts        []part        // by node
+	requests     []request     // preallocated, by node; each is used once
+	levels       []level       // those not released, outermost first
+	unlocked     int           // how many levels were released since the loss
+	preallocated [1]level      // room for levels, enough for most acquisitions
+	longest      time.Duration // the longest lease that any node was asked for
+	extendedTo   time.Time     // the latest deadline that an extension wanted; zero before the first
+	reason       error         // why it is over
+	deadline     time.Time     // once over, until when it could be trusted
+	release      *release      // its release; nil if it was not asked for
+	decided      func() bool   // what waitDecided waits for; nil if nothing waits
+	progress     chan struct{} // receives once decided returns true
 }
 
-// phase is how far an acquisition has come. It only ever grows.
+// phase is the state of an acquisition. It only ever grows.
 type phase uint8
 
 const (
-	asking phase = iota // nobody knows yet whether there is a quorum
+	asking phase = iota // no quorum yet
 	held
 	over
 )
 
-// part is what the acquisition has on one node.
+// part is the state of an acquisition on one node.
 type part struct {
 	node    int
 	state   state
-	owner   string    // who was asked for
-	call    *wait.Job // the last question
-	asked   time.Time // when it was put
-	vote    lua.Vote  // the last answer
-	err     error     // why there is none, or why what was granted is gone
-	request *request  // while granted
+	owner   string    // the owner of the last request
+	call    *wait.Job // the last request
+	asked   time.Time // when it was given to the pool
+	vote    lua.Vote  // the last reply
+	err     error     // why there is no reply, or why a granted part is gone
+	request *request  // while granted; else nil
 }
 
-// state is that of a part.
+// state is the state of a part.
 type state uint8
 
 const (
-	missing state = iota // not taken, or lost
-	asked                // the question is under way
+	missing state = iota // never granted, or lost
+	asked                // the request is under way
 	granted
 )
 
-// level is one hold.
+// level is one nested Lock, with its hold.
 type level struct {
 	hold  *rlock.Hold
 	end   func(reason error)
@@ -87,32 +87,29 @@ var _ rlock.Acquisition = (*acquisition)(nil)
 
 func newAcquisition(l *Lock, s *lockSession, token owner.Token) *acquisition {
 	a := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
-		parts: make(
-			[]part,
-			len(l.nodes),
-		), first: make([]request, len(l.nodes)), progress: make(chan struct{}, 1)}
+		parts: make([]part, len(l.nodes)), requests: make([]request, len(l.nodes)),
+		progress: make(chan struct{}, 1)}
 	a.levels = a.preallocated[:0]
 	return a
 }
 
-// Name is the lock's.
+// Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
-// Owner is that of the first parts.
+// Owner returns the owner that the first round acquired for.
 func (a *acquisition) Owner() string { return a.owner }
 
-// Token is 0: see the documentation of the package.
+// Token returns 0, because a quorum has no fencing token: see the package documentation.
 func (a *acquisition) Token() int64 { return 0 }
 
-// Deadline is until when a quorum of parts can be trusted.
+// Deadline returns the time until which a quorum of parts can be trusted.
 func (a *acquisition) Deadline() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.trustedUntil()
 }
 
-// The methods below, up to ask, are called with mu held.
-
+// trustedUntil is Deadline, called with mu held.
 func (a *acquisition) trustedUntil() time.Time {
 	if a.phase == over {
 		return a.deadline
@@ -130,7 +127,7 @@ func (a *acquisition) trustedUntil() time.Time {
 	return deadlines[a.lock.quorum-1]
 }
 
-// in counts the parts in a state.
+// count returns the number of parts in a state. It is called with mu held.
 func (a *acquisition) count(s state) int {
 	n := 0
 	for i := range a.parts {
@@ -141,33 +138,33 @@ func (a *acquisition) count(s state) int {
 	return n
 }
 
-// renews tells whether a level wants the watchdog.
+// renews reports whether a level uses the watchdog. It is called with mu held.
 func (a *acquisition) renews() bool {
 	return slices.ContainsFunc(a.levels, func(l level) bool { return l.renew })
 }
 
-// await waits until what decided asks for is true, which it reports, until the time is over, or
-// until b ends.
+// waitDecided waits until decided returns true, for at most limit, or until b ends. It reports
+// whether decided returned true.
 func (a *acquisition) waitDecided(b *wait.Budget, limit time.Duration) (decided bool) {
 	for end := time.Now().Add(limit); ; {
 		a.mu.Lock()
 		decided := a.decided()
 		a.mu.Unlock()
 		if decided {
-			select { // somebody else may wait for the same: Release beside Extend
+			select { // another call may wait as well: Release beside Extend
 			case a.progress <- struct{}{}:
 			default:
 			}
 			return true
 		}
 		left := time.Until(end)
-		if left <= 0 || !b.Sleep(left, a.progress, nil) { // perhaps progress of an earlier wait
+		if left <= 0 || !b.Sleep(left, a.progress, nil) { // the wake-up may be an earlier wait's
 			return false
 		}
 	}
 }
 
-// tell wakes who waits, if there is a reason to.
+// notify wakes waitDecided once decided returns true. It is called with mu held.
 func (a *acquisition) notify() {
 	if a.decided == nil || !a.decided() {
 		return
@@ -178,7 +175,8 @@ func (a *acquisition) notify() {
 	}
 }
 
-// ask puts the question for its part to node i. What becomes of it is noted by request.Run.
+// ask requests the part of node i for an owner. request.Run handles the reply. It is called with mu
+// held.
 func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
 	node, p := a.lock.nodes[i], &a.parts[i]
 	*p = part{node: i, owner: ownerID, asked: time.Now()}
@@ -186,9 +184,9 @@ func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
 		return
 	}
 	a.longest = max(a.longest, lease)
-	q := &a.first[i]
+	q := &a.requests[i]
 	if q.acquisition != nil {
-		q = new(request) // somebody may still look at the first
+		q = new(request) // the node's pool may still read the first
 	}
 	q.acquisition, q.node, q.owner, q.lease = a, i, ownerID, lease
 	q.call.Task, q.call.Timeout = q, a.lock.nodeTimeout(node, lease)
@@ -198,7 +196,7 @@ func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
 	}
 }
 
-// available tells why a node is not to be asked; nil if it is.
+// unavailable returns why a node must not be asked; nil if it may be.
 func unavailable(node hooks.Node) error {
 	select {
 	case <-node.Closing():
@@ -211,8 +209,8 @@ func unavailable(node hooks.Node) error {
 	return nil
 }
 
-// expire ends an acquisition whose deadline has passed, if whoever tells of that has not come to it
-// yet. It is called with mu held, which it may release in between.
+// expire ends the acquisition if its deadline has passed and the watchdogs have not reported that
+// yet. It is called with mu held, which it may unlock in between.
 func (a *acquisition) expire() {
 	if a.phase != held || time.Now().Before(a.trustedUntil()) {
 		return
@@ -223,7 +221,7 @@ func (a *acquisition) expire() {
 }
 
 // lose ends the acquisition because a quorum does not hold it any more. It is called with mu held,
-// and releases it.
+// and unlocks it.
 func (a *acquisition) lose(reason error) {
 	lost := &rlock.LostError{Lock: a.lock.name, Reason: a.lossReason(reason)}
 	closed := 0
@@ -240,11 +238,12 @@ func (a *acquisition) lose(reason error) {
 	a.lock.nodes[0].Warn(lost.Error(), "lock", a.lock.name, "owner", a.owner)
 }
 
-// finish ends the acquisition and all its levels, and gives back what is left of it in the
-// background. It is called with mu held, and releases it.
+// finish ends the acquisition and all its levels, and releases the remaining parts in the
+// background. It is called with mu held, and unlocks it.
 func (a *acquisition) finish(reason error) {
 	a.phase, a.reason = over, reason
-	// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
+	// This comes before the holds end: an owner that learned of the loss must not find the lost
+	// acquisition with its next attempt.
 	if errors.Is(reason, rlock.ErrLost) {
 		lostAcquisitions.Add(a.session.Key(), a)
 	}
@@ -255,19 +254,20 @@ func (a *acquisition) finish(reason error) {
 	a.releaseAll()
 }
 
-// conclude waits until all levels have ended, and returns why. It is called without mu, after phase
-// is over.
+// endLevels ends all levels, or waits until they have ended, and returns why. It is called without
+// mu, after phase is over.
 func (a *acquisition) endLevels() error {
 	a.mu.Lock()
-	levels, reason := a.levels, a.reason // which do not change any more
+	levels, reason := a.levels, a.reason // they do not change any more
 	a.mu.Unlock()
-	for _, l := range slices.Backward(levels) { // a context inside another's would end before its hold
+	// Innermost first: ending an outer context would end a context inside it before its hold.
+	for _, l := range slices.Backward(levels) {
 		l.end(reason)
 	}
 	return reason
 }
 
-// begin adds a level, and returns its hold. It is called with mu held.
+// addLevel adds a level, and returns its hold. It is called with mu held.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
 	hold, end := rlock.NewHold(ctx, a)
 	before := a.renews()
@@ -276,8 +276,8 @@ func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
 	return hold
 }
 
-// setRenew has the parts renewed, or not any more, after the levels have changed. It is called with
-// mu held.
+// setRenew starts or stops the renewal of the parts after the levels have changed. before is what
+// renews returned before the change. It is called with mu held.
 func (a *acquisition) setRenew(before bool) {
 	now := a.renews()
 	if now == before {
@@ -290,7 +290,7 @@ func (a *acquisition) setRenew(before bool) {
 	}
 }
 
-// innermost are the holds, innermost first.
+// holds returns the holds of the levels, innermost first.
 func (a *acquisition) holds() []*rlock.Hold {
 	a.mu.Lock()
 	defer a.mu.Unlock()

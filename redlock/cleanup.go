@@ -9,8 +9,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// giveUp releases on all nodes what is, or may be, taken there. The acquisition is over, so no part
-// changes any more but by this.
+// releaseAll releases, in the background, what is or may be held on any node. The acquisition is
+// over: nothing else changes its parts any more.
 func (a *acquisition) releaseAll() {
 	for i := range a.parts {
 		a.mu.Lock()
@@ -26,14 +26,14 @@ func (a *acquisition) releaseAll() {
 			}
 		case missing:
 			if errors.Is(p.err, watchdog.ErrExpired) {
-				a.sendRelease(i, p.owner) // our margin is over, and not the lease there
+				a.sendRelease(i, p.owner) // the node's lease ends after ours, by the drift margin
 			}
 		}
 	}
 }
 
-// take takes over the part of node i, and what watches over it, if that has begun. It is called
-// with mu held.
+// removePart removes the part of node i. It returns the part and its watchdog hold, if there is one
+// yet. It is called with mu held.
 func (a *acquisition) removePart(i int) (p part, hold hooks.NodeHold) {
 	p = a.parts[i]
 	a.parts[i].state, a.parts[i].request = missing, nil
@@ -43,35 +43,35 @@ func (a *acquisition) removePart(i int) (p part, hold hooks.NodeHold) {
 	return p, hold
 }
 
-// letGo ends the watch over what is being released.
+// dropHold removes a part from the watchdog. hold may be nil.
 func dropHold(hold hooks.NodeHold) {
 	if hold != nil {
 		hold.Drop()
 	}
 }
 
-// withdraw takes back a question that was not answered yet, and returns false if it has been sent.
-// Then its answer will be seen to when it comes: what it took is released.
+// withdraw withdraws a request. It returns false if the request has been sent: then request.Run
+// releases what it acquires.
 func (a *acquisition) withdraw(p part) bool { return a.lock.nodes[p.node].Pool().Withdraw(p.call) }
 
-// silent tells that the node has not answered in time. It may carry out the question when its
-// connection has long been given up, and nobody gets the answer: so it is sent the release right
-// away as well, to be found beside the question.
+// overdue reports whether the node has not replied to the request in time. Such a node is sent the
+// release at once: it may carry out the request after its connection was closed, and then nobody
+// gets the reply.
 func (p *part) overdue() bool { return time.Since(p.asked) >= p.call.Timeout }
 
-// sendRelease releases node i's part in the background. A refusal is definite and is not released:
-// the script that refuses has changed nothing.
+// sendRelease releases the part of node i in the background. It is called without mu. Parts that
+// were refused need no release: a script that refuses changes nothing.
 func (a *acquisition) sendRelease(i int, ownerID string) {
 	node := a.lock.nodes[i]
 	a.mu.Lock()
 	timeout := a.lock.nodeTimeout(node, a.longest)
 	a.mu.Unlock()
-	// When the client is closed the lease ends it.
+	// If the client is closed, the part ends with its lease.
 	node.Pool().Do(&wait.Job{Timeout: timeout, Task: wait.Func(func() { _ = a.releaseNode(i, ownerID) })})
 }
 
-// release releases node i's part, and tells whether it was held. It may take as long as the node
-// likes.
+// releaseNode releases the part of node i, and reports whether it was held. It blocks until the
+// node replies. If it fails, the cleaner of the node's client retries.
 func (a *acquisition) releaseNode(i int, ownerID string) (held bool) {
 	node := a.lock.nodes[i]
 	reply, err := node.Release(ownerID)

@@ -11,7 +11,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// tally is the reason of a loss: what became of the parts. It is called with mu held.
+// lossReason returns the reason for a loss, with the state of each part. It is called with mu held.
 func (a *acquisition) lossReason(last error) error {
 	e := &lossError{want: a.lock.quorum, last: last}
 	now := time.Now()
@@ -23,7 +23,7 @@ func (a *acquisition) lossReason(last error) error {
 			e.held++
 			continue
 		case p.state == granted:
-			err = watchdog.ErrExpired // and nobody has told us yet
+			err = watchdog.ErrExpired // the watchdog has not reported it yet
 		case p.state == asked:
 			err = errNoAnswer
 		case err == nil:
@@ -39,7 +39,7 @@ func (a *acquisition) lossReason(last error) error {
 
 var errNoPart = errors.New("not taken there")
 
-// lossError says which nodes do not hold the lock any more.
+// lossError lists the nodes that do not hold the lock any more.
 type lossError struct {
 	held, want int
 	nodes      []NodeError

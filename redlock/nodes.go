@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-// join makes the locks the nodes.
+// setNodes makes the locks the nodes of l, or returns why they cannot be.
 func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	if len(locks) == 0 {
 		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
@@ -48,7 +48,7 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 		servers = append(servers, server)
 		nodes = append(nodes, nodeID(node))
 	}
-	slices.Sort(nodes) // they are the same nodes in any order
+	slices.Sort(nodes) // the order of the arguments does not matter
 	l.identity = unique.Make(strings.Join(nodes, "\n"))
 	if slices.Sort(servers); servers[0] != "" {
 		l.server = strings.Join(servers, ",")
@@ -56,8 +56,7 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	return nil
 }
 
-// nameOf is the name that all the locks have, or all their names, in whatever order they were
-// given.
+// nameOf returns the name that all the locks have, or all their names, sorted.
 func nameOf(locks []*rlock.Lock) string {
 	var names []string
 	for _, lock := range locks {
@@ -69,10 +68,10 @@ func nameOf(locks []*rlock.Lock) string {
 	return strings.Join(names, ",")
 }
 
-// identify names a node. Two are the same one if they are of one client and one name.
+// nodeID identifies a node by its client and its name.
 func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
-// called is what node i's server is called in errors.
+// serverName returns the name of node i's server for errors.
 func (l *Lock) serverName(i int) string {
 	return cmp.Or(l.nodes[i].Server(), "node "+strconv.Itoa(i))
 }
