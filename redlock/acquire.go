@@ -67,7 +67,8 @@ func (at *attempt) round() *rlock.Hold {
 		// The round has failed. A caller that waits still needs more replies, as long as they may
 		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
 		// many nodes that refuse for good, which makes waiting pointless.
-		contender, refused, spare := a.contenderNodes(), a.permanentRefusals(), len(l.nodes)-l.quorum
+		contender, refused := a.contenderNodes(), a.permanentRefusals()
+		spare := len(l.nodes) - l.quorum
 		return !at.waits || refused > spare ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= spare
 	}

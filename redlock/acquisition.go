@@ -38,7 +38,7 @@ type acquisition struct {
 	unlocked     int           // how many levels were released since the loss
 	preallocated [1]level      // room for levels, enough for most acquisitions
 	longest      time.Duration // the longest lease that any node was asked for
-	extendedTo   time.Time     // the latest deadline that an extension wanted; zero before the first
+	extendedTo   time.Time     // the latest deadline that an extension wanted; zero if none
 	reason       error         // why it is over
 	deadline     time.Time     // once over, until when it could be trusted
 	release      *release      // its release; nil if it was not asked for

@@ -67,7 +67,8 @@ func (a *acquisition) sendRelease(i int, ownerID string) {
 	timeout := a.lock.nodeTimeout(node, a.longest)
 	a.mu.Unlock()
 	// If the client is closed, the part ends with its lease.
-	node.Pool().Do(&wait.Job{Timeout: timeout, Task: wait.Func(func() { _ = a.releaseNode(i, ownerID) })})
+	task := wait.Func(func() { _ = a.releaseNode(i, ownerID) })
+	node.Pool().Do(&wait.Job{Timeout: timeout, Task: task})
 }
 
 // releaseNode releases the part of node i, and reports whether it was held. It blocks until the

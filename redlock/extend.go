@@ -12,7 +12,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Extend makes the nodes keep the lock for lease from now at least.
+// Extend makes a quorum of nodes keep the lock for at least lease from now.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if lease == rlock.Watchdog {
 		lease = a.lock.nodes[0].WatchdogLease()
@@ -40,17 +40,17 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return err
 }
 
-// extension is the count of what the nodes answer to the question to keep an acquisition for
-// longer. It is guarded by the acquisition's mutex.
+// extension counts the replies to the requests to extend an acquisition. It is guarded by the
+// acquisition's mutex.
 type extension struct {
 	pending, held int
 	kept          []bool          // by node
-	timeouts      []time.Duration // of those that were asked
+	timeouts      []time.Duration // of the nodes that were asked
 }
 
-// prolong makes a quorum of the nodes keep the lock for lease from now: with the given levels, or
-// with 0 as many as it has. A node that says it does not hold the lock is a part lost. It is called
-// with the session claimed.
+// extend makes a quorum of the nodes keep the lock for lease from now. It sets the number of levels
+// on the nodes, unless levels is 0. The part of a node that does not hold the lock is lost. With
+// retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
 func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, retry bool) error {
 	var (
 		delay   wait.Backoff
@@ -104,7 +104,8 @@ func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, re
 	}
 }
 
-// keep asks node i. It is called with mu held, and returns why it did not.
+// extendPart asks node i to extend its part, and counts the reply. It returns an error if it could
+// not ask. It is called with mu held.
 func (a *acquisition) extendPart(
 	i int,
 	q *request,
@@ -145,7 +146,7 @@ func (a *acquisition) extendPart(
 		case a.parts[i].request != q:
 		case err != nil:
 			a.parts[i].err = err
-		case yes && !q.trustedUntil().Before(deadline): // or the answer came too late: the part is lost already
+		case yes && !q.trustedUntil().Before(deadline): // false if the part had expired before
 			count.held++
 			count.kept[i] = true
 		}
@@ -159,7 +160,7 @@ func (a *acquisition) extendPart(
 	return nil
 }
 
-// unconfirmed is the error when too few nodes have said in time that they keep the lock. It is
+// extensionError returns the error of an extension that too few nodes have confirmed in time. It is
 // called with mu held.
 func (a *acquisition) extensionError(count *extension) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, Granted: count.held, did: "kept"}

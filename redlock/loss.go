@@ -48,7 +48,8 @@ type lossError struct {
 
 func (le *lossError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "held on %d of %d nodes, %d are needed", le.held, le.held+len(le.nodes), le.want)
+	n := le.held + len(le.nodes)
+	fmt.Fprintf(&b, "held on %d of %d nodes, %d are needed", le.held, n, le.want)
 	b.WriteString(listNodes(le.nodes))
 	return b.String()
 }

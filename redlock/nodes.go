@@ -39,7 +39,8 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 		l.nodes = append(l.nodes, node)
 		if lease, first := node.WatchdogLease(), l.nodes[0].WatchdogLease(); lease != first {
 			return fmt.Errorf(
-				"%w: the clients of the nodes have different rlock.Options.WatchdogLease: %v and %v",
+				"%w: the clients of the nodes have different rlock.Options.WatchdogLease: "+
+					"%v and %v",
 				rlock.ErrInvalid,
 				first,
 				lease,

@@ -13,8 +13,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release gives back a level, and with the last one the lock. It returns when a quorum of nodes has
-// released it: then somebody else can have it. The others are released in the background.
+// Release releases a level, and with the last one the lock. It then blocks until a quorum of nodes
+// has released the lock, and leaves the other nodes to the background.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	a.mu.Lock()
 	a.expire()
@@ -26,7 +26,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 			lostAcquisitions.Remove(a.session.Key(), a)
 		}
 		a.mu.Unlock()
-		end(reason) // whoever has ended the acquisition may not have come to this level yet
+		end(reason) // endLevels may not have reached this level yet
 		return reason
 	}
 	a.levels = slices.Delete(a.levels, at, at+1)
@@ -38,7 +38,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	}
 	a.deadline = a.trustedUntil()
 	a.phase, a.reason = over, rlock.ErrReleased
-	r, overdue := a.startRelease() // before anybody else can end a part
+	r, overdue := a.startRelease() // with mu held: nothing else may end a part before
 	a.mu.Unlock()
 	end(rlock.ErrReleased)
 	detach(a.session, a)
@@ -48,43 +48,43 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	return r.run()
 }
 
-// releasing is the release of an acquisition that is over. Its fields are guarded by the
-// acquisition's mutex.
+// release is the release of an acquisition that is over, by its last Unlock. Its fields are guarded
+// by the acquisition's mutex.
 type release struct {
 	acquisition *acquisition
-	parts       []nodeRelease
-	abandoned   bool // nobody waits any more: what fails is left to the background
+	parts       []nodeRelease // never grows, because jobs point into it
+	abandoned   bool          // nobody waits any more: the cleaner retries what fails
 }
 
-// partRelease is the release of one part. It must not be copied, because a pool may run its job.
+// nodeRelease is the release of one part. It must not be copied, because a pool may run its job.
 type nodeRelease struct {
 	release     *release
 	call        wait.Job // the first try
 	node        int
 	owner       string
-	late        bool           // the question for it was still under way; its answer sees to the release
-	hold        hooks.NodeHold // to be let go; nil if it was
+	late        bool           // its request is under way; request.Run releases it
+	hold        hooks.NodeHold // to be dropped; nil once it was
 	state       releaseState
 	err         error // of the last try
-	unconfirmed bool  // a try whose answer did not come may have released it
+	unconfirmed bool  // a try without a reply may have released the part
 }
 
+// releaseState is the state of a nodeRelease.
 type releaseState uint8
 
 const (
-	unsent releaseState = iota // or to be sent again
+	unsent releaseState = iota // not sent, or to be sent again
 	sent
 	released
 	gone    // it was not held, or never granted
-	refused // for good
+	refused // permanently
 )
 
-// depart takes over what is granted, and takes back what is still asked for.
+// startRelease removes all parts of the acquisition. It withdraws the requests that were not sent,
+// and returns the release of the other parts, and the parts whose reply is overdue. It is called
+// with mu held.
 func (a *acquisition) startRelease() (r *release, overdue []part) {
-	r = &release{
-		acquisition: a,
-		parts:       make([]nodeRelease, 0, len(a.parts)),
-	} // it does not grow: the calls point into it
+	r = &release{acquisition: a, parts: make([]nodeRelease, 0, len(a.parts))}
 	a.release = r
 	for i := range a.parts {
 		p, hold := a.removePart(i)
@@ -95,10 +95,8 @@ func (a *acquisition) startRelease() (r *release, overdue []part) {
 			if a.withdraw(p) {
 				continue
 			}
-			r.parts = append(
-				r.parts,
-				nodeRelease{release: r, node: i, owner: p.owner, late: true, state: sent},
-			)
+			late := nodeRelease{release: r, node: i, owner: p.owner, late: true, state: sent}
+			r.parts = append(r.parts, late)
 			if p.overdue() {
 				overdue = append(overdue, p)
 			}
@@ -108,8 +106,8 @@ func (a *acquisition) startRelease() (r *release, overdue []part) {
 	return r, overdue
 }
 
-// left is told what became of a part whose question was still under way when the acquisition was
-// over.
+// lateReply notes the outcome of a request that was still under way when the acquisition was over.
+// wasHeld says that the part had been acquired, and has been released.
 func (a *acquisition) lateReply(i int, wasHeld bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,7 +125,7 @@ func (a *acquisition) lateReply(i int, wasHeld bool) {
 	a.notify()
 }
 
-// in counts the parts in any of the states. It is called with mu held.
+// count returns the number of parts in any of the states. It is called with mu held.
 func (r *release) count(states ...releaseState) int {
 	n := 0
 	for i := range r.parts {
@@ -138,7 +136,7 @@ func (r *release) count(states ...releaseState) int {
 	return n
 }
 
-// has tells whether there was a part on node i.
+// covers reports whether there was a part on node i.
 func (r *release) covers(i int) bool {
 	for j := range r.parts {
 		if r.parts[j].node == i {
@@ -148,17 +146,17 @@ func (r *release) covers(i int) bool {
 	return false
 }
 
-// known tells whether more answers make no difference. It is called with mu held.
+// conclusive reports whether more replies make no difference. It is called with mu held.
 func (r *release) conclusive() bool {
 	quorum := r.acquisition.lock.quorum
 	return r.count(released) >= quorum || r.count(released, sent, unsent) < quorum
 }
 
-// resendAfter is how long other answers are awaited before a failed release is sent again.
+// resendAfter is how long to wait for other replies before a failed release is sent again.
 const resendAfter = 50 * time.Millisecond
 
-// run sends the releases, and those that fail again, until it is known whether a quorum held the
-// lock until it was released, or the time for that is over.
+// run sends the releases, and retries those that fail. It blocks until it is known whether a quorum
+// held the lock until now, for at most the CommandTimeout of the first node's client.
 func (r *release) run() error {
 	a := r.acquisition
 	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
@@ -188,8 +186,9 @@ func (r *release) run() error {
 	}
 }
 
-// letGo ends the watch over the parts. That is after the releases were sent, so that nobody waits
-// for it: a renewal that overtakes one keeps nothing, because it finds another owner or none.
+// dropHolds removes the parts from the watchdogs. It runs after the releases were sent, which need
+// not wait for it. A renewal that arrives after the release extends nothing, because it finds
+// another owner or none.
 func (r *release) dropHolds() {
 	for i := range r.parts {
 		dropHold(r.parts[i].hold)
@@ -197,14 +196,15 @@ func (r *release) dropHolds() {
 	}
 }
 
-// send sends the release of a part, if its node answers at present. It is called with mu held.
+// send sends the release of a part, unless its node is stalled or closed. It is called with mu
+// held.
 func (r *release) send(n *nodeRelease) {
 	a, node := r.acquisition, r.acquisition.lock.nodes[n.node]
 	if err := unavailable(node); err != nil {
 		n.err = err
 		if errors.Is(err, rlock.ErrClosed) {
-			// It will not answer again. What its client still does before it is closed may release
-			// it; else its lease ends it.
+			// The node gets no more requests. A closing client may still clean up; otherwise the
+			// part ends with its lease.
 			n.state = refused
 			node.CleanUp(n.owner, time.Now().Add(a.longest))
 		}
@@ -217,21 +217,21 @@ func (r *release) send(n *nodeRelease) {
 	call.Task, call.Timeout = n, a.lock.nodeTimeout(node, a.longest)
 	n.state = sent
 	if !node.Pool().Do(call) {
-		n.state, n.err = refused, rlock.ErrClosed // its lease ends it
+		n.state, n.err = refused, rlock.ErrClosed // the part ends with its lease
 	}
 }
 
-// Run asks the node to release the part. It may take as long as the node likes.
+// Run asks the node to release the part, and blocks until the node replies.
 func (n *nodeRelease) Run() {
 	a, node := n.release.acquisition, n.release.acquisition.lock.nodes[n.node]
-	answer, err := node.Release(n.owner)
+	reply, err := node.Release(n.owner)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case err == nil && !answer.Held && !n.unconfirmed:
+	case err == nil && !reply.Held && !n.unconfirmed:
 		n.state = gone
 	case err == nil:
-		n.state = released // perhaps by a try whose answer did not come
+		n.state = released // possibly by an earlier try without a reply
 	case node.Permanent(err):
 		n.state, n.err = refused, err
 	default:
@@ -244,7 +244,8 @@ func (n *nodeRelease) Run() {
 	a.notify()
 }
 
-// outcome leaves the rest to the background, and says what is known.
+// outcome leaves the remaining releases to the background. It returns nil if a quorum has released
+// the lock, an [rlock.LostError] if no quorum held it any more, and else an unknown outcome.
 func (r *release) outcome() error {
 	a := r.acquisition
 	a.mu.Lock()

@@ -12,18 +12,18 @@ import (
 	"holdfast/watchdog"
 )
 
-// request is a question to a node, and what the node has given.
+// request asks a node for a part, and then stands for the part that the node has granted.
 type request struct {
 	call        wait.Job
 	acquisition *acquisition
 	node        int
-	owner       string // who was asked for
+	owner       string // on the node
 	lease       time.Duration
 
-	// What follows is guarded by the acquisition's mutex.
-	hold     hooks.NodeHold // watches over what was given; nil until that has begun
-	deadline time.Time      // until when it can be trusted, while hold is nil
-	lasts    time.Duration  // the longest lease that the node was asked for since, while hold is nil
+	// The fields below are guarded by the acquisition's mutex.
+	hold     hooks.NodeHold // the part's hold in the watchdog; nil until watch has added it
+	deadline time.Time      // until when the part can be trusted, while hold is nil
+	lasts    time.Duration  // the longest lease requested in extensions, while hold is nil
 }
 
 var (
@@ -31,8 +31,8 @@ var (
 	_ wait.Task  = (*request)(nil)
 )
 
-// Run asks the node. It may take as long as the node likes, and nobody may be left who wants to
-// know.
+// Run asks the node, and handles the reply. It blocks until the node replies; the acquisition may
+// be over by then.
 func (q *request) Run() {
 	a, node := q.acquisition, q.acquisition.lock.nodes[q.node]
 	a.mu.Lock()
@@ -47,8 +47,8 @@ func (q *request) Run() {
 	deadline := watchdog.Deadline(sent, q.lease)
 	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
 	if vote.Again {
-		// Nobody was asked in this name before, but other nodes: what is taken there must not count
-		// twice.
+		// Only other nodes were asked for this owner before. This node is one of their servers
+		// under another name, and must not count twice.
 		vote, err, taken = lua.Vote{}, errSameServer, false
 	}
 	if err == nil && vote.Granted && !time.Now().Before(deadline) {
@@ -56,7 +56,7 @@ func (q *request) Run() {
 	}
 
 	a.mu.Lock()
-	// A part that comes too late must not revive what could not be trusted in between.
+	// A late part must not revive an acquisition that has expired in between.
 	a.expire()
 	p := &a.parts[q.node]
 	gone := a.phase == over
@@ -74,7 +74,7 @@ func (q *request) Run() {
 		a.lateReply(q.node, taken && a.releaseNode(q.node, q.owner))
 	case !taken:
 	case err != nil:
-		// It may have been taken in this name, which is never used again.
+		// The node may have granted it to this owner, which is never used again.
 		node.CleanUp(q.owner, time.Now().Add(q.lease))
 	default:
 		q.watch(deadline)
@@ -82,8 +82,8 @@ func (q *request) Run() {
 	}
 }
 
-// watch begins to watch over what was given. Whoever waits for the quorum need not wait for this;
-// and may have released everything meanwhile.
+// watch adds the part to the watchdog of its node's client. The caller of Lock does not wait for
+// this, and may have released everything meanwhile.
 func (q *request) watch(deadline time.Time) {
 	a := q.acquisition
 	a.mu.Lock()
@@ -113,7 +113,7 @@ func (q *request) watch(deadline time.Time) {
 	}
 }
 
-// rejoin does for a part that comes late what a extension did meanwhile, which passed it over.
+// rejoin extends a part that was granted after an extension, as the extension did with the others.
 func (q *request) rejoin() {
 	a := q.acquisition
 	a.mu.Lock()
@@ -134,30 +134,31 @@ func (q *request) rejoin() {
 	}
 }
 
-// Ended is told that the part is lost on its node, or that the node's client is closed; or what we
-// know, that we let it go.
+// Ended handles the end of the part: it is lost on its node, the node's client is closed, or the
+// part was dropped, which has no effect.
 func (q *request) Ended(reason error) {
 	a := q.acquisition
 	a.mu.Lock()
 	p := &a.parts[q.node]
 	if p.request != q {
-		a.mu.Unlock() // not any more
+		a.mu.Unlock()
 		return
 	}
 	var lost *rlock.LostError
 	if errors.As(reason, &lost) {
-		reason = lost.Reason // it is not the lock that is lost
+		reason = lost.Reason // a part is lost, not the lock
 	}
 	deadline := a.trustedUntil()
 	p.state, p.request, p.err = missing, nil, reason
 	a.notify()
-	// When parts end at the same time their watchdogs may tell of the last one first.
+	// Parts may expire at the same time, and their watchdogs may report them in any order: the
+	// deadline counts as well as the number of parts.
 	if a.phase != held || a.count(granted) >= a.lock.quorum && time.Now().Before(deadline) {
 		undecided := a.phase == asking
 		a.mu.Unlock()
 		if undecided && errors.Is(reason, rlock.ErrClosed) {
-			// Close leaves alone what is held, and this is not. Later, when the attempt has failed,
-			// it could not be released.
+			// Close does not release what is held, but this part is not held yet. After the attempt
+			// has failed, the closed client could not release it any more.
 			a.sendRelease(q.node, q.owner)
 		}
 		return
@@ -169,7 +170,7 @@ func (q *request) Ended(reason error) {
 	a.lose(reason)
 }
 
-// lost is told by the node that it does not hold the part any more.
+// lost ends the part because its node has replied that it does not hold it any more.
 func (q *request) lost() {
 	q.acquisition.mu.Lock()
 	hold := q.hold
@@ -178,7 +179,7 @@ func (q *request) lost() {
 	dropHold(hold)
 }
 
-// Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
+// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
 func (q *request) Renewed() {
 	a := q.acquisition
 	a.mu.Lock()
@@ -188,14 +189,14 @@ func (q *request) Renewed() {
 	}
 	for i, node := range a.lock.nodes {
 		p := &a.parts[i]
-		// All parts of a renewal tell of it; a node need not hear the question of each.
+		// Every part reports its renewal. Ask a missing node only once for all of them.
 		if p.state == missing && time.Since(p.asked) > node.WatchdogLease()/6 {
 			a.ask(i, node.NewOwner(), node.WatchdogLease())
 		}
 	}
 }
 
-// trusted is until when the part can be.
+// trustedUntil returns the time until which the part can be trusted. It is called with mu held.
 func (q *request) trustedUntil() time.Time {
 	if q.hold != nil {
 		return q.hold.Deadline()
@@ -203,7 +204,8 @@ func (q *request) trustedUntil() time.Time {
 	return q.deadline
 }
 
-// mayLast notes that the node may be asked to keep it for lease, before it is.
+// mayLast notes, before the node is asked, that it may keep the part for lease. It is called with
+// mu held.
 func (q *request) mayLast(lease time.Duration) {
 	q.lasts = max(q.lasts, lease)
 	if q.hold != nil {
@@ -211,7 +213,7 @@ func (q *request) mayLast(lease time.Duration) {
 	}
 }
 
-// extend notes that the node keeps it until deadline.
+// setDeadline notes that the node keeps the part until deadline. It is called with mu held.
 func (q *request) setDeadline(deadline time.Time) {
 	switch {
 	case q.hold != nil:

@@ -9,30 +9,28 @@ import (
 	"holdfast/rlock"
 )
 
-// result is what a failed round says about when to ask again.
+// result describes a failed round. It decides when to ask again.
 type result struct {
 	err       *QuorumError
-	permanent bool
-	took      time.Duration
+	permanent bool          // waiting does not help
+	took      time.Duration // how long the round took
 
-	// held tells that one owner has a quorum, so that nothing is to be had until it unlocks, or its
+	// held means that one owner has a quorum. The lock stays held until that owner unlocks, or its
 	// lease ends.
 	held bool
-	// refusing are the nodes on which somebody else has the lock. Only they can announce something
-	// new: on the others it may be our own retreat that is announced.
+	// refusing lists the nodes that another owner holds. Only their messages are news: the other
+	// nodes may announce the release of our own failed round.
 	refusing []int
-	// free is how many nodes would have granted it.
+	// free is the number of nodes that granted the lock to the failed round.
 	free int
-	// closed are the nodes whose clients were closed. A client that closes after its node has
-	// answered is news.
+	// closed lists the nodes whose clients were closed. Any client that closes later is news.
 	closed []int
-	// freeAfter is when leases should be over on so many nodes that there is a quorum; 0 if that
-	// cannot be told.
+	// freeAfter is the time until enough leases for a quorum should have ended; 0 if unknown.
 	freeAfter time.Duration
 }
 
-// result is what the round that has just failed says. For notAwaited see failure. It is called with
-// mu held, before anything is given up.
+// result returns the result of the round that has just failed. For notAwaited see roundError. It is
+// called with mu held, before any part is released.
 func (a *acquisition) result(notAwaited bool, took time.Duration) *result {
 	r := &result{
 		err:       a.roundError(notAwaited),
@@ -62,8 +60,8 @@ func (a *acquisition) result(notAwaited bool, took time.Duration) *result {
 	return r
 }
 
-// delayedBeyond tells that so many nodes are not counted until then that waiting does not help. It
-// is called with mu held.
+// delayedBeyond reports whether too many nodes stay uncounted past until, which makes waiting until
+// then pointless. It is called with mu held.
 func (a *acquisition) delayedBeyond(until time.Time) bool {
 	delayed := 0
 	for i := range a.parts {
@@ -74,8 +72,8 @@ func (a *acquisition) delayedBeyond(until time.Time) bool {
 	return delayed > len(a.parts)-a.lock.quorum
 }
 
-// contender is on how many nodes somebody else has the lock, whoever of the others has it on most.
-// It is called with mu held.
+// contenderNodes returns the largest number of nodes that one other owner holds. It is called with
+// mu held.
 func (a *acquisition) contenderNodes() (most int) {
 	nodes := make(map[string]int)
 	for i := range a.parts {
@@ -87,9 +85,9 @@ func (a *acquisition) contenderNodes() (most int) {
 	return most
 }
 
-// failure is the round's error. Nodes that have not answered are not to blame if they were not
-// awaited: the answers of others decided it, or the caller's time was so short that nobody answers
-// that fast. It is called with mu held.
+// roundError returns the error of a failed round. With notAwaited, nodes without an answer are not
+// blamed: the answers of others decided the round, or the caller's wait was too short for any
+// answer. It is called with mu held.
 func (a *acquisition) roundError(notAwaited bool) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}
 	for i := range a.parts {
@@ -111,7 +109,7 @@ func (a *acquisition) roundError(notAwaited bool) *QuorumError {
 	return e
 }
 
-// refusal is what node i had against it, nil if nothing. It is called with mu held.
+// refusal returns why node i refused; nil if it did not. It is called with mu held.
 func (a *acquisition) refusal(i int) error {
 	vote := a.parts[i].vote
 	switch {
@@ -130,13 +128,13 @@ func (a *acquisition) refusal(i int) error {
 	}
 }
 
-// permanent tells that so many nodes refuse for good that waiting does not help. It is called with
-// mu held.
+// permanent reports whether so many nodes refuse for good that waiting does not help. It is called
+// with mu held.
 func (a *acquisition) permanent() bool {
 	return a.permanentRefusals() > len(a.lock.nodes)-a.lock.quorum
 }
 
-// refusing counts the nodes that refuse for good. It is called with mu held.
+// permanentRefusals counts the nodes that refuse for good. It is called with mu held.
 func (a *acquisition) permanentRefusals() int {
 	refusing := 0
 	for i, node := range a.lock.nodes {
