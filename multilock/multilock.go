@@ -85,13 +85,10 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // release of what was acquired each take up to Options.CommandTimeout.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.wrap(
-			fmt.Errorf(
-				"%w: the wait %v is negative: use Lock to wait without limit",
-				rlock.ErrInvalid,
-				wait,
-			),
-		)
+		return nil, l.wrap(fmt.Errorf(
+			"%w: the wait %v is negative: use Lock to wait without limit",
+			rlock.ErrInvalid, wait,
+		))
 	}
 	var until time.Time
 	if wait != rlock.NoWait {
@@ -138,13 +135,11 @@ func (l *Lock) acquire(ctx context.Context, lease time.Duration,
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, ok := owner.From(ctx)
 	if !ok {
-		return l.wrap(
-			fmt.Errorf(
-				"%w: the context has no owner: "+
-					"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
-				rlock.ErrNotHeld,
-			),
-		)
+		return l.wrap(fmt.Errorf(
+			"%w: the context has no owner: "+
+				"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
+			rlock.ErrNotHeld,
+		))
 	}
 	key := sessionKey{token, l.identity}
 	holds := slices.Clone(sessions.get(key))

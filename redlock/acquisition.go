@@ -42,7 +42,7 @@ type acquisition struct {
 	reason       error         // why it is over
 	deadline     time.Time     // once over, until when it could be trusted
 	release      *release      // its release; nil if it was not asked for
-	decided      func() bool   // what waitDecided waits for; nil if nothing waits
+	decided      func() bool   // what waitDecided waits for; nil before the first wait
 	progress     chan struct{} // receives once decided returns true
 }
 

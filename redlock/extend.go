@@ -75,7 +75,7 @@ func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, re
 		}
 		for i := range a.parts {
 			if p := &a.parts[i]; p.state == granted {
-				p.err = a.extendPart(i, p.request, p.owner, levels, lease, &count)
+				p.err = a.extendPart(p.request, levels, lease, &count)
 			}
 		}
 		limit := nthLongest(count.timeouts, min(quorum, len(count.timeouts)))
@@ -104,17 +104,12 @@ func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, re
 	}
 }
 
-// extendPart asks node i to extend its part, and counts the reply. It returns an error if it could
+// extendPart asks a node to extend its part q, and counts the reply. It returns an error if it could
 // not ask. It is called with mu held.
 func (a *acquisition) extendPart(
-	i int,
-	q *request,
-	ownerID string,
-	levels int,
-	lease time.Duration,
-	count *extension,
+	q *request, levels int, lease time.Duration, count *extension,
 ) error {
-	node := a.lock.nodes[i]
+	i, node := q.node, a.lock.nodes[q.node]
 	if err := unavailable(node); err != nil {
 		return err
 	}
@@ -127,9 +122,9 @@ func (a *acquisition) extendPart(
 			err error
 		)
 		if levels == 0 {
-			yes, err = node.Extend(ownerID, lease)
+			yes, err = node.Extend(q.owner, lease)
 		} else {
-			yes, err = node.Reenter(ownerID, levels, lease)
+			yes, err = node.Reenter(q.owner, levels, lease)
 		}
 		if err == nil && !yes {
 			q.lost()

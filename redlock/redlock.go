@@ -119,13 +119,10 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // yet.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.wrap(
-			fmt.Errorf(
-				"%w: the wait %v is negative: use Lock to wait without limit",
-				rlock.ErrInvalid,
-				wait,
-			),
-		)
+		return nil, l.wrap(fmt.Errorf(
+			"%w: the wait %v is negative: use Lock to wait without limit",
+			rlock.ErrInvalid, wait,
+		))
 	}
 	return l.acquire(ctx, wait, lease)
 }
@@ -180,13 +177,11 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, ok := owner.From(ctx)
 	if !ok {
-		return l.wrap(
-			fmt.Errorf(
-				"%w: the context has no owner: "+
-					"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
-				rlock.ErrNotHeld,
-			),
-		)
+		return l.wrap(fmt.Errorf(
+			"%w: the context has no owner: "+
+				"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
+			rlock.ErrNotHeld,
+		))
 	}
 	key := sessionKey{l.identity, token}
 	acquisitions := lostAcquisitions.Of(key)

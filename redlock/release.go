@@ -14,13 +14,14 @@ import (
 )
 
 // Release releases a level, and with the last one the lock. It then blocks until a quorum of nodes
-// has released the lock, and leaves the other nodes to the background.
+// has released the lock, or until there is another outcome; see run. The other nodes are released
+// in the background.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	a.mu.Lock()
 	a.expire()
 	before := a.renews()
-	at := slices.IndexFunc(a.levels, func(l level) bool { return l.hold == h })
-	end := a.levels[at].end
+	i := slices.IndexFunc(a.levels, func(l level) bool { return l.hold == h })
+	end := a.levels[i].end
 	if reason := a.reason; a.phase == over {
 		if a.unlocked++; a.unlocked == len(a.levels) {
 			lostAcquisitions.Remove(a.session.Key(), a)
@@ -29,7 +30,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 		end(reason) // endLevels may not have reached this level yet
 		return reason
 	}
-	a.levels = slices.Delete(a.levels, at, at+1)
+	a.levels = slices.Delete(a.levels, i, i+1)
 	if len(a.levels) > 0 {
 		a.setRenew(before)
 		a.mu.Unlock()

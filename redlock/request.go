@@ -123,14 +123,8 @@ func (q *request) rejoin() {
 		return
 	}
 	if q.trustedUntil().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
-		_ = a.extendPart(
-			q.node,
-			q,
-			q.owner,
-			len(a.levels),
-			more,
-			&extension{kept: make([]bool, len(a.parts))},
-		)
+		ignored := extension{kept: make([]bool, len(a.parts))}
+		_ = a.extendPart(q, len(a.levels), more, &ignored)
 	}
 }
 
