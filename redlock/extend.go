@@ -104,8 +104,8 @@ func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, re
 	}
 }
 
-// extendPart asks a node to extend its part q, and counts the reply. It returns an error if it could
-// not ask. It is called with mu held.
+// extendPart asks a node to extend its part q, and counts the reply. It returns an error if it
+// could not ask. It is called with mu held.
 func (a *acquisition) extendPart(
 	q *request, levels int, lease time.Duration, count *extension,
 ) error {
