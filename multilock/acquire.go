@@ -13,124 +13,122 @@ import (
 	"holdfast/watchdog"
 )
 
-// attempt is one caller's way to all of the locks. It is used by one goroutine.
+// attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
-	lock  *Lock
-	lease time.Duration
-	take  func(context.Context, rlock.Locker) (*rlock.Hold, error) // takes one, and waits as long as the caller wants to
-	waits bool
-	until time.Time // when the caller's wait is over; zero if it has no limit, or if nothing is waited for
+	lock    *Lock
+	lease   time.Duration
+	acquire func(context.Context, rlock.Locker) (*rlock.Hold, error) // one part, within the wait
+	waits   bool
+	until   time.Time // when the wait ends; zero without a limit, or without a wait
 
-	taken  []*rlock.Hold // in the order of the parts
-	newest []*rlock.Hold // those of the last step
-	since  []time.Time   // when the step began that each was taken by
+	acquired []*rlock.Hold // in the order of the parts
+	lastStep []*rlock.Hold // those that the last step acquired
+	since    []time.Time   // for each of acquired, when its step began
 }
 
-// run takes one part after the other. Those that can be taken with one script are, if they are
-// free; if not, the first of them is waited for by itself, and the rest of them is tried again.
-func (a *attempt) run(ctx context.Context) (*rlock.Hold, error) {
-	taking, abort := context.WithCancelCause(ctx)
+// run acquires the parts in order, in steps. A step tries a batch with one script. If one of the
+// batch is held, the step waits for its first part alone, and the next step tries the rest again.
+func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
+	acquireCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	parts := a.lock.parts
-	for len(a.taken) < len(parts) {
-		rest := parts[len(a.taken):]
+	parts := at.lock.parts
+	for len(at.acquired) < len(parts) {
+		rest := parts[len(at.acquired):]
 		var err error
 		began := time.Now()
-		a.keeping(func() { a.newest, err = a.step(taking, rest) })
+		at.whileExtending(func() { at.lastStep, err = at.step(acquireCtx, rest) })
 		if err != nil {
-			return nil, a.fail(ctx, taking, err)
+			return nil, at.fail(ctx, acquireCtx, err)
 		}
-		for _, h := range a.newest {
-			a.taken, a.since = append(a.taken, h), append(a.since, began)
-			// Whoever waits for one part has no use for it when another is lost.
-			hook.OnEnd(h, func(reason error) { abort(ended(h, reason)) })
+		for _, h := range at.lastStep {
+			at.acquired, at.since = append(at.acquired, h), append(at.since, began)
+			// When a part is lost, waiting for the others is pointless.
+			hook.OnEnd(h, func(reason error) { abort(endError(h, reason)) })
 		}
 	}
-	if err := a.settle(taking); err != nil {
-		return nil, a.fail(ctx, taking, err)
+	if err := at.confirm(acquireCtx); err != nil {
+		return nil, at.fail(ctx, acquireCtx, err)
 	}
-	return begin(ctx, a.lock, a.taken), nil
+	return newHold(ctx, at.lock, at.acquired), nil
 }
 
-// step takes one part at least.
-func (a *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
-	if together := batchOf(rest); len(together) > 1 {
-		holds, err := a.tryBatch(ctx, together)
-		if err == nil || !a.mayWait(err) {
+// step acquires at least one part.
+func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
+	if batch := batchOf(rest); len(batch) > 1 {
+		holds, err := at.tryBatch(ctx, batch)
+		if err == nil || !at.mayWait(err) {
 			return holds, err
 		}
 	}
-	hold, err := a.take(ctx, rest[0])
+	hold, err := at.acquire(ctx, rest[0])
 	if err != nil {
 		return nil, err
 	}
 	return []*rlock.Hold{hold}, nil
 }
 
-// tryBatch tries once to take several, for no longer than the caller waits. After that it is up to
-// the one that is waited for by itself to say what was in the way.
-func (a *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
-	if !a.until.IsZero() {
-		// As a single lock it has a moment for its answer, however short the wait.
+// tryBatch tries the batch once, within the caller's wait. If the wait ends first, the caller of
+// tryBatch tries the first part alone, whose error names the holder.
+func (at *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
+	if !at.until.IsZero() {
+		// Even the shortest wait leaves time for a reply, as it does for a single lock.
 		const moment = 10 * time.Millisecond
-		bounded, cancel := context.WithTimeout(ctx, max(time.Until(a.until), moment))
+		bounded, cancel := context.WithTimeout(ctx, max(time.Until(at.until), moment))
 		defer cancel()
 		ctx = bounded
 	}
-	return hook.TryBatch(ctx, a.lease, locks)
+	return hook.TryBatch(ctx, at.lease, locks)
 }
 
-// batchOf returns the first of the parts, as many of them as can be taken together.
+// batchOf returns the longest prefix of parts that one script can acquire.
 func batchOf(parts []part) []*rlock.Lock {
-	var together []*rlock.Lock
+	var batch []*rlock.Lock
 	for _, p := range parts {
 		if p.batch.Client == "" || p.batch != parts[0].batch {
 			break
 		}
-		together = append(together, p.plain)
+		batch = append(batch, p.plain)
 	}
-	return together
+	return batch
 }
 
-// mayWait tells that an attempt to take several together may be followed by waiting for one of
-// them.
-func (a *attempt) mayWait(err error) bool {
+// mayWait reports whether the first part may be tried alone after a batch failed with err.
+func (at *attempt) mayWait(err error) bool {
 	switch {
 	case errors.Is(err, rlock.ErrLost),
 		errors.Is(err, rlock.ErrClosed),
 		errors.Is(err, rlock.ErrInvalid):
 		return false
 	case errors.Is(err, rlock.ErrReleased):
-		return true // by another goroutine of the owner: it is the first again
+		return true // another goroutine of the owner released one of them: no level to add to
 	}
 	var refusal *rlock.ServerError
 	if errors.As(err, &refusal) {
-		// As on a cluster that moves the slot, where a single key is still found. What needs
-		// somebody to act fails again.
-		return a.waits || refusal.Class == lua.Temporary
+		// While a cluster moves the slot, a script with one key still works. An error that an
+		// operator has to fix occurs again.
+		return at.waits || refusal.Class == lua.Temporary
 	}
-	return a.waits
+	return at.waits
 }
 
-// keeping does a step, and meanwhile keeps the leases of the parts that were taken before from
-// running out. No lease is ever longer than asked for: a process that dies here leaves nothing that
-// lasts longer than what it wanted.
-func (a *attempt) keeping(step func()) {
-	if len(a.taken) == 0 || a.lease <= rlock.Watchdog {
+// whileExtending runs step, and meanwhile extends the leases of the parts acquired before. No lease
+// is ever longer than requested: a process that dies here blocks others no longer than that.
+func (at *attempt) whileExtending(step func()) {
+	if len(at.acquired) == 0 || at.lease <= rlock.Watchdog {
 		step()
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
-		again := time.NewTimer(a.due())
-		defer again.Stop()
+		retry := time.NewTimer(at.extendAfter())
+		defer retry.Stop()
 		for {
 			select {
-			case <-again.C:
-				// What fails is tried again. A part that is lost aborts the step.
-				_ = each(a.taken, func(h *rlock.Hold) error { return h.Extend(ctx, a.lease) })
-				again.Reset(a.due())
+			case <-retry.C:
+				// A failed extension is retried. A lost part aborts the step.
+				_ = each(at.acquired, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) })
+				retry.Reset(at.extendAfter())
 			case <-ctx.Done():
 				return
 			}
@@ -141,82 +139,82 @@ func (a *attempt) keeping(step func()) {
 	work.Wait()
 }
 
-// due is in what time a third of the lease of some part is over, which may have begun several steps
-// ago; but a moment at least, for a server that refuses.
-func (a *attempt) due() time.Duration {
-	return max(time.Until(earliest(a.taken))-a.lease/3*2, a.lease/30, time.Millisecond)
+// extendAfter returns the time until some part has used a third of its lease. It is never zero, so
+// that a server that refuses is not asked in a busy loop.
+func (at *attempt) extendAfter() time.Duration {
+	return max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30, time.Millisecond)
 }
 
-// settle gives those parts the lease that was asked for anew that have held it for longer than the
-// margin that a hold leaves for drifting clocks, counted from what the last step took. A part that
-// is not held any more refuses it.
+// confirm extends each part that expires earlier than the last step's parts by more than the drift
+// margin of a lease. It fails if a part is not held any more.
 //
-// With a watchdog the leases last, and this is to see whether they are still there: of those that
-// were taken some time ago.
-func (a *attempt) settle(ctx context.Context) error {
-	late := make([]*rlock.Hold, 0, len(a.taken))
-	if a.lease == rlock.Watchdog {
-		const some = 100 * time.Millisecond
-		for i, h := range a.taken {
-			if time.Since(a.since[i]) > some && !slices.Contains(a.newest, h) {
+// With a watchdog no lease needs an extension. There the same command checks that the parts
+// acquired some time ago are still held.
+func (at *attempt) confirm(ctx context.Context) error {
+	late := make([]*rlock.Hold, 0, len(at.acquired))
+	if at.lease == rlock.Watchdog {
+		const recent = 100 * time.Millisecond
+		for i, h := range at.acquired {
+			if time.Since(at.since[i]) > recent && !slices.Contains(at.lastStep, h) {
 				late = append(late, h)
 			}
 		}
 	} else {
-		wanted := watchdog.Deadline(time.Now(), a.lease)
-		if newest := earliest(a.newest); newest.Before(wanted) {
-			wanted = newest // and not later, as that of a part which the owner had for longer already
+		// A part that the owner held before may have a longer lease, no measure for the others.
+		wanted := watchdog.Deadline(time.Now(), at.lease)
+		if last := earliest(at.lastStep); last.Before(wanted) {
+			wanted = last
 		}
-		wanted = wanted.Add(-watchdog.Drift(a.lease))
-		for _, h := range a.taken {
+		wanted = wanted.Add(-watchdog.Drift(at.lease))
+		for _, h := range at.acquired {
 			if h.Deadline().Before(wanted) {
 				late = append(late, h)
 			}
 		}
 	}
-	if err := each(late, func(h *rlock.Hold) error { return h.Extend(ctx, a.lease) }); err != nil {
+	if err := each(late, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) }); err != nil {
 		return err
 	}
-	for _, h := range a.taken {
+	for _, h := range at.acquired {
 		if err := h.Err(); err != nil {
-			return ended(h, err)
+			return endError(h, err)
 		}
 	}
 	return nil
 }
 
-// ended is why an attempt fails one of whose parts has ended.
-func ended(h *rlock.Hold, reason error) error {
+// endError returns why an attempt fails when the hold of one of its parts has ended.
+func endError(h *rlock.Hold, reason error) error {
 	switch {
 	case errors.Is(reason, rlock.ErrReleased):
 		return partReleased(h)
 	case errors.Is(reason, rlock.ErrClosed):
 		return fmt.Errorf("holdfast: lock %q: %w", h.Name(), reason)
 	default:
-		return reason // which names the lock
+		return reason // it names the lock
 	}
 }
 
-// partReleased returns the loss of a part that somebody released by itself.
+// partReleased returns the loss of a part that was released alone.
 func partReleased(part *rlock.Hold) error {
 	return &rlock.LostError{Lock: part.Name(), Reason: errReleased}
 }
 
-// errReleased is the reason of the loss of a part that was released, by [rlock.Lock.Unlock] for the
-// same owner or by the end of its client. It is not [rlock.ErrReleased], which would say that all
-// of the lock was.
+// errReleased is the reason for the loss of a part that was released alone: by [rlock.Lock.Unlock]
+// for the same owner, or by the end of its client. [rlock.ErrReleased] would mean that the whole
+// lock was released.
 var errReleased = errors.New("it was released meanwhile")
 
-// fail gives back what was taken, and says why it failed.
-func (a *attempt) fail(ctx, taking context.Context, err error) error {
-	// What ended the wait was the end of another part, unless a client that is closed released that
-	// first.
-	cause := context.Cause(taking)
+// fail releases what was acquired, and returns the error of the attempt.
+func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
+	// The end of another part ended the wait, unless that part only ended because its client was
+	// closed.
+	cause := context.Cause(acquireCtx)
 	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
 	if ctx.Err() == nil && cause != nil && !byClose {
 		err = fmt.Errorf("while another part was waited for: %w", cause)
 	}
-	for _, failure := range release(a.lock.parts, a.taken) {
+	for _, failure := range release(at.lock.parts, at.acquired) {
 		if failure != nil && !errors.Is(failure, rlock.ErrLost) &&
 			!errors.Is(failure, rlock.ErrNotHeld) {
 			err = errors.Join(err, fmt.Errorf("and a part was not released: %w", failure))
@@ -225,7 +223,7 @@ func (a *attempt) fail(ctx, taking context.Context, err error) error {
 	return err
 }
 
-// earliest is until when all of the holds can be trusted. There is one at least.
+// earliest returns the time until which all of the holds are valid. holds must not be empty.
 func earliest(holds []*rlock.Hold) time.Time {
 	first := holds[0].Deadline()
 	for _, h := range holds[1:] {
@@ -236,7 +234,7 @@ func earliest(holds []*rlock.Hold) time.Time {
 	return first
 }
 
-// each calls f for all holds at the same time, and joins the errors.
+// each calls f for all holds concurrently, and joins the errors.
 func each(holds []*rlock.Hold, f func(*rlock.Hold) error) error {
 	if len(holds) == 1 {
 		return f(holds[0])

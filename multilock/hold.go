@@ -14,64 +14,61 @@ import (
 	"holdfast/rlock"
 )
 
-// acquisition is the possession of all parts.
+// acquisition implements the hold of all parts.
 type acquisition struct {
 	lock  *Lock
-	parts []*rlock.Hold // in the order of the lock's
+	parts []*rlock.Hold // in the order of lock.parts
 	key   sessionKey
 	end   func(reason error)
-	left  atomic.Int32 // parts that have not ended
+	live  atomic.Int32 // parts that have not ended
 }
 
 var _ rlock.Acquisition = (*acquisition)(nil)
 
-// begin makes the hold of all parts. ctx has an owner.
-func begin(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
+// newHold returns the hold of all parts. ctx has an owner.
+func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	token, _ := owner.From(ctx)
-	t := &acquisition{lock: l, parts: parts, key: sessionKey{token, l.identity}}
-	hold, end := rlock.NewHold(ctx, t)
-	t.end = end
-	t.left.Store(int32(len(parts)))
-	lostHolds.Forget(t.key)
-	held.add(t.key, hold)
+	a := &acquisition{lock: l, parts: parts, key: sessionKey{token, l.identity}}
+	hold, end := rlock.NewHold(ctx, a)
+	a.end = end
+	a.live.Store(int32(len(parts)))
+	lostHolds.Forget(a.key)
+	sessions.add(a.key, hold)
 	for _, p := range parts {
-		hook.OnEnd(p, func(reason error) { t.ended(hold, p, reason) })
+		hook.OnEnd(p, func(reason error) { a.partEnded(hold, p, reason) })
 	}
 	return hold
 }
 
-// ended is told that a part has. As long as there are others, whoever has no hold at hand must be
-// able to release them.
-func (t *acquisition) ended(hold, part *rlock.Hold, reason error) {
+// partEnded ends the hold because one of its parts has ended. Unlock without a hold finds it until
+// the last part has ended.
+func (a *acquisition) partEnded(hold, part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.Closes(part) {
-		reason = partReleased(part) // or by this very hold, which has ended then
+		reason = partReleased(part) // no effect if this hold released it: the hold has ended
 	}
 	if errors.Is(reason, rlock.ErrLost) {
-		reason = &rlock.LostError{
-			Lock:   t.lock.name,
-			Reason: reason,
-		} // which says what part, and why
+		reason = &rlock.LostError{Lock: a.lock.name, Reason: reason} // reason names the part
 	}
-	t.end(reason)
-	if t.left.Add(-1) > 0 {
+	a.end(reason)
+	if a.live.Add(-1) > 0 {
 		return
 	}
 	if errors.Is(hold.Err(), rlock.ErrLost) {
-		lostHolds.Add(t.key, hold)
+		lostHolds.Add(a.key, hold)
 	}
-	held.remove(t.key, hold)
+	sessions.remove(a.key, hold)
 }
 
-// Name is the lock's.
-func (t *acquisition) Name() string { return t.lock.name }
+// Name returns the name of the lock.
+func (a *acquisition) Name() string { return a.lock.name }
 
-// Owner is that of the first part. Each has its own.
-func (t *acquisition) Owner() string { return t.parts[0].Owner() }
+// Owner returns the owner of the first part. Each part has its own.
+func (a *acquisition) Owner() string { return a.parts[0].Owner() }
 
-// Token is that of the fenced part, if there is just one.
-func (t *acquisition) Token() int64 {
+// Token returns the token of the fenced part; 0 unless there is exactly one.
+func (a *acquisition) Token() int64 {
 	var token int64
-	for _, p := range t.parts {
+	for _, p := range a.parts {
 		switch {
 		case p.Token() == 0:
 		case token != 0:
@@ -83,54 +80,54 @@ func (t *acquisition) Token() int64 {
 	return token
 }
 
-// Deadline is the earliest of those of the parts.
-func (t *acquisition) Deadline() time.Time { return earliest(t.parts) }
+// Deadline returns the earliest deadline of the parts.
+func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
 // Extend extends all parts.
-func (t *acquisition) Extend(ctx context.Context, lease time.Duration) error {
-	return each(t.parts, func(p *rlock.Hold) error { return p.Extend(ctx, lease) })
+func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
+	return each(a.parts, func(p *rlock.Hold) error { return p.Extend(ctx, lease) })
 }
 
-// Release gives back all parts, whatever becomes of each.
-func (t *acquisition) Release(h *rlock.Hold) error {
-	t.end(rlock.ErrReleased)
-	held.remove(t.key, h)
-	errs := release(t.lock.parts, t.parts)
+// Release releases all parts, even if some of them fail.
+func (a *acquisition) Release(h *rlock.Hold) error {
+	a.end(rlock.ErrReleased)
+	sessions.remove(a.key, h)
+	errs := release(a.lock.parts, a.parts)
 	for i, err := range errs {
 		if errors.Is(err, rlock.ErrNotHeld) && errors.Is(h.Err(), rlock.ErrLost) {
-			errs[i] = partReleased(t.parts[i])
+			errs[i] = partReleased(a.parts[i])
 		}
 	}
 	err := errors.Join(errs...)
-	lostHolds.Remove(t.key, h) // not before: the last part that ends adds it
+	lostHolds.Remove(a.key, h) // after the last part has ended, which adds it
 	if err != nil {
 		return releaseError{err}
 	}
 	return nil
 }
 
-// releaseError is that of a release that was tried, whatever was wrong with parts. Without it the
-// hold was released before.
+// releaseError marks the error of a release that was tried. An error without it means that the hold
+// was released before.
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
 
-// release gives back holds of the first of the parts: those that can go with one script together,
-// and all others at the same time. It returns an error for each.
+// release releases the holds of the first len(holds) parts, with one script for each batch. All
+// scripts run concurrently. It returns one error per hold.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
 	for _, indexes := range batches(parts[:len(holds)]) {
 		calls.Go(func() {
-			together := make([]*rlock.Hold, len(indexes))
+			batch := make([]*rlock.Hold, len(indexes))
 			for i, index := range indexes {
-				together[i] = holds[index]
+				batch[i] = holds[index]
 			}
-			if len(together) == 1 {
-				errs[indexes[0]] = together[0].Unlock(context.Background())
+			if len(batch) == 1 {
+				errs[indexes[0]] = batch[0].Unlock(context.Background())
 				return
 			}
-			for i, err := range hook.ReleaseBatch(together) {
+			for i, err := range hook.ReleaseBatch(batch) {
 				errs[indexes[i]] = err
 			}
 		})
@@ -139,60 +136,60 @@ func release(parts []part, holds []*rlock.Hold) []error {
 	return errs
 }
 
-// batches are the indexes of the parts, those that can be released together side by side.
+// batches returns the indexes of parts, grouped by the batches that one script can release.
 func batches(parts []part) [][]int {
 	var groups [][]int
-	of := make(map[hooks.Batch]int) // indexes into groups
+	groupOf := make(map[hooks.Batch]int) // indexes into groups
 	for i, p := range parts {
-		if group, known := of[p.batch]; known && p.batch.Client != "" {
+		if group, known := groupOf[p.batch]; known && p.batch.Client != "" {
 			groups[group] = append(groups[group], i)
 			continue
 		}
-		of[p.batch] = len(groups)
+		groupOf[p.batch] = len(groups)
 		groups = append(groups, []int{i})
 	}
 	return groups
 }
 
-// sessionKey is where an owner stands with its holds of a MultiLock.
+// sessionKey identifies what one owner has with one MultiLock.
 type sessionKey struct {
 	token owner.Token
 	lock  string // the identity of the lock
 }
 
-// registry has what is held in this process, for those who have no hold at hand.
-type registry struct {
+// sessionMap has the holds of this process, for Unlock without a hold.
+type sessionMap struct {
 	mu    sync.Mutex
 	holds map[sessionKey][]*rlock.Hold // guarded by mu; outermost first
 }
 
-// lostHolds remembers holds that ended with ErrLost, until they are unlocked, for Unlock without a
-// hold.
+// lostHolds remembers the holds that ended with ErrLost until they are unlocked, for Unlock without
+// a hold.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
-var held = registry{holds: make(map[sessionKey][]*rlock.Hold)}
+var sessions = sessionMap{holds: make(map[sessionKey][]*rlock.Hold)}
 
-func (r *registry) add(at sessionKey, h *rlock.Hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.holds[at] = append(r.holds[at], h)
+func (s *sessionMap) add(key sessionKey, h *rlock.Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[key] = append(s.holds[key], h)
 }
 
-func (r *registry) remove(at sessionKey, h *rlock.Hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (s *sessionMap) remove(key sessionKey, h *rlock.Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	left := slices.DeleteFunc(
-		slices.Clone(r.holds[at]),
+		slices.Clone(s.holds[key]),
 		func(other *rlock.Hold) bool { return other == h },
 	)
-	if r.holds[at] = left; len(left) == 0 {
-		delete(r.holds, at)
+	if s.holds[key] = left; len(left) == 0 {
+		delete(s.holds, key)
 	}
 }
 
-// of are the holds of an owner, which the caller must not change.
-func (r *registry) of(at sessionKey) []*rlock.Hold {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.holds[at]
+// get returns the holds of an owner, outermost first. The caller must not change them.
+func (s *sessionMap) get(key sessionKey) []*rlock.Hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holds[key]
 }

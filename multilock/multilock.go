@@ -13,37 +13,39 @@ import (
 	"holdfast/rlock"
 )
 
-// hook is what package rlock shows of itself.
+// hook gives access to the unexported parts of package rlock.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// Lock is all of several locks. It has no state of its own; any number of them may be made of the
-// same parts. It is safe for concurrent use.
+// Lock acquires all of several locks, or none. It has no state of its own; any number of them may
+// be made of the same parts. It is safe for concurrent use.
 type Lock struct {
 	name     string
-	parts    []part // in the order in which they are taken, which is the same for everybody
+	parts    []part // in the order of acquisition, which is the same in all processes
 	identity string // the same for locks of the same parts
-	invalid  error  // why this can never be locked
+	invalid  error  // why this can never be locked; nil if it can
 }
 
 var _ rlock.Locker = (*Lock)(nil)
 
-// New returns the lock that is all of the given ones: locks of any kind, of one client or of
-// several, also other MultiLocks, RedLocks and lockers of your own. One that is named twice is one
-// part. It sends nothing, and what can never be locked is refused by the first use, with
-// [rlock.ErrInvalid]: no locks at all; two of package rlock that keep each other out; locks on
-// several Redises of which one has no name that all processes agree on, see rlock.Options.Server.
-// Lockers of your own take part in the order by their Name, and by Server() string if they have
-// such a method; no two should have the same. A RedLock and a plain lock that is one of its nodes,
-// or two RedLocks that share nodes, keep each other out, and are not refused.
+// New returns a lock over the given ones: locks of any kind, of one client or of several, including
+// other MultiLocks, RedLocks and your own [rlock.Locker] types. A lock given twice counts once.
+//
+// New sends nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no
+// locks at all; two locks of package rlock that exclude each other; locks on several Redis servers
+// of which one has no name that all processes agree on (see rlock.Options.Server).
+//
+// Your own types are ordered by Name, and by Server() string if they have that method; no two
+// should return the same. New does not detect that a RedLock and a plain lock that is one of its
+// nodes, or two RedLocks that share nodes, exclude each other.
 func New(locks ...rlock.Locker) *Lock {
 	names := make([]string, 0, len(locks))
 	for _, l := range locks {
-		if !absent(l) {
+		if !isNil(l) {
 			names = append(names, l.Name())
 		}
 	}
 	l := &Lock{name: strings.Join(names, "+")}
-	l.parts, l.invalid = inOrder(locks)
+	l.parts, l.invalid = sortedParts(locks)
 	var identity strings.Builder
 	for _, p := range l.parts {
 		fmt.Fprintf(&identity, "%#v", p.identity)
@@ -52,41 +54,41 @@ func New(locks ...rlock.Locker) *Lock {
 	return l
 }
 
-// Name is the names of the locks, in the order in which they were given, with a "+" between them.
+// Name returns the names of the locks in the order given, joined by "+".
 func (l *Lock) Name() string { return l.name }
 
-// Lock acquires all of the locks, and blocks until it has them, or until ctx ends. It waits for one
-// after the other, and meanwhile keeps those that it has.
+// Lock acquires all of the locks. It blocks until it has acquired them or ctx ends. It waits for
+// one after the other, and meanwhile keeps those that it has acquired.
 //
-// They are held for lease at most, or with [rlock.Watchdog] until they are released. With an owner
-// in ctx that holds some of them, this adds a level to those. It returns what [rlock.Lock.Lock]
-// returns for the part that could not be had, which the error names, and [rlock.ErrLost] if a part
-// was lost while another was waited for. After an error nothing is held by this call; if a part
-// could not be released the error says so as well.
+// The locks are held for lease at most, or with [rlock.Watchdog] until they are released. If ctx
+// carries an owner that holds some of them, Lock adds a level to those.
+//
+// Lock returns what [rlock.Lock.Lock] returns for the part that could not be acquired, which the
+// error names. It returns [rlock.ErrLost] if a part was lost while Lock waited for another. After
+// an error this call holds nothing; if a part could not be released, the error says so as well.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
 	return l.acquire(
 		ctx,
 		lease,
-		func(taking context.Context, of rlock.Locker) (*rlock.Hold, error) {
-			return of.Lock(taking, lease)
+		func(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
+			return part.Lock(ctx, lease)
 		},
 		true,
 		time.Time{},
 	)
 }
 
-// TryLock is [Lock.Lock] for at most wait, for all of the locks together. With [rlock.NoWait] each
-// is tried once. If the server of a lock that was taken already hangs, the last step and giving
-// back what was taken last up to Options.CommandTimeout each, beyond the wait.
+// TryLock is like [Lock.Lock] but waits at most wait for all of the locks in total. With
+// [rlock.NoWait] it tries each once. A negative wait is [rlock.ErrInvalid].
+//
+// If the server of a lock acquired before hangs, TryLock may exceed wait: the last step and the
+// release of what was acquired each take up to Options.CommandTimeout.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.named(
-			fmt.Errorf(
-				"%w: the wait %v is negative: use Lock to wait without limit",
-				rlock.ErrInvalid,
-				wait,
-			),
-		)
+		return nil, l.wrap(fmt.Errorf(
+			"%w: the wait %v is negative: use Lock to wait without limit",
+			rlock.ErrInvalid, wait,
+		))
 	}
 	var until time.Time
 	if wait != rlock.NoWait {
@@ -95,14 +97,14 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 	return l.acquire(
 		ctx,
 		lease,
-		func(taking context.Context, of rlock.Locker) (*rlock.Hold, error) {
+		func(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
 			left := wait
 			if wait > 0 {
-				// What is over counts as a moment, as it does for a single lock: a free lock is not
-				// refused for want of time.
+				// A wait that is over still tries once, as it does for a single lock: a free lock
+				// is not refused for lack of time.
 				left = max(time.Until(until), time.Nanosecond)
 			}
-			return of.TryLock(taking, left, lease)
+			return part.TryLock(ctx, left, lease)
 		},
 		wait != rlock.NoWait,
 		until,
@@ -110,51 +112,50 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 }
 
 func (l *Lock) acquire(ctx context.Context, lease time.Duration,
-	take func(context.Context, rlock.Locker) (*rlock.Hold, error), waits bool, until time.Time,
+	acquire func(context.Context, rlock.Locker) (*rlock.Hold, error), waits bool, until time.Time,
 ) (*rlock.Hold, error) {
 	if l.invalid != nil {
-		return nil, l.named(l.invalid)
+		return nil, l.wrap(l.invalid)
 	}
-	if _, named := owner.From(ctx); !named {
+	if _, ok := owner.From(ctx); !ok {
 		ctx = rlock.WithOwner(ctx)
 	}
-	a := attempt{lock: l, lease: lease, take: take, waits: waits, until: until}
-	hold, err := a.run(ctx)
+	at := attempt{lock: l, lease: lease, acquire: acquire, waits: waits, until: until}
+	hold, err := at.run(ctx)
 	if err != nil {
-		return nil, l.named(err)
+		return nil, l.wrap(err)
 	}
 	return hold, nil
 }
 
-// Unlock releases the innermost level that ctx's owner has of all the locks together. See
+// Unlock releases the innermost level of this MultiLock that ctx's owner holds. See
 // [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
-// this MultiLock, and [rlock.ErrLost] once for each level that was lost, until the owner acquires
-// it again; this process remembers its latest 1024 losses.
+// this MultiLock. It returns [rlock.ErrLost] once for each level that was lost, until the owner
+// acquires the MultiLock again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
-	token, named := owner.From(ctx)
-	if !named {
-		return l.named(
-			fmt.Errorf(
-				"%w: the context has no owner: pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
-				rlock.ErrNotHeld,
-			),
-		)
+	token, ok := owner.From(ctx)
+	if !ok {
+		return l.wrap(fmt.Errorf(
+			"%w: the context has no owner: "+
+				"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
+			rlock.ErrNotHeld,
+		))
 	}
-	at := sessionKey{token, l.identity}
-	holds := slices.Clone(held.of(at))
+	key := sessionKey{token, l.identity}
+	holds := slices.Clone(sessions.get(key))
 	slices.Reverse(holds)
-	for _, hold := range append(holds, lostHolds.Of(at)...) { // innermost first, as they were lost
+	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)
-		// One that somebody else releases at this moment is passed over, and not one of which a
-		// part was not held.
+		// Skip a hold that another goroutine is releasing. ErrNotHeld in a releaseError concerns
+		// only a part, and is returned.
 		var tried releaseError
 		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, &tried) {
 			return err
 		}
 	}
-	return l.named(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
+	return l.wrap(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
 }
 
-func (l *Lock) named(err error) error {
+func (l *Lock) wrap(err error) error {
 	return fmt.Errorf("holdfast: multilock %q: %w", l.name, err)
 }

@@ -12,21 +12,20 @@ import (
 	"holdfast/rlock"
 )
 
-// part is one of the locks.
+// part is one of the locks of a [Lock].
 type part struct {
 	rlock.Locker
-	plain    *rlock.Lock // the same, if it is a lock of package rlock
-	batch    hooks.Batch // with which others it can be taken in one step
+	plain    *rlock.Lock // the same, if it is a lock of package rlock; else nil
+	batch    hooks.Batch // equal for parts that one script can acquire
 	identity hooks.Identity
 }
 
-// inOrder are the parts of all the locks, in the order of (server, name) and each once. Everybody
-// who wants some of them takes them in this order. So among those who wait for each other in a
-// circle there would be one that holds the last of the locks they wait for, and waits for an
-// earlier one, which nobody does.
+// sortedParts returns the parts of all the locks, each once, ordered by (server, name). Every
+// process acquires in this order, which rules out a deadlock: in a circle of waiters, one would
+// hold the last of the locks they wait for, and wait for an earlier one.
 //
-// On a cluster the slot comes before the name, so that what can be taken together stands together.
-func inOrder(locks []rlock.Locker) ([]part, error) {
+// On a cluster the slot comes before the name, to make the parts of a batch neighbours.
+func sortedParts(locks []rlock.Locker) ([]part, error) {
 	parts, err := flatten(nil, locks)
 	if err != nil {
 		return nil, err
@@ -38,22 +37,22 @@ func inOrder(locks []rlock.Locker) ([]part, error) {
 		parts,
 		func(a, b part) int { return compareIdentities(a.identity, b.identity) },
 	)
-	parts = slices.CompactFunc(parts, same)
+	parts = slices.CompactFunc(parts, sameLock)
 	for i, p := range parts[1:] {
-		if err := compatible(parts[i], p); err != nil {
+		if err := checkNeighbours(parts[i], p); err != nil {
 			return nil, err
 		}
 	}
-	if err := apartInQueues(parts); err != nil {
+	if err := checkQueues(parts); err != nil {
 		return nil, err
 	}
-	return parts, oneOrder(parts)
+	return parts, checkServers(parts)
 }
 
-// flatten puts MultiLocks among the locks apart.
+// flatten appends the locks to parts, and replaces MultiLocks by their parts.
 func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 	for _, l := range locks {
-		if absent(l) {
+		if isNil(l) {
 			return nil, fmt.Errorf("%w: one of the locks is nil", rlock.ErrInvalid)
 		}
 		switch l := l.(type) {
@@ -63,14 +62,16 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 			}
 			parts = append(parts, l.parts...)
 		case *rlock.Lock:
-			parts = append(parts, part{Locker: l, plain: l, batch: hook.Batch(l), identity: hook.Identity(l)})
+			p := part{Locker: l, plain: l, batch: hook.Batch(l), identity: hook.Identity(l)}
+			parts = append(parts, p)
 		default:
-			p := part{Locker: l, identity: hooks.Identity{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}}
-			if of, ok := l.(interface{ Server() string }); ok {
-				p.identity.Server = of.Server()
-				p.identity.Client = "of " + p.identity.Server // which is no client's id
+			id := hooks.Identity{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}
+			p := part{Locker: l, identity: id}
+			if named, ok := l.(interface{ Server() string }); ok {
+				p.identity.Server = named.Server()
+				p.identity.Client = "of " + p.identity.Server // no client has this id
 				if p.identity.Server == "" {
-					p.identity.Client += strconv.Itoa(len(parts)) // who says nothing may be anywhere
+					p.identity.Client += strconv.Itoa(len(parts)) // it may be anywhere
 				}
 			}
 			parts = append(parts, p)
@@ -79,8 +80,8 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 	return parts, nil
 }
 
-// absent tells that a lock is nil, or a nil pointer.
-func absent(l rlock.Locker) bool {
+// isNil reports whether l is nil or a nil pointer.
+func isNil(l rlock.Locker) bool {
 	if l == nil {
 		return true
 	}
@@ -88,8 +89,8 @@ func absent(l rlock.Locker) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// same tells that two parts are one lock.
-func same(a, b part) bool {
+// sameLock reports whether two parts are one lock.
+func sameLock(a, b part) bool {
 	if a.plain != nil && b.plain != nil {
 		return a.identity == b.identity
 	}
@@ -102,7 +103,7 @@ func compareIdentities(a, b hooks.Identity) int {
 		cmp.Compare(a.Server, b.Server),
 		cmp.Compare(a.Slot, b.Slot),
 		cmp.Compare(a.Name, b.Name),
-		compareBool(a.Shared, b.Shared), // a writer may read, and a reader may not write
+		compareBool(a.Shared, b.Shared), // write before read: a writer may read, not vice versa
 		cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.Client, b.Client),
 	)
@@ -119,15 +120,16 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// compatible refuses neighbours in the order that keep each other out, also for one owner.
-func compatible(a, b part) error {
+// checkNeighbours refuses two parts, next to each other in the order, that exclude each other even
+// for one owner.
+func checkNeighbours(a, b part) error {
 	if a.plain == nil || b.plain == nil || a.identity.Server != b.identity.Server ||
 		a.identity.Name != b.identity.Name {
 		return nil
 	}
 	if a.identity.Client != b.identity.Client {
 		if a.identity.Server == "" {
-			return nil // oneOrder refuses them for that
+			return nil // checkServers refuses them
 		}
 		return fmt.Errorf(
 			"%w: lock %q on %s through two clients, which keep each other out",
@@ -146,9 +148,10 @@ func compatible(a, b part) error {
 	return nil
 }
 
-// apartInQueues refuses fair locks that share a queue, which Redisson's names give to "x" and
-// "{x}": one that holds the first and wants the other may wait behind somebody who wants the first.
-func apartInQueues(parts []part) error {
+// checkQueues refuses fair locks that share a queue: Redisson's key names give one queue to "x" and
+// "{x}". An owner that holds one of them and waits for the other might queue behind a waiter for
+// the first.
+func checkQueues(parts []part) error {
 	type queue struct{ client, key string }
 	names := make(map[queue]string)
 	for _, p := range parts {
@@ -158,7 +161,8 @@ func apartInQueues(parts []part) error {
 		q := queue{p.identity.Client, lua.QueueKey(p.identity.Name)}
 		if other, taken := names[q]; taken {
 			return fmt.Errorf(
-				"%w: fair locks %q and %q share a queue by their names: use another name for one of them",
+				"%w: fair locks %q and %q share a queue by their names: "+
+					"use another name for one of them",
 				rlock.ErrInvalid,
 				other,
 				p.identity.Name,
@@ -169,13 +173,13 @@ func apartInQueues(parts []part) error {
 	return nil
 }
 
-// oneOrder refuses locks on several Redises if one of those has no name: other processes might take
-// them in another order, and wait in a circle.
-func oneOrder(parts []part) error {
+// checkServers refuses locks on several Redis servers of which one has no name. Other processes
+// might order the servers differently, and a deadlock would be possible.
+func checkServers(parts []part) error {
 	first, several, unnamed := "", false, ""
 	for _, p := range parts {
 		if p.identity.Client == "" {
-			continue // a locker that says nothing of servers
+			continue // a Locker without the method Server
 		}
 		if first == "" {
 			first = p.identity.Client
@@ -187,7 +191,8 @@ func oneOrder(parts []part) error {
 	}
 	if several && unnamed != "" {
 		return fmt.Errorf(
-			"%w: locks on several Redises are taken in the order of their servers' names, and the server of %q has none: set rlock.Options.Server, in all processes alike",
+			"%w: locks on several Redises are taken in the order of their servers' names, "+
+				"and the server of %q has none: set rlock.Options.Server, in all processes alike",
 			rlock.ErrInvalid,
 			unnamed,
 		)

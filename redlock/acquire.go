@@ -9,7 +9,7 @@ import (
 	"holdfast/rlock"
 )
 
-// attempt is one caller's way to a lock. It is used by one goroutine.
+// attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
 	lock    *Lock
 	budget  *wait.Budget
@@ -19,147 +19,152 @@ type attempt struct {
 	token   owner.Token
 	session *lockSession
 
-	last *result // the last round's; nil before the first
+	last *result // of the last round; nil before the first
 }
 
-// run gets the lock, or tells why not. It waits for its turn at the owner's session first.
-func (a *attempt) run() (*rlock.Hold, error) {
-	if err := a.budget.Err(); err != nil {
-		return nil, a.ended()
+// run acquires the lock with the owner's session locked, or returns why it could not.
+func (at *attempt) run() (*rlock.Hold, error) {
+	if err := at.budget.Err(); err != nil {
+		return nil, at.failure()
 	}
-	a.session = sessions.Open(sessionKey{a.lock.identity, a.token})
-	defer a.session.Close()
-	if !a.session.Lock(a.budget) {
-		return nil, a.ended()
+	at.session = sessions.Open(sessionKey{at.lock.identity, at.token})
+	defer at.session.Close()
+	if !at.session.Lock(at.budget) {
+		return nil, at.failure()
 	}
-	defer a.session.Unlock()
-	if t := heldIn(a.session); t != nil {
-		hold, err := t.nest(a)
+	defer at.session.Unlock()
+	if a := heldIn(at.session); a != nil {
+		hold, err := a.nest(at)
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
 		}
-		// Another goroutine of this owner has released the lock meanwhile. This one is the first
-		// again.
+		// Another goroutine of this owner has released the lock meanwhile. There is no level left
+		// to add to, so acquire the lock anew.
 	}
-	if a.waits {
-		return a.queue()
+	if at.waits {
+		return at.queue()
 	}
-	if hold := a.round(); hold != nil {
+	if hold := at.round(); hold != nil {
 		return hold, nil
 	}
-	return nil, a.ended()
+	return nil, at.failure()
 }
 
-// round asks all nodes at once, and returns the hold if a quorum grants it in time. Answers that
-// come later are kept if it does, and else released.
-func (a *attempt) round() *rlock.Hold {
-	l, start := a.lock, time.Now()
-	t := newAcquisition(l, a.session, a.token)
-	t.mu.Lock()
-	t.decided = func() bool {
-		yes, open := t.in(granted), t.in(asked)
+// round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
+// nil. Parts granted later are kept if the round succeeded, and released if it failed.
+func (at *attempt) round() *rlock.Hold {
+	l, start := at.lock, time.Now()
+	a := newAcquisition(l, at.session, at.token)
+	a.mu.Lock()
+	a.decided = func() bool {
+		yes, open := a.count(granted), a.count(asked)
 		if yes >= l.quorum {
 			return true
 		}
 		if yes+open >= l.quorum {
 			return false
 		}
-		// Who waits has failed only for now, and hears more answers out while they may tell what to
-		// wait for: whether one other has a quorum, whose release is worth waiting for, or too many
-		// nodes refuse for good.
-		contender, doomed, most := t.contender(), t.refusing(), len(l.nodes)-l.quorum
-		return !a.waits || doomed > most ||
-			(contender >= l.quorum || contender+open < l.quorum) && doomed+open <= most
+		// The round has failed. A caller that waits still needs more replies, as long as they may
+		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
+		// many nodes that refuse for good, which makes waiting pointless.
+		contender, refused := a.contenderNodes(), a.permanentRefusals()
+		spare := len(l.nodes) - l.quorum
+		return !at.waits || refused > spare ||
+			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= spare
 	}
 	for i := range l.nodes {
-		t.ask(i, t.owner, a.lease)
+		a.ask(i, a.owner, at.lease)
 	}
-	limit := t.remaining(a.waits)
-	t.mu.Unlock()
-	decided := t.await(a.budget, limit)
-	t.mu.Lock()
-	for limit = t.remaining(false); !decided && limit > 0 && !a.budget.Over(); limit = t.remaining(false) {
-		t.mu.Unlock()
-		decided = t.await(a.budget, limit)
-		t.mu.Lock()
-	}
-	if t.in(granted) < l.quorum || !time.Now().Before(t.trusted()) {
-		took := time.Since(start)
-		if v := t.result(decided || a.budget.Over() && took < shortestWait, took); a.last == nil ||
-			decided ||
-			!a.budget.Over() {
-			a.last = v // one that was cut short says less than the one before
-			v.permanent = v.permanent || t.delayedBeyond(a.budget.Until)
+	limit := a.remaining(at.waits)
+	a.mu.Unlock()
+	decided := a.waitDecided(at.budget, limit)
+	a.mu.Lock()
+	for !decided && !at.budget.Over() {
+		if limit = a.remaining(false); limit <= 0 {
+			break
 		}
-		t.phase, t.ended = over, rlock.ErrReleased
-		t.mu.Unlock()
-		t.giveUp()
+		a.mu.Unlock()
+		decided = a.waitDecided(at.budget, limit)
+		a.mu.Lock()
+	}
+	if a.count(granted) < l.quorum || !time.Now().Before(a.trustedUntil()) {
+		took := time.Since(start)
+		r := a.result(decided || at.budget.Over() && took < shortestWait, took)
+		if at.last == nil || decided || !at.budget.Over() {
+			at.last = r // a round that was cut short says less than the one before
+			r.permanent = r.permanent || a.delayedBeyond(at.budget.Until)
+		}
+		a.phase, a.reason = over, rlock.ErrReleased
+		a.mu.Unlock()
+		a.releaseAll()
 		return nil
 	}
-	defer t.mu.Unlock()
-	t.phase = held
-	for i := range t.parts {
-		// What has not even been sent would be a question in line at a node that does not answer.
-		// Elsewhere it is just about to be sent: the others were quicker.
-		p := &t.parts[i]
+	defer a.mu.Unlock()
+	a.phase = held
+	for i := range a.parts {
+		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
+		// are about to send theirs: a quorum was just quicker.
+		p := &a.parts[i]
 		if p.state != asked {
 			continue
 		}
-		if err := available(l.nodes[i]); err != nil && l.nodes[i].Pool().Withdraw(p.call) {
+		if err := unavailable(l.nodes[i]); err != nil && l.nodes[i].Pool().Withdraw(p.call) {
 			p.state, p.err = missing, err
 		}
 	}
-	keep(a.session, t)
-	return t.begin(a.budget.Ctx, a.renew)
+	attach(at.session, a)
+	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
-// remaining returns for how much longer a quorum may still answer in time. If it cannot, that is 0,
-// or with hearOut how much longer any answer may come in time. The time of a node counts from when
-// the question was sent. Before that it queues behind those of others in this process, for which
-// the node is not to blame: of a thousand locks taken at once the last would fail, though all nodes
-// answer as fast as they can. It is called with mu held.
-func (t *acquisition) remaining(hearOut bool) time.Duration {
+// remaining returns for how much longer a quorum may still reply in time; 0 if too few nodes are
+// left for a quorum. With allReplies it then returns for how much longer any node may. It is called
+// with mu held.
+//
+// The time of a node counts from when its request was sent. Before that the request queues behind
+// others of this process, which is not the node's fault: of a thousand locks acquired at once the
+// last would fail, even if all nodes reply as fast as they can.
+func (a *acquisition) remaining(allReplies bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
-	for i := range t.parts {
-		p := &t.parts[i]
+	for i := range a.parts {
+		p := &a.parts[i]
 		if p.state != asked {
 			continue
 		}
-		if d := t.lock.nodes[i].Pool().Remaining(p.call); d > 0 {
+		if d := a.lock.nodes[i].Pool().Remaining(p.call); d > 0 {
 			left = append(left, d)
 		}
 	}
-	needed := t.lock.quorum - t.in(granted)
-	if hearOut {
+	needed := a.lock.quorum - a.count(granted)
+	if allReplies {
 		needed = min(needed, len(left))
 	}
-	return lasting(left, needed)
+	return nthLongest(left, needed)
 }
 
-// ended says why an attempt ended without the lock.
-func (a *attempt) ended() error {
-	cause := a.budget.Err()
-	if a.last == nil {
-		return &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, cause: cause}
+// failure returns the error of an attempt that ended without the lock.
+func (at *attempt) failure() error {
+	cause := at.budget.Err()
+	if at.last == nil {
+		return &QuorumError{Lock: at.lock.name, Want: at.lock.quorum, cause: cause}
 	}
-	err := *a.last.err
+	err := *at.last.err
 	err.cause = cause
 	return &err
 }
 
-// nest adds a level to what the owner holds.
-func (t *acquisition) nest(a *attempt) (*rlock.Hold, error) {
-	t.mu.Lock()
-	levels := len(t.levels) + 1
-	t.mu.Unlock()
-	if err := t.prolong(a.budget, levels, a.lease, a.waits); err != nil {
+// nest adds a level to the acquisition, once a quorum of nodes has counted it.
+func (a *acquisition) nest(at *attempt) (*rlock.Hold, error) {
+	a.mu.Lock()
+	levels := len(a.levels) + 1
+	a.mu.Unlock()
+	if err := a.extend(at.budget, levels, at.lease, at.waits); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	if t.phase == over {
-		t.mu.Unlock()
-		return nil, t.conclude()
+	a.mu.Lock()
+	if a.phase == over {
+		a.mu.Unlock()
+		return nil, a.endLevels()
 	}
-	defer t.mu.Unlock()
-	return t.begin(a.budget.Ctx, a.renew), nil
+	defer a.mu.Unlock()
+	return a.addLevel(at.budget.Ctx, at.renew), nil
 }

@@ -16,67 +16,67 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's possession of a lock, from the first question to the nodes until
-// nothing is held any more.
+// acquisition is one owner's lock, from the first request to the nodes until nothing is held any
+// more.
 //
-// It has a part on each node that granted it, with a lease and a deadline of its own; the watchdog
-// of the node's client renews it. The acquisition can be trusted as long as a quorum of parts can:
-// at that instant each of those nodes keeps everybody else out, and nobody else can have a quorum.
-// So its deadline is that of the part with the quorum-th latest, and a renewal counts as soon as,
-// and only if, a quorum of nodes has carried it out.
+// It has a part on each node that granted it, with a lease and a deadline of its own. The watchdog
+// of the node's client renews the part. The acquisition can be trusted as long as a quorum of parts
+// can: each of those nodes keeps every other owner out, and nobody else can get a quorum. Its
+// deadline is therefore the quorum-th latest of the parts. A renewal counts as soon as, and only
+// if, a quorum of nodes has carried it out.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
-	token   owner.Token // in this process
-	owner   string      // on the nodes; a part that came later has another
+	token   owner.Token // the owner in this process
+	owner   string      // on the nodes; a part that rejoined has another
 
-	mu       sync.Mutex
-	phase    phase         // guarded by mu
-	parts    []part        // guarded by mu; by node
-	first    []request     // guarded by mu; room for those that were asked for first; a node is given its own once
-	levels   []level       // guarded by mu; those not released, outermost first
-	unlocked int           // guarded by mu; how many of them were released since it was lost
-	few      [1]level      // room for levels, mostly enough
-	longest  time.Duration // guarded by mu; the longest lease that any node was asked for
-	asFarAs  time.Time     // guarded by mu; until when a extension wants it kept; zero before the first
-	ended    error         // guarded by mu; why it is over
-	deadline time.Time     // guarded by mu; when it is over, until when it could be trusted
-	leaving  *releasing    // guarded by mu; its release, if that was asked for
-	decided  func() bool   // guarded by mu; what somebody waits for, if anybody does; called with mu held
-	progress chan struct{} // told when decided is true
+	mu           sync.Mutex // guards everything below but progress
+	phase        phase
+	parts        []part        // by node
+	requests     []request     // preallocated, by node; each is used once
+	levels       []level       // those not released, outermost first
+	unlocked     int           // how many levels were released since the loss
+	preallocated [1]level      // room for levels, enough for most acquisitions
+	longest      time.Duration // the longest lease that any node was asked for
+	extendedTo   time.Time     // the latest deadline that an extension wanted; zero if none
+	reason       error         // why it is over
+	deadline     time.Time     // once over, until when it could be trusted
+	release      *release      // its release; nil if it was not asked for
+	decided      func() bool   // what waitDecided waits for; nil before the first wait
+	progress     chan struct{} // receives once decided returns true
 }
 
-// phase is how far an acquisition has come. It only ever grows.
+// phase is the state of an acquisition. It only ever grows.
 type phase uint8
 
 const (
-	asking phase = iota // nobody knows yet whether there is a quorum
+	asking phase = iota // no quorum yet
 	held
 	over
 )
 
-// part is what the acquisition has on one node.
+// part is the state of an acquisition on one node.
 type part struct {
 	node    int
 	state   state
-	owner   string    // who was asked for
-	call    *wait.Job // the last question
-	asked   time.Time // when it was put
-	vote    lua.Vote  // the last answer
-	err     error     // why there is none, or why what was granted is gone
-	request *request  // while granted
+	owner   string    // the owner of the last request
+	call    *wait.Job // the last request
+	asked   time.Time // when it was given to the pool
+	vote    lua.Vote  // the last reply
+	err     error     // why there is no reply, or why a granted part is gone
+	request *request  // while granted; else nil
 }
 
-// state is that of a part.
+// state is the state of a part.
 type state uint8
 
 const (
-	missing state = iota // not taken, or lost
-	asked                // the question is under way
+	missing state = iota // never granted, or lost
+	asked                // the request is under way
 	granted
 )
 
-// level is one hold.
+// level is one nested Lock, with its hold.
 type level struct {
 	hold  *rlock.Hold
 	end   func(reason error)
@@ -86,120 +86,118 @@ type level struct {
 var _ rlock.Acquisition = (*acquisition)(nil)
 
 func newAcquisition(l *Lock, s *lockSession, token owner.Token) *acquisition {
-	t := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
-		parts: make(
-			[]part,
-			len(l.nodes),
-		), first: make([]request, len(l.nodes)), progress: make(chan struct{}, 1)}
-	t.levels = t.few[:0]
-	return t
+	a := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
+		parts: make([]part, len(l.nodes)), requests: make([]request, len(l.nodes)),
+		progress: make(chan struct{}, 1)}
+	a.levels = a.preallocated[:0]
+	return a
 }
 
-// Name is the lock's.
-func (t *acquisition) Name() string { return t.lock.name }
+// Name returns the name of the lock.
+func (a *acquisition) Name() string { return a.lock.name }
 
-// Owner is that of the first parts.
-func (t *acquisition) Owner() string { return t.owner }
+// Owner returns the owner that the first round acquired for.
+func (a *acquisition) Owner() string { return a.owner }
 
-// Token is 0: see the documentation of the package.
-func (t *acquisition) Token() int64 { return 0 }
+// Token returns 0, because a quorum has no fencing token: see the package documentation.
+func (a *acquisition) Token() int64 { return 0 }
 
-// Deadline is until when a quorum of parts can be trusted.
-func (t *acquisition) Deadline() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.trusted()
+// Deadline returns the time until which a quorum of parts can be trusted.
+func (a *acquisition) Deadline() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.trustedUntil()
 }
 
-// The methods below, up to ask, are called with mu held.
-
-func (t *acquisition) trusted() time.Time {
-	if t.phase == over {
-		return t.deadline
+// trustedUntil is Deadline, called with mu held.
+func (a *acquisition) trustedUntil() time.Time {
+	if a.phase == over {
+		return a.deadline
 	}
 	deadlines := make([]time.Time, 0, 8)
-	for i := range t.parts {
-		if g := t.parts[i].request; g != nil {
-			deadlines = append(deadlines, g.trusted())
+	for i := range a.parts {
+		if q := a.parts[i].request; q != nil {
+			deadlines = append(deadlines, q.trustedUntil())
 		}
 	}
-	if len(deadlines) < t.lock.quorum {
+	if len(deadlines) < a.lock.quorum {
 		return time.Time{}
 	}
 	slices.SortFunc(deadlines, func(a, b time.Time) int { return b.Compare(a) })
-	return deadlines[t.lock.quorum-1]
+	return deadlines[a.lock.quorum-1]
 }
 
-// in counts the parts in a state.
-func (t *acquisition) in(s state) int {
+// count returns the number of parts in a state. It is called with mu held.
+func (a *acquisition) count(s state) int {
 	n := 0
-	for i := range t.parts {
-		if t.parts[i].state == s {
+	for i := range a.parts {
+		if a.parts[i].state == s {
 			n++
 		}
 	}
 	return n
 }
 
-// renews tells whether a level wants the watchdog.
-func (t *acquisition) renews() bool {
-	return slices.ContainsFunc(t.levels, func(l level) bool { return l.renew })
+// renews reports whether a level uses the watchdog. It is called with mu held.
+func (a *acquisition) renews() bool {
+	return slices.ContainsFunc(a.levels, func(l level) bool { return l.renew })
 }
 
-// await waits until what decided asks for is true, which it reports, until the time is over, or
-// until b ends.
-func (t *acquisition) await(b *wait.Budget, limit time.Duration) (decided bool) {
+// waitDecided waits until decided returns true, for at most limit, or until b ends. It reports
+// whether decided returned true.
+func (a *acquisition) waitDecided(b *wait.Budget, limit time.Duration) (decided bool) {
 	for end := time.Now().Add(limit); ; {
-		t.mu.Lock()
-		decided := t.decided()
-		t.mu.Unlock()
+		a.mu.Lock()
+		decided := a.decided()
+		a.mu.Unlock()
 		if decided {
-			select { // somebody else may wait for the same: Release beside Extend
-			case t.progress <- struct{}{}:
+			select { // another call may wait as well: Release beside Extend
+			case a.progress <- struct{}{}:
 			default:
 			}
 			return true
 		}
 		left := time.Until(end)
-		if left <= 0 || !b.Sleep(left, t.progress, nil) { // perhaps progress of an earlier wait
+		if left <= 0 || !b.Sleep(left, a.progress, nil) { // the wake-up may be an earlier wait's
 			return false
 		}
 	}
 }
 
-// tell wakes who waits, if there is a reason to.
-func (t *acquisition) tell() {
-	if t.decided == nil || !t.decided() {
+// notify wakes waitDecided once decided returns true. It is called with mu held.
+func (a *acquisition) notify() {
+	if a.decided == nil || !a.decided() {
 		return
 	}
 	select {
-	case t.progress <- struct{}{}:
+	case a.progress <- struct{}{}:
 	default:
 	}
 }
 
-// ask puts the question for its part to node i. What becomes of it is noted by request.Run.
-func (t *acquisition) ask(i int, as string, lease time.Duration) {
-	node, p := t.lock.nodes[i], &t.parts[i]
-	*p = part{node: i, owner: as, asked: time.Now()}
-	if p.err = available(node); p.err != nil {
+// ask requests the part of node i for an owner. request.Run handles the reply. It is called with mu
+// held.
+func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
+	node, p := a.lock.nodes[i], &a.parts[i]
+	*p = part{node: i, owner: ownerID, asked: time.Now()}
+	if p.err = unavailable(node); p.err != nil {
 		return
 	}
-	t.longest = max(t.longest, lease)
-	g := &t.first[i]
-	if g.acquisition != nil {
-		g = new(request) // somebody may still look at the first
+	a.longest = max(a.longest, lease)
+	q := &a.requests[i]
+	if q.acquisition != nil {
+		q = new(request) // the node's pool may still read the first
 	}
-	g.acquisition, g.node, g.owner, g.lease = t, i, as, lease
-	g.call.Task, g.call.Timeout = g, t.lock.nodeTimeout(node, lease)
-	p.state, p.call = asked, &g.call
+	q.acquisition, q.node, q.owner, q.lease = a, i, ownerID, lease
+	q.call.Task, q.call.Timeout = q, a.lock.nodeTimeout(node, lease)
+	p.state, p.call = asked, &q.call
 	if !node.Pool().Do(p.call) {
 		p.state, p.err = missing, rlock.ErrClosed
 	}
 }
 
-// available tells why a node is not to be asked; nil if it is.
-func available(node hooks.Node) error {
+// unavailable returns why a node must not be asked; nil if it may be.
+func unavailable(node hooks.Node) error {
 	select {
 	case <-node.Closing():
 		return rlock.ErrClosed
@@ -211,91 +209,93 @@ func available(node hooks.Node) error {
 	return nil
 }
 
-// expire ends an acquisition whose deadline has passed, if whoever tells of that has not come to it
-// yet. It is called with mu held, which it may release in between.
-func (t *acquisition) expire() {
-	if t.phase != held || time.Now().Before(t.trusted()) {
+// expire ends the acquisition if its deadline has passed and the watchdogs have not reported that
+// yet. It is called with mu held, which it may unlock in between.
+func (a *acquisition) expire() {
+	if a.phase != held || time.Now().Before(a.trustedUntil()) {
 		return
 	}
-	t.deadline = t.trusted()
-	t.lose(watchdog.ErrExpired)
-	t.mu.Lock()
+	a.deadline = a.trustedUntil()
+	a.lose(watchdog.ErrExpired)
+	a.mu.Lock()
 }
 
 // lose ends the acquisition because a quorum does not hold it any more. It is called with mu held,
-// and releases it.
-func (t *acquisition) lose(reason error) {
-	lost := &rlock.LostError{Lock: t.lock.name, Reason: t.tally(reason)}
+// and unlocks it.
+func (a *acquisition) lose(reason error) {
+	lost := &rlock.LostError{Lock: a.lock.name, Reason: a.lossReason(reason)}
 	closed := 0
-	for i := range t.parts {
-		if errors.Is(t.parts[i].err, rlock.ErrClosed) {
+	for i := range a.parts {
+		if errors.Is(a.parts[i].err, rlock.ErrClosed) {
 			closed++
 		}
 	}
-	if closed > len(t.parts)-t.lock.quorum {
-		t.finish(fmt.Errorf("%w, of too many nodes", rlock.ErrClosed))
+	if closed > len(a.parts)-a.lock.quorum {
+		a.finish(fmt.Errorf("%w, of too many nodes", rlock.ErrClosed))
 		return
 	}
-	t.finish(lost)
-	t.lock.nodes[0].Warn(lost.Error(), "lock", t.lock.name, "owner", t.owner)
+	a.finish(lost)
+	a.lock.nodes[0].Warn(lost.Error(), "lock", a.lock.name, "owner", a.owner)
 }
 
-// finish ends the acquisition and all its levels, and gives back what is left of it in the
-// background. It is called with mu held, and releases it.
-func (t *acquisition) finish(reason error) {
-	t.phase, t.ended = over, reason
-	// Before anybody hears of it: the owner's next attempt must not find what it was told is lost.
+// finish ends the acquisition and all its levels, and releases the remaining parts in the
+// background. It is called with mu held, and unlocks it.
+func (a *acquisition) finish(reason error) {
+	a.phase, a.reason = over, reason
+	// This comes before the holds end: an owner that learned of the loss must not find the lost
+	// acquisition with its next attempt.
 	if errors.Is(reason, rlock.ErrLost) {
-		lostAcquisitions.Add(t.session.Key(), t)
+		lostAcquisitions.Add(a.session.Key(), a)
 	}
-	drop(t.session, t)
-	t.tell()
-	t.mu.Unlock()
-	_ = t.conclude()
-	t.giveUp()
+	detach(a.session, a)
+	a.notify()
+	a.mu.Unlock()
+	_ = a.endLevels()
+	a.releaseAll()
 }
 
-// conclude waits until all levels have ended, and returns why. It is called without mu, after phase
-// is over.
-func (t *acquisition) conclude() error {
-	t.mu.Lock()
-	levels, reason := t.levels, t.ended // which do not change any more
-	t.mu.Unlock()
-	for _, l := range slices.Backward(levels) { // a context inside another's would end before its hold
+// endLevels ends all levels, or waits until they have ended, and returns why. It is called without
+// mu, after phase is over.
+func (a *acquisition) endLevels() error {
+	a.mu.Lock()
+	levels, reason := a.levels, a.reason // they do not change any more
+	a.mu.Unlock()
+	// Innermost first: ending an outer context would end a context inside it before its hold.
+	for _, l := range slices.Backward(levels) {
 		l.end(reason)
 	}
 	return reason
 }
 
-// begin adds a level, and returns its hold. It is called with mu held.
-func (t *acquisition) begin(ctx context.Context, renew bool) *rlock.Hold {
-	hold, end := rlock.NewHold(ctx, t)
-	before := t.renews()
-	t.levels = append(t.levels, level{hold: hold, end: end, renew: renew})
-	t.setRenew(before)
+// addLevel adds a level, and returns its hold. It is called with mu held.
+func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
+	hold, end := rlock.NewHold(ctx, a)
+	before := a.renews()
+	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
+	a.setRenew(before)
 	return hold
 }
 
-// setRenew has the parts renewed, or not any more, after the levels have changed. It is called with
-// mu held.
-func (t *acquisition) setRenew(before bool) {
-	now := t.renews()
+// setRenew starts or stops the renewal of the parts after the levels have changed. before is what
+// renews returned before the change. It is called with mu held.
+func (a *acquisition) setRenew(before bool) {
+	now := a.renews()
 	if now == before {
 		return
 	}
-	for i := range t.parts {
-		if g := t.parts[i].request; g != nil && g.hold != nil {
-			g.hold.SetRenew(now)
+	for i := range a.parts {
+		if q := a.parts[i].request; q != nil && q.hold != nil {
+			q.hold.SetRenew(now)
 		}
 	}
 }
 
-// innermost are the holds, innermost first.
-func (t *acquisition) innermost() []*rlock.Hold {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	holds := make([]*rlock.Hold, 0, len(t.levels))
-	for _, l := range slices.Backward(t.levels) {
+// holds returns the holds of the levels, innermost first.
+func (a *acquisition) holds() []*rlock.Hold {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	holds := make([]*rlock.Hold, 0, len(a.levels))
+	for _, l := range slices.Backward(a.levels) {
 		holds = append(holds, l.hold)
 	}
 	return holds

@@ -10,29 +10,29 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum is the error when too few nodes could be counted, whoever holds the lock. It comes as
-// a *[QuorumError] that says what is wrong with each.
+// ErrNoQuorum means that too few nodes could be counted, whether or not the lock is held. It is
+// wrapped by a *[QuorumError], which says what is wrong with each node.
 var ErrNoQuorum = errors.New("no quorum")
 
-// QuorumError says what each node answered when there was no quorum.
+// QuorumError reports what each node answered when there was no quorum.
 type QuorumError struct {
 	Lock    string
 	Want    int         // the quorum
-	Granted int         // nodes that said yes
+	Granted int         // the number of nodes that agreed
 	Nodes   []NodeError // those that did not, in the order of the lock's nodes
-	did     string      // what the nodes that said yes did; "" = granted
-	cause   error       // why it was not tried again, or what it means
+	did     string      // what the nodes that agreed did; "" means granted
+	cause   error       // why it was not retried, or what it means
 }
 
-// NodeError is why a node does not count.
+// NodeError reports why a node does not count.
 type NodeError struct {
-	Server string // what it is called
-	// Err is a *[rlock.HeldError] if somebody else has the lock there, a *[DelayedError] if the
-	// node has restarted, else why there was no answer.
+	Server string // the name of the node's server
+	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the
+	// node has restarted, else the reason why there was no answer.
 	Err error
 }
 
-// Error names the nodes.
+// Error lists the nodes.
 func (e *QuorumError) Error() string {
 	var b strings.Builder
 	if e.cause != nil {
@@ -61,12 +61,12 @@ func (e *QuorumError) Error() string {
 		cmp.Or(e.did, "granted"),
 		e.Want,
 	)
-	b.WriteString(listed(e.Nodes))
+	b.WriteString(listNodes(e.Nodes))
 	return b.String()
 }
 
-// Unwrap gives [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of the
-// nodes that failed.
+// Unwrap returns [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of
+// the nodes that failed.
 func (e *QuorumError) Unwrap() []error {
 	var errs []error
 	if e.cause != nil {
@@ -83,7 +83,7 @@ func (e *QuorumError) Unwrap() []error {
 		}
 	}
 	if closed > 0 && closed > e.Granted+len(e.Nodes)-e.Want {
-		errs = append(errs, rlock.ErrClosed) // of too many
+		errs = append(errs, rlock.ErrClosed) // no quorum is left
 	}
 	if e.outvoted() {
 		return append(errs, rlock.ErrNotAcquired)
@@ -91,11 +91,11 @@ func (e *QuorumError) Unwrap() []error {
 	return append(errs, ErrNoQuorum)
 }
 
-// outvoted tells that others hold the lock: there would be enough nodes without them. Those that
-// had not answered yet when it became impossible are taken to be well.
+// outvoted reports whether other owners hold the lock: without them there would be enough nodes.
+// Nodes whose answer was not awaited count as available.
 func (e *QuorumError) outvoted() bool {
 	if len(e.Nodes) == 0 {
-		return true // by somebody of this process
+		return true // by another caller of this process
 	}
 	others, open, failed := 0, 0, 0
 	for _, n := range e.Nodes {
@@ -112,46 +112,49 @@ func (e *QuorumError) outvoted() bool {
 	return (others > 0 || failed == 0) && e.Granted+others+open >= e.Want
 }
 
-// DelayedError says that a node may have forgotten who holds the lock, and for how long it is not
-// counted.
+// DelayedError reports that a node is not counted, because it may have forgotten who holds the
+// lock.
 type DelayedError struct {
-	For     time.Duration
-	Emptied bool // it was emptied, or is new; else it has restarted
+	For     time.Duration // for how much longer the node is not counted
+	Emptied bool          // the node was emptied, or is new; else it has restarted
 }
 
-// Error says what to do about it.
-func (e *DelayedError) Error() string {
+// Error says how to avoid the delay.
+func (d *DelayedError) Error() string {
 	why := "was started less than MaxLease ago"
-	if e.Emptied {
+	if d.Emptied {
 		why = "is new, or was emptied, less than MaxLease ago"
 	}
 	return fmt.Sprintf(
-		"not counted for another %v, because it %s and may have forgotten who holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, if it runs with appendfsync always, state FsyncAlways",
-		e.For.Round(time.Millisecond),
+		"not counted for another %v, because it %s and may have forgotten who holds the lock: "+
+			"wait, choose a smaller redlock.Options.MaxLease in all processes, "+
+			"or, if it runs with appendfsync always, state FsyncAlways",
+		d.For.Round(time.Millisecond),
 		why,
 	)
 }
 
-// stalledError is a node that was not asked, because it has not answered what it was asked before.
+// stalledError means that a node was not asked, because it has not replied to earlier requests.
 type stalledError struct{ after time.Duration }
 
-func (e *stalledError) Error() string {
-	return fmt.Sprintf("it has not answered for %v", e.after.Round(time.Millisecond))
+func (s *stalledError) Error() string {
+	return fmt.Sprintf("it has not answered for %v", s.after.Round(time.Millisecond))
 }
 
-// errSameServer is a node that is not independent.
+// errSameServer means that a node is not independent of another one.
 var errSameServer = errors.New(
-	"it is the same server as another node, under another name: a RedLock wants independent servers",
+	"it is the same server as another node, under another name: " +
+		"a RedLock wants independent servers",
 )
 
-// errNotAwaited is a node whose answer would not have changed anything.
+// errNotAwaited means that the answer of a node would not have changed the result.
 var errNotAwaited = errors.New("its answer was not waited for")
 
-// errNoAnswer is a node that was asked in vain.
+// errNoAnswer means that a node has not answered in time.
 var errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
 
-// listed is what is wrong with each node, and once what is wrong with several.
-func listed(nodes []NodeError) string {
+// listNodes formats the error of each node. Nodes with the same error share an entry.
+func listNodes(nodes []NodeError) string {
 	var order []string
 	servers := make(map[string][]string)
 	for _, n := range nodes {

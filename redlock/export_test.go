@@ -13,11 +13,11 @@ func (l *Lock) Parts(h *rlock.Hold) int { return l.count(h, granted) }
 func (l *Lock) Asked(h *rlock.Hold) int { return l.count(h, asked) }
 
 func (l *Lock) count(h *rlock.Hold, s state) int {
-	for _, t := range l.acquisitions() {
-		if t.owner == h.Owner() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			return t.in(s)
+	for _, a := range l.acquisitions() {
+		if a.owner == h.Owner() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.count(s)
 		}
 	}
 	return 0
@@ -27,8 +27,8 @@ func (l *Lock) count(h *rlock.Hold, s state) int {
 func (l *Lock) acquisitions() []*acquisition {
 	var found []*acquisition
 	for _, s := range sessions.All() {
-		if t := heldIn(s); t != nil && s.Key().lock == l.identity {
-			found = append(found, t)
+		if a := heldIn(s); a != nil && s.Key().lock == l.identity {
+			found = append(found, a)
 		}
 	}
 	return found

@@ -12,113 +12,109 @@ import (
 	"holdfast/watchdog"
 )
 
-// Extend makes the nodes keep the lock for lease from now at least.
-func (t *acquisition) Extend(ctx context.Context, lease time.Duration) error {
+// Extend makes a quorum of nodes keep the lock for at least lease from now.
+func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if lease == rlock.Watchdog {
-		lease = t.lock.nodes[0].WatchdogLease()
+		lease = a.lock.nodes[0].WatchdogLease()
 	}
-	lease, err := t.lock.options.usable(lease)
+	lease, err := a.lock.options.checkLease(lease)
 	if err != nil {
 		return err
 	}
-	p := wait.NewBudget(ctx, nil, t.lock.nodes[0].CommandTimeout())
-	defer p.Stop()
-	if err := p.Err(); err != nil {
+	b := wait.NewBudget(ctx, nil, a.lock.nodes[0].CommandTimeout())
+	defer b.Stop()
+	if err := b.Err(); err != nil {
 		return err
 	}
-	if !t.session.Lock(p) {
+	if !a.session.Lock(b) {
 		return fmt.Errorf(
 			"%w: another call of the same owner is still waiting for the nodes",
-			p.Because(rlock.ErrOutcomeUnknown),
+			b.Because(rlock.ErrOutcomeUnknown),
 		)
 	}
-	defer t.session.Unlock()
-	err = t.prolong(p, 0, lease, true)
+	defer a.session.Unlock()
+	err = a.extend(b, 0, lease, true)
 	if errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
 	return err
 }
 
-// extension is the count of what the nodes answer to the question to keep an acquisition for
-// longer. It is guarded by the acquisition's mutex.
+// extension counts the replies to the requests to extend an acquisition. It is guarded by the
+// acquisition's mutex.
 type extension struct {
 	pending, held int
 	kept          []bool          // by node
-	timeouts      []time.Duration // of those that were asked
+	timeouts      []time.Duration // of the nodes that were asked
 }
 
-// prolong makes a quorum of the nodes keep the lock for lease from now: with the given levels, or
-// with 0 as many as it has. A node that says it does not hold the lock is a part lost. It is called
-// with the session claimed.
-func (t *acquisition) prolong(p *wait.Budget, levels int, lease time.Duration, again bool) error {
+// extend makes a quorum of the nodes keep the lock for lease from now. It sets the number of levels
+// on the nodes, unless levels is 0. The part of a node that does not hold the lock is lost. With
+// retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
+func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, retry bool) error {
 	var (
 		delay   wait.Backoff
 		failure *QuorumError
 	)
 	for {
 		start := time.Now()
-		count := extension{kept: make([]bool, len(t.lock.nodes))}
-		t.mu.Lock()
-		t.expire()
-		if t.phase == over {
-			t.mu.Unlock()
-			return t.conclude()
+		count := extension{kept: make([]bool, len(a.lock.nodes))}
+		a.mu.Lock()
+		a.expire()
+		if a.phase == over {
+			a.mu.Unlock()
+			return a.endLevels()
 		}
-		t.longest = max(t.longest, lease)
-		if until := start.Add(lease); until.After(t.asFarAs) {
-			t.asFarAs = until
+		a.longest = max(a.longest, lease)
+		if until := start.Add(lease); until.After(a.extendedTo) {
+			a.extendedTo = until
 		}
-		quorum := t.lock.quorum
-		t.decided = func() bool {
-			return t.phase == over || count.held >= quorum || count.pending == 0
+		quorum := a.lock.quorum
+		a.decided = func() bool {
+			return a.phase == over || count.held >= quorum || count.pending == 0
 		}
-		for i := range t.parts {
-			if part := &t.parts[i]; part.state == granted {
-				part.err = t.keep(i, part.request, part.owner, levels, lease, &count)
+		for i := range a.parts {
+			if p := &a.parts[i]; p.state == granted {
+				p.err = a.extendPart(p.request, levels, lease, &count)
 			}
 		}
-		limit := lasting(count.timeouts, min(quorum, len(count.timeouts)))
-		t.mu.Unlock()
-		t.await(p, limit)
+		limit := nthLongest(count.timeouts, min(quorum, len(count.timeouts)))
+		a.mu.Unlock()
+		a.waitDecided(b, limit)
 
-		t.mu.Lock()
-		t.expire()
+		a.mu.Lock()
+		a.expire()
 		switch {
-		case t.phase == over:
-			t.mu.Unlock()
-			return t.conclude()
+		case a.phase == over:
+			a.mu.Unlock()
+			return a.endLevels()
 		case count.held >= quorum:
-			t.mu.Unlock()
+			a.mu.Unlock()
 			return nil
 		}
-		if failure == nil || !p.Over() { // a round that was cut short says less than the one before
-			failure = t.unconfirmed(&count)
+		if failure == nil || !b.Over() { // a round that was cut short says less than the one before
+			failure = a.extensionError(&count)
 		}
-		permanent := t.permanent()
-		t.mu.Unlock()
-		if permanent || !again || !p.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
-			failure.cause = p.Because(rlock.ErrOutcomeUnknown)
+		permanent := a.permanent()
+		a.mu.Unlock()
+		if permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
+			failure.cause = b.Because(rlock.ErrOutcomeUnknown)
 			return failure
 		}
 	}
 }
 
-// keep asks node i. It is called with mu held, and returns why it did not.
-func (t *acquisition) keep(
-	i int,
-	g *request,
-	as string,
-	levels int,
-	lease time.Duration,
-	count *extension,
+// extendPart asks a node to extend its part q, and counts the reply. It returns an error if it
+// could not ask. It is called with mu held.
+func (a *acquisition) extendPart(
+	q *request, levels int, lease time.Duration, count *extension,
 ) error {
-	node := t.lock.nodes[i]
-	if err := available(node); err != nil {
+	i, node := q.node, a.lock.nodes[q.node]
+	if err := unavailable(node); err != nil {
 		return err
 	}
-	g.mayLast(lease)
-	timeout := t.lock.nodeTimeout(node, lease)
+	q.mayLast(lease)
+	timeout := a.lock.nodeTimeout(node, lease)
 	call := &wait.Job{Timeout: timeout, Task: wait.Func(func() {
 		sent := time.Now()
 		var (
@@ -126,30 +122,30 @@ func (t *acquisition) keep(
 			err error
 		)
 		if levels == 0 {
-			yes, err = node.Extend(as, lease)
+			yes, err = node.Extend(q.owner, lease)
 		} else {
-			yes, err = node.Reenter(as, levels, lease)
+			yes, err = node.Reenter(q.owner, levels, lease)
 		}
 		if err == nil && !yes {
-			g.lost()
+			q.lost()
 		}
 		deadline := watchdog.Deadline(sent, lease)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.expire()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.expire()
 		if yes {
-			g.extend(deadline)
+			q.setDeadline(deadline)
 		}
 		count.pending--
 		switch {
-		case t.parts[i].request != g:
+		case a.parts[i].request != q:
 		case err != nil:
-			t.parts[i].err = err
-		case yes && !g.trusted().Before(deadline): // or the answer came too late: the part is lost already
+			a.parts[i].err = err
+		case yes && !q.trustedUntil().Before(deadline): // false if the part had expired before
 			count.held++
 			count.kept[i] = true
 		}
-		t.tell()
+		a.notify()
 	})}
 	if !node.Pool().Do(call) {
 		return rlock.ErrClosed
@@ -159,22 +155,22 @@ func (t *acquisition) keep(
 	return nil
 }
 
-// unconfirmed is the error when too few nodes have said in time that they keep the lock. It is
+// extensionError returns the error of an extension that too few nodes have confirmed in time. It is
 // called with mu held.
-func (t *acquisition) unconfirmed(count *extension) *QuorumError {
-	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum, Granted: count.held, did: "kept"}
-	for i := range t.parts {
-		part := &t.parts[i]
-		err := part.err
+func (a *acquisition) extensionError(count *extension) *QuorumError {
+	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, Granted: count.held, did: "kept"}
+	for i := range a.parts {
+		p := &a.parts[i]
+		err := p.err
 		switch {
 		case count.kept[i]:
 			continue
-		case err == nil && part.state == granted:
+		case err == nil && p.state == granted:
 			err = errNoAnswer
 		case err == nil:
-			err = cmp.Or(t.refusal(i), errNoPart)
+			err = cmp.Or(a.refusal(i), errNoPart)
 		}
-		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: err})
+		e.Nodes = append(e.Nodes, NodeError{Server: a.lock.serverName(i), Err: err})
 	}
 	return e
 }

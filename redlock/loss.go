@@ -11,25 +11,25 @@ import (
 	"holdfast/watchdog"
 )
 
-// tally is the reason of a loss: what became of the parts. It is called with mu held.
-func (t *acquisition) tally(last error) error {
-	e := &lossError{want: t.lock.quorum, last: last}
+// lossReason returns the reason for a loss, with the state of each part. It is called with mu held.
+func (a *acquisition) lossReason(last error) error {
+	e := &lossError{want: a.lock.quorum, last: last}
 	now := time.Now()
-	for i := range t.parts {
-		p := &t.parts[i]
+	for i := range a.parts {
+		p := &a.parts[i]
 		err := p.err
 		switch {
-		case p.state == granted && now.Before(p.request.trusted()):
+		case p.state == granted && now.Before(p.request.trustedUntil()):
 			e.held++
 			continue
 		case p.state == granted:
-			err = watchdog.ErrExpired // and nobody has told us yet
+			err = watchdog.ErrExpired // the watchdog has not reported it yet
 		case p.state == asked:
 			err = errNoAnswer
 		case err == nil:
-			err = cmp.Or(t.refusal(i), errNoPart)
+			err = cmp.Or(a.refusal(i), errNoPart)
 		}
-		e.nodes = append(e.nodes, NodeError{Server: t.lock.called(i), Err: err})
+		e.nodes = append(e.nodes, NodeError{Server: a.lock.serverName(i), Err: err})
 		if errors.Is(e.last, rlock.ErrClosed) {
 			e.last = err // a hold that ends because clients were closed is not lost
 		}
@@ -39,18 +39,19 @@ func (t *acquisition) tally(last error) error {
 
 var errNoPart = errors.New("not taken there")
 
-// lossError says which nodes do not hold the lock any more.
+// lossError lists the nodes that do not hold the lock any more.
 type lossError struct {
 	held, want int
 	nodes      []NodeError
 	last       error
 }
 
-func (e *lossError) Error() string {
+func (le *lossError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "held on %d of %d nodes, %d are needed", e.held, e.held+len(e.nodes), e.want)
-	b.WriteString(listed(e.nodes))
+	n := le.held + len(le.nodes)
+	fmt.Fprintf(&b, "held on %d of %d nodes, %d are needed", le.held, n, le.want)
+	b.WriteString(listNodes(le.nodes))
 	return b.String()
 }
 
-func (e *lossError) Unwrap() error { return e.last }
+func (le *lossError) Unwrap() error { return le.last }

@@ -12,8 +12,8 @@ import (
 	"holdfast/rlock"
 )
 
-// join makes the locks the nodes.
-func (l *Lock) join(locks []*rlock.Lock) error {
+// setNodes makes the locks the nodes of l, or returns why they cannot be.
+func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	if len(locks) == 0 {
 		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
 	}
@@ -39,16 +39,17 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 		l.nodes = append(l.nodes, node)
 		if lease, first := node.WatchdogLease(), l.nodes[0].WatchdogLease(); lease != first {
 			return fmt.Errorf(
-				"%w: the clients of the nodes have different rlock.Options.WatchdogLease: %v and %v",
+				"%w: the clients of the nodes have different rlock.Options.WatchdogLease: "+
+					"%v and %v",
 				rlock.ErrInvalid,
 				first,
 				lease,
 			)
 		}
 		servers = append(servers, server)
-		nodes = append(nodes, identify(node))
+		nodes = append(nodes, nodeID(node))
 	}
-	slices.Sort(nodes) // they are the same nodes in any order
+	slices.Sort(nodes) // the order of the arguments does not matter
 	l.identity = unique.Make(strings.Join(nodes, "\n"))
 	if slices.Sort(servers); servers[0] != "" {
 		l.server = strings.Join(servers, ",")
@@ -56,8 +57,7 @@ func (l *Lock) join(locks []*rlock.Lock) error {
 	return nil
 }
 
-// nameOf is the name that all the locks have, or all their names, in whatever order they were
-// given.
+// nameOf returns the name that all the locks have, or all their names, sorted.
 func nameOf(locks []*rlock.Lock) string {
 	var names []string
 	for _, lock := range locks {
@@ -69,10 +69,10 @@ func nameOf(locks []*rlock.Lock) string {
 	return strings.Join(names, ",")
 }
 
-// identify names a node. Two are the same one if they are of one client and one name.
-func identify(node hooks.Node) string { return node.Client() + " " + node.Name() }
+// nodeID identifies a node by its client and its name.
+func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
-// called is what node i's server is called in errors.
-func (l *Lock) called(i int) string {
+// serverName returns the name of node i's server for errors.
+func (l *Lock) serverName(i int) string {
 	return cmp.Or(l.nodes[i].Server(), "node "+strconv.Itoa(i))
 }

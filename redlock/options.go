@@ -12,34 +12,35 @@ import (
 	"holdfast/watchdog"
 )
 
-// Options of a [Lock]. The zero value is ready for use. All processes that share a lock must agree
-// on MaxLease, FsyncAlways and Epoch.
+// Options configures a [Lock]. The zero value is ready for use. All processes that share a lock
+// must agree on MaxLease, FsyncAlways and Epoch.
 type Options struct {
-	// NodeTimeout is how long the answer of a node is waited for: long compared to a round trip,
-	// short compared to the lease. Defaults to three times the recent round trips to the node, at
-	// least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the CommandTimeout of
-	// the node's client, whichever is less. Before the first answer it is that upper bound. Each
-	// node has its own; the package documentation explains the rule.
+	// NodeTimeout limits the wait for the answer of a node. It should be long compared to a round
+	// trip and short compared to the lease. Defaults to three times the recent round trips to the
+	// node, at least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the
+	// CommandTimeout of the node's client, whichever is less. Before the first answer it is that
+	// upper bound. Each node has its own; the package documentation explains the rule.
 	NodeTimeout time.Duration
 
-	// MaxLease is the longest lease anybody takes; a longer one is refused. A node that has
-	// restarted is not counted for acquisitions until it has been up for that long (and a second,
-	// because it counts in whole seconds). Defaults to the WatchdogLease of the clients.
+	// MaxLease is the longest lease that any process uses. A longer one is refused with
+	// [rlock.ErrInvalid]. A node that has restarted is not counted for acquisitions until it has
+	// been up for MaxLease (plus a second, because Redis counts the uptime in whole seconds).
+	// Defaults to the WatchdogLease of the clients.
 	MaxLease time.Duration
 
-	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, so that a
-	// restart forgets nothing. Then a node is counted at once after a restart, and leases may be
-	// longer than MaxLease, unless Epoch is set. With appendfsync everysec the last second is
-	// forgotten: that is not it. Defaults to false.
+	// FsyncAlways states that every node runs with appendonly yes and appendfsync always, which
+	// means that a restart forgets nothing. A node is then counted at once after a restart, and
+	// leases may be longer than MaxLease, unless Epoch is set. Do not set it with appendfsync
+	// everysec, which forgets the last second. Defaults to false.
 	FsyncAlways bool
 
-	// Epoch keeps a key, holdfast_redlock_epoch, on each node, by which the acquisition notices
-	// that the node was emptied (FLUSHALL, or a restart that lost everything): it is then not
-	// counted for MaxLease, nor is a new node after its first use. Defaults to false.
+	// Epoch keeps a key, holdfast_redlock_epoch, on each node. The acquisition that first misses
+	// the key shows that the node was emptied (FLUSHALL, or a restart that lost everything) or is
+	// new. From then on the node is not counted for MaxLease. Defaults to false.
 	Epoch bool
 }
 
-// withDefaults fills in what is not given and refuses what cannot work.
+// withDefaults returns the options with defaults filled in, or an error if they cannot work.
 func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 	o.MaxLease = cmp.Or(o.MaxLease, nodes[0].WatchdogLease())
 	switch {
@@ -47,7 +48,8 @@ func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
 	case o.Epoch && slices.ContainsFunc(nodes, hooks.Node.Clustered):
 		return o, fmt.Errorf(
-			"%w: Epoch needs a key beside the locks, which a cluster does not have: leave it out, or use single servers",
+			"%w: Epoch needs a key beside the locks, which a cluster does not have: "+
+				"leave it out, or use single servers",
 			rlock.ErrInvalid,
 		)
 	case o.MaxLease < 0:
@@ -56,19 +58,23 @@ func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 	return o, nil
 }
 
-// usable is a lease as it goes over the wire, if it can be used at all.
-func (o Options) usable(lease time.Duration) (time.Duration, error) {
+// checkLease returns the lease in whole milliseconds, as Redis counts it, or an error if it cannot
+// be used.
+func (o Options) checkLease(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):
 		return 0, fmt.Errorf(
-			"%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog",
+			"%w: a lease of %v is over before it can be used: "+
+				"want at least 3ms, or rlock.Watchdog",
 			rlock.ErrInvalid,
 			lease,
 		)
 	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
 		return 0, fmt.Errorf(
-			"%w: a lease of %v is longer than MaxLease, %v, for which a node that may have forgotten it is not counted: raise redlock.Options.MaxLease in all processes",
+			"%w: a lease of %v is longer than MaxLease, %v, "+
+				"for which a node that may have forgotten it is not counted: "+
+				"raise redlock.Options.MaxLease in all processes",
 			rlock.ErrInvalid,
 			lease,
 			o.MaxLease,
@@ -77,7 +83,7 @@ func (o Options) usable(lease time.Duration) (time.Duration, error) {
 	return whole, nil
 }
 
-// delay is for how long a node that may have forgotten locks is not counted.
+// delay returns how long a node that may have forgotten locks is not counted.
 func (o Options) delay() lua.Delay {
 	if o.FsyncAlways && !o.Epoch {
 		return lua.Delay{}

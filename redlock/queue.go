@@ -11,23 +11,24 @@ import (
 	"holdfast/rlock"
 )
 
-// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of
-// a message that never comes.
+// longestPause is the longest time that the head of a queue sleeps before it asks again without a
+// message. It bounds the delay when a message never arrives.
 const longestPause = 5 * time.Second
 
-// splits is how many rounds may fail without anybody having a quorum before that is taken for more
-// than bad luck: somebody holds the lock under a name on each node, as Redisson does.
-const splits = 5
+// maxSplitVotes is the number of consecutive rounds in which no owner had a quorum that count as
+// bad luck. After that, some owner probably has another name on each node, as in Redisson, and the
+// head listens for its release.
+const maxSplitVotes = 5
 
-// queues are the local queues of this process, by lock. They are of the process and not of a Lock,
-// because any number of those may be made of the same nodes. Only the head of a queue asks the
-// nodes; the others would be told the same, and split the vote.
+// queues has the local queues of this process, by lock. It does not belong to a Lock, because any
+// number of Locks may be made of the same nodes. Only the head of a queue asks the nodes: the
+// others would get the same answers, and split the vote.
 var queues = waitqueue.New[identity, known](func(identity) uint64 { return 0 })
 
-// known is what the head of a queue has learned. The queue guards it.
+// known holds what the head of a queue has learned. The queue guards it.
 type known struct {
-	subs   map[string]*pubsub.Subscription // by node (see identify); nil until a head had to wait
-	result *result                         // of the head's last round; nil before the first
+	subs   map[string]*pubsub.Subscription // by nodeID; nil until a head had to wait
+	result *result                         // of the last round; nil before the first
 	freeAt time.Time                       // when the lease of the last head that acquired it ends
 }
 
@@ -36,59 +37,61 @@ type (
 	waiter    = waitqueue.Waiter[identity, known]
 )
 
-// queue waits until this attempt is at the head of its queue, and then asks whenever there is a
-// reason to.
-func (a *attempt) queue() (*rlock.Hold, error) {
+// queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
+// may be free.
+func (at *attempt) queue() (*rlock.Hold, error) {
 	w := queues.Join(
-		a.lock.identity,
+		at.lock.identity,
 		waitqueue.Candidate{},
 		func() (known, bool) { return known{}, true },
 	)
 	q, ask := w.Queue(), true
 	if !w.First {
-		reason, _ := w.Wait(a.budget)
+		reason, _ := w.Wait(at.budget)
 		if reason == waitqueue.Ended {
-			q.Do(func(k *known) { a.last = k.result })
+			q.Do(func(k *known) { at.last = k.result })
 			leave(w, true)
-			return nil, a.ended()
+			return nil, at.failure()
 		}
 		ask = reason == waitqueue.Retry
 	}
 	var delay wait.Backoff
 	for {
 		if ask {
-			if hold := a.round(); hold != nil {
-				// What the head learned before is about somebody who does not hold it any more.
-				// Nobody announces the end of a lease to the next one, which has not asked the
-				// nodes.
-				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(a.lease), nil })
-				leave(w, false) // the next in the queue waits for us
+			if hold := at.round(); hold != nil {
+				// The last result concerns an earlier holder. The next head has not asked the
+				// nodes, and no message announces the end of our lease: it needs freeAt.
+				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(at.lease), nil })
+				leave(w, false) // the next head waits for our release
 				return hold, nil
 			}
-			q.Do(func(k *known) { k.result = a.last }) // for those who leave without having asked
-			if a.last.permanent {
+			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
+			if at.last.permanent {
 				leave(w, true)
-				return nil, a.ended()
+				return nil, at.failure()
 			}
 		} else {
-			// Somebody of this process has just acquired it.
-			a.last = &result{err: &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}, held: true,
-				refusing: all(a.lock)}
-			q.Do(func(k *known) { a.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
+			// The previous head has just acquired the lock.
+			at.last = &result{
+				err:      &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
+				held:     true,
+				refusing: allNodes(at.lock),
+			}
+			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
-		if a.last.held {
+		if at.last.held {
 			delay = wait.Backoff{}
 		}
-		if !a.pause(q, &delay) {
+		if !at.pause(q, &delay) {
 			leave(w, true)
-			return nil, a.ended()
+			return nil, at.failure()
 		}
 		ask = true
 	}
 }
 
-// leave takes a waiter out of its queue, and ends what the queue listens to with the last one. The
-// next head asks at once if retry is set.
+// leave removes a waiter from its queue. With retry, the next head asks at once. The last waiter
+// closes the subscriptions of the queue.
 func leave(w *waiter, retry bool) {
 	_, over := w.Leave(retry)
 	if over == nil {
@@ -101,8 +104,8 @@ func leave(w *waiter, retry bool) {
 	}
 }
 
-// all returns the indexes of the nodes.
-func all(l *Lock) []int {
+// allNodes returns the indexes of the nodes.
+func allNodes(l *Lock) []int {
 	indexes := make([]int, len(l.nodes))
 	for i := range indexes {
 		indexes[i] = i
@@ -110,17 +113,17 @@ func all(l *Lock) []int {
 	return indexes
 }
 
-// pause waits until it is worth asking again, and returns false if the budget ended before.
+// pause waits until another round may succeed. It returns false if the budget ended first.
 //
-// When somebody has the lock that is when enough nodes announce that they are free, or when leases
-// should be over. When nobody has it, the vote was split or nodes are missing, and it is a random
-// time, during which nothing is heard: what the others announce is their own release, and whoever
-// followed it would meet them again.
-func (a *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
-	r := a.last
+// If one owner has the lock, that is when enough nodes announce a release, or when leases should
+// have ended. Otherwise the vote was split or nodes are missing, and pause sleeps for a random
+// time. It ignores messages then: they announce the releases of other contenders, and a contender
+// that followed them would collide with the others again.
+func (at *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
+	r := at.last
 	after := roundBackoff(delay, r.took)
-	if !r.held && delay.Failures < splits {
-		return a.budget.Sleep(after, nil, nil)
+	if !r.held && delay.Failures < maxSplitVotes {
+		return at.budget.Sleep(after, nil, nil)
 	}
 	if r.held {
 		after = longestPause
@@ -128,24 +131,24 @@ func (a *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
 			after = min(after, r.freeAfter)
 		}
 	}
-	return a.listen(q, r, after)
+	return at.listen(q, r, after)
 }
 
-// roundBackoff returns the delay between rounds that fail for no other's unlocking: longer than a
+// roundBackoff returns the delay before the next round when no release is awaited: longer than a
 // round, and twice as long each time.
 func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// subscriptions returns where the head hears of releases, by node, because the locks of those who
-// wait may have their nodes in any order. The first call subscribes; the confirmation of each
-// counts as a message, so whatever was announced before is looked for.
-func (a *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
+// subscriptions returns the subscriptions to releases, by nodeID, because waiters of one queue may
+// have their nodes in different orders. The first call subscribes. The confirmation of a
+// subscription counts as a message, which makes the head ask for what was announced before.
+func (at *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
 	q.Do(func(k *known) {
 		if k.subs == nil {
-			k.subs = make(map[string]*pubsub.Subscription, len(a.lock.nodes))
-			for _, node := range a.lock.nodes {
-				k.subs[identify(node)] = node.Subscribe()
+			k.subs = make(map[string]*pubsub.Subscription, len(at.lock.nodes))
+			for _, node := range at.lock.nodes {
+				k.subs[nodeID(node)] = node.Subscribe()
 			}
 		}
 		subs = k.subs
@@ -153,26 +156,26 @@ func (a *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscript
 	return subs
 }
 
-// listen waits for d, or until so many of the nodes that refused have announced a release that
-// there may be a quorum; and when the first has, for the others not much longer than a round takes.
-// It returns false if the budget ended before. It is used by the head only.
-func (a *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
-	timer, end := time.NewTimer(a.budget.Left(d)), time.Now().Add(d)
+// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
+// After the first announcement it waits for the others for about two rounds at most. A client that
+// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
+func (at *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
+	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(a.budget.Ctx.Done())},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(at.budget.Ctx.Done())},
 	}
-	subs := a.subscriptions(q)
+	subs := at.subscriptions(q)
 	for _, i := range r.refusing {
-		var c <-chan struct{} // never, if the client is closed
-		if sub := subs[identify(a.lock.nodes[i])]; sub != nil {
+		var c <-chan struct{} // stays nil if the client is closed
+		if sub := subs[nodeID(at.lock.nodes[i])]; sub != nil {
 			c = sub.C()
 		}
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
 	}
 	messages := len(cases)
-	for i, node := range a.lock.nodes {
+	for i, node := range at.lock.nodes {
 		if !slices.Contains(r.closed, i) {
 			cases = append(
 				cases,
@@ -183,14 +186,14 @@ func (a *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
 	for heard := 1; ; heard++ {
 		chosen, _, _ := reflect.Select(cases)
 		switch {
-		case chosen == 1, a.budget.Over():
+		case chosen == 1, at.budget.Over():
 			return false
-		case chosen == 0, chosen >= messages, r.free+heard >= a.lock.quorum:
+		case chosen == 0, chosen >= messages, r.free+heard >= at.lock.quorum:
 			return true
 		}
-		cases[chosen].Chan = reflect.ValueOf((<-chan struct{})(nil)) // it has been heard
+		cases[chosen].Chan = reflect.ValueOf((<-chan struct{})(nil)) // count each node once
 		if heard == 1 {
-			timer.Reset(a.budget.Left(min(time.Until(end), max(2*r.took, time.Millisecond))))
+			timer.Reset(at.budget.Left(min(time.Until(end), max(2*r.took, time.Millisecond))))
 		}
 	}
 }

@@ -13,262 +13,264 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release gives back a level, and with the last one the lock. It returns when a quorum of nodes has
-// released it: then somebody else can have it. The others are released in the background.
-func (t *acquisition) Release(h *rlock.Hold) error {
-	t.mu.Lock()
-	t.expire()
-	before := t.renews()
-	at := slices.IndexFunc(t.levels, func(l level) bool { return l.hold == h })
-	end := t.levels[at].end
-	if reason := t.ended; t.phase == over {
-		if t.unlocked++; t.unlocked == len(t.levels) {
-			lostAcquisitions.Remove(t.session.Key(), t)
+// Release releases a level, and with the last one the lock. It then blocks until a quorum of nodes
+// has released the lock, or until there is another outcome; see run. The other nodes are released
+// in the background.
+func (a *acquisition) Release(h *rlock.Hold) error {
+	a.mu.Lock()
+	a.expire()
+	before := a.renews()
+	i := slices.IndexFunc(a.levels, func(l level) bool { return l.hold == h })
+	end := a.levels[i].end
+	if reason := a.reason; a.phase == over {
+		if a.unlocked++; a.unlocked == len(a.levels) {
+			lostAcquisitions.Remove(a.session.Key(), a)
 		}
-		t.mu.Unlock()
-		end(reason) // whoever has ended the acquisition may not have come to this level yet
+		a.mu.Unlock()
+		end(reason) // endLevels may not have reached this level yet
 		return reason
 	}
-	t.levels = slices.Delete(t.levels, at, at+1)
-	if len(t.levels) > 0 {
-		t.setRenew(before)
-		t.mu.Unlock()
+	a.levels = slices.Delete(a.levels, i, i+1)
+	if len(a.levels) > 0 {
+		a.setRenew(before)
+		a.mu.Unlock()
 		end(rlock.ErrReleased)
 		return nil
 	}
-	t.deadline = t.trusted()
-	t.phase, t.ended = over, rlock.ErrReleased
-	d, silent := t.depart() // before anybody else can end a part
-	t.mu.Unlock()
+	a.deadline = a.trustedUntil()
+	a.phase, a.reason = over, rlock.ErrReleased
+	r, overdue := a.startRelease() // with mu held: nothing else may end a part before
+	a.mu.Unlock()
 	end(rlock.ErrReleased)
-	drop(t.session, t)
-	for _, p := range silent {
-		t.sendRelease(p.node, p.owner)
+	detach(a.session, a)
+	for _, p := range overdue {
+		a.sendRelease(p.node, p.owner)
 	}
-	return d.run()
+	return r.run()
 }
 
-// releasing is the release of an acquisition that is over. Its fields are guarded by the
-// acquisition's mutex.
-type releasing struct {
+// release is the release of an acquisition that is over, by its last Unlock. Its fields are guarded
+// by the acquisition's mutex.
+type release struct {
 	acquisition *acquisition
-	parts       []partRelease
-	abandoned   bool // nobody waits any more: what fails is left to the background
+	parts       []nodeRelease // never grows, because jobs point into it
+	abandoned   bool          // nobody waits any more: the cleaner retries what fails
 }
 
-// partRelease is the release of one part. It must not be copied, because a pool may run its job.
-type partRelease struct {
-	of    *releasing
-	call  wait.Job // the first try
-	node  int
-	owner string
-	late  bool           // the question for it was still under way; its answer sees to the release
-	hold  hooks.NodeHold // to be let go; nil if it was
-	state releaseState
-	err   error // of the last try
-	doubt bool  // a try whose answer did not come may have released it
+// nodeRelease is the release of one part. It must not be copied, because a pool may run its job.
+type nodeRelease struct {
+	release     *release
+	call        wait.Job // the first try
+	node        int
+	owner       string
+	late        bool           // its request is under way; request.Run releases it
+	hold        hooks.NodeHold // to be dropped; nil once it was
+	state       releaseState
+	err         error // of the last try
+	unconfirmed bool  // a try without a reply may have released the part
 }
 
+// releaseState is the state of a nodeRelease.
 type releaseState uint8
 
 const (
-	unsent releaseState = iota // or to be sent again
+	unsent releaseState = iota // not sent, or to be sent again
 	sent
 	released
 	gone    // it was not held, or never granted
-	refused // for good
+	refused // permanently
 )
 
-// depart takes over what is granted, and takes back what is still asked for.
-func (t *acquisition) depart() (d *releasing, silent []part) {
-	d = &releasing{
-		acquisition: t,
-		parts:       make([]partRelease, 0, len(t.parts)),
-	} // it does not grow: the calls point into it
-	t.leaving = d
-	for i := range t.parts {
-		p, hold := t.take(i)
+// startRelease removes all parts of the acquisition. It withdraws the requests that were not sent,
+// and returns the release of the other parts, and the parts whose reply is overdue. It is called
+// with mu held.
+func (a *acquisition) startRelease() (r *release, overdue []part) {
+	r = &release{acquisition: a, parts: make([]nodeRelease, 0, len(a.parts))}
+	a.release = r
+	for i := range a.parts {
+		p, hold := a.removePart(i)
 		switch p.state {
 		case granted:
-			d.parts = append(d.parts, partRelease{of: d, node: i, owner: p.owner, hold: hold})
+			r.parts = append(r.parts, nodeRelease{release: r, node: i, owner: p.owner, hold: hold})
 		case asked:
-			if t.withdraw(p) {
+			if a.withdraw(p) {
 				continue
 			}
-			d.parts = append(
-				d.parts,
-				partRelease{of: d, node: i, owner: p.owner, late: true, state: sent},
-			)
-			if p.silent() {
-				silent = append(silent, p)
+			late := nodeRelease{release: r, node: i, owner: p.owner, late: true, state: sent}
+			r.parts = append(r.parts, late)
+			if p.overdue() {
+				overdue = append(overdue, p)
 			}
 		case missing:
 		}
 	}
-	return d, silent
+	return r, overdue
 }
 
-// left is told what became of a part whose question was still under way when the acquisition was
-// over.
-func (t *acquisition) left(i int, wasHeld bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.leaving == nil {
+// lateReply notes the outcome of a request that was still under way when the acquisition was over.
+// wasHeld says that the part had been acquired, and has been released.
+func (a *acquisition) lateReply(i int, wasHeld bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.release == nil {
 		return
 	}
-	for j := range t.leaving.parts {
-		if l := &t.leaving.parts[j]; l.node == i && l.late {
-			l.state = gone
+	for j := range a.release.parts {
+		if n := &a.release.parts[j]; n.node == i && n.late {
+			n.state = gone
 			if wasHeld {
-				l.state = released
+				n.state = released
 			}
 		}
 	}
-	t.tell()
+	a.notify()
 }
 
-// in counts the parts in any of the states. It is called with mu held.
-func (d *releasing) in(states ...releaseState) int {
+// count returns the number of parts in any of the states. It is called with mu held.
+func (r *release) count(states ...releaseState) int {
 	n := 0
-	for i := range d.parts {
-		if slices.Contains(states, d.parts[i].state) {
+	for i := range r.parts {
+		if slices.Contains(states, r.parts[i].state) {
 			n++
 		}
 	}
 	return n
 }
 
-// has tells whether there was a part on node i.
-func (d *releasing) has(i int) bool {
-	for j := range d.parts {
-		if d.parts[j].node == i {
+// covers reports whether there was a part on node i.
+func (r *release) covers(i int) bool {
+	for j := range r.parts {
+		if r.parts[j].node == i {
 			return true
 		}
 	}
 	return false
 }
 
-// known tells whether more answers make no difference. It is called with mu held.
-func (d *releasing) known() bool {
-	quorum := d.acquisition.lock.quorum
-	return d.in(released) >= quorum || d.in(released, sent, unsent) < quorum
+// conclusive reports whether more replies make no difference. It is called with mu held.
+func (r *release) conclusive() bool {
+	quorum := r.acquisition.lock.quorum
+	return r.count(released) >= quorum || r.count(released, sent, unsent) < quorum
 }
 
-// resendAfter is how long other answers are awaited before a failed release is sent again.
+// resendAfter is how long to wait for other replies before a failed release is sent again.
 const resendAfter = 50 * time.Millisecond
 
-// run sends the releases, and those that fail again, until it is known whether a quorum held the
-// lock until it was released, or the time for that is over.
-func (d *releasing) run() error {
-	t := d.acquisition
-	b := wait.NewBudget(context.Background(), nil, t.lock.nodes[0].CommandTimeout())
+// run sends the releases, and retries those that fail. It blocks until it is known whether a quorum
+// held the lock until now, for at most the CommandTimeout of the first node's client.
+func (r *release) run() error {
+	a := r.acquisition
+	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
 	defer b.Stop()
-	t.mu.Lock()
-	t.decided = func() bool { return d.known() || d.in(sent) == 0 }
-	t.tell()
-	t.mu.Unlock()
+	a.mu.Lock()
+	a.decided = func() bool { return r.conclusive() || r.count(sent) == 0 }
+	a.notify()
+	a.mu.Unlock()
 	var delay wait.Backoff
 	for {
 		start := time.Now()
-		t.mu.Lock()
-		for i := range d.parts {
-			if d.parts[i].state == unsent {
-				d.send(&d.parts[i])
+		a.mu.Lock()
+		for i := range r.parts {
+			if r.parts[i].state == unsent {
+				r.send(&r.parts[i])
 			}
 		}
-		t.mu.Unlock()
-		d.letGo()
-		t.await(b, resendAfter)
-		t.mu.Lock()
-		over, again := d.known() || b.Over(), d.in(unsent) > 0
-		t.mu.Unlock()
-		if over || again && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
-			return d.outcome()
+		a.mu.Unlock()
+		r.dropHolds()
+		a.waitDecided(b, resendAfter)
+		a.mu.Lock()
+		over, retry := r.conclusive() || b.Over(), r.count(unsent) > 0
+		a.mu.Unlock()
+		if over || retry && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
+			return r.outcome()
 		}
 	}
 }
 
-// letGo ends the watch over the parts. That is after the releases were sent, so that nobody waits
-// for it: a renewal that overtakes one keeps nothing, because it finds another owner or none.
-func (d *releasing) letGo() {
-	for i := range d.parts {
-		letGo(d.parts[i].hold)
-		d.parts[i].hold = nil
+// dropHolds removes the parts from the watchdogs. It runs after the releases were sent, which need
+// not wait for it. A renewal that arrives after the release extends nothing, because it finds
+// another owner or none.
+func (r *release) dropHolds() {
+	for i := range r.parts {
+		dropHold(r.parts[i].hold)
+		r.parts[i].hold = nil
 	}
 }
 
-// send sends the release of a part, if its node answers at present. It is called with mu held.
-func (d *releasing) send(l *partRelease) {
-	t, node := d.acquisition, d.acquisition.lock.nodes[l.node]
-	if err := available(node); err != nil {
-		l.err = err
+// send sends the release of a part, unless its node is stalled or closed. It is called with mu
+// held.
+func (r *release) send(n *nodeRelease) {
+	a, node := r.acquisition, r.acquisition.lock.nodes[n.node]
+	if err := unavailable(node); err != nil {
+		n.err = err
 		if errors.Is(err, rlock.ErrClosed) {
-			// It will not answer again. What its client still does before it is closed may release
-			// it; else its lease ends it.
-			l.state = refused
-			node.CleanUp(l.owner, time.Now().Add(t.longest))
+			// The node gets no more requests. A closing client may still clean up; otherwise the
+			// part ends with its lease.
+			n.state = refused
+			node.CleanUp(n.owner, time.Now().Add(a.longest))
 		}
 		return
 	}
-	call := &l.call
+	call := &n.call
 	if call.Task != nil {
 		call = new(wait.Job)
 	}
-	call.Task, call.Timeout = l, t.lock.nodeTimeout(node, t.longest)
-	l.state = sent
+	call.Task, call.Timeout = n, a.lock.nodeTimeout(node, a.longest)
+	n.state = sent
 	if !node.Pool().Do(call) {
-		l.state, l.err = refused, rlock.ErrClosed // its lease ends it
+		n.state, n.err = refused, rlock.ErrClosed // the part ends with its lease
 	}
 }
 
-// Run asks the node to release the part. It may take as long as the node likes.
-func (r *partRelease) Run() {
-	t, node := r.of.acquisition, r.of.acquisition.lock.nodes[r.node]
-	answer, err := node.Release(r.owner)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Run asks the node to release the part, and blocks until the node replies.
+func (n *nodeRelease) Run() {
+	a, node := n.release.acquisition, n.release.acquisition.lock.nodes[n.node]
+	reply, err := node.Release(n.owner)
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
-	case err == nil && !answer.Held && !r.doubt:
-		r.state = gone
+	case err == nil && !reply.Held && !n.unconfirmed:
+		n.state = gone
 	case err == nil:
-		r.state = released // perhaps by a try whose answer did not come
+		n.state = released // possibly by an earlier try without a reply
 	case node.Permanent(err):
-		r.state, r.err = refused, err
+		n.state, n.err = refused, err
 	default:
-		r.state, r.err = unsent, err
-		r.doubt = r.doubt || lua.ClassOf(err) == lua.Unknown
-		if r.of.abandoned {
-			node.CleanUp(r.owner, time.Now().Add(t.longest))
+		n.state, n.err = unsent, err
+		n.unconfirmed = n.unconfirmed || lua.ClassOf(err) == lua.Unknown
+		if n.release.abandoned {
+			node.CleanUp(n.owner, time.Now().Add(a.longest))
 		}
 	}
-	t.tell()
+	a.notify()
 }
 
-// outcome leaves the rest to the background, and says what is known.
-func (d *releasing) outcome() error {
-	t := d.acquisition
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	d.abandoned = true
-	quorum := t.lock.quorum
-	for i := range d.parts {
-		if l := &d.parts[i]; l.state == unsent {
-			t.lock.nodes[l.node].CleanUp(l.owner, time.Now().Add(t.longest))
+// outcome leaves the remaining releases to the background. It returns nil if a quorum has released
+// the lock, an [rlock.LostError] if no quorum held it any more, and else an unknown outcome.
+func (r *release) outcome() error {
+	a := r.acquisition
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.abandoned = true
+	quorum := a.lock.quorum
+	for i := range r.parts {
+		if n := &r.parts[i]; n.state == unsent {
+			a.lock.nodes[n.node].CleanUp(n.owner, time.Now().Add(a.longest))
 		}
 	}
-	if d.in(released) >= quorum {
+	if r.count(released) >= quorum {
 		return nil
 	}
 	e := &QuorumError{
-		Lock:    t.lock.name,
+		Lock:    a.lock.name,
 		Want:    quorum,
-		Granted: d.in(released),
+		Granted: r.count(released),
 		did:     "released",
 		cause:   rlock.ErrOutcomeUnknown,
 	}
-	for i := range d.parts {
-		l, err := &d.parts[i], d.parts[i].err
-		switch l.state {
+	for i := range r.parts {
+		n, err := &r.parts[i], r.parts[i].err
+		switch n.state {
 		case released:
 			continue
 		case gone:
@@ -277,24 +279,24 @@ func (d *releasing) outcome() error {
 			err = errNoAnswer
 		case unsent, refused:
 		}
-		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(l.node), Err: err})
+		e.Nodes = append(e.Nodes, NodeError{Server: a.lock.serverName(n.node), Err: err})
 	}
-	for i := range t.parts {
-		if !d.has(i) {
-			e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: errNoPart})
+	for i := range a.parts {
+		if !r.covers(i) {
+			e.Nodes = append(e.Nodes, NodeError{Server: a.lock.serverName(i), Err: errNoPart})
 		}
 	}
-	if len(d.parts)-d.in(gone) < quorum {
+	if len(r.parts)-r.count(gone) < quorum {
 		lost := &rlock.LostError{
-			Lock: t.lock.name,
+			Lock: a.lock.name,
 			Reason: &lossError{
-				held:  len(d.parts) - d.in(gone),
+				held:  len(r.parts) - r.count(gone),
 				want:  quorum,
 				nodes: e.Nodes,
 				last:  watchdog.ErrGone,
 			},
 		}
-		t.lock.nodes[0].Warn(lost.Error(), "lock", t.lock.name, "owner", t.owner)
+		a.lock.nodes[0].Warn(lost.Error(), "lock", a.lock.name, "owner", a.owner)
 		return lost
 	}
 	return e

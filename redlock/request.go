@@ -12,18 +12,18 @@ import (
 	"holdfast/watchdog"
 )
 
-// request is a question to a node, and what the node has given.
+// request asks a node for a part, and then stands for the part that the node has granted.
 type request struct {
 	call        wait.Job
 	acquisition *acquisition
 	node        int
-	owner       string // who was asked for
+	owner       string // on the node
 	lease       time.Duration
 
-	// What follows is guarded by the acquisition's mutex.
-	hold     hooks.NodeHold // watches over what was given; nil until that has begun
-	deadline time.Time      // until when it can be trusted, while hold is nil
-	lasts    time.Duration  // the longest lease that the node was asked for since, while hold is nil
+	// The fields below are guarded by the acquisition's mutex.
+	hold     hooks.NodeHold // the part's hold in the watchdog; nil until watch has added it
+	deadline time.Time      // until when the part can be trusted, while hold is nil
+	lasts    time.Duration  // the longest lease requested in extensions, while hold is nil
 }
 
 var (
@@ -31,50 +31,50 @@ var (
 	_ wait.Task  = (*request)(nil)
 )
 
-// Run asks the node. It may take as long as the node likes, and nobody may be left who wants to
-// know.
+// Run asks the node, and handles the reply. It blocks until the node replies; the acquisition may
+// be over by then.
 func (q *request) Run() {
-	t, node := q.acquisition, q.acquisition.lock.nodes[q.node]
-	t.mu.Lock()
-	wanted := t.phase != over
-	t.mu.Unlock()
+	a, node := q.acquisition, q.acquisition.lock.nodes[q.node]
+	a.mu.Lock()
+	wanted := a.phase != over
+	a.mu.Unlock()
 	if !wanted {
-		t.left(q.node, false)
+		a.lateReply(q.node, false)
 		return
 	}
 	sent := time.Now()
-	vote, err := node.Acquire(q.owner, q.lease, t.lock.options.delay())
+	vote, err := node.Acquire(q.owner, q.lease, a.lock.options.delay())
 	deadline := watchdog.Deadline(sent, q.lease)
 	taken := err == nil && vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
 	if vote.Again {
-		// Nobody was asked in this name before, but other nodes: what is taken there must not count
-		// twice.
+		// Only other nodes were asked for this owner before. This node is one of their servers
+		// under another name, and must not count twice.
 		vote, err, taken = lua.Vote{}, errSameServer, false
 	}
 	if err == nil && vote.Granted && !time.Now().Before(deadline) {
 		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", q.lease)
 	}
 
-	t.mu.Lock()
-	// A part that comes too late must not revive what could not be trusted in between.
-	t.expire()
-	p := &t.parts[q.node]
-	gone := t.phase == over
+	a.mu.Lock()
+	// A late part must not revive an acquisition that has expired in between.
+	a.expire()
+	p := &a.parts[q.node]
+	gone := a.phase == over
 	if !gone {
 		p.state, p.vote, p.err = missing, vote, err
 		if err == nil && vote.Granted {
 			p.state, p.request, q.deadline = granted, q, deadline
 		}
-		t.tell()
+		a.notify()
 	}
-	t.mu.Unlock()
+	a.mu.Unlock()
 
 	switch {
 	case gone:
-		t.left(q.node, taken && t.release(q.node, q.owner))
+		a.lateReply(q.node, taken && a.releaseNode(q.node, q.owner))
 	case !taken:
 	case err != nil:
-		// It may have been taken in this name, which is never used again.
+		// The node may have granted it to this owner, which is never used again.
 		node.CleanUp(q.owner, time.Now().Add(q.lease))
 	default:
 		q.watch(deadline)
@@ -82,128 +82,124 @@ func (q *request) Run() {
 	}
 }
 
-// watch begins to watch over what was given. Whoever waits for the quorum need not wait for this;
-// and may have released everything meanwhile.
+// watch adds the part to the watchdog of its node's client. The caller of Lock does not wait for
+// this, and may have released everything meanwhile.
 func (q *request) watch(deadline time.Time) {
-	t := q.acquisition
-	t.mu.Lock()
-	mine := t.parts[q.node].request == q
-	t.mu.Unlock()
+	a := q.acquisition
+	a.mu.Lock()
+	mine := a.parts[q.node].request == q
+	a.mu.Unlock()
 	if !mine {
 		return
 	}
-	hold := t.lock.nodes[q.node].Hold(q.owner, t.token, deadline, false, q)
+	hold := a.lock.nodes[q.node].Hold(q.owner, a.token, deadline, false, q)
 	if hold == nil {
 		q.Ended(rlock.ErrClosed)
 		return
 	}
-	t.mu.Lock()
-	mine = t.parts[q.node].request == q
+	a.mu.Lock()
+	mine = a.parts[q.node].request == q
 	if mine {
 		hold.MayLast(q.lasts)
 		hold.Extend(q.deadline)
 		q.hold = hold
-		if t.phase == held && t.renews() {
+		if a.phase == held && a.renews() {
 			hold.SetRenew(true)
 		}
 	}
-	t.mu.Unlock()
+	a.mu.Unlock()
 	if !mine {
 		hold.Drop()
 	}
 }
 
-// rejoin does for a part that comes late what a extension did meanwhile, which passed it over.
+// rejoin extends a part that was granted after an extension, as the extension did with the others.
 func (q *request) rejoin() {
-	t := q.acquisition
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	more := time.Until(t.asFarAs).Truncate(time.Millisecond)
-	if t.phase != held || t.parts[q.node].request != q || more <= 0 {
+	a := q.acquisition
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	more := time.Until(a.extendedTo).Truncate(time.Millisecond)
+	if a.phase != held || a.parts[q.node].request != q || more <= 0 {
 		return
 	}
-	if q.trusted().Before(t.asFarAs.Add(-watchdog.Drift(more))) {
-		_ = t.keep(
-			q.node,
-			q,
-			q.owner,
-			len(t.levels),
-			more,
-			&extension{kept: make([]bool, len(t.parts))},
-		)
+	if q.trustedUntil().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
+		ignored := extension{kept: make([]bool, len(a.parts))}
+		_ = a.extendPart(q, len(a.levels), more, &ignored)
 	}
 }
 
-// Ended is told that the part is lost on its node, or that the node's client is closed; or what we
-// know, that we let it go.
+// Ended handles the end of the part: it is lost on its node, the node's client is closed, or the
+// part was dropped, which has no effect.
 func (q *request) Ended(reason error) {
-	t := q.acquisition
-	t.mu.Lock()
-	p := &t.parts[q.node]
+	a := q.acquisition
+	a.mu.Lock()
+	p := &a.parts[q.node]
 	if p.request != q {
-		t.mu.Unlock() // not any more
+		a.mu.Unlock()
 		return
 	}
 	var lost *rlock.LostError
 	if errors.As(reason, &lost) {
-		reason = lost.Reason // it is not the lock that is lost
+		reason = lost.Reason // a part is lost, not the lock
 	}
-	deadline := t.trusted()
+	deadline := a.trustedUntil()
 	p.state, p.request, p.err = missing, nil, reason
-	t.tell()
-	// When parts end at the same time their watchdogs may tell of the last one first.
-	if t.phase != held || t.in(granted) >= t.lock.quorum && time.Now().Before(deadline) {
-		undecided := t.phase == asking
-		t.mu.Unlock()
+	a.notify()
+	// Parts may expire at the same time, and their watchdogs may report them in any order: the
+	// deadline counts as well as the number of parts.
+	if a.phase != held || a.count(granted) >= a.lock.quorum && time.Now().Before(deadline) {
+		undecided := a.phase == asking
+		a.mu.Unlock()
 		if undecided && errors.Is(reason, rlock.ErrClosed) {
-			// Close leaves alone what is held, and this is not. Later, when the attempt has failed,
-			// it could not be released.
-			t.sendRelease(q.node, q.owner)
+			// Close does not release what is held, but this part is not held yet. After the attempt
+			// has failed, the closed client could not release it any more.
+			a.sendRelease(q.node, q.owner)
 		}
 		return
 	}
-	t.deadline = deadline
+	a.deadline = deadline
 	if now := time.Now(); now.Before(deadline) {
-		t.deadline = now
+		a.deadline = now
 	}
-	t.lose(reason)
+	a.lose(reason)
 }
 
-// lost is told by the node that it does not hold the part any more.
+// lost ends the part because its node has replied that it does not hold it any more.
 func (q *request) lost() {
 	q.acquisition.mu.Lock()
 	hold := q.hold
 	q.acquisition.mu.Unlock()
 	q.Ended(watchdog.ErrGone)
-	letGo(hold)
+	dropHold(hold)
 }
 
-// Renewed is told that a part was renewed, which is the time to ask the nodes that are missing.
+// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
 func (q *request) Renewed() {
-	t := q.acquisition
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != held || !t.renews() {
+	a := q.acquisition
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.phase != held || !a.renews() {
 		return
 	}
-	for i, node := range t.lock.nodes {
-		p := &t.parts[i]
-		// All parts of a renewal tell of it; a node need not hear the question of each.
+	for i, node := range a.lock.nodes {
+		p := &a.parts[i]
+		// Every part reports its renewal. Ask a missing node only once for all of them.
 		if p.state == missing && time.Since(p.asked) > node.WatchdogLease()/6 {
-			t.ask(i, node.NewOwner(), node.WatchdogLease())
+			a.ask(i, node.NewOwner(), node.WatchdogLease())
 		}
 	}
 }
 
-// trusted is until when the part can be.
-func (q *request) trusted() time.Time {
+// trustedUntil returns the time until which the part can be trusted. It is called with mu held.
+func (q *request) trustedUntil() time.Time {
 	if q.hold != nil {
 		return q.hold.Deadline()
 	}
 	return q.deadline
 }
 
-// mayLast notes that the node may be asked to keep it for lease, before it is.
+// mayLast notes, before the node is asked, that it may keep the part for lease. It is called with
+// mu held.
 func (q *request) mayLast(lease time.Duration) {
 	q.lasts = max(q.lasts, lease)
 	if q.hold != nil {
@@ -211,8 +207,8 @@ func (q *request) mayLast(lease time.Duration) {
 	}
 }
 
-// extend notes that the node keeps it until deadline.
-func (q *request) extend(deadline time.Time) {
+// setDeadline notes that the node keeps the part until deadline. It is called with mu held.
+func (q *request) setDeadline(deadline time.Time) {
 	switch {
 	case q.hold != nil:
 		q.hold.Extend(deadline)

@@ -9,77 +9,75 @@ import (
 	"holdfast/rlock"
 )
 
-// result is what a failed round says about when to ask again.
+// result describes a failed round. It decides when to ask again.
 type result struct {
 	err       *QuorumError
-	permanent bool
-	took      time.Duration
+	permanent bool          // waiting does not help
+	took      time.Duration // how long the round took
 
-	// held tells that one owner has a quorum, so that nothing is to be had until it unlocks, or its
+	// held means that one owner has a quorum. The lock stays held until that owner unlocks, or its
 	// lease ends.
 	held bool
-	// refusing are the nodes on which somebody else has the lock. Only they can announce something
-	// new: on the others it may be our own retreat that is announced.
+	// refusing lists the nodes that another owner holds. Only their messages are news: the other
+	// nodes may announce the release of our own failed round.
 	refusing []int
-	// free is how many nodes would have granted it.
+	// free is the number of nodes that granted the lock to the failed round.
 	free int
-	// closed are the nodes whose clients were closed. A client that closes after its node has
-	// answered is news.
+	// closed lists the nodes whose clients were closed. Any client that closes later is news.
 	closed []int
-	// freeAfter is when leases should be over on so many nodes that there is a quorum; 0 if that
-	// cannot be told.
+	// freeAfter is the time until enough leases for a quorum should have ended; 0 if unknown.
 	freeAfter time.Duration
 }
 
-// result is what the round that has just failed says. For notAwaited see failure. It is called with
-// mu held, before anything is given up.
-func (t *acquisition) result(notAwaited bool, took time.Duration) *result {
-	v := &result{
-		err:       t.failure(notAwaited),
-		permanent: t.permanent(),
+// result returns the result of the round that has just failed. For notAwaited see roundError. It is
+// called with mu held, before any part is released.
+func (a *acquisition) result(notAwaited bool, took time.Duration) *result {
+	r := &result{
+		err:       a.roundError(notAwaited),
+		permanent: a.permanent(),
 		took:      took,
-		free:      t.in(granted),
+		free:      a.count(granted),
 	}
-	v.held = t.contender() >= t.lock.quorum
+	r.held = a.contenderNodes() >= a.lock.quorum
 	var leases []time.Duration
-	for i := range t.parts {
-		if errors.Is(t.parts[i].err, rlock.ErrClosed) {
-			v.closed = append(v.closed, i)
+	for i := range a.parts {
+		if errors.Is(a.parts[i].err, rlock.ErrClosed) {
+			r.closed = append(r.closed, i)
 		}
-		h := t.parts[i].vote.Holder
-		if t.parts[i].state == granted || h == nil {
+		h := a.parts[i].vote.Holder
+		if a.parts[i].state == granted || h == nil {
 			continue
 		}
-		v.refusing = append(v.refusing, i)
+		r.refusing = append(r.refusing, i)
 		if h.TTL != rlock.NoExpiry {
 			leases = append(leases, h.TTL)
 		}
 	}
 	slices.Sort(leases)
-	if needed := t.lock.quorum - v.free; needed > 0 && needed <= len(leases) {
-		v.freeAfter = max(leases[needed-1], time.Millisecond)
+	if needed := a.lock.quorum - r.free; needed > 0 && needed <= len(leases) {
+		r.freeAfter = max(leases[needed-1], time.Millisecond)
 	}
-	return v
+	return r
 }
 
-// delayedBeyond tells that so many nodes are not counted until then that waiting does not help. It
-// is called with mu held.
-func (t *acquisition) delayedBeyond(until time.Time) bool {
+// delayedBeyond reports whether too many nodes stay uncounted past until, which makes waiting until
+// then pointless. It is called with mu held.
+func (a *acquisition) delayedBeyond(until time.Time) bool {
 	delayed := 0
-	for i := range t.parts {
-		if !until.IsZero() && t.parts[i].vote.Delayed > time.Until(until) {
+	for i := range a.parts {
+		if !until.IsZero() && a.parts[i].vote.Delayed > time.Until(until) {
 			delayed++
 		}
 	}
-	return delayed > len(t.parts)-t.lock.quorum
+	return delayed > len(a.parts)-a.lock.quorum
 }
 
-// contender is on how many nodes somebody else has the lock, whoever of the others has it on most.
-// It is called with mu held.
-func (t *acquisition) contender() (most int) {
+// contenderNodes returns the largest number of nodes that one other owner holds. It is called with
+// mu held.
+func (a *acquisition) contenderNodes() (most int) {
 	nodes := make(map[string]int)
-	for i := range t.parts {
-		if h := t.parts[i].vote.Holder; h != nil && t.parts[i].state != granted {
+	for i := range a.parts {
+		if h := a.parts[i].vote.Holder; h != nil && a.parts[i].state != granted {
 			nodes[h.Owner]++
 			most = max(most, nodes[h.Owner])
 		}
@@ -87,13 +85,13 @@ func (t *acquisition) contender() (most int) {
 	return most
 }
 
-// failure is the round's error. Nodes that have not answered are not to blame if they were not
-// awaited: the answers of others decided it, or the caller's time was so short that nobody answers
-// that fast. It is called with mu held.
-func (t *acquisition) failure(notAwaited bool) *QuorumError {
-	e := &QuorumError{Lock: t.lock.name, Want: t.lock.quorum}
-	for i := range t.parts {
-		p := &t.parts[i]
+// roundError returns the error of a failed round. With notAwaited, nodes without an answer are not
+// blamed: the answers of others decided the round, or the caller's wait was too short for any
+// answer. It is called with mu held.
+func (a *acquisition) roundError(notAwaited bool) *QuorumError {
+	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum}
+	for i := range a.parts {
+		p := &a.parts[i]
 		err := p.err
 		switch {
 		case p.state == granted:
@@ -104,21 +102,21 @@ func (t *acquisition) failure(notAwaited bool) *QuorumError {
 		case p.state == asked:
 			err = errNoAnswer
 		case err == nil:
-			err = t.refusal(i)
+			err = a.refusal(i)
 		}
-		e.Nodes = append(e.Nodes, NodeError{Server: t.lock.called(i), Err: err})
+		e.Nodes = append(e.Nodes, NodeError{Server: a.lock.serverName(i), Err: err})
 	}
 	return e
 }
 
-// refusal is what node i had against it, nil if nothing. It is called with mu held.
-func (t *acquisition) refusal(i int) error {
-	vote := t.parts[i].vote
+// refusal returns why node i refused; nil if it did not. It is called with mu held.
+func (a *acquisition) refusal(i int) error {
+	vote := a.parts[i].vote
 	switch {
 	case vote.Holder != nil:
 		h := vote.Holder
 		return &rlock.HeldError{
-			Lock:  t.lock.nodes[i].Name(),
+			Lock:  a.lock.nodes[i].Name(),
 			Owner: h.Owner,
 			TTL:   h.TTL,
 			Next:  h.Next,
@@ -130,15 +128,17 @@ func (t *acquisition) refusal(i int) error {
 	}
 }
 
-// permanent tells that so many nodes refuse for good that waiting does not help. It is called with
-// mu held.
-func (t *acquisition) permanent() bool { return t.refusing() > len(t.lock.nodes)-t.lock.quorum }
+// permanent reports whether so many nodes refuse for good that waiting does not help. It is called
+// with mu held.
+func (a *acquisition) permanent() bool {
+	return a.permanentRefusals() > len(a.lock.nodes)-a.lock.quorum
+}
 
-// refusing counts the nodes that refuse for good. It is called with mu held.
-func (t *acquisition) refusing() int {
+// permanentRefusals counts the nodes that refuse for good. It is called with mu held.
+func (a *acquisition) permanentRefusals() int {
 	refusing := 0
-	for i, node := range t.lock.nodes {
-		err := t.parts[i].err
+	for i, node := range a.lock.nodes {
+		err := a.parts[i].err
 		if err == nil {
 			continue
 		}

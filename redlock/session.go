@@ -14,38 +14,39 @@ type sessionKey struct {
 
 type lockSession = session.Session[sessionKey, *acquisition]
 
-// sessions are of the process and not of a Lock, because any number of those may be made of the
-// same nodes. The state of each is what its owner holds; nil if that is nothing.
+// sessions has the sessions of this process. It does not belong to a Lock, because any number of
+// Locks may be made of the same nodes. The state of a session is what its owner holds; nil if that
+// is nothing.
 var sessions = session.New[sessionKey, *acquisition]()
 
-// lostAcquisitions remembers what was lost until all its levels have been unlocked, for Unlock
-// without a hold.
+// lostAcquisitions remembers the acquisitions that were lost until all their levels have been
+// unlocked, for Unlock without a hold.
 var lostAcquisitions losses.Memory[sessionKey, *acquisition]
 
-// heldIn returns what is held in a session; nil if nothing is.
-func heldIn(s *lockSession) (t *acquisition) {
-	s.Do(func(state **acquisition) { t = *state })
-	return t
+// heldIn returns what the owner of a session holds; nil if that is nothing.
+func heldIn(s *lockSession) (a *acquisition) {
+	s.Do(func(state **acquisition) { a = *state })
+	return a
 }
 
-// keep makes an acquisition that of its session, which it uses until drop.
-func keep(s *lockSession, t *acquisition) {
+// attach stores an acquisition in its session, which it uses until detach.
+func attach(s *lockSession, a *acquisition) {
 	var before *acquisition
 	s.Use()
 	s.Do(func(state **acquisition) {
 		lostAcquisitions.Forget(s.Key())
-		before, *state = *state, t
+		before, *state = *state, a
 	})
 	if before != nil {
-		s.Close() // it is over, and its drop will not find it here any more
+		s.Close() // it is over, and its detach will not find it here any more
 	}
 }
 
-// drop ends an acquisition's use of its session. Once is enough; more does no harm.
-func drop(s *lockSession, t *acquisition) {
+// detach removes an acquisition from its session. More calls do nothing.
+func detach(s *lockSession, a *acquisition) {
 	mine := false
 	s.Do(func(state **acquisition) {
-		if mine = *state == t; mine {
+		if mine = *state == a; mine {
 			*state = nil
 		}
 	})
