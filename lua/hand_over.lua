@@ -5,7 +5,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock
 -- ARGV[3]  PUBLISH or SPUBLISH
--- ARGV[4]  channel of those who may be registered; '' = waiters are not granted the lock
+-- ARGV[4]  channel of clients that may be registered; '' = waiters are not granted the lock
 -- ARGV[5]  streak: how often the lock was handed over since it was free; left out = 0, and so on
 -- ARGV[6]  when the streak began, in milliseconds of the server's clock; 0 = unknown
 -- ARGV[7]  registration of the successor, '' = there is none

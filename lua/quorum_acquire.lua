@@ -1,4 +1,4 @@
--- Takes a lock on one of several nodes, unless the node may have forgotten locks and does not count.
+-- Takes a lock on one of several nodes, unless that may have forgotten locks and does not count.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  epoch: since when this server has its data; it has no TTL. Left out if not in use
 -- ARGV[1]  owner

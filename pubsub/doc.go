@@ -48,11 +48,11 @@
 //	Subscribe        Route          SUBSCRIBE        reply
 //	---------> routing ----> wanted ---------> asking -----> confirmed
 //	              ^                              |            |     |
-//	              +------ refused, MOVED --------+            |     | nobody left
+//	              +------ refused, MOVED --------+            |     | no subscriber
 //	              +------ connection lost, slot moved --------+     | for Linger
 //	                                                                v
-//	           wanted <--- somebody came meanwhile --- reply --- leaving
-//	          dropped <--- nobody came ---------------/         (UNSUBSCRIBE)
+//	           wanted <----- subscriber joined ------ reply --- leaving
+//	          dropped <--- no subscriber -------------/         (UNSUBSCRIBE)
 //
 // A channel that is refused together with its paired channels goes back from asking
 // to wanted once, and is then asked for by itself.

@@ -139,6 +139,6 @@ func (h *Hub) abandon(c *channel) {
 	case asking, confirmed:
 		c.linger(time.Now())
 	case leaving, dropped:
-		// The reply to UNSUBSCRIBE finds that nobody is left.
+		// Nothing to do: unsubscribe drops a leaving channel itself.
 	}
 }
