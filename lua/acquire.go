@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -17,20 +18,20 @@ var (
 	fencedAcquire = load("fenced_acquire.lua")
 )
 
-// Holder says who is in the way of an acquisition.
+// Holder describes the owner that is in the way of an acquisition.
 type Holder struct {
 	Owner string        // "<client id>:<token>"; "" when readers that waited have their turn
-	TTL   time.Duration // what is left of its lease, or [NoExpiry]
-	// Next tells that the owner does not hold the lock, but comes before the one who asked.
+	TTL   time.Duration // the rest of its lease, or [NoExpiry]
+	// Next reports whether the owner does not hold the lock, but comes before the one that asked.
 	Next bool
-	// Nap is when to look again at the latest, if that is not when the TTL is over; else 0.
+	// Nap is how long to wait at most before asking again, if that is not the TTL; else 0.
 	Nap time.Duration
 	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a
 	// fair one.
 	Clock time.Time
 }
 
-// fenceOf reads the number of an acquisition.
+// fenceOf reads the fencing token of an acquisition.
 func fenceOf(lock string, message rueidis.RedisMessage) (int64, error) {
 	fence, err := message.AsInt64()
 	if err == nil {
@@ -45,33 +46,27 @@ func fenceOf(lock string, message rueidis.RedisMessage) (int64, error) {
 	return 0, e
 }
 
-// noNumber is the error for a counter that something else wrote to.
+// noNumber returns the error for a counter that something else wrote to.
 func noNumber(lock, token string) *Error {
 	return &Error{
-		Class: Permanent,
-		Message: "the token " + strconv.Quote(
-			token,
-		) + " of " + strconv.Quote(
-			lock,
-		) + " is not a number",
-		Advice: "something else writes to the key " + tokenKey(lock),
+		Class:   Permanent,
+		Message: fmt.Sprintf("the token %q of %q is not a number", token, lock),
+		Advice:  "something else writes to the key " + tokenKey(lock),
 	}
 }
 
-// miscounted adds to a refusal what it means for a fenced lock, which has a counter beside it.
+// miscounted adds advice to a refusal that concerns the counter of a fenced lock.
 func miscounted(lock string, err error) error {
 	var e *Error
 	switch {
 	case !errors.As(err, &e):
 	case e.Code == "WRONGTYPE":
-		e.Advice = "the key of this name is not a lock, or " + tokenKey(
-			lock,
-		) + " is not a number: choose another name"
+		e.Advice = "the key of this name is not a lock, or " + tokenKey(lock) +
+			" is not a number: choose another name"
 	case strings.Contains(e.Message, "not an integer"),
 		strings.Contains(e.Message, "would overflow"):
-		e.Advice = "the key " + tokenKey(
-			lock,
-		) + " cannot count on, so something else writes to it: " +
+		e.Advice = "the key " + tokenKey(lock) +
+			" cannot count on, so something else writes to it: " +
 			"set it to a number that is larger than any token in use"
 	}
 	return err
@@ -89,7 +84,7 @@ func inTheWay(reply rueidis.RedisResult) (*Holder, error) {
 	return holderOf(values)
 }
 
-// holderOf reads what the scripts say of somebody who is in the way.
+// holderOf reads the part of a reply that describes who is in the way.
 func holderOf(values []rueidis.RedisMessage) (*Holder, error) {
 	if err := sized(values, 3); err != nil {
 		return nil, err
@@ -124,14 +119,8 @@ const free = -2
 func Reenter(
 	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration,
 ) (bool, error) {
-	return reentered(
-		reenter.run(
-			ctx,
-			c,
-			[]string{lock},
-			[]string{owner, strconv.Itoa(count), milliseconds(lease)},
-		),
-	)
+	args := []string{owner, strconv.Itoa(count), milliseconds(lease)}
+	return reentered(reenter.run(ctx, c, []string{lock}, args))
 }
 
 func reentered(reply rueidis.RedisResult) (bool, error) {

@@ -14,32 +14,29 @@ var (
 	batchRelease = load("batch_release.lua")
 )
 
-// BatchRequest is what an owner wants of one of several locks.
+// BatchRequest is the request for one of several locks.
 type BatchRequest struct {
 	Lock  string
 	Owner string
-	Count int // to leave behind
-	// Nested tells that the owner holds the lock already and adds a level, as with [Reenter]; else
-	// it is as with [Acquire].
+	Count int // the hold count to leave behind
+	// Nested reports whether the owner holds the lock already and adds a level, as with [Reenter].
+	// Otherwise the lock is taken, as by [Exclusive.Acquire].
 	Nested bool
 }
 
 // AcquireBatch takes several reentrant locks with the given lease, all or none, in one command. It
-// returns -1 and no holder when all are taken. Else nothing has changed, and index is that of one
-// lock that is in the way: of a nested one that its owner does not hold any more when holder is
-// nil, else of one that holder has. The locks must differ, and on a cluster they must be in one
-// slot.
+// returns -1 and no holder when all are taken. Otherwise nothing has changed, and index is that of
+// a lock that could not be taken: one that holder has or, if holder is nil, a nested one that its
+// owner does not hold any more. The locks must differ, and on a cluster they must be in one slot.
 func AcquireBatch(
 	ctx context.Context, c rueidis.CoreClient, lease time.Duration, requests []BatchRequest,
-) (
-	index int, holder *Holder, err error,
-) {
+) (index int, holder *Holder, err error) {
 	keys := make([]string, len(requests))
 	args := make([]string, 1, 3*len(requests)+1)
 	args[0] = milliseconds(lease)
-	for i, t := range requests {
-		keys[i] = t.Lock
-		args = append(args, t.Owner, strconv.Itoa(t.Count), flag(t.Nested))
+	for i, r := range requests {
+		keys[i] = r.Lock
+		args = append(args, r.Owner, strconv.Itoa(r.Count), flag(r.Nested))
 	}
 	if err := differ(keys); err != nil {
 		return -1, nil, err
@@ -47,7 +44,7 @@ func AcquireBatch(
 	return oneInTheWay(batchAcquire.run(ctx, c, keys, args), len(requests))
 }
 
-// differ refuses a lock that is named twice: it would be found free for two owners.
+// differ returns an error for a lock that is named twice: it would be found free for two owners.
 func differ(locks []string) error {
 	seen := make(map[string]bool, len(locks))
 	for _, lock := range locks {
@@ -92,11 +89,11 @@ func oneInTheWay(reply rueidis.RedisResult, requests int) (index int, holder *Ho
 	return int(i), holder, nil
 }
 
-// BatchRelease says what an owner leaves behind of one of several locks.
+// BatchRelease is the release of one of several locks.
 type BatchRelease struct {
 	Lock         string
 	Owner        string
-	Count        int
+	Count        int // the hold count to leave behind
 	Announcement Announcement
 }
 
@@ -106,33 +103,27 @@ type BatchReleased struct {
 	Err error // the server's refusal to release this one: an [*Error]
 }
 
-// ReleaseBatch is [Release] for each of several locks, in one command. One that the server refuses
-// does not keep the others: its Err says why. An error of the whole command tells nothing about any
-// of them; that is also the one of a user whose ACL forbids just one of the keys. On a cluster all
-// locks must be in one slot.
+// ReleaseBatch releases several locks in one command, each as [Exclusive.Release] with an
+// announcement does. If the server refuses one, its Err says why, and the others are released all
+// the same. After an error of the whole command the outcome of each is unknown; a user whose ACL
+// forbids one of the keys gets such an error. On a cluster all locks must be in one slot.
 func ReleaseBatch(
 	ctx context.Context, c rueidis.CoreClient, releases []BatchRelease,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(releases))
 	args := make([]string, 0, 5*len(releases))
-	for i, l := range releases {
-		keys[i] = l.Lock
-		args = append(
-			args,
-			l.Owner,
-			strconv.Itoa(l.Count),
-			l.Announcement.Channel,
-			l.Announcement.Message,
-			l.Announcement.verb(),
-		)
+	for i, r := range releases {
+		keys[i] = r.Lock
+		a := r.Announcement
+		args = append(args, r.Owner, strconv.Itoa(r.Count), a.Channel, a.Message, a.verb())
 	}
 	replies, err := list(batchRelease.run(ctx, c, keys, args), len(releases))
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]BatchReleased, len(releases))
+	outcomes := make([]BatchReleased, len(releases))
 	for i, reply := range replies {
-		parts[i].Released, parts[i].Err = outcomeOf(reply)
+		outcomes[i].Released, outcomes[i].Err = outcomeOf(reply)
 	}
-	return parts, nil
+	return outcomes, nil
 }

@@ -1,16 +1,16 @@
--- Takes several locks, each for an owner; or none of them, and says which is in the way.
+-- Takes several locks, each for an owner; or takes none and says which could not be taken.
 -- KEYS[i]    lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]    lease in milliseconds
 -- ARGV[3i-1] owner of KEYS[i]
 -- ARGV[3i]   hold count to leave behind (absolute)
 -- ARGV[3i+1] 1 = the owner holds the lock already and adds a level, 0 = it takes the lock
 -- Returns  nil when all owners hold their locks now; else {i - 1, refusal as in acquire.lua}, or
---          {i - 1, nil} when an owner that adds a level holds the lock no more
+--          {i - 1, nil} when an owner that adds a level does not hold the lock any more
 -- Retry    safe: the counts are absolute, an owner that holds a lock keeps it, no TTL is shortened
 
 -- Needs attempt, refused
--- Reads all before writing: a key that is no lock, or that the ACL forbids, shows here. With
--- HGETALL, because the ACL of a user of plain locks allows that, and not HGET.
+-- Reads all before writing, to find keys that are not locks or that the ACL forbids. It uses
+-- HGETALL, because the ACL of a user of plain locks need not allow HGET.
 local counts = {}
 for i, lock in ipairs(KEYS) do
   local fields = redis.call('HGETALL', lock)
@@ -24,7 +24,7 @@ for i, lock in ipairs(KEYS) do
   end
 end
 
--- undo gives the first locks the counts that they had. Leases come after all counts.
+-- undo restores the counts of the first locks. Leases are written after all counts.
 local function undo(last)
   for i = 1, last do
     if counts[i] then
@@ -35,8 +35,8 @@ local function undo(last)
   end
 end
 
--- A server that is out of memory refuses the first write of a script and no later one. What can
--- fail later is the ACL, which may let a key be read and not written, or forbid PEXPIRE.
+-- A server that is out of memory refuses the first write of a script and no later one. Later
+-- writes can fail because of an ACL, which may allow only reading a key, or forbid PEXPIRE.
 for i, lock in ipairs(KEYS) do
   local _, refusal = attempt('HSET', lock, ARGV[3 * i - 1], ARGV[3 * i])
   if refusal then

@@ -1,4 +1,4 @@
--- Gives back one level of each of several locks, or the whole of it.
+-- Gives back one level of each of several locks, or the whole lock.
 -- KEYS[i]    lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[5i-4] owner of KEYS[i]
 -- ARGV[5i-3] hold count to leave behind (absolute); 0 drops the owner whatever its count
@@ -9,8 +9,8 @@
 -- Retry    safe: a second run answers -1 or leaves the same counts behind
 
 -- Needs attempt, lower, announce
--- release does what release.lua does for one lock. It returns an error where that raises one, which
--- would keep the other locks.
+-- release does what release.lua does, for one lock. It returns errors instead of raising them, so
+-- that the other locks are released.
 local function release(lock, owner, count, channel, message, verb)
   local held, refusal = attempt('HEXISTS', lock, owner)
   if held == 0 then return {-1, ''} end

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Class tells what an error means for somebody who wants a lock.
+// Class says what an error means for a caller that wants a lock.
 type Class int
 
 const (
@@ -25,21 +25,21 @@ const (
 	// Temporary means that the command was not executed, and that the reason is expected to pass by
 	// itself.
 	Temporary
-	// Permanent means that the command was not executed, and will not be until somebody changes
+	// Permanent means that the command was not executed, and will not be until an operator changes
 	// something. Advice says what.
 	Permanent
 )
 
-// Error is a command that did not give its answer.
+// Error is the failure of a command.
 type Error struct {
 	Class   Class
-	Code    string // the server's, such as READONLY; "" for an error that is not the server's
+	Code    string // the server's, such as READONLY; "" for an error that is not a reply
 	Message string
 	Advice  string // what to do about it, if anything
 	Err     error  // the cause, if any
 }
 
-// Error gives the message and the advice.
+// Error returns the message and the advice.
 func (e *Error) Error() string {
 	if e.Advice == "" {
 		return e.Message
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, for [errors.Is] and [errors.As].
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf is the class of an error of this package; Unknown for any other.
+// ClassOf returns the class of an error of this package, and Unknown for any other.
 func ClassOf(err error) Class {
 	var e *Error
 	if errors.As(err, &e) {
@@ -59,7 +59,7 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
-// Classify translates an error of rueidis, also a wrapped one. It returns nil for nil, and an
+// Classify converts an error of rueidis, which may be wrapped. It returns nil for nil, and an
 // [*Error] for everything else.
 func Classify(err error) error {
 	if err == nil {
@@ -80,13 +80,13 @@ func Classify(err error) error {
 	return failed(err)
 }
 
-// refused classifies an error reply. A reply that is not known is permanent: the server did not do
-// what it was asked to, and waiting is no reason for it to change its mind.
+// refused classifies an error reply. An unknown reply is permanent: the server did not execute the
+// command, and there is no reason to expect that it will.
 func refused(reply *rueidis.RedisError) *Error {
 	message := cmp.Or(reply.Error(), "error reply without a text")
 	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: reply}
-	if v, ok := meanings[e.Code]; ok {
-		e.Class, e.Advice = v.class, v.advice
+	if m, ok := meanings[e.Code]; ok {
+		e.Class, e.Advice = m.class, m.advice
 	}
 	return e
 }
@@ -178,47 +178,46 @@ var meanings = map[string]meaning{
 
 // Codes of our own for errors that the server gives the general code ERR.
 const (
-	// HalfMoved is a script that was broken off, as it wanted a key that another node of the
-	// cluster has already.
+	// HalfMoved is the code for a script that was aborted because it used a key that another node
+	// of the cluster has already.
 	HalfMoved = "HALFMOVED"
-	// NoCommand is the code of a script that called a command which the server lacks or refuses to
+	// NoCommand is the code for a script that called a command which the server lacks or refuses to
 	// scripts.
 	NoCommand   = "NOCOMMAND"
 	maxClients  = "MAXCLIENTS"
 	unsupported = "UNSUPPORTED"
-	// Scripts of ours give these two themselves, with the server's reason behind.
+	// Scripts of ours return these two themselves, followed by the server's reason.
 	noInfo  = "NOINFO"
 	noEpoch = "NOEPOCH"
 )
 
 var (
 	leadingCode = regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`)
-	// Before Redis 7 an error inside a script comes wrapped. One that redis.call raised, for
-	// example, as "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM
-	// command not allowed …" when the server did not let the command run, and without the dash when
-	// the command failed; one that the script returned as "@user_script: 12: -OOM command not
+	// Before Redis 7 an error inside a script is wrapped. An error that redis.call raised reads,
+	// for example, "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM
+	// command not allowed …" if the server did not let the command run, and has no dash if the
+	// command failed. An error that the script returned reads "@user_script: 12: -OOM command not
 	// allowed …".
 	nestedCode = regexp.MustCompile(
 		`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`,
 	)
-	// "Unknown Redis command called from script" and "This Redis command is not allowed from
-	// script"; Valkey puts its own name there, and servers before Redis 7 write "Lua script".
+	// Matches "Unknown Redis command called from script" and "This Redis command is not allowed
+	// from script". Valkey uses its own name there, and servers before Redis 7 write "Lua script".
 	forbiddenCommand = regexp.MustCompile(
 		`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)` +
 			` from (?:lua )?scripts?\b`,
 	)
 )
 
-// codeOf finds the code of an error message, also where an old server hides it. rueidis cuts off a
-// leading "ERR ".
+// codeOf returns the code of an error message, also of the wrapped errors of old servers. rueidis
+// cuts off a leading "ERR ".
 func codeOf(message string) string {
 	switch {
 	case strings.HasPrefix(message, noInfo+" "): // whatever the reason
 		return noInfo
 	case strings.HasPrefix(message, noEpoch+" "):
 		return noEpoch
-	case strings.Contains(message, "The user executing the script "+
-		"can't"), // up to 7.0, inside a script
+	case strings.Contains(message, "The user executing the script can't"), // up to Redis 7.0
 		strings.Contains(message, "ACL failure in script"): // since 7.2
 		return "NOPERM"
 	case forbiddenCommand.MatchString(message):
@@ -238,7 +237,7 @@ func codeOf(message string) string {
 	return "ERR"
 }
 
-// withCode puts the code in front of an error message that hides it.
+// withCode returns an error message that begins with its code.
 func withCode(message string) string {
 	code := codeOf(message)
 	if message == "" || code == "ERR" || strings.HasPrefix(message, code) {
@@ -247,10 +246,9 @@ func withCode(message string) string {
 	return code + " " + strings.TrimPrefix(message, "ERR ")
 }
 
-// untracked classifies the error of a new connection that may not switch to client-side caching.
-// rueidis opens connections when it needs them, and gives the server's reply to CLIENT TRACKING as
-// a text only; it can be one that has nothing to do with caching, such as BUSY. The command itself
-// was not sent.
+// untracked classifies the error of a new connection whose CLIENT TRACKING failed. rueidis opens
+// connections when it needs them, and returns the server's reply to CLIENT TRACKING only as text.
+// The reply need not concern caching; it may be BUSY. The command itself was not sent.
 func untracked(err error) *Error {
 	e := &Error{
 		Class:   Permanent,
@@ -259,17 +257,17 @@ func untracked(err error) *Error {
 		Err:     err,
 	}
 	code := codeOf(e.Message)
-	v, ok := meanings[code]
+	m, ok := meanings[code]
 	if ok {
 		e.Code = code
 	}
-	if ok && v.class == Temporary {
-		e.Class, e.Advice = v.class, v.advice
+	if ok && m.class == Temporary {
+		e.Class, e.Advice = m.class, m.advice
 	}
 	return e
 }
 
-// failed classifies an error that is not the server's reply.
+// failed classifies an error that is not a reply of the server.
 func failed(err error) *Error {
 	e := &Error{Class: Unknown, Message: cmp.Or(err.Error(), "error without a text"), Err: err}
 	var (
@@ -298,8 +296,7 @@ func failed(err error) *Error {
 		e.Advice = "the connection was closed; if that happens every time, see whether the " +
 			"server wants TLS: rueidis.ClientOption.TLSConfig"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		// Also what a client with TLS gets from a plain server, which waits for the end of the
-		// line.
+		// A client with TLS gets this too from a server without it, which waits for an end of line.
 		e.Advice = "the server did not answer in time; if it never does, see whether " +
 			"rueidis.ClientOption.TLSConfig is right for it"
 	}

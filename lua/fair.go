@@ -14,38 +14,38 @@ var (
 	fairForceUnlock = load("fair_force_unlock.lua")
 )
 
-// Fair is how those who share a fair lock deal with each other.
+// Fair sends the commands of a fair lock. Clients that share the lock use the same settings.
 type Fair struct {
 	// Lock is its name.
 	Lock string
-	// Sharded tells that waiters listen on sharded channels.
+	// Sharded reports whether waiters listen on sharded channels.
 	Sharded bool
-	// Counted tells that PUBLISH answers how many listen: on a single node or on sharded channels.
-	// On a cluster it counts only those of one node.
+	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or
+	// with sharded channels. On a cluster it counts only those of one node.
 	Counted bool
 }
 
-// How long the head of the queue has to take a free lock before it is dropped: it is told at once,
-// asks every 5 s by itself, and may have to wait for a connection. One that nobody listens for has
-// just queued, is reconnecting, or is dead.
+// The head of the queue is dropped if it does not take a free lock for this long. It is told at
+// once, asks every 5 s by itself, and may have to wait for a connection. A head without a listener
+// has just queued, is reconnecting, or is dead.
 const (
-	heeded  = 10 * time.Second
-	unheard = 500 * time.Millisecond
+	heeded  = 10 * time.Second       // with a listener
+	unheard = 500 * time.Millisecond // without
 )
 
-// MaxNap bounds how long a waiter sleeps before it must ask again, so as to keep its place: half of
-// what [Fair.Acquire] lets a place outlast the last question.
+// MaxNap is the longest time that a waiter may sleep before it must ask again to stay in the queue.
+// It is half of the time for which [Fair.Acquire] keeps the owner queued after a request.
 const MaxNap = 5 * time.Second
 
-// FairRequest is what an owner wants of a fair lock.
+// FairRequest is the request for a fair lock.
 type FairRequest struct {
 	Owner  string
 	Count  int // the hold count to leave behind
 	Lease  time.Duration
-	Waits  bool          // it is queued if it does not get the lock
-	Window time.Duration // how long a place without a limit is kept at least after the last request
+	Waits  bool          // the owner is queued if it does not get the lock
+	Window time.Duration // for how long at least it stays queued after a request without a Budget
 
-	// Budget is how much longer the owner waits; its place is dropped after that. 0 means no limit.
+	// Budget is how much longer the owner waits. It leaves the queue after that. 0 means no limit.
 	Budget time.Duration
 	// Until is when the budget ends by the server's clock, as in [Holder].Clock; zero if unknown. A
 	// request that is executed later is refused and leaves nothing behind. Ignored without a
@@ -69,21 +69,15 @@ func (f Fair) args(more ...string) []string {
 	if !f.Counted {
 		grace = heeded
 	}
-	return append(
-		[]string{
-			Channel(f.Lock),
-			Announcement{Sharded: f.Sharded}.verb(),
-			milliseconds(heeded),
-			milliseconds(grace),
-			milliseconds(MaxNap),
-		},
-		more...)
+	verb := Announcement{Sharded: f.Sharded}.verb()
+	return append([]string{Channel(f.Lock), verb,
+		milliseconds(heeded), milliseconds(grace), milliseconds(MaxNap)}, more...)
 }
 
-// Acquire takes the lock for an owner, if it is free and nobody is queued before. If not, an owner
-// that waits is put at the end of the queue, where it stays until its budget is over; without a
-// limit it stays for at least its window and, as long as it asks every [MaxNap], for ever. It
-// returns who holds the lock or comes first; nil means that the owner has it.
+// Acquire takes the lock for an owner, if it is free and no other owner is queued before. If not,
+// an owner that waits is put at the end of the queue, where it stays until its budget is over.
+// Without a limit it stays for at least its window and, as long as it asks every [MaxNap], for
+// ever. Acquire returns who holds the lock or comes first; nil means that the owner has it.
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
@@ -119,24 +113,24 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 }
 
 // Release leaves owner with the given hold count. With count 0 it loses the lock, whatever count it
-// had, and its place in the queue; and the next in the queue is told.
+// had, and leaves the queue; the next in the queue is told.
 func (f Fair) Release(
 	ctx context.Context, c rueidis.CoreClient, owner string, count int,
 ) (Released, error) {
 	return released(fairRelease.run(ctx, c, f.keys(), f.args(strconv.Itoa(count), owner)))
 }
 
-// MostLeave is the largest number of owners for [Fair.Leave]: Lua does not pass any number of
-// values at once.
+// MostLeave is the largest number of owners for [Fair.Leave]: Lua limits the number of values that
+// are passed at once.
 const MostLeave = 1000
 
-// Leave is [Fair.Release] with a count of 0 for one to [MostLeave] owners, by one command. It may
-// be repeated. Held reports whether any of them held the lock.
+// Leave is [Fair.Release] with a count of 0 for one to [MostLeave] owners, in one command. It is
+// safe to retry. Held reports whether any of them held the lock.
 func (f Fair) Leave(ctx context.Context, c rueidis.CoreClient, owners ...string) (Released, error) {
 	return released(fairRelease.run(ctx, c, f.keys(), f.args(append([]string{"0"}, owners...)...)))
 }
 
-// ForceUnlock frees the lock whoever holds it, and tells the head of the queue.
+// ForceUnlock frees the lock regardless of its holder, and tells the head of the queue.
 func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
 	return released(fairForceUnlock.run(ctx, c, f.keys(), f.args()))
 }

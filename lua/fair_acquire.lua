@@ -1,14 +1,14 @@
--- Takes a fair lock for one owner if it is its turn; if not, queues an owner that waits.
+-- Takes a fair lock for one owner if its turn has come; if not, queues an owner that waits.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- ARGV[6]  owner
 -- ARGV[7]  hold count to leave behind (absolute)
 -- ARGV[8]  lease in milliseconds
--- ARGV[9]  1 = the owner waits, and is queued; 0 = it takes a free lock that nobody waits for
+-- ARGV[9]  1 = the owner waits, and is queued; 0 = it takes a free lock only if none is queued
 -- ARGV[10] window of the owner in milliseconds
 -- ARGV[11] budget: for how many milliseconds more the owner waits; 0 = without a limit
 -- ARGV[12] when that ends, in milliseconds of the server's clock; 0 = not known: it counts from now
--- Returns  as read_acquire.lua, and behind that the clock of the server; a PTTL of -2 means that it
---          is the holder's turn. An owner whose budget is over is refused in any case
+-- Returns  as read_acquire.lua, followed by the clock of the server; a PTTL of -2 means that the
+--          holder's turn has come. An owner whose budget is over is refused in any case
 -- Retry    safe: the count is absolute, and an owner that holds the lock or is queued stays so
 
 -- Needs attempt, refused, take, clock, queue, turn
@@ -18,19 +18,19 @@ if redis.call('HEXISTS', lock, owner) == 1 then
 end
 
 local time, left = now(), redis.call('PTTL', lock)
--- Somebody came: the next head has a turn of its own. A server that is out of memory refuses no
--- write after this one, so one can wait there, as for any other lock.
+-- The lock was taken, so the next head gets a turn of its own. A server that is out of memory
+-- refuses no write after this one, so owners can still wait, as for any other lock.
 if left ~= -2 then redis.call('DEL', turn) end
 local budget, ends = tonumber(ARGV[11]), tonumber(ARGV[12])
--- Not known, or by the clock of a server that this one has replaced.
+-- ends is unknown, or by the clock of a server that this one has replaced.
 if budget > 0 and (ends == 0 or ends > time + budget) then ends = time + budget end
--- A request that was held up for longer than its caller waits must leave nothing behind.
+-- A request that was delayed for longer than its caller waits must leave nothing behind.
 local late = ends > 0 and ends <= time
 local asking = not late and owner or nil
 
--- keep makes the owner's score outlast spare more milliseconds. The owner is alive, however late it
--- asks, so it stays where it is. Those behind it keep their distance, not least those of Redisson,
--- which do not ask again.
+-- keep makes the owner's score last for spare more milliseconds. The owner is alive, however late
+-- it asks, so it stays where it is. Owners behind it keep their distance, because those of Redisson
+-- do not ask again.
 local function keep(spare)
   local score, base = redis.call('ZSCORE', scores, owner), time + math.max(left, 0) + spare
   if not score or tonumber(score) >= base + window then return end
@@ -48,10 +48,10 @@ local function keep(spare)
   if not short_by then redis.call('ZREM', scores, owner) end
 end
 
--- A score must outlast the time to the next question by far; not that of one about to stop waiting.
+-- A score must last far beyond the next request, unless the owner is about to stop waiting.
 local spare = 2 * longest_nap
 if ends == 0 or ends - time > 1000 then keep(spare) end
--- The clock may have been set since, or the owner knew it less well.
+-- The clock may have been set since, or the owner's estimate of it has improved.
 local known = ends > 0 and not late and redis.call('ZSCORE', budgets, owner)
 if known then attempt('ZADD', budgets, whole(ends), owner) end
 local another = sweep({}, time, left)
@@ -77,7 +77,7 @@ if ARGV[9] == '1' and not score and not late then
   redis.call('RPUSH', queue, owner)
   if ends > 0 then
     redis.call('ZADD', budgets, whole(ends), owner)
-    -- Longer than any of them, because the next one who comes is to find them over.
+    -- The key outlasts all budgets in it, so that the next request finds them over.
     local lasts = ends - time + 2 * spare
     if redis.call('PTTL', budgets) < lasts then redis.call('PEXPIRE', budgets, whole(lasts)) end
   end
@@ -88,7 +88,7 @@ if left ~= -2 and head and head ~= owner then
   nap = longest_nap -- the end of the lease is the head's business
   if another then nudge(left) end
 end
-if late then nap = 10 end -- if its caller waits after all, it knows the time now
+if late then nap = 10 end -- a caller that still waits asks again, with the clock from this reply
 local refusal = left == -2 and {head and -2 or 0, head or '', nap} or refused(lock, left, nap)
 refusal[4] = whole(time)
 return refusal

@@ -1,7 +1,7 @@
--- Frees a fair lock whoever holds it, and tells the head of its queue.
+-- Frees a fair lock regardless of its holder, and tells the head of its queue.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- Returns  {status, refusal} as release.lua, status -1 if it was free
--- Retry    safe, but a second run may free the lock of whoever took it in between
+-- Retry    safe, but a second run may free the lock of an owner that took it in between
 
 -- Needs clock, queue, turn
 local status = -1

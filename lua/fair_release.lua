@@ -1,4 +1,4 @@
--- Gives back a level of a fair lock; or, for several owners, all of them and their queue entries.
+-- Gives back a level of a fair lock; or, for several owners, all levels and their queue entries.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] as in common/queue.lua
 -- ARGV[6]  hold count to leave behind (absolute); 0 drops owners whatever their count
 -- ARGV[7]  owner; with a count of 0 more may follow
@@ -28,9 +28,9 @@ local another = sweep(leaving, time, left)
 if left ~= -2 then
   if another then nudge(left) end
 elseif another or status == 1 or resigns then
-  -- The next one's turn begins, even if there is one in its name: it may have been the head before,
-  -- left without a word and come back, and gaps close up to the same score. And even if it goes on
-  -- with one of its client's, which has left as it should.
+  -- The turn of the next head begins, even if the key has a turn under its name: it may have been
+  -- the head before, died and come back, and closed gaps may have led to the same score. It also
+  -- begins if the head has inherited the turn of an owner of its client that has resigned.
   redis.call('DEL', turn)
   refusal = offer(time, nil)
 end

@@ -6,7 +6,7 @@
 -- ARGV[2]  lease in milliseconds
 -- ARGV[3]  the owner's registration, with waiters only
 -- Returns  the token when the owner holds the lock now, else as acquire.lua
--- Retry    safe, as acquire.lua: a holder keeps its token, and a lost number is never given again
+-- Retry    safe, as acquire.lua: a holder keeps its token, and no number is given twice
 
 local token, left = false, redis.call('PTTL', KEYS[1])
 if left ~= -2 then
@@ -16,18 +16,18 @@ if left ~= -2 then
     refusal[4] = KEYS[3] and register(KEYS[3], ARGV[3])
     return refusal
   end
-  -- Nobody else has taken a number while this owner holds the lock.
+  -- No other owner takes a number while this owner holds the lock.
   token = redis.call('GET', KEYS[2])
 end
 if not token then
-  -- Before the lock is taken: a number too many does no harm, a lock without a number would.
+  -- Before the lock is taken: an unused number does no harm, a lock without a number would.
   redis.call('INCR', KEYS[2])
-  -- As a text, because Lua's own numbers are exact only up to 2^53.
+  -- As a string, because Lua's own numbers are exact only up to 2^53.
   token = redis.call('GET', KEYS[2])
 end
 -- Needs attempt, take
 local refusal = take(KEYS[1], left, ARGV[2], ARGV[1], 1)
 if KEYS[3] and not refusal then
-  attempt('ZREM', KEYS[3], ARGV[3]) -- an error would say that the owner has not got the lock
+  attempt('ZREM', KEYS[3], ARGV[3]) -- an error would hide that the owner has the lock
 end
 return refusal or token

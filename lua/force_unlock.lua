@@ -1,10 +1,10 @@
--- Frees a lock whoever holds it.
+-- Frees a lock regardless of its holder.
 -- KEYS[1]  lock: hash of owner -> hold count
 -- ARGV[1]  channel of the lock
 -- ARGV[2]  unlock message
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- Returns  {status, refusal} as release.lua, status -1 if it was free
--- Retry    safe, but a second run may free the lock of whoever took it in between
+-- Retry    safe, but a second run may free the lock of an owner that took it in between
 
 -- HLEN instead of EXISTS: a key of another type is not a lock, and must not be deleted.
 if redis.call('HLEN', KEYS[1]) == 0 then return {-1, ''} end

@@ -5,9 +5,9 @@
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock
 -- ARGV[3]  PUBLISH or SPUBLISH
--- ARGV[4]  channel of those who may be registered; '' = waiters are not granted the lock
--- ARGV[5]  streak: how often the lock was handed over since it was free; left out: never, and so on
--- ARGV[6]  since when, in milliseconds of the server's clock; 0 = that was not noted
+-- ARGV[4]  channel of clients that may be registered; '' = waiters are not granted the lock
+-- ARGV[5]  streak: how often the lock was handed over since it was free; left out = 0, and so on
+-- ARGV[6]  when the streak began, in milliseconds of the server's clock; 0 = unknown
 -- ARGV[7]  registration of the successor, '' = there is none
 -- ARGV[8]  1 = the successor comes before waiters of other processes
 -- ARGV[9]  registration to withdraw, '' = none
@@ -26,9 +26,9 @@ if ARGV[5] then
 end
 if redis.call('HDEL', lock, ARGV[1]) == 0 then return -1 end
 
--- From here on nothing may fail: the lock is free, and somebody has to hear of it. It stays free
--- for once after 16 hand-overs and 100 ms, or 4 and a second: somebody may wait whom nobody can
--- see, such as one that asks again and again.
+-- From here on nothing may fail: the lock is free, and a waiter has to hear of it. After 16
+-- hand-overs and 100 ms, or 4 and a second, it stays free once: there may be owners that are not
+-- registered, such as one that polls.
 local announced = false
 if streak % 4 == 0 and began > 0 then
   -- Needs clock
@@ -63,6 +63,6 @@ if first or popped and (popped[1] or successor and not popped.err) then
     end
   end
 end
--- What announce does, whose functions would cost a server as much as one more command.
+-- This does what announce does. Its functions would cost a server as much as one more command.
 local heard = redis.pcall(verb, channel, '0')
 return type(heard) == 'number' and 1 or {1, heard.err}

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -15,29 +16,29 @@ var (
 	fencedInspect = load("fenced_inspect.lua")
 )
 
-// State is what Redis holds about a lock at one moment.
+// State is the state of a lock in Redis at one moment.
 type State struct {
 	// Mode is "read" or "write" on a read-write lock, else "".
 	Mode string
-	// Holds are the owners that hold the lock; none when it is free. Their order means nothing.
+	// Holds has the owners that hold the lock, in no particular order. It is empty when it is free.
 	Holds []Hold
-	// TTL is what is left of the lease: 0 when the lock is free, [NoExpiry] when it never expires.
+	// TTL is the rest of the lease: 0 when the lock is free, [NoExpiry] when it never expires.
 	TTL time.Duration
-	// Queue are the owners that wait for a fair lock, first come first.
+	// Queue has the owners that wait for a fair lock, head first.
 	Queue []string
-	// Token is the last one that a fenced lock has given; 0 if none.
+	// Token is the last token that a fenced lock has given; 0 if none.
 	Token int64
 }
 
-// Hold is what one owner holds. A writer that reads has two.
+// Hold is the hold of one owner. A writer that reads has two.
 type Hold struct {
 	Owner string
 	Count int
 	Write bool // of a read-write lock
 }
 
-// Inspect reads a lock and changes nothing. It is for all kinds; of fair and fenced locks the
-// others tell more.
+// Inspect reads a lock of any kind and changes nothing. [InspectFair] and [InspectFenced] return
+// more.
 func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	values, err := list(inspect.run(ctx, c, []string{lock}, nil), 2)
 	if err != nil {
@@ -103,13 +104,9 @@ func state(lock string, values []rueidis.RedisMessage) (State, error) {
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
 			return State{}, &Error{
-				Class: Permanent,
-				Message: "field " + strconv.Quote(
-					fields[i],
-				) + " of " + strconv.Quote(
-					lock,
-				) + " is not a hold count",
-				Advice: "the key is a hash, but not a lock; choose another name",
+				Class:   Permanent,
+				Message: fmt.Sprintf("field %q of %q is not a hold count", fields[i], lock),
+				Advice:  "the key is a hash, but not a lock; choose another name",
 			}
 		}
 		owner, write := strings.CutSuffix(fields[i], writeSuffix)

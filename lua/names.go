@@ -11,7 +11,7 @@ import (
 var ErrCrossSlot = errors.New("keys would not share a slot")
 
 // Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{"
-// already, else "p:{n}". It is Redisson's rule, which looks for the brace only; see [CheckSlots]
+// already, else "p:{n}". It is Redisson's rule, which checks only for the brace; see [CheckSlots]
 // for the names it gets wrong.
 func Prefix(p, n string) string {
 	if strings.Contains(n, "{") {
@@ -20,9 +20,9 @@ func Prefix(p, n string) string {
 	return p + ":{" + n + "}"
 }
 
-// alone puts p before the name n so that both share a cluster slot, and no other name gets the
-// same: [Prefix] makes one of "n" and "{n}", which are two locks.
-func alone(p, n string) string {
+// uniquePrefix is [Prefix] with a result that differs for every name: Prefix returns the same for
+// "n" and "{n}", which are two locks.
+func uniquePrefix(p, n string) string {
 	if strings.Contains(n, "{") {
 		return p + "::" + n
 	}
@@ -38,27 +38,26 @@ func Suffix(n, s string) string {
 	return "{" + n + "}:" + s
 }
 
-// Channel is the channel on which the release of the reentrant lock n is announced.
-func Channel(n string) string {
-	return Prefix("redisson_lock__channel", n)
-}
+// Channel returns the channel on which releases of the reentrant lock n are announced.
+func Channel(n string) string { return Prefix("redisson_lock__channel", n) }
 
-// RWChannel is the channel on which releases of both sides of the read-write lock n are announced.
+// RWChannel returns the channel on which releases of the read-write lock n are announced, in both
+// modes.
 func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 
-// presentChannel shows which clients may register for the lock n.
+// presentChannel returns the channel on which the clients listen that may register for the lock n.
 func presentChannel(n string) string { return Prefix("holdfast_lock_present", n) }
 
-// FairChannel is the channel on which the waiter owner of the fair lock n is told that it is its
-// turn.
+// FairChannel returns the channel on which the waiter owner of the fair lock n is told that its
+// turn has come.
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
 // Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others
-// only this library knows.
+// are known only to this library.
 func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
 func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
 func budgetsKey(n string) string     { return Prefix("holdfast_lock_budget", n) }
-func waitersKey(n string) string     { return alone("holdfast_lock_waiters", n) }
+func waitersKey(n string) string     { return uniquePrefix("holdfast_lock_waiters", n) }
 func tokenKey(n string) string       { return Prefix("redisson_lock_token", n) }
 func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n) }
 func readerKey(n string) string      { return Prefix("holdfast_rwlock_reader", n) }
@@ -67,16 +66,16 @@ func readersTurnKey(n string) string { return Prefix("holdfast_rwlock_turn", n) 
 // QueueKey returns the key of the queue of the fair lock n. It is the same for "n" and "{n}".
 func QueueKey(n string) string { return Prefix("redisson_lock_queue", n) }
 
-// holdsKey is what the keys of an owner's read holds begin with; their number follows. For every
+// holdsKey returns the prefix of the keys of an owner's read holds; their number follows. For every
 // owner it begins with Suffix(n, "").
 func holdsKey(n, owner string) string { return Suffix(n, owner) + ":rwlock_timeout" }
 
-// WriteField is the field of the hash of a read-write lock that has the owner's write holds.
+// WriteField returns the field for the owner's write holds in the hash of a read-write lock.
 func WriteField(owner string) string { return owner + writeSuffix }
 
 const writeSuffix = ":write"
 
-// Related are the names beside n itself that a lock of any kind derives from n: keys and a channel.
+// Related returns the names of keys and channels that a lock of any kind derives from n.
 func Related(n string) []string {
 	return []string{
 		Channel(n),
@@ -95,9 +94,9 @@ func Related(n string) []string {
 	}
 }
 
-// CheckSlots refuses a lock name that cannot work on a cluster: one whose related names, which are
-// derived from it with [Prefix] and [Suffix], fall into another slot than the name itself. The
-// error wraps [ErrCrossSlot].
+// CheckSlots returns an error for a lock name that cannot work on a cluster: one whose related
+// names, which are derived from it with [Prefix] and [Suffix], fall into another slot than the name
+// itself. The error wraps [ErrCrossSlot].
 func CheckSlots(n string, related ...string) error {
 	slot := Slot(n)
 	for _, r := range related {

@@ -9,36 +9,37 @@ import (
 
 var quorumAcquire = load("quorum_acquire.lua")
 
-// EpochKey is the key that says since when a server of a RedLock has its data. There is one per
+// EpochKey is the key for the time since when a server of a RedLock has its data. There is one per
 // server; it never expires.
 const EpochKey = "holdfast_redlock_epoch"
 
-// Delay is for how long a node that may have forgotten locks is not counted: the longest lease that
-// it may have known. The zero Delay is none.
+// Delay says for how long a node that may have forgotten locks is not counted. The zero Delay is
+// none.
 type Delay struct {
-	// For counts from the node's start. It is measured with the clock of the node.
+	// For is the longest lease that the node may have known. It counts from the node's start, by
+	// the clock of the node.
 	For time.Duration
-	// Epoch has it also count from the moment when a node without [EpochKey] is first asked: one
-	// whose data was dropped, as by FLUSHALL, and any new one.
+	// Epoch makes For count also from the moment when a node without [EpochKey] is first asked: a
+	// node whose data was dropped, as by FLUSHALL, or a new one.
 	Epoch bool
-	// Durable tells that a restart forgets nothing, so that only the epoch counts.
+	// Durable reports whether a restart forgets nothing, so that only the epoch counts.
 	Durable bool
 }
 
-// Vote is the answer of one node of a RedLock. Just one of Granted, Holder and Delayed is set.
+// Vote is the reply of one node of a RedLock. Exactly one of Granted, Holder and Delayed is set.
 type Vote struct {
 	Granted bool
-	Again   bool          // granted, and the owner had it before
-	Holder  *Holder       // somebody else has the lock
-	Delayed time.Duration // the node is not counted yet, for so long
-	Emptied bool          // Delayed is for the epoch: nobody knows what the node had before
+	Again   bool          // granted, and the owner had the lock before
+	Holder  *Holder       // another owner has the lock
+	Delayed time.Duration // how long the node is not counted yet
+	Emptied bool          // Delayed is for the epoch: what the node had before is unknown
 }
 
-// AcquireVote takes a reentrant lock with count 1 on one node of a RedLock, unless somebody has it
-// or the node is not counted yet. The latter holds for an owner that has the lock, too: a node may
-// have brought back a hold that was released since. A lock that was not granted has not changed.
-// With [Delay.Epoch] the node must not be one of a cluster, where the epoch would be in another
-// slot than the lock.
+// AcquireVote takes a reentrant lock with count 1 on one node of a RedLock, unless another owner
+// has it or the node is not counted yet. A node that is not counted refuses an owner that has the
+// lock too, because it may have restored a hold that was released since. A lock that was not
+// granted has not changed. With [Delay.Epoch] the node must not be part of a cluster, where the
+// epoch would be in another slot than the lock.
 func AcquireVote(
 	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration, d Delay,
 ) (Vote, error) {
@@ -46,20 +47,13 @@ func AcquireVote(
 	if d.Epoch {
 		keys = append(keys, EpochKey)
 	}
-	// A part of a millisecond counts as a whole one: a delay may be longer than asked for, and not
-	// shorter.
+	// Round up to a whole millisecond: a delay may be longer than asked for, but not shorter.
 	delay := max(0, d.For)
 	if rest := delay % time.Millisecond; rest > 0 {
 		delay += min(time.Millisecond, 1<<63-1-delay)
 	}
-	return voted(
-		quorumAcquire.run(
-			ctx,
-			c,
-			keys,
-			[]string{owner, milliseconds(lease), milliseconds(delay), flag(d.Durable)},
-		),
-	)
+	args := []string{owner, milliseconds(lease), milliseconds(delay), flag(d.Durable)}
+	return voted(quorumAcquire.run(ctx, c, keys, args))
 }
 
 func voted(reply rueidis.RedisResult) (Vote, error) {

@@ -1,4 +1,4 @@
--- Takes a read lock for one owner, beside other readers and a writer with the same owner.
+-- Takes a read lock for one owner, beside other readers or its own write lock.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each
 -- KEYS[3], KEYS[4], KEYS[5]  writer, reader and turn, see common/precedence.lua
@@ -7,10 +7,10 @@
 -- ARGV[3]  its lease in milliseconds
 -- ARGV[4]  1 = the owner waits, 2 = it was refused before, 0 = it does not wait
 -- ARGV[5]  milliseconds for which new readers step back for a writer, 0 = they do not
--- ARGV[6]  milliseconds after which one that waits and does not ask again is forgotten
+-- ARGV[6]  milliseconds after which a waiter that does not ask again is forgotten
 -- Returns  nil when the owner holds the lock now, else {PTTL of the lock, holder, nap}. A PTTL of
---          -1 means "held, no expiry", and -2 that the holder waits and has precedence; nap is when
---          to look again, -1 when the lease should be over
+--          -1 means "held, no expiry", and -2 that the holder waits and has precedence; nap is in
+--          how many milliseconds to ask again, -1 = when the lease is over
 -- Retry    safe: the number is absolute, and a hold's lease is never shortened
 
 -- Needs refused, reads, precedence

@@ -1,4 +1,4 @@
--- Adds a read hold to those that the owner has. As reenter.lua it never takes a free lock.
+-- Adds a read hold to those that the owner has. Like reenter.lua it never takes a free lock.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2]  the owner's read holds, without the number of each
 -- ARGV[1]  owner

@@ -4,11 +4,11 @@
 -- KEYS[3]  turn, see common/precedence.lua
 -- ARGV[1]  owner
 -- ARGV[2]  number of read holds to leave behind (absolute); 0 drops the owner whatever its number
--- ARGV[3]  what the read holds of all owners of this lock begin with
+-- ARGV[3]  prefix of the read holds of all owners of this lock
 -- ARGV[4]  channel of the lock
--- ARGV[5]  message for when the last reader leaves, or a lease ends sooner than waiters may believe
+-- ARGV[5]  message for when the last reader leaves, or a lease ends sooner than waiters may expect
 -- ARGV[6]  PUBLISH or SPUBLISH
--- ARGV[7]  milliseconds that waiters sleep at most
+-- ARGV[7]  longest sleep of a waiter in milliseconds
 -- Returns  {status, refusal} as release.lua
 -- Retry    safe: a second run answers -1 or leaves the same number behind
 
@@ -20,8 +20,8 @@ local longest = remaining(KEYS[2], count)
 
 if left > 0 then
   if longest == -2 then return {-1, ''} end
-  -- Which of the holds a level had is not known: the longest lease stays until the last is given
-  -- back. On a server without memory for that all stay as they are.
+  -- The hold of a level is not known, so the longest lease stays until the last hold is given back.
+  -- On a server without memory for that all holds stay as they are.
   if longest > 0 and extend_read(KEYS[2], left, longest) then return {0, ''} end
   local refusal = lower(KEYS[1], ARGV[1], left)
   if refusal then return refusal end
@@ -39,8 +39,8 @@ if others == -2 then
   redis.call('DEL', KEYS[1])
   end_turn(KEYS[3])
 else
-  -- Waiters sleep for a lease that has left with this reader. The one that is left may be of a
-  -- reader that died, and nobody announces its end.
+  -- Waiters sleep until the end of this reader's lease, which no longer counts. The remaining lease
+  -- may be that of a dead reader, whose end is not announced.
   announced = others >= 0 and others < math.min(tonumber(ARGV[7]), redis.call('PTTL', KEYS[1]))
   last_until(KEYS[1], others)
 end

@@ -1,7 +1,7 @@
 -- Renews the leases of a batch of read locks, each for the owner that is believed to hold it.
 -- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2i]    the first of the owner's read holds, a key that exists: a cluster that moves the slot
---             answers TRYAGAIN for others, and leases do not wait
+--             answers TRYAGAIN for missing keys, and leases would expire
 -- ARGV[1]     lease in milliseconds
 -- ARGV[i+1]   owner
 -- Returns  a list: 1 = renewed, 0 = the owner holds no read lock there any more
@@ -12,7 +12,7 @@ local lease, renewed = tonumber(ARGV[1]), {}
 for i = 1, #KEYS / 2 do
   local lock, holds = KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -3) -- without the number
   local count, refusal = attempt('HGET', lock, ARGV[i + 1])
-  -- A key that was overwritten with another type must not cost the others their renewal.
+  -- A key that was overwritten with another type must not prevent the renewal of the others.
   if refusal and not string.find(refusal.err, 'WRONGTYPE', 1, true) then return refusal end
   renewed[i] = 0
   for number = 1, tonumber(count or 0) do

@@ -17,29 +17,30 @@ var (
 	readWriteForceUnlock = load("readwrite_force_unlock.lua")
 )
 
-// ReadWrite is how those who share a read-write lock deal with each other.
+// ReadWrite sends the commands of a read-write lock. Clients that share the lock use the same
+// settings.
 type ReadWrite struct {
 	// Lock is its name.
 	Lock string
-	// Sharded tells that waiters listen on sharded channels.
+	// Sharded reports whether waiters listen on sharded channels.
 	Sharded bool
-	// Bound is for how long at a time new readers step back for a writer that waits. 0 means that
-	// nobody steps back for anybody, and no key of this library's own is used.
+	// Bound is how long at a time new readers step back for a writer that waits. 0 turns precedence
+	// off: readers and writers do not step back, and no key of this library's own is used.
 	Bound time.Duration
 }
 
 const (
-	// lapse is when a waiter that does not ask again is forgotten; it asks every 5 s.
+	// lapse is how long a waiter that does not ask again is remembered. It asks every 5 s.
 	lapse = 7 * time.Second
-	// turn is for how long readers that waited for a writer may pass, and writers step back, once
-	// it has left: for a message to come and a command to go. It ends 10 ms after the last of them
-	// has left.
+	// turn is how long readers that waited for a writer may pass, and writers step back, once it
+	// has left. It is enough for a message to arrive and a command to be sent. It ends 10 ms after
+	// the last of them has left.
 	turn = 100 * time.Millisecond
 )
 
-// AcquireRead takes one read hold, the one with the given number, for owner, or returns who is in
-// the way. A nil holder means that the owner has it. Among those who wait, one that waited already
-// may pass when a writer has left.
+// AcquireRead takes the read hold with the given number for owner, or returns who is in the way. A
+// nil holder means that the owner has it. waits reports whether the owner waits. waited reports
+// whether it waited already: it may then pass when a writer has left.
 func (r ReadWrite) AcquireRead(
 	ctx context.Context,
 	c rueidis.CoreClient,
@@ -48,33 +49,19 @@ func (r ReadWrite) AcquireRead(
 	lease time.Duration,
 	waits, waited bool,
 ) (*Holder, error) {
-	how := flag(waits)
+	waiting := flag(waits)
 	if waits && waited {
-		how = "2"
+		waiting = "2"
 	}
-	return inTheWay(readAcquire.run(
-		ctx,
-		c,
-		[]string{
-			r.Lock,
-			holdsKey(r.Lock, owner),
-			writerKey(r.Lock),
-			readerKey(r.Lock),
-			readersTurnKey(r.Lock),
-		},
-		[]string{
-			owner,
-			strconv.Itoa(number),
-			milliseconds(lease),
-			how,
-			milliseconds(r.Bound),
-			milliseconds(lapse),
-		},
-	))
+	keys := []string{r.Lock, holdsKey(r.Lock, owner),
+		writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
+	args := []string{owner, strconv.Itoa(number), milliseconds(lease), waiting,
+		milliseconds(r.Bound), milliseconds(lapse)}
+	return inTheWay(readAcquire.run(ctx, c, keys, args))
 }
 
-// ReenterRead adds the read hold with the given number to those that owner has. It returns false,
-// and changes nothing, when owner has none.
+// ReenterRead adds the read hold with the given number to the holds of owner. It returns false, and
+// changes nothing, when owner has none.
 func (r ReadWrite) ReenterRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 ) (bool, error) {
@@ -82,28 +69,16 @@ func (r ReadWrite) ReenterRead(
 		[]string{owner, strconv.Itoa(number), milliseconds(lease)}))
 }
 
-// ReleaseRead leaves owner with the given number of read holds, which last as long as the longest
-// of those it had.
+// ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
+// those it had.
 func (r ReadWrite) ReleaseRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
 	a := r.announcement(Unlocked)
-	return released(
-		readRelease.run(
-			ctx,
-			c,
-			[]string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)},
-			[]string{
-				owner,
-				strconv.Itoa(number),
-				Suffix(r.Lock, ""),
-				a.Channel,
-				a.Message,
-				a.verb(),
-				milliseconds(MaxNap),
-			},
-		),
-	)
+	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
+	args := []string{owner, strconv.Itoa(number), Suffix(r.Lock, ""),
+		a.Channel, a.Message, a.verb(), milliseconds(MaxNap)}
+	return released(readRelease.run(ctx, c, keys, args))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
@@ -116,21 +91,10 @@ func (r ReadWrite) AcquireWrite(
 	lease time.Duration,
 	waits bool,
 ) (*Holder, error) {
-	return inTheWay(
-		writeAcquire.run(
-			ctx,
-			c,
-			[]string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)},
-			[]string{
-				WriteField(owner),
-				strconv.Itoa(number),
-				milliseconds(lease),
-				flag(waits),
-				milliseconds(r.Bound),
-				milliseconds(lapse),
-			},
-		),
-	)
+	keys := []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)}
+	args := []string{WriteField(owner), strconv.Itoa(number), milliseconds(lease), flag(waits),
+		milliseconds(r.Bound), milliseconds(lapse)}
+	return inTheWay(writeAcquire.run(ctx, c, keys, args))
 }
 
 // ReenterWrite is [Reenter] for the write lock.
@@ -141,16 +105,16 @@ func (r ReadWrite) ReenterWrite(
 }
 
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
-// whatever number it had, and nobody steps back for it any more; it is a reader then if it has read
-// holds.
+// whatever number it had, and readers no longer step back for it. If it has read holds it is then a
+// reader.
 func (r ReadWrite) ReleaseWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
 	return r.releaseWrite(ctx, c, owner, number, "", 0)
 }
 
-// PassWrite is ReleaseWrite with 0, except that the owner next has the write lock then, for lease,
-// if neither owner nor anybody of this library that waits wants to read.
+// PassWrite is ReleaseWrite with 0, except that it passes the write lock to next, for lease, unless
+// owner has read holds or a reader of this library waits.
 func (r ReadWrite) PassWrite(
 	ctx context.Context, c rueidis.CoreClient, owner, next string, lease time.Duration,
 ) (Released, error) {
@@ -166,28 +130,14 @@ func (r ReadWrite) releaseWrite(
 	lease time.Duration,
 ) (Released, error) {
 	a := r.announcement(UnlockedForAll)
-	milli := "0"
+	readersTurn := "0"
 	if r.Bound > 0 {
-		milli = milliseconds(turn)
+		readersTurn = milliseconds(turn)
 	}
-	return released(
-		writeRelease.run(
-			ctx,
-			c,
-			[]string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)},
-			[]string{
-				WriteField(owner),
-				strconv.Itoa(number),
-				Suffix(r.Lock, ""),
-				a.Channel,
-				a.Message,
-				a.verb(),
-				milli,
-				next,
-				milliseconds(lease),
-			},
-		),
-	)
+	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
+	args := []string{WriteField(owner), strconv.Itoa(number), Suffix(r.Lock, ""),
+		a.Channel, a.Message, a.verb(), readersTurn, next, milliseconds(lease)}
+	return released(writeRelease.run(ctx, c, keys, args))
 }
 
 // ForceUnlockReads frees the lock of all its readers, if it has no writer.
@@ -195,7 +145,7 @@ func (r ReadWrite) ForceUnlockReads(ctx context.Context, c rueidis.CoreClient) (
 	return r.forceUnlock(ctx, c, "read")
 }
 
-// ForceUnlockWrite frees the lock of its writer, and of what the writer reads.
+// ForceUnlockWrite frees the lock of its writer, and of the writer's read holds.
 func (r ReadWrite) ForceUnlockWrite(ctx context.Context, c rueidis.CoreClient) (Released, error) {
 	return r.forceUnlock(ctx, c, "write")
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Redirection is where a node of a cluster sends those who ask it for a key that another node has.
+// Redirection is the reply of a cluster node to a command for a key that another node has.
 type Redirection struct {
 	Node string
-	// Asking tells that the slot is moving. The other node takes the next command only, and only
-	// after [Ask].
+	// Asking reports whether the slot is moving. The other node then accepts only the next command,
+	// and only after [Ask].
 	Asking bool
 }
 
-// Redirected tells whether a command failed because another node has its key. rueidis follows by
-// itself, but not on a connection that belongs to one caller.
+// Redirected reports whether a command failed because another node has its key, and which node.
+// rueidis follows redirections by itself, but not on a dedicated connection.
 func Redirected(err error) (to Redirection, ok bool) {
 	var refusal *rueidis.RedisError
 	if !errors.As(err, &refusal) {
@@ -29,7 +29,7 @@ func Redirected(err error) (to Redirection, ok bool) {
 	return Redirection{Node: node}, ok
 }
 
-// Ask announces a command for a slot that is moving to the node of c.
+// Ask sends ASKING, which must precede a command for a slot that is moving to the node of c.
 func Ask(ctx context.Context, c rueidis.CoreClient) error {
 	return Classify(c.Do(ctx, c.B().Asking().Build()).Error())
 }

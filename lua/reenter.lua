@@ -1,5 +1,5 @@
--- Adds a level to a lock that the owner holds. Never takes a free one: an owner that lost its lock
--- must hear so, and not get a second one inside a section that others may have been in.
+-- Adds a level to a lock that the owner holds. It never takes a free lock: an owner that lost its
+-- lock must learn that, as others may have been in its critical section.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- ARGV[1]  owner
 -- ARGV[2]  hold count to leave behind (absolute)

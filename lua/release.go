@@ -15,13 +15,13 @@ var (
 
 // The messages on a lock's channel.
 const (
-	// Unlocked says that the lock is free: one waiter may take it.
+	// Unlocked means that the lock is free: one waiter may take it.
 	Unlocked = "0"
-	// UnlockedForAll says that every waiter should look.
+	// UnlockedForAll means that every waiter should ask for the lock.
 	UnlockedForAll = "1"
 )
 
-// Announcement says how a release is made known to those who wait.
+// Announcement is the message that makes a release known to the waiters.
 type Announcement struct {
 	Channel string
 	Message string
@@ -37,34 +37,32 @@ func (a Announcement) verb() string {
 
 // Released is the outcome of a release.
 type Released struct {
-	// Held is false when there was nothing to release: the owner did not hold the lock, or nobody
+	// Held is false when there was nothing to release: the owner did not hold the lock, or no owner
 	// did.
 	Held bool
-	// Refusal is the server's reason for not publishing the announcement, though the lock was
-	// released. "" if it did. It begins with the error code, such as NOPERM, on every version of
-	// the server.
+	// Refusal is the server's reason for not publishing the announcement of a lock that was
+	// released; "" if it was published. It begins with the error code, such as NOPERM, on every
+	// version of the server.
 	Refusal string
 	// Reading reports whether the owner gave back a write lock and has read holds left.
 	Reading bool
-	// To is who has the lock now.
+	// To says which owner has the lock now.
 	To To
-	// Fence is the number of the acquisition by the successor, if that has the lock and it is
-	// fenced.
+	// Fence is the fencing token of the successor, if it has the lock and the lock is fenced.
 	Fence int64
-	// Began is when the streak began, as in [Streak], if the successor has the lock because no
-	// waiter of another process could be granted it.
+	// Began is when the streak began, as in [Streak], if the successor has the lock because it
+	// could not be granted to a waiter of another process.
 	Began int64
-	// Ticket is that of the successor's registration, if it was registered.
+	// Ticket is the ticket of the successor, if it was registered.
 	Ticket Ticket
 }
 
-// ForceUnlock frees the lock whoever holds it, and announces it if it was held.
+// ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
 func ForceUnlock(
 	ctx context.Context, c rueidis.CoreClient, lock string, a Announcement,
 ) (Released, error) {
-	return released(
-		forceUnlock.run(ctx, c, []string{lock}, []string{a.Channel, a.Message, a.verb()}),
-	)
+	args := []string{a.Channel, a.Message, a.verb()}
+	return released(forceUnlock.run(ctx, c, []string{lock}, args))
 }
 
 func released(reply rueidis.RedisResult) (Released, error) {
@@ -75,7 +73,7 @@ func released(reply rueidis.RedisResult) (Released, error) {
 	return outcomeOf(message)
 }
 
-// The states of a lock after its release, as the scripts give them.
+// The statuses of a release, as the scripts return them.
 const (
 	notHeld = -1
 	lowered = 0 // levels are left
@@ -106,8 +104,8 @@ func outcome(m rueidis.RedisMessage) (Released, error) {
 	return Released{}, unexpected("status " + strconv.FormatInt(status, 10))
 }
 
-// outcomeOf reads what the scripts say of one release: a status; or a list of it, a refusal and,
-// for a lock that is handed over, a number and perhaps when the streak began.
+// outcomeOf reads the reply for one release: a status, or a list of it, a refusal and, for a lock
+// that is handed over, a number and perhaps the beginning of the streak.
 func outcomeOf(message rueidis.RedisMessage) (Released, error) {
 	if !message.IsArray() {
 		return outcome(message)

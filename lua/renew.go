@@ -12,16 +12,15 @@ var (
 	readRenew = load("read_renew.lua")
 )
 
-// Renewal names a lock and the owner that believes to hold it; for a write lock [WriteField] of the
-// owner.
+// Renewal names a lock and the owner that is believed to hold it.
 type Renewal struct {
 	Lock  string
-	Owner string
+	Owner string // for a write lock the [WriteField] of the owner
 }
 
-// Renew gives every claimed lock that is still its owner's a TTL of at least lease, in one command.
-// held[i] tells whether renewals[i] was true. On a cluster all locks must be in one slot. An error
-// is about the whole batch; some of it may have been renewed.
+// Renew gives every lock that its owner still holds a TTL of at least lease, in one command.
+// held[i] reports whether the owner of renewals[i] holds the lock. On a cluster all locks must be
+// in one slot. An error concerns the whole batch, some of which may have been renewed.
 func Renew(
 	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
 ) (held []bool, err error) {

@@ -9,7 +9,7 @@
 local lease, renewed = tonumber(ARGV[1]), {}
 for i, lock in ipairs(KEYS) do
   local held, refusal = attempt('HEXISTS', lock, ARGV[i + 1])
-  -- A key that was overwritten with another type must not cost the others their renewal.
+  -- A key that was overwritten with another type must not prevent the renewal of the others.
   if refusal and not string.find(refusal.err, 'WRONGTYPE', 1, true) then return refusal end
   if held == 1 and redis.call('PTTL', lock) < lease then
     redis.call('PEXPIRE', lock, lease)

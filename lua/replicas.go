@@ -7,9 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Acknowledged waits until as many replicas have everything that was written through c, a
-// connection of its own, and returns how many have it by then; the server waits for at most
-// timeout.
+// Acknowledged blocks until the given number of replicas have everything that was written through
+// c, a dedicated connection, but for at most timeout. It returns how many have it by then.
 func Acknowledged(
 	ctx context.Context, c rueidis.CoreClient, replicas int, timeout time.Duration,
 ) (int, error) {

@@ -15,7 +15,7 @@ func list(reply rueidis.RedisResult, n int) ([]rueidis.RedisMessage, error) {
 	return values, sized(values, n)
 }
 
-// sized is the error for a list that has not n values.
+// sized returns an error unless a list has n values.
 func sized(values []rueidis.RedisMessage, n int) error {
 	if len(values) != n {
 		return unexpected(fmt.Sprintf("%d values instead of %d", len(values), n))
@@ -40,7 +40,7 @@ func integer(m rueidis.RedisMessage) (int64, error) {
 	return n, nil
 }
 
-// decimal reads a number that may be a text, because Lua's own numbers are exact only up to 2^53.
+// decimal reads a number that may be a string, because Lua's own numbers are exact only up to 2^53.
 func decimal(m rueidis.RedisMessage) (int64, error) {
 	n, err := m.AsInt64()
 	if err != nil {
@@ -59,8 +59,8 @@ func text(m rueidis.RedisMessage) (string, error) {
 	return s, nil
 }
 
-// unexpected is the error for a reply that none of our scripts gives. The script did run, so what
-// it did is unknown.
+// unexpected returns the error for a reply that no script of ours gives. The script did run, so its
+// outcome is unknown.
 func unexpected(what string) *Error {
 	return &Error{Class: Unknown, Message: "unexpected reply: " + what,
 		Advice: "something between this client and Redis, or a server that is not Redis, " +

@@ -17,7 +17,7 @@ import (
 //go:embed *.lua common/*.lua
 var sources embed.FS
 
-// scripts are the sources of all scripts as servers get them, by file.
+// scripts holds the sources of all scripts as servers get them, by file.
 var scripts = fragments.Read(sources)
 
 // script is one .lua file with the fragments that it needs, and the SHA-1 by which servers know it.
@@ -26,7 +26,8 @@ type script struct {
 	sha1   string
 }
 
-// load returns a script. It panics if there is none of that name, which no released build can do.
+// load returns a script. It panics if there is none of that name, which cannot happen in a released
+// build.
 func load(file string) *script {
 	source, known := scripts[file]
 	if !known {
@@ -36,47 +37,37 @@ func load(file string) *script {
 	return &script{source: source, sha1: hex.EncodeToString(sum[:])}
 }
 
-// run executes the script with EVALSHA, and once more with EVAL if the server that got it does not
-// know it. All keys must be in one slot.
+// run executes the script with EVALSHA, and once more with EVAL if the server does not know it. All
+// keys must be in one slot.
 func (s *script) run(
 	ctx context.Context, c rueidis.CoreClient, keys, args []string,
 ) rueidis.RedisResult {
-	result := c.Do(
-		ctx,
-		c.B().Evalsha().Sha1(s.sha1).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build(),
-	)
+	n := int64(len(keys))
+	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
+	result := c.Do(ctx, bySHA)
 	if refusal, ok := rueidis.IsRedisErr(result.Error()); ok && refusal.IsNoScript() {
-		return c.Do(
-			ctx,
-			c.B().
-				Eval().
-				Script(s.source).
-				Numkeys(int64(len(keys))).
-				Key(keys...).
-				Arg(args...).
-				Build(),
-		)
+		bySource := c.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build()
+		return c.Do(ctx, bySource)
 	}
 	return result
 }
 
-// milliseconds is how the wire writes a lease. Fractions are cut off: a lease in Redis is never
+// milliseconds formats a lease for a script. Fractions are cut off: a lease in Redis is never
 // longer than asked for.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
-// NoExpiry is the TTL of a lock that is held but never expires. This library sets no such lock;
-// another might.
+// NoExpiry is the TTL of a lock that is held but never expires. This library never takes a lock
+// that way; another client might.
 const NoExpiry time.Duration = -1
 
-// ttl translates a PTTL reply of an existing key. Redis knows leases that a Duration cannot hold:
-// of those it is the longest.
+// ttl converts a PTTL reply for an existing key. A TTL that is too long for a Duration becomes the
+// longest one.
 func ttl(milliseconds int64) time.Duration {
 	if milliseconds < 0 {
 		return NoExpiry
 	}
-	return time.Duration(
-		min(milliseconds, math.MaxInt64/int64(time.Millisecond)),
-	) * time.Millisecond
+	milliseconds = min(milliseconds, math.MaxInt64/int64(time.Millisecond))
+	return time.Duration(milliseconds) * time.Millisecond
 }

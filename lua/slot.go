@@ -5,8 +5,8 @@ import "strings"
 // Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Slot is the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key when it
-// has none, modulo 16384. The hash tag is what stands between the first "{" and the first "}" after
+// Slot returns the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key when
+// it has none, modulo 16384. The hash tag is the text between the first "{" and the first "}" after
 // it, if that is not empty. Source: the Redis Cluster specification, "Key distribution model" and
 // "Hash tags".
 func Slot(key string) uint16 {

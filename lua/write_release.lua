@@ -1,13 +1,13 @@
--- Gives back one write hold; or all of an owner's, which may stay a reader, and lets readers in.
+-- Gives back one write hold; or all of an owner's, which may stay a reader, and lets readers pass.
 -- KEYS[1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2], KEYS[3], KEYS[4]  writer, reader and turn, see common/precedence.lua
 -- ARGV[1]  owner, with :write
 -- ARGV[2]  number of write holds to leave behind (absolute); 0 drops the owner whatever its number
--- ARGV[3]  what the read holds of all owners of this lock begin with
+-- ARGV[3]  prefix of the read holds of all owners of this lock
 -- ARGV[4]  channel of the lock
 -- ARGV[5]  message for when the writer leaves
 -- ARGV[6]  PUBLISH or SPUBLISH
--- ARGV[7]  milliseconds of the turn of waiting readers, 0 = readers and writers have no precedence
+-- ARGV[7]  milliseconds of the turn of waiting readers, 0 = there is no precedence
 -- ARGV[8]  successor: the writer that gets the lock if no readers wait, with :write; '' = none
 -- ARGV[9]  its lease in milliseconds
 -- Returns  {status, refusal} as release.lua, or with status 2 = released, and the owner is a reader

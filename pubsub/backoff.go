@@ -9,17 +9,17 @@ const (
 	firstDelay   = 10 * time.Millisecond
 	longestDelay = time.Second
 
-	// A refusal is a matter of configuration: nothing is gained by asking often.
+	// A refusal is a matter of configuration, so asking often gains nothing.
 	firstRefusedDelay   = time.Second
 	longestRefusedDelay = 30 * time.Second
 )
 
-// backoff is how long to wait after the given number of failures in a row.
+// backoff returns how long to wait after the given number of failures in a row.
 func backoff(failures int) time.Duration {
 	return exponential(firstDelay, longestDelay, failures)
 }
 
-// refusedBackoff is the same for a channel that the server refuses.
+// refusedBackoff is backoff for a channel that the server refuses.
 func refusedBackoff(failures int) time.Duration {
 	return exponential(firstRefusedDelay, longestRefusedDelay, failures)
 }
@@ -43,8 +43,8 @@ type outage struct {
 	logged   bool
 }
 
-// outages are the nodes in trouble. A node leaves when it accepts a channel
-// again. Hub.mu guards them.
+// outages holds the nodes that failed, until they accept a channel again. It is
+// guarded by Hub.mu.
 type outages map[string]*outage
 
 // until returns when the node may be dialled.
@@ -55,10 +55,10 @@ func (o outages) until(node string) time.Time {
 	return time.Time{}
 }
 
-// failed notes another failure of the node.
+// failed records another failure of the node.
 func (o outages) failed(node string, now time.Time) *outage {
 	for name, out := range o {
-		// Nobody asks for this node any more, or it would have failed again.
+		// The node is not in use any more, or it would have failed again.
 		if now.Sub(out.until) > time.Minute {
 			delete(o, name)
 		}
@@ -73,9 +73,9 @@ func (o outages) failed(node string, now time.Time) *outage {
 	return out
 }
 
-// over notes that the node serves us, and says whether the operator was told
-// otherwise.
-func (o outages) over(node string) (told bool) {
+// over removes a node that serves us again, and reports whether its outage was
+// logged.
+func (o outages) over(node string) (logged bool) {
 	out := o[node]
 	delete(o, node)
 	return out != nil && out.logged

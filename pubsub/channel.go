@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// phase is where a channel stands between us and the server; the package
-// documentation draws the transitions.
+// phase is the state of a channel's subscription; the package documentation
+// draws the transitions.
 type phase int
 
 const (
-	routing   phase = iota // the router has it; it has no link
+	routing   phase = iota // with the router; it has no link
 	wanted                 // on a link, to be subscribed next
 	asking                 // SUBSCRIBE in flight
 	confirmed              // the server sends us its messages
@@ -24,42 +24,41 @@ type channel struct {
 	name  string
 	phase phase
 
-	// names is what goes into one command: the channel's own name, then those of
-	// its paired channels. Never changed in place. From the first placement on.
+	// names are the names for one command: the channel's own, then those of its
+	// paired channels. Set when the channel gets its first link; replaced, never modified.
 	names []string
 
-	// alone is why the server refuses the command with the paired channels in it; the
-	// channel is subscribed without them then. Nil when it does not.
-	alone error
+	// unpaired is the server's refusal of the command with the paired channels. Unless
+	// it is nil, the channel is subscribed without them.
+	unpaired error
 
 	subscribers list.List // of *Subscription, the next one to be woken first
 
-	// Set while phase is wanted, asking, confirmed or leaving, else nil.
+	// link is set while phase is wanted, asking, confirmed or leaving, else nil.
 	link *link
 
-	// idle is its place in link.idle, nil when it is not in there; idleSince is
-	// when the last subscriber left, valid while there are none.
+	// idle is the channel's element of link.idle, nil when it is not in the list.
+	// idleSince is when the last subscriber left, valid while there are none.
 	idle      *list.Element
 	idleSince time.Time
 
-	// For the router: not to be placed before due; refresh says that the last
-	// placement proved wrong; attempts counts failures since the last
-	// confirmation.
-	due      time.Time
-	refresh  bool
-	attempts int
+	// Used by the router.
+	due      time.Time // not to be routed before
+	refresh  bool      // the last route proved wrong
+	attempts int       // failures since the last confirmation
 
-	// refused is the server's objection to this channel, nil when it has none.
+	// refused is the server's refusal of this channel, nil when there is none.
 	refused error
 }
 
 // join adds a subscriber, behind those that wait already.
 func (c *channel) join(s *Subscription) {
-	s.memberships = append(s.memberships, membership{channel: c, place: c.subscribers.PushBack(s)})
+	m := membership{channel: c, element: c.subscribers.PushBack(s)}
+	s.memberships = append(s.memberships, m)
 }
 
-// confirm notes that the server sends us the messages from now on. What it sent
-// to others before is lost on us, so everybody looks again.
+// confirm notes that the server sends us the messages from now on. It wakes all
+// subscribers, because earlier messages are lost.
 func (c *channel) confirm() {
 	c.phase = confirmed
 	c.attempts = 0
@@ -67,9 +66,9 @@ func (c *channel) confirm() {
 	c.wakeAll()
 }
 
-// wakeOne gives a permit to the first subscriber of a topic that has none. It
-// becomes the last in turn. When all have one there is nothing to do: each of
-// them will look after this moment.
+// wakeOne gives a permit to the first subscriber of a topic that has none, and
+// moves it to the back. When all have one there is nothing to do: each of them
+// will ask after this moment.
 func (c *channel) wakeOne(topic string) {
 	for e := c.subscribers.Front(); e != nil; e = e.Next() {
 		if s := e.Value.(*Subscription); s.topic == topic && s.permit() {
@@ -79,8 +78,8 @@ func (c *channel) wakeOne(topic string) {
 	}
 }
 
-// wakeOneOfEach wakes one subscriber of every topic: the message does not say
-// which of them it is about.
+// wakeOneOfEach wakes one subscriber of every topic, because the message does not
+// name the topic.
 func (c *channel) wakeOneOfEach() {
 	if c.subscribers.Len() == 0 {
 		return
@@ -108,7 +107,7 @@ func (c *channel) wakeAll() {
 	}
 }
 
-// advise gives a number to every subscriber.
+// advise passes a number to every subscriber.
 func (c *channel) advise(number int64) {
 	for e := c.subscribers.Front(); e != nil; e = e.Next() {
 		e.Value.(*Subscription).advise(number)

@@ -17,27 +17,26 @@ type connection interface {
 	// accepted or refused as a whole. When subscribe returns, the hook has run for
 	// the first channel of each group that was accepted, perhaps not yet for the
 	// others; when unsubscribe returns, it has run for all. err is set when the
-	// connection is of no use any more, also because ctx ended; then nothing is
-	// known of the channels.
+	// connection is of no use any more, also because ctx ended. The state of the
+	// channels is unknown then.
 	subscribe(ctx context.Context, groups [][]string) (replies []error, err error)
 	unsubscribe(ctx context.Context, groups [][]string) (replies []error, err error)
 
 	// lost delivers or is closed when the connection ends.
 	lost() <-chan error
 
-	// close ends the connection, and with it what is subscribed. It returns
-	// within about two seconds.
+	// close ends the connection and its subscriptions. It returns within about two
+	// seconds.
 	close()
 }
 
-// dialer makes a connection. The hooks run on its reader and may do so before
-// dialer returns and after close.
+// dialer makes a connection. The hooks run on its reader, possibly before dialer
+// returns and after close.
 type dialer func(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error)
 
 const (
-	// replyTimeout is the patience with a server that accepts commands and does
-	// not answer. rueidis finds out about that by itself, unless its pings are
-	// turned off.
+	// replyTimeout bounds the wait for a server that accepts commands and does not
+	// answer. rueidis detects such a server by itself unless its pings are turned off.
 	replyTimeout = 10 * time.Second
 
 	// farewellTimeout bounds the UNSUBSCRIBE before the connection is closed.
@@ -52,8 +51,8 @@ var (
 // redisConnection is a dedicated connection of rueidis.
 //
 // It is closed at the end rather than returned to the pool of its client: with
-// RESP2, rueidis does its pub/sub on a second connection behind the dedicated
-// one, which is not cleaned when the pool takes it back.
+// RESP2, rueidis uses a second connection for pub/sub behind the dedicated one,
+// which is not reset when the pool takes it back.
 type redisConnection struct {
 	client  rueidis.DedicatedClient
 	sharded bool
@@ -61,63 +60,64 @@ type redisConnection struct {
 	broken  bool
 }
 
-// dialRedis blocks for at most twice the dial time-out of the client (the
-// connection, and the greeting on it), four times with RESP2.
+// dialRedis dials with a client. It blocks for at most twice the dial time-out of
+// the client (the connection, and the greeting on it), four times with RESP2.
 func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error) {
 	if client == nil {
 		return nil, errNoClient
 	}
 	dedicated, _ := client.Dedicate()
-	c := &redisConnection{
+	rc := &redisConnection{
 		client:  dedicated,
 		sharded: sharded,
 		ended:   dedicated.SetPubSubHooks(hooks),
 	}
 	select {
-	case err := <-c.ended:
+	case err := <-rc.ended:
 		dedicated.Close()
 		return nil, lostError(err)
 	default:
-		return c, nil
+		return rc, nil
 	}
 }
 
-func (c *redisConnection) lost() <-chan error { return c.ended }
+func (rc *redisConnection) lost() <-chan error { return rc.ended }
 
-// subscribe relies on how rueidis counts: its answer to a SUBSCRIBE of several
-// channels is what the server pushes for the first of them, and the pushes for
-// the rest are skipped.
-func (c *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]error, error) {
-	b := c.client.B()
-	return c.each(ctx, groups, func(group []string) rueidis.Completed {
-		if c.sharded {
+// subscribe relies on how rueidis counts replies: its answer to a SUBSCRIBE of
+// several channels is the push for the first of them, and the pushes for the rest
+// are skipped.
+func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]error, error) {
+	b := rc.client.B()
+	return rc.each(ctx, groups, func(group []string) rueidis.Completed {
+		if rc.sharded {
 			return b.Ssubscribe().Channel(group...).Build()
 		}
 		return b.Subscribe().Channel(group...).Build()
 	})
 }
 
-// unsubscribe gets its answers behind all that the server pushes: they are those
-// to the PINGs that rueidis sends.
-func (c *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
-	if err := c.ping(ctx); err != nil {
+// unsubscribe gets its answers after all pushes of the server, because they are the
+// answers to the PINGs that rueidis sends.
+func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
+	if err := rc.ping(ctx); err != nil {
 		return nil, err
 	}
-	b := c.client.B()
-	return c.each(ctx, groups, func(group []string) rueidis.Completed {
-		if c.sharded {
+	b := rc.client.B()
+	return rc.each(ctx, groups, func(group []string) rueidis.Completed {
+		if rc.sharded {
 			return b.Sunsubscribe().Channel(group...).Build()
 		}
 		return b.Unsubscribe().Channel(group...).Build()
 	})
 }
 
-// ping must succeed before an UNSUBSCRIBE. rueidis sends a PING of its own behind each of those, to
-// tell where their answers end, and panics, in a goroutine of its own, when that is refused for a
-// reason that it does not know: MISCONF on a server that cannot save, MASTERDOWN on a replica.
-// Closing the connection does the same then.
-func (c *redisConnection) ping(ctx context.Context) error {
-	results, err := c.do(ctx, rueidis.Commands{c.client.B().Ping().Build().Pin()})
+// ping returns an error if the server must not be sent an UNSUBSCRIBE. rueidis sends
+// a PING of its own after each of those, to tell where their answers end. It panics,
+// in a goroutine of its own, when that PING is refused for a reason that it does not
+// know: MISCONF on a server that cannot save, MASTERDOWN on a replica. Closing the
+// connection ends the subscriptions instead.
+func (rc *redisConnection) ping(ctx context.Context) error {
+	results, err := rc.do(ctx, rueidis.Commands{rc.client.B().Ping().Build().Pin()})
 	if err == nil {
 		err = results[0].Error()
 	}
@@ -125,31 +125,32 @@ func (c *redisConnection) ping(ctx context.Context) error {
 		err = nil
 	}
 	if err != nil {
-		c.broken = !errors.Is(err, context.Canceled)
+		rc.broken = !errors.Is(err, context.Canceled)
 		return lostError(err)
 	}
 	return nil
 }
 
-// expectedOfPing tells whether rueidis takes an error reply to its PING for an answer to it.
+// expectedOfPing reports whether rueidis accepts an error reply as the answer to its
+// PING.
 func expectedOfPing(reply string) bool {
 	return strings.HasPrefix(reply, "LOADING") || strings.HasPrefix(reply, "BUSY") ||
 		strings.Contains(reply, "'ping'")
 }
 
 // each sends one command per group in a single batch.
-func (c *redisConnection) each(
+func (rc *redisConnection) each(
 	ctx context.Context,
 	groups [][]string,
 	build func([]string) rueidis.Completed,
 ) ([]error, error) {
 	commands := make(rueidis.Commands, len(groups))
 	for i, group := range groups {
-		// Pinned, because rueidis recycles the commands that succeeded and may
-		// then send the batch again when the connection broke in the middle.
+		// Pinned, because rueidis recycles commands that succeeded, and may send the
+		// batch again if the connection broke in the middle.
 		commands[i] = build(group).Pin()
 	}
-	results, err := c.do(ctx, commands)
+	results, err := rc.do(ctx, commands)
 	replies := make([]error, len(results))
 	for i, result := range results {
 		replies[i] = result.Error()
@@ -159,54 +160,52 @@ func (c *redisConnection) each(
 		}
 	}
 	if err != nil {
-		// Cancelled means that we were told to stop: the server is not to blame and
-		// will hear the farewell.
-		c.broken = !errors.Is(err, context.Canceled)
+		// After a cancellation the server still answers, so close unsubscribes.
+		rc.broken = !errors.Is(err, context.Canceled)
 		return nil, err
 	}
 	return replies, nil
 }
 
-// do returns the replies, or an error as soon as the connection is lost or ctx
-// ends. The watch on the connection is for RESP2: there rueidis takes the loss
-// of its second connection for a passing trouble and retries without end.
-func (c *redisConnection) do(
+// do sends the commands and returns the replies, or an error as soon as the
+// connection is lost or ctx ends. With RESP2 rueidis retries without end after the
+// loss of its second connection, so do watches the connection itself.
+func (rc *redisConnection) do(
 	ctx context.Context,
 	commands rueidis.Commands,
 ) ([]rueidis.RedisResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	done := make(chan []rueidis.RedisResult, 1)
-	go func() { done <- c.client.DoMulti(ctx, commands...) }()
+	go func() { done <- rc.client.DoMulti(ctx, commands...) }()
 	select {
 	case results := <-done:
 		return results, nil
-	case err := <-c.ended:
+	case err := <-rc.ended:
 		cancel()
-		<-done // so that the goroutine does not outlive us
+		<-done // the goroutine must not outlive the call
 		return nil, lostError(err)
 	}
 }
 
-// close says goodbye first when the server listens, so that nothing is
-// subscribed any more when close returns: a server notices a closed socket in
-// its own time.
-func (c *redisConnection) close() {
-	if !c.broken {
+// close unsubscribes first unless the connection is broken, so that nothing is
+// subscribed when it returns: a server may notice a closed socket late.
+func (rc *redisConnection) close() {
+	if !rc.broken {
 		ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
 		defer cancel()
-		if c.ping(ctx) == nil {
-			all := c.client.B().Unsubscribe().Build()
-			if c.sharded {
-				all = c.client.B().Sunsubscribe().Build()
+		if rc.ping(ctx) == nil {
+			all := rc.client.B().Unsubscribe().Build()
+			if rc.sharded {
+				all = rc.client.B().Sunsubscribe().Build()
 			}
-			_, _ = c.do(ctx, rueidis.Commands{all.Pin()})
+			_, _ = rc.do(ctx, rueidis.Commands{all.Pin()})
 		}
 	}
-	c.client.Close()
+	rc.client.Close()
 }
 
-// lostError explains the end of a connection.
+// lostError wraps the error that ended a connection, which may be nil.
 func lostError(err error) error {
 	if err == nil {
 		err = errLost

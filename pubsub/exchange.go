@@ -9,9 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// onSubscription runs on the reader of the connection for everything that the
-// server says about a subscription, asked for or not. What it says about the
-// paired of a channel, it says about the channel too.
+// onSubscription handles what the server says about a subscription, asked for or
+// not. It ignores the paired channels, because the server says the same about their
+// channel. It runs on the reader of the connection.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
@@ -36,15 +36,15 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	}
 }
 
-// objection is a refusal that the operator has not been told of.
+// objection is a refusal that has not been reported yet.
 type objection struct {
 	channel string
-	paired  []string // the refusal is about these; nil if it is about the channel
+	paired  []string // the channels that are refused; nil if it is the channel itself
 	reply   error
 }
 
-// subscribe asks the server for channels in phase asking. Those that it accepts
-// have been confirmed by the hook when their replies are here.
+// subscribe asks the server for channels in phase asking. The hook has confirmed
+// those that it accepts by the time the replies are here.
 func (l *link) subscribe(ctx context.Context, conn connection, channels []*channel) error {
 	h := l.hub
 	replies, err := conn.subscribe(ctx, h.groups(channels))
@@ -58,7 +58,7 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 		switch reply := replies[i]; {
 		case c.link != l:
 		case reply == nil:
-			if why := h.unpaired(c); why != nil {
+			if why := h.unpairedNews(c); why != nil {
 				objections = append(objections, objection{c.name, c.names[1:], why})
 			}
 		case c.phase == asking && l.denied(c, reply, now):
@@ -68,7 +68,7 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 	recovered := slices.Contains(replies, nil) && h.outages.over(l.node)
 	h.mu.Unlock()
 
-	// A log handler may block, so nobody must have to wait for it.
+	// Without mu, because a log handler may block.
 	if recovered {
 		h.logger.Info("pubsub: connected to the node again", "node", l.node)
 	}
@@ -77,44 +77,33 @@ func (l *link) subscribe(ctx context.Context, conn connection, channels []*chann
 		case o.paired == nil:
 			h.logger.Warn(
 				"pubsub: the server refuses the channel; its waiters fall back to polling",
-				"channel",
-				o.channel,
-				"error",
-				o.reply,
-				"remedy",
-				advice(o.reply, []string{o.channel}, h.options.Sharded),
-			)
+				"channel", o.channel, "error", o.reply,
+				"remedy", advice(o.reply, []string{o.channel}, h.options.Sharded))
 		case h.options.OnUnpaired != nil:
 			h.options.OnUnpaired(o.channel, o.reply)
 		default:
 			h.logger.Warn(
-				"pubsub: the server refuses the paired channels of the channel; it is subscribed without them",
-				"channel",
-				o.channel,
-				"paired",
-				o.paired,
-				"error",
-				o.reply,
-				"remedy",
-				advice(o.reply, o.paired, h.options.Sharded),
-			)
+				"pubsub: the server refuses the paired channels of the channel; "+
+					"it is subscribed without them",
+				"channel", o.channel, "paired", o.paired, "error", o.reply,
+				"remedy", advice(o.reply, o.paired, h.options.Sharded))
 		}
 	}
 	return nil
 }
 
-// denied sends a channel back to the router after an error reply, and says
-// whether the operator should know. Called with hub.mu held.
+// denied returns a channel to the router after an error reply, and reports whether
+// that is to be logged. Called with hub.mu held.
 func (l *link) denied(c *channel, reply error, now time.Time) (news bool) {
 	h := l.hub
-	if l.refusedInCompany(c, reply) {
+	if l.retryUnpaired(c, reply) {
 		return false
 	}
 	c.attempts++
-	switch judge(reply) {
+	switch classify(reply) {
 	case redirected:
 		due := now
-		if c.attempts > 1 { // the node that we were sent to sends us on
+		if c.attempts > 1 { // the node that we were redirected to redirects us again
 			due = now.Add(backoff(c.attempts))
 		}
 		h.requeue(c, true, due)
@@ -128,9 +117,8 @@ func (l *link) denied(c *channel, reply error, now time.Time) (news bool) {
 	return news
 }
 
-// unsubscribe tells the server that channels in phase leaving are not needed. A
-// subscriber may have come meanwhile: the server has forgotten us then, so the
-// channel is subscribed again.
+// unsubscribe unsubscribes from channels in phase leaving. A channel that has got a
+// subscriber meanwhile is subscribed again.
 func (l *link) unsubscribe(ctx context.Context, conn connection, channels []*channel) error {
 	h := l.hub
 	replies, err := conn.unsubscribe(ctx, h.groups(channels))
@@ -142,12 +130,12 @@ func (l *link) unsubscribe(ctx context.Context, conn connection, channels []*cha
 	for i, c := range channels {
 		reply := replies[i]
 		switch {
-		case reply != nil && judge(reply) != redirected:
+		case reply != nil && classify(reply) != redirected:
 			return reply // still subscribed: closing the connection ends that too
 		case c.subscribers.Len() == 0:
 			h.drop(c)
 		case reply != nil:
-			// The slot has moved, and the subscription had ended with that.
+			// The slot has moved, which ended the subscription.
 			h.requeue(c, true, time.Time{})
 		default:
 			l.add(c)
@@ -156,15 +144,14 @@ func (l *link) unsubscribe(ctx context.Context, conn connection, channels []*cha
 	return nil
 }
 
-// groups returns for each channel what goes into its command. The channel's own
-// name is the first in it: the answer to a SUBSCRIBE is here when the server has
-// spoken of the first name.
+// groups returns the names for the command of each channel. The channel's own name
+// comes first, because a SUBSCRIBE is answered by the push for the first name.
 func (h *Hub) groups(channels []*channel) [][]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	groups := make([][]string, len(channels))
 	for i, c := range channels {
-		groups[i] = c.wanting()
+		groups[i] = c.group()
 	}
 	return groups
 }

@@ -12,14 +12,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// DefaultLinger is how long a channel without subscribers stays subscribed
-// when [Options] do not say otherwise.
+// DefaultLinger is the default of [Options].Linger.
 const DefaultLinger = time.Second
 
-// Options say where channels live and how they are subscribed.
+// Options configure a [Hub]. Route is required.
 type Options struct {
-	// Route finds the node of a channel. Required. [SingleRoute] is enough when
-	// there is one node.
+	// Route finds the node of a channel. Required. Use [SingleRoute] when there is
+	// one node.
 	Route Route
 
 	// Sharded selects SSUBSCRIBE and SUNSUBSCRIBE instead of SUBSCRIBE and
@@ -32,30 +31,28 @@ type Options struct {
 	// unsubscribes at once. Defaults to [DefaultLinger].
 	Linger time.Duration
 
-	// Paired names further channels that go with a channel, whoever subscribes
-	// to it: they are subscribed with it by one command and unsubscribed with it by
-	// one command, so that no other client ever sees some of them without the rest.
-	// Nobody gets a permit from a paired channel; see OnDirect. A paired channel belongs to one
-	// channel, and is not subscribed to by itself. When channels are sharded it must
-	// be in the slot of its channel.
+	// Paired returns the paired channels of a channel. One command subscribes to the
+	// channel and all of them, and one command unsubscribes, so that no other client
+	// ever sees some of them without the rest. Their messages give no permits; see
+	// OnDirect. A paired channel belongs to one channel, and is not subscribed to by
+	// itself. When channels are sharded it must be in the slot of its channel.
 	//
-	// A channel whose command the server refuses, for instance because an ACL rule
-	// does not know the paired channels, is asked for again at once without them and
-	// stays so until its connection is lost or it is unsubscribed.
+	// If the server refuses the command, for instance because no ACL rule matches the
+	// paired channels, the channel is asked for again at once without them. It stays
+	// without them until its connection is lost or it is unsubscribed.
 	//
 	// Paired is called by one goroutine at a time, each time before a channel is
-	// given to a connection, and must not block. Its result is not changed. Defaults to no
-	// paired.
+	// given to a connection, and must not block. Its result is not modified. Defaults
+	// to no paired channels.
 	Paired func(channel string) []string
 
 	// OnDirect is called with every message that arrives on a paired channel, and with
-	// the name of that paired channel. It runs on the reader of a connection and must not
-	// block: no other message is received meanwhile. It may use the Hub and
-	// Subscriptions, except for Hub.Close, and may take a mutex under which they are
-	// used; Close of the Hub must not be called with such a mutex held. It may be
-	// called concurrently for messages of different connections, and is still called
-	// while Close of the Hub waits, but not after that has returned. Defaults to
-	// ignoring the messages.
+	// the name of that channel. It runs on the reader of a connection and must not
+	// block: no other message is received meanwhile. It may use the Hub, except for
+	// Close, and Subscriptions. It may take a mutex under which they are used; Hub.Close
+	// must not be called with such a mutex held. It may be called concurrently for
+	// messages of different connections, and is still called while Hub.Close waits, but
+	// not after that has returned. Defaults to ignoring the messages.
 	OnDirect func(channel, message string)
 
 	// OnUnpaired is called, instead of a warning in the log, when a channel is
@@ -81,29 +78,27 @@ type Hub struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
-	// calls counts the calls of OnDirect; added to under mu only, and only for a
-	// name in paired channels.
+	// calls counts the calls of OnDirect. It is added to only under mu, and only for
+	// a name in paired.
 	calls sync.WaitGroup
 
-	// known is how many channels there are, for those who need not wait for mu when
-	// there are none.
+	// known is the number of channels, to be read without mu.
 	known atomic.Int64
 
-	// mu guards all that follows and the fields of every channel, link and
-	// Subscription. It is never held during I/O nor while calling one of the
-	// Options or the logger: the readers of the connections wait for it.
+	// mu guards the fields below and those of every channel, link and Subscription.
+	// It is never held during I/O nor while calling one of the Options or the logger,
+	// because the readers of the connections wait for it.
 	mu       sync.Mutex
 	closed   bool
 	channels map[string]*channel
 	paired   paired
-	links    map[string]*link // by node; a link that is ending is not in here
+	links    map[string]*link // by node; without links that are ending
 	router   router
 	outages  outages
 	warned   warnings
 }
 
-// New returns a Hub without any connection. It panics when there is no Route,
-// because nothing could ever be subscribed.
+// New returns a Hub without any connection. It panics if Options.Route is nil.
 func New(o Options) *Hub {
 	if o.Route == nil {
 		panic("pubsub: Options.Route is required")
@@ -124,23 +119,23 @@ func New(o Options) *Hub {
 	return h
 }
 
-// Subscribe adds a subscriber to the named channel. It never blocks: when the
-// channel is not subscribed yet, that happens in the background, for as long as
-// it takes, until the last subscriber has left. The confirmation arrives as a
-// permit on [Subscription.C].
+// Subscribe adds a subscriber to the named channel. It never blocks: a channel that
+// is not subscribed yet is subscribed in the background, which is tried until it
+// succeeds or the last subscriber has left. The confirmation arrives as a permit on
+// [Subscription.C].
 //
-// On a closed Hub the result is a Subscription that never fires.
+// On a closed Hub, Subscribe returns a Subscription that never fires.
 func (h *Hub) Subscribe(name string) *Subscription {
 	return h.SubscribeTopic(name, name)
 }
 
-// SubscribeTopic is [Hub.Subscribe] for a channel on which more than one thing is
-// announced, without saying which: the message for a single waiter wakes one
-// subscriber of each topic. Subscribe takes the name of the channel as topic.
+// SubscribeTopic is [Hub.Subscribe] for a channel whose messages are about several
+// topics and do not name them: the message for a single waiter wakes one subscriber
+// of each topic. Subscribe takes the name of the channel as topic.
 //
-// It subscribes to the channels in also as well. The Subscription has one place
-// on each of them, and gets its permits from all: one for the confirmation of
-// each, and those of the messages. Permits do not add up here either.
+// It subscribes to the channels in also as well. The Subscription gets permits from
+// all of them: one for the confirmation of each, and those of the messages. Permits
+// do not add up here either.
 func (h *Hub) SubscribeTopic(name, topic string, also ...string) *Subscription {
 	s := newSubscription(h, topic)
 	h.mu.Lock()
@@ -167,16 +162,16 @@ func (h *Hub) join(s *Subscription, name string) {
 	}
 	c.join(s)
 	if c.phase == confirmed {
-		s.permit() // its last look was before it listened
+		s.permit() // its last request was before it listened
 	}
 }
 
-// Resume is SubscribeTopic for who has not looked yet, and only if the channel is
-// confirmed at present with its paired channels: because others wait for it, or
-// because it lingers. There is no permit then: the first look can be made at
-// once, and what happens from now on is heard. In any other case, and on a closed
-// Hub, it is nil and nothing has been started. Resume never blocks, and costs no
-// allocation when it returns nil.
+// Resume is SubscribeTopic for a caller that has not asked yet. It subscribes only if
+// the channel is confirmed at present with its paired channels, because it has
+// subscribers or lingers. The Subscription has no permit then: the caller can ask at
+// once, and hears of what happens from now on. Otherwise, and on a closed Hub, Resume
+// returns nil and starts nothing. It never blocks, and does not allocate when it
+// returns nil.
 func (h *Hub) Resume(name, topic string) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,8 +184,8 @@ func (h *Hub) Resume(name, topic string) *Subscription {
 	return s
 }
 
-// Listens says whether there is any channel, with subscribers or lingering. It waits
-// for nobody: an uncontended lock asks it each time.
+// Listens reports whether there is any channel, with subscribers or lingering. It
+// takes no mutex, because every uncontended lock calls it.
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
 // Close unsubscribes everything, closes the connections and waits until every
@@ -215,20 +210,21 @@ func (h *Hub) Close() {
 	h.calls.Wait()
 }
 
-// deliver hands a message to the subscribers of its channel, or to OnDirect. It
+// deliver passes a message to the subscribers of its channel, or to OnDirect. It
 // runs on the reader of a connection.
 //
-// It does not ask which connection the message came from or which phase the
-// channel is in: a message between the confirmation and our knowing of it, or
-// from a connection that is being given up, is worth a look too.
+// It ignores which connection the message came from and which phase the channel is
+// in: a message that arrives before we know of the confirmation, or on a connection
+// that is being given up, is a reason to ask too.
 func (h *Hub) deliver(m rueidis.PubSubMessage) {
 	if h.wake(m) {
-		h.direct(m)
+		defer h.calls.Done()
+		h.options.OnDirect(m.Channel, m.Message)
 	}
 }
 
-// wake gives permits for a message. direct reports that there are none to give,
-// because the message is for OnDirect; that call is counted already.
+// wake gives permits for a message. It reports true if the message is for OnDirect
+// instead; that call is counted already.
 func (h *Hub) wake(m rueidis.PubSubMessage) (direct bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -251,14 +247,14 @@ func (h *Hub) wake(m rueidis.PubSubMessage) (direct bool) {
 	return false
 }
 
-// wakeOne is the message that concerns a single waiter. A number above 1 is for
-// those who wait, but no reason to look. Whatever else is published wakes
-// everybody: waking too many costs a look, waking too few costs a wait.
+// wakeOne is the message for a single waiter. A number above 1 is passed to all
+// waiters and is no reason to ask. Any other message wakes all of them: waking too
+// many costs a request each, waking too few costs a wait.
 const wakeOne = "0"
 
-// requeue takes a channel off its link and asks the router to place it again at
-// the given time. A channel that nobody wants any more is dropped instead.
-// Called with mu held.
+// requeue takes a channel off its link and returns it to the router, to be assigned
+// again when it is due. A channel without subscribers is dropped instead. Called
+// with mu held.
 func (h *Hub) requeue(c *channel, refresh bool, due time.Time) {
 	if c.subscribers.Len() == 0 {
 		h.drop(c)
@@ -269,7 +265,7 @@ func (h *Hub) requeue(c *channel, refresh bool, due time.Time) {
 	h.enqueue(c, due)
 }
 
-// drop forgets a channel that is subscribed nowhere. Called with mu held.
+// drop removes a channel that is not subscribed. Called with mu held.
 func (h *Hub) drop(c *channel) {
 	c.leaveLink()
 	c.phase = dropped

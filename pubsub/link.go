@@ -9,8 +9,8 @@ import (
 )
 
 // link is one connection to one node, from the dial to its end, with the
-// channels on it. It never redials: when its connection is lost the router
-// places the channels again, maybe on another node, and that makes a new link.
+// channels on it. It never redials: when its connection is lost, the router
+// assigns the channels to a new link, maybe of another node.
 type link struct {
 	hub  *Hub
 	node string
@@ -31,7 +31,7 @@ func newLink(h *Hub, node string) *link {
 	}
 }
 
-// signal makes the link look for work.
+// signal makes the link check for work.
 func (l *link) signal() {
 	select {
 	case l.wake <- struct{}{}:
@@ -66,9 +66,9 @@ func (l *link) run(client rueidis.Client) {
 	conn.close()
 }
 
-// serve keeps the server's idea of our subscriptions in line with ours. It
-// returns nil when no channel is left, and an error when the connection is lost
-// or the hub is closed.
+// serve keeps the subscriptions on the server in step with the channels of the
+// link. It returns nil when no channel is left, and an error when the connection
+// is lost or the hub is closed.
 func (l *link) serve(conn connection) error {
 	ctx := l.hub.running
 	for {
@@ -92,9 +92,9 @@ func (l *link) serve(conn connection) error {
 }
 
 // todo takes the next batch of work. When there is none, next is when the first
-// idle channel has lingered long enough, zero if there is none. more is false
-// when the link has no channels; then it is out of the hub already, so that no
-// channel can be added.
+// idle channel has lingered long enough, zero if no channel is idle. more is false
+// when the link has no channels. It has left the hub then, so that no channel can
+// be added.
 func (l *link) todo(now time.Time) (idle, want []*channel, next time.Time, more bool) {
 	h := l.hub
 	h.mu.Lock()
@@ -180,15 +180,11 @@ func (l *link) unreachable(err error) {
 	if news {
 		h.logger.Warn(
 			"pubsub: no connection to the node; waiters fall back to polling until there is one",
-			"node",
-			l.node,
-			"error",
-			err,
-		)
+			"node", l.node, "error", err)
 	}
 }
 
-// giveBack ends the link's part in its channels. Called with hub.mu held.
+// giveBack returns all channels of the link to the router. Called with hub.mu held.
 func (l *link) giveBack(refresh bool, due time.Time) {
 	l.remove()
 	if l.hub.closed {

@@ -1,17 +1,11 @@
 package pubsub
 
-import (
-	"strings"
-
-	"github.com/redis/rueidis"
-)
-
-// paired are the names of the channels that go with others, so that a message
-// on one of them is known for what it is. Hub.mu guards them.
+// paired is the set of names of paired channels, by which their messages are
+// recognized. It is guarded by Hub.mu.
 type paired map[string]struct{}
 
-// namesOf is what goes into one command for a channel. Called without mu, because
-// it asks a function of the caller's.
+// namesOf returns the names for one command for a channel. Called without mu,
+// because it calls a function of the caller's.
 func (h *Hub) namesOf(channel string) []string {
 	if h.options.Paired == nil {
 		return []string{channel}
@@ -19,75 +13,62 @@ func (h *Hub) namesOf(channel string) []string {
 	return append([]string{channel}, h.options.Paired(channel)...)
 }
 
-// pair gives a channel the names that it is subscribed by next. Called with
-// mu held.
+// pair sets the names by which a channel is subscribed next. Called with mu held.
 func (h *Hub) pair(c *channel, names []string) {
 	h.paired.forget(c)
-	c.names, c.alone = names, nil
+	c.names, c.unpaired = names, nil
 	for _, name := range c.names[1:] {
 		h.paired[name] = struct{}{}
 	}
 }
 
 // forget removes the paired channels of a channel.
-func (cs paired) forget(c *channel) {
+func (p paired) forget(c *channel) {
 	for i, name := range c.names {
 		if i > 0 {
-			delete(cs, name)
+			delete(p, name)
 		}
 	}
 }
 
-// wanting returns the names of a channel that go into one command.
-func (c *channel) wanting() []string {
-	if c.alone != nil {
+// group returns the names for one command: the channel's own first, then those of
+// its paired channels unless the server refuses them.
+func (c *channel) group() []string {
+	if c.unpaired != nil {
 		return c.names[:1]
 	}
 	return c.names
 }
 
-// paired says whether the channel is confirmed with its paired channels. The
-// server accepts a command as a whole or not at all, so the word about the
-// channel's own name says it for all.
+// paired reports whether the channel is confirmed with its paired channels. The
+// server accepts a command as a whole or not at all, so a confirmation of the
+// channel's own name confirms them all.
 func (c *channel) paired() bool {
-	return c.phase == confirmed && len(c.wanting()) > 1
+	return c.phase == confirmed && len(c.group()) > 1
 }
 
-// refusedInCompany sends a channel whose command the server refuses back to its
-// link, to be subscribed without its paired channels: that they cannot be had must not
-// keep anybody from hearing of the channel itself. It reports whether there was
-// something to be left out. Called with hub.mu held.
-func (l *link) refusedInCompany(c *channel, reply error) bool {
+// retryUnpaired returns a channel whose command was refused to its link, to be
+// subscribed without its paired channels: the channel itself may be allowed. It
+// reports false if there is nothing to leave out. Called with hub.mu held.
+func (l *link) retryUnpaired(c *channel, reply error) bool {
 	switch {
-	case judge(reply) != refused || len(c.wanting()) == 1:
+	case classify(reply) != refused || len(c.group()) == 1:
 		return false
 	case c.subscribers.Len() == 0:
 		l.hub.drop(c)
 	default:
-		c.alone = reply
+		c.unpaired = reply
 		l.add(c)
 	}
 	return true
 }
 
-// unpaired returns why a channel that was accepted is without its paired channels,
-// when it is and the operator should know; nil otherwise. Called with mu held.
-func (h *Hub) unpaired(c *channel) error {
-	// Nobody is told before: the refusal may have been for the channel itself.
-	if c.alone == nil || !h.warned.first(c.names[1]) {
+// unpairedNews returns why an accepted channel is without its paired channels, if
+// that has not been reported yet, else nil. Called with mu held. It is not called
+// before the channel is accepted: the refusal may have been of the channel itself.
+func (h *Hub) unpairedNews(c *channel) error {
+	if c.unpaired == nil || !h.warned.first(c.names[1]) {
 		return nil
 	}
-	return c.alone
-}
-
-// direct hands a message on a paired channel to whom it concerns. It runs on
-// the reader of a connection, without mu.
-func (h *Hub) direct(m rueidis.PubSubMessage) {
-	defer h.calls.Done()
-	h.options.OnDirect(m.Channel, m.Message)
-}
-
-// patterns names channels as ACL rules do.
-func patterns(channels []string) string {
-	return "&" + strings.Join(channels, " &")
+	return c.unpaired
 }

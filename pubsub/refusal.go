@@ -7,17 +7,17 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// verdict is what an error reply means for the channel that was asked for.
-type verdict int
+// class is what an error reply means for the channel that was asked for.
+type class int
 
 const (
-	redirected verdict = iota // another node serves the channel
-	later                     // the server cannot tell at the moment
-	refused                   // the server does not want to
+	redirected class = iota // another node serves the channel
+	later                   // the server cannot tell at the moment
+	refused                 // the server refuses the channel
 )
 
-// judge reads an error reply.
-func judge(reply error) verdict {
+// classify returns the class of an error reply.
+func classify(reply error) class {
 	code, _, _ := strings.Cut(reply.Error(), " ")
 	switch code {
 	case "MOVED", "ASK":
@@ -28,26 +28,24 @@ func judge(reply error) verdict {
 	return refused
 }
 
-// refusal returns the server's own objection inside err, nil when err is no
-// reply or one that says "later".
+// refusal returns the server's reply inside err if it is a refusal, else nil.
 func refusal(err error) error {
 	var reply *rueidis.RedisError
-	if errors.As(err, &reply) && judge(reply) == refused {
+	if errors.As(err, &reply) && classify(reply) == refused {
 		return reply
 	}
 	return nil
 }
 
-// advice says what an operator can do about a refusal of channels.
+// advice returns what an operator can do about a refusal of channels.
 func advice(reply error, channels []string, sharded bool) string {
 	text := reply.Error()
 	switch {
 	case !strings.HasPrefix(text, "NOPERM"):
 		return "see the error"
 	case strings.Contains(text, "channel"):
-		return "add the ACL rule &channel-pattern with a pattern that matches, such as " + patterns(
-			channels,
-		)
+		return "add the ACL rule &channel-pattern with a pattern that matches, such as &" +
+			strings.Join(channels, " &")
 	case sharded:
 		return "add the ACL rule +ssubscribe"
 	default:
@@ -55,15 +53,15 @@ func advice(reply error, channels []string, sharded bool) string {
 	}
 }
 
-// warnings are the channels whose refusal was logged. Hub.mu guards them.
+// warnings is the set of channels whose refusal was logged. It is guarded by Hub.mu.
 type warnings map[string]struct{}
 
 // mostWarnings bounds the set: channels are named after what is locked, and
 // there may be any number of them.
 const mostWarnings = 1000
 
-// first says whether the channel was not in the set, and adds it. When the set
-// is full it starts anew: a line that repeats is better than memory that grows.
+// first adds the channel to the set and reports whether it was new. A full set is
+// cleared first: a warning that repeats is better than memory that grows.
 func (w warnings) first(channel string) bool {
 	if _, ok := w[channel]; ok {
 		return false

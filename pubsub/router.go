@@ -7,26 +7,26 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Route tells where a channel is served: a node key, and the client of that
-// node from which a connection can be dedicated. Channels with the same key share
-// one connection. On a cluster with sharded channels the client must be that of
-// the node, as rueidis.Client.Nodes returns it: the client of the whole cluster
-// refuses channels of different slots on one connection.
+// Route returns where a channel is served: a node key, and the client of that node
+// from which a connection can be dedicated. Channels with the same key share one
+// connection. On a cluster with sharded channels the client must be that of the
+// node, as rueidis.Client.Nodes returns it: the client of the whole cluster refuses
+// channels of different slots on one connection.
 //
-// refresh is true when an earlier answer proved wrong: the server said MOVED,
-// the slot moved away, or the node could not be dialled. Channels that need a
-// refresh at the same time are asked for one after another, and only the first
-// such call says refresh: a Route that remembers where things are must then
-// forget all of it.
+// refresh is true when an earlier answer proved wrong: the server said MOVED, the
+// slot moved away, or the node could not be dialled. Channels that need a refresh at
+// the same time are asked for one after another, and refresh is true only in the
+// first such call. A Route with a cache must then clear all of it.
 //
-// A Route is called by one goroutine at a time, may block, and must return when
-// ctx ends: that is when the Hub is closed, and after five seconds at the
-// latest. After an error it is asked again, with growing delays of up to a
-// second.
-type Route func(ctx context.Context, channel string, refresh bool) (node string, client rueidis.Client, err error)
+// A Route is called by one goroutine at a time, may block, and must return when ctx
+// ends: when the Hub is closed, and after five seconds at the latest. After an error
+// it is called again, with growing delays of up to a second.
+type Route func(
+	ctx context.Context, channel string, refresh bool,
+) (node string, client rueidis.Client, err error)
 
-// SingleRoute is the Route of a client with one node, or of any client when
-// channels are not sharded: every channel is on one connection.
+// SingleRoute returns the Route for a client with one node, or for any client when
+// channels are not sharded: all channels share one connection.
 func SingleRoute(c rueidis.Client) Route {
 	return func(context.Context, string, bool) (string, rueidis.Client, error) {
 		return "", c, nil
@@ -36,9 +36,9 @@ func SingleRoute(c rueidis.Client) Route {
 // routeTimeout bounds one call of Route.
 const routeTimeout = 5 * time.Second
 
-// router places channels on links. All delays between attempts are waited for
-// here, so a link never has to hold back a channel. Its goroutine exists only
-// while there are channels to be placed. Hub.mu guards the fields.
+// router assigns channels to links. All delays between attempts are spent here, so
+// a link never has to hold back a channel. Its goroutine exists only while there are
+// channels to assign. Hub.mu guards the fields.
 type router struct {
 	queue   []*channel // phase routing; also some that left that phase since
 	running bool
@@ -46,7 +46,7 @@ type router struct {
 	wake    chan struct{}
 }
 
-// signal makes the router look at its queue again.
+// signal makes the router check its queue again.
 func (r *router) signal() {
 	select {
 	case r.wake <- struct{}{}:
@@ -67,7 +67,7 @@ func (h *Hub) enqueue(c *channel, due time.Time) {
 	h.work.Go(h.route)
 }
 
-// route runs until no channel waits to be placed, or the hub is closed.
+// route assigns channels until none is queued or the hub is closed.
 func (h *Hub) route() {
 	for {
 		now := time.Now()
@@ -76,7 +76,7 @@ func (h *Hub) route() {
 			return
 		}
 		if len(due) > 0 {
-			h.placeAll(due)
+			h.assignAll(due)
 			continue
 		}
 		timer := time.NewTimer(next.Sub(now))
@@ -89,9 +89,9 @@ func (h *Hub) route() {
 	}
 }
 
-// dueChannels takes the channels to be placed now off the queue. When there are
-// none, next is when the first of the others is due. When the queue is empty,
-// more is false and the router has ended.
+// dueChannels takes the channels that are due off the queue. When there are none,
+// next is when the first of the others is due. When the queue is empty or the hub is
+// closed, more is false and the router has stopped.
 func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,13 +114,13 @@ func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time, more b
 	return due, next, more
 }
 
-// placeAll asks Route for each channel and puts it on the link of its node.
-func (h *Hub) placeAll(channels []*channel) {
+// assignAll calls Route for each channel and assigns it to the link of its node.
+func (h *Hub) assignAll(channels []*channel) {
 	refreshed := false
 	for _, c := range channels {
 		h.mu.Lock()
-		// A channel in phase routing is touched by nobody but the router and the
-		// last subscriber that leaves it.
+		// Only the router, and the last subscriber that leaves, change a channel in
+		// phase routing.
 		name, refresh, gone := c.name, c.refresh && !refreshed, c.phase != routing
 		h.mu.Unlock()
 		if gone {
@@ -130,27 +130,20 @@ func (h *Hub) placeAll(channels []*channel) {
 		node, client, err := h.options.Route(ctx, name, refresh)
 		cancel()
 		refreshed = refreshed || refresh && err == nil
-		if h.place(c, h.namesOf(name), node, client, err) {
+		if h.assign(c, h.namesOf(name), node, client, err) {
 			h.logger.Warn(
-				"pubsub: no node found for a channel; waiters fall back to polling until there is one",
-				"channel",
-				name,
-				"error",
-				err,
-			)
+				"pubsub: no node found for a channel; "+
+					"waiters fall back to polling until there is one",
+				"channel", name, "error", err)
 		}
 	}
 }
 
-// place puts a channel on the link of its node, or back into the queue when the
-// node is not known or not to be dialled yet. It says whether a Route that
-// failed is news.
-func (h *Hub) place(
-	c *channel,
-	names []string,
-	node string,
-	client rueidis.Client,
-	err error,
+// assign adds a channel to the link of its node, or back to the queue when the node
+// is not known or not to be dialled yet. It reports whether a failure of Route is to
+// be logged.
+func (h *Hub) assign(
+	c *channel, names []string, node string, client rueidis.Client, err error,
 ) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,40 +13,42 @@ type Subscription struct {
 	hub     *Hub
 	topic   string
 	permits chan struct{} // capacity 1: sent to under hub.mu only
-	advice  atomic.Int64  // the number that the permit brings, if it is no reason to look; written under hub.mu
+	advice  atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
 
-	// Guarded by hub.mu. Nil once the subscription is closed, and from the start
-	// when the hub was. The first is the channel that it was named after.
+	// memberships has the channel that the Subscription was made for first. It is
+	// nil once the Subscription is closed, and from the start when the hub was
+	// closed. Guarded by hub.mu.
 	memberships []membership
-	single      [1]membership // where the usual one is, to save an allocation
+	single      [1]membership // backs memberships of one channel, to save an allocation
 }
 
-// membership is the place of a Subscription among the subscribers of a channel.
+// membership is the entry of a Subscription among the subscribers of a channel.
 type membership struct {
 	channel *channel
-	place   *list.Element
+	element *list.Element
 }
 
-// newSubscription returns a Subscription that has joined nothing yet.
+// newSubscription returns a Subscription that has joined no channel yet.
 func newSubscription(h *Hub, topic string) *Subscription {
 	s := &Subscription{hub: h, topic: topic, permits: make(chan struct{}, 1)}
 	s.memberships = s.single[:0]
 	return s
 }
 
-// C delivers permits. A receive consumes one: something may have changed, look
-// again. Permits do not add up: however much happened since the last receive,
-// there is one. The channel is never closed; after Close it stays silent.
+// C returns the channel that delivers permits. A receive consumes one: something
+// may have changed, ask again. Permits do not add up: however much happened since
+// the last receive, there is one. The channel is never closed; after Close it stays
+// silent.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Advice returns the number that a permit brought instead of a reason to look, or 0 if
-// there is a reason. Call it after receiving from C; each number is returned once. A
-// number that arrives while a permit to look is pending is dropped. It does not block.
+// Advice returns the number of a permit that is no reason to ask, or 0 if there is a
+// reason. Call it after receiving from C; each number is returned once. A number that
+// arrives while a permit to ask is pending is dropped. It does not block.
 func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
-// Close leaves the channel, or all of them. A permit that was not received is
-// handed on to another subscriber of its topic, on each channel: it does not say
-// which of them it is from, and waking too many costs a look. A channel that has
+// Close leaves the channel, or all of them. A permit that was not received goes to
+// another subscriber of its topic on each channel, because it does not say which
+// channel it is from. Waking too many costs one request each. A channel that has
 // lost its last subscriber stays subscribed for [Options].Linger and is
 // unsubscribed then. Close does not wait for that. Closing again does nothing.
 func (s *Subscription) Close() {
@@ -54,7 +56,7 @@ func (s *Subscription) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range s.memberships {
-		m.channel.subscribers.Remove(m.place)
+		m.channel.subscribers.Remove(m.element)
 	}
 	unused := false
 	select {
@@ -73,11 +75,10 @@ func (s *Subscription) Close() {
 	s.memberships, s.single = nil, [1]membership{}
 }
 
-// Paired says whether the channel is confirmed at present, with its
-// paired. It is false for a channel without paired channels, for one whose
-// paired the server refuses, and once the Subscription or the Hub is closed.
-// Of several channels it is the first that counts, the one that is not named
-// under "also".
+// Paired reports whether the channel is confirmed at present with its paired
+// channels. It is false for a channel without paired channels, for one whose paired
+// channels the server refuses, and once the Subscription or the Hub is closed. Of
+// several channels only the first counts, the one that is not named under "also".
 func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -85,11 +86,11 @@ func (s *Subscription) Paired() bool {
 }
 
 // Err returns why the server refuses the channel at present, nil when it does
-// not; of several channels, the first that is refused. It is the server's own
-// words, a *rueidis.RedisError for [errors.As], such as NOPERM; a connection that
-// fails or a node that is starting is not a refusal, nor is it one that the
-// channel has to do without its paired channels. A refused channel is asked for again,
-// less and less often, at most 30 s apart.
+// not; of several channels, the first that is refused. The error wraps the server's
+// reply, such as NOPERM, a *rueidis.RedisError for [errors.As]. A connection that
+// fails, a node that is starting and a refusal of the paired channels alone are not
+// refusals of the channel. A refused channel is asked for again, less and less
+// often, at most 30 s apart.
 func (s *Subscription) Err() error {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *Subscription) Err() error {
 	return nil
 }
 
-// permit adds a permit and says whether there was none. Called with hub.mu
+// permit adds a permit and reports whether there was none. Called with hub.mu
 // held, so that a Subscription that is closing cannot swallow it.
 func (s *Subscription) permit() bool {
 	s.advice.Store(0)
@@ -113,8 +114,8 @@ func (s *Subscription) permit() bool {
 	}
 }
 
-// advise adds a permit that brings a number, unless there is one to look. Called with
-// hub.mu held.
+// advise adds a permit with a number, unless there is a permit to ask already.
+// Called with hub.mu held.
 func (s *Subscription) advise(number int64) {
 	if s.advice.Load() == 0 && len(s.permits) > 0 {
 		return
@@ -126,8 +127,8 @@ func (s *Subscription) advise(number int64) {
 	}
 }
 
-// abandon does what is due when a channel has lost its last subscriber. Called
-// with mu held.
+// abandon drops a channel that has lost its last subscriber, or lets it linger.
+// Called with mu held.
 func (h *Hub) abandon(c *channel) {
 	switch c.phase {
 	case routing:
@@ -138,6 +139,6 @@ func (h *Hub) abandon(c *channel) {
 	case asking, confirmed:
 		c.linger(time.Now())
 	case leaving, dropped:
-		// The reply to UNSUBSCRIBE finds that nobody is left.
+		// Nothing to do: unsubscribe drops a leaving channel itself.
 	}
 }

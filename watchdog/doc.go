@@ -1,24 +1,24 @@
-// Package watchdog keeps leases alive for package rlock, and says when one is lost; users of locks
-// do not need it.
+// Package watchdog keeps leases alive for package rlock, and reports when one is lost. Users of
+// locks do not need it.
 //
-// A lease is a right that ends by itself unless it is renewed in time. The watchdog renews every
-// lease that asks for it each third of the lease time, in batches, and reports a lease as lost at
-// the instant from which its holder must no longer trust it. It knows nothing of the store that
-// grants leases: it is given a [RenewFunc].
+// A lease is a right that ends by itself unless it is renewed in time. The watchdog renews leases
+// in batches, every third of the lease time. It reports a lease as lost at the instant from which
+// its holder must no longer trust it. It knows nothing of the store that grants leases: it is given
+// a [RenewFunc].
 //
 // # What a lease may be trusted for
 //
-// The store starts to count when it carries the request out, somewhere between the sending of the
-// request and the arrival of its reply. Only the sending is known here, so that is where the holder
-// starts to count, on the monotonic clock, and it stops a little early:
+// The store starts to count when it executes the request, some time between the sending of the
+// request and the arrival of its reply. Only the time of sending is known here. The holder counts
+// from there, on the monotonic clock, and stops a little early:
 //
-//	client   start                 reply                           deadline        start + lease
-//	           |---------------------|--------------------------------|- - - drift - - -|
-//	           :  sent, not granted  :            trusted             :   not trusted   :
-//	           :                                                      :                 :
-//	store      :        carried out                                   :                 :      expiry
-//	           :             |----------------------------------------:-----------------:--------|
-//	           :             :             held for nobody else       :                 :        : free for others
+//	client   start               reply                       deadline        start + lease
+//	           |-------------------|----------------------------|- - - drift - - -|
+//	           : sent, not granted :          trusted           :   not trusted   :
+//	           :                                                :                 :
+//	store      :       executed                                 :                 :   expiry
+//	           :           |------------------------------------:-----------------:-----|
+//	           :           :          held by the owner         :                 :     : free
 //
 //	deadline = start + lease - drift        drift = lease/100 + 2 ms
 //
@@ -26,11 +26,11 @@
 // speeds, and two milliseconds for a store that counts in whole milliseconds. See [Drift] and
 // [Deadline].
 //
-// The deadline is reported by a timer, so it is reported on time whatever a renewal is doing then:
-// waiting for a dead node, waiting to be tried again, or not running at all. A process that was
-// stopped reports it when it goes on. Whoever must know at once asks [Lease.Deadline] and compares
-// it with the clock. On systems where Go's monotonic clock stands still while the machine sleeps,
-// which Linux is one of, no client-side deadline sees that sleep.
+// A timer reports the deadline on time whatever a renewal is doing then: waiting for a dead node,
+// waiting to be retried, or not running at all. A process that was stopped reports it when it
+// continues. A caller that must know at once compares [Lease.Deadline] with the clock. On systems
+// where Go's monotonic clock stands still while the machine sleeps, such as Linux, no client-side
+// deadline sees that sleep.
 //
 // # The life of a lease
 //
@@ -51,19 +51,19 @@
 // # When renewals happen
 //
 // All leases share one tick. It starts when the first renewable lease is added, about a third of
-// the lease time before the first renewal, and stops with the last one. So a lease that is held
-// shortly costs no call unless the tick happens to come while it is held, and the number of calls
-// does not grow with the number of acquisitions. Each interval is 90 to 100 % of a third of the
-// lease time, so that processes which started together drift apart, and no lease waits for its
-// renewal for longer than that third.
+// the lease time before the first renewal, and stops with the last one. A lease that is held only
+// briefly costs no call unless a tick comes while it is held, and the number of calls does not grow
+// with the number of acquisitions. Each interval is 90 to 100 % of a third of the lease time.
+// Processes that started together therefore drift apart, and no lease waits longer than that third
+// for its renewal.
 //
-// A lease that is added with less than half of the lease time left, because less was asked for at
-// first, is renewed earlier: when a third of what it has left is over, with all others that are
+// A lease may be added with less than half of the lease time left, because less was asked for at
+// first. It is renewed early, after a third of what it has left, together with all others that are
 // short then.
 //
-// At a tick the leases are split by [Lease.Group] and cut into batches. Groups are worked on side
-// by side, each by one goroutine that lives as long as there are calls to make; the batches of a
-// group follow each other. A batch that failed goes to the end of the line and is tried again after
-// a short pause, for as long as it has a lease whose deadline has not come. A group that is still
-// busy at the next tick gets the newly due leases added to its line.
+// At a tick the leases are split by [Lease.Group] and cut into batches. Groups are renewed
+// concurrently, each by one goroutine that lives as long as there are calls to make. The batches of
+// a group are renewed one after the other. A batch that failed goes to the end of the queue and is
+// retried after a short pause, as long as it has a lease whose deadline has not come. A group that
+// is still busy at the next tick gets the newly due leases added to its queue.
 package watchdog

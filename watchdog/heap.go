@@ -3,9 +3,8 @@ package watchdog
 import "container/heap"
 
 // deadlines holds the watched leases, the one with the earliest deadline at index 0. Each lease
-// knows its index, so that a removed one leaves at once: locks come and go by the hundred thousand
-// a second and live in the heap for a fraction of their lease, so that entries left behind until
-// their deadline would be most of it.
+// knows its index and is removed at once. A process may lock and unlock a hundred thousand times a
+// second, so entries that stayed until their deadline would fill most of the heap.
 type deadlines []*Lease
 
 func (d *deadlines) add(l *Lease)    { heap.Push(d, l) }
@@ -33,7 +32,7 @@ func (d *deadlines) Push(x any) {
 func (d *deadlines) Pop() any {
 	last := len(*d) - 1
 	l := (*d)[last]
-	(*d)[last] = nil // or the array would keep it alive
+	(*d)[last] = nil // else the array would keep it alive
 	*d = (*d)[:last]
 	return l
 }

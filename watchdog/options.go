@@ -10,53 +10,53 @@ import (
 type Outcome uint8
 
 const (
-	// Unknown says that it was renewed or not, nobody can tell. It is tried again while its
+	// Unknown means that the lease may or may not have been renewed. It is retried while its
 	// deadline allows.
 	Unknown Outcome = iota
-	// Held says that its owner still held it, and that it was renewed.
+	// Held means that the owner still held the lease, and that it was renewed.
 	Held
-	// Gone says that its owner does not hold it any more.
+	// Gone means that the owner does not hold the lease any more.
 	Gone
 )
 
-// RenewFunc renews leases, which are all of the one group, for [Options].Lease each. It reports the
-// outcome for each lease, in the same order; a lease that is gone must not be given to its owner
-// again.
+// RenewFunc renews leases, all of one group, for [Options].Lease each. It returns the outcome for
+// each lease, in the same order. It must not give a lease that is gone to its owner again.
 //
-// A lease that is Unknown, or has no outcome because the list is shorter, is tried again while its
-// deadline allows: so renewing twice must be harmless. The error says why there are such leases,
-// and is told to [Options].OnFailure; it takes nothing away from the outcomes beside it.
+// A lease that is Unknown, or has no outcome because the list is shorter, is retried while its
+// deadline allows. Renewing twice must therefore be harmless. The error says why there are such
+// leases, and is passed to [Options].OnFailure. The outcomes returned with it are valid.
 //
 // ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon
 // after that: until it does, no other lease of its group is renewed and Close waits. It is called
-// from several goroutines at once, but never twice at once for a group. It must neither change
-// leases nor keep it.
+// from several goroutines at once, but never twice at once for a group. It must neither modify nor
+// retain leases.
 type RenewFunc func(ctx context.Context, group string, leases []*Lease) ([]Outcome, error)
 
-// Options say how a [Watchdog] works. Lease and Renew are required.
+// Options configure a [Watchdog]. Lease and Renew are required.
 type Options struct {
 	// Lease is how long a lease lasts after a renewal. Renewals happen every Lease/3. At least a
 	// millisecond.
 	Lease time.Duration
 
-	// BatchSize is the greatest number of leases renewed by one call. Defaults to 100.
+	// BatchSize is the largest number of leases renewed by one call. Defaults to 100.
 	BatchSize int
 
-	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time to try again
+	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time for a retry
 	// before the deadline.
 	CallTimeout time.Duration
 
 	// Renew renews a batch of leases.
 	Renew RenewFunc
 
-	// OnFailure, unless nil, is told of each call of Renew that left leases unknown, and how many.
-	// A call that ended because the watchdog was closed is not a failure. It is called without the
-	// watchdog's mutex, from several goroutines at once, and must neither block nor call Close. A
-	// node that refuses connections fails many times a second: whoever logs should thin out.
+	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, with
+	// their number. A call that ended because the watchdog was closed is not a failure. OnFailure
+	// is called without the watchdog's mutex, from several goroutines at once, and must neither
+	// block nor call Close. A node that refuses connections fails many times a second, so a logger
+	// should limit its rate.
 	OnFailure func(group string, leases int, err error)
 }
 
-// withDefaults is o with each default filled in. It panics if o cannot be used.
+// withDefaults returns o with each default filled in. It panics if o cannot be used.
 func (o Options) withDefaults() Options {
 	switch {
 	case o.Lease < time.Millisecond:

@@ -25,26 +25,25 @@ func (w *Watchdog) run(r *round) {
 	}
 }
 
-// take takes the next batch that is due out of the line. If there is none, the round stops running
-// and take returns nil. Both happen under one lock, so that no batch is put in line unseen.
+// take takes the next batch that is due off the queue. If there is none, the round stops running
+// and take returns nil. Both happen under one lock, so that no batch is queued unseen.
 func (w *Watchdog) take(r *round) *batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	t := now()
-	for !w.closed && len(r.line) > 0 && r.line[0].due <= t {
+	for !w.closed && len(r.queue) > 0 && r.queue[0].due <= t {
 		b := r.shift()
-		// A renewal of a lease that is not trusted any more would do harm: it keeps others out for
-		// nothing.
+		// Renewing a lease that is not trusted any more would keep others out for nothing.
 		if b.prune(t); len(b.leases) > 0 {
 			return b
 		}
 	}
 	r.running = false
-	if len(r.line) == 0 {
+	if len(r.queue) == 0 {
 		delete(w.rounds, r.group)
 	} else {
-		w.wakeBy(r.line[0].due)
+		w.wakeBy(r.queue[0].due)
 	}
 	return nil
 }
@@ -57,8 +56,8 @@ func (w *Watchdog) call(group string, leases []*Lease) ([]Outcome, error) {
 	return w.options.Renew(ctx, group, leases)
 }
 
-// failed puts what is left of b at the end of the line, to be tried again. There is no limit to the
-// tries: b ends when the last of its leases was renewed, removed or lost.
+// failed queues what is left of b for a retry. The number of retries is not limited: b ends when
+// the last of its leases was renewed, removed or lost.
 func (w *Watchdog) failed(r *round, b *batch, err error) {
 	if w.ctx.Err() != nil {
 		return
@@ -76,16 +75,13 @@ func (w *Watchdog) failed(r *round, b *batch, err error) {
 	r.add(b)
 }
 
-// errNoOutcome is the failure of a call that left leases unknown and did not say why.
+// errNoOutcome is the error of a call that left leases unknown and returned no error.
 var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
 
-// renewed moves the deadlines on that a call has earned, and returns the leases that are gone.
-// Those of unknown outcome stay in b.
+// renewed extends the deadlines of the leases that a call has renewed, and returns those that are
+// gone. Leases with an unknown outcome stay in b.
 func (w *Watchdog) renewed(
-	r *round,
-	b *batch,
-	start time.Time,
-	outcomes []Outcome,
+	r *round, b *batch, start time.Time, outcomes []Outcome,
 ) (gone []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,29 +90,28 @@ func (w *Watchdog) renewed(
 	deadline := Deadline(start, w.options.Lease)
 	missedTick := start.Sub(epoch) < w.lastTick
 
-	var again, unknown []*Lease
+	var missed, unknown []*Lease
 	for i, l := range b.leases {
 		if i >= len(outcomes) || outcomes[i] == Unknown {
 			unknown = append(unknown, l)
 			continue
 		}
-		l.inLine = false
+		l.queued = false
 		switch {
 		case outcomes[i] == Gone:
 			gone = append(gone, l)
 		case l.live(t):
 			w.extend(l, deadline)
 			if missedTick && l.renew {
-				// It was in flight while the others were put in line. Waiting for the next tick
-				// could be too long.
-				l.inLine = true
-				again = append(again, l)
+				// It was in flight while the others were queued. The next tick could be too late.
+				l.queued = true
+				missed = append(missed, l)
 			}
 		}
 	}
 	b.leases = unknown
-	if len(again) > 0 {
-		r.add(&batch{leases: again, due: t})
+	if len(missed) > 0 {
+		r.add(&batch{leases: missed, due: t})
 	}
 	return gone
 }

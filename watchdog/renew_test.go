@@ -178,7 +178,7 @@ func TestLineOfAHungGroupDoesNotGrow(t *testing.T) {
 			sleep(lease / 3)
 		}
 		w.mu.Lock()
-		waiting := len(w.rounds["node"].line)
+		waiting := len(w.rounds["node"].queue)
 		w.mu.Unlock()
 		require.LessOrEqual(t, waiting, 4, "batches of lost leases pile up")
 

@@ -169,11 +169,11 @@ func TestTickForgetsAFailingGroupThatHasNothingLeft(t *testing.T) {
 func TestCallsOfDifferentTicksDoNotStarveEachOther(t *testing.T) {
 	r := &round{}
 	for _, due := range []time.Duration{10, 10, 30, 12, 30, 11} {
-		r.add(&batch{due: due, failures: len(r.line)})
+		r.add(&batch{due: due, failures: len(r.queue)})
 	}
 	var dues []time.Duration
 	var order []int
-	for len(r.line) > 0 {
+	for len(r.queue) > 0 {
 		b := r.shift()
 		dues, order = append(dues, b.due), append(order, b.failures)
 	}

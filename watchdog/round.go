@@ -5,42 +5,42 @@ import (
 	"time"
 )
 
-// round is the work there is for one group. Watchdog.mu guards it.
+// round is the pending work of one group. Watchdog.mu guards it.
 type round struct {
 	group   string
 	running bool     // a goroutine works on it
-	line    []*batch // by due; never empty unless running
+	queue   []*batch // by due; never empty unless running
 }
 
 // batch is a set of leases that one call renews.
 type batch struct {
 	leases   []*Lease
-	due      time.Duration // when it may be tried, counted from epoch
-	failures int           // how often it failed
+	due      time.Duration // when it may be renewed, counted from epoch
+	failures int           // number of failed calls
 }
 
-// add puts b in line by its due time, behind those that are due at the same time. So a batch that
-// failed is behind all that were put in line by this tick and before those of later ticks, and
-// neither starves the other.
+// add queues b by its due time, behind batches that are due at the same time. A batch that failed
+// is then behind all batches of this tick and before those of later ticks, and neither starves the
+// other.
 func (r *round) add(b *batch) {
-	i := len(r.line)
-	for i > 0 && r.line[i-1].due > b.due {
+	i := len(r.queue)
+	for i > 0 && r.queue[i-1].due > b.due {
 		i--
 	}
-	r.line = slices.Insert(r.line, i, b)
+	r.queue = slices.Insert(r.queue, i, b)
 }
 
-// shift takes the first batch out of the line.
+// shift takes the first batch off the queue.
 func (r *round) shift() *batch {
-	b := r.line[0]
-	r.line[0] = nil // or the array would keep it alive
-	r.line = r.line[1:]
+	b := r.queue[0]
+	r.queue[0] = nil // else the array would keep it alive
+	r.queue = r.queue[1:]
 	return b
 }
 
-// prune drops from the line what is not to be renewed at t.
+// prune drops the leases that are not to be renewed at t, and batches without leases.
 func (r *round) prune(t time.Duration) {
-	r.line = slices.DeleteFunc(r.line, func(b *batch) bool {
+	r.queue = slices.DeleteFunc(r.queue, func(b *batch) bool {
 		b.prune(t)
 		return len(b.leases) == 0
 	})
@@ -49,14 +49,14 @@ func (r *round) prune(t time.Duration) {
 // prune drops the leases that are not to be renewed at t.
 func (b *batch) prune(t time.Duration) {
 	b.leases = slices.DeleteFunc(b.leases, func(l *Lease) bool {
-		l.inLine = l.renew && l.live(t)
-		return !l.inLine
+		l.queued = l.renew && l.live(t)
+		return !l.queued
 	})
 }
 
-// backoff is how long a batch waits that has failed before as often as given: at first lease/300,
-// at least 5 ms; then twice as long each time, up to lease/30. Up to half of it is left out at
-// random, so that the clients of a node which came back do not call it all at once.
+// backoff returns how long a batch waits after a failure, given the number of earlier failures. It
+// starts at lease/300, at least 5 ms, and doubles each time up to lease/30. Up to half of it is
+// left out at random, so that the clients of a node that came back do not call it all at once.
 func backoff(lease time.Duration, failures int) time.Duration {
 	const shortest = 5 * time.Millisecond
 	longest := max(shortest, lease/30)

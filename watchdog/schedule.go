@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// schedule is the one goroutine that looks at the clock. It reports deadlines, and it starts the
-// rounds, which do the work that can take long.
+// schedule is the goroutine that watches the clock. It reports deadlines and starts the rounds,
+// which do the work that may block.
 func (w *Watchdog) schedule() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
@@ -27,7 +27,7 @@ func (w *Watchdog) schedule() {
 	}
 }
 
-// wakeBy makes sure that the scheduler looks again at t at the latest. The caller holds mu.
+// wakeBy wakes the scheduler at t at the latest. The caller holds mu.
 func (w *Watchdog) wakeBy(t time.Duration) {
 	if t >= w.armed {
 		return
@@ -35,12 +35,12 @@ func (w *Watchdog) wakeBy(t time.Duration) {
 	w.armed = t
 	select {
 	case w.wake <- struct{}{}:
-	default: // it has been told and has not looked yet
+	default: // it is signaled already
 	}
 }
 
-// reportExpired reports the leases whose deadline has come. It takes them out one by one, each
-// immediately before its callback, so that a Remove which comes before the callback is in time.
+// reportExpired reports the leases whose deadline has come. It removes each one immediately before
+// its callback, so that a Remove before the callback is in time.
 func (w *Watchdog) reportExpired() {
 	for {
 		l := w.takeExpired()
@@ -68,8 +68,8 @@ func (w *Watchdog) takeExpired() *Lease {
 	return l
 }
 
-// plan ticks if it is time, starts the rounds that have a batch due, and returns when to look
-// again.
+// plan ticks if it is time, starts the rounds that have a batch due, and returns when it is to be
+// called again.
 func (w *Watchdog) plan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,14 +79,14 @@ func (w *Watchdog) plan() time.Duration {
 	case w.renewable > 0 && w.nextTick <= t:
 		w.tick(t)
 	case w.renewable > 0 && w.nextEarly <= t:
-		w.lineUp(t, func(l *Lease) bool { return l.until()-t < w.short() })
+		w.enqueue(t, func(l *Lease) bool { return l.until()-t < w.short() })
 	}
 	next := never
 	for _, r := range w.rounds {
 		switch {
-		case r.running: // and looks at its line itself
-		case r.line[0].due > t:
-			next = min(next, r.line[0].due)
+		case r.running: // and checks its queue itself
+		case r.queue[0].due > t:
+			next = min(next, r.queue[0].due)
 		case !w.closed:
 			r.running = true
 			w.goroutines.Go(func() { w.run(r) })
@@ -102,38 +102,38 @@ func (w *Watchdog) plan() time.Duration {
 	return next
 }
 
-// tick puts every renewable lease in line. The caller holds mu.
+// tick queues every renewable lease. The caller holds mu.
 func (w *Watchdog) tick(t time.Duration) {
 	w.interval = jitteredInterval(w.options.Lease)
 	w.lastTick, w.nextTick = t, t+w.interval
 
-	// A group that hangs lets nothing leave its line. What has ended must not pile up there.
+	// Leases that have ended must not pile up in the queue of a group that hangs.
 	for group, r := range w.rounds {
-		if r.prune(t); len(r.line) == 0 && !r.running {
+		if r.prune(t); len(r.queue) == 0 && !r.running {
 			delete(w.rounds, group)
 		}
 	}
-	w.lineUp(t, func(*Lease) bool { return true })
+	w.enqueue(t, func(*Lease) bool { return true })
 }
 
-// short is what a lease has left at most that is renewed before the tick.
+// short returns the remaining time below which a lease is renewed before the tick.
 func (w *Watchdog) short() time.Duration { return w.options.Lease / 2 }
 
-// hurry makes sure that a short lease, which has so much left, is renewed when a third of that is
-// over. All others that are short then are renewed with it: so those that come and go quickly cost
-// a call now and then. The caller holds mu.
+// hurry schedules the renewal of a short lease for when a third of the time that it has left is
+// over. All leases that are short then are renewed with it, so that many short leases share a call.
+// The caller holds mu.
 func (w *Watchdog) hurry(t, left time.Duration) {
 	w.nextEarly = min(w.nextEarly, t+left/3)
 	w.wakeBy(w.nextEarly)
 }
 
-// lineUp puts those renewable leases in line that are wanted. The caller holds mu.
-func (w *Watchdog) lineUp(t time.Duration, wanted func(*Lease) bool) {
+// enqueue queues the renewable leases that are wanted and not queued yet. The caller holds mu.
+func (w *Watchdog) enqueue(t time.Duration, wanted func(*Lease) bool) {
 	w.nextEarly = never
 	due := make(map[string][]*Lease)
 	for _, l := range w.deadlines {
-		if l.renew && !l.inLine && wanted(l) {
-			l.inLine = true
+		if l.renew && !l.queued && wanted(l) {
+			l.queued = true
 			due[l.Group] = append(due[l.Group], l)
 		}
 	}
@@ -149,13 +149,13 @@ func (w *Watchdog) lineUp(t time.Duration, wanted func(*Lease) bool) {
 	}
 }
 
-// jitteredInterval is the time from one tick to the next: 90 to 100 % of a third of the lease.
+// jitteredInterval returns the time from one tick to the next: 90 to 100 % of a third of the lease.
 // Jitter only shortens, so that no lease waits for its renewal for longer than that third.
 func jitteredInterval(lease time.Duration) time.Duration {
 	return shortenedBy(lease/3, 10)
 }
 
-// shortenedBy is d minus a random part of it, at most the given percentage.
+// shortenedBy returns d minus a random part of it, at most the given percentage.
 func shortenedBy(d time.Duration, percent int64) time.Duration {
 	return d - rand.N(d/100*time.Duration(percent)+1)
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Watchdog renews leases and reports those that are lost. One of them serves any number of leases
-// with one goroutine, plus one for each group while it is being renewed. All its methods may be
-// called from any goroutine; none but Close waits for a call of Renew.
+// Watchdog renews leases and reports those that are lost. It serves any number of leases with one
+// goroutine, plus one for each group while that is being renewed. Its methods are safe for
+// concurrent use; only Close waits for a call of Renew.
 type Watchdog struct {
 	options Options // with defaults; constant
 
@@ -16,27 +16,27 @@ type Watchdog struct {
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup // Go is called only while mu is held and closed is false
 
-	wake chan struct{} // capacity 1; tells the scheduler that armed became earlier
+	wake chan struct{} // capacity 1; signals the scheduler that armed became earlier
 
-	mu sync.Mutex // guards what follows, and the unexported fields of the leases
+	mu sync.Mutex // guards the fields below, and the unexported fields of the leases
 
 	closed    bool
 	deadlines deadlines         // every watched lease
-	renewable int               // how many of them are to be renewed; the tick stands still while it is 0
+	renewable int               // number of leases to renew; while it is 0 there is no tick
 	rounds    map[string]*round // the groups that have a batch waiting or in flight
 	lastTick  time.Duration     // when the last tick was
-	nextTick  time.Duration     // when the next one is, unless renewable is 0
-	nextEarly time.Duration     // when leases that are short are renewed before that; never if there are none
-	interval  time.Duration     // from a start of the tick, or from a tick, to the next tick
+	nextTick  time.Duration     // when the next tick is, unless renewable is 0
+	nextEarly time.Duration     // when short leases are renewed before the tick, or never
+	interval  time.Duration     // from the start of ticking, or from a tick, to the next tick
 
-	// armed is when the scheduler looks again by itself. It is never later than the next thing
-	// there is to do. It may be earlier: what was to be done then may have been removed, and
-	// looking once for nothing is cheaper than setting a timer at every removal.
+	// armed is when the scheduler wakes by itself. It is never later than the next thing to do. It
+	// may be earlier if that was removed since: waking once for nothing is cheaper than setting a
+	// timer at every removal.
 	armed time.Duration
 }
 
-// New starts a watchdog. It panics when a required option is missing or an option makes no sense.
-// Close stops it.
+// New starts a watchdog. It panics when a required option is missing or an option is invalid. Close
+// stops it.
 func New(o Options) *Watchdog {
 	o = o.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -49,7 +49,7 @@ func New(o Options) *Watchdog {
 		interval: jitteredInterval(o.Lease),
 		armed:    never,
 
-		lastTick:  now(), // a renewal that starts later has missed no tick
+		lastTick:  now(), // a renewal that starts after this has missed no tick
 		nextEarly: never,
 	}
 	w.goroutines.Go(w.schedule)
@@ -58,9 +58,9 @@ func New(o Options) *Watchdog {
 
 // Add starts to watch l, which may be trusted until deadline; see [Deadline]. With renew, l is
 // renewed at each tick; without, only its deadline is watched. A deadline that has passed already
-// is reported at once, though not by the calling goroutine. Add panics when l was added before,
-// even if it was removed since: a reply that is still on its way would be taken for the new watch.
-// After Close, OnLost is not called any more.
+// is reported at once, though not by the calling goroutine. Add panics if l was added before, even
+// if it was removed since: a reply still in flight would be attributed to the new watch. After
+// Close, OnLost is not called any more.
 func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,10 +80,9 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.wakeBy(l.until())
 }
 
-// Extend moves the deadline of l on, to deadline, after a request other than a renewal has
-// lengthened the lease. It does nothing when the present deadline is later, when that deadline has
-// passed, or when l is not watched: what is lost stays lost, and a caller that must know looks at
-// [Lease.Deadline] afterwards.
+// Extend moves the deadline of l on to deadline, after a request other than a renewal has extended
+// the lease. It does nothing when the present deadline is later or has passed, or when l is not
+// watched: a lost lease stays lost. A caller that must know checks [Lease.Deadline] afterwards.
 func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,11 +92,11 @@ func (w *Watchdog) Extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// SetRenew says whether l is to be renewed from now on. It does nothing when l is not watched. A
-// renewal that is in flight when renewing is switched off still counts when it succeeds.
+// SetRenew sets whether l is renewed from now on. It does nothing when l is not watched. A renewal
+// that is in flight when renewing is switched off still counts if it succeeds.
 //
-// A lease that is older than a third of [Options].Lease when renewing is switched on is due at
-// once, and all others with it. So where a request lengthened the lease as well, call Extend first.
+// If l is older than a third of [Options].Lease when renewing is switched on, it is due at once,
+// and all other leases with it. Call Extend first if a request has extended the lease as well.
 func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,18 +106,18 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	}
 	w.setRenew(l, renew)
 	if renew {
-		// The tick that setRenew may have started counts from now. But a lease that was switched
-		// off and on does not begin anew: switched often enough, it would never see a tick.
+		// The tick that setRenew may have started counts from now. A lease that is switched off and
+		// on again and again would never see a tick, so its age counts instead.
 		start := l.until() - (w.options.Lease - Drift(w.options.Lease))
 		w.nextTick = min(w.nextTick, max(now(), start+w.interval))
 		w.wakeBy(w.nextTick)
 	}
 }
 
-// Remove ends the watch of l and reports whether it did so. If true, OnLost has not been called and
-// will not be. If false, l was not watched: it had been removed before or had never been added, or
-// it was lost, and then OnLost has been called, or is being called at this moment: Remove does not
-// wait for it to return.
+// Remove ends the watch of l and reports whether there was one. If true, OnLost has not been called
+// and will not be. If false, l had been removed before, had never been added, or was lost. In the
+// last case OnLost has been called or is being called at this moment; Remove does not wait for it
+// to return.
 //
 // A call of Renew in flight may still renew l in the store after Remove has returned. Its result is
 // ignored.
@@ -129,9 +128,9 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	return w.end(l)
 }
 
-// Close stops renewing and watching, ends the context of calls of Renew in flight, and waits for
-// them and for a running OnLost or OnFailure to return. No call of any of these is made afterwards:
-// the leases left are neither released nor reported. Close may be called more than once; each call
+// Close stops renewing and watching, cancels the context of calls of Renew in flight, and waits for
+// them and for a running OnLost or OnFailure to return. None of these is called afterwards: the
+// remaining leases are neither released nor reported. Close may be called more than once; each call
 // waits. It must not be called from a callback, which would wait for itself.
 func (w *Watchdog) Close() {
 	w.mu.Lock()
@@ -151,8 +150,8 @@ func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// end ends the watch of l and reports whether there was one. Whoever gets true, and nobody else,
-// may report a loss.
+// end ends the watch of l and reports whether there was one. Only the caller that gets true may
+// report a loss.
 func (w *Watchdog) end(l *Lease) bool {
 	if l.stage != watched {
 		return false
@@ -175,8 +174,8 @@ func (w *Watchdog) setRenew(l *Lease, renew bool) {
 	}
 	w.renewable++
 	if w.renewable == 1 {
-		// The interval is drawn at each tick and not here. So in a loop that locks and unlocks,
-		// each start puts the tick later than the start before, and the scheduler need not be told.
+		// The interval is drawn at each tick and not here. In a loop that locks and unlocks, each
+		// start then moves the tick later, and the scheduler need not be woken.
 		w.nextTick = now() + w.interval
 		w.wakeBy(w.nextTick)
 	}

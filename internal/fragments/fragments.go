@@ -1,5 +1,5 @@
-// Package fragments puts the scripts of package lua together: several of them need the same
-// functions, and a server can be sent only whole scripts.
+// Package fragments assembles the scripts of package lua. Several of them need the same functions,
+// but a server accepts only whole scripts.
 package fragments
 
 import (
@@ -18,10 +18,11 @@ var needs = regexp.MustCompile(`(?m)^( *)-- Needs ([a-z_]+(?:, [a-z_]+)*)\n`)
 //
 // A line "-- Needs a, b" in a script is replaced by common/a.lua and common/b.lua, each after the
 // fragments that its own such lines name. A fragment that is in scope already is not included
-// again; one that a block includes is in scope until the block ends. So a script can put off what
-// it seldom needs: creating a function costs a server as much as a command.
+// again. A fragment that a block includes is in scope until the block ends. A script can thereby
+// include what it seldom needs only where it needs it: creating a function costs a server as much
+// as a command.
 //
-// Read panics when a fragment does not exist or needs itself.
+// Read panics if a fragment does not exist or needs itself.
 func Read(dir fs.FS) map[string]string {
 	files, err := fs.Glob(dir, "*.lua")
 	if err != nil {
@@ -35,7 +36,7 @@ func Read(dir fs.FS) map[string]string {
 	return scripts
 }
 
-// script is one that is being put together.
+// script is a script that is being assembled.
 type script struct {
 	dir      fs.FS
 	file     string
@@ -43,12 +44,13 @@ type script struct {
 	included []inclusion // in scope
 }
 
-// inclusion is a fragment and how far the block that includes it is indented.
+// inclusion is a fragment in scope.
 type inclusion struct {
 	fragment string
-	indent   int
+	indent   int // of the block that includes it
 }
 
+// expand returns the source of the script with its fragments.
 func (s *script) expand(source string) string {
 	for line := range strings.Lines(source) {
 		text := strings.TrimLeft(line, " ")
@@ -60,18 +62,16 @@ func (s *script) expand(source string) string {
 			continue
 		}
 		if text != "\n" {
-			s.included = slices.DeleteFunc(
-				s.included,
-				func(i inclusion) bool { return i.indent > indent },
-			)
+			deeper := func(i inclusion) bool { return i.indent > indent }
+			s.included = slices.DeleteFunc(s.included, deeper)
 		}
 		s.out.WriteString(line)
 	}
 	return s.out.String()
 }
 
-// include adds a fragment that is not in scope, after those that it needs. needing are the
-// script and the fragments that led to it.
+// include adds a fragment that is not in scope, after those that it needs. needing holds the script
+// and the fragments that led to it.
 func (s *script) include(fragment string, indent int, needing []string) {
 	path := append(slices.Clone(needing), fragment)
 	if slices.Contains(needing, fragment) {

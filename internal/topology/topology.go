@@ -1,9 +1,9 @@
 // Package topology knows which node of a cluster serves which slot. rueidis routes commands by
-// itself but does not tell where to; leases are renewed and channels subscribed per node, and need
-// to know.
+// itself but does not say to which node. Renewals and subscriptions are sent per node and need to
+// know.
 //
-// What it answers may be out of date, as it is in every client of a cluster. Who acts on it must
-// notice a wrong answer and ask for a fresh one.
+// Its answers may be out of date, as in every client of a cluster. A caller must notice a wrong
+// answer and ask for a fresh one.
 package topology
 
 import (
@@ -24,7 +24,7 @@ var ErrUnassigned = errors.New("no node of the cluster serves the slot")
 // slots is the number of slots of a cluster.
 const slots = 16384
 
-// minimumAge keeps many callers that notice the same change from asking once each.
+// minimumAge keeps callers that notice the same change from asking once each.
 const minimumAge = 100 * time.Millisecond
 
 // Cluster is the slot map of one cluster, fetched when it is first needed. It is safe for
@@ -32,7 +32,7 @@ const minimumAge = 100 * time.Millisecond
 type Cluster struct {
 	client rueidis.Client
 
-	fetching sync.Mutex // held while the map is fetched, so that concurrent callers share one answer
+	fetching sync.Mutex // held during a fetch, so that concurrent callers share one answer
 
 	mu      sync.RWMutex
 	ranges  []slotRange // guarded by mu
@@ -44,34 +44,33 @@ type slotRange struct {
 	master      string // host:port
 }
 
-// New returns the slot map of the cluster that client is connected to. It sends nothing yet.
+// New returns the slot map of the cluster that client is connected to. It sends no command.
 func New(client rueidis.Client) *Cluster {
 	return &Cluster{client: client}
 }
 
 // Master returns the address of the master that serves slot, in the form that
-// [rueidis.Client.Nodes] uses. It asks the cluster the first time, and again when the caller says
-// that the last answer was wrong; it blocks for that command only.
+// [rueidis.Client.Nodes] uses. It asks the cluster when no answer for slot is known, and again when
+// wrong reports that the last answer was wrong. It blocks only for that command, which ctx cancels.
+// The error wraps [ErrUnassigned] if no node serves the slot.
 func (c *Cluster) Master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
-	if address, ok := c.find(slot); ok && !wrong {
+	if address, ok := c.Known(slot); ok && !wrong {
 		return address, nil
 	}
 	if err := c.fetch(ctx, asked); err != nil {
 		return "", fmt.Errorf("read the cluster's slots: %w", err)
 	}
-	address, ok := c.find(slot)
+	address, ok := c.Known(slot)
 	if !ok {
 		return "", fmt.Errorf("slot %d: %w", slot, ErrUnassigned)
 	}
 	return address, nil
 }
 
-// Known is Master from memory: it never blocks, and ok is false when no answer so far named a
+// Known is Master from memory: it asks nothing, and ok is false when the last answer named no
 // master of slot.
-func (c *Cluster) Known(slot uint16) (address string, ok bool) { return c.find(slot) }
-
-func (c *Cluster) find(slot uint16) (string, bool) {
+func (c *Cluster) Known(slot uint16) (address string, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, r := range c.ranges {
@@ -82,7 +81,7 @@ func (c *Cluster) find(slot uint16) (string, bool) {
 	return "", false
 }
 
-// fetch reads the map, unless one has been read since the caller asked or just before.
+// fetch reads the map, unless it was read after the caller asked or just before.
 func (c *Cluster) fetch(ctx context.Context, asked time.Time) error {
 	c.fetching.Lock()
 	defer c.fetching.Unlock()
@@ -108,8 +107,8 @@ func (c *Cluster) fetch(ctx context.Context, asked time.Time) error {
 	return nil
 }
 
-// parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …},
-// its replicas.
+// parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …}
+// and its replicas.
 func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	fields, err := entry.ToArray()
 	if err != nil || len(fields) < 3 {
@@ -125,23 +124,20 @@ func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	if err != nil {
 		return slotRange{}, false
 	}
-	// A node that does not know its own address gives null or "": it is the one that was asked.
+	// The node that was asked gives null or "" for itself if it does not know its own address.
 	host, err := node[0].ToString()
 	if err != nil || host == "" || host == "?" {
 		host = c.hostOf(port)
 	}
-	return slotRange{
-		uint16(first),
-		uint16(last),
-		net.JoinHostPort(host, strconv.FormatInt(port, 10)),
-	}, host != ""
+	master := net.JoinHostPort(host, strconv.FormatInt(port, 10))
+	return slotRange{uint16(first), uint16(last), master}, host != ""
 }
 
-// hostOf finds the host of a node of which only the port is known.
+// hostOf returns the host of the node with the given port, or "".
 func (c *Cluster) hostOf(port int64) string {
+	wanted := strconv.FormatInt(port, 10)
 	for address := range c.client.Nodes() {
-		if host, p, err := net.SplitHostPort(address); err == nil &&
-			p == strconv.FormatInt(port, 10) {
+		if host, p, err := net.SplitHostPort(address); err == nil && p == wanted {
 			return host
 		}
 	}

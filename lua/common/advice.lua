@@ -1,8 +1,8 @@
 -- Needs attempt
-local longest_look = 5000 -- all waiters look at least so often by themselves: MaxNap in fair.go
+local longest_look = 5000 -- every waiter asks at least this often by itself: MaxNap in fair.go
 
--- advise tells all waiters in how many milliseconds to look again, because a lease that they do not
--- know of began by a hand-over. They look before a longer one ends. Redisson's ignore the message.
+-- advise tells all waiters in how many milliseconds to ask again, because a hand-over began a lease
+-- that they do not know of. They ask before a longer one ends. Redisson's ignore the message.
 local function advise(verb, channel, lease)
   if tonumber(lease) < longest_look then attempt(verb, channel, lease) end
 end

@@ -5,14 +5,14 @@ local function lease_of(registration)
 end
 
 -- grant gives a free lock to the owner of a registration. It returns the number of the acquisition,
--- 0 for a plain lock; or nil if the server refuses, as a cluster does while a slot moves: then the
--- lock is still free, and all must be told.
+-- 0 for a plain lock. It returns nil if the server refuses, as a cluster does while a slot moves:
+-- the lock is still free then, and all waiters must be told.
 local function grant(lock, token, registration)
   local owner, lease, kind = string.match(registration, '^(%S+) (%d+) (%a)$')
-  if not owner then return nil end -- somebody else wrote it
+  if not owner then return nil end -- not written by this library
   local fence = 0
   if kind == 'f' then
-    -- Before the lock is granted: a number too many does no harm.
+    -- Before the lock is granted: an unused number does no harm.
     fence = token and attempt('INCR', token) and attempt('GET', token)
     if not fence then return nil end
   end
@@ -23,9 +23,9 @@ local function grant(lock, token, registration)
   return fence
 end
 
--- listeners returns how many hear of a release and register nothing when they wait, such as
--- Redisson's, and how many listen on another channel, mine; or nil if the server does not tell.
--- Whoever may register listens on present as well, except those who listen on the third channel.
+-- listeners returns how many clients listen for releases but do not register when they wait, like
+-- Redisson's, and how many listen on another channel, mine; or nil if the server refuses. A client
+-- that may register listens on present too. If it waits unregistered it also listens on :announce.
 local function listeners(verb, channel, present, mine)
   local count = verb == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
   local heard = attempt('PUBSUB', count, channel, present, present .. ':announce', mine)
@@ -34,9 +34,9 @@ local function listeners(verb, channel, present, mine)
 end
 
 -- grant_oldest gives a free lock to the waiter whose registration was popped, or to one behind it,
--- and tells its client. It returns the owner; nil if there is none; false if the server refuses or
--- somebody listens who registers nothing: then all must be told. It passes over waiters that nobody
--- listens for, and over the owner that leaves.
+-- and tells its client. It returns the owner; nil if there is none; or false if the server refuses
+-- or a client listens that does not register: all waiters must be told then. It skips waiters whose
+-- client does not listen, and the owner that leaves.
 local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel, present, streak)
   for i = 1, 100 do
     if i > 1 then popped = attempt('ZPOPMIN', waiters) end
@@ -45,10 +45,10 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
     local registration, score = popped[1], popped[2]
     local owner, client = string.match(registration, '^(([^%s:]*)%S*)')
     if owner == '' then
-      return false -- somebody else wrote it
+      return false -- not written by this library
     elseif owner ~= leaving then
-      -- Counted before anything is published: a listener on a replica, such as a replaced master,
-      -- hears what is published here, and is not counted.
+      -- Listeners are counted before anything is published: a listener on a replica, such as a
+      -- replaced master, hears what is published here but is not counted.
       local mine = present .. ':' .. client
       local others, heard = listeners(verb, channel, present, mine)
       if others ~= 0 then
@@ -65,7 +65,7 @@ local function grant_oldest(popped, lock, waiters, token, leaving, verb, channel
           return owner
         end
         attempt('HDEL', lock, owner)
-        return nil -- nobody else can be told either
+        return nil -- no other client could be told either
       end
     end
   end

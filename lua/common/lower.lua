@@ -1,6 +1,6 @@
 -- Needs attempt
--- lower sets the count of levels that are left. It returns nil, or the server's refusal. Out of
--- memory is none: the count is for the eyes of others, and the last release drops the field anyway.
+-- lower sets the count of levels that are left. It returns nil, or the server's refusal. It ignores
+-- a lack of memory: the count is informative, and the last release drops the field anyway.
 local function lower(lock, field, count)
   local _, refusal = attempt('HSET', lock, field, count)
   if refusal and not string.find(refusal.err, 'OOM', 1, true) then return refusal end

@@ -1,6 +1,6 @@
--- Precedence between the readers and writers of this library is three keys beside the lock.
--- Redisson knows nothing of it: whoever ignores it is only quicker. A server without memory does
--- without.
+-- Precedence between the readers and writers of this library uses three keys beside the lock.
+-- Redisson does not know it: a client that ignores it only gets the lock sooner. A server that is
+-- out of memory goes without.
 --   writer  "<since> <owner>": this writer waits, and new readers step back for it, as long as it
 --           renews the key
 --   reader  a reader waits for a writer; when that leaves, this becomes
@@ -8,7 +8,7 @@
 -- Needs attempt, clock
 
 -- waiting_writer returns the writer that new readers step back for, and for how many milliseconds
--- more; nil if there is none.
+-- more, or nil if there is none.
 local function waiting_writer(writer, bound)
   local since, owner = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
   if not since then return nil end
@@ -17,8 +17,8 @@ local function waiting_writer(writer, bound)
   return owner, left
 end
 
--- writer_waits has new readers step back for a writer, for bound milliseconds at a time with a
--- tenth of that between.
+-- writer_waits makes new readers step back for a writer, for bound milliseconds at a time, with
+-- pauses of a tenth of that.
 local function writer_waits(writer, owner, bound, lapse)
   local time = now()
   local since, waiting = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
@@ -28,16 +28,16 @@ local function writer_waits(writer, owner, bound, lapse)
   attempt('SET', writer, whole(since) .. ' ' .. owner, 'PX', lapse)
 end
 
--- stop_waiting ends the precedence of a writer. It returns whether readers stepped back for it.
+-- stop_waiting ends the precedence of a writer. It reports whether readers stepped back for it.
 local function stop_waiting(writer, owner)
   local waiting = string.match(redis.call('GET', writer) or '', '^%d+ (.*)$')
   return waiting == owner and attempt('DEL', writer) == 1
 end
 
--- reader_waits has readers come first when a writer leaves.
+-- reader_waits makes readers come first when a writer leaves.
 local function reader_waits(reader, lapse) attempt('SET', reader, '1', 'PX', lapse) end
 
--- begin_turn lets readers pass that waited for the writer that leaves, if the ACL allows it.
+-- begin_turn lets the readers pass that waited for the leaving writer, if the ACL allows it.
 local function begin_turn(reader, turn, milliseconds)
   if redis.call('EXISTS', reader) == 1 then
     attempt('SET', turn, '1', 'PX', milliseconds)
@@ -45,7 +45,7 @@ local function begin_turn(reader, turn, milliseconds)
   end
 end
 
--- end_turn ends the turn when all readers have left. Some that may pass are perhaps on their way.
+-- end_turn ends the turn after the last reader, with 10 ms for readers whose request is in flight.
 local function end_turn(turn)
   if redis.call('PTTL', turn) > 10 then attempt('PEXPIRE', turn, 10) end
 end

@@ -1,17 +1,17 @@
--- The queue of a fair lock: a list of owners, head first, and a sorted set of owner -> score: the
--- time from which its owner counts as gone once it is the head. That is the score of the one before
--- plus the owner's own window. Redisson relies on that: whoever leaves takes its window off all
--- behind it. All scripts of a fair lock begin with these keys and arguments:
+-- The queue of a fair lock is a list of owners, head first, and a sorted set of owner -> score. The
+-- score is the time from which the owner counts as gone once it is the head: the score of the owner
+-- before it plus its own window. Redisson relies on that: an owner that leaves subtracts its window
+-- from all scores behind it. All scripts of a fair lock begin with these keys and arguments:
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
 -- KEYS[2]  queue
 -- KEYS[3]  scores, in milliseconds since the epoch
 -- KEYS[4]  turn of the head, see turn.lua
--- KEYS[5]  budgets: sorted set of owner -> when it stops waiting, and leaves the queue, whether it
---          lives to say so or not. An owner that waits without a limit has none
+-- KEYS[5]  budgets: sorted set of owner -> when it stops waiting and leaves the queue, even if it
+--          is dead by then. An owner that waits without a limit has none
 -- ARGV[1]  channel prefix of the waiters
 -- ARGV[2]  PUBLISH or SPUBLISH
 -- ARGV[3]  milliseconds that a head has to take its turn
--- ARGV[4]  the same for one that nobody listens for
+-- ARGV[4]  the same for a head without a listener
 -- ARGV[5]  milliseconds after which an owner that waits asks again at the latest
 -- Needs clock
 
@@ -26,7 +26,7 @@ local function queued()
   return redis.call('LRANGE', queue, 0, -1), score_of
 end
 
--- in_parts calls a function with any number of values, which Lua could not pass at once.
+-- in_parts calls a function with any number of values in parts, because Lua limits their number.
 local function in_parts(values, call)
   for i = 1, #values, 1000 do call(unpack(values, i, math.min(i + 999, #values))) end
 end
@@ -36,7 +36,7 @@ local function score_all(values)
   in_parts(values, function(...) redis.call('ZADD', scores, ...) end)
 end
 
--- pop takes the head out of the queue and closes the gap that it leaves; for base see drop. Every
+-- pop removes the head of the queue and closes the gap that it leaves; for base see drop. Every
 -- change of owner runs it, in time proportional to the queue, so nothing is read or built twice.
 local function pop(base)
   local head = redis.call('LPOP', queue)
@@ -53,8 +53,8 @@ local function pop(base)
   end
 end
 
--- drop takes the owners that leave out of the queue, wherever they are, and closes the gaps between
--- scores. base is what the score of a head counts from. One pass, however many leave.
+-- drop removes the leaving owners from the queue and closes the gaps between scores. base is the
+-- time from which the score of a head counts. It makes one pass, however many owners leave.
 local function drop(leaving, base)
   local owners, score_of = queued()
   local kept, gone, moved, closed = {}, {}, {}, 0
@@ -88,12 +88,12 @@ local function drop(leaving, base)
   if #kept == 0 then redis.call('DEL', turn) end
 end
 
--- sweep drops the owners that leave, those whose budget is over, and heads without a score or with
--- one that has passed. left is the PTTL of the lock. It returns whether there is a new head now.
+-- sweep drops the leaving owners, those whose budget is over, and heads without a score or with one
+-- that has passed. left is the PTTL of the lock. It reports whether there is a new head now.
 local function sweep(leaving, time, left)
   local head = redis.call('LINDEX', queue, 0)
   if not head then
-    -- Without a list, which somebody else has removed, nobody has a score.
+    -- Without the list, which another client may have removed, no owner has a score.
     if next(leaving) then redis.call('DEL', scores, budgets) end
     return false
   end
@@ -107,7 +107,7 @@ local function sweep(leaving, time, left)
   end
   while first do
     local score = redis.call('ZSCORE', scores, first)
-    -- Windows of others may have been taken off the score of one that still waits.
+    -- Windows of others may have been subtracted from the score of an owner that still waits.
     if score and (tonumber(score) > time or redis.call('ZSCORE', budgets, first)) then break end
     redis.call('LPOP', queue)
     redis.call('ZREM', scores, first)

@@ -1,5 +1,5 @@
--- Read holds: each is a key of its own, named after its owner and number, whose TTL is its lease.
--- The hash of the lock has how many there are, and lives as long as the longest.
+-- Each read hold is a key of its own, named after its owner and number, whose TTL is its lease. The
+-- hash of the lock has the number of each owner's holds, and lasts as long as the longest of all.
 -- Needs attempt, take
 
 -- remaining returns how long the longest of an owner's read holds lasts, as PTTL does.
@@ -24,8 +24,8 @@ local function each_reader(lock, prefix, visit)
   end
 end
 
--- longest_read returns how long the longest read hold of the lock lasts, as remaining. It removes
--- owners whose holds have all run out: they died, and the holds of others kept the hash alive.
+-- longest_read returns how long the longest read hold of the lock lasts, as PTTL does. It removes
+-- owners whose holds have all expired: they died, and the holds of others kept the hash alive.
 local function longest_read(lock, prefix)
   local longest = -2
   each_reader(lock, prefix, function(owner, holds, count)
@@ -62,8 +62,8 @@ local function take_read(lock, holds, owner, number, lease, ...)
   local left, count = redis.call('PTTL', lock), redis.call('HGET', lock, owner)
   local had, lasts = tonumber(count or 0), tonumber(lease)
   if had > tonumber(number) then
-    -- Those above go: this command is late, or their release was (out of memory), or they were
-    -- lost. As in a release, the longest lease stays until the last is given back.
+    -- Drop the holds above: this command is late, or their release ran out of memory, or they were
+    -- lost. As in a release, the longest lease stays until the last hold is given back.
     lasts = math.max(lasts, remaining(holds, had))
   end
   local refusal = take(lock, left, lease, owner, number, ...) or extend_read(holds, number, lasts)

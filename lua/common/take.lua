@@ -2,7 +2,7 @@
 -- take writes fields into the hash of a lock, whose PTTL is left, and makes it last for the lease
 -- at least. It returns nil, or the server's refusal; then nothing has changed.
 local function take(lock, left, lease, ...)
-  -- The first write, because a server that is out of memory refuses only that one.
+  -- This is the first write, because a server that is out of memory refuses only that one.
   redis.call('HSET', lock, ...)
   if left < tonumber(lease) then
     local _, refusal = attempt('PEXPIRE', lock, lease)

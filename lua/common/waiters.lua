@@ -1,14 +1,14 @@
--- Waiters: a sorted set of registrations of owners that are granted the lock when it is released. A
--- registration is "<owner> <lease in milliseconds> <kind>": p = plain, f = fenced. Its score is its
--- ticket: the time in microseconds, and more than all others. It is granted the lock once, so the
--- ticket in a grant message says which refusal it answers.
+-- Waiters is a sorted set of registrations of owners that are granted the lock when it is released.
+-- A registration is "<owner> <lease in milliseconds> <kind>": p = plain, f = fenced. Its score is
+-- its ticket: the time in microseconds, and more than all others. It is granted the lock once, so
+-- the ticket in a grant message says which refusal it answers.
 -- Needs attempt, clock
 
-local lasting = 15000 -- milliseconds, when nobody asks: thrice the longest nap of a waiter
+local lasting = 15000 -- milliseconds without a request: three times the longest nap of a waiter
 
 -- register adds a registration if it is not there yet, and returns its ticket.
 local function register(waiters, registration)
-  -- The first write, because a server that is out of memory refuses only that one: so one can wait.
+  -- A server that is out of memory refuses only a first write, but not this one. So one can wait.
   local known = redis.call('PEXPIRE', waiters, lasting) == 1
   local ticket = known and redis.call('ZSCORE', waiters, registration)
   if not ticket then
