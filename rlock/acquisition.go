@@ -36,10 +36,10 @@ type acquisition struct {
 	// part is set if this is what a RedLock has on one node: its loss is not that of the lock.
 	part hooks.Part
 
-	// lasts is the longest lease, in nanoseconds, that Redis may give it on its own account: by a
+	// longestLease is the longest lease, in nanoseconds, that Redis may give it on its own account: by a
 	// renewal, or by a nested lock, that is executed without our hearing of it. 0 if there is
 	// neither.
-	lasts atomic.Int64
+	longestLease atomic.Int64
 
 	mu     sync.Mutex
 	levels []*Hold // guarded by mu; those not released, outermost first
@@ -153,7 +153,7 @@ func (a *acquisition) claimInnermost() *Hold {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, level := range slices.Backward(a.levels) {
-		if level.claim() {
+		if level.claimRelease() {
 			return level
 		}
 	}
@@ -224,7 +224,7 @@ func (a *acquisition) lose(reason error) {
 	a.report(err)
 	a.cleanUpLate()
 	a.lock.kind.ended(a)
-	kept := a.lasts.Load() > 0 || a.lock.kind.outlives()
+	kept := a.longestLease.Load() > 0 || a.lock.kind.outlives()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
 		// A command without a reply may have kept the lock for an owner that has given it up. Not
 		// if Redis has said that it is gone.
@@ -242,8 +242,8 @@ func (a *acquisition) report(err *LostError) {
 // mayLast notes that Redis may be asked to keep the lock for lease, before it is.
 func (a *acquisition) mayLast(lease time.Duration) {
 	for {
-		longest := a.lasts.Load()
-		if int64(lease) <= longest || a.lasts.CompareAndSwap(longest, int64(lease)) {
+		longest := a.longestLease.Load()
+		if int64(lease) <= longest || a.longestLease.CompareAndSwap(longest, int64(lease)) {
 			return
 		}
 	}
@@ -252,7 +252,7 @@ func (a *acquisition) mayLast(lease time.Duration) {
 // cleanup returns what Redis may keep of an acquisition that is over.
 func (a *acquisition) cleanup() cleanup {
 	until := a.lease.Deadline()
-	if kept := time.Now().Add(time.Duration(a.lasts.Load())); kept.After(until) {
+	if kept := time.Now().Add(time.Duration(a.longestLease.Load())); kept.After(until) {
 		until = kept
 	}
 	l := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
@@ -270,6 +270,6 @@ func (a *acquisition) cleanUpLate() {
 	}
 	l := a.cleanup()
 	lasts := max(time.Until(l.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
-	l.request, l.until, l.again = *a.late, time.Now().Add(lasts), true
+	l.request, l.until, l.retry = *a.late, time.Now().Add(lasts), true
 	a.client.cleaner.add(l)
 }

@@ -51,9 +51,9 @@ type cleanup struct {
 	lock    *Lock
 	request request
 	until   time.Time // when Redis will have removed it by itself
-	// again says that the command it is of may be executed later than the cleanup, which is
+	// retry says that the command it is of may be executed later than the cleanup, which is
 	// repeated until then.
-	again   bool
+	retry   bool
 	since   time.Time    // when it was removed first
 	delay   wait.Backoff // between repetitions
 	session *lockSession // of an owner that has one name for both modes; else nil
@@ -70,12 +70,12 @@ type lane struct {
 
 // lane returns the key of the lane that l belongs in: its session, which sends one command at a
 // time, or its lock if one command removes many; nil if it has a lane to itself.
-func (l cleanup) lane() any {
+func (cu cleanup) lane() any {
 	switch {
-	case l.session != nil:
-		return l.session
-	case l.lock.kind.batch() > 1:
-		return queueName{l.lock.kind.family(), l.lock.name}
+	case cu.session != nil:
+		return cu.session
+	case cu.lock.kind.batchSize() > 1:
+		return queueName{cu.lock.kind.family(), cu.lock.name}
 	default:
 		return nil
 	}
@@ -84,51 +84,51 @@ func (l cleanup) lane() any {
 // byDue is a heap of lanes, the earliest first.
 type byDue []*lane
 
-func (w byDue) Len() int           { return len(w) }
-func (w byDue) Less(i, j int) bool { return w[i].due.Before(w[j].due) }
-func (w byDue) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *byDue) Push(x any)        { *w = append(*w, x.(*lane)) }
+func (bd byDue) Len() int           { return len(bd) }
+func (bd byDue) Less(i, j int) bool { return bd[i].due.Before(bd[j].due) }
+func (bd byDue) Swap(i, j int)      { bd[i], bd[j] = bd[j], bd[i] }
+func (bd *byDue) Push(x any)        { *bd = append(*bd, x.(*lane)) }
 
-func (w *byDue) Pop() any {
-	last := len(*w) - 1
-	ln := (*w)[last]
-	(*w)[last] = nil
-	*w = (*w)[:last]
+func (bd *byDue) Pop() any {
+	last := len(*bd) - 1
+	ln := (*bd)[last]
+	(*bd)[last] = nil
+	*bd = (*bd)[:last]
 	return ln
 }
 
 // add takes over l. It does not block. After Close it does nothing: the lease will end.
-func (k *cleaner) add(l cleanup) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.phase == idle && k.client.tasks.Go(k.work) {
-		k.phase = working
+func (cl *cleaner) add(l cleanup) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.phase == idle && cl.client.tasks.Go(cl.work) {
+		cl.phase = working
 	}
-	if k.phase != working {
+	if cl.phase != working {
 		return
 	}
-	k.put(&lane{items: []cleanup{l}})
-	k.notify()
+	cl.put(&lane{items: []cleanup{l}})
+	cl.notify()
 }
 
 // put has a lane served next, after those before it: with the one that its cleanups belong in, if
 // there is one. k.mu must be held.
-func (k *cleaner) put(ln *lane) {
+func (cl *cleaner) put(ln *lane) {
 	ln.key = ln.items[0].lane()
-	if with := k.lanes[ln.key]; with != nil && with != ln {
+	if with := cl.lanes[ln.key]; with != nil && with != ln {
 		with.items = append(with.items, ln.items...)
 		return
 	}
 	if ln.key != nil {
-		k.lanes[ln.key] = ln
+		cl.lanes[ln.key] = ln
 	}
-	k.ready = append(k.ready, ln)
+	cl.ready = append(cl.ready, ln)
 }
 
 // notify has work look again.
-func (k *cleaner) notify() {
+func (cl *cleaner) notify() {
 	select {
-	case k.wake <- struct{}{}:
+	case cl.wake <- struct{}{}:
 	default:
 	}
 }
@@ -140,23 +140,23 @@ const mostAtOnce = 64
 
 // work serves lanes until there are none. When the client closes, everything gets one more try and
 // no other, and none once the server has hung.
-func (k *cleaner) work() {
-	b := wait.NewBudget(context.Background(), k.client.closing, wait.Unlimited)
+func (cl *cleaner) work() {
+	b := wait.NewBudget(context.Background(), cl.client.closing, wait.Unlimited)
 	defer b.Stop()
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for {
 		closing := b.Closing()
-		ln, pause, ok := k.next(closing)
+		ln, pause, ok := cl.next(closing)
 		switch {
 		case !ok:
 			return
 		case ln != nil:
-			serving.Go(func() { k.serve(ln, closing) })
+			serving.Go(func() { cl.serve(ln, closing) })
 		case closing:
-			<-k.wake // until a command that is under way ends
+			<-cl.wake // until a command that is under way ends
 		default:
-			b.Sleep(pause, k.wake, nil)
+			b.Sleep(pause, cl.wake, nil)
 		}
 	}
 }
@@ -164,65 +164,65 @@ func (k *cleaner) work() {
 // next takes a lane that is to be served now, or returns nil and how long to wait for one. If all
 // is set, those count that are due later. With ok = false nothing is left, and the work is over:
 // add begins it anew.
-func (k *cleaner) next(all bool) (ln *lane, pause time.Duration, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (cl *cleaner) next(all bool) (ln *lane, pause time.Duration, ok bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
 	now := time.Now()
-	for len(k.waiting) > 0 && (all || !k.waiting[0].due.After(now)) {
-		k.put(heap.Pop(&k.waiting).(*lane))
+	for len(cl.waiting) > 0 && (all || !cl.waiting[0].due.After(now)) {
+		cl.put(heap.Pop(&cl.waiting).(*lane))
 	}
 	switch {
-	case k.underway == mostAtOnce,
-		len(k.ready) == 0 && len(k.waiting) == 0 && k.underway > 0:
+	case cl.underway == mostAtOnce,
+		len(cl.ready) == 0 && len(cl.waiting) == 0 && cl.underway > 0:
 		return nil, time.Hour, true // the next command that ends wakes the work
-	case len(k.ready) > 0:
-		ln, k.ready[0] = k.ready[0], nil
-		k.ready = k.ready[1:]
-		k.underway++
+	case len(cl.ready) > 0:
+		ln, cl.ready[0] = cl.ready[0], nil
+		cl.ready = cl.ready[1:]
+		cl.underway++
 		return ln, 0, true
-	case len(k.waiting) > 0:
-		return nil, k.waiting[0].due.Sub(now), true
+	case len(cl.waiting) > 0:
+		return nil, cl.waiting[0].due.Sub(now), true
 	}
-	k.ready, k.waiting = nil, nil // nor does memory stay
-	if k.phase == working {
-		k.phase = idle
+	cl.ready, cl.waiting = nil, nil // nor does memory stay
+	if cl.phase == working {
+		cl.phase = idle
 	}
 	return nil, 0, false
 }
 
 // serve sends what is first in a lane, by one command, and puts the lane back unless it is empty.
-func (k *cleaner) serve(ln *lane, closing bool) {
+func (cl *cleaner) serve(ln *lane, closing bool) {
 	began := time.Now()
-	batch := slices.DeleteFunc(k.take(ln), func(l cleanup) bool {
+	batch := slices.DeleteFunc(cl.take(ln), func(l cleanup) bool {
 		return !began.Before(l.until) && !l.lock.kind.kept(l) // Redis has removed it by itself
 	})
-	done := len(batch) == 0 || batch[0].lock.kind.cleanUp(k.client, batch)
+	done := len(batch) == 0 || batch[0].lock.kind.cleanUp(cl.client, batch)
 
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	defer k.notify()
-	k.underway--
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	defer cl.notify()
+	cl.underway--
 	switch {
-	case closing && !done && time.Since(began) > k.client.options.CommandTimeout:
-		k.phase, k.lanes, k.ready, k.waiting = hung, nil, nil, nil
-	case closing || k.phase == hung:
+	case closing && !done && time.Since(began) > cl.client.options.CommandTimeout:
+		cl.phase, cl.lanes, cl.ready, cl.waiting = hung, nil, nil, nil
+	case closing || cl.phase == hung:
 	case done:
 		ln.tries = wait.Backoff{}
 		for _, l := range batch {
-			k.repeat(l)
+			cl.retryLater(l)
 		}
 	default:
 		ln.items = append(ln.items, batch...)
 	}
 	switch {
-	case k.phase == hung:
+	case cl.phase == hung:
 	case len(ln.items) == 0:
-		delete(k.lanes, ln.key)
+		delete(cl.lanes, ln.key)
 	case done || closing:
-		k.put(ln)
+		cl.put(ln)
 	default:
-		spaced := time.Duration(len(k.waiting)) * time.Second / 5000
-		k.wait(ln, min(ln.tries.Next(), max(longestDelay, spaced)))
+		spaced := time.Duration(len(cl.waiting)) * time.Second / 5000
+		cl.wait(ln, min(ln.tries.Next(), max(longestDelay, spaced)))
 	}
 }
 
@@ -232,34 +232,34 @@ func (k *cleaner) serve(ln *lane, closing bool) {
 const longestDelay = 250 * time.Millisecond
 
 // take takes as much off a lane as one command removes.
-func (k *cleaner) take(ln *lane) []cleanup {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	n := min(len(ln.items), ln.items[0].lock.kind.batch())
+func (cl *cleaner) take(ln *lane) []cleanup {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	n := min(len(ln.items), ln.items[0].lock.kind.batchSize())
 	batch := ln.items[:n:n]
 	ln.items = ln.items[n:]
 	return batch
 }
 
 // wait has a lane served after a pause. k.mu must be held.
-func (k *cleaner) wait(ln *lane, pause time.Duration) {
+func (cl *cleaner) wait(ln *lane, pause time.Duration) {
 	ln.due = time.Now().Add(pause)
-	heap.Push(&k.waiting, ln)
+	heap.Push(&cl.waiting, ln)
 }
 
-// repeat has a cleanup sent once more later, if its command may come after it, until its time is
+// retryLater has a cleanup sent once more later, if its command may come after it, until its time is
 // over: there are not too many at a time, and the older it is the more seldom. k.mu must be held.
-func (k *cleaner) repeat(l cleanup) {
+func (cl *cleaner) retryLater(l cleanup) {
 	now := time.Now()
-	if !l.again || !now.Before(l.until) {
+	if !l.retry || !now.Before(l.until) {
 		return
 	}
 	if l.since.IsZero() {
 		l.since = now
 	}
-	spaced := time.Duration(len(k.waiting)) * time.Second / 500
+	spaced := time.Duration(len(cl.waiting)) * time.Second / 500
 	pause := max(l.delay.Next(), now.Sub(l.since)/4, spaced)
-	k.wait(&lane{items: []cleanup{l}}, pause)
+	cl.wait(&lane{items: []cleanup{l}}, pause)
 }
 
 // cleaned ends a command that has cleaned up, and returns false if it should be sent again.

@@ -179,8 +179,8 @@ func (c *Client) releaseAll() {
 func (c *Client) acquisitions() []*acquisition {
 	var all []*acquisition
 	for _, s := range c.sessions.All() {
-		s.Do(func(o *owned) {
-			for _, a := range o.held {
+		s.Do(func(ow *owned) {
+			for _, a := range ow.held {
 				if a != nil {
 					all = append(all, a)
 				}

@@ -140,18 +140,18 @@ type ReplicationError struct {
 }
 
 // Error says what to do about it.
-func (e *ReplicationError) Error() string {
+func (re *ReplicationError) Error() string {
 	return fmt.Sprintf(
 		"%v: %d of %d replicas acknowledged it within %v, and it was undone; are they connected, and not too slow for Options.SyncTimeout?",
 		ErrNotReplicated,
-		e.Got,
-		e.Want,
-		e.Waited,
+		re.Got,
+		re.Want,
+		re.Waited,
 	)
 }
 
 // Unwrap gives [ErrNotReplicated].
-func (e *ReplicationError) Unwrap() error { return ErrNotReplicated }
+func (re *ReplicationError) Unwrap() error { return ErrNotReplicated }
 
 // LostError says why a lock is lost. It matches [ErrLost].
 type LostError struct {
@@ -160,12 +160,12 @@ type LostError struct {
 }
 
 // Error gives the lock and the reason.
-func (e *LostError) Error() string {
-	return fmt.Sprintf("holdfast: lock %q lost: %v", e.Lock, e.Reason)
+func (le *LostError) Error() string {
+	return fmt.Sprintf("holdfast: lock %q lost: %v", le.Lock, le.Reason)
 }
 
 // Unwrap gives [ErrLost] and the reason.
-func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
+func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 
 // errForced is the reason of a loss that this client's own ForceUnlock brought about.
 var errForced = errors.New("force-unlocked")

@@ -34,7 +34,7 @@ func newExclusive(c *Client, name, family string, fenced bool) exclusive {
 
 func (k exclusive) family() string { return k.of }
 
-func (k exclusive) mode() mode { return alone }
+func (k exclusive) mode() mode { return exclusiveMode }
 
 func (k exclusive) beside() error { return nil }
 
@@ -141,12 +141,12 @@ func (k exclusive) queued() bool { return false }
 
 func (k exclusive) handsOver() bool { return k.client.transport.HandsOver() }
 
-// renewals of locks that one owner has go together.
-var renewals = &renewal{lua.Renew}
+// exclusiveRenewals of locks that one owner has go together.
+var exclusiveRenewals = &renewal{lua.Renew}
 
-func (k exclusive) renewal() *renewal { return renewals }
+func (k exclusive) renewal() *renewal { return exclusiveRenewals }
 
-func (k exclusive) claim(
+func (k exclusive) lease(
 	owner string,
 ) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: owner}
@@ -180,7 +180,7 @@ func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
 	return c.cleaned(batch[0].lock, released, err)
 }
 
-func (k exclusive) batch() int { return 1 }
+func (k exclusive) batchSize() int { return 1 }
 
 func (k exclusive) kept(cleanup) bool { return false }
 

@@ -44,9 +44,9 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	// A renewal, and not a nested lock without a level: that writes, and a server without memory
 	// refuses it.
-	claims := []lua.Renewal{a.lock.kind.claim(a.owner)}
+	renewals := []lua.Renewal{a.lock.kind.lease(a.owner)}
 	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
-		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, claims)
+		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, renewals)
 		return err == nil && held[0], err
 	})
 	if err != nil {
@@ -64,23 +64,23 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 }
 
 // reenter adds a level to what the owner holds.
-func (t *attempt) reenter(a *acquisition) (*Hold, error) {
+func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	levels := a.depth() + 1
-	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
-		return a.lock.kind.reenter(ctx, a.owner, levels, t.request.lease)
+	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
+		return a.lock.kind.reenter(ctx, a.owner, levels, at.request.lease)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return a.push(t.budget.Ctx, deadline, t.renew)
+	return a.push(at.budget.Ctx, deadline, at.renew)
 }
 
 // prolong makes Redis keep what the owner holds for as long as the attempt wants it, by a command
 // that reports whether it is held, and returns until when that can be trusted.
-func (t *attempt) prolong(
+func (at *attempt) prolong(
 	a *acquisition, command func(context.Context) (bool, error),
 ) (deadline time.Time, err error) {
-	c, lease := t.client, t.request.lease
+	c, lease := at.client, at.request.lease
 	var delay wait.Backoff
 	// A count too high does no harm, because the last release ignores it. A lease that nobody wants
 	// any more does.
@@ -92,24 +92,24 @@ func (t *attempt) prolong(
 	for {
 		a.mayLast(lease)
 		sent := time.Now()
-		held, state, err := transport.Do(c.calls, &t.budget, command, settle)
+		held, state, err := transport.Do(c.calls, &at.budget, command, settle)
 		if state != transport.Detached {
 			settle(held, err)
 		}
 		switch {
-		case state == transport.Detached, state == transport.Abandoned && t.budget.Over():
-			t.failure = transport.ErrNoAnswer
-			return time.Time{}, t.ended()
+		case state == transport.Detached, state == transport.Abandoned && at.budget.Over():
+			at.failure = transport.ErrNoAnswer
+			return time.Time{}, at.ended()
 		case err == nil && !held:
 			a.lose(watchdog.ErrGone)
 			return time.Time{}, a.conclude()
 		case err == nil:
 			return watchdog.Deadline(sent, lease), nil
 		}
-		t.failure = err
+		at.failure = err
 		permanent := c.transport.Permanent(err)
-		if permanent || !t.request.waits || !t.budget.Sleep(delay.Next(), nil, nil) {
-			return time.Time{}, t.unavailable()
+		if permanent || !at.request.waits || !at.budget.Sleep(delay.Next(), nil, nil) {
+			return time.Time{}, at.unavailable()
 		}
 	}
 }

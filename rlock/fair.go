@@ -71,7 +71,7 @@ func (k fair) inspect(ctx context.Context) (lua.State, error) {
 func (k fair) waiting(r request) waiting {
 	channel := lua.FairChannel(k.name, r.owner)
 	queue := queueName{k.of, channel}
-	return waiting{queue: queue, topic: queue.topic(channel), alone: true}
+	return waiting{queue: queue, topic: queue.topic(channel), ownQueue: true}
 }
 
 func (k fair) queued() bool { return true }
@@ -87,7 +87,7 @@ func (k fair) cleanUp(c *Client, batch []cleanup) bool {
 	return c.cleaned(batch[0].lock, released, err)
 }
 
-func (k fair) batch() int { return lua.MostLeave }
+func (k fair) batchSize() int { return lua.MostLeave }
 
 func (k fair) plain() plain { return nil }
 

@@ -188,14 +188,14 @@ func ofEnded(reason error) error {
 //     when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
-	if !h.claim() {
+	if !h.claimRelease() {
 		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
 	}
 	return h.acquisition.Release(h)
 }
 
-// claim claims the release of the hold, which happens once. It returns false if another call has.
-func (h *Hold) claim() bool { return h.claimed.CompareAndSwap(false, true) }
+// claimRelease claims the release of the hold, which happens once. It returns false if another call has.
+func (h *Hold) claimRelease() bool { return h.claimed.CompareAndSwap(false, true) }
 
 // end ends the hold for the given reason, unless it has ended. When it returns, the hold and its
 // context have ended, even if another call is ending them: a caller that is told of a loss must

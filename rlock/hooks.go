@@ -37,7 +37,7 @@ func (l *Lock) batch() hooks.Batch {
 // identity says which lock it is.
 func (l *Lock) identity() hooks.Identity {
 	return hooks.Identity{Server: l.Server(), Slot: l.client.transport.Slot(l.name), Name: l.name,
-		Shared: l.kind.mode() == shared, Kind: l.kind.family(), Client: l.client.id}
+		Shared: l.kind.mode() == sharedMode, Kind: l.kind.family(), Client: l.client.id}
 }
 
 func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) ([]*Hold, error) {

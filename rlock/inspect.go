@@ -62,7 +62,7 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 			continue
 		}
 		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
-		if l.kind.mode() == shared {
+		if l.kind.mode() == sharedMode {
 			if info.Readers == nil {
 				info.Readers = make(map[string]int)
 			}

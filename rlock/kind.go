@@ -56,8 +56,8 @@ type kind interface {
 
 	// renewal returns the command that renews leases.
 	renewal() *renewal
-	// claim returns what an owner claims to hold in a renewal.
-	claim(owner string) lua.Renewal
+	// lease returns what a renewal asks for, for one owner.
+	lease(owner string) lua.Renewal
 
 	// outlives reports whether Redis may keep what an acquisition holds beyond its lease.
 	outlives() bool
@@ -73,9 +73,9 @@ type kind interface {
 	gone(a *acquisition) error
 
 	// cleanUp removes what a batch of cleanups has in Redis, and returns false if it should be
-	// tried again. batch is how many it takes.
+	// tried again. batchSize returns how many it takes.
 	cleanUp(c *Client, batch []cleanup) bool
-	batch() int
+	batchSize() int
 	// kept reports whether Redis keeps what a cleanup removes although its time is over.
 	kept(c cleanup) bool
 
@@ -94,8 +94,8 @@ type plain interface {
 type mode int
 
 const (
-	alone  mode = iota
-	shared      // the read mode of a read-write lock
+	exclusiveMode mode = iota
+	sharedMode         // the read mode of a read-write lock
 	modes
 )
 
@@ -126,7 +126,7 @@ type reply struct {
 type waiting struct {
 	queue     queueName
 	topic     transport.Topic
-	alone     bool // each caller asks Redis itself, and has a queue of its own
+	ownQueue  bool // each caller asks Redis itself, and has a queue of its own
 	registers bool // those who listen may also be given the lock
 }
 
@@ -134,8 +134,8 @@ type waiting struct {
 type queueName struct{ kind, lock string }
 
 // topic returns where waiters of the queue hear of releases.
-func (n queueName) topic(channel string) transport.Topic {
-	return transport.Topic{Channel: channel, Name: n.kind + " " + n.lock}
+func (qn queueName) topic(channel string) transport.Topic {
+	return transport.Topic{Channel: channel, Name: qn.kind + " " + qn.lock}
 }
 
 // sessionKey identifies what one owner has with one lock.
@@ -164,15 +164,15 @@ type owned struct {
 
 // held returns what is held in a mode of a session; nil if nothing is.
 func held(s *lockSession, m mode) (a *acquisition) {
-	s.Do(func(o *owned) { a = o.held[m] })
+	s.Do(func(ow *owned) { a = ow.held[m] })
 	return a
 }
 
 // holder returns the name in Redis of who holds anything in a session; "" if nobody does. Both
 // modes of a read-write lock are held under one name, or a writer could not read.
 func holder(s *lockSession) (name string) {
-	s.Do(func(o *owned) {
-		for _, a := range o.held {
+	s.Do(func(ow *owned) {
+		for _, a := range ow.held {
 			if a != nil {
 				name = a.owner
 			}
@@ -184,14 +184,14 @@ func holder(s *lockSession) (name string) {
 // keep makes an acquisition part of its session, which it uses until drop.
 func keep(s *lockSession, a *acquisition) {
 	s.Use()
-	s.Do(func(o *owned) { o.held[a.lock.kind.mode()] = a })
+	s.Do(func(ow *owned) { ow.held[a.lock.kind.mode()] = a })
 }
 
 // drop ends an acquisition's use of its session. Once is enough; more does no harm.
 func drop(s *lockSession, a *acquisition) {
 	mine := false
-	s.Do(func(o *owned) {
-		if h := &o.held[a.lock.kind.mode()]; *h == a {
+	s.Do(func(ow *owned) {
+		if h := &ow.held[a.lock.kind.mode()]; *h == a {
 			mine, *h = true, nil
 		}
 	})

@@ -27,48 +27,48 @@ type known struct {
 }
 
 // answered notes what Redis, or an acquisition of our own, says about the lock.
-func (k *known) answered(h lua.Holder) {
+func (kn *known) answered(h lua.Holder) {
 	now := time.Now()
-	k.holder, k.failure = h, nil
-	k.freeAt = now.Add(h.TTL)
+	kn.holder, kn.failure = h, nil
+	kn.freeAt = now.Add(h.TTL)
 	if h.TTL == NoExpiry {
-		k.freeAt = now.Add(longestPause)
+		kn.freeAt = now.Add(longestPause)
 	}
-	k.askAt = k.freeAt
+	kn.askAt = kn.freeAt
 	switch {
 	case h.TTL != 0:
-		k.overdue = nil
-	case k.overdue == nil:
-		k.overdue = &wait.Backoff{} // it is over within the millisecond
+		kn.overdue = nil
+	case kn.overdue == nil:
+		kn.overdue = &wait.Backoff{} // it is over within the millisecond
 	default:
 		// A replica before Redis 7 that has lost its master shows its scripts what has expired,
 		// with nothing left, for ever.
-		k.askAt = now.Add(k.overdue.Next())
+		kn.askAt = now.Add(kn.overdue.Next())
 	}
 	if h.Nap > 0 {
-		k.askAt = now.Add(h.Nap)
+		kn.askAt = now.Add(h.Nap)
 	}
 }
 
 // advised notes that a lease ends after left, which began by a hand-over that only its owner was
 // told of.
-func (k *known) advised(left time.Duration) {
-	if over := time.Now().Add(left); over.Before(k.askAt) {
-		k.askAt = over
+func (kn *known) advised(left time.Duration) {
+	if over := time.Now().Add(left); over.Before(kn.askAt) {
+		kn.askAt = over
 	}
 }
 
 // pause returns how long the head sleeps if nothing wakes it: until it is worth asking, at most
 // longestPause, and never 0.
-func (k *known) pause() time.Duration {
-	return min(max(time.Until(k.askAt), time.Millisecond), longestPause)
+func (kn *known) pause() time.Duration {
+	return min(max(time.Until(kn.askAt), time.Millisecond), longestPause)
 }
 
 // lastHolder returns who has the lock, and for how long still, by the last answer.
-func (k *known) lastHolder() lua.Holder {
-	h := k.holder
+func (kn *known) lastHolder() lua.Holder {
+	h := kn.holder
 	if h.TTL != NoExpiry {
-		h.TTL = max(0, time.Until(k.freeAt))
+		h.TTL = max(0, time.Until(kn.freeAt))
 	}
 	return h
 }
@@ -76,9 +76,9 @@ func (k *known) lastHolder() lua.Holder {
 // lastError returns why nobody in the queue knows who has the lock; nil if Redis answers. It is
 // told to callers that have sent nothing, so what may have become of the head's commands is left
 // out.
-func (k *known) lastError() error {
-	failure := k.failure
-	if failure == nil && k.freeAt.IsZero() {
+func (kn *known) lastError() error {
+	failure := kn.failure
+	if failure == nil && kn.freeAt.IsZero() {
 		failure = transport.ErrNoAnswer
 	}
 	var refusal *ServerError

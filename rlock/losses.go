@@ -22,7 +22,7 @@ func (a *acquisition) remember() {
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.claimInnermost(); level != nil {
-			_, err := a.leave(level, time.Now()) // sends nothing, so the session need not be locked
+			_, err := a.releaseLevel(level, time.Now()) // sends nothing, so the session need not be locked
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // use records a name, and returns true when it completes a pair: once per pair, until forgotten.
-func (n *namesakes) use(name string) (shared bool) {
+func (ns *namesakes) use(name string) (shared bool) {
 	inner, as := name, bare
 	if strings.Contains(name, "{") {
 		inner, as = strings.TrimSuffix(name[1:], "}"), braced
@@ -34,16 +34,16 @@ func (n *namesakes) use(name string) (shared bool) {
 			return false // no other name has the same queue
 		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	before := n.used[inner]
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	before := ns.used[inner]
 	if before&as != 0 {
 		return false
 	}
-	if n.used == nil || len(n.used) >= mostNames && before == 0 {
-		n.used = make(map[string]spelling)
+	if ns.used == nil || len(ns.used) >= mostNames && before == 0 {
+		ns.used = make(map[string]spelling)
 	}
-	n.used[inner] = before | as
+	ns.used[inner] = before | as
 	return before != 0
 }
 

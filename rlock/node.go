@@ -62,7 +62,7 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
 	held, err := n.kind.renewal().
-		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.claim(owner)})
+		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.lease(owner)})
 	n.answered(sent, err)
 	return err == nil && held[0], transport.Unexplained(err)
 }
@@ -125,19 +125,19 @@ func (n node) Hold(
 // nodeHold is an acquisition as a RedLock sees it, which decides when it is released.
 type nodeHold acquisition
 
-func (h *nodeHold) acquisition() *acquisition { return (*acquisition)(h) }
+func (nh *nodeHold) acquisition() *acquisition { return (*acquisition)(nh) }
 
-func (h *nodeHold) Deadline() time.Time { return h.lease.Deadline() }
+func (nh *nodeHold) Deadline() time.Time { return nh.lease.Deadline() }
 
-func (h *nodeHold) Extend(deadline time.Time) { h.acquisition().extend(deadline) }
+func (nh *nodeHold) Extend(deadline time.Time) { nh.acquisition().extend(deadline) }
 
-func (h *nodeHold) MayLast(lease time.Duration) { h.acquisition().mayLast(lease) }
+func (nh *nodeHold) MayLast(lease time.Duration) { nh.acquisition().mayLast(lease) }
 
-func (h *nodeHold) SetRenew(renew bool) {
+func (nh *nodeHold) SetRenew(renew bool) {
 	if renew {
-		h.MayLast(h.client.options.WatchdogLease)
+		nh.MayLast(nh.client.options.WatchdogLease)
 	}
-	h.client.watchdog.SetRenew(&h.lease, renew)
+	nh.client.watchdog.SetRenew(&nh.lease, renew)
 }
 
-func (h *nodeHold) Drop() { h.acquisition().finish() }
+func (nh *nodeHold) Drop() { nh.acquisition().finish() }

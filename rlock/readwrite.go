@@ -33,14 +33,14 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 }
 
 // Name returns the name of the lock.
-func (l *ReadWriteLock) Name() string { return l.read.name }
+func (rw *ReadWriteLock) Name() string { return rw.read.name }
 
 // Read returns the lock for readers. While a writer of this library waits, new readers step back
 // for it, unless Options.WriterPreference says otherwise.
-func (l *ReadWriteLock) Read() *Lock { return l.read }
+func (rw *ReadWriteLock) Read() *Lock { return rw.read }
 
 // Write returns the lock for writers.
-func (l *ReadWriteLock) Write() *Lock { return l.write }
+func (rw *ReadWriteLock) Write() *Lock { return rw.write }
 
 // readWrite is what both modes have in common.
 type readWrite struct {
@@ -62,14 +62,14 @@ func (k readWrite) inspect(ctx context.Context) (lua.State, error) {
 // outlives: what keeps one mode of the lock keeps its key.
 func (k readWrite) outlives() bool { return true }
 
-func (k readWrite) batch() int { return 1 }
+func (k readWrite) batchSize() int { return 1 }
 
 func (k readWrite) plain() plain { return nil }
 
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
 
-func (k read) mode() mode { return shared }
+func (k read) mode() mode { return sharedMode }
 
 func (k read) beside() error { return nil }
 
@@ -93,7 +93,7 @@ func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
 }
 
 func (k read) frees(other kind, held bool) bool {
-	return held && other.outlives() && other.mode() == shared
+	return held && other.outlives() && other.mode() == sharedMode
 }
 
 func (k read) has(h lua.Hold) bool { return !h.Write }
@@ -115,12 +115,12 @@ var readRenewals = &renewal{lua.RenewReads}
 
 func (k read) renewal() *renewal { return readRenewals }
 
-func (k read) claim(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
+func (k read) lease(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
 
-func (k write) mode() mode { return alone }
+func (k write) mode() mode { return exclusiveMode }
 
 func (k write) beside() error { return errUpgrade }
 
@@ -165,8 +165,8 @@ func (k write) queued() bool { return k.bound > 0 }
 
 func (k write) handsOver() bool { return k.client.transport.HandsOver() }
 
-func (k write) renewal() *renewal { return renewals }
+func (k write) renewal() *renewal { return exclusiveRenewals }
 
-func (k write) claim(owner string) lua.Renewal {
+func (k write) lease(owner string) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}
 }

@@ -33,7 +33,7 @@ func (a *acquisition) Release(level *Hold) error {
 		a.client.grants.releasing(a.owner, true)
 		defer a.client.grants.releasing(a.owner, false)
 	}
-	left, err := a.leave(level, now)
+	left, err := a.releaseLevel(level, now)
 	switch {
 	case err != nil:
 		return err
@@ -70,9 +70,9 @@ func (a *acquisition) releaseWhole() error {
 	return a.Release(levels[outermost])
 }
 
-// leave ends a level in this process, and returns how many are left, which Redis is to be told.
+// releaseLevel ends a level in this process, and returns how many are left, which Redis is to be told.
 // With an error there is nothing to be told: the lock was lost when the caller looked at the clock.
-func (a *acquisition) leave(level *Hold, now time.Time) (left int, err error) {
+func (a *acquisition) releaseLevel(level *Hold, now time.Time) (left int, err error) {
 	err = a.lostError()
 	if err == nil && !now.Before(a.lease.Deadline()) {
 		err = &LostError{Lock: a.lock.name, Reason: watchdog.ErrExpired}
@@ -264,7 +264,7 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 	if o.Settle(outcome) {
 		a.client.cleaner.add(
 			cleanup{lock: a.lock, until: time.Now().Add(max(next.Lease, registrationKept)),
-				again: outcome.Late, request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
+				retry: outcome.Late, request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
 					streak: o.After(sent, r.Began)}},
 		)
 	}

@@ -99,16 +99,16 @@ func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 func (c *Client) renewBatch(
 	ctx context.Context, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
-	claims := make([]lua.Renewal, len(leases))
+	renewals := make([]lua.Renewal, len(leases))
 	for i, l := range leases {
 		a := acquisitionOf(l)
-		claims[i] = a.lock.kind.claim(a.owner)
+		renewals[i] = a.lock.kind.lease(a.owner)
 	}
 	by := acquisitionOf(leases[0]).lock.kind.renewal()
 	var b wait.Budget
 	b.Begin(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, &b, func(ctx context.Context) ([]bool, error) {
-		return by.send(ctx, c.redis, c.options.WatchdogLease, claims)
+		return by.send(ctx, c.redis, c.options.WatchdogLease, renewals)
 	}, func([]bool, error) {})
 	if err != nil {
 		return nil, err

@@ -59,6 +59,6 @@ func (s state) String() string {
 	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]
 }
 
-func (e event) String() string {
-	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[e]
+func (ev event) String() string {
+	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
 }

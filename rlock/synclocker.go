@@ -27,25 +27,25 @@ type syncLocker struct {
 	hold *Hold // guarded by mu; nil while not locked
 }
 
-func (s *syncLocker) Lock() {
+func (sl *syncLocker) Lock() {
 	// An owner of its own for each Lock: a second one must wait, not re-enter.
-	hold, err := s.lock.Lock(WithOwner(s.ctx), s.lease)
+	hold, err := sl.lock.Lock(WithOwner(sl.ctx), sl.lease)
 	if err != nil {
 		panic(err)
 	}
-	s.mu.Lock()
-	s.hold = hold
-	s.mu.Unlock()
+	sl.mu.Lock()
+	sl.hold = hold
+	sl.mu.Unlock()
 }
 
-func (s *syncLocker) Unlock() {
-	s.mu.Lock()
-	hold := s.hold
-	s.hold = nil
-	s.mu.Unlock()
+func (sl *syncLocker) Unlock() {
+	sl.mu.Lock()
+	hold := sl.hold
+	sl.hold = nil
+	sl.mu.Unlock()
 	if hold == nil {
-		panic("holdfast: Unlock of an unlocked sync.Locker for " + s.lock.Name())
+		panic("holdfast: Unlock of an unlocked sync.Locker for " + sl.lock.Name())
 	}
 	// Nobody can be told: the hold is over either way, and a loss has been logged.
-	_ = hold.Unlock(s.ctx)
+	_ = hold.Unlock(sl.ctx)
 }

@@ -22,19 +22,19 @@ var errUnconfirmed = errors.New(
 )
 
 // count adds to the unconfirmed releases of an owner's read holds.
-func (o *owned) count(owner string, more int) {
-	if o.unconfirmed == nil {
-		o.unconfirmed = make(map[string]int)
+func (ow *owned) count(owner string, more int) {
+	if ow.unconfirmed == nil {
+		ow.unconfirmed = make(map[string]int)
 	}
-	if o.unconfirmed[owner] += more; o.unconfirmed[owner] <= 0 {
-		delete(o.unconfirmed, owner)
+	if ow.unconfirmed[owner] += more; ow.unconfirmed[owner] <= 0 {
+		delete(ow.unconfirmed, owner)
 	}
 }
 
 // unanswered notes that a release of the owner's read holds may be under way, with nobody to wait
 // for it.
 func (k read) unanswered(a *acquisition) {
-	a.session.Do(func(o *owned) { o.count(a.owner, 1) })
+	a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
 }
 
 func (k read) answered(a *acquisition) { confirmRelease(a.session, a.owner) }
@@ -46,9 +46,9 @@ func confirmRelease(s *lockSession, owner string) {
 		return
 	}
 	defer s.Unlock()
-	s.Do(func(o *owned) {
-		if o.held[shared] == nil {
-			o.count(owner, -1)
+	s.Do(func(ow *owned) {
+		if ow.held[sharedMode] == nil {
+			ow.count(owner, -1)
 		}
 	})
 }
@@ -56,8 +56,8 @@ func confirmRelease(s *lockSession, owner string) {
 // gone names an unconfirmed release that has taken the hold.
 func (k read) gone(a *acquisition) error {
 	reason := watchdog.ErrGone
-	a.session.Do(func(o *owned) {
-		if o.unconfirmed[a.owner] > 0 {
+	a.session.Do(func(ow *owned) {
+		if ow.unconfirmed[a.owner] > 0 {
 			reason = errUnconfirmed
 		}
 	})
@@ -71,7 +71,7 @@ func (k write) released(a *acquisition, r lua.Released) {
 	if !r.Held || r.Reading {
 		return
 	}
-	if reading := held(a.session, shared); reading != nil {
+	if reading := held(a.session, sharedMode); reading != nil {
 		reading.lose(watchdog.ErrGone)
 	}
 }
@@ -91,9 +91,9 @@ func (k readWrite) ended(a *acquisition) { endUntrusted(a.session) }
 // owner keeps others out.
 func endUntrusted(s *lockSession) {
 	var a *acquisition
-	s.Do(func(o *owned) {
-		if reading := o.held[shared]; reading != nil && o.held[alone] == nil &&
-			o.unconfirmed[reading.owner] > 0 {
+	s.Do(func(ow *owned) {
+		if reading := ow.held[sharedMode]; reading != nil && ow.held[exclusiveMode] == nil &&
+			ow.unconfirmed[reading.owner] > 0 {
 			a = reading
 		}
 	})
@@ -117,7 +117,7 @@ func (k write) kept(l cleanup) bool {
 	if l.session == nil {
 		return false
 	}
-	reading := held(l.session, shared)
+	reading := held(l.session, sharedMode)
 	return reading != nil && reading.owner == l.request.owner
 }
 
@@ -139,12 +139,12 @@ func (c *Client) cleanUpShared(
 		}
 	}
 	released, err := release(context.Background(), c.redis, owner, 0)
-	if s != nil && m == shared {
+	if s != nil && m == sharedMode {
 		switch unknown := err != nil && lua.ClassOf(err) == lua.Unknown; {
 		case untaken && !unknown:
 			confirmRelease(s, owner)
 		case unknown && !untaken:
-			s.Do(func(o *owned) { o.count(owner, 1) })
+			s.Do(func(ow *owned) { ow.count(owner, 1) })
 		}
 	}
 	return c.cleaned(l.lock, released, err)
@@ -155,15 +155,15 @@ func (c *Client) cleanUpShared(
 // never is: an owner that reads cannot write again under its name.
 func countUntaken(s *lockSession, owner string, m mode) bool {
 	untaken := true
-	s.Do(func(o *owned) {
-		for _, a := range o.held {
+	s.Do(func(ow *owned) {
+		for _, a := range ow.held {
 			if a != nil && a.owner == owner {
 				untaken = false
 				return
 			}
 		}
-		if m == shared {
-			o.count(owner, 1)
+		if m == sharedMode {
+			ow.count(owner, 1)
 		}
 	})
 	return untaken

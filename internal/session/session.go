@@ -36,13 +36,13 @@ type Session[Key comparable, State any] struct {
 }
 
 // Open returns the session with a key. The caller closes it.
-func (a *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := a.open[key]
+func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.open[key]
 	if s == nil {
-		s = &Session[Key, State]{all: a, key: key}
-		a.open[key] = s
+		s = &Session[Key, State]{all: ss, key: key}
+		ss.open[key] = s
 	}
 	s.users++
 	return s
@@ -50,26 +50,26 @@ func (a *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 
 // OpenNew makes s the session with a key that nobody else knows. The caller has it locked, and
 // unlocks and closes it.
-func (a *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
-	s.all, s.key, s.users, s.locked = a, key, 1, true
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.open[key] = s
+func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
+	s.all, s.key, s.users, s.locked = ss, key, 1, true
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.open[key] = s
 }
 
 // Find returns the session with a key, or nil if nobody uses it. The caller does not close it.
-func (a *Sessions[Key, State]) Find(key Key) *Session[Key, State] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.open[key]
+func (ss *Sessions[Key, State]) Find(key Key) *Session[Key, State] {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.open[key]
 }
 
 // All returns the sessions in use. The caller does not close them.
-func (a *Sessions[Key, State]) All() []*Session[Key, State] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	sessions := make([]*Session[Key, State], 0, len(a.open))
-	for _, s := range a.open {
+func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	sessions := make([]*Session[Key, State], 0, len(ss.open))
+	for _, s := range ss.open {
 		sessions = append(sessions, s)
 	}
 	return sessions
@@ -120,14 +120,14 @@ func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 		s.mu.Unlock()
 		return true
 	}
-	turn := make(chan struct{})
-	s.queue = append(s.queue, turn)
+	ready := make(chan struct{})
+	s.queue = append(s.queue, ready)
 	s.mu.Unlock()
-	if b.Wait(turn) {
+	if b.Wait(ready) {
 		return true
 	}
 	s.mu.Lock()
-	i := slices.Index(s.queue, turn)
+	i := slices.Index(s.queue, ready)
 	if i >= 0 {
 		s.queue = slices.Delete(s.queue, i, i+1)
 	}

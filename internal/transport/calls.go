@@ -69,12 +69,12 @@ type Calls struct {
 const (
 	// proven is how long an answer proves that the connection is up.
 	proven = 100 * time.Millisecond
-	// patient is how much time a caller must have left to send a command itself.
-	patient = 100 * time.Millisecond
+	// minBudget is how much time a caller must have left to send a command itself.
+	minBudget = 100 * time.Millisecond
 	// mostUnderway is how many commands are sent by callers at a time: half of rueidis's queue.
 	mostUnderway = 512
-	// rest is how long workers send all commands after a caller was kept.
-	rest = time.Minute
+	// workersOnly is how long workers send all commands after a caller was kept.
+	workersOnly = time.Minute
 	// tick is how often calls under way are looked after.
 	tick = 2 * time.Millisecond
 	// grace is how long a caller that should come back waits for an answer still: a server that is
@@ -198,7 +198,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 
 // direct reports whether a caller sends its command itself.
 func (c *Calls) direct(b *wait.Budget, now time.Time) bool {
-	if !b.Until.IsZero() && b.Until.Sub(now) < min(patient, c.timeout) {
+	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) {
 		return false
 	}
 	since := now.Sub(c.began)
@@ -227,7 +227,7 @@ func (k *Call) End(err error) (State, error) {
 	}
 	c.heard(sent, err)
 	if now := time.Now(); now.Sub(sent) > c.timeout+c.timeout/4 {
-		c.detached.Store(int64(now.Sub(c.began) + rest))
+		c.detached.Store(int64(now.Sub(c.began) + workersOnly))
 	}
 	state := StateOf(err)
 	if state == Unconfirmed && (left || timedOut(err)) {

@@ -13,11 +13,11 @@ type Backoff struct {
 }
 
 // Next returns a delay from 10 ms up to 1 s.
-func (b *Backoff) Next() time.Duration { return b.Within(10*time.Millisecond, time.Second) }
+func (bo *Backoff) Next() time.Duration { return bo.Within(10*time.Millisecond, time.Second) }
 
 // Within returns a delay that begins with first and grows up to longest.
-func (b *Backoff) Within(first, longest time.Duration) time.Duration {
-	b.delay = min(max(2*b.delay, first), longest)
-	b.Failures++
-	return b.delay/2 + rand.N(b.delay/2)
+func (bo *Backoff) Within(first, longest time.Duration) time.Duration {
+	bo.delay = min(max(2*bo.delay, first), longest)
+	bo.Failures++
+	return bo.delay/2 + rand.N(bo.delay/2)
 }

@@ -23,9 +23,9 @@ type Streak struct {
 }
 
 // Stays reports whether the lock may stay in this process.
-func (s Streak) Stays() bool {
-	return s.Here < longestStreak &&
-		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestStreakTime)
+func (sk Streak) Stays() bool {
+	return sk.Here < longestStreak &&
+		(sk.HereSince.IsZero() || time.Since(sk.HereSince) < longestStreakTime)
 }
 
 // Ticket tells registrations apart that an owner has one after the other; 0 is none.
@@ -157,23 +157,23 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w.late = w.late || r.Late
 	switch r.Outcome {
 	case ToSuccessor:
-		w.give(Grant{r.Sent, r.Fence, o.After(r.Sent, r.Began)})
+		w.giveGrant(Grant{r.Sent, r.Fence, o.After(r.Sent, r.Began)})
 	case SuccessorRegistered:
 		if r.Sent.Before(w.asked) {
-			w.tell(Retry) // it has asked since, and may have another registration by now
+			w.wakeFor(Retry) // it has asked since, and may have another registration by now
 		} else {
 			w.register(r.Ticket, r.Sent)
 		}
 	case Uncertain, ToNobody:
-		w.tell(Retry)
+		w.wakeFor(Retry)
 	case ToAll:
 	}
-	w.read()
+	w.readMessages()
 	return false
 }
 
-// give lets the waiter have the lock: at once, or when its request is over. qs.mu must be held.
-func (w *Waiter[Name, Data]) give(g Grant) {
+// giveGrant lets the waiter have the lock: at once, or when its request is over. qs.mu must be held.
+func (w *Waiter[Name, Data]) giveGrant(g Grant) {
 	switch {
 	case w.state == Granted:
 	case w.state.asking():
@@ -181,7 +181,7 @@ func (w *Waiter[Name, Data]) give(g Grant) {
 	default:
 		w.state.step(grant)
 		w.given = g
-		w.rouse()
+		w.signal()
 	}
 }
 
@@ -195,12 +195,12 @@ func (w *Waiter[Name, Data]) register(t Ticket, asked time.Time) {
 		return // the answer has the ticket too
 	}
 	w.registration, w.ticket, w.asked = Registered, t, asked
-	w.read()
+	w.readMessages()
 }
 
-// read looks at the messages that came while it was not known whether to believe them. qs.mu must
+// readMessages looks at the messages that came while it was not known whether to believe them. qs.mu must
 // be held.
-func (w *Waiter[Name, Data]) read() {
+func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state.offered() {
 		return
 	}
@@ -209,11 +209,11 @@ func (w *Waiter[Name, Data]) read() {
 	for _, m := range unread {
 		switch {
 		case w.registration != Registered:
-			w.tell(Retry) // the server says which of them is right
+			w.wakeFor(Retry) // the server says which of them is right
 		case m.Ticket == w.ticket:
-			w.give(Grant{Since: w.asked, Fence: m.Fence, Streak: m.Streak})
+			w.giveGrant(Grant{Since: w.asked, Fence: m.Fence, Streak: m.Streak})
 		case m.Ticket > w.ticket:
-			w.tell(Retry) // of a registration that it does not know of
+			w.wakeFor(Retry) // of a registration that it does not know of
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 		return false
 	}
 	w.unread = append(w.unread, m)
-	w.read()
+	w.readMessages()
 	return true
 }
 
@@ -244,7 +244,7 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	}
 	w.state.step(ask)
 	w.given = Grant{}
-	w.hush()
+	w.clearSignal()
 	if !registers || !hears && w.registration == Unregistered {
 		return false
 	}
@@ -265,13 +265,13 @@ func (w *Waiter[Name, Data]) Answer(t Ticket, asked time.Time) (Grant, bool) {
 		w.register(t, asked)
 	}
 	if !early.Since.IsZero() && w.state == Waiting {
-		w.give(early)
+		w.giveGrant(early)
 	}
-	w.read()
+	w.readMessages()
 	if w.state != Granted {
 		return Grant{}, false
 	}
-	w.hush()
+	w.clearSignal()
 	return w.given, true
 }
 

@@ -192,29 +192,29 @@ func (w *Waiter[Name, Data]) woken() (Reason, Grant) {
 	defer qs.mu.Unlock()
 	reason := w.reason
 	w.reason = Ended
-	w.hush()
+	w.clearSignal()
 	if w.state == Granted {
 		return HasGrant, w.given
 	}
 	return reason, Grant{}
 }
 
-// tell wakes the waiter. qs.mu must be held.
-func (w *Waiter[Name, Data]) tell(r Reason) {
+// wakeFor wakes the waiter. qs.mu must be held.
+func (w *Waiter[Name, Data]) wakeFor(r Reason) {
 	w.reason = max(w.reason, r)
-	w.rouse()
+	w.signal()
 }
 
-// rouse has Wait and Park return. qs.mu must be held.
-func (w *Waiter[Name, Data]) rouse() {
+// signal has Wait and Park return. qs.mu must be held.
+func (w *Waiter[Name, Data]) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// hush takes rouse back, unless there is a reason left. qs.mu must be held.
-func (w *Waiter[Name, Data]) hush() {
+// clearSignal takes signal back, unless there is a reason left. qs.mu must be held.
+func (w *Waiter[Name, Data]) clearSignal() {
 	if w.reason != Ended {
 		return
 	}
@@ -258,9 +258,9 @@ func (w *Waiter[Name, Data]) Leave(retry bool) (r Remains, over *Data) {
 		qs.slot(q.name).queues.Add(-1)
 		return r, &q.data
 	case head && retry:
-		next.Value.(*Waiter[Name, Data]).tell(Retry)
+		next.Value.(*Waiter[Name, Data]).wakeFor(Retry)
 	case head:
-		next.Value.(*Waiter[Name, Data]).tell(BecameHead)
+		next.Value.(*Waiter[Name, Data]).wakeFor(BecameHead)
 	}
 	return r, nil
 }
