@@ -6,16 +6,16 @@ import (
 )
 
 // Clock estimates the clock of a server from the times in its replies. The estimate is never behind
-// the server's clock, and ahead of it by at most one round trip: what is due at a time of ours does
-// not happen earlier there. It is safe for concurrent use.
+// the server's clock, and ahead of it by at most one round trip: what is due at a local time does
+// not happen earlier on the server. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
-	start time.Time // on our clock, which is monotonic from there; guarded by mu
+	start time.Time // on the local clock, which is monotonic from there; guarded by mu
 	there time.Time // upper bound of the server's clock at start; zero if unknown; guarded by mu
 	heard time.Time // when that was learned; guarded by mu
 }
 
-// trusted is how long an estimate is used: clocks drift, and are set.
+// trusted is how long an estimate is used: clocks drift, and can be set.
 const trusted = 10 * time.Second
 
 // Hear records the time that a reply carries, which the server read between sent and received.
@@ -35,14 +35,14 @@ func (cl *Clock) Hear(clock, sent, received time.Time) {
 	}
 }
 
-// At returns the latest that the server's clock can show at a time of ours; zero if unknown.
+// At returns the latest time that the server's clock can show at a local time; zero if unknown.
 func (cl *Clock) At(ours time.Time) time.Time {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.there.IsZero() || time.Since(cl.heard) > trusted {
 		return time.Time{}
 	}
-	// A deadline of a caller may be without a monotonic reading, and the wall clock was set since.
+	// The deadline of a caller may lack a monotonic reading, and the wall clock may have been set.
 	now := time.Now()
 	return cl.there.Add(now.Sub(cl.start) + ours.Sub(now))
 }
