@@ -14,43 +14,44 @@ import (
 	"holdfast/watchdog"
 )
 
-// registrationKept is how long Redis keeps a registration at most that nobody asks for.
+// registrationKept is the longest time that Redis keeps a registration whose owner does not ask
+// again.
 const registrationKept = 3 * lua.MaxNap
 
-// attempt is one caller's way to a lock. It is used by one goroutine.
+// attempt is one call that wants a lock. One goroutine uses it.
 type attempt struct {
 	client  *Client
 	lock    *Lock
 	budget  wait.Budget
-	request request // its owner is that of this acquisition, in Redis
+	request request // its owner is the name of the acquisition in Redis
 	renew   bool
-	token   owner.Token // in this process
-	named   bool        // the caller gave it
+	token   owner.Token // identifies the owner in this process
+	named   bool        // token comes from the caller's context
 	session *lockSession
 	fresh   *acquisition // preallocated; nil once used
 
-	// What the tries so far have left behind.
-	sent     time.Time        // when the last one was sent
-	ticket   waitqueue.Ticket // the last answer: of the registration of this owner; 0 if it has none
-	holder   lua.Holder       // the last answer: who is in the way
-	answered bool             // one of them got an answer
-	failure  error            // why the last one got no answer; nil if it did
+	// The results of the tries so far.
+	sent     time.Time        // when the last try was sent
+	ticket   waitqueue.Ticket // of the registration, by the last reply; 0 if none
+	holder   lua.Holder       // the holder by the last reply
+	answered bool             // a try got a reply
+	failure  error            // why the last try got no reply; nil if it did
 	trace    trace
 	streak   waitqueue.Streak // of the lock
 }
 
-// trace is what the tries of an attempt may have left in Redis: the lock, a registration, a place
-// in a queue.
+// trace is what the tries of an attempt may have left in Redis: the lock, a registration, or a
+// queue entry.
 type trace uint8
 
-// The least first.
+// In ascending order.
 const (
 	noTrace   trace = iota
-	something       // it has to be cleaned up
-	late            // also by a command that may be executed at any time
+	something       // must be cleaned up
+	late            // a command may still be executed at any time
 )
 
-// newAttempt checks what a caller asks for. The caller ends the attempt.
+// newAttempt checks the arguments of a call. The caller calls end.
 func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
 	if l.invalid != nil {
 		return nil, l.invalid
@@ -93,14 +94,14 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 	return a, nil
 }
 
-// end gives back what newAttempt took.
+// end releases what newAttempt acquired.
 func (at *attempt) end() {
 	at.budget.Stop()
 	at.client.tasks.Leave()
 }
 
-// run gets the lock, or says why not. It locks the owner's session first: while another call of the
-// same owner talks to Redis about this lock, this one must not.
+// run acquires the lock, or returns why not. It locks the owner's session first: calls of one owner
+// talk to Redis about a lock one at a time.
 func (at *attempt) run() (*Hold, error) {
 	if at.budget.Err() != nil {
 		return nil, at.ended()
@@ -139,15 +140,16 @@ func (at *attempt) run() (*Hold, error) {
 	return hold, err
 }
 
-// rejoin deals with what the owner holds already. It is done if that decides the attempt.
+// rejoin handles an owner that holds the lock already, in this mode or the other. done says that
+// this decides the attempt.
 func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
 	if h := held(at.session, at.lock.kind.mode()); h != nil {
 		hold, err := at.reenter(h)
 		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 			return hold, true, err
 		}
-		// Another goroutine of this owner has released the lock meanwhile without locking the
-		// session. This one is the first again.
+		// Another goroutine of this owner has just released the lock without locking the session.
+		// This caller starts afresh.
 		at.failure = nil
 	}
 	if at.request.owner = holder(at.session); at.request.owner != "" {
@@ -158,8 +160,8 @@ func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
 }
 
 // try sends one request. Without a hold and an error it may be tried again; failure says whether
-// there was an answer. With left set the budget ended before the answer came: a worker that sent
-// the request looks after that, or the caller does, see trace.
+// there was a reply. With left set the budget ended before the reply. The worker that sent the
+// request then cleans up, or the caller does if trace says so.
 func (at *attempt) try() (hold *Hold, left bool, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
@@ -180,7 +182,7 @@ func (at *attempt) try() (hold *Hold, left bool, err error) {
 	case transport.Detached:
 		left = true
 	case transport.Unconfirmed:
-		if !errors.Is(err, ErrNotReplicated) { // it was undone
+		if !errors.Is(err, ErrNotReplicated) { // which was undone
 			at.trace = max(at.trace, something)
 		}
 	case transport.Answered, transport.Refused, transport.NotSent:
@@ -220,13 +222,13 @@ func (at *attempt) try() (hold *Hold, left bool, err error) {
 	return hold, false, err
 }
 
-// unanswered notes that the budget ended before the answer came.
+// unanswered notes that the budget ended before the reply.
 func (at *attempt) unanswered() {
 	switch {
 	case at.answered:
 	case at.failure == nil, errors.Is(at.failure, transport.ErrNoAnswer):
 		at.failure = transport.ErrNoAnswer
-	default: // what went wrong before says more about what to do
+	default: // the error before is more helpful
 		at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, at.failure)
 	}
 }
@@ -239,8 +241,8 @@ func (at *attempt) remains() trace {
 	return noTrace
 }
 
-// detach has a worker send the request, so that the caller can leave at any time. What may have
-// been done for one that left is cleaned up when the answer comes.
+// detach sends the request from a worker, so that the caller can leave at any time. The worker then
+// cleans up what the request may have left.
 func (at *attempt) detach() (reply, transport.State, error) {
 	c, before, holds, remains := at.client, at.trace, at.holder.TTL, at.remains()
 	r, ownQueue := at.request, at.lock.waiting.ownQueue
@@ -265,8 +267,8 @@ func (at *attempt) detach() (reply, transport.State, error) {
 	return answer, state, err
 }
 
-// begin makes the hold of a lock that was acquired. registered says that a grant message may still
-// arrive.
+// begin returns the hold of a lock that was acquired. registered says that a grant message may
+// still arrive.
 func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold, error) {
 	h := at.fresh
 	if at.fresh = nil; h == nil {
@@ -281,7 +283,7 @@ func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hol
 	hold := h.begin(at.budget.Ctx, deadline, at.renew)
 	at.lock.kind.began(h)
 	if at.budget.Closing() {
-		// Too late for Close to know of it: nobody would renew it or end its context.
+		// Close may have missed this acquisition: nobody would renew it or end its context.
 		h.finish()
 		at.trace = max(at.trace, something)
 		return nil, ErrClosed
@@ -289,12 +291,12 @@ func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hol
 	return hold, nil
 }
 
-// accept takes a lock that was granted. Without a hold and an error too little is left of its
-// lease, which is to be asked for again.
+// accept uses a grant. Without a hold and an error too little is left of the lease, and the caller
+// asks for the lock again.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	at.streak = g.Streak
 	lease := at.request.grantLease
-	most := lease / 10 // of an explicit lease, so that it is about what the caller asked for
+	most := lease / 10 // so that the caller gets about the lease it asked for
 	if at.renew {
 		most = lease / 2
 	}
@@ -305,7 +307,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	return at.begin(watchdog.Deadline(g.Since, lease), g.Fence, false)
 }
 
-// cleanUp has what the tries may have left in Redis removed in the background.
+// cleanUp removes what the tries may have left in Redis, in the background.
 func (at *attempt) cleanUp() {
 	if at.trace == noTrace {
 		return
@@ -315,10 +317,10 @@ func (at *attempt) cleanUp() {
 	at.client.cleaner.add(l)
 }
 
-// cleanup returns what a request may have left in Redis. Its time counts from now, not from when
-// the request was sent: a server that hung executes what it finds in its buffers when it goes on. A
-// place in a queue is for as long as somebody holds the lock, which is not read from the attempt:
-// late answers are looked after when its goroutine has gone on.
+// cleanup returns the cleanup of a request. Its time counts from now, not from when the request was
+// sent: a server that hung executes what is in its buffers when it goes on. A queue entry lasts as
+// long as the lock is held, for holds; it is not read from the attempt, which may have gone on when
+// a late reply arrives.
 func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	l := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
 	if r.beside {
@@ -327,13 +329,13 @@ func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 	return l
 }
 
-// lasts returns for how long Redis keeps what it gives for a request, if somebody has the lock for
-// as long as holds.
+// lasts returns for how long Redis keeps what a request creates, if another owner has the lock for
+// holds.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
 	if of.kind.queued() {
-		// A place in a queue outlasts the holder's lease and the last request by twice the longest
-		// nap. Either may be as long as a Duration can be, and their sum must still be one.
+		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
+		// Either may be the longest Duration, so their sum is bounded.
 		const ever = 100 * 365 * 24 * time.Hour
 		lasts = max(lasts, min(max(holds, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
 	}
@@ -343,7 +345,7 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	return lasts
 }
 
-// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, so that its outcome is
+// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, whose outcome is therefore
 // known.
 var errUnsent = &lua.Error{Class: lua.Temporary, Message: transport.ErrNoAnswer.Message,
 	Advice: transport.ErrNoAnswer.Advice}
@@ -367,7 +369,7 @@ func (at *attempt) ended() error {
 	}
 }
 
-// unavailable returns why Redis did not give an answer, and what else is true of the attempt.
+// unavailable returns why Redis did not reply, and why the budget ended if it has.
 func (at *attempt) unavailable() error {
 	err := at.failure
 	if lua.ClassOf(err) == lua.Unknown {

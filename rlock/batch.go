@@ -14,7 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// batch takes several plain locks of one client and slot, for one owner, with one script: all or
+// batch acquires several plain locks of one client and slot, for one owner, with one script: all or
 // none.
 type batch struct {
 	locks []*Lock
@@ -23,16 +23,16 @@ type batch struct {
 	parts  []part
 }
 
-// part is one of the locks.
+// part is one of these locks.
 type part struct {
 	lock    *Lock
 	session *lockSession
-	held    *acquisition // nil if the owner does not hold it yet
-	owner   string       // in Redis
-	count   int          // levels to have afterwards
+	held    *acquisition // nil if the owner does not hold the lock yet
+	owner   string       // its name in Redis
+	count   int          // levels afterwards
 }
 
-// try makes one attempt. It does not queue: that would be waiting.
+// try makes one attempt. It never waits in a queue.
 func (bt *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, err error) {
 	c := bt.locks[0].client
 	bt.client = c
@@ -83,7 +83,7 @@ func (bt *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, e
 	return bt.begin(ctx, b, token, watchdog.Deadline(sent, lease), lease, renew)
 }
 
-// named names the lock that an error is about; any of them if it is about the server.
+// named adds the lock that an error is about; the first one if it is about the server.
 func (bt *batch) named(err *error) {
 	name := bt.locks[0].name
 	var held *HeldError
@@ -93,8 +93,8 @@ func (bt *batch) named(err *error) {
 	wrap(err, name)
 }
 
-// notAsked returns why an attempt ended before anything was asked: while another call of the same
-// owner was at that lock.
+// notAsked returns why an attempt ended before it sent anything, while another call of the owner
+// had the session of l locked.
 func notAsked(l *Lock, b *wait.Budget) error {
 	reason := b.Err()
 	if errors.Is(reason, ErrClosed) {
@@ -103,7 +103,7 @@ func notAsked(l *Lock, b *wait.Budget) error {
 	return &HeldError{Lock: l.name, cause: reason}
 }
 
-// ask sends the script, and returns when, if everything was taken.
+// ask sends the script. It returns when, if all locks were acquired, and an error otherwise.
 func (bt *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
 	requests := make([]lua.BatchRequest, len(bt.parts))
 	for i, p := range bt.parts {
@@ -160,9 +160,9 @@ func (bt *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err e
 	}
 }
 
-// undo has what may have been taken cleaned up in the background; retry says that the command may be
-// executed later. A count too high, of what was held already, does no harm: the last release
-// ignores it.
+// undo cleans up in the background what may have been acquired. retry says that the command may
+// still be executed later. A count that is too high, for a lock held before, does no harm: the last
+// release ignores it.
 func (bt *batch) undo(lease time.Duration, retry bool) {
 	for _, p := range bt.parts {
 		if p.held == nil {
@@ -174,7 +174,7 @@ func (bt *batch) undo(lease time.Duration, retry bool) {
 	}
 }
 
-// begin makes the holds of what was taken.
+// begin returns the holds of what was acquired.
 func (bt *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, deadline time.Time,
 	lease time.Duration, renew bool,
 ) ([]*Hold, error) {
@@ -202,14 +202,13 @@ func (bt *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, d
 		}
 		hold, err := p.held.push(ctx, deadline, renew)
 		if err != nil {
-			// Lost, or released by a goroutine that shares the owner, while the answer was on its
-			// way.
+			// It was lost, or released by another goroutine of the owner, before the reply arrived.
 			failure = err
 			continue
 		}
 		holds = append(holds, hold)
 	}
-	if b.Closing() { // too late for Close to know of them
+	if b.Closing() { // Close may have missed them
 		failure = ErrClosed
 	}
 	if failure == nil {

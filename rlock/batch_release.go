@@ -10,8 +10,8 @@ import (
 	"holdfast/lua"
 )
 
-// releaseBatch gives back holds of several plain locks of one client and slot, with one script.
-// Each has an error of its own.
+// releaseBatch releases holds of several plain locks of one client and slot, with one script. It
+// returns one error for each.
 func releaseBatch(holds []*Hold) []error {
 	errs := make([]error, len(holds))
 	releases := make([]partRelease, 0, len(holds))
@@ -51,8 +51,8 @@ func releaseBatch(holds []*Hold) []error {
 	for _, s := range locked {
 		s.Unlock()
 	}
-	// Another call of the same owner has locked these sessions, perhaps for long. None is kept
-	// locked while waiting for them.
+	// Another call of the owner has locked these sessions, perhaps for long. No session stays
+	// locked while this one is blocked on another.
 	for _, i := range busy {
 		errs[i] = holds[i].acquisition.Release(holds[i])
 	}
@@ -62,15 +62,15 @@ func releaseBatch(holds []*Hold) []error {
 	return errs
 }
 
-// partRelease is an acquisition that is to be left with so many levels.
+// partRelease is the release of one lock of a batch, to a number of levels.
 type partRelease struct {
 	*acquisition
 	left int
 	err  *error
 }
 
-// sendBatch tells Redis what is left of each. The caller has their sessions locked. Those that are
-// refused for the time being are sent again, by themselves.
+// sendBatch sends the releases. The caller has their sessions locked. Those that are refused
+// temporarily are sent again, one by one if necessary.
 func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 	var (
 		delay   wait.Backoff
@@ -107,7 +107,7 @@ func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 				ErrOutcomeUnknown,
 				c.options.CommandTimeout,
 			)
-			if last != nil { // what went wrong before says more about what to do
+			if last != nil { // the error before is more helpful
 				err = fmt.Errorf("%w; before that: %w", err, last)
 			}
 			fail(err)
@@ -123,8 +123,8 @@ func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 			}
 		case c.transport.Permanent(err),
 			c.transport.Clustered() && lua.ClassOf(err) == lua.Temporary:
-			// One of them may be why, as a key that the ACL forbids; and while a slot moves, what
-			// cannot be found together can one by one.
+			// One lock may be the reason, such as a key that the ACL forbids. While a slot moves,
+			// keys may be reached one by one but not together.
 			for _, p := range releases {
 				*p.err = p.send(b, p.left, unknown)
 			}
@@ -151,8 +151,8 @@ func batchReleases(of []partRelease) []lua.BatchRelease {
 	return all
 }
 
-// refusedForNow takes the answers, and returns those parts that the server refused for a reason
-// that passes by itself, and that reason.
+// refusedForNow handles the replies. It returns those parts that were refused temporarily, and the
+// reason.
 func refusedForNow(
 	c *Client, asked []partRelease, replies []lua.BatchReleased, unknown bool,
 ) (again []partRelease, reason error) {

@@ -12,7 +12,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Extend makes Redis keep the lock for lease from now at least.
+// Extend implements [Hold.Extend].
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if lease == Watchdog {
 		lease = a.client.options.WatchdogLease
@@ -29,8 +29,8 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		request: request{lease: lease, waits: true}}
 	t.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
 	defer t.end()
-	if reason := t.budget.Err(); reason != nil { // and nothing was sent
-		if errors.Is(reason, ErrLost) { // another hold, to which the context belongs: not this one
+	if reason := t.budget.Err(); reason != nil { // nothing was sent
+		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
 			return fmt.Errorf("%w: %s", ctx.Err(), reason.Error())
 		}
 		return reason
@@ -42,8 +42,8 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if a.depth() == 0 {
 		return ofEnded(a.conclude())
 	}
-	// A renewal, and not a nested lock without a level: that writes, and a server without memory
-	// refuses it.
+	// It is a renewal rather than a nested lock without a level: a nested lock writes, and a server
+	// that is out of memory refuses that.
 	renewals := []lua.Renewal{a.lock.kind.lease(a.owner)}
 	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
 		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, renewals)
@@ -53,7 +53,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		return ofEnded(err)
 	}
 	a.extend(deadline)
-	// The answer may have come too late: what is lost stays lost, also before anybody noticed.
+	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
 	if !time.Now().Before(a.Deadline()) {
 		a.lose(watchdog.ErrExpired)
 	}
@@ -63,7 +63,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return nil
 }
 
-// reenter adds a level to what the owner holds.
+// reenter adds a level to an acquisition.
 func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	levels := a.depth() + 1
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
@@ -75,15 +75,15 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	return a.push(at.budget.Ctx, deadline, at.renew)
 }
 
-// prolong makes Redis keep what the owner holds for as long as the attempt wants it, by a command
-// that reports whether it is held, and returns until when that can be trusted.
+// prolong makes Redis keep an acquisition for the lease of the attempt, and returns the new
+// deadline. The command reports whether the lock is held.
 func (at *attempt) prolong(
 	a *acquisition, command func(context.Context) (bool, error),
 ) (deadline time.Time, err error) {
 	c, lease := at.client, at.request.lease
 	var delay wait.Backoff
-	// A count too high does no harm, because the last release ignores it. A lease that nobody wants
-	// any more does.
+	// A count that is too high does no harm, because the last release ignores it. A lease that is
+	// no longer wanted does.
 	settle := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())

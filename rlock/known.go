@@ -10,23 +10,23 @@ import (
 	"holdfast/pubsub"
 )
 
-// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of
-// a wake-up that never comes: an ACL that forbids the channel, a message lost with a failover.
+// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the delay of
+// a wake-up that never arrives: an ACL forbids the channel, or a failover loses a message.
 const longestPause = lua.MaxNap
 
-// known is what the head of a queue has learned. It stays with the queue, so a new head need not
+// known is what the heads of a queue have learned. It stays with the queue, so a new head need not
 // ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
-	resumed  bool                 // the listener was there before the queue
-	holder   lua.Holder           // who has the lock, by the last answer
-	freeAt   time.Time            // when it should be free, by the last answer; zero before the first
-	askAt    time.Time            // when the head should ask by itself, by the last answer
-	overdue  *wait.Backoff        // between requests while a lease that is over is still in the way
-	failure  error                // why the last request got no answer; nil if it did
+	resumed  bool                 // the listener is older than the queue
+	holder   lua.Holder           // the holder by the last reply
+	freeAt   time.Time            // when the lock should be free; zero before the first reply
+	askAt    time.Time            // when the head should ask by itself
+	overdue  *wait.Backoff        // between requests while an expired lease still blocks
+	failure  error                // why the last request got no reply; nil if it did
 }
 
-// answered notes what Redis, or an acquisition of our own, says about the lock.
+// answered records a reply about the lock, or an acquisition by this process.
 func (kn *known) answered(h lua.Holder) {
 	now := time.Now()
 	kn.holder, kn.failure = h, nil
@@ -39,10 +39,10 @@ func (kn *known) answered(h lua.Holder) {
 	case h.TTL != 0:
 		kn.overdue = nil
 	case kn.overdue == nil:
-		kn.overdue = &wait.Backoff{} // it is over within the millisecond
+		kn.overdue = &wait.Backoff{} // the lease ends within the millisecond
 	default:
-		// A replica before Redis 7 that has lost its master shows its scripts what has expired,
-		// with nothing left, for ever.
+		// A replica before Redis 7 that has lost its master shows its scripts expired keys for
+		// ever, with nothing left of their time.
 		kn.askAt = now.Add(kn.overdue.Next())
 	}
 	if h.Nap > 0 {
@@ -50,21 +50,21 @@ func (kn *known) answered(h lua.Holder) {
 	}
 }
 
-// advised notes that a lease ends after left, which began by a hand-over that only its owner was
-// told of.
+// advised notes that a lease ends after left. It began by a hand-over that only its owner was told
+// of.
 func (kn *known) advised(left time.Duration) {
 	if over := time.Now().Add(left); over.Before(kn.askAt) {
 		kn.askAt = over
 	}
 }
 
-// pause returns how long the head sleeps if nothing wakes it: until it is worth asking, at most
+// pause returns how long the head sleeps unless it is woken: until asking is useful, at most
 // longestPause, and never 0.
 func (kn *known) pause() time.Duration {
 	return min(max(time.Until(kn.askAt), time.Millisecond), longestPause)
 }
 
-// lastHolder returns who has the lock, and for how long still, by the last answer.
+// lastHolder returns the holder by the last reply, with what is left of its lease.
 func (kn *known) lastHolder() lua.Holder {
 	h := kn.holder
 	if h.TTL != NoExpiry {
@@ -73,9 +73,8 @@ func (kn *known) lastHolder() lua.Holder {
 	return h
 }
 
-// lastError returns why nobody in the queue knows who has the lock; nil if Redis answers. It is
-// told to callers that have sent nothing, so what may have become of the head's commands is left
-// out.
+// lastError returns why the queue does not know the holder; nil if Redis replies. It goes to
+// callers that have sent nothing, so what may have become of the head's commands is left out.
 func (kn *known) lastError() error {
 	failure := kn.failure
 	if failure == nil && kn.freeAt.IsZero() {
@@ -83,7 +82,7 @@ func (kn *known) lastError() error {
 	}
 	var refusal *ServerError
 	if !errors.As(failure, &refusal) {
-		return nil // an answer that came too late to be used is one
+		return nil // a reply too late to be used still counts as one
 	}
 	if refusal.Class == lua.Unknown {
 		unsent := *refusal

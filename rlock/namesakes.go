@@ -7,7 +7,7 @@ import (
 	"holdfast/lua"
 )
 
-// mostNames bounds the names that are remembered. When there are more, all are forgotten.
+// mostNames bounds the number of names kept. When it is exceeded, all are forgotten.
 const mostNames = 1024
 
 // namesakes finds fair locks that share a queue: by Redisson's rule "x" and "{x}" have the same
@@ -17,7 +17,7 @@ type namesakes struct {
 	used map[string]spelling // guarded by mu; by the name without braces
 }
 
-// spelling is a set of the spellings of a name that were used.
+// spelling is a set of spellings of one name.
 type spelling uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	braced
 )
 
-// use records a name, and returns true when it completes a pair: once per pair, until forgotten.
+// use records a name, and reports whether it completes a pair: once per pair, until forgotten.
 func (ns *namesakes) use(name string) (shared bool) {
 	inner, as := name, bare
 	if strings.Contains(name, "{") {
@@ -47,8 +47,8 @@ func (ns *namesakes) use(name string) (shared bool) {
 	return before != 0
 }
 
-// useFair warns if another fair lock has the same queue. It does not refuse, because the names may
-// be shared with Redisson.
+// useFair logs a warning if another fair lock has the same queue. It does not refuse the lock,
+// because the names may be shared with Redisson.
 func (c *Client) useFair(name string) {
 	if c.fairNames.use(name) {
 		c.warn(
