@@ -147,9 +147,9 @@ func (c *Client) shutdown() {
 // warn logs in the background. A log handler may block, for example on a full pipe, and callers
 // have deadlines to meet.
 func (c *Client) warn(message string, details ...any) {
-	tell := func() { c.options.Logger.Warn(message, details...) }
-	if !c.tasks.Go(tell) {
-		tell()
+	log := func() { c.options.Logger.Warn(message, details...) }
+	if !c.tasks.Go(log) {
+		log()
 	}
 }
 

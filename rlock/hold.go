@@ -42,8 +42,8 @@ type Acquisition interface {
 	Owner() string
 	// Token returns the fencing token; 0 if the lock is not fenced.
 	Token() int64
-	// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of this
-	// process.
+	// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of
+	// this process.
 	Deadline() time.Time
 	// Extend makes the lock last for lease from now, as described at [Hold.Extend].
 	Extend(ctx context.Context, lease time.Duration) error
@@ -219,8 +219,8 @@ func (h *Hold) end(reason error) {
 	cancel, callbacks := h.cancel, h.afterEnd
 	h.afterEnd = nil
 	h.mu.Unlock()
-	for _, tell := range callbacks {
-		tell(reason)
+	for _, f := range callbacks {
+		f(reason)
 	}
 	if cancel != nil {
 		cancel(reason)

@@ -14,9 +14,9 @@ import (
 	"holdfast/pubsub"
 )
 
-// node is a plain lock as a part of a RedLock. What it takes is an acquisition of its client like
-// any other: renewed with the others, ended by ForceUnlock and Close. When it is taken and released
-// is up to the RedLock.
+// node is a plain lock as a part of a RedLock. What it acquires is an acquisition of its client
+// like any other: renewed with the others, and ended by ForceUnlock and Close. The RedLock decides
+// when to acquire and release it.
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
@@ -82,7 +82,7 @@ func (n node) Release(owner string) (lua.Released, error) {
 	return released, transport.Unexplained(err)
 }
 
-// answered notes how long an answer took. An error may be of this side, and quick.
+// answered records how long a reply took. Errors are not recorded: they may be local, and quick.
 func (n node) answered(sent time.Time, err error) {
 	if err == nil {
 		n.client.pool.Answered(time.Since(sent))
@@ -96,7 +96,8 @@ func (n node) CleanUp(owner string, until time.Time) {
 func (n node) Subscribe() *pubsub.Subscription {
 	queue := queueName{"redlock", n.name}
 	to := queue.topic(n.waiting.topic.Channel)
-	if n.client.options.HandOver == HandOverToAll { // this client may be registered, but a RedLock is not
+	// The client may be registered for grants, but a RedLock is not.
+	if n.client.options.HandOver == HandOverToAll {
 		to.Also = []string{lua.AnnouncementChannel(n.name)}
 	}
 	return n.client.transport.Subscribe(to)
@@ -108,13 +109,13 @@ func (n node) Hold(
 	name string, as owner.Token, deadline time.Time, renew bool, p hooks.Part,
 ) hooks.NodeHold {
 	c := n.client
-	// A session of its own: nothing else is ever asked in it.
+	// A separate session: no other call ever uses it.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
 	defer s.Close()
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
 	a.begin(context.Background(), deadline, renew)
 	select {
-	case <-c.closing: // too late for Close to know of it
+	case <-c.closing: // Close may have missed it
 		a.finish()
 		return nil
 	default:
@@ -122,7 +123,7 @@ func (n node) Hold(
 	}
 }
 
-// nodeHold is an acquisition as a RedLock sees it, which decides when it is released.
+// nodeHold is an acquisition as the RedLock sees it, which decides when it is released.
 type nodeHold acquisition
 
 func (nh *nodeHold) acquisition() *acquisition { return (*acquisition)(nh) }

@@ -9,8 +9,8 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a request, and with Options.SyncReplicas makes sure that enough replicas know of what
-// it did.
+// ask sends a request. With Options.SyncReplicas it makes sure that enough replicas know of an
+// acquisition.
 func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error) {
 	c := at.client
 	if err := c.transport.Ready(context.Background()); err != nil {
@@ -24,23 +24,25 @@ func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error)
 	if !redirected || answer.taken {
 		return answer, err
 	}
-	// Shared connections follow the redirection, and make the script known where it leads. What
-	// they take is then taken once more, by one that can wait for the replicas of that node.
+	// Shared connections follow the redirection, and load the script where it leads. What they
+	// acquire is then acquired once more, on a connection that can wait for the replicas of that
+	// node.
 	if answer, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || answer.holder != nil {
 		return answer, err
 	}
 	if node, known := c.redis.Nodes()[to.Node]; known {
 		answer, err = at.askForReplicas(node, r, to.Asking)
 	} else {
-		err = &lua.Error{Class: lua.Temporary, Message: "the node " + to.Node + " is not known to the rueidis client yet"}
+		err = &lua.Error{Class: lua.Temporary,
+			Message: "the node " + to.Node + " is not known to the rueidis client yet"}
 	}
 	answer.taken = true
 	return answer, err
 }
 
-// askForReplicas sends the request to a server, and waits for its replicas if the lock is taken.
-// They acknowledge what was written through one connection: so everything goes through one, that
-// nobody shares.
+// askForReplicas sends the request to a server, and waits for its replicas if the lock is acquired.
+// WAIT counts what was written through the same connection, so all commands go through one that is
+// not shared.
 func (at *attempt) askForReplicas(
 	server rueidis.Client,
 	r request,
@@ -62,15 +64,15 @@ func (at *attempt) askForReplicas(
 	return answer, err
 }
 
-// replicated makes sure that enough replicas know of an acquisition, and undoes it if not.
+// replicated makes sure that enough replicas know of an acquisition, and otherwise undoes it.
 func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) error {
 	c := at.client
 	timeout := min(c.options.SyncTimeout, r.lease/2)
 	if !r.until.IsZero() {
-		timeout = min(timeout, time.Until(r.until)/2) // and the rest is for undoing it
+		timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
 	}
 	timeout = max(timeout, time.Millisecond)
-	// Nobody shares this connection: a server that hangs may cost it.
+	// The connection is not shared: a server that hangs may cost it.
 	ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
 	defer cancel()
 	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)

@@ -9,11 +9,11 @@ import (
 	"holdfast/pubsub"
 )
 
-// shortestWait gives an attempt time for an answer. With less nearly every outcome would be
-// unknown.
+// shortestWait is the least time that an attempt gives a reply. With less, nearly every outcome
+// would be unknown.
 const shortestWait = 10 * time.Millisecond
 
-// wait gets the lock, and queues for it if it is not free.
+// wait acquires the lock, and queues for it if it is not free.
 func (at *attempt) wait() (*Hold, error) {
 	how := at.lock.kind.waiting(at.request)
 	if how.ownQueue && !at.client.backlog.await(at.lock.name, &at.budget) {
@@ -47,13 +47,13 @@ func (at *attempt) wait() (*Hold, error) {
 	if first {
 		at.client.queues.EndTry(how.queue)
 	}
-	// A listener that was there before does not tell what was missed since the first try.
+	// An older listener does not report what was missed since the first try.
 	resumed := false
 	w.Queue().Do(func(kn *known) { resumed = kn.resumed })
 	return at.queue(how, w, w.First && (at.sent.IsZero() || resumed))
 }
 
-// join puts the attempt at the end of its queue. Without always there is none if nobody of this
+// join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
 // process has waited for the lock just now.
 func (at *attempt) join(how waiting, always bool) *waiter {
 	return at.client.queues.Join(how.queue,
@@ -67,7 +67,7 @@ func (at *attempt) join(how waiting, always bool) *waiter {
 		})
 }
 
-// learn notes for all in the queue what the last try was answered.
+// learn shares the reply to the last try with the queue.
 func (at *attempt) learn(q *lockQueue) {
 	if at.failure == nil {
 		q.Answered(true)
@@ -79,14 +79,14 @@ func (at *attempt) learn(q *lockQueue) {
 	})
 }
 
-// acquired notes for all in the queue that this attempt has the lock for lease.
+// acquired tells the queue that this attempt has the lock for lease.
 func (at *attempt) acquired(q *lockQueue, lease time.Duration) {
 	q.Answered(false)
 	q.Do(func(kn *known) { kn.answered(lua.Holder{Owner: at.request.owner, TTL: lease}) })
 }
 
-// queue waits until this attempt is at the head of its queue, and then asks whenever there is a
-// reason to; or until it is granted the lock.
+// queue waits until this attempt is the head of its queue, and then asks whenever there is a reason
+// to; or until it is granted the lock.
 func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	var (
 		delay wait.Backoff
@@ -116,16 +116,19 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 		if reason != waitqueue.HasGrant {
 			if head {
 				reason, grant = at.park(how, w, &delay)
-			} else if reason, grant = w.Wait(&at.budget); reason == waitqueue.Retry && at.tooLate(q) {
-				reason = waitqueue.BecameHead
+			} else {
+				reason, grant = w.Wait(&at.budget)
+				if reason == waitqueue.Retry && at.tooLate(q) {
+					reason = waitqueue.BecameHead
+				}
 			}
 		}
 		switch reason {
 		case waitqueue.Ended:
 			q.Do(func(kn *known) {
 				if at.holder = kn.lastHolder(); at.sent.IsZero() {
-					// Nobody but the head has asked. Its error is everybody's, and no reason to
-					// believe that somebody has the lock.
+					// Only the head has asked. Its error applies to all, and does not mean that
+					// another owner has the lock.
 					at.failure = kn.lastError()
 				}
 			})
@@ -136,7 +139,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 				at.acquired(q, at.request.grantLease)
 				return hold, at.dequeue(w, hold, err)
 			}
-			ask = true // the lock may be ours, and Redis says so if it is
+			ask = true // the lock may be ours already, which the reply will tell
 		case waitqueue.Retry:
 			ask = true
 		case waitqueue.Paused, waitqueue.BecameHead:
@@ -155,7 +158,7 @@ func (at *attempt) askFrom(
 	q.Do(func(kn *known) { hears = kn.listener != nil && kn.listener.Paired() })
 	at.request.waited = w.Waited()
 	at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
-	at.streak = waitqueue.Streak{HereSince: time.Now()} // if it is had by asking
+	at.streak = waitqueue.Streak{HereSince: time.Now()} // if the lock is acquired by asking
 	hold, left, err = at.try()
 	*g, granted = w.Answer(at.ticket, at.sent)
 	if hold != nil {
@@ -165,8 +168,8 @@ func (at *attempt) askFrom(
 	return hold, left, granted, err
 }
 
-// dequeue takes an attempt that has the lock, or an error instead, out of its queue. What one reader
-// got by asking the next one gets.
+// dequeue removes an attempt that has the lock, or failed with err, from its queue. After a reader
+// the next one asks at once, because it can read as well.
 func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 	if hold == nil {
 		return at.leaveQueue(w, err)
@@ -177,9 +180,9 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 	return nil
 }
 
-// leaveQueue takes an attempt without the lock out of its queue, has what may remain in Redis cleaned
-// up, and returns err, or why the attempt ended. The next in the queue asks at once: a wake-up may
-// have come for this attempt while it left.
+// leaveQueue removes an attempt without the lock from its queue, cleans up what may remain in
+// Redis, and returns err, or why the attempt ended. The next waiter asks at once: a wake-up may
+// have arrived for this attempt while it left.
 func (at *attempt) leaveQueue(w *waiter, err error) error {
 	remains, over := w.Leave(true)
 	closeListener(over)
@@ -197,14 +200,14 @@ func (at *attempt) leaveQueue(w *waiter, err error) error {
 	return at.ended()
 }
 
-// closeListener ends what a queue that is over listens to.
+// closeListener closes the listener of a queue that has ended.
 func closeListener(over *known) {
 	if over != nil && over.listener != nil {
 		over.listener.Close()
 	}
 }
 
-// park waits at the head of a queue until it is worth asking.
+// park blocks at the head of a queue until asking is useful.
 func (at *attempt) park(
 	how waiting,
 	w *waiter,
@@ -231,7 +234,7 @@ func (at *attempt) park(
 	reason, grant := w.Park(&at.budget, pause, wake)
 	switch reason {
 	case waitqueue.BecameHead:
-		return waitqueue.Retry, grant // something has happened to it
+		return waitqueue.Retry, grant // its state has changed
 	case waitqueue.Paused:
 	default:
 		return reason, grant
@@ -245,8 +248,8 @@ func (at *attempt) park(
 	return waitqueue.Retry, grant
 }
 
-// tooLate reports whether an attempt that became head has too little time left for an answer. It
-// then waits for a message only: the outcome of a request would be unknown. The next head asks
+// tooLate reports whether an attempt that became head has too little time left for a reply: the
+// outcome of a request would be unknown. It then waits for a message only, and the next head asks
 // instead.
 func (at *attempt) tooLate(q *lockQueue) (late bool) {
 	until := at.budget.Until

@@ -31,7 +31,7 @@ type Session[Key comparable, State any] struct {
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
-	queue  []chan struct{} // callers of Lock; closing the channel hands over the mutex; guarded by mu
+	queue  []chan struct{} // of callers of Lock; closed to hand over the mutex; guarded by mu
 	state  State           // guarded by mu
 }
 

@@ -55,8 +55,8 @@ type Calls struct {
 	timeout time.Duration
 	began   time.Time
 
-	answered atomic.Int64 // when the latest command with a reply was sent, in nanoseconds since began
-	detached atomic.Int64 // until then workers send all commands, in nanoseconds since began
+	answered atomic.Int64 // when the latest command with a reply was sent, in ns since began
+	detached atomic.Int64 // until then workers send all commands, in ns since began
 	recycled sync.Pool
 
 	mu       sync.Mutex

@@ -72,7 +72,7 @@ type Pool struct {
 
 	mu      sync.Mutex // guards everything below, and the unexported fields of all jobs
 	workers int        // goroutines that have not found the queue empty yet; at most Workers
-	queue   jobs       // jobs without a worker yet, in order of Do; not empty only while workers > 0
+	queue   jobs       // jobs without a worker, in order of Do; empty if workers == 0
 	running jobs       // jobs that a worker runs, in order of their start
 }
 

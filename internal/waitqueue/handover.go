@@ -127,11 +127,11 @@ type Outcome uint8
 
 // The outcomes of a release.
 const (
-	ToAll               Outcome = iota // it was announced to all, or another owner has the lock
-	ToNobody                           // it was not announced: the lock may be free, or the successor's
+	ToAll               Outcome = iota // announced to all, or another owner has the lock
+	ToNobody                           // not announced: the lock may be free, or the successor's
 	Uncertain                          // it may have been executed, or may still be
 	ToSuccessor                        // the successor has the lock
-	SuccessorRegistered                // another owner has the lock, and the successor is registered
+	SuccessorRegistered                // another owner has it, and the successor is registered
 )
 
 // Settle records the result of a release. It returns true if the successor has left without the

@@ -17,7 +17,7 @@ type Queues[Name comparable, Data any] struct {
 
 	mu         sync.Mutex
 	byName     map[Name]*Queue[Name, Data]    // guarded by mu
-	registered map[string]*Waiter[Name, Data] // those that may be registered, by owner; guarded by mu
+	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
 }
 
 // slot counts for all names with one hash, so that Try need not lock Queues.mu.

@@ -79,8 +79,8 @@ func (s State) left() bool { return s == Left || s == LeftOffered || s == Acquir
 
 // String returns the name of the state.
 func (s State) String() string {
-	return [...]string{"Waiting", "Asking", "Offered", "OfferedAsking", "Granted", "Acquired", "Left",
-		"LeftOffered"}[s]
+	return [...]string{"Waiting", "Asking", "Offered", "OfferedAsking", "Granted", "Acquired",
+		"Left", "LeftOffered"}[s]
 }
 
 func (e event) String() string {
