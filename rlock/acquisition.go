@@ -99,7 +99,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
 	a.mu.Lock()
 	level := a.level(ctx, renew)
-	if a.state != holding {
+	if a.state != active {
 		a.mu.Unlock()
 		return nil, a.conclude()
 	}
@@ -141,11 +141,10 @@ func (a *acquisition) lostError() error {
 // conclude blocks until all levels have ended, and returns the reason; nil if the lock is still
 // held.
 func (a *acquisition) conclude() error {
-	err := a.why()
-	if err != nil {
-		a.endLevels()
+	if a.why() == nil {
+		return nil
 	}
-	return err
+	return a.endLevels()
 }
 
 // claimInnermost claims the release of the innermost level that is not being released, and returns
@@ -165,7 +164,7 @@ func (a *acquisition) claimInnermost() *Hold {
 // not before all levels have ended.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
-	first := a.state == holding
+	first := a.state == active
 	if first {
 		a.state.step(e)
 		a.reason = reason
@@ -255,12 +254,12 @@ func (a *acquisition) cleanup() cleanup {
 	if kept := time.Now().Add(time.Duration(a.longestLease.Load())); kept.After(until) {
 		until = kept
 	}
-	l := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
+	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
 	if a.lock.kind.outlives() {
-		l.until = until.Add(a.client.options.CommandTimeout)
-		l.session = a.session
+		cu.until = until.Add(a.client.options.CommandTimeout)
+		cu.session = a.session
 	}
-	return l
+	return cu
 }
 
 // cleanUpLate cleans up after a request that may still be executed, once the acquisition has ended.
@@ -268,8 +267,8 @@ func (a *acquisition) cleanUpLate() {
 	if a.late == nil {
 		return
 	}
-	l := a.cleanup()
-	lasts := max(time.Until(l.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
-	l.request, l.until, l.retry = *a.late, time.Now().Add(lasts), true
-	a.client.cleaner.add(l)
+	cu := a.cleanup()
+	lasts := max(time.Until(cu.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
+	cu.request, cu.until, cu.retry = *a.late, time.Now().Add(lasts), true
+	a.client.cleaner.add(cu)
 }

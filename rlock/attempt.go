@@ -79,19 +79,19 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 	if !c.tasks.Enter() {
 		return nil, ErrClosed
 	}
-	a := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
+	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
 		request: request{
 			lease:      lease,
 			grantLease: grantLease,
 			waits:      delay != NoWait,
 			window:     window,
 		}}
-	if a.token, a.named = owner.From(ctx); !a.named {
-		a.token = owner.New()
+	if at.token, at.named = owner.From(ctx); !at.named {
+		at.token = owner.New()
 	}
-	a.budget.Begin(ctx, c.closing, limit)
-	a.request.until = a.budget.Until
-	return a, nil
+	at.budget.Begin(ctx, c.closing, limit)
+	at.request.until = at.budget.Until
+	return at, nil
 }
 
 // end releases what newAttempt acquired.
@@ -143,8 +143,8 @@ func (at *attempt) run() (*Hold, error) {
 // rejoin handles an owner that holds the lock already, in this mode or the other. done says that
 // this decides the attempt.
 func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
-	if h := held(at.session, at.lock.kind.mode()); h != nil {
-		hold, err := at.reenter(h)
+	if a := held(at.session, at.lock.kind.mode()); a != nil {
+		hold, err := at.reenter(a)
 		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 			return hold, true, err
 		}
@@ -270,21 +270,21 @@ func (at *attempt) detach() (reply, transport.State, error) {
 // begin returns the hold of a lock that was acquired. registered says that a grant message may
 // still arrive.
 func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold, error) {
-	h := at.fresh
-	if at.fresh = nil; h == nil {
-		h = new(acquisition)
+	a := at.fresh
+	if at.fresh = nil; a == nil {
+		a = new(acquisition)
 	}
-	h.client, h.lock, h.session, h.token = at.client, at.lock, at.session, at.token
-	h.owner, h.fence, h.registered, h.streak = at.request.owner, fence, registered, at.streak
+	a.client, a.lock, a.session, a.token = at.client, at.lock, at.session, at.token
+	a.owner, a.fence, a.registered, a.streak = at.request.owner, fence, registered, at.streak
 	if at.trace == late {
 		r := at.request
-		h.late = &r
+		a.late = &r
 	}
-	hold := h.begin(at.budget.Ctx, deadline, at.renew)
-	at.lock.kind.began(h)
+	hold := a.begin(at.budget.Ctx, deadline, at.renew)
+	at.lock.kind.began(a)
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
-		h.finish()
+		a.finish()
 		at.trace = max(at.trace, something)
 		return nil, ErrClosed
 	}
@@ -312,9 +312,9 @@ func (at *attempt) cleanUp() {
 	if at.trace == noTrace {
 		return
 	}
-	l := at.cleanup(at.request, at.holder.TTL)
-	l.retry = at.trace == late
-	at.client.cleaner.add(l)
+	cu := at.cleanup(at.request, at.holder.TTL)
+	cu.retry = at.trace == late
+	at.client.cleaner.add(cu)
 }
 
 // cleanup returns the cleanup of a request. Its time counts from now, not from when the request was
@@ -322,11 +322,11 @@ func (at *attempt) cleanUp() {
 // long as the lock is held, for holds; it is not read from the attempt, which may have gone on when
 // a late reply arrives.
 func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
-	l := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
+	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
 	if r.beside {
-		l.session = at.session
+		cu.session = at.session
 	}
-	return l
+	return cu
 }
 
 // lasts returns for how long Redis keeps what a request creates, if another owner has the lock for

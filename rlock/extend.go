@@ -25,18 +25,18 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if !c.tasks.Enter() {
 		return ErrClosed
 	}
-	t := attempt{client: c, lock: a.lock, failure: transport.ErrNoAnswer,
+	at := attempt{client: c, lock: a.lock, failure: transport.ErrNoAnswer,
 		request: request{lease: lease, waits: true}}
-	t.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
-	defer t.end()
-	if reason := t.budget.Err(); reason != nil { // nothing was sent
+	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
+	defer at.end()
+	if reason := at.budget.Err(); reason != nil { // nothing was sent
 		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
 			return fmt.Errorf("%w: %s", ctx.Err(), reason.Error())
 		}
 		return reason
 	}
-	if !a.session.Lock(&t.budget) {
-		return t.ended()
+	if !a.session.Lock(&at.budget) {
+		return at.ended()
 	}
 	defer a.session.Unlock()
 	if a.depth() == 0 {
@@ -45,7 +45,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	// It is a renewal rather than a nested lock without a level: a nested lock writes, and a server
 	// that is out of memory refuses that.
 	renewals := []lua.Renewal{a.lock.kind.lease(a.owner)}
-	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
+	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
 		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, renewals)
 		return err == nil && held[0], err
 	})

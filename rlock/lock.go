@@ -96,12 +96,12 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	a, err := l.newAttempt(ctx, wait.Unlimited, lease)
+	at, err := l.newAttempt(ctx, wait.Unlimited, lease)
 	if err != nil {
 		return nil, err
 	}
-	defer a.end()
-	return a.run()
+	defer at.end()
+	return at.run()
 }
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
@@ -119,12 +119,12 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 			wait,
 		)
 	}
-	a, err := l.newAttempt(ctx, wait, lease)
+	at, err := l.newAttempt(ctx, wait, lease)
 	if err != nil {
 		return nil, err
 	}
-	defer a.end()
-	return a.run()
+	defer at.end()
+	return at.run()
 }
 
 // wholeLease is a lease as it goes over the wire, if it can be used at all.

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// NoWait, as the wait of TryLock, makes one attempt without waiting.
+	// NoWait makes TryLock try once, without waiting.
 	NoWait time.Duration = 0
-	// Watchdog, as a lease, stands for Options.WatchdogLease, renewed until the hold is released.
+	// Watchdog selects the lease Options.WatchdogLease, renewed until the hold is released.
 	Watchdog time.Duration = 0
 )
 

@@ -9,7 +9,7 @@ import (
 type state uint8
 
 const (
-	holding     state = iota // with one level or more
+	active      state = iota // with one level or more
 	releasing                // the last level is released; Redis has not confirmed it
 	released                 // Redis has confirmed it
 	unconfirmed              // nobody waits for the confirmation
@@ -32,7 +32,7 @@ const (
 
 // transitions lists the next state for each state and event. A missing transition is a bug.
 var transitions = [states][events]state{
-	holding:     {release: to(releasing), lose: to(lost), shut: to(closed)},
+	active:      {release: to(releasing), lose: to(lost), shut: to(closed)},
 	releasing:   {confirm: to(released), giveUp: to(unconfirmed), lose: to(lost)},
 	unconfirmed: {confirm: to(released)},
 	released:    {giveUp: to(released)}, // the reply came just when its caller left

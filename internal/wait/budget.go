@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Unlimited, as the limit of a [Budget], leaves its end to the context.
+// Unlimited leaves the end of a [Budget] to its context.
 const Unlimited time.Duration = -1
 
 // ErrClosed is the reason why a budget ended if its client was closed.
