@@ -40,7 +40,7 @@ type attempt struct {
 	streak   waitqueue.Streak // of the lock
 }
 
-// trace is what the tries of an attempt may have left in Redis: the lock, a registration, or a
+// trace records what the tries of an attempt may have left in Redis: the lock, a registration, or a
 // queue entry.
 type trace uint8
 
@@ -296,7 +296,7 @@ func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hol
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 	at.streak = g.Streak
 	lease := at.request.grantLease
-	most := lease / 10 // so that the caller gets about the lease it asked for
+	most := lease / 10 // the caller gets about the lease it asked for
 	if at.renew {
 		most = lease / 2
 	}

@@ -21,8 +21,7 @@ type debt struct {
 	few     chan struct{} // closed when at most mostOwed are left; nil if nobody waits
 }
 
-// mostOwed is how many such requests are allowed. It is not 0, because one lost reply would then
-// block all callers.
+// mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
 const mostOwed = 16
 
 // await blocks until at most mostOwed replies are owed. It returns false if the budget ended first.

@@ -132,9 +132,9 @@ func (cl *cleaner) notify() {
 	}
 }
 
-// mostAtOnce is how many commands a client sends at a time to clean up. Callers may leave at any
-// rate, however slow the replies are. One command at a time would be too slow, and what they left
-// blocks others meanwhile.
+// mostAtOnce limits the cleanup commands of a client at a time. Callers may leave at any rate,
+// however slow the replies are. One command at a time would be too slow, and what they left blocks
+// others meanwhile.
 const mostAtOnce = 64
 
 // work serves lanes until there are none. When the client closes, each cleanup gets one more try,

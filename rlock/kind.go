@@ -90,7 +90,7 @@ type plain interface {
 	part(owner string, count int) lua.BatchRelease
 }
 
-// mode is how a lock is held: by one owner, or by any number of them.
+// mode tells how a lock is held: by one owner, or by any number of them.
 type mode int
 
 const (
@@ -99,7 +99,7 @@ const (
 	modes
 )
 
-// request is what a caller asks of a lock.
+// request carries what a caller asks of a lock.
 type request struct {
 	owner  string
 	lease  time.Duration

@@ -10,12 +10,12 @@ import (
 	"holdfast/pubsub"
 )
 
-// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the delay of
-// a wake-up that never arrives: an ACL forbids the channel, or a failover loses a message.
+// longestPause limits how long a waiter sleeps before it asks by itself. It bounds the delay of a
+// wake-up that never arrives: an ACL forbids the channel, or a failover loses a message.
 const longestPause = lua.MaxNap
 
-// known is what the heads of a queue have learned. It stays with the queue, so a new head need not
-// ask again. The queue guards it.
+// known keeps what the heads of a queue have learned. It stays with the queue, so a new head need
+// not ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
 	resumed  bool                 // the listener is older than the queue

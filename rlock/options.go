@@ -73,10 +73,10 @@ type Options struct {
 	// keys of this library beside the lock. Defaults to PreferWriters.
 	WriterPreference WriterPreference
 
-	// SyncReplicas is how many replicas must acknowledge an acquisition, so that a failover to one
-	// of them does not lose the lock. It costs a separate connection and a second round trip (WAIT)
-	// for each acquisition. Renewals, nested locks and releases do not wait for replicas. Defaults
-	// to 0: none.
+	// SyncReplicas is the number of replicas that must acknowledge an acquisition, so that a
+	// failover to one of them does not lose the lock. It costs a separate connection and a second
+	// round trip (WAIT) for each acquisition. Renewals, nested locks and releases do not wait for
+	// replicas. Defaults to 0: none.
 	SyncReplicas int
 
 	// SyncTimeout bounds the wait for acknowledgements, as do half the lease and half of what is

@@ -18,7 +18,7 @@ const (
 	states
 )
 
-// event is what changes the state of an acquisition.
+// event changes the state of an acquisition.
 type event uint8
 
 const (

@@ -67,18 +67,19 @@ type Calls struct {
 }
 
 const (
-	// proven is how long a reply shows that the connection is up.
+	// proven limits how long a reply shows that the connection is up.
 	proven = 100 * time.Millisecond
-	// minBudget is how much time a caller must have left to send a command itself.
+	// minBudget is the time that a caller must have left to send a command itself.
 	minBudget = 100 * time.Millisecond
-	// mostUnderway is how many commands callers send themselves at a time: half of rueidis's queue.
+	// mostUnderway limits the commands that callers send themselves at a time: half of rueidis's
+	// queue.
 	mostUnderway = 512
-	// workersOnly is how long workers send all commands after a caller was blocked.
+	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
-	// tick is how often the calls under way are checked.
+	// tick is the interval between checks of the calls under way.
 	tick = 2 * time.Millisecond
-	// grace is how long a caller that should return still waits for a reply: a healthy server sends
-	// it in that time, and the outcome is known.
+	// grace is the extra time for a reply once a caller should return: a healthy server sends it in
+	// that time, and the outcome is known.
 	grace = 10 * time.Millisecond
 )
 

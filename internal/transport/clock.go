@@ -15,7 +15,7 @@ type Clock struct {
 	heard time.Time // when that was learned; guarded by mu
 }
 
-// trusted is how long an estimate is used: clocks drift, and can be set.
+// trusted limits the use of an estimate: clocks drift, and can be set.
 const trusted = 10 * time.Second
 
 // Hear records the time that a reply carries, which the server read between sent and received.

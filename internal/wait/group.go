@@ -18,8 +18,8 @@ type Group struct {
 	idle    []chan func() // goroutines without a task, the most recent last; guarded by mu
 }
 
-// mostIdle is how many goroutines stay for the next task. They keep the stack that a command needs:
-// growing a new one costs more than the rest of acquiring a free lock.
+// mostIdle limits the goroutines that stay for the next task. They keep the stack that a command
+// needs: growing a new one costs more than the rest of acquiring a free lock.
 const mostIdle = 4
 
 // NewGroup returns a group without tasks.

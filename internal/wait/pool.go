@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Workers is how many jobs of a [Pool] run at a time.
+// Workers limits the jobs of a [Pool] that run at a time.
 const Workers = 64
 
 // Task is the work of a [Job]. It is an interface, so that a type with the details of a call can be
@@ -27,7 +27,7 @@ func (f Func) Run() { f() }
 // that: the pool still reads it for a moment after its task has returned.
 type Job struct {
 	Task Task
-	// Timeout is how long the job may run before the server counts as stalled.
+	// Timeout limits how long the job may run before the server counts as stalled.
 	Timeout time.Duration
 
 	// Guarded by the mutex of the pool.

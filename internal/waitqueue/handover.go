@@ -118,11 +118,11 @@ type Release struct {
 	Sent    time.Time
 	Ticket  Ticket // of a registered successor
 	Fence   int64  // of a successor that has the lock
-	Began   int64  // as Streak.Began, of a successor that has the lock
+	Began   int64  // Streak.Began of a successor that has the lock
 	Late    bool   // if Uncertain: it may still be executed at any time
 }
 
-// Outcome is what a release meant for its successor.
+// Outcome tells what a release meant for its successor.
 type Outcome uint8
 
 // The outcomes of a release.

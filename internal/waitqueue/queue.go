@@ -137,7 +137,8 @@ type Waiter[Name comparable, Data any] struct {
 	late         bool      // a release that names it may still be executed at any time
 }
 
-// Remains is what a waiter that leaves may leave on the server: the lock itself, or a registration.
+// Remains tells what a departing waiter may leave on the server: the lock itself, or a
+// registration.
 type Remains uint8
 
 // In ascending order.
@@ -147,7 +148,7 @@ const (
 	Late // also by a release that may still be executed at any time
 )
 
-// Reason is why Wait or Park returned.
+// Reason tells why Wait or Park returned.
 type Reason uint8
 
 // The reasons, in ascending order.

@@ -21,7 +21,7 @@ const (
 	states
 )
 
-// event is what changes a state.
+// event changes the state of a waiter.
 type event uint8
 
 const (
@@ -87,7 +87,7 @@ func (e event) String() string {
 	return [...]string{"ask", "answer", "offer", "settle", "grant", "acquire", "leave"}[e]
 }
 
-// Registration is what the server may know of a waiter.
+// Registration tells what the server may know of a waiter.
 type Registration uint8
 
 // The registrations of a waiter.
