@@ -147,7 +147,8 @@ type ReplicationError struct {
 // Error gives the numbers and says what to check.
 func (re *ReplicationError) Error() string {
 	return fmt.Sprintf(
-		"%v: %d of %d replicas acknowledged it within %v, and it was undone; are they connected, and not too slow for Options.SyncTimeout?",
+		"%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
+			"are they connected, and not too slow for Options.SyncTimeout?",
 		ErrNotReplicated,
 		re.Got,
 		re.Want,

@@ -150,7 +150,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	token, named := owner.From(ctx)
 	if !named {
 		return fmt.Errorf(
-			"%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
+			"%w: the context has no owner: pass the hold's context or one of "+
+				"WithOwner, or call Unlock on the hold",
 			ErrNotHeld,
 		)
 	}

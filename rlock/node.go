@@ -23,7 +23,8 @@ func (l *Lock) node() (hooks.Node, error) {
 	switch {
 	case l.kind.plain() == nil:
 		return nil, fmt.Errorf(
-			"%w: lock %q is not a plain one: a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
+			"%w: lock %q is not a plain one: "+
+				"a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
 			ErrInvalid,
 			l.name,
 		)

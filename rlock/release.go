@@ -293,7 +293,8 @@ func (a *acquisition) notHeld(left int) error {
 func (c *Client) refused(l *Lock, refusal string) {
 	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
 		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; "+
-			"those who wait notice when its lease would have ended, or within 5 s: allow the channel in the ACL",
+			"those who wait notice when its lease would have ended, or within 5 s: "+
+			"allow the channel in the ACL",
 			"lock", l.name, "channel", l.kind.waiting(request{}).topic.Channel, "refusal", refusal)
 	}
 }
