@@ -14,39 +14,39 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's lock from the first level to the last release. It owns all state of
-// that: it registers with the watchdog when it begins, leaves it before it sends the last release,
-// and sends each command with its session locked.
+// acquisition is one owner's lock from the first level to the last release. It registers with the
+// watchdog when it begins, unregisters before it sends the last release, and sends each command
+// with its session locked.
 type acquisition struct {
 	client  *Client
 	lock    *Lock
 	session *lockSession
-	token   owner.Token // in this process
-	owner   string      // of this acquisition, in Redis
-	fence   int64       // its number, if the lock is fenced
+	token   owner.Token // identifies the owner in this process
+	owner   string      // the name of this acquisition in Redis
+	fence   int64       // the fencing token, if the lock is fenced
 	streak  waitqueue.Streak
 	lease   watchdog.Lease
 
-	// late is a request of this owner that may be executed at any time still; nil if there is none.
+	// late is a request of this owner that may still be executed at any time; nil if there is none.
 	late *request
-	// registered says that a grant message may still arrive, although the lock was acquired by
-	// asking.
+	// registered says that a grant message may still arrive, although the lock was already acquired
+	// by asking.
 	registered bool
 
-	// part is set if this is what a RedLock has on one node: its loss is not that of the lock.
+	// part is set if this is the part of a RedLock on one node. Its loss is not the loss of the
+	// RedLock.
 	part hooks.Part
 
-	// lasts is the longest lease, in nanoseconds, that Redis may give it on its own account: by a
-	// renewal, or by a nested lock, that is executed without our hearing of it. 0 if there is
-	// neither.
-	lasts atomic.Int64
+	// longestLease is the longest lease, in nanoseconds, that Redis may give without our knowing:
+	// by a renewal or a nested lock whose reply is missing. 0 if there is none.
+	longestLease atomic.Int64
 
 	mu     sync.Mutex
-	levels []*Hold // guarded by mu; those not released, outermost first
+	levels []*Hold // guarded by mu; not released yet, outermost first
 	state  state   // guarded by mu
-	reason error   // guarded by mu; why nothing is held any more
+	reason error   // guarded by mu; why the acquisition ended
 
-	// Room for what nearly every acquisition has, so that it is one piece of memory.
+	// Preallocated for the usual case, so that an acquisition is one allocation.
 	outermost Hold
 	level1    [1]*Hold
 	home      lockSession
@@ -54,22 +54,22 @@ type acquisition struct {
 
 var _ Acquisition = (*acquisition)(nil)
 
-// Name returns the lock's.
+// Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
-// Owner returns that in Redis.
+// Owner returns the name of the acquisition in Redis.
 func (a *acquisition) Owner() string { return a.owner }
 
-// Token returns the fence.
+// Token returns the fencing token.
 func (a *acquisition) Token() int64 { return a.fence }
 
-// Deadline returns until when the lease can be trusted.
+// Deadline returns the instant until which the lease can be trusted.
 func (a *acquisition) Deadline() time.Time { return a.lease.Deadline() }
 
-// key returns what identifies the acquisition when it is lost.
+// key identifies the acquisition among the losses.
 func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.kind.mode()} }
 
-// level makes a level, which is still to be put among levels.
+// level makes a level, which the caller adds to levels.
 func (a *acquisition) level(ctx context.Context, renew bool) *Hold {
 	h := &a.outermost
 	if h.acquisition != nil {
@@ -79,7 +79,7 @@ func (a *acquisition) level(ctx context.Context, renew bool) *Hold {
 	return h
 }
 
-// begin starts to watch over what Redis has given, and returns the first level.
+// begin registers with the watchdog once Redis has given the lock, and returns the first level.
 func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
 	c, level := a.client, a.level(ctx, renew)
 	a.levels = append(a.level1[:0], level)
@@ -95,11 +95,11 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	return level
 }
 
-// push adds a level, after Redis has it.
+// push adds a level that Redis has already.
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
 	a.mu.Lock()
 	level := a.level(ctx, renew)
-	if a.state != holding {
+	if a.state != active {
 		a.mu.Unlock()
 		return nil, a.conclude()
 	}
@@ -113,17 +113,17 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 	return level, nil
 }
 
-// extend notes that Redis keeps the lock until deadline.
+// extend moves the deadline.
 func (a *acquisition) extend(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }
 
-// depth returns the number of levels, 0 when nothing is held any more.
+// depth returns the number of levels; 0 once the acquisition has ended.
 func (a *acquisition) depth() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.levels)
 }
 
-// why returns why nothing is held any more; nil if something is.
+// why returns why the acquisition ended; nil if it has not.
 func (a *acquisition) why() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,39 +138,39 @@ func (a *acquisition) lostError() error {
 	return nil
 }
 
-// conclude waits until all levels have ended, and returns why; nil if the lock is still held.
+// conclude blocks until all levels have ended, and returns the reason; nil if the lock is still
+// held.
 func (a *acquisition) conclude() error {
-	err := a.why()
-	if err != nil {
-		a.endLevels()
+	if a.why() == nil {
+		return nil
 	}
-	return err
+	return a.endLevels()
 }
 
-// claimInnermost picks the level that was taken last and is not being released, for the caller to
-// release; nil if there is none. Of callers at the same time each gets another.
+// claimInnermost claims the release of the innermost level that is not being released, and returns
+// it; nil if there is none. Concurrent callers get different levels.
 func (a *acquisition) claimInnermost() *Hold {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, level := range slices.Backward(a.levels) {
-		if level.claim() {
+		if level.claimRelease() {
 			return level
 		}
 	}
 	return nil
 }
 
-// end ends the acquisition with all its levels: this process holds nothing any more. It returns
-// false if another reason came first, but not before all levels have ended.
+// end ends the acquisition with all its levels. It returns false if another reason came first, but
+// not before all levels have ended.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
-	first := a.state == holding
+	first := a.state == active
 	if first {
 		a.state.step(e)
 		a.reason = reason
 		if e == lose {
-			// Before anybody hears of it: the owner's next attempt must not find what it was told
-			// is lost.
+			// This comes before the loss is visible: the owner's next attempt must not find what it
+			// was told is lost.
 			a.remember()
 			drop(a.session, a)
 		}
@@ -178,10 +178,8 @@ func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Unlock()
 	reason = a.endLevels()
 	if first && a.part != nil {
-		if errors.Is(
-			reason,
-			ErrReleased,
-		) { // by Options.ReleaseOnClose, or by the part, which knows better
+		// Options.ReleaseOnClose has released it, or the part itself, which knows better.
+		if errors.Is(reason, ErrReleased) {
 			reason = ErrClosed
 		}
 		a.part.Ended(reason)
@@ -189,12 +187,12 @@ func (a *acquisition) end(e event, reason error) bool {
 	return first
 }
 
-// endLevels ends all levels for the reason of the acquisition, and returns it. The innermost is the
-// first to end: its context mostly derives from those around it, and must not end before its hold.
+// endLevels ends all levels with the reason of the acquisition, and returns it. The innermost ends
+// first: its context usually derives from the outer ones, and must not end before its hold.
 func (a *acquisition) endLevels() error {
 	a.mu.Lock()
 	reason := a.reason
-	var few [4]*Hold // mostly enough, and not garbage
+	var few [4]*Hold // usually enough, and on the stack
 	levels := append(few[:0], a.levels...)
 	a.mu.Unlock()
 	for _, level := range slices.Backward(levels) {
@@ -210,7 +208,7 @@ func (a *acquisition) step(e event) {
 	a.state.step(e)
 }
 
-// lose ends an acquisition that the watchdog, or a reply, says cannot be trusted any more. It does
+// lose ends an acquisition that can no longer be trusted, by the watchdog or by a reply. It must
 // not block: the contexts of other holds end on the same goroutine.
 func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
@@ -224,52 +222,53 @@ func (a *acquisition) lose(reason error) {
 	a.report(err)
 	a.cleanUpLate()
 	a.lock.kind.ended(a)
-	kept := a.lasts.Load() > 0 || a.lock.kind.outlives()
+	kept := a.longestLease.Load() > 0 || a.lock.kind.outlives()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply may have kept the lock for an owner that has given it up. Not
-		// if Redis has said that it is gone.
+		// A command without a reply may have kept the lock for an owner that has given it up. This
+		// is impossible if Redis has said that the lock is gone.
 		a.client.cleaner.add(a.cleanup())
 	}
 }
 
-// report tells the operator of a loss.
+// report logs a loss.
 func (a *acquisition) report(err *LostError) {
 	if a.part == nil {
 		a.client.warn(err.Error(), "lock", a.lock.name, "owner", a.owner)
 	}
 }
 
-// mayLast notes that Redis may be asked to keep the lock for lease, before it is.
+// mayLast notes that Redis is about to be asked to keep the lock for lease. It comes before the
+// command.
 func (a *acquisition) mayLast(lease time.Duration) {
 	for {
-		longest := a.lasts.Load()
-		if int64(lease) <= longest || a.lasts.CompareAndSwap(longest, int64(lease)) {
+		longest := a.longestLease.Load()
+		if int64(lease) <= longest || a.longestLease.CompareAndSwap(longest, int64(lease)) {
 			return
 		}
 	}
 }
 
-// cleanup returns what Redis may keep of an acquisition that is over.
+// cleanup returns the cleanup of an acquisition that has ended.
 func (a *acquisition) cleanup() cleanup {
 	until := a.lease.Deadline()
-	if kept := time.Now().Add(time.Duration(a.lasts.Load())); kept.After(until) {
+	if kept := time.Now().Add(time.Duration(a.longestLease.Load())); kept.After(until) {
 		until = kept
 	}
-	l := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
+	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
 	if a.lock.kind.outlives() {
-		l.until = until.Add(a.client.options.CommandTimeout)
-		l.session = a.session
+		cu.until = until.Add(a.client.options.CommandTimeout)
+		cu.session = a.session
 	}
-	return l
+	return cu
 }
 
-// cleanUpLate cleans up after a request that may be executed still, when the acquisition has ended.
+// cleanUpLate cleans up after a request that may still be executed, once the acquisition has ended.
 func (a *acquisition) cleanUpLate() {
 	if a.late == nil {
 		return
 	}
-	l := a.cleanup()
-	lasts := max(time.Until(l.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
-	l.request, l.until, l.again = *a.late, time.Now().Add(lasts), true
-	a.client.cleaner.add(l)
+	cu := a.cleanup()
+	lasts := max(time.Until(cu.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
+	cu.request, cu.until, cu.retry = *a.late, time.Now().Add(lasts), true
+	a.client.cleaner.add(cu)
 }

@@ -14,43 +14,44 @@ import (
 	"holdfast/watchdog"
 )
 
-// registrationKept is how long Redis keeps a registration at most that nobody asks for.
+// registrationKept is the longest time that Redis keeps a registration whose owner does not ask
+// again.
 const registrationKept = 3 * lua.MaxNap
 
-// attempt is one caller's way to a lock. It is used by one goroutine.
+// attempt is one call that wants a lock. One goroutine uses it.
 type attempt struct {
 	client  *Client
 	lock    *Lock
 	budget  wait.Budget
-	request request // its owner is that of this acquisition, in Redis
+	request request // its owner is the name of the acquisition in Redis
 	renew   bool
-	token   owner.Token // in this process
-	named   bool        // the caller gave it
+	token   owner.Token // identifies the owner in this process
+	named   bool        // token comes from the caller's context
 	session *lockSession
 	fresh   *acquisition // preallocated; nil once used
 
-	// What the tries so far have left behind.
-	sent     time.Time        // when the last one was sent
-	ticket   waitqueue.Ticket // the last answer: of the registration of this owner; 0 if it has none
-	holder   lua.Holder       // the last answer: who is in the way
-	answered bool             // one of them got an answer
-	failure  error            // why the last one got no answer; nil if it did
+	// The results of the tries so far.
+	sent     time.Time        // when the last try was sent
+	ticket   waitqueue.Ticket // of the registration, by the last reply; 0 if none
+	holder   lua.Holder       // the holder by the last reply
+	answered bool             // a try got a reply
+	failure  error            // why the last try got no reply; nil if it did
 	trace    trace
 	streak   waitqueue.Streak // of the lock
 }
 
-// trace is what the tries of an attempt may have left in Redis: the lock, a registration, a place
-// in a queue.
+// trace records what the tries of an attempt may have left in Redis: the lock, a registration, or a
+// queue entry.
 type trace uint8
 
-// The least first.
+// In ascending order.
 const (
 	noTrace   trace = iota
-	something       // it has to be cleaned up
-	late            // also by a command that may be executed at any time
+	something       // must be cleaned up
+	late            // a command may still be executed at any time
 )
 
-// newAttempt checks what a caller asks for. The caller ends the attempt.
+// newAttempt checks the arguments of a call. The caller calls end.
 func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
 	if l.invalid != nil {
 		return nil, l.invalid
@@ -78,177 +79,178 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 	if !c.tasks.Enter() {
 		return nil, ErrClosed
 	}
-	a := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
+	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
 		request: request{
 			lease:      lease,
 			grantLease: grantLease,
 			waits:      delay != NoWait,
 			window:     window,
 		}}
-	if a.token, a.named = owner.From(ctx); !a.named {
-		a.token = owner.New()
+	if at.token, at.named = owner.From(ctx); !at.named {
+		at.token = owner.New()
 	}
-	a.budget.Begin(ctx, c.closing, limit)
-	a.request.until = a.budget.Until
-	return a, nil
+	at.budget.Begin(ctx, c.closing, limit)
+	at.request.until = at.budget.Until
+	return at, nil
 }
 
-// end gives back what newAttempt took.
-func (a *attempt) end() {
-	a.budget.Stop()
-	a.client.tasks.Leave()
+// end releases what newAttempt acquired.
+func (at *attempt) end() {
+	at.budget.Stop()
+	at.client.tasks.Leave()
 }
 
-// run gets the lock, or says why not. It locks the owner's session first: while another call of the
-// same owner talks to Redis about this lock, this one must not.
-func (a *attempt) run() (*Hold, error) {
-	if a.budget.Err() != nil {
-		return nil, a.ended()
+// run acquires the lock, or returns why not. It locks the owner's session first: calls of one owner
+// talk to Redis about a lock one at a time.
+func (at *attempt) run() (*Hold, error) {
+	if at.budget.Err() != nil {
+		return nil, at.ended()
 	}
-	c, kind := a.client, a.lock.kind
-	key := sessionKey{kind.family(), a.lock.name, a.token}
-	if a.named {
-		a.session = c.sessions.Open(key)
+	c, kind := at.client, at.lock.kind
+	key := sessionKey{kind.family(), at.lock.name, at.token}
+	if at.named {
+		at.session = c.sessions.Open(key)
 	} else {
-		a.session = &a.fresh.home
-		c.sessions.OpenNew(a.session, key)
+		at.session = &at.fresh.home
+		c.sessions.OpenNew(at.session, key)
 	}
-	defer a.session.Close()
-	if a.named && !a.session.Lock(&a.budget) {
-		return nil, a.ended()
+	defer at.session.Close()
+	if at.named && !at.session.Lock(&at.budget) {
+		return nil, at.ended()
 	}
-	defer a.session.Unlock()
-	if a.named {
-		if hold, done, err := a.rejoin(); done {
+	defer at.session.Unlock()
+	if at.named {
+		if hold, done, err := at.rejoin(); done {
 			return hold, err
 		}
 	}
-	if a.request.owner == "" {
-		a.request.owner = c.newOwner()
+	if at.request.owner == "" {
+		at.request.owner = c.newOwner()
 	}
-	if a.request.waits {
-		return a.wait()
+	if at.request.waits {
+		return at.wait()
 	}
-	hold, left, err := a.try()
-	if hold == nil && (!left || a.trace == late) {
-		a.cleanUp()
+	hold, left, err := at.try()
+	if hold == nil && (!left || at.trace == late) {
+		at.cleanUp()
 	}
 	if hold == nil && err == nil {
-		err = a.ended()
+		err = at.ended()
 	}
 	return hold, err
 }
 
-// rejoin deals with what the owner holds already. It is done if that decides the attempt.
-func (a *attempt) rejoin() (hold *Hold, done bool, err error) {
-	if h := held(a.session, a.lock.kind.mode()); h != nil {
-		hold, err := a.reenter(h)
-		if !errors.Is(err, ErrReleased) || a.budget.Err() != nil {
+// rejoin handles an owner that holds the lock already, in this mode or the other. done says that
+// this decides the attempt.
+func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
+	if a := held(at.session, at.lock.kind.mode()); a != nil {
+		hold, err := at.reenter(a)
+		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 			return hold, true, err
 		}
-		// Another goroutine of this owner has released the lock meanwhile without locking the
-		// session. This one is the first again.
-		a.failure = nil
+		// Another goroutine of this owner has just released the lock without locking the session.
+		// This caller starts afresh.
+		at.failure = nil
 	}
-	if a.request.owner = holder(a.session); a.request.owner != "" {
-		a.request.beside = true
-		err = a.lock.kind.beside()
+	if at.request.owner = holder(at.session); at.request.owner != "" {
+		at.request.beside = true
+		err = at.lock.kind.beside()
 	}
 	return nil, err != nil, err
 }
 
 // try sends one request. Without a hold and an error it may be tried again; failure says whether
-// there was an answer. With left set the budget ended before the answer came: a worker that sent
-// the request looks after that, or the caller does, see trace.
-func (a *attempt) try() (hold *Hold, left bool, err error) {
-	c := a.client
-	a.sent, a.ticket = time.Now(), 0
+// there was a reply. With left set the budget ended before the reply. The worker that sent the
+// request then cleans up, or the caller does if trace says so.
+func (at *attempt) try() (hold *Hold, left bool, err error) {
+	c := at.client
+	at.sent, at.ticket = time.Now(), 0
 	answer, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
-		if call := c.calls.Begin(&a.budget); call != nil {
-			answer, err = a.lock.kind.acquire(call, c.redis, a.request)
+		if call := c.calls.Begin(&at.budget); call != nil {
+			answer, err = at.lock.kind.acquire(call, c.redis, at.request)
 			state, err = call.End(err)
 		}
 	}
 	if state == transport.NotSent {
-		answer, state, err = a.detach()
+		answer, state, err = at.detach()
 	}
 	switch state {
 	case transport.Abandoned:
-		a.trace = late
-		left = a.budget.Over()
+		at.trace = late
+		left = at.budget.Over()
 	case transport.Detached:
 		left = true
 	case transport.Unconfirmed:
-		if !errors.Is(err, ErrNotReplicated) { // it was undone
-			a.trace = max(a.trace, something)
+		if !errors.Is(err, ErrNotReplicated) { // which was undone
+			at.trace = max(at.trace, something)
 		}
 	case transport.Answered, transport.Refused, transport.NotSent:
 	}
 	switch {
 	case left:
-		a.unanswered()
+		at.unanswered()
 		return nil, true, nil
 	case errors.Is(err, ErrNotReplicated):
 		return nil, false, err
 	case err != nil:
-		a.failure = err
+		at.failure = err
 		if answer.taken {
-			a.trace = max(a.trace, something)
+			at.trace = max(at.trace, something)
 		}
 		if c.transport.Permanent(err) {
-			return nil, false, a.unavailable()
+			return nil, false, at.unavailable()
 		}
 		return nil, false, nil
 	case answer.holder != nil:
-		a.answered, a.holder, a.ticket, a.failure = true, *answer.holder, answer.ticket, nil
-		if a.trace != late {
-			a.trace = a.remains()
+		at.answered, at.holder, at.ticket, at.failure = true, *answer.holder, answer.ticket, nil
+		if at.trace != late {
+			at.trace = at.remains()
 		}
 		return nil, false, nil
 	}
-	deadline := watchdog.Deadline(a.sent, a.request.lease)
+	deadline := watchdog.Deadline(at.sent, at.request.lease)
 	if !time.Now().Before(deadline) {
-		a.failure = fmt.Errorf(
+		at.failure = fmt.Errorf(
 			"the lock was taken, but the answer took longer than the lease of %v",
-			a.request.lease,
+			at.request.lease,
 		)
-		a.trace = max(a.trace, something)
+		at.trace = max(at.trace, something)
 		return nil, false, nil
 	}
-	hold, err = a.begin(deadline, answer.fence, a.request.registers)
+	hold, err = at.begin(deadline, answer.fence, at.request.registers)
 	return hold, false, err
 }
 
-// unanswered notes that the budget ended before the answer came.
-func (a *attempt) unanswered() {
+// unanswered notes that the budget ended before the reply.
+func (at *attempt) unanswered() {
 	switch {
-	case a.answered:
-	case a.failure == nil, errors.Is(a.failure, transport.ErrNoAnswer):
-		a.failure = transport.ErrNoAnswer
-	default: // what went wrong before says more about what to do
-		a.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, a.failure)
+	case at.answered:
+	case at.failure == nil, errors.Is(at.failure, transport.ErrNoAnswer):
+		at.failure = transport.ErrNoAnswer
+	default: // the error before is more helpful
+		at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, at.failure)
 	}
 }
 
 // remains returns what a refused request leaves in Redis.
-func (a *attempt) remains() trace {
-	if a.request.waits && a.lock.kind.queued() || a.request.registers {
+func (at *attempt) remains() trace {
+	if at.request.waits && at.lock.kind.queued() || at.request.registers {
 		return something
 	}
 	return noTrace
 }
 
-// detach has a worker send the request, so that the caller can leave at any time. What may have
-// been done for one that left is cleaned up when the answer comes.
-func (a *attempt) detach() (reply, transport.State, error) {
-	c, before, holds, remains := a.client, a.trace, a.holder.TTL, a.remains()
-	r, alone := a.request, a.lock.waiting.alone
-	answer, state, err := transport.Detach(c.calls, &a.budget,
-		func(ctx context.Context) (reply, error) { return a.ask(ctx, r) },
+// detach sends the request from a worker, so that the caller can leave at any time. The worker then
+// cleans up what the request may have left.
+func (at *attempt) detach() (reply, transport.State, error) {
+	c, before, holds, remains := at.client, at.trace, at.holder.TTL, at.remains()
+	r, ownQueue := at.request, at.lock.waiting.ownQueue
+	answer, state, err := transport.Detach(c.calls, &at.budget,
+		func(ctx context.Context) (reply, error) { return at.ask(ctx, r) },
 		func(answer reply, err error) {
-			if alone {
-				c.backlog.answered(a.lock.name)
+			if ownQueue {
+				c.backlog.answered(at.lock.name)
 			}
 			refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
 				before == noTrace
@@ -256,84 +258,84 @@ func (a *attempt) detach() (reply, transport.State, error) {
 				refused, holds = remains == noTrace, answer.holder.TTL
 			}
 			if !refused {
-				c.cleaner.add(a.cleanup(r, holds))
+				c.cleaner.add(at.cleanup(r, holds))
 			}
 		})
-	if state == transport.Detached && alone {
-		c.backlog.left(a.lock.name)
+	if state == transport.Detached && ownQueue {
+		c.backlog.left(at.lock.name)
 	}
 	return answer, state, err
 }
 
-// begin makes the hold of a lock that was acquired. registered says that a grant message may still
-// arrive.
-func (a *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold, error) {
-	h := a.fresh
-	if a.fresh = nil; h == nil {
-		h = new(acquisition)
+// begin returns the hold of a lock that was acquired. registered says that a grant message may
+// still arrive.
+func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold, error) {
+	a := at.fresh
+	if at.fresh = nil; a == nil {
+		a = new(acquisition)
 	}
-	h.client, h.lock, h.session, h.token = a.client, a.lock, a.session, a.token
-	h.owner, h.fence, h.registered, h.streak = a.request.owner, fence, registered, a.streak
-	if a.trace == late {
-		r := a.request
-		h.late = &r
+	a.client, a.lock, a.session, a.token = at.client, at.lock, at.session, at.token
+	a.owner, a.fence, a.registered, a.streak = at.request.owner, fence, registered, at.streak
+	if at.trace == late {
+		r := at.request
+		a.late = &r
 	}
-	hold := h.begin(a.budget.Ctx, deadline, a.renew)
-	a.lock.kind.began(h)
-	if a.budget.Closing() {
-		// Too late for Close to know of it: nobody would renew it or end its context.
-		h.finish()
-		a.trace = max(a.trace, something)
+	hold := a.begin(at.budget.Ctx, deadline, at.renew)
+	at.lock.kind.began(a)
+	if at.budget.Closing() {
+		// Close may have missed this acquisition: nobody would renew it or end its context.
+		a.finish()
+		at.trace = max(at.trace, something)
 		return nil, ErrClosed
 	}
 	return hold, nil
 }
 
-// accept takes a lock that was granted. Without a hold and an error too little is left of its
-// lease, which is to be asked for again.
-func (a *attempt) accept(g waitqueue.Grant) (*Hold, error) {
-	a.streak = g.Streak
-	lease := a.request.grantLease
-	most := lease / 10 // of an explicit lease, so that it is about what the caller asked for
-	if a.renew {
+// accept uses a grant. Without a hold and an error too little is left of the lease, and the caller
+// asks for the lock again.
+func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
+	at.streak = g.Streak
+	lease := at.request.grantLease
+	most := lease / 10 // the caller gets about the lease it asked for
+	if at.renew {
 		most = lease / 2
 	}
 	if time.Since(g.Since) > most {
-		a.trace = max(a.trace, something)
+		at.trace = max(at.trace, something)
 		return nil, nil
 	}
-	return a.begin(watchdog.Deadline(g.Since, lease), g.Fence, false)
+	return at.begin(watchdog.Deadline(g.Since, lease), g.Fence, false)
 }
 
-// cleanUp has what the tries may have left in Redis removed in the background.
-func (a *attempt) cleanUp() {
-	if a.trace == noTrace {
+// cleanUp removes what the tries may have left in Redis, in the background.
+func (at *attempt) cleanUp() {
+	if at.trace == noTrace {
 		return
 	}
-	l := a.cleanup(a.request, a.holder.TTL)
-	l.again = a.trace == late
-	a.client.cleaner.add(l)
+	cu := at.cleanup(at.request, at.holder.TTL)
+	cu.retry = at.trace == late
+	at.client.cleaner.add(cu)
 }
 
-// cleanup returns what a request may have left in Redis. Its time counts from now, not from when
-// the request was sent: a server that hung executes what it finds in its buffers when it goes on. A
-// place in a queue is for as long as somebody holds the lock, which is not read from the attempt:
-// late answers are looked after when its goroutine has gone on.
-func (a *attempt) cleanup(r request, holds time.Duration) cleanup {
-	l := cleanup{lock: a.lock, request: r, until: time.Now().Add(r.lasts(a.lock, holds))}
+// cleanup returns the cleanup of a request. Its time counts from now, not from when the request was
+// sent: a server that hung executes what is in its buffers when it goes on. A queue entry lasts as
+// long as the lock is held, for holds; it is not read from the attempt, which may have gone on when
+// a late reply arrives.
+func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
+	cu := cleanup{lock: at.lock, request: r, until: time.Now().Add(r.lasts(at.lock, holds))}
 	if r.beside {
-		l.session = a.session
+		cu.session = at.session
 	}
-	return l
+	return cu
 }
 
-// lasts returns for how long Redis keeps what it gives for a request, if somebody has the lock for
-// as long as holds.
+// lasts returns for how long Redis keeps what a request creates, if another owner has the lock for
+// holds.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
 	if of.kind.queued() {
-		// A place in a queue outlasts the holder's lease and the last request by twice the longest
-		// nap. Either may be as long as a Duration can be, and their sum must still be one.
+		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
+		// Either may be the longest Duration, so their sum is bounded.
 		const ever = 100 * 365 * 24 * time.Hour
 		lasts = max(lasts, min(max(holds, 0), ever)+min(r.window, ever)+2*lua.MaxNap)
 	}
@@ -343,35 +345,35 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	return lasts
 }
 
-// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, so that its outcome is
+// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, whose outcome is therefore
 // known.
 var errUnsent = &lua.Error{Class: lua.Temporary, Message: transport.ErrNoAnswer.Message,
 	Advice: transport.ErrNoAnswer.Advice}
 
 // ended returns why an attempt ended without the lock.
-func (a *attempt) ended() error {
-	reason := a.budget.Err()
+func (at *attempt) ended() error {
+	reason := at.budget.Err()
 	switch {
 	case errors.Is(reason, ErrClosed):
 		return ErrClosed
-	case a.failure != nil:
-		return a.unavailable()
+	case at.failure != nil:
+		return at.unavailable()
 	default:
 		return &HeldError{
-			Lock:  a.lock.name,
-			Owner: a.holder.Owner,
-			TTL:   a.holder.TTL,
-			Next:  a.holder.Next,
+			Lock:  at.lock.name,
+			Owner: at.holder.Owner,
+			TTL:   at.holder.TTL,
+			Next:  at.holder.Next,
 			cause: reason,
 		}
 	}
 }
 
-// unavailable returns why Redis did not give an answer, and what else is true of the attempt.
-func (a *attempt) unavailable() error {
-	err := a.failure
+// unavailable returns why Redis did not reply, and why the budget ended if it has.
+func (at *attempt) unavailable() error {
+	err := at.failure
 	if lua.ClassOf(err) == lua.Unknown {
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
-	return a.budget.Because(err)
+	return at.budget.Because(err)
 }

@@ -6,25 +6,25 @@ import (
 	"holdfast/internal/wait"
 )
 
-// backlog counts, for each fair lock, the requests that are under way without their callers. Redis
-// may still execute them, and queue somebody who has left. When a server does not keep up, callers
-// with short waits would pile up such requests; so new callers wait here until only few are left.
-// It is safe for concurrent use.
+// backlog counts, for each fair lock, the requests under way whose callers have left. Redis may
+// still execute them, and queue owners that are gone. When a server is too slow, callers with short
+// waits would pile up such requests. New callers therefore wait until few are left. It is safe for
+// concurrent use.
 type backlog struct {
 	mu     sync.Mutex
-	byLock map[string]*debt // guarded by mu; of locks that have any
+	byLock map[string]*debt // guarded by mu; only locks that have any
 }
 
-// debt is the number of answers that a server owes to callers of one lock who have left.
+// debt is the number of replies that a server owes to callers of one lock that have left.
 type debt struct {
-	answers int           // below 0 for a moment, when an answer overtakes the news that its caller left
-	few     chan struct{} // closed when at most mostOwed are left; nil while nobody waits
+	answers int           // briefly below 0 if a reply is noted before its caller has left
+	few     chan struct{} // closed when at most mostOwed are left; nil if nobody waits
 }
 
-// mostOwed is how many such requests are allowed: not 0, or one lost reply would hold everybody up.
+// mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
 const mostOwed = 16
 
-// await blocks until at most mostOwed answers are owed. It returns false if the budget ended first.
+// await blocks until at most mostOwed replies are owed. It returns false if the budget ended first.
 func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	for {
 		few := b.few(lock)
@@ -37,7 +37,7 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	}
 }
 
-// few returns a channel that is closed when at most mostOwed answers are owed; nil if that is so
+// few returns a channel that is closed when at most mostOwed replies are owed; nil if that is so
 // now.
 func (b *backlog) few(lock string) <-chan struct{} {
 	b.mu.Lock()
@@ -52,10 +52,10 @@ func (b *backlog) few(lock string) <-chan struct{} {
 	return d.few
 }
 
-// left notes that a caller has left without an answer.
+// left notes that a caller has left without a reply.
 func (b *backlog) left(lock string) { b.add(lock, 1) }
 
-// answered notes that such an answer has come.
+// answered notes that such a reply has arrived.
 func (b *backlog) answered(lock string) { b.add(lock, -1) }
 
 func (b *backlog) add(lock string, answers int) {

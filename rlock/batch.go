@@ -14,7 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// batch takes several plain locks of one client and slot, for one owner, with one script: all or
+// batch acquires several plain locks of one client and slot, for one owner, with one script: all or
 // none.
 type batch struct {
 	locks []*Lock
@@ -23,24 +23,24 @@ type batch struct {
 	parts  []part
 }
 
-// part is one of the locks.
+// part is one of these locks.
 type part struct {
 	lock    *Lock
 	session *lockSession
-	held    *acquisition // nil if the owner does not hold it yet
-	owner   string       // in Redis
-	count   int          // levels to have afterwards
+	held    *acquisition // nil if the owner does not hold the lock yet
+	owner   string       // its name in Redis
+	count   int          // levels afterwards
 }
 
-// try makes one attempt. It does not queue: that would be waiting.
-func (t *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, err error) {
-	c := t.locks[0].client
-	t.client = c
+// try makes one attempt. It never waits in a queue.
+func (bt *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, err error) {
+	c := bt.locks[0].client
+	bt.client = c
 	renew := lease == Watchdog
 	if renew {
 		lease = c.options.WatchdogLease
 	}
-	defer func() { t.named(&err) }()
+	defer func() { bt.named(&err) }()
 	if lease, err = wholeLease(lease); err != nil {
 		return nil, err
 	}
@@ -55,18 +55,18 @@ func (t *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, er
 	b := wait.NewBudget(ctx, c.closing, c.options.CommandTimeout)
 	defer b.Stop()
 	if b.Err() != nil {
-		return nil, notAsked(t.locks[0], b)
+		return nil, notAsked(bt.locks[0], b)
 	}
-	sessions := make([]*lockSession, len(t.locks))
-	for i, l := range t.locks {
+	sessions := make([]*lockSession, len(bt.locks))
+	for i, l := range bt.locks {
 		sessions[i] = c.sessions.Open(l.key(token))
 		defer sessions[i].Close()
 	}
 	if busy := session.LockAll(b, sessions); busy >= 0 {
-		return nil, notAsked(t.locks[busy], b)
+		return nil, notAsked(bt.locks[busy], b)
 	}
 	fresh := c.newOwner()
-	for i, l := range t.locks {
+	for i, l := range bt.locks {
 		s := sessions[i]
 		defer s.Unlock()
 		p := part{lock: l, session: s, owner: fresh, count: 1}
@@ -74,18 +74,18 @@ func (t *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, er
 			p.held, p.owner, p.count = a, a.owner, a.depth()+1
 			a.mayLast(lease)
 		}
-		t.parts = append(t.parts, p)
+		bt.parts = append(bt.parts, p)
 	}
-	sent, err := t.ask(b, lease)
+	sent, err := bt.ask(b, lease)
 	if err != nil {
 		return nil, err
 	}
-	return t.begin(ctx, b, token, watchdog.Deadline(sent, lease), lease, renew)
+	return bt.begin(ctx, b, token, watchdog.Deadline(sent, lease), lease, renew)
 }
 
-// named names the lock that an error is about; any of them if it is about the server.
-func (t *batch) named(err *error) {
-	name := t.locks[0].name
+// named adds the lock that an error is about; the first one if it is about the server.
+func (bt *batch) named(err *error) {
+	name := bt.locks[0].name
 	var held *HeldError
 	if errors.As(*err, &held) {
 		name = held.Lock
@@ -93,8 +93,8 @@ func (t *batch) named(err *error) {
 	wrap(err, name)
 }
 
-// notAsked returns why an attempt ended before anything was asked: while another call of the same
-// owner was at that lock.
+// notAsked returns why an attempt ended before it sent anything, while another call of the owner
+// had the session of l locked.
 func notAsked(l *Lock, b *wait.Budget) error {
 	reason := b.Err()
 	if errors.Is(reason, ErrClosed) {
@@ -103,11 +103,11 @@ func notAsked(l *Lock, b *wait.Budget) error {
 	return &HeldError{Lock: l.name, cause: reason}
 }
 
-// ask sends the script, and returns when, if everything was taken.
-func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
-	takings := make([]lua.BatchRequest, len(t.parts))
-	for i, p := range t.parts {
-		takings[i] = lua.BatchRequest{
+// ask sends the script. It returns when, if all locks were acquired, and an error otherwise.
+func (bt *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
+	requests := make([]lua.BatchRequest, len(bt.parts))
+	for i, p := range bt.parts {
+		requests[i] = lua.BatchRequest{
 			Lock:   p.lock.name,
 			Owner:  p.owner,
 			Count:  p.count,
@@ -119,20 +119,20 @@ func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err er
 		holder *lua.Holder
 	}
 	sent = time.Now()
-	got, state, err := transport.Do(t.client.calls, b, func(ctx context.Context) (answer, error) {
-		if err := t.client.transport.Ready(ctx); err != nil {
+	got, state, err := transport.Do(bt.client.calls, b, func(ctx context.Context) (answer, error) {
+		if err := bt.client.transport.Ready(ctx); err != nil {
 			return answer{}, err
 		}
-		index, holder, err := lua.AcquireBatch(ctx, t.client.redis, lease, takings)
+		index, holder, err := lua.AcquireBatch(ctx, bt.client.redis, lease, requests)
 		return answer{index, holder}, err
 	}, func(got answer, err error) {
 		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.Unknown {
-			t.undo(lease, false)
+			bt.undo(lease, false)
 		}
 	})
 	switch state {
 	case transport.Unconfirmed, transport.Abandoned:
-		t.undo(lease, state == transport.Abandoned)
+		bt.undo(lease, state == transport.Abandoned)
 		fallthrough
 	case transport.Detached:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
@@ -147,7 +147,7 @@ func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err er
 	if got.index < 0 {
 		return sent, nil
 	}
-	p, holder := t.parts[got.index], got.holder
+	p, holder := bt.parts[got.index], got.holder
 	if holder == nil {
 		p.held.lose(watchdog.ErrGone)
 		return sent, p.held.conclude()
@@ -160,38 +160,38 @@ func (t *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err er
 	}
 }
 
-// undo has what may have been taken cleaned up in the background; again if the command may be
-// executed later. A count too high, of what was held already, does no harm: the last release
-// ignores it.
-func (t *batch) undo(lease time.Duration, again bool) {
-	for _, p := range t.parts {
+// undo cleans up in the background what may have been acquired. retry says that the command may
+// still be executed later. A count that is too high, for a lock held before, does no harm: the last
+// release ignores it.
+func (bt *batch) undo(lease time.Duration, retry bool) {
+	for _, p := range bt.parts {
 		if p.held == nil {
-			t.client.cleaner.add(cleanup{lock: p.lock, request: request{owner: p.owner},
-				until: time.Now().Add(lease), again: again})
+			bt.client.cleaner.add(cleanup{lock: p.lock, request: request{owner: p.owner},
+				until: time.Now().Add(lease), retry: retry})
 		} else if p.held.lostError() != nil {
-			t.client.cleaner.add(p.held.cleanup())
+			bt.client.cleaner.add(p.held.cleanup())
 		}
 	}
 }
 
-// begin makes the holds of what was taken.
-func (t *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, deadline time.Time,
+// begin returns the holds of what was acquired.
+func (bt *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, deadline time.Time,
 	lease time.Duration, renew bool,
 ) ([]*Hold, error) {
 	if !time.Now().Before(deadline) {
-		t.undo(lease, false)
+		bt.undo(lease, false)
 		return nil, fmt.Errorf(
 			"%w: the locks were taken, but the answer took longer than the lease of %v",
 			ErrOutcomeUnknown,
 			lease,
 		)
 	}
-	holds := make([]*Hold, 0, len(t.parts))
+	holds := make([]*Hold, 0, len(bt.parts))
 	var failure error
-	for _, p := range t.parts {
+	for _, p := range bt.parts {
 		if p.held == nil {
 			a := &acquisition{
-				client:  t.client,
+				client:  bt.client,
 				lock:    p.lock,
 				session: p.session,
 				token:   token,
@@ -202,25 +202,24 @@ func (t *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, de
 		}
 		hold, err := p.held.push(ctx, deadline, renew)
 		if err != nil {
-			// Lost, or released by a goroutine that shares the owner, while the answer was on its
-			// way.
+			// It was lost, or released by another goroutine of the owner, before the reply arrived.
 			failure = err
 			continue
 		}
 		holds = append(holds, hold)
 	}
-	if b.Closing() { // too late for Close to know of them
+	if b.Closing() { // Close may have missed them
 		failure = ErrClosed
 	}
 	if failure == nil {
 		return holds, nil
 	}
 	for _, h := range holds {
-		h.claim()
+		h.claimRelease()
 		a := h.acquisition.(*acquisition)
 		if a.remove(h) == 0 {
 			a.finish()
-			t.client.cleaner.add(a.cleanup())
+			bt.client.cleaner.add(a.cleanup())
 		}
 	}
 	return nil, failure

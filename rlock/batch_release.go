@@ -10,11 +10,11 @@ import (
 	"holdfast/lua"
 )
 
-// releaseBatch gives back holds of several plain locks of one client and slot, with one script.
-// Each has an error of its own.
+// releaseBatch releases holds of several plain locks of one client and slot, with one script. It
+// returns one error for each.
 func releaseBatch(holds []*Hold) []error {
 	errs := make([]error, len(holds))
-	leaving := make([]partLeaving, 0, len(holds))
+	releases := make([]partRelease, 0, len(holds))
 	c := holds[0].acquisition.(*acquisition).client
 	var b wait.Budget
 	b.Begin(context.Background(), nil, c.options.CommandTimeout)
@@ -24,7 +24,7 @@ func releaseBatch(holds []*Hold) []error {
 	for i, h := range holds {
 		a := h.acquisition.(*acquisition)
 		switch {
-		case !h.claim():
+		case !h.claimRelease():
 			errs[i] = ofEnded(ErrReleased)
 		case !a.session.TryLock():
 			busy = append(busy, i)
@@ -35,15 +35,15 @@ func releaseBatch(holds []*Hold) []error {
 				defer c.grants.releasing(a.owner, false)
 			}
 			var left int
-			if left, errs[i] = a.leave(h, time.Now()); errs[i] == nil {
-				leaving = append(leaving, partLeaving{acquisition: a, left: left, err: &errs[i]})
+			if left, errs[i] = a.releaseLevel(h, time.Now()); errs[i] == nil {
+				releases = append(releases, partRelease{acquisition: a, left: left, err: &errs[i]})
 			}
 		}
 	}
-	if len(leaving) > 0 {
-		sendBatch(c, &b, leaving)
+	if len(releases) > 0 {
+		sendBatch(c, &b, releases)
 	}
-	for _, p := range leaving {
+	for _, p := range releases {
 		if p.left == 0 {
 			p.cleanUpLate()
 		}
@@ -51,8 +51,8 @@ func releaseBatch(holds []*Hold) []error {
 	for _, s := range locked {
 		s.Unlock()
 	}
-	// Another call of the same owner has locked these sessions, perhaps for long. None is kept
-	// locked while waiting for them.
+	// Another call of the owner has locked these sessions, perhaps for long. No session stays
+	// locked while this one is blocked on another.
 	for _, i := range busy {
 		errs[i] = holds[i].acquisition.Release(holds[i])
 	}
@@ -62,33 +62,33 @@ func releaseBatch(holds []*Hold) []error {
 	return errs
 }
 
-// partLeaving is an acquisition that is to be left with so many levels.
-type partLeaving struct {
+// partRelease is the release of one lock of a batch, to a number of levels.
+type partRelease struct {
 	*acquisition
 	left int
 	err  *error
 }
 
-// sendBatch tells Redis what is left of each. The caller has their sessions locked. Those that are
-// refused for the time being are sent again, by themselves.
-func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
+// sendBatch sends the releases. The caller has their sessions locked. Those that are refused
+// temporarily are sent again, one by one if necessary.
+func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 	var (
 		delay   wait.Backoff
 		unknown bool // an earlier command may have been executed
 		last    error
 	)
 	fail := func(err error) {
-		for _, p := range leaving {
+		for _, p := range releases {
 			*p.err = err
 		}
 	}
 	for {
-		asked := leaving
+		asked := releases
 		replies, state, err := transport.Do(
 			c.calls,
 			b,
 			func(ctx context.Context) ([]lua.BatchReleased, error) {
-				return lua.ReleaseBatch(ctx, c.redis, leavings(asked))
+				return lua.ReleaseBatch(ctx, c.redis, batchReleases(asked))
 			},
 			func(replies []lua.BatchReleased, err error) {
 				for i, p := range asked {
@@ -107,25 +107,25 @@ func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
 				ErrOutcomeUnknown,
 				c.options.CommandTimeout,
 			)
-			if last != nil { // what went wrong before says more about what to do
+			if last != nil { // the error before is more helpful
 				err = fmt.Errorf("%w; before that: %w", err, last)
 			}
 			fail(err)
-			for _, p := range leaving {
+			for _, p := range releases {
 				if p.left == 0 {
 					p.step(giveUp)
 				}
 			}
 			return
 		case err == nil:
-			if leaving, err = refusedForNow(c, asked, replies, unknown); len(leaving) == 0 {
+			if releases, err = refusedForNow(c, asked, replies, unknown); len(releases) == 0 {
 				return
 			}
 		case c.transport.Permanent(err),
 			c.transport.Clustered() && lua.ClassOf(err) == lua.Temporary:
-			// One of them may be why, as a key that the ACL forbids; and while a slot moves, what
-			// cannot be found together can one by one.
-			for _, p := range leaving {
+			// One lock may be the reason, such as a key that the ACL forbids. While a slot moves,
+			// keys may be reached one by one but not together.
+			for _, p := range releases {
 				*p.err = p.send(b, p.left, unknown)
 			}
 			return
@@ -133,7 +133,7 @@ func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
 		unknown, last = unknown || lua.ClassOf(err) == lua.Unknown, err
 		if !b.Sleep(delay.Next(), nil, nil) {
 			fail(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
-			for _, p := range leaving {
+			for _, p := range releases {
 				if p.left == 0 {
 					p.abandon()
 				}
@@ -143,7 +143,7 @@ func sendBatch(c *Client, b *wait.Budget, leaving []partLeaving) {
 	}
 }
 
-func leavings(of []partLeaving) []lua.BatchRelease {
+func batchReleases(of []partRelease) []lua.BatchRelease {
 	all := make([]lua.BatchRelease, len(of))
 	for i, p := range of {
 		all[i] = p.lock.kind.plain().part(p.owner, p.left)
@@ -151,11 +151,11 @@ func leavings(of []partLeaving) []lua.BatchRelease {
 	return all
 }
 
-// refusedForNow takes the answers, and returns those parts that the server refused for a reason
-// that passes by itself, and that reason.
+// refusedForNow handles the replies. It returns those parts that were refused temporarily, and the
+// reason.
 func refusedForNow(
-	c *Client, asked []partLeaving, replies []lua.BatchReleased, unknown bool,
-) (again []partLeaving, reason error) {
+	c *Client, asked []partRelease, replies []lua.BatchReleased, unknown bool,
+) (again []partRelease, reason error) {
 	for i, r := range replies {
 		p := asked[i]
 		switch {

@@ -11,71 +11,69 @@ import (
 	"holdfast/lua"
 )
 
-// cleaner removes what Redis may have of owners that hold nothing here: after an acquire whose
-// reply never came, a release without a reply, a renewal that may have been executed after its
-// lease was given up. It has goroutines only while there is something to do. Each cleanup ends at
-// the latest when its lease does.
+// cleaner removes what Redis may keep for owners that hold nothing in this process: after an
+// acquire or a release without a reply, or a renewal that may have been executed after its lease
+// was given up. It has goroutines only while there is something to do. Each cleanup ends when its
+// lease does, if not before.
 //
-// It can do no harm to a later acquisition of the same owner, because each acquisition has a name
-// of its own in Redis. Only those of a writer that reads, and reads again, have one name: their
-// session is looked at first.
+// It cannot harm a later acquisition of the same owner, because each acquisition has a name of its
+// own in Redis. Only the read holds of one writer share a name: their session is checked first.
 type cleaner struct {
 	client *Client
 
-	wake chan struct{} // says that there is something to do
+	wake chan struct{} // signals that there is something to do
 
 	mu       sync.Mutex
-	lanes    map[any]*lane // those that more may join, by lane.key; guarded by mu
-	ready    []*lane       // to be served now, in this order; guarded by mu
+	lanes    map[any]*lane // lanes with a key, by lane.key; guarded by mu
+	ready    []*lane       // to be served now, in order; guarded by mu
 	waiting  byDue         // to be served when they are due; guarded by mu
-	underway int           // how many are being served; guarded by mu
+	underway int           // lanes being served; guarded by mu
 	phase    cleanerPhase  // guarded by mu
 }
 
-// cleanerPhase is what a cleaner does: idle <-> working -> hung.
+// cleanerPhase is the state of a cleaner: idle <-> working -> hung.
 type cleanerPhase uint8
 
 const (
 	idle    cleanerPhase = iota // there is nothing to do
 	working                     // it serves lanes
-	hung                        // the server hung while the client closed: leases end by themselves
+	hung                        // the server hung while the client closed: leases run out
 )
 
 func newCleaner(c *Client) *cleaner {
 	return &cleaner{client: c, wake: make(chan struct{}, 1), lanes: make(map[any]*lane)}
 }
 
-// cleanup is what Redis may have of somebody who has left: a hold, a registration, or a place in a
-// queue.
+// cleanup is something that may have been left in Redis: a hold, a registration, or a queue entry.
 type cleanup struct {
 	lock    *Lock
 	request request
-	until   time.Time // when Redis will have removed it by itself
-	// again says that the command it is of may be executed later than the cleanup, which is
+	until   time.Time // when Redis removes it by itself
+	// retry says that the command to clean up after may be executed after the cleanup, which is
 	// repeated until then.
-	again   bool
-	since   time.Time    // when it was removed first
+	retry   bool
+	since   time.Time    // when it was first removed
 	delay   wait.Backoff // between repetitions
-	session *lockSession // of an owner that has one name for both modes; else nil
+	session *lockSession // set if the owner has one name for both modes
 }
 
-// lane has cleanups that are sent one command after the other: as many by each as it can, and those
-// that come while one is under way by the next.
+// lane is a queue of cleanups that are sent one command at a time. Each command removes as many as
+// it can; those that join meanwhile wait for the next.
 type lane struct {
-	key   any // set by put; nil if no other cleanup may join
+	key   any // set by put; nil if other cleanups cannot join
 	items []cleanup
-	due   time.Time    // when it is to be served, while it waits
-	tries wait.Backoff // between commands that fail
+	due   time.Time    // when it is to be served, while in cleaner.waiting
+	tries wait.Backoff // between failed commands
 }
 
-// lane returns the key of the lane that l belongs in: its session, which sends one command at a
-// time, or its lock if one command removes many; nil if it has a lane to itself.
-func (l cleanup) lane() any {
+// lane returns the key of the lane of a cleanup: its session, which sends one command at a time, or
+// its lock if one command removes many. It returns nil if the cleanup has a lane of its own.
+func (cu cleanup) lane() any {
 	switch {
-	case l.session != nil:
-		return l.session
-	case l.lock.kind.batch() > 1:
-		return queueName{l.lock.kind.family(), l.lock.name}
+	case cu.session != nil:
+		return cu.session
+	case cu.lock.kind.batchSize() > 1:
+		return queueName{cu.lock.kind.family(), cu.lock.name}
 	default:
 		return nil
 	}
@@ -84,185 +82,186 @@ func (l cleanup) lane() any {
 // byDue is a heap of lanes, the earliest first.
 type byDue []*lane
 
-func (w byDue) Len() int           { return len(w) }
-func (w byDue) Less(i, j int) bool { return w[i].due.Before(w[j].due) }
-func (w byDue) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *byDue) Push(x any)        { *w = append(*w, x.(*lane)) }
+func (bd byDue) Len() int           { return len(bd) }
+func (bd byDue) Less(i, j int) bool { return bd[i].due.Before(bd[j].due) }
+func (bd byDue) Swap(i, j int)      { bd[i], bd[j] = bd[j], bd[i] }
+func (bd *byDue) Push(x any)        { *bd = append(*bd, x.(*lane)) }
 
-func (w *byDue) Pop() any {
-	last := len(*w) - 1
-	ln := (*w)[last]
-	(*w)[last] = nil
-	*w = (*w)[:last]
+func (bd *byDue) Pop() any {
+	last := len(*bd) - 1
+	ln := (*bd)[last]
+	(*bd)[last] = nil
+	*bd = (*bd)[:last]
 	return ln
 }
 
-// add takes over l. It does not block. After Close it does nothing: the lease will end.
-func (k *cleaner) add(l cleanup) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.phase == idle && k.client.tasks.Go(k.work) {
-		k.phase = working
+// add schedules a cleanup, without blocking. Once the client is closed it does nothing: the lease
+// runs out.
+func (cl *cleaner) add(l cleanup) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.phase == idle && cl.client.tasks.Go(cl.work) {
+		cl.phase = working
 	}
-	if k.phase != working {
+	if cl.phase != working {
 		return
 	}
-	k.put(&lane{items: []cleanup{l}})
-	k.notify()
+	cl.put(&lane{items: []cleanup{l}})
+	cl.notify()
 }
 
-// put has a lane served next, after those before it: with the one that its cleanups belong in, if
-// there is one. k.mu must be held.
-func (k *cleaner) put(ln *lane) {
+// put appends a lane to those ready, or its cleanups to the lane with the same key. cl.mu must be
+// held.
+func (cl *cleaner) put(ln *lane) {
 	ln.key = ln.items[0].lane()
-	if with := k.lanes[ln.key]; with != nil && with != ln {
+	if with := cl.lanes[ln.key]; with != nil && with != ln {
 		with.items = append(with.items, ln.items...)
 		return
 	}
 	if ln.key != nil {
-		k.lanes[ln.key] = ln
+		cl.lanes[ln.key] = ln
 	}
-	k.ready = append(k.ready, ln)
+	cl.ready = append(cl.ready, ln)
 }
 
-// notify has work look again.
-func (k *cleaner) notify() {
+// notify wakes work.
+func (cl *cleaner) notify() {
 	select {
-	case k.wake <- struct{}{}:
+	case cl.wake <- struct{}{}:
 	default:
 	}
 }
 
-// mostAtOnce is how many commands of a client clean up at the same time. Callers may leave at any
-// pace, however slow the replies are; one command after the other would be too slow, and what they
-// left keeps others out meanwhile.
+// mostAtOnce limits the cleanup commands of a client at a time. Callers may leave at any rate,
+// however slow the replies are. One command at a time would be too slow, and what they left blocks
+// others meanwhile.
 const mostAtOnce = 64
 
-// work serves lanes until there are none. When the client closes, everything gets one more try and
-// no other, and none once the server has hung.
-func (k *cleaner) work() {
-	b := wait.NewBudget(context.Background(), k.client.closing, wait.Unlimited)
+// work serves lanes until there are none. When the client closes, each cleanup gets one more try,
+// and none once the server has hung.
+func (cl *cleaner) work() {
+	b := wait.NewBudget(context.Background(), cl.client.closing, wait.Unlimited)
 	defer b.Stop()
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for {
 		closing := b.Closing()
-		ln, pause, ok := k.next(closing)
+		ln, pause, ok := cl.next(closing)
 		switch {
 		case !ok:
 			return
 		case ln != nil:
-			serving.Go(func() { k.serve(ln, closing) })
+			serving.Go(func() { cl.serve(ln, closing) })
 		case closing:
-			<-k.wake // until a command that is under way ends
+			<-cl.wake // signaled when a command ends
 		default:
-			b.Sleep(pause, k.wake, nil)
+			b.Sleep(pause, cl.wake, nil)
 		}
 	}
 }
 
-// next takes a lane that is to be served now, or returns nil and how long to wait for one. If all
-// is set, those count that are due later. With ok = false nothing is left, and the work is over:
-// add begins it anew.
-func (k *cleaner) next(all bool) (ln *lane, pause time.Duration, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// next returns a lane to serve now, or nil and how long to wait for one. With all set, lanes that
+// are due later count as well. With ok = false nothing is left and work ends: add starts it again.
+func (cl *cleaner) next(all bool) (ln *lane, pause time.Duration, ok bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
 	now := time.Now()
-	for len(k.waiting) > 0 && (all || !k.waiting[0].due.After(now)) {
-		k.put(heap.Pop(&k.waiting).(*lane))
+	for len(cl.waiting) > 0 && (all || !cl.waiting[0].due.After(now)) {
+		cl.put(heap.Pop(&cl.waiting).(*lane))
 	}
 	switch {
-	case k.underway == mostAtOnce,
-		len(k.ready) == 0 && len(k.waiting) == 0 && k.underway > 0:
-		return nil, time.Hour, true // the next command that ends wakes the work
-	case len(k.ready) > 0:
-		ln, k.ready[0] = k.ready[0], nil
-		k.ready = k.ready[1:]
-		k.underway++
+	case cl.underway == mostAtOnce,
+		len(cl.ready) == 0 && len(cl.waiting) == 0 && cl.underway > 0:
+		return nil, time.Hour, true // a command that ends wakes work
+	case len(cl.ready) > 0:
+		ln, cl.ready[0] = cl.ready[0], nil
+		cl.ready = cl.ready[1:]
+		cl.underway++
 		return ln, 0, true
-	case len(k.waiting) > 0:
-		return nil, k.waiting[0].due.Sub(now), true
+	case len(cl.waiting) > 0:
+		return nil, cl.waiting[0].due.Sub(now), true
 	}
-	k.ready, k.waiting = nil, nil // nor does memory stay
-	if k.phase == working {
-		k.phase = idle
+	cl.ready, cl.waiting = nil, nil // frees their memory
+	if cl.phase == working {
+		cl.phase = idle
 	}
 	return nil, 0, false
 }
 
-// serve sends what is first in a lane, by one command, and puts the lane back unless it is empty.
-func (k *cleaner) serve(ln *lane, closing bool) {
+// serve sends one command for the first cleanups of a lane, and puts the lane back unless it is
+// empty.
+func (cl *cleaner) serve(ln *lane, closing bool) {
 	began := time.Now()
-	batch := slices.DeleteFunc(k.take(ln), func(l cleanup) bool {
+	batch := slices.DeleteFunc(cl.take(ln), func(l cleanup) bool {
 		return !began.Before(l.until) && !l.lock.kind.kept(l) // Redis has removed it by itself
 	})
-	done := len(batch) == 0 || batch[0].lock.kind.cleanUp(k.client, batch)
+	done := len(batch) == 0 || batch[0].lock.kind.cleanUp(cl.client, batch)
 
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	defer k.notify()
-	k.underway--
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	defer cl.notify()
+	cl.underway--
 	switch {
-	case closing && !done && time.Since(began) > k.client.options.CommandTimeout:
-		k.phase, k.lanes, k.ready, k.waiting = hung, nil, nil, nil
-	case closing || k.phase == hung:
+	case closing && !done && time.Since(began) > cl.client.options.CommandTimeout:
+		cl.phase, cl.lanes, cl.ready, cl.waiting = hung, nil, nil, nil
+	case closing || cl.phase == hung:
 	case done:
 		ln.tries = wait.Backoff{}
 		for _, l := range batch {
-			k.repeat(l)
+			cl.retryLater(l)
 		}
 	default:
 		ln.items = append(ln.items, batch...)
 	}
 	switch {
-	case k.phase == hung:
+	case cl.phase == hung:
 	case len(ln.items) == 0:
-		delete(k.lanes, ln.key)
+		delete(cl.lanes, ln.key)
 	case done || closing:
-		k.put(ln)
+		cl.put(ln)
 	default:
-		spaced := time.Duration(len(k.waiting)) * time.Second / 5000
-		k.wait(ln, min(ln.tries.Next(), max(longestDelay, spaced)))
+		spaced := time.Duration(len(cl.waiting)) * time.Second / 5000
+		cl.wait(ln, min(ln.tries.Next(), max(longestDelay, spaced)))
 	}
 }
 
-// longestDelay is how long what was not removed waits for its next try: others wait for those
-// locks. With more than 1,250 lanes that wait it grows with them, up to the second of a backoff, so
-// that fewer commands go to a server that is down.
+// longestDelay is the longest pause between failed commands of a lane: others wait for those locks.
+// With more than 1,250 waiting lanes it grows with their number, up to one second, so that fewer
+// commands go to a server that is down.
 const longestDelay = 250 * time.Millisecond
 
-// take takes as much off a lane as one command removes.
-func (k *cleaner) take(ln *lane) []cleanup {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	n := min(len(ln.items), ln.items[0].lock.kind.batch())
+// take removes as many cleanups from a lane as one command handles.
+func (cl *cleaner) take(ln *lane) []cleanup {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	n := min(len(ln.items), ln.items[0].lock.kind.batchSize())
 	batch := ln.items[:n:n]
 	ln.items = ln.items[n:]
 	return batch
 }
 
-// wait has a lane served after a pause. k.mu must be held.
-func (k *cleaner) wait(ln *lane, pause time.Duration) {
+// wait schedules a lane after a pause. cl.mu must be held.
+func (cl *cleaner) wait(ln *lane, pause time.Duration) {
 	ln.due = time.Now().Add(pause)
-	heap.Push(&k.waiting, ln)
+	heap.Push(&cl.waiting, ln)
 }
 
-// repeat has a cleanup sent once more later, if its command may come after it, until its time is
-// over: there are not too many at a time, and the older it is the more seldom. k.mu must be held.
-func (k *cleaner) repeat(l cleanup) {
+// retryLater schedules a cleanup once more if its command may still be executed. Repetitions are
+// spaced out: the more there are and the older it is, the longer the pause. cl.mu must be held.
+func (cl *cleaner) retryLater(l cleanup) {
 	now := time.Now()
-	if !l.again || !now.Before(l.until) {
+	if !l.retry || !now.Before(l.until) {
 		return
 	}
 	if l.since.IsZero() {
 		l.since = now
 	}
-	spaced := time.Duration(len(k.waiting)) * time.Second / 500
+	spaced := time.Duration(len(cl.waiting)) * time.Second / 500
 	pause := max(l.delay.Next(), now.Sub(l.since)/4, spaced)
-	k.wait(&lane{items: []cleanup{l}}, pause)
+	cl.wait(&lane{items: []cleanup{l}}, pause)
 }
 
-// cleaned ends a command that has cleaned up, and returns false if it should be sent again.
+// cleaned handles the reply to a cleanup, and returns false if it should be sent again.
 func (c *Client) cleaned(l *Lock, r lua.Released, err error) bool {
 	if err != nil {
 		return c.transport.Permanent(err)

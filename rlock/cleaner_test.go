@@ -43,7 +43,7 @@ type stub struct {
 
 func (k stub) family() string { return "stub" }
 
-func (k stub) batch() int { return k.most }
+func (k stub) batchSize() int { return k.most }
 
 func (k stub) kept(cleanup) bool { return false }
 
@@ -308,7 +308,7 @@ func TestCleanerRepeatsByOneCommandWhatItCan(t *testing.T) {
 		queue := of.lock("queue", 100, succeed)
 		for range 100 {
 			l := queue.left("1")
-			l.again = true
+			l.retry = true
 			c.cleaner.add(l)
 		}
 		time.Sleep(10 * time.Second)
@@ -358,7 +358,7 @@ func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	require.Len(t, c.cleaner.ready, 1)
 	l := c.cleaner.ready[0].items[0]
 	require.Equal(t, asked, l.request)
-	require.True(t, l.again)
+	require.True(t, l.retry)
 	require.False(t, l.until.Before(began.Add(registrationKept)))
 }
 
@@ -373,7 +373,7 @@ func TestWhatMayComeLateIsRemovedTheMoreSeldomTheOlderItIs(t *testing.T) {
 			return nil
 		}}}
 		l := lock.left("1")
-		l.again, l.until = true, began.Add(24*time.Hour)
+		l.retry, l.until = true, began.Add(24*time.Hour)
 		c.cleaner.add(l)
 		time.Sleep(48 * time.Hour)
 		synctest.Wait()

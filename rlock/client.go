@@ -19,12 +19,12 @@ import (
 	"holdfast/watchdog"
 )
 
-// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It borrows the
+// Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It uses the
 // rueidis client it is given and never closes it. One Client per process and Redis is enough; it is
 // safe for concurrent use.
 //
-// In Redis a client is a random UUID, so holds of different clients never mix, also within a
-// process.
+// In Redis a client is identified by a random UUID, so holds of different clients never mix, even
+// within a process.
 type Client struct {
 	id      string
 	redis   rueidis.Client
@@ -37,7 +37,7 @@ type Client struct {
 	watchdog  *watchdog.Watchdog
 	cleaner   *cleaner
 	tasks     *wait.Group
-	pool      *wait.Pool // for the commands of RedLocks, many of which may hang
+	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
 	grants    grants
 	losses    losses.Memory[lossKey, *acquisition]
@@ -47,7 +47,7 @@ type Client struct {
 	close   sync.Once
 	closed  chan struct{} // closed when everything has ended
 
-	publishRefused  atomic.Bool               // reported already
+	publishRefused  atomic.Bool               // already reported
 	renewalReported atomic.Pointer[time.Time] // when a failed renewal was last reported
 }
 
@@ -94,19 +94,19 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 	return c, nil
 }
 
-// ID is the client's id, the part of an owner before the colon. It is a random UUID.
+// ID returns the id of the client, a random UUID: the part of an owner before the colon.
 func (c *Client) ID() string { return c.id }
 
 // Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end
-// with the cause ErrClosed. Waits end at once, unless a context that cannot end was given to them
-// and Redis is being asked: they end when it answers, and at the latest after
-// Options.CommandTimeout. Close waits until everything that runs in the background has ended, or
-// until ctx ends, and then returns ctx's error; the rest of the closing goes on. Calling it again
-// waits again.
+// with the cause ErrClosed. Waits end at once, with one exception: a wait whose context cannot end,
+// and whose request is under way, ends with the reply, and at the latest after
+// Options.CommandTimeout. Close blocks until all background work has ended. If ctx ends first, it
+// returns ctx's error, and the closing continues. A further call blocks in the same way.
 //
-// Locks that are held stay held until their leases run out, or until their holds are released. That
-// still works, but on a server that does not answer it then takes until rueidis gives up, because
-// nothing may go on in the background. With Options.ReleaseOnClose they are released first.
+// Locks that are held stay held until their leases run out, or until their holds are released.
+// Unlock still works. On a server that does not answer it then takes until rueidis gives up,
+// because nothing may continue in the background. With Options.ReleaseOnClose the locks are
+// released first.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		close(c.closing)
@@ -130,7 +130,7 @@ func (c *Client) closes() bool {
 	}
 }
 
-// shutdown ends what runs in the background, in the order in which one part gives work to the next.
+// shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {
 	defer close(c.closed)
 	if c.options.ReleaseOnClose {
@@ -144,12 +144,12 @@ func (c *Client) shutdown() {
 	c.transport.Close()
 }
 
-// warn logs in the background. A log handler may block, on a full pipe for one, and those who have
-// something to tell have deadlines to keep.
+// warn logs in the background. A log handler may block, for example on a full pipe, and callers
+// have deadlines to meet.
 func (c *Client) warn(message string, details ...any) {
-	tell := func() { c.options.Logger.Warn(message, details...) }
-	if !c.tasks.Go(tell) {
-		tell()
+	log := func() { c.options.Logger.Warn(message, details...) }
+	if !c.tasks.Go(log) {
+		log()
 	}
 }
 
@@ -170,17 +170,17 @@ func (c *Client) releaseAll() {
 			err,
 		)
 		if errors.Is(err, ErrOutcomeUnknown) {
-			return // the others would take as long to find out that Redis does not answer
+			return // the others would time out as well
 		}
 	}
 }
 
-// acquisitions returns what is held at present.
+// acquisitions returns the present acquisitions of the client.
 func (c *Client) acquisitions() []*acquisition {
 	var all []*acquisition
 	for _, s := range c.sessions.All() {
-		s.Do(func(o *owned) {
-			for _, a := range o.held {
+		s.Do(func(ow *owned) {
+			for _, a := range ow.held {
 				if a != nil {
 					all = append(all, a)
 				}

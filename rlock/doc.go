@@ -1,5 +1,5 @@
-// Package rlock has distributed locks on Redis, wire-compatible with Redisson's: reentrant, fair,
-// read-write and fenced ones.
+// Package rlock provides distributed locks on Redis, wire-compatible with Redisson's: reentrant,
+// fair, read-write and fenced ones.
 //
 //	client, err := rlock.New(redis, rlock.Options{})
 //	...
@@ -13,81 +13,84 @@
 //
 // # Who holds a lock
 //
-// An owner does: a token, unique within its client, that travels in the context. The context of a
-// hold carries the owner of that hold, so a lock taken again with it is re-entered. A context
-// without an owner gets a fresh one for each acquisition. Goroutines that share an owner do not
-// exclude each other.
+// A lock is held by an owner: a token, unique within its client, that travels in the context. The
+// context of a hold carries the owner of that hold, so acquiring the lock with it again re-enters.
+// A context without an owner gets a new one for each acquisition. Goroutines that share an owner do
+// not exclude each other.
 //
 // In Redis an owner is "<client id>:<token>", with a new token for each acquisition of a free lock.
-// Redisson uses the id of the thread, again and again; but a release that was given up, and is
-// delivered late by a connection thought dead, must not find a later acquisition of the same owner.
+// Redisson reuses the id of the thread. Here a release that was given up, and is delivered late by
+// a connection thought dead, must not find a later acquisition of the same owner.
 //
 // # Kinds of locks
 //
-// All of them are used in the same way, through [Lock], and their holds are a [Hold].
+// All kinds are used in the same way, through [Lock], and their holds are a [Hold].
 //
-//   - The plain one ([Client.NewLock]) goes to who has waited longest, unless others than clients
-//     of this library wait as well: then to whoever is quickest after a release. It costs least.
-//   - A fair one ([Client.NewFairLock]) goes to those who wait in the order of their coming, in all
-//     processes together.
+//   - A plain lock ([Client.NewLock]) goes to the caller that has waited longest. If other clients
+//     than those of this library wait as well, it goes to whichever is quickest after a release. It
+//     costs least.
+//   - A fair lock ([Client.NewFairLock]) goes to waiters in the order of their arrival, across all
+//     processes.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.
-//   - A fenced one ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses
-//     those that are late.
+//   - A fenced lock ([Client.NewFencedLock]) numbers its acquisitions, for a resource that refuses
+//     writes of earlier ones.
 //
-// Package multilock takes all of several locks, and package redlock makes one lock of a plain one
-// on each of several servers. Theirs is the same interface, [Locker], and their holds are a Hold,
-// too.
+// Package multilock acquires all of several locks, and package redlock makes one lock of plain ones
+// on several servers. Both implement [Locker], and their holds are a Hold, too.
 //
-// One name is for one kind. Locks of different kinds with the same name exclude each other, also
-// for one owner, which does not re-enter across kinds; but they do not always wake each other, and
-// then look for themselves after 5 s at the latest.
+// Use a name for one kind only. Locks of different kinds with the same name exclude each other,
+// even for one owner, which does not re-enter across kinds. They do not always wake each other;
+// waiters then ask again after 5 s at the latest.
 //
 // # What a hold promises, and for how long
 //
 // A hold is valid until its deadline: the start of the last successful acquire or renewal, plus the
-// lease, minus a margin for drifting clocks (package watchdog reckons it). At that instant its
+// lease, minus a margin for drifting clocks (computed by package watchdog). At that instant its
 // context ends with the cause [ErrLost], whatever is in flight. As long as clocks run at the same
 // speed within that margin and the server keeps what it was told, no other client acquires the lock
-// before.
+// before that instant.
 //
 //	         Lock, TryLock                Unlock of the last level        Redis says so
 //	free ───────────────────▶ held ───────────────────────────▶ releasing ──────────▶ released
 //	                         │    │                                 │
-//	      Lock with its owner│    │ deadline passed, key gone,      │ nobody waits any more
+//	      Lock with its owner│    │ deadline passed, key gone,      │ no reply in time
 //	     (a level is added)  │    │ ForceUnlock                     ▼
 //	                         │    └────────────────▶ lost      unconfirmed: cleaned up
 //	                         ▼
 //	                   held, deeper ── Unlock ──▶ held
 //
-// A hold ends with [ErrReleased] when it is released, and with [ErrLost] when it is lost. It also
-// ends, with [ErrClosed], when its client is closed: the lock stays until its lease runs out, and
-// nobody renews it.
+// A hold ends with [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its
+// client is closed it ends with [ErrClosed]: the lock stays until its lease runs out, and is not
+// renewed.
 //
-// What it does not promise: that a process notices in time. One that is stopped past its deadline
-// hears of it only when it runs again, and a write it sent before may arrive after. [Hold.Valid]
-// narrows that gap; only a resource that checks fencing tokens closes it. And a lock on one Redis
-// is as durable as that Redis: a failover to a replica that had not received it loses it.
+// It does not promise that a process notices in time. A process that is stopped past its deadline
+// notices only when it runs again, and a write it sent before may arrive afterwards. [Hold.Valid]
+// narrows that gap; only a resource that checks fencing tokens closes it. A lock on one Redis is as
+// durable as that Redis: a failover to a replica that had not received the lock loses it.
 //
 // # Waiting
 //
-// Waiters do not poll. In one process only the first of those that wait for a lock asks Redis; it
-// listens on the lock's channel and sleeps until an unlock message wakes it, until the lease of the
-// holder should be over, and never longer than 5 s. Whenever the subscription was interrupted it
-// looks again. A release gives a plain, fenced or write lock to it with the same command if it can,
-// or a plain or fenced one to the first in another process; see [HandOver]. Other waiters are not
+// Waiters do not poll. Of the waiters for a lock in one process only the first asks Redis. It
+// listens on the lock's channel and sleeps until an unlock message wakes it or the holder's lease
+// should be over, and never longer than 5 s. After an interruption of the subscription it asks
+// again.
+//
+// A release gives a plain, fenced or write lock to that waiter by the same command if it can, or a
+// plain or fenced one to the first waiter in another process; see [HandOver]. Other waiters are not
 // told of a hand-over, unless its lease is shorter than 5 s: then a number on the channel tells
-// them when to look again, in case the new owner dies. Waiters for a fair lock stand in a queue in
-// Redis instead. Each listens on a channel of its own and asks at least every 5 s to keep its
-// place; Redis drops the place when the wait is over.
+// them when to ask again, in case the new owner dies.
+//
+// Waiters for a fair lock queue in Redis instead. Each listens on a channel of its own and asks at
+// least every 5 s to stay in the queue; Redis removes it when its wait is over.
 //
 // # Failures
 //
-// Each command may be repeated without harm, because it carries the hold count it is to leave
-// behind. A command whose outcome is unknown is therefore repeated while its caller waits, and
-// undone in the background when the caller has left.
+// Each command may be repeated without harm, because it carries the hold count that it is to leave
+// behind. A command whose outcome is unknown is repeated while its caller waits, and undone in the
+// background once the caller has left.
 //
-// One thing is left open: a writer that reads has one name for both, or it could not read. So a
-// release of its read lock that was given up, and arrives when the same writer has taken the read
-// lock once more, takes that one. Nobody else gets in as long as it writes, and the hold ends with
-// [ErrLost] when it stops writing.
+// One case remains open. A writer that reads has one name for both locks, because it could not read
+// otherwise. A release of its read lock that was given up, and arrives after the same writer has
+// acquired the read lock again, releases that one. Nobody else gets in while the owner writes, and
+// the hold ends with [ErrLost] when it stops writing.
 package rlock

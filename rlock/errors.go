@@ -10,94 +10,99 @@ import (
 	"holdfast/watchdog"
 )
 
-// Decisions. Test for them with [errors.Is]; all errors of this package carry more detail than
-// these.
+// Errors that callers decide by. Test for them with [errors.Is]; the errors of this package carry
+// more detail.
 var (
-	// ErrNotAcquired: the lock was held by somebody else until the wait was over. The error is a
-	// *[HeldError], unless it is [ErrUpgrade]. When a context ended the wait, the error matches
-	// both this and the context's error.
+	// ErrNotAcquired reports that the lock was held by another owner until the wait was over. The
+	// error is a *[HeldError], unless it is [ErrUpgrade]. If a context ended the wait, the error
+	// matches both this and the context's error.
 	ErrNotAcquired = errors.New("lock not acquired")
 
-	// ErrNotHeld: there is nothing to release. This Hold was released before, or the context's
-	// owner has no hold.
+	// ErrNotHeld reports that there is nothing to release: this Hold was released before, or the
+	// context's owner has no hold.
 	ErrNotHeld = errors.New("lock not held")
 
-	// ErrLost: the lock was held and can no longer be trusted, because its lease ran out, it was
-	// force-unlocked, or its key is gone. The error, and the cause of the hold's context, is a
-	// *[LostError].
+	// ErrLost reports that the lock was held and can no longer be trusted, because its lease ran
+	// out, it was force-unlocked, or its key is gone. The error, and the cause of the hold's
+	// context, is a *[LostError].
 	ErrLost = errors.New("lock lost")
 
-	// ErrReleased: the hold was released. It is the cause of the hold's context, and what
-	// [Hold.Err] returns. An attempt with that context fails with an error that matches both
+	// ErrReleased reports that the hold was released. It is the cause of the hold's context, and
+	// the result of [Hold.Err]. An attempt with that context fails with an error that matches both
 	// ErrReleased and ErrNotAcquired.
 	ErrReleased = errors.New("lock released")
 
-	// ErrClosed: the client was closed.
+	// ErrClosed reports that the client was closed.
 	ErrClosed = wait.ErrClosed
 
-	// ErrOutcomeUnknown: the server did not say in time whether it did what it was asked to. It is
-	// cleaned up in the background; if even that fails, the lock is free when its lease ends.
+	// ErrOutcomeUnknown reports that the server did not confirm a command in time. The command is
+	// undone or repeated in the background; if even that fails, the lock is free when its lease
+	// ends.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
-	// ErrUpgrade: the context's owner holds the read lock and asked for the write lock of the same
-	// name, for which it would wait for itself. Release the read lock first, or begin with the
-	// write lock: a writer may read. The error matches [ErrNotAcquired] as well: test for
+	// ErrUpgrade reports that the context's owner holds the read lock and asked for the write lock
+	// of the same name, for which it would wait for itself. Release the read lock first, or begin
+	// with the write lock: a writer may read. The error also matches [ErrNotAcquired]. Test for
 	// ErrUpgrade first, because waiting does not help.
 	ErrUpgrade = errors.New(
 		"a read lock cannot become a write lock: release it first, or begin with the write lock",
 	)
 
-	// ErrNotReplicated: fewer replicas than Options.SyncReplicas acknowledged the acquisition in
-	// time, and it was undone. The error is a *[ReplicationError].
+	// ErrNotReplicated reports that fewer replicas than Options.SyncReplicas acknowledged the
+	// acquisition in time, and that it was undone. The error is a *[ReplicationError].
 	ErrNotReplicated = errors.New("not replicated")
 
-	// ErrInvalid: an argument that can never work. Nothing was sent.
+	// ErrInvalid reports an argument that can never work. Nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
 )
 
 // errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
 
-// Why a lock is lost: the Reason of a [LostError], which matches them.
+// The reasons of a loss: the Reason of a [LostError], which matches them.
 var (
-	// ErrExpired: the deadline passed before a renewal succeeded.
+	// ErrExpired reports that the deadline passed before a renewal succeeded.
 	ErrExpired = watchdog.ErrExpired
-	// ErrGone: Redis does not have the lock any more, or somebody else has it.
+	// ErrGone reports that Redis no longer has the lock, or has it for another owner.
 	ErrGone = watchdog.ErrGone
 )
 
-// ServerError is a command that Redis refused or did not answer. Its Class says whether that passes
-// by itself, and its Advice what to do if not. Errors of this package wrap it; get at it with
-// [errors.As].
+// ServerError describes a command that Redis refused or did not answer. Its Class says whether that
+// passes by itself, and its Advice what to do if not. Errors of this package wrap it; retrieve it
+// with [errors.As].
 type ServerError = lua.Error
 
-// Class is what a [ServerError] means for a caller that wants a lock.
+// Class classifies a [ServerError] for a caller that wants a lock.
 type Class = lua.Class
 
 // The classes of errors.
 const (
-	// Unknown: the command was sent, or may have been; whether it was executed is not known.
+	// Unknown errors leave open whether the command was executed: it was sent, or may have been.
 	Unknown = lua.Unknown
-	// Temporary: it was not executed, and the reason is expected to pass by itself.
+	// Temporary errors mean that the command was not executed, for a reason that is expected to
+	// pass by itself.
 	Temporary = lua.Temporary
-	// Permanent: it was not executed, and will not be until somebody changes something: see Advice.
+	// Permanent errors mean that the command was not executed, and will not be until the cause is
+	// fixed: see Advice.
 	Permanent = lua.Permanent
 )
 
-// HeldError says who has the lock that could not be acquired, and for how long still. It matches
-// [ErrNotAcquired].
+// HeldError tells who holds the lock that could not be acquired, and for how much longer. It
+// matches [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
-	Owner string        // "<client id>:<token>"; "" if no answer came while waiting
-	TTL   time.Duration // what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it never ends
-	// Next tells that Owner waits for the lock and comes first: it heads a fair lock's queue, or is
-	// a writer that readers step back for. With Owner "" it is readers that had to wait for a
-	// writer.
+	Owner string // "<client id>:<token>"; "" if no answer came while waiting
+	// TTL is what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it
+	// never ends.
+	TTL time.Duration
+	// Next reports that Owner waits for the lock and comes first: it heads a fair lock's queue, or
+	// is a writer that readers step back for. With Owner "" readers come first that had to wait for
+	// a writer.
 	Next  bool
-	cause error // why the wait ended, if it was not its time
+	cause error // why the wait ended; nil if its time was over
 }
 
-// Error says what to do about it.
+// Error names the holder and says what to do.
 func (e *HeldError) Error() string {
 	held := "no answer yet on who holds it"
 	switch {
@@ -123,7 +128,7 @@ func (e *HeldError) Error() string {
 	}
 }
 
-// Unwrap gives [ErrNotAcquired], and the context's error if a context ended the wait.
+// Unwrap returns [ErrNotAcquired], and the context's error if a context ended the wait.
 func (e *HeldError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrNotAcquired}
@@ -131,46 +136,49 @@ func (e *HeldError) Unwrap() []error {
 	return []error{ErrNotAcquired, e.cause}
 }
 
-// ReplicationError says how many replicas had an acquisition when the time for it was over. It
-// matches [ErrNotReplicated].
+// ReplicationError reports how many replicas had acknowledged an acquisition when the time for it
+// was over. It matches [ErrNotReplicated].
 type ReplicationError struct {
 	Lock      string
 	Want, Got int
 	Waited    time.Duration
 }
 
-// Error says what to do about it.
-func (e *ReplicationError) Error() string {
+// Error gives the numbers and says what to check.
+func (re *ReplicationError) Error() string {
 	return fmt.Sprintf(
-		"%v: %d of %d replicas acknowledged it within %v, and it was undone; are they connected, and not too slow for Options.SyncTimeout?",
+		"%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
+			"are they connected, and not too slow for Options.SyncTimeout?",
 		ErrNotReplicated,
-		e.Got,
-		e.Want,
-		e.Waited,
+		re.Got,
+		re.Want,
+		re.Waited,
 	)
 }
 
-// Unwrap gives [ErrNotReplicated].
-func (e *ReplicationError) Unwrap() error { return ErrNotReplicated }
+// Unwrap returns [ErrNotReplicated].
+func (re *ReplicationError) Unwrap() error { return ErrNotReplicated }
 
-// LostError says why a lock is lost. It matches [ErrLost].
+// LostError reports why a lock was lost. It matches [ErrLost].
 type LostError struct {
-	Lock   string
-	Reason error // ErrExpired, ErrGone, a ForceUnlock of this client, or an unconfirmed earlier release
+	Lock string
+	// Reason is ErrExpired, ErrGone, a ForceUnlock of this client, or an earlier release that is
+	// unconfirmed.
+	Reason error
 }
 
-// Error gives the lock and the reason.
-func (e *LostError) Error() string {
-	return fmt.Sprintf("holdfast: lock %q lost: %v", e.Lock, e.Reason)
+// Error returns the lock and the reason.
+func (le *LostError) Error() string {
+	return fmt.Sprintf("holdfast: lock %q lost: %v", le.Lock, le.Reason)
 }
 
-// Unwrap gives [ErrLost] and the reason.
-func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
+// Unwrap returns [ErrLost] and the reason.
+func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 
-// errForced is the reason of a loss that this client's own ForceUnlock brought about.
+// errForced is the reason of a loss by this client's own ForceUnlock.
 var errForced = errors.New("force-unlocked")
 
-// wrap names the lock in an error that leaves the package. It is deferred once per exported
+// wrap adds the lock to an error that leaves the package. It is deferred once per exported
 // function.
 func wrap(err *error, lock string) {
 	if *err == nil {
@@ -178,7 +186,7 @@ func wrap(err *error, lock string) {
 	}
 	var lost *LostError
 	if errors.As(*err, &lost) && lost.Lock == lock {
-		return // a LostError names its lock
+		return // it names its lock already
 	}
 	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)
 }

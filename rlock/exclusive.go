@@ -12,15 +12,15 @@ import (
 	"holdfast/watchdog"
 )
 
-// NewLock returns the reentrant lock called name. It sends nothing, and an impossible name is
-// refused by the first use: the empty one and, on a cluster, one whose keys and channel would be in
+// NewLock returns the reentrant lock called name. It sends nothing. An impossible name is refused
+// by the first use: the empty one and, on a cluster, one whose keys and channel would be in
 // different slots.
 func (c *Client) NewLock(name string) *Lock {
 	return c.newLock(name, newExclusive(c, name, "lock", false))
 }
 
-// exclusive is the kind of a lock that one owner has at a time: the plain lock itself, and what
-// others have in common with it.
+// exclusive is the kind of a lock that one owner holds at a time: the plain lock itself, and the
+// common part of others.
 type exclusive struct {
 	client *Client
 	name   string
@@ -34,7 +34,7 @@ func newExclusive(c *Client, name, family string, fenced bool) exclusive {
 
 func (k exclusive) family() string { return k.of }
 
-func (k exclusive) mode() mode { return alone }
+func (k exclusive) mode() mode { return exclusiveMode }
 
 func (k exclusive) beside() error { return nil }
 
@@ -76,7 +76,7 @@ func (k exclusive) release(
 	return released, err
 }
 
-// announce sends a release that was refused once more, without a hand-over.
+// announce sends a refused release once more, without a hand-over.
 func (k exclusive) announce(
 	ctx context.Context, owner string, count int, refusal error,
 ) (lua.Released, error) {
@@ -86,10 +86,10 @@ func (k exclusive) announce(
 	return released, err
 }
 
-// needsNoHandOver reports whether a command was refused perhaps only because of what a hand-over
-// needs: the clock of the server, which some refuse to scripts, and keys of its own, which an ACL
-// may forbid, which are elsewhere while a slot moves, and which are written to when nothing else
-// is.
+// needsNoHandOver reports whether a command may have been refused only because of what a hand-over
+// needs. That is the server's clock, which some servers refuse to scripts, and keys of its own: an
+// ACL may forbid them, they are elsewhere while a slot moves, and they are written even if nothing
+// else is.
 func needsNoHandOver(err error) bool {
 	if err == nil {
 		return false
@@ -123,7 +123,7 @@ func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return lua.ForceUnlock(ctx, k.client.redis, k.name, k.announcement())
 }
 
-// frees is true of every kind that has the lock's key to itself.
+// frees returns true for every other kind whose lock has the key to itself.
 func (k exclusive) frees(other kind, _ bool) bool { return !other.outlives() }
 
 func (k exclusive) inspect(ctx context.Context) (lua.State, error) {
@@ -141,14 +141,12 @@ func (k exclusive) queued() bool { return false }
 
 func (k exclusive) handsOver() bool { return k.client.transport.HandsOver() }
 
-// renewals of locks that one owner has go together.
-var renewals = &renewal{lua.Renew}
+// exclusiveRenewals renews locks that one owner holds at a time, all in one batch.
+var exclusiveRenewals = &renewal{lua.Renew}
 
-func (k exclusive) renewal() *renewal { return renewals }
+func (k exclusive) renewal() *renewal { return exclusiveRenewals }
 
-func (k exclusive) claim(
-	owner string,
-) lua.Renewal {
+func (k exclusive) lease(owner string) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: owner}
 }
 
@@ -169,7 +167,7 @@ func (k exclusive) gone(*acquisition) error { return watchdog.ErrGone }
 func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
 	ctx, r := context.Background(), batch[0].request
 	h := k.handOver(r.streak)
-	h.Others = h.Others && r.streak.Count > 0 // else nobody knows how often it was passed on
+	h.Others = h.Others && r.streak.Count > 0 // otherwise its number of hand-overs is unknown
 	if r.registers {
 		h.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
 	}
@@ -180,7 +178,7 @@ func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
 	return c.cleaned(batch[0].lock, released, err)
 }
 
-func (k exclusive) batch() int { return 1 }
+func (k exclusive) batchSize() int { return 1 }
 
 func (k exclusive) kept(cleanup) bool { return false }
 

@@ -6,7 +6,7 @@ import "strings"
 func Waiting(l *Lock) int {
 	of := l.waiting
 	return l.client.queues.Waiters(func(name queueName) bool {
-		return name == of.queue || of.alone && strings.HasPrefix(name.lock, of.queue.lock)
+		return name == of.queue || of.ownQueue && strings.HasPrefix(name.lock, of.queue.lock)
 	})
 }
 

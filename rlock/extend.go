@@ -12,7 +12,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Extend makes Redis keep the lock for lease from now at least.
+// Extend implements [Hold.Extend].
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if lease == Watchdog {
 		lease = a.client.options.WatchdogLease
@@ -25,35 +25,35 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if !c.tasks.Enter() {
 		return ErrClosed
 	}
-	t := attempt{client: c, lock: a.lock, failure: transport.ErrNoAnswer,
+	at := attempt{client: c, lock: a.lock, failure: transport.ErrNoAnswer,
 		request: request{lease: lease, waits: true}}
-	t.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
-	defer t.end()
-	if reason := t.budget.Err(); reason != nil { // and nothing was sent
-		if errors.Is(reason, ErrLost) { // another hold, to which the context belongs: not this one
+	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
+	defer at.end()
+	if reason := at.budget.Err(); reason != nil { // nothing was sent
+		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
 			return fmt.Errorf("%w: %s", ctx.Err(), reason.Error())
 		}
 		return reason
 	}
-	if !a.session.Lock(&t.budget) {
-		return t.ended()
+	if !a.session.Lock(&at.budget) {
+		return at.ended()
 	}
 	defer a.session.Unlock()
 	if a.depth() == 0 {
 		return ofEnded(a.conclude())
 	}
-	// A renewal, and not a nested lock without a level: that writes, and a server without memory
-	// refuses it.
-	claims := []lua.Renewal{a.lock.kind.claim(a.owner)}
-	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
-		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, claims)
+	// It is a renewal rather than a nested lock without a level: a nested lock writes, and a server
+	// that is out of memory refuses that.
+	renewals := []lua.Renewal{a.lock.kind.lease(a.owner)}
+	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
+		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, renewals)
 		return err == nil && held[0], err
 	})
 	if err != nil {
 		return ofEnded(err)
 	}
 	a.extend(deadline)
-	// The answer may have come too late: what is lost stays lost, also before anybody noticed.
+	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
 	if !time.Now().Before(a.Deadline()) {
 		a.lose(watchdog.ErrExpired)
 	}
@@ -63,27 +63,27 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return nil
 }
 
-// reenter adds a level to what the owner holds.
-func (t *attempt) reenter(a *acquisition) (*Hold, error) {
+// reenter adds a level to an acquisition.
+func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	levels := a.depth() + 1
-	deadline, err := t.prolong(a, func(ctx context.Context) (bool, error) {
-		return a.lock.kind.reenter(ctx, a.owner, levels, t.request.lease)
+	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
+		return a.lock.kind.reenter(ctx, a.owner, levels, at.request.lease)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return a.push(t.budget.Ctx, deadline, t.renew)
+	return a.push(at.budget.Ctx, deadline, at.renew)
 }
 
-// prolong makes Redis keep what the owner holds for as long as the attempt wants it, by a command
-// that reports whether it is held, and returns until when that can be trusted.
-func (t *attempt) prolong(
+// prolong makes Redis keep an acquisition for the lease of the attempt, and returns the new
+// deadline. The command reports whether the lock is held.
+func (at *attempt) prolong(
 	a *acquisition, command func(context.Context) (bool, error),
 ) (deadline time.Time, err error) {
-	c, lease := t.client, t.request.lease
+	c, lease := at.client, at.request.lease
 	var delay wait.Backoff
-	// A count too high does no harm, because the last release ignores it. A lease that nobody wants
-	// any more does.
+	// A count that is too high does no harm, because the last release ignores it. A lease that is
+	// no longer wanted does.
 	settle := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())
@@ -92,24 +92,24 @@ func (t *attempt) prolong(
 	for {
 		a.mayLast(lease)
 		sent := time.Now()
-		held, state, err := transport.Do(c.calls, &t.budget, command, settle)
+		held, state, err := transport.Do(c.calls, &at.budget, command, settle)
 		if state != transport.Detached {
 			settle(held, err)
 		}
 		switch {
-		case state == transport.Detached, state == transport.Abandoned && t.budget.Over():
-			t.failure = transport.ErrNoAnswer
-			return time.Time{}, t.ended()
+		case state == transport.Detached, state == transport.Abandoned && at.budget.Over():
+			at.failure = transport.ErrNoAnswer
+			return time.Time{}, at.ended()
 		case err == nil && !held:
 			a.lose(watchdog.ErrGone)
 			return time.Time{}, a.conclude()
 		case err == nil:
 			return watchdog.Deadline(sent, lease), nil
 		}
-		t.failure = err
+		at.failure = err
 		permanent := c.transport.Permanent(err)
-		if permanent || !t.request.waits || !t.budget.Sleep(delay.Next(), nil, nil) {
-			return time.Time{}, t.unavailable()
+		if permanent || !at.request.waits || !at.budget.Sleep(delay.Next(), nil, nil) {
+			return time.Time{}, at.unavailable()
 		}
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"holdfast/lua"
 )
 
-// NewFencedLock returns the fenced lock called name: a reentrant lock whose acquisitions are
-// numbered, see [Hold.Token]. It is Redisson's RFencedLock, and excludes the other locks under its
-// name, which do not number theirs. For impossible names see [Client.NewLock].
+// NewFencedLock returns the fenced lock called name: a reentrant lock that numbers its
+// acquisitions, see [Hold.Token]. It is Redisson's RFencedLock, and excludes the other locks under
+// its name, which do not number theirs. For impossible names see [Client.NewLock].
 //
-// The counter is a key of its own, which never expires, so as never to begin again: a name that was
-// used once costs some hundred bytes for ever. Fence a bounded number of names.
+// The counter is a separate key that never expires, because it must never restart: a name that was
+// used once costs about a hundred bytes for ever. Fence a bounded number of names.
 func (c *Client) NewFencedLock(name string) *Lock {
 	return c.newLock(name, fenced{newExclusive(c, name, "fenced", true)})
 }

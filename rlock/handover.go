@@ -11,25 +11,24 @@ import (
 	"holdfast/lua"
 )
 
-// HandOver says how a lock gets from who releases it to those who wait for it. It concerns
-// reentrant and fenced locks, and within a process the write side of a read-write lock.
+// HandOver selects how a lock gets from a release to a waiter. It concerns reentrant and fenced
+// locks, and within a process the write side of a read-write lock.
 type HandOver int
 
 const (
 	// HandOverToAll gives the lock to the next waiter of this process, for at most 16 times and 100
 	// ms if others wait elsewhere, or to the one that has waited longest in any process of this
-	// library. When others listen, such as clients of Redisson, and now and then in any case (after
-	// 16 turns and 100 ms, or 4 and a second), it is announced to all instead, as by Redisson. On a
-	// cluster it takes sharded channels.
+	// library. When others listen, such as clients of Redisson, and in any case after 16 hand-overs
+	// and 100 ms, or 4 and a second, it is announced to all instead, as by Redisson. On a cluster
+	// this needs sharded channels.
 	HandOverToAll HandOver = iota
-	// HandOverLocal gives it to waiters of this process only.
+	// HandOverLocal gives the lock to waiters of this process only.
 	HandOverLocal
-	// HandOverNone always announces it.
+	// HandOverNone always announces a release to all.
 	HandOverNone
 )
 
-// handOver returns how releases hand locks over. One that was handed over would not be waited for
-// at replicas.
+// handOver returns how releases hand locks over. A hand-over would not wait for replicas.
 func (o Options) handOver() transport.HandOver {
 	if o.SyncReplicas > 0 {
 		return transport.HandOverNone
@@ -37,15 +36,15 @@ func (o Options) handOver() transport.HandOver {
 	return transport.HandOver(o.HandOver)
 }
 
-// grants has what is needed to tell what a grant message means. It is safe for concurrent use.
+// grants records what decides the meaning of a grant message. It is safe for concurrent use.
 type grants struct {
 	mu sync.Mutex
-	// released has owners that are releasing a lock, of those that may hear only now that they were
-	// granted it; guarded by mu.
+	// released has the owners that are releasing a lock and may still be granted one by a late
+	// message; guarded by mu.
 	released map[string]struct{}
 }
 
-// releasing notes that an owner begins, or ends, to release its lock.
+// releasing notes that an owner begins, or has finished, to release its lock.
 func (g *grants) releasing(owner string, begins bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,12 +66,12 @@ func (g *grants) releases(owner string) bool {
 	return ok
 }
 
-// longestGrant is for how long a lock is cleaned up that was granted to a waiter of this client who
-// is not known any more. Its lease is not either.
+// longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
+// client, whose lease is unknown as well.
 const longestGrant = time.Hour
 
-// granted reads a message that says that a waiter of this client was granted a lock. Nobody has
-// reason to say that of a waiter of another client, or on the channel of another lock.
+// granted handles a grant message to a waiter of this client. It ignores messages for other
+// clients, and those on the channel of another lock, which nobody has reason to send.
 func (c *Client) granted(channel, message string) {
 	g, ok := lua.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
@@ -91,19 +90,16 @@ func (c *Client) granted(channel, message string) {
 	}
 	for _, a := range c.acquisitions() {
 		if a.owner == g.Owner {
-			return // it has asked, and was told before
+			return // it has acquired the lock by asking
 		}
 	}
-	if c.grants.releases(
-		g.Owner,
-	) { // after the acquisitions: one has left them only after this was noted
+	// Checked after the acquisitions, because releasing is noted before an acquisition ends.
+	if c.grants.releases(g.Owner) {
 		return
 	}
 	lock := c.NewLock(g.Lock)
 	if g.Fence != 0 {
-		lock = c.NewFencedLock(
-			g.Lock,
-		) // whose release can give the lock to the next one that wants a number
+		lock = c.NewFencedLock(g.Lock) // its release can grant the next waiter a token
 	}
 	c.cleaner.add(cleanup{lock: lock, request: request{owner: g.Owner, streak: streak},
 		until: time.Now().Add(longestGrant)})

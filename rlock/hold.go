@@ -10,20 +10,20 @@ import (
 	"holdfast/internal/owner"
 )
 
-// Hold is one level of one acquisition: what Lock and TryLock return and what is to be released
-// once. All methods are safe for concurrent use. A Hold must not be copied.
+// Hold is one level of one acquisition. Lock and TryLock return it, and it is to be released once.
+// All methods are safe for concurrent use. A Hold must not be copied.
 type Hold struct {
 	_ noCopy
 
 	acquisition Acquisition
 	parent      context.Context // the caller's
-	owner       owner.Token     // whom the context of the hold carries
+	owner       owner.Token     // carried by the context of the hold
 	renew       bool            // this level asked for the watchdog
 
 	claimed atomic.Bool // Unlock was called
 	ending  sync.Mutex  // held while the hold ends, so that a second end waits for the first
 
-	// The channel and the context are made when somebody asks for them.
+	// The channel and the context are made on demand.
 	mu       sync.Mutex
 	ended    error                   // guarded by mu
 	done     chan struct{}           // guarded by mu
@@ -32,32 +32,31 @@ type Hold struct {
 	afterEnd []func(error)           // guarded by mu
 }
 
-// Acquisition is what is behind a [Hold]: one owner's lock from the first level to the last.
-// Implement it for a [Locker] of your own, such as one made of other locks, or a fake for the tests
-// of code that takes locks, and make its holds with [NewHold]. Its methods must be safe for
-// concurrent use.
+// Acquisition is one owner's lock from the first level to the last, behind its [Hold] values.
+// Implement it for a [Locker] of your own, such as one made of other locks, or a fake for tests,
+// and make its holds with [NewHold]. Its methods must be safe for concurrent use.
 type Acquisition interface {
-	// Name is the name of the lock.
+	// Name returns the name of the lock.
 	Name() string
-	// Owner is who holds it, as others see it.
+	// Owner returns the owner, as others see it.
 	Owner() string
-	// Token is the number of the acquisition of a fenced lock; 0 if it is none.
+	// Token returns the fencing token; 0 if the lock is not fenced.
 	Token() int64
-	// Deadline is the instant until which the lock can be trusted, on the monotonic clock of this
-	// process.
+	// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of
+	// this process.
 	Deadline() time.Time
-	// Extend makes the lock last for lease from now, as [Hold.Extend] says.
+	// Extend makes the lock last for lease from now, as described at [Hold.Extend].
 	Extend(ctx context.Context, lease time.Duration) error
-	// Release gives back what h stands for, and ends h. It is called once for each hold, also if h
-	// has ended before: if the lock was lost it returns that, h.Err(), for whoever unlocks must
-	// hear of it.
+	// Release releases the level that h stands for, and ends h. It is called once for each hold,
+	// even if h has ended before: if the lock was lost it returns that loss, h.Err(), so that the
+	// caller of Unlock hears of it.
 	Release(h *Hold) error
 }
 
-// NewHold makes a hold of a lock that is not of this package, and a function that ends it for a
+// NewHold returns a hold of a lock that is not of this package, and a function that ends it for a
 // reason: [ErrReleased], or an error that matches [ErrLost] or [ErrClosed]; nil counts as
-// ErrReleased. Only the first call counts. ctx is the caller's; it carries the owner if there is
-// one.
+// ErrReleased. Only the first call has an effect. ctx is the caller's; the hold takes its owner
+// from it if there is one.
 func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason error)) {
 	token, named := owner.From(ctx)
 	if !named {
@@ -67,33 +66,33 @@ func NewHold(ctx context.Context, of Acquisition) (h *Hold, end func(reason erro
 	return h, h.end
 }
 
-// Name is the name of the lock.
+// Name returns the name of the lock.
 func (h *Hold) Name() string { return h.acquisition.Name() }
 
-// Owner is who holds the lock, as Redis and other clients see it: "<client id>:<token>". All levels
-// of an acquisition have the same; the next acquisition has another.
+// Owner returns the owner of the lock, as Redis and other clients see it: "<client id>:<token>".
+// All levels of an acquisition have the same owner; the next acquisition has another.
 func (h *Hold) Owner() string { return h.acquisition.Owner() }
 
-// Token is the number of this acquisition of a fenced lock ([Client.NewFencedLock]): larger than
-// that of any acquisition before, by whatever client, as long as Redis keeps its data; 0 for locks
-// of other kinds. All levels of an acquisition have the same. That of a MultiLock is the one of its
-// fenced part, if it has just one; a RedLock has none.
+// Token returns the fencing token: the number of this acquisition of a fenced lock
+// ([Client.NewFencedLock]). It is larger than that of any earlier acquisition, by whatever client,
+// as long as Redis keeps its data. All levels of an acquisition have the same token. A MultiLock
+// has the token of its fenced part, if it has just one. RedLocks and locks of other kinds have 0.
 //
-// Hand it to the resource that the lock guards with each write, and have the resource refuse a
+// Pass it to the resource that the lock guards with each write, and have the resource refuse a
 // token that is smaller than the largest it has seen. Then a holder that was stopped and does not
 // know yet that its lease is over does no harm.
 func (h *Hold) Token() int64 { return h.acquisition.Token() }
 
-// noCopy makes go vet object to a copy, which could neither be released nor hear of a loss.
+// noCopy makes go vet reject copies, which could neither be released nor hear of a loss.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// Context is for the work under the lock. It derives from the context given to Lock or TryLock, and
-// carries the owner, so that a lock taken with it re-enters. It ends when the hold ends: with the
-// cause [ErrLost] (a *[LostError]) at the instant from which the lock cannot be trusted,
-// [ErrReleased] after Unlock, or [ErrClosed].
+// Context returns the context for the work under the lock. It derives from the context given to
+// Lock or TryLock, and carries the owner, so that a lock acquired with it re-enters. It ends when
+// the hold ends: with the cause [ErrLost] (a *[LostError]) at the instant from which the lock
+// cannot be trusted, [ErrReleased] after Unlock, or [ErrClosed].
 func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,8 +105,8 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// Done is closed when the hold has ended, for whatever reason Err gives. Unlike Context it does not
-// end with the caller's context: a lock is held until it is released.
+// Done returns a channel that is closed when the hold has ended; Err then returns the reason.
+// Unlike Context it does not end with the caller's context: a lock is held until it is released.
 func (h *Hold) Done() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,35 +119,36 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
-// Err is nil while the lock is held, and then why the hold ended: [ErrLost], [ErrReleased] or
-// [ErrClosed].
+// Err returns nil while the lock is held, and afterwards why the hold ended: [ErrLost],
+// [ErrReleased] or [ErrClosed].
 func (h *Hold) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ended
 }
 
-// Deadline is the instant until which the lock can be trusted, on the monotonic clock of this
-// process. Each renewal by the watchdog moves it. See package watchdog for how it is reckoned.
+// Deadline returns the instant until which the lock can be trusted, on the monotonic clock of this
+// process. Each renewal by the watchdog moves it. Package watchdog documents how it is computed.
 func (h *Hold) Deadline() time.Time { return h.acquisition.Deadline() }
 
-// Valid tells whether the lock can be trusted at this instant. It reads the clock itself: code that
-// may have been stopped for long (a paused process, a long garbage collection) should ask right
-// before it writes, because its context hears of the deadline only when timers run again. Even so,
-// only a fencing token protects a write that is already on its way.
+// Valid reports whether the lock can be trusted at this instant. It reads the clock itself. Code
+// that may have been stopped for long (a paused process, a long garbage collection) should ask
+// right before it writes, because its context hears of the deadline only when timers run again.
+// Even so, only a fencing token protects a write that is already on its way.
 func (h *Hold) Valid() bool {
 	return h.Err() == nil && time.Now().Before(h.Deadline())
 }
 
-// Extend makes the lock last for lease from now, unless it lasts longer already, for work under an
-// explicit lease that takes longer than was thought. Deadline moves on when it returns nil. A lock
-// with the lease [Watchdog] needs it not; here that lease is Options.WatchdogLease, once.
+// Extend makes the lock last for lease from now, unless it lasts longer already. It is for work
+// under an explicit lease that takes longer than expected. Deadline has moved when it returns nil.
+// Holds with the lease [Watchdog] don't need Extend; Watchdog as an argument extends once, by
+// Options.WatchdogLease.
 //
-// All levels of an acquisition last as long. It costs one command, of a MultiLock or RedLock one
-// for each part; if some of those fail, the others last for longer already. It works on a server
-// that is out of memory.
+// All levels of an acquisition last as long. Extend costs one command, for a MultiLock or RedLock
+// one for each part. If some of those fail, the others have been extended already. It works on a
+// server that is out of memory.
 //
-// It blocks until ctx ends, and at most Options.CommandTimeout (of a RedLock that of its first
+// It blocks until ctx ends, and at most Options.CommandTimeout (for a RedLock, that of its first
 // client), and returns
 //   - [ErrLost] if the lock was lost, even if only Redis knew: the hold has ended when Extend
 //     returns, and the owner's next attempt acquires the lock afresh;
@@ -165,9 +165,9 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
 	return h.acquisition.Extend(ctx, lease)
 }
 
-// ofEnded is the error for something asked of a hold that has ended.
+// ofEnded returns the error of a call on a hold that has ended.
 func ofEnded(reason error) error {
-	if reason == ErrReleased { //nolint:errorlint // what is wrapped is another reason
+	if reason == ErrReleased { //nolint:errorlint // a wrapped one is another reason
 		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
 	}
 	return reason
@@ -180,26 +180,27 @@ func ofEnded(reason error) error {
 // Options.CommandTimeout. It returns
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
-//     another holder's work. A lock that is found gone after the reply to a first release was lost
-//     counts as released by that one, which nobody can tell;
+//     another holder's work. If the reply to a first release was lost and the lock is then found
+//     gone, it counts as released, because the two cases cannot be told apart;
 //   - [ErrOutcomeUnknown] if Redis did not answer in time: the release is repeated in the
 //     background until the lease ends, and the hold is over for this process;
 //   - a *[ServerError] if Redis refuses: the hold is over for this process, and the lock is free
 //     when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
-	if !h.claim() {
+	if !h.claimRelease() {
 		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
 	}
 	return h.acquisition.Release(h)
 }
 
-// claim claims the release of the hold, which happens once. It returns false if another call has.
-func (h *Hold) claim() bool { return h.claimed.CompareAndSwap(false, true) }
+// claimRelease claims the release of the hold, and reports whether it was the first to do so.
+func (h *Hold) claimRelease() bool { return h.claimed.CompareAndSwap(false, true) }
 
 // end ends the hold for the given reason, unless it has ended. When it returns, the hold and its
 // context have ended, even if another call is ending them: a caller that is told of a loss must
-// find it everywhere. It runs code of callers that derived a context, so no mutex may be held.
+// find it everywhere. It runs callers' code, on contexts that they derived, so no mutex may be
+// held.
 func (h *Hold) end(reason error) {
 	if reason == nil {
 		reason = ErrReleased
@@ -218,16 +219,16 @@ func (h *Hold) end(reason error) {
 	cancel, callbacks := h.cancel, h.afterEnd
 	h.afterEnd = nil
 	h.mu.Unlock()
-	for _, tell := range callbacks {
-		tell(reason)
+	for _, f := range callbacks {
+		f(reason)
 	}
 	if cancel != nil {
 		cancel(reason)
 	}
 }
 
-// onEnd has f told when the hold ends, by whoever ends it, before its context does; at once if it
-// has ended. f must not block.
+// onEnd calls f when the hold ends, for any reason, before its context does; at once if it has
+// ended. f must not block.
 func (h *Hold) onEnd(f func(reason error)) {
 	h.mu.Lock()
 	ended := h.ended

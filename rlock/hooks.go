@@ -7,7 +7,7 @@ import (
 	"holdfast/internal/hooks"
 )
 
-// What the packages that make one lock of several may see.
+// The parts of this package that multilock and redlock use.
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
 		OnEnd:        (*Hold).onEnd,
@@ -26,7 +26,8 @@ func (h *Hold) closes() bool {
 	return ours && a.client.closes()
 }
 
-// batch returns which locks can be taken with this one in one step.
+// batch returns the batch of the lock; the zero value if it cannot be acquired together with
+// others.
 func (l *Lock) batch() hooks.Batch {
 	if l.kind.plain() == nil || l.invalid != nil || l.client.options.SyncReplicas > 0 {
 		return hooks.Batch{}
@@ -34,10 +35,10 @@ func (l *Lock) batch() hooks.Batch {
 	return hooks.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)}
 }
 
-// identity says which lock it is.
+// identity returns the identity of the lock.
 func (l *Lock) identity() hooks.Identity {
 	return hooks.Identity{Server: l.Server(), Slot: l.client.transport.Slot(l.name), Name: l.name,
-		Shared: l.kind.mode() == shared, Kind: l.kind.family(), Client: l.client.id}
+		Shared: l.kind.mode() == sharedMode, Kind: l.kind.family(), Client: l.client.id}
 }
 
 func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) ([]*Hold, error) {

@@ -12,38 +12,39 @@ import (
 	"holdfast/lua"
 )
 
-// NoExpiry is the TTL of a lock that is held and never expires. Locks of this library always
-// expire.
+// NoExpiry is the TTL of a held lock that never expires. Locks of this library always expire.
 const NoExpiry = lua.NoExpiry
 
-// Info is what Redis knew about a lock when it was asked. By the time it is read it may be out of
-// date: decide by acquiring, not by looking.
+// Info is the state of a lock in Redis at the time of the call. It may be outdated when it is read:
+// decide by acquiring, not by inspecting.
 type Info struct {
-	// Name of the lock.
+	// Name is the name of the lock.
 	Name string
-	// Locked tells whether somebody holds it.
+	// Locked reports whether the lock is held.
 	Locked bool
-	// Owner has it, as "<client id>:<token>"; "" if the lock is free. Of several readers it is one.
+	// Owner is the owner, as "<client id>:<token>"; "" if the lock is free. If there are several
+	// readers it is one of them.
 	Owner string
 	// Count is the number of levels the owner holds.
 	Count int
-	// Readers are the owners that hold the read lock, with their levels; nil for other locks, and
-	// when nobody reads.
+	// Readers has the owners that hold the read lock, with their levels; nil for other locks, and
+	// if there are no readers.
 	Readers map[string]int
 	// Mode is "read" or "write" if the name is in use as a read-write lock, else "".
 	Mode string
-	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. A
-	// read-write lock has one, that of its longest hold.
+	// TTL is what is left of the lease: 0 if the lock is free, [NoExpiry] if it never expires. For
+	// a read-write lock it is that of its longest hold.
 	TTL time.Duration
-	// Queue are the owners that wait for a fair lock, the next one first; nil for other locks.
+	// Queue has the owners that wait for a fair lock, the next one first; nil for other locks.
 	Queue []string
-	// Token is the last one that a fenced lock has given; 0 for other locks, and before the first.
+	// Token is the last one that a fenced lock has given out; 0 for other locks, and before the
+	// first.
 	Token int64
 }
 
-// Info asks Redis who holds the lock. Like all methods that look, it blocks until ctx ends, and at
-// most Options.CommandTimeout, and returns a *[ServerError] if Redis refuses, [ErrOutcomeUnknown]
-// if it does not answer.
+// Info asks Redis for the state of the lock. Like the other methods that inspect, it blocks until
+// ctx ends, and at most Options.CommandTimeout. It returns a *[ServerError] if Redis refuses, and
+// [ErrOutcomeUnknown] if it does not answer.
 func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)
@@ -62,7 +63,7 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 			continue
 		}
 		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
-		if l.kind.mode() == shared {
+		if l.kind.mode() == sharedMode {
 			if info.Readers == nil {
 				info.Readers = make(map[string]int)
 			}
@@ -72,8 +73,8 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	return info, nil
 }
 
-// IsLocked asks Redis whether anybody holds the lock. See [Lock.Info] for when it blocks and what
-// it returns.
+// IsLocked asks Redis whether the lock is held. See [Lock.Info] for when it blocks and what it
+// returns.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	info, err := l.Info(ctx)
 	return info.Locked, err
@@ -118,7 +119,7 @@ func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 	return exchange(ctx, l, l.kind.inspect)
 }
 
-// exchange does one thing on Redis that leaves nothing to clean up.
+// exchange runs a command that leaves nothing to clean up.
 func exchange[T any](
 	ctx context.Context,
 	l *Lock,

@@ -10,80 +10,79 @@ import (
 	"holdfast/pubsub"
 )
 
-// longestPause is how long a waiter sleeps at most before it asks by itself. It bounds the harm of
-// a wake-up that never comes: an ACL that forbids the channel, a message lost with a failover.
+// longestPause limits how long a waiter sleeps before it asks by itself. It bounds the delay of a
+// wake-up that never arrives: an ACL forbids the channel, or a failover loses a message.
 const longestPause = lua.MaxNap
 
-// known is what the head of a queue has learned. It stays with the queue, so a new head need not
-// ask again. The queue guards it.
+// known keeps what the heads of a queue have learned. It stays with the queue, so a new head need
+// not ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
-	resumed  bool                 // the listener was there before the queue
-	holder   lua.Holder           // who has the lock, by the last answer
-	freeAt   time.Time            // when it should be free, by the last answer; zero before the first
-	askAt    time.Time            // when the head should ask by itself, by the last answer
-	overdue  *wait.Backoff        // between requests while a lease that is over is still in the way
-	failure  error                // why the last request got no answer; nil if it did
+	resumed  bool                 // the listener is older than the queue
+	holder   lua.Holder           // the holder by the last reply
+	freeAt   time.Time            // when the lock should be free; zero before the first reply
+	askAt    time.Time            // when the head should ask by itself
+	overdue  *wait.Backoff        // between requests while an expired lease still blocks
+	failure  error                // why the last request got no reply; nil if it did
 }
 
-// answered notes what Redis, or an acquisition of our own, says about the lock.
-func (k *known) answered(h lua.Holder) {
+// answered records a reply about the lock, or an acquisition by this process.
+func (kn *known) answered(h lua.Holder) {
 	now := time.Now()
-	k.holder, k.failure = h, nil
-	k.freeAt = now.Add(h.TTL)
+	kn.holder, kn.failure = h, nil
+	kn.freeAt = now.Add(h.TTL)
 	if h.TTL == NoExpiry {
-		k.freeAt = now.Add(longestPause)
+		kn.freeAt = now.Add(longestPause)
 	}
-	k.askAt = k.freeAt
+	kn.askAt = kn.freeAt
 	switch {
 	case h.TTL != 0:
-		k.overdue = nil
-	case k.overdue == nil:
-		k.overdue = &wait.Backoff{} // it is over within the millisecond
+		kn.overdue = nil
+	case kn.overdue == nil:
+		kn.overdue = &wait.Backoff{} // the lease ends within the millisecond
 	default:
-		// A replica before Redis 7 that has lost its master shows its scripts what has expired,
-		// with nothing left, for ever.
-		k.askAt = now.Add(k.overdue.Next())
+		// A replica before Redis 7 that has lost its master shows its scripts expired keys for
+		// ever, with nothing left of their time.
+		kn.askAt = now.Add(kn.overdue.Next())
 	}
 	if h.Nap > 0 {
-		k.askAt = now.Add(h.Nap)
+		kn.askAt = now.Add(h.Nap)
 	}
 }
 
-// advised notes that a lease ends after left, which began by a hand-over that only its owner was
-// told of.
-func (k *known) advised(left time.Duration) {
-	if over := time.Now().Add(left); over.Before(k.askAt) {
-		k.askAt = over
+// advised notes that a lease ends after left. It began by a hand-over that only its owner was told
+// of.
+func (kn *known) advised(left time.Duration) {
+	if over := time.Now().Add(left); over.Before(kn.askAt) {
+		kn.askAt = over
 	}
 }
 
-// pause returns how long the head sleeps if nothing wakes it: until it is worth asking, at most
+// pause returns how long the head sleeps unless it is woken: until asking is useful, at most
 // longestPause, and never 0.
-func (k *known) pause() time.Duration {
-	return min(max(time.Until(k.askAt), time.Millisecond), longestPause)
+func (kn *known) pause() time.Duration {
+	return min(max(time.Until(kn.askAt), time.Millisecond), longestPause)
 }
 
-// lastHolder returns who has the lock, and for how long still, by the last answer.
-func (k *known) lastHolder() lua.Holder {
-	h := k.holder
+// lastHolder returns the holder by the last reply, with what is left of its lease.
+func (kn *known) lastHolder() lua.Holder {
+	h := kn.holder
 	if h.TTL != NoExpiry {
-		h.TTL = max(0, time.Until(k.freeAt))
+		h.TTL = max(0, time.Until(kn.freeAt))
 	}
 	return h
 }
 
-// lastError returns why nobody in the queue knows who has the lock; nil if Redis answers. It is
-// told to callers that have sent nothing, so what may have become of the head's commands is left
-// out.
-func (k *known) lastError() error {
-	failure := k.failure
-	if failure == nil && k.freeAt.IsZero() {
+// lastError returns why the queue does not know the holder; nil if Redis replies. It goes to
+// callers that have sent nothing, so what may have become of the head's commands is left out.
+func (kn *known) lastError() error {
+	failure := kn.failure
+	if failure == nil && kn.freeAt.IsZero() {
 		failure = transport.ErrNoAnswer
 	}
 	var refusal *ServerError
 	if !errors.As(failure, &refusal) {
-		return nil // an answer that came too late to be used is one
+		return nil // a reply too late to be used still counts as one
 	}
 	if refusal.Class == lua.Unknown {
 		unsent := *refusal

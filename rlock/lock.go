@@ -11,21 +11,21 @@ import (
 	"holdfast/watchdog"
 )
 
-// Locker is what all kinds of locks have in common, so that code and locks compose. Every kind
-// keeps what [Lock] promises: when its methods block, which errors they return, and that they are
-// safe for concurrent use.
+// Locker is the interface of all kinds of locks, so that code and locks compose. Every kind keeps
+// the promises of [Lock]: when its methods block, which errors they return, and that they are safe
+// for concurrent use.
 type Locker interface {
-	// Name is the name of the lock.
+	// Name returns the name of the lock.
 	Name() string
 	// Lock waits for the lock until ctx ends.
 	Lock(ctx context.Context, lease time.Duration) (*Hold, error)
-	// TryLock waits for the lock for as long as wait, or until ctx ends.
+	// TryLock waits for the lock, at most for wait, and until ctx ends.
 	TryLock(ctx context.Context, wait, lease time.Duration) (*Hold, error)
 	// Unlock releases the innermost level that ctx's owner holds.
 	Unlock(ctx context.Context) error
 }
 
-// Lock is a lock of some kind: reentrant ([Client.NewLock]), fair, fenced, or a side of a
+// Lock is a lock of some kind: reentrant ([Client.NewLock]), fair, fenced, or one side of a
 // read-write lock. It excludes all clients, of this library and of Redisson, that use its name. It
 // has no state of its own; any number of them may be made for one name. It is safe for concurrent
 // use.
@@ -51,12 +51,12 @@ func (c *Client) newLock(name string, k kind) *Lock {
 	return l
 }
 
-// key identifies the session of an owner with the lock.
+// key returns the key of an owner's session with the lock.
 func (l *Lock) key(token owner.Token) sessionKey {
 	return sessionKey{l.kind.family(), l.name, token}
 }
 
-// heldBy returns what an owner holds; nil if it holds nothing.
+// heldBy returns the acquisition of an owner; nil if it holds nothing.
 func (l *Lock) heldBy(token owner.Token) *acquisition {
 	s := l.client.sessions.Find(l.key(token))
 	if s == nil {
@@ -65,51 +65,51 @@ func (l *Lock) heldBy(token owner.Token) *acquisition {
 	return held(s, l.kind.mode())
 }
 
-// Name is the name of the lock, which is also its key in Redis.
+// Name returns the name of the lock, which is also its key in Redis.
 func (l *Lock) Name() string { return l.name }
 
-// Server is what the Redis of the lock is called: Options.Server, or its address; "" for Sentinel
-// and Cluster, whose addresses change, when nobody named them.
+// Server returns the name of the Redis of the lock: Options.Server, or its address. It is "" for
+// Sentinel and Cluster without Options.Server, because their addresses change.
 func (l *Lock) Server() string { return l.client.transport.Name() }
 
-// Lock acquires the lock and blocks until it is free, or until ctx ends or the client is closed.
-// While the server cannot be reached, is loading or fails over, it goes on trying: give ctx a
+// Lock acquires the lock. It blocks until the lock is acquired, ctx ends or the client is closed.
+// While the server cannot be reached, is loading or fails over, it keeps trying: give ctx a
 // deadline to bound that.
 //
 // The lock is held for lease at most, or with [Watchdog] until it is released. If ctx carries an
-// owner (see [WithOwner]) that holds the lock already, this adds a level to it: the lock then lives
-// for the longer of what is left of its lease and of lease.
+// owner (see [WithOwner]) that holds the lock already, this adds a level: the lock then lasts for
+// lease or for what is left of its own, whichever is longer.
 //
 // It returns
 //   - an error that matches both [ErrNotAcquired] and ctx's error if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
-//   - [ErrLost] if ctx's owner held the lock and Redis says that it does not any more;
+//   - [ErrLost] if ctx's owner held the lock and Redis says that it no longer does;
 //   - [ErrUpgrade], which matches [ErrNotAcquired], if this is a write lock, and ctx's owner holds
 //     the read lock and not this one;
 //   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
-//   - a *[ServerError] at once if Redis refuses for good, and when the wait ends if it did not
-//     answer; with [ErrOutcomeUnknown] if it may have given us the lock, which is then undone in
-//     the background;
+//   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
+//     answer. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
+//     then undone in the background;
 //   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than
 //     3 ms or a negative one.
 //
-// After an error nothing is held by this call.
+// After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	a, err := l.newAttempt(ctx, wait.Unlimited, lease)
+	at, err := l.newAttempt(ctx, wait.Unlimited, lease)
 	if err != nil {
 		return nil, err
 	}
-	defer a.end()
-	return a.run()
+	defer at.end()
+	return at.run()
 }
 
-// TryLock is [Lock.Lock] for at most wait. With [NoWait] it makes one attempt, which takes at most
-// Options.CommandTimeout; a shorter wait than 10 ms counts as 10 ms, and a negative one is
-// [ErrInvalid].
+// TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
+// one attempt, which takes at most Options.CommandTimeout. A wait shorter than 10 ms counts as 10
+// ms, and a negative one is [ErrInvalid].
 //
-// When the time is over and somebody else still holds the lock, the error is a *[HeldError], which
-// matches [ErrNotAcquired] and says who, and for how long still.
+// When the time is over and another owner still holds the lock, the error is a *[HeldError]. It
+// matches [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
 	if wait < 0 {
@@ -119,12 +119,12 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 			wait,
 		)
 	}
-	a, err := l.newAttempt(ctx, wait, lease)
+	at, err := l.newAttempt(ctx, wait, lease)
 	if err != nil {
 		return nil, err
 	}
-	defer a.end()
-	return a.run()
+	defer at.end()
+	return at.run()
 }
 
 // wholeLease is a lease as it goes over the wire, if it can be used at all.
@@ -140,17 +140,18 @@ func wholeLease(lease time.Duration) (time.Duration, error) {
 	return whole, nil
 }
 
-// Unlock releases the innermost level that ctx's owner holds, for code that has no [Hold] at hand.
-// See [Hold.Unlock], which also works for a lock that was taken without an owner. It returns
-// [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this client. If the
-// owner lost the lock, it returns [ErrLost] once for each level, until the owner acquires the lock
-// again; a client remembers its latest 1024 losses.
+// Unlock releases the innermost level that ctx's owner holds, for code without access to the
+// [Hold]. See [Hold.Unlock], which also works for a lock that was acquired without an owner. It
+// returns [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this
+// client. If the owner lost the lock, it returns [ErrLost] once for each level, until the owner
+// acquires the lock again; a client remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)
 	if !named {
 		return fmt.Errorf(
-			"%w: the context has no owner: pass the hold's context or one of WithOwner, or call Unlock on the hold",
+			"%w: the context has no owner: pass the hold's context or one of "+
+				"WithOwner, or call Unlock on the hold",
 			ErrNotHeld,
 		)
 	}
@@ -165,19 +166,20 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
 }
 
-// ForceUnlock frees the lock whoever holds it, wakes a waiter, and returns whether it was held.
-// Holds of this client end at once with [ErrLost], those of other clients, and one that is being
-// acquired or handed over at this very moment, at their next renewal or nested lock. It blocks
-// until ctx ends, and at most Options.CommandTimeout.
+// ForceUnlock frees the lock, whichever owner holds it, wakes a waiter, and returns whether the
+// lock was held. It blocks until ctx ends, and at most Options.CommandTimeout.
 //
-// Of a read-write lock the read side frees it of its readers, if there is no writer, and the write
-// side of its writer and what that reads.
+// Holds of this client end at once with [ErrLost]. Those of other clients end at their next renewal
+// or nested lock, and so does one that is being acquired or handed over at this very moment.
 //
-// Whoever held the lock may still be at work. Use it to repair, not to hurry.
+// On a read-write lock the read side ends its readers, if there is no writer. The write side ends
+// its writer and that writer's reads.
+//
+// The former holder may still be at work. Use ForceUnlock to repair, not to hurry.
 func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	defer wrap(&err, l.name)
-	// Before the command: a waiter of this client may take the lock before the answer is here, and
-	// keeps it.
+	// This comes before the command: a waiter of this client may acquire the lock before the reply,
+	// and keeps it.
 	acquisitions := l.client.acquisitions()
 	r, err := exchange(ctx, l, l.kind.forceUnlock)
 	if err != nil {

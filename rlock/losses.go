@@ -2,7 +2,7 @@ package rlock
 
 import "time"
 
-// lossKey identifies what an owner lost: its session with a lock, and the mode.
+// lossKey identifies what an owner lost, by its session with a lock and the mode.
 type lossKey struct {
 	session sessionKey
 	mode    mode
@@ -17,12 +17,13 @@ func (a *acquisition) remember() {
 	}
 }
 
-// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if no
-// level is left to be unlocked.
+// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if there
+// is no level left to unlock.
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.claimInnermost(); level != nil {
-			_, err := a.leave(level, time.Now()) // sends nothing, so the session need not be locked
+			// It sends nothing, so the session need not be locked.
+			_, err := a.releaseLevel(level, time.Now())
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"holdfast/lua"
 )
 
-// mostNames bounds the names that are remembered. When there are more, all are forgotten.
+// mostNames bounds the number of names kept. When it is exceeded, all are forgotten.
 const mostNames = 1024
 
 // namesakes finds fair locks that share a queue: by Redisson's rule "x" and "{x}" have the same
@@ -17,7 +17,7 @@ type namesakes struct {
 	used map[string]spelling // guarded by mu; by the name without braces
 }
 
-// spelling is a set of the spellings of a name that were used.
+// spelling is a set of spellings of one name.
 type spelling uint8
 
 const (
@@ -25,8 +25,8 @@ const (
 	braced
 )
 
-// use records a name, and returns true when it completes a pair: once per pair, until forgotten.
-func (n *namesakes) use(name string) (shared bool) {
+// use records a name, and reports whether it completes a pair: once per pair, until forgotten.
+func (ns *namesakes) use(name string) (shared bool) {
 	inner, as := name, bare
 	if strings.Contains(name, "{") {
 		inner, as = strings.TrimSuffix(name[1:], "}"), braced
@@ -34,21 +34,21 @@ func (n *namesakes) use(name string) (shared bool) {
 			return false // no other name has the same queue
 		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	before := n.used[inner]
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	before := ns.used[inner]
 	if before&as != 0 {
 		return false
 	}
-	if n.used == nil || len(n.used) >= mostNames && before == 0 {
-		n.used = make(map[string]spelling)
+	if ns.used == nil || len(ns.used) >= mostNames && before == 0 {
+		ns.used = make(map[string]spelling)
 	}
-	n.used[inner] = before | as
+	ns.used[inner] = before | as
 	return before != 0
 }
 
-// useFair warns if another fair lock has the same queue. It does not refuse, because the names may
-// be shared with Redisson.
+// useFair logs a warning if another fair lock has the same queue. It does not refuse the lock,
+// because the names may be shared with Redisson.
 func (c *Client) useFair(name string) {
 	if c.fairNames.use(name) {
 		c.warn(

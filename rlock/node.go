@@ -14,16 +14,17 @@ import (
 	"holdfast/pubsub"
 )
 
-// node is a plain lock as a part of a RedLock. What it takes is an acquisition of its client like
-// any other: renewed with the others, ended by ForceUnlock and Close. When it is taken and released
-// is up to the RedLock.
+// node is a plain lock as a part of a RedLock. What it acquires is an acquisition of its client
+// like any other: renewed with the others, and ended by ForceUnlock and Close. The RedLock decides
+// when to acquire and release it.
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
 	switch {
 	case l.kind.plain() == nil:
 		return nil, fmt.Errorf(
-			"%w: lock %q is not a plain one: a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
+			"%w: lock %q is not a plain one: "+
+				"a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
 			ErrInvalid,
 			l.name,
 		)
@@ -62,7 +63,7 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
 	held, err := n.kind.renewal().
-		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.claim(owner)})
+		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.lease(owner)})
 	n.answered(sent, err)
 	return err == nil && held[0], transport.Unexplained(err)
 }
@@ -82,7 +83,7 @@ func (n node) Release(owner string) (lua.Released, error) {
 	return released, transport.Unexplained(err)
 }
 
-// answered notes how long an answer took. An error may be of this side, and quick.
+// answered records how long a reply took. Errors are not recorded: they may be local, and quick.
 func (n node) answered(sent time.Time, err error) {
 	if err == nil {
 		n.client.pool.Answered(time.Since(sent))
@@ -96,7 +97,8 @@ func (n node) CleanUp(owner string, until time.Time) {
 func (n node) Subscribe() *pubsub.Subscription {
 	queue := queueName{"redlock", n.name}
 	to := queue.topic(n.waiting.topic.Channel)
-	if n.client.options.HandOver == HandOverToAll { // this client may be registered, but a RedLock is not
+	// The client may be registered for grants, but a RedLock is not.
+	if n.client.options.HandOver == HandOverToAll {
 		to.Also = []string{lua.AnnouncementChannel(n.name)}
 	}
 	return n.client.transport.Subscribe(to)
@@ -108,13 +110,13 @@ func (n node) Hold(
 	name string, as owner.Token, deadline time.Time, renew bool, p hooks.Part,
 ) hooks.NodeHold {
 	c := n.client
-	// A session of its own: nothing else is ever asked in it.
+	// A separate session: no other call ever uses it.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
 	defer s.Close()
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
 	a.begin(context.Background(), deadline, renew)
 	select {
-	case <-c.closing: // too late for Close to know of it
+	case <-c.closing: // Close may have missed it
 		a.finish()
 		return nil
 	default:
@@ -122,22 +124,22 @@ func (n node) Hold(
 	}
 }
 
-// nodeHold is an acquisition as a RedLock sees it, which decides when it is released.
+// nodeHold is an acquisition as the RedLock sees it, which decides when it is released.
 type nodeHold acquisition
 
-func (h *nodeHold) acquisition() *acquisition { return (*acquisition)(h) }
+func (nh *nodeHold) acquisition() *acquisition { return (*acquisition)(nh) }
 
-func (h *nodeHold) Deadline() time.Time { return h.lease.Deadline() }
+func (nh *nodeHold) Deadline() time.Time { return nh.lease.Deadline() }
 
-func (h *nodeHold) Extend(deadline time.Time) { h.acquisition().extend(deadline) }
+func (nh *nodeHold) Extend(deadline time.Time) { nh.acquisition().extend(deadline) }
 
-func (h *nodeHold) MayLast(lease time.Duration) { h.acquisition().mayLast(lease) }
+func (nh *nodeHold) MayLast(lease time.Duration) { nh.acquisition().mayLast(lease) }
 
-func (h *nodeHold) SetRenew(renew bool) {
+func (nh *nodeHold) SetRenew(renew bool) {
 	if renew {
-		h.MayLast(h.client.options.WatchdogLease)
+		nh.MayLast(nh.client.options.WatchdogLease)
 	}
-	h.client.watchdog.SetRenew(&h.lease, renew)
+	nh.client.watchdog.SetRenew(&nh.lease, renew)
 }
 
-func (h *nodeHold) Drop() { h.acquisition().finish() }
+func (nh *nodeHold) Drop() { nh.acquisition().finish() }

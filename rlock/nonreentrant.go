@@ -8,19 +8,21 @@ import (
 	"holdfast/lua"
 )
 
-// ErrReentry: the context's owner holds the lock already, and it is one that is not re-entrant.
+// ErrReentry reports that the context's owner holds the lock already, and that the lock is not
+// re-entrant.
 var ErrReentry = errors.New("the owner holds this lock, which is not re-entrant")
 
-// NewNonReentrantLock returns the lock called name that an owner takes only once: an attempt of an
-// owner that holds it returns [ErrReentry] at once, instead of adding a level. It is Redisson's
-// non-reentrant lock, and excludes the other locks under its name. For impossible names see
-// [Client.NewLock].
+// NewNonReentrantLock returns the lock called name that an owner can hold only once: if the owner
+// holds it already, an attempt returns [ErrReentry] at once, instead of adding a level. It is
+// Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
+// see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
 	return c.newLock(name, nonReentrant{newExclusive(c, name, "nonreentrant", false)})
 }
 
-// nonReentrant is the kind of a lock without levels. Its script is the plain lock's: that an owner
-// asks again is known here, and a request that is repeated must find what it has taken.
+// nonReentrant is the kind of a lock without levels. It uses the script of the plain lock: a second
+// attempt of an owner is detected in this process, and a repeated request must find what it has
+// acquired.
 type nonReentrant struct{ exclusive }
 
 func (k nonReentrant) reenter(context.Context, string, int, time.Duration) (bool, error) {

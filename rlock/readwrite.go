@@ -12,18 +12,18 @@ import (
 // ReadWriteLock is a pair of locks under one name: any number of readers, or one writer, hold it at
 // a time. It is Redisson's RReadWriteLock, and safe for concurrent use.
 //
-// An owner that writes may read as well, and goes on reading when it has released the write lock:
-// others that wait to read are let in then. Take both locks with a context of [WithOwner] for that:
-// a context of the write hold ends with it. The other way round is impossible: an owner that reads
-// and asks for the write lock would wait for itself, and gets [ErrUpgrade] at once.
+// An owner that writes may read as well, and still reads after it has released the write lock:
+// other readers are let in then. Acquire both locks with a context of [WithOwner] for that, because
+// a context of the write hold ends with it. The reverse is impossible: an owner that reads and asks
+// for the write lock would wait for itself, and gets [ErrUpgrade] at once.
 //
-// Each read hold has its own lease: a reader that died keeps a writer waiting for its own lease
-// only, however long others go on reading.
+// Each read hold has its own lease: a reader that died blocks a writer for its own lease only,
+// however long others still read.
 type ReadWriteLock struct{ read, write *Lock }
 
 // NewReadWriteLock returns the read-write lock called name. For impossible names see
-// [Client.NewLock]. A name that is used for a read-write lock should not be used for a lock of
-// another kind: they exclude each other, but not always wake each other.
+// [Client.NewLock]. A name of a read-write lock should not be used for a lock of another kind: they
+// exclude each other, but do not always wake each other.
 func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	pair := readWrite{client: c, name: name}
 	if c.options.WriterPreference == PreferWriters {
@@ -33,16 +33,16 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 }
 
 // Name returns the name of the lock.
-func (l *ReadWriteLock) Name() string { return l.read.name }
+func (rw *ReadWriteLock) Name() string { return rw.read.name }
 
 // Read returns the lock for readers. While a writer of this library waits, new readers step back
 // for it, unless Options.WriterPreference says otherwise.
-func (l *ReadWriteLock) Read() *Lock { return l.read }
+func (rw *ReadWriteLock) Read() *Lock { return rw.read }
 
 // Write returns the lock for writers.
-func (l *ReadWriteLock) Write() *Lock { return l.write }
+func (rw *ReadWriteLock) Write() *Lock { return rw.write }
 
-// readWrite is what both modes have in common.
+// readWrite is the common part of both modes.
 type readWrite struct {
 	client *Client
 	name   string
@@ -59,17 +59,17 @@ func (k readWrite) inspect(ctx context.Context) (lua.State, error) {
 	return lua.Inspect(ctx, k.client.redis, k.name)
 }
 
-// outlives: what keeps one mode of the lock keeps its key.
+// outlives returns true, because the other mode may keep the key of the lock.
 func (k readWrite) outlives() bool { return true }
 
-func (k readWrite) batch() int { return 1 }
+func (k readWrite) batchSize() int { return 1 }
 
 func (k readWrite) plain() plain { return nil }
 
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
 
-func (k read) mode() mode { return shared }
+func (k read) mode() mode { return sharedMode }
 
 func (k read) beside() error { return nil }
 
@@ -93,7 +93,7 @@ func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
 }
 
 func (k read) frees(other kind, held bool) bool {
-	return held && other.outlives() && other.mode() == shared
+	return held && other.outlives() && other.mode() == sharedMode
 }
 
 func (k read) has(h lua.Hold) bool { return !h.Write }
@@ -101,7 +101,7 @@ func (k read) has(h lua.Hold) bool { return !h.Write }
 func (k read) waiting(r request) waiting {
 	queue := queueName{"read", k.name}
 	if r.beside {
-		queue.kind = r.owner // the other readers wait for this very owner
+		queue.kind = r.owner // the other readers wait for this owner
 	}
 	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
 }
@@ -110,17 +110,17 @@ func (k read) queued() bool { return false }
 
 func (k read) handsOver() bool { return false }
 
-// readRenewals go together, apart from those of other locks.
+// readRenewals renews read holds, in a batch apart from other locks.
 var readRenewals = &renewal{lua.RenewReads}
 
 func (k read) renewal() *renewal { return readRenewals }
 
-func (k read) claim(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
+func (k read) lease(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
 
-func (k write) mode() mode { return alone }
+func (k write) mode() mode { return exclusiveMode }
 
 func (k write) beside() error { return errUpgrade }
 
@@ -141,7 +141,7 @@ func (k write) release(
 	count int,
 	o offer,
 ) (lua.Released, error) {
-	if next, first, ok := o.Successor(); ok && first { // whether others wait elsewhere is not known
+	if next, first, ok := o.Successor(); ok && first { // nobody knows whether others wait elsewhere
 		return k.script().PassWrite(ctx, k.client.redis, owner, next.Owner, next.Lease)
 	}
 	return k.script().ReleaseWrite(ctx, k.client.redis, owner, count)
@@ -160,13 +160,13 @@ func (k write) waiting(request) waiting {
 	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
 }
 
-// queued: readers step back for a writer that waits, until it is cleaned up.
+// queued reports whether readers step back for a waiting writer, until it is cleaned up.
 func (k write) queued() bool { return k.bound > 0 }
 
 func (k write) handsOver() bool { return k.client.transport.HandsOver() }
 
-func (k write) renewal() *renewal { return renewals }
+func (k write) renewal() *renewal { return exclusiveRenewals }
 
-func (k write) claim(owner string) lua.Renewal {
+func (k write) lease(owner string) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}
 }

@@ -14,8 +14,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release gives back one level, which nobody else releases. Whatever it returns, the level has
-// ended.
+// Release releases one level, whose release the caller has claimed. The level has ended even if it
+// returns an error.
 func (a *acquisition) Release(level *Hold) error {
 	now := time.Now()
 	var b wait.Budget
@@ -33,7 +33,7 @@ func (a *acquisition) Release(level *Hold) error {
 		a.client.grants.releasing(a.owner, true)
 		defer a.client.grants.releasing(a.owner, false)
 	}
-	left, err := a.leave(level, now)
+	left, err := a.releaseLevel(level, now)
 	switch {
 	case err != nil:
 		return err
@@ -49,12 +49,13 @@ func (a *acquisition) Release(level *Hold) error {
 		err = a.send(&b, left, false)
 	}
 	if left == 0 {
-		a.cleanUpLate() // not before: a release that finds nothing held says that it was lost
+		// Not earlier: a release that finds nothing held reports a loss.
+		a.cleanUpLate()
 	}
 	return err
 }
 
-// releaseWhole gives back all levels that are not being released already.
+// releaseWhole releases all levels that are not being released already.
 func (a *acquisition) releaseWhole() error {
 	var levels []*Hold
 	for level := a.claimInnermost(); level != nil; level = a.claimInnermost() {
@@ -70,16 +71,16 @@ func (a *acquisition) releaseWhole() error {
 	return a.Release(levels[outermost])
 }
 
-// leave ends a level in this process, and returns how many are left, which Redis is to be told.
-// With an error there is nothing to be told: the lock was lost when the caller looked at the clock.
-func (a *acquisition) leave(level *Hold, now time.Time) (left int, err error) {
+// releaseLevel ends a level in this process, and returns how many are left, for the command to
+// Redis. With an error no command is needed: the lock was lost by now.
+func (a *acquisition) releaseLevel(level *Hold, now time.Time) (left int, err error) {
 	err = a.lostError()
 	if err == nil && !now.Before(a.lease.Deadline()) {
 		err = &LostError{Lock: a.lock.name, Reason: watchdog.ErrExpired}
 		a.lose(watchdog.ErrExpired)
 	}
 	if err != nil {
-		level.end(err) // whoever has ended the acquisition may not have come to this level yet
+		level.end(err) // the end of the acquisition may not have reached this level yet
 	}
 	if left = a.remove(level); left == 0 {
 		a.finish()
@@ -88,8 +89,8 @@ func (a *acquisition) leave(level *Hold, now time.Time) (left int, err error) {
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
-		// Our margin is over, not the lease in Redis: with a lease of a day others would wait for
-		// another 14 minutes.
+		// The deadline has passed, but not yet the lease in Redis: with a lease of a day others
+		// would wait for another 14 minutes.
 		l := a.cleanup()
 		l.until = time.Now().Add(max(time.Until(l.until), a.client.options.CommandTimeout))
 		a.client.cleaner.add(l)
@@ -119,14 +120,14 @@ func (a *acquisition) finish() {
 	a.lock.kind.ended(a)
 }
 
-// abandon notes that nobody waits for the reply to the last release: the cleaner sends it again.
+// abandon leaves the last release to the cleaner, because nobody waits for its reply.
 func (a *acquisition) abandon() {
 	a.step(giveUp)
 	a.client.cleaner.add(a.cleanup())
 }
 
-// send tells Redis the count that is left. The caller has the session locked. With unknown set an
-// earlier command may have been executed.
+// send sends the count that is left. The caller has the session locked. With unknown set an earlier
+// command may have been executed.
 func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 	var (
 		c, last = a.client, left == 0
@@ -136,7 +137,8 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		err     error
 	)
 	for first := true; ; first = false {
-		o, joined := a.offer(last && first) // a successor of a release in doubt is told to ask
+		// After an unconfirmed release the successor asks instead.
+		o, joined := a.offer(last && first)
 		sent := time.Now()
 		state = transport.NotSent
 		if call := c.calls.Begin(b); call != nil {
@@ -184,10 +186,10 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 	}
 }
 
-// sent ends a release that was answered.
+// sent handles the reply to a release.
 func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
-	// Redis may say that it is not held because an earlier command, which got no reply, was the
-	// release: our lease lasts still. One that was to leave levels behind takes nothing away.
+	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
+	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
 	if !r.Held && !earlier {
 		return a.notHeld(left)
@@ -200,7 +202,7 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 	return nil
 }
 
-// detach has a worker send the release, so that the caller can leave at any time.
+// detach sends the release from a worker, so that the caller can leave at any time.
 func (a *acquisition) detach(
 	b *wait.Budget,
 	left int,
@@ -226,10 +228,10 @@ func (a *acquisition) detach(
 }
 
 // offer picks a successor for a release, if it may have one. With joined set the caller leaves the
-// tasks of the client when it has sent the release, which keeps that from having closed before.
+// client's tasks once it has sent the release; until then Close cannot finish.
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, k := a.client, a.lock.kind
-	// When the client closes waiters are being sent home.
+	// When the client closes, its waiters are about to leave.
 	if !may || !k.handsOver() || c.closes() || !c.tasks.Join() {
 		return waitqueue.NoOffer[queueName, known](a.streak), false
 	}
@@ -237,7 +239,7 @@ func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	return c.queues.Offer(w.queue, a.streak, w.registers && c.transport.GivesAway()), true
 }
 
-// settle notes what became of a release for its successor.
+// settle tells the successor of a release what became of it.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
 	next, _, ok := o.Successor()
 	if !ok {
@@ -262,21 +264,23 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 		outcome.Outcome = waitqueue.SuccessorRegistered
 	}
 	if o.Settle(outcome) {
-		a.client.cleaner.add(
-			cleanup{lock: a.lock, until: time.Now().Add(max(next.Lease, registrationKept)),
-				again: outcome.Late, request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
-					streak: o.After(sent, r.Began)}},
-		)
+		a.client.cleaner.add(cleanup{
+			lock:  a.lock,
+			until: time.Now().Add(max(next.Lease, registrationKept)),
+			retry: outcome.Late,
+			request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
+				streak: o.After(sent, r.Began)},
+		})
 	}
 }
 
-// notHeld is the end of a release of what Redis says is not held.
+// notHeld ends a release of a lock that Redis says is not held.
 func (a *acquisition) notHeld(left int) error {
 	a.lose(watchdog.ErrGone)
 	if err := a.lostError(); err != nil {
 		return err
 	}
-	// The last level has ended as released, and nobody but its caller would hear of it.
+	// The last level has ended as released, so only its caller hears of the loss.
 	err := &LostError{Lock: a.lock.name, Reason: a.lock.kind.gone(a)}
 	if left == 0 {
 		a.step(lose)
@@ -285,11 +289,12 @@ func (a *acquisition) notHeld(left int) error {
 	return err
 }
 
-// refused reports, once per client, that a release was not announced.
+// refused logs, once per client, that a release was not announced.
 func (c *Client) refused(l *Lock, refusal string) {
 	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
 		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; "+
-			"those who wait notice when its lease would have ended, or within 5 s: allow the channel in the ACL",
+			"those who wait notice when its lease would have ended, or within 5 s: "+
+			"allow the channel in the ACL",
 			"lock", l.name, "channel", l.kind.waiting(request{}).topic.Channel, "refusal", refusal)
 	}
 }

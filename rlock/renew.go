@@ -16,14 +16,14 @@ import (
 	"holdfast/watchdog"
 )
 
-// renewal is the command that renews leases of some kinds, and says which of them are held as
-// claimed.
+// renewal is the command that renews the leases of some kinds. It reports which of them are still
+// held.
 type renewal struct {
 	send func(context.Context, rueidis.CoreClient, time.Duration, []lua.Renewal) ([]bool, error)
 }
 
-// renew renews a batch of leases on one node, all at the same time: one command for all whose kinds
-// have the same renewal; and on a cluster as many for each slot.
+// renew renews a batch of leases on one node, all at the same time: with one command for all kinds
+// that share a renewal, and on a cluster with one for each slot.
 func (c *Client) renew(
 	ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
@@ -43,7 +43,7 @@ func (c *Client) renew(
 	return renewApart(ctx, leases, slices.Collect(maps.Values(commands)), c.renewSlot)
 }
 
-// renewSlot renews leases of one slot and renewal.
+// renewSlot renews leases that share a slot and a renewal.
 func (c *Client) renewSlot(
 	ctx context.Context, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
@@ -53,9 +53,8 @@ func (c *Client) renewSlot(
 		refusal.Code != "TRYAGAIN" && refusal.Code != lua.HalfMoved {
 		return outcomes, err
 	}
-	// The slot is moving, and some of the locks are on either side. No command reaches both until
-	// the move has ended, which may take longer than the leases. One lock alone is found wherever
-	// it is.
+	// The slot is moving, and the locks are on both sides. No command reaches all of them until the
+	// move has ended, which may take longer than the leases. A single lock is found wherever it is.
 	each := make([][]int, len(leases))
 	for i := range leases {
 		each[i] = []int{i}
@@ -63,8 +62,8 @@ func (c *Client) renewSlot(
 	return renewApart(ctx, leases, each, c.renewBatch)
 }
 
-// renewApart renews leases in parts, given by their indexes, all at the same time. What becomes of
-// a part that does not answer stays unknown, whatever the others say.
+// renewApart renews leases in parts, given by their indexes, all at the same time. The outcome of a
+// part without a reply stays unknown, whatever the others say.
 func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 	renew func(context.Context, []*watchdog.Lease) ([]watchdog.Outcome, error),
 ) ([]watchdog.Outcome, error) {
@@ -99,16 +98,16 @@ func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 func (c *Client) renewBatch(
 	ctx context.Context, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
-	claims := make([]lua.Renewal, len(leases))
+	renewals := make([]lua.Renewal, len(leases))
 	for i, l := range leases {
 		a := acquisitionOf(l)
-		claims[i] = a.lock.kind.claim(a.owner)
+		renewals[i] = a.lock.kind.lease(a.owner)
 	}
 	by := acquisitionOf(leases[0]).lock.kind.renewal()
 	var b wait.Budget
 	b.Begin(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, &b, func(ctx context.Context) ([]bool, error) {
-		return by.send(ctx, c.redis, c.options.WatchdogLease, claims)
+		return by.send(ctx, c.redis, c.options.WatchdogLease, renewals)
 	}, func([]bool, error) {})
 	if err != nil {
 		return nil, err
@@ -127,8 +126,8 @@ func (c *Client) renewBatch(
 	return outcomes, nil
 }
 
-// renewalFailed tells the operator, who need not hear of every try while the watchdog goes on
-// trying: a node that is down fails many times a second.
+// renewalFailed logs a failed renewal, at most once per third of the lease: the watchdog keeps
+// trying, and a node that is down fails many times a second.
 func (c *Client) renewalFailed(node string, leases int, err error) {
 	now, last := time.Now(), c.renewalReported.Load()
 	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 ||

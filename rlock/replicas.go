@@ -9,39 +9,41 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a request, and with Options.SyncReplicas makes sure that enough replicas know of what
-// it did.
-func (a *attempt) ask(ctx context.Context, r request) (answer reply, err error) {
-	c := a.client
+// ask sends a request. With Options.SyncReplicas it makes sure that enough replicas know of an
+// acquisition.
+func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error) {
+	c := at.client
 	if err := c.transport.Ready(context.Background()); err != nil {
 		return reply{}, err
 	}
 	if c.options.SyncReplicas == 0 {
-		return a.lock.kind.acquire(ctx, c.redis, r)
+		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
-	answer, err = a.askForReplicas(c.redis, r, false)
+	answer, err = at.askForReplicas(c.redis, r, false)
 	to, redirected := lua.Redirected(err)
 	if !redirected || answer.taken {
 		return answer, err
 	}
-	// Shared connections follow the redirection, and make the script known where it leads. What
-	// they take is then taken once more, by one that can wait for the replicas of that node.
-	if answer, err = a.lock.kind.acquire(ctx, c.redis, r); err != nil || answer.holder != nil {
+	// Shared connections follow the redirection, and load the script where it leads. What they
+	// acquire is then acquired once more, on a connection that can wait for the replicas of that
+	// node.
+	if answer, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || answer.holder != nil {
 		return answer, err
 	}
 	if node, known := c.redis.Nodes()[to.Node]; known {
-		answer, err = a.askForReplicas(node, r, to.Asking)
+		answer, err = at.askForReplicas(node, r, to.Asking)
 	} else {
-		err = &lua.Error{Class: lua.Temporary, Message: "the node " + to.Node + " is not known to the rueidis client yet"}
+		err = &lua.Error{Class: lua.Temporary,
+			Message: "the node " + to.Node + " is not known to the rueidis client yet"}
 	}
 	answer.taken = true
 	return answer, err
 }
 
-// askForReplicas sends the request to a server, and waits for its replicas if the lock is taken.
-// They acknowledge what was written through one connection: so everything goes through one, that
-// nobody shares.
-func (a *attempt) askForReplicas(
+// askForReplicas sends the request to a server, and waits for its replicas if the lock is acquired.
+// WAIT counts what was written through the same connection, so all commands go through one that is
+// not shared.
+func (at *attempt) askForReplicas(
 	server rueidis.Client,
 	r request,
 	slotMoves bool,
@@ -52,38 +54,38 @@ func (a *attempt) askForReplicas(
 				return err
 			}
 		}
-		if answer, err = a.lock.kind.acquire(context.Background(), connection, r); err != nil ||
+		if answer, err = at.lock.kind.acquire(context.Background(), connection, r); err != nil ||
 			answer.holder != nil {
 			return err
 		}
 		answer.taken = true
-		return a.replicated(connection, r)
+		return at.replicated(connection, r)
 	})
 	return answer, err
 }
 
-// replicated makes sure that enough replicas know of an acquisition, and undoes it if not.
-func (a *attempt) replicated(connection rueidis.DedicatedClient, r request) error {
-	c := a.client
-	patience := min(c.options.SyncTimeout, r.lease/2)
+// replicated makes sure that enough replicas know of an acquisition, and otherwise undoes it.
+func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) error {
+	c := at.client
+	timeout := min(c.options.SyncTimeout, r.lease/2)
 	if !r.until.IsZero() {
-		patience = min(patience, time.Until(r.until)/2) // and the rest is for undoing it
+		timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
 	}
-	patience = max(patience, time.Millisecond)
-	// Nobody shares this connection: a server that hangs may cost it.
-	ctx, cancel := context.WithTimeout(context.Background(), patience+c.options.CommandTimeout)
+	timeout = max(timeout, time.Millisecond)
+	// The connection is not shared: a server that hangs may cost it.
+	ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
 	defer cancel()
-	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, patience)
+	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
 	if err != nil || replicas >= c.options.SyncReplicas {
 		return err
 	}
-	if undo := a.cleanup(r, 0); !a.lock.kind.cleanUp(c, []cleanup{undo}) {
+	if undo := at.cleanup(r, 0); !at.lock.kind.cleanUp(c, []cleanup{undo}) {
 		c.cleaner.add(undo)
 	}
 	return &ReplicationError{
-		Lock:   a.lock.name,
+		Lock:   at.lock.name,
 		Want:   c.options.SyncReplicas,
 		Got:    replicas,
-		Waited: patience,
+		Waited: timeout,
 	}
 }

@@ -5,41 +5,41 @@ import (
 	"testing"
 )
 
-// state is how far an acquisition has come. The package documentation has the drawing.
+// state is the state of an acquisition. The package documentation shows the transitions.
 type state uint8
 
 const (
-	holding     state = iota // with one level or more
-	releasing                // the last level is released; Redis has not said so yet
-	released                 // Redis has said so
-	unconfirmed              // nobody waits for Redis to say so
-	lost                     // it cannot be trusted any more, or never could
+	active      state = iota // with one level or more
+	releasing                // the last level is released; Redis has not confirmed it
+	released                 // Redis has confirmed it
+	unconfirmed              // nobody waits for the confirmation
+	lost                     // it can no longer be trusted, or never could
 	closed                   // the client was closed
 	states
 )
 
-// event is what changes the state of an acquisition.
+// event changes the state of an acquisition.
 type event uint8
 
 const (
 	release event = iota // the last level is released
-	confirm              // Redis says that it has released it
-	giveUp               // nobody waits for that any more
+	confirm              // Redis confirms the release
+	giveUp               // nobody waits for the confirmation any more
 	lose                 // it is found lost
 	shut                 // the client closes
 	events
 )
 
-// transitions has the next state for each state and event. What is not here is a bug.
+// transitions lists the next state for each state and event. A missing transition is a bug.
 var transitions = [states][events]state{
-	holding:     {release: to(releasing), lose: to(lost), shut: to(closed)},
+	active:      {release: to(releasing), lose: to(lost), shut: to(closed)},
 	releasing:   {confirm: to(released), giveUp: to(unconfirmed), lose: to(lost)},
 	unconfirmed: {confirm: to(released)},
 	released:    {giveUp: to(released)}, // the reply came just when its caller left
 	closed:      {confirm: to(released), giveUp: to(unconfirmed), lose: to(lost)},
 }
 
-// to marks a transition as existing: the zero value of the table is none.
+// to encodes a transition: the zero value of the table is none.
 func to(s state) state { return s + 1 }
 
 // step changes the state of an acquisition. A transition that does not exist changes nothing, and
@@ -59,6 +59,6 @@ func (s state) String() string {
 	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]
 }
 
-func (e event) String() string {
-	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[e]
+func (ev event) String() string {
+	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
 }

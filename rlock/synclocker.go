@@ -7,13 +7,12 @@ import (
 )
 
 // AsSyncLocker adapts lock to [sync.Locker], for code that knows only that interface. Each Lock
-// waits until ctx ends and takes the lock for lease; Unlock releases what Lock took.
+// waits until ctx ends and acquires the lock for lease; Unlock releases it.
 //
-// The interface has no place for errors, so this is a last resort: Lock panics if the lock cannot
-// be acquired, because going on without it would be worse. Unlock panics when nothing is locked, as
-// a sync.Mutex does; that a lock was lost is only told by the hold's log message. Like a
-// sync.Mutex, the adapter does not re-enter, and may be unlocked by another goroutine than the one
-// that locked it.
+// The interface has no room for errors, so this is a last resort. Lock panics if the lock cannot be
+// acquired, because continuing without it would be worse. Unlock panics if nothing is locked, as a
+// sync.Mutex does; a loss of the lock is only logged. Like a sync.Mutex, the adapter does not
+// re-enter, and may be unlocked by another goroutine than the one that locked it.
 func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, lease: lease}
 }
@@ -27,25 +26,25 @@ type syncLocker struct {
 	hold *Hold // guarded by mu; nil while not locked
 }
 
-func (s *syncLocker) Lock() {
-	// An owner of its own for each Lock: a second one must wait, not re-enter.
-	hold, err := s.lock.Lock(WithOwner(s.ctx), s.lease)
+func (sl *syncLocker) Lock() {
+	// Each Lock has a new owner: a second one must wait, not re-enter.
+	hold, err := sl.lock.Lock(WithOwner(sl.ctx), sl.lease)
 	if err != nil {
 		panic(err)
 	}
-	s.mu.Lock()
-	s.hold = hold
-	s.mu.Unlock()
+	sl.mu.Lock()
+	sl.hold = hold
+	sl.mu.Unlock()
 }
 
-func (s *syncLocker) Unlock() {
-	s.mu.Lock()
-	hold := s.hold
-	s.hold = nil
-	s.mu.Unlock()
+func (sl *syncLocker) Unlock() {
+	sl.mu.Lock()
+	hold := sl.hold
+	sl.hold = nil
+	sl.mu.Unlock()
 	if hold == nil {
-		panic("holdfast: Unlock of an unlocked sync.Locker for " + s.lock.Name())
+		panic("holdfast: Unlock of an unlocked sync.Locker for " + sl.lock.Name())
 	}
-	// Nobody can be told: the hold is over either way, and a loss has been logged.
-	_ = hold.Unlock(s.ctx)
+	// The error has nowhere to go: the hold is over either way, and a loss has been logged.
+	_ = hold.Unlock(sl.ctx)
 }

@@ -11,53 +11,54 @@ import (
 )
 
 // All read holds of a writer have one name in Redis, that of its write hold. A release of one that
-// got no answer is unconfirmed: it may still be under way, and would take the next one. As long as
-// the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends.
-// If it is found to be gone before, that is why.
+// got no reply is unconfirmed: it may still be under way, and would release the next one. While the
+// owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends. If
+// it is found gone before, this is the reason.
 
-// errUnconfirmed is why a read hold is lost when a release of an earlier one of the same writer got
-// no answer. Both have one name in Redis, so that release takes whichever it finds.
+// errUnconfirmed is the reason of the loss of a read hold when the release of an earlier one of the
+// same writer got no reply. Both have one name in Redis, so that release removes whichever it
+// finds.
 var errUnconfirmed = errors.New(
 	"an earlier release by the same owner, which got no answer, has taken it or may still do so",
 )
 
-// count adds to the unconfirmed releases of an owner's read holds.
-func (o *owned) count(owner string, more int) {
-	if o.unconfirmed == nil {
-		o.unconfirmed = make(map[string]int)
+// count adds more to the unconfirmed releases of an owner's read holds.
+func (ow *owned) count(owner string, more int) {
+	if ow.unconfirmed == nil {
+		ow.unconfirmed = make(map[string]int)
 	}
-	if o.unconfirmed[owner] += more; o.unconfirmed[owner] <= 0 {
-		delete(o.unconfirmed, owner)
+	if ow.unconfirmed[owner] += more; ow.unconfirmed[owner] <= 0 {
+		delete(ow.unconfirmed, owner)
 	}
 }
 
-// unanswered notes that a release of the owner's read holds may be under way, with nobody to wait
-// for it.
+// unanswered notes that a release of the owner's read holds may be under way while nobody waits for
+// its reply.
 func (k read) unanswered(a *acquisition) {
-	a.session.Do(func(o *owned) { o.count(a.owner, 1) })
+	a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
 }
 
 func (k read) answered(a *acquisition) { confirmRelease(a.session, a.owner) }
 
 // confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
-// have taken the present read hold, or one that is being taken or released.
+// have removed the present read hold, or one that is being acquired or released.
 func confirmRelease(s *lockSession, owner string) {
 	if !s.TryLock() {
 		return
 	}
 	defer s.Unlock()
-	s.Do(func(o *owned) {
-		if o.held[shared] == nil {
-			o.count(owner, -1)
+	s.Do(func(ow *owned) {
+		if ow.held[sharedMode] == nil {
+			ow.count(owner, -1)
 		}
 	})
 }
 
-// gone names an unconfirmed release that has taken the hold.
+// gone returns errUnconfirmed if an unconfirmed release may have removed the hold.
 func (k read) gone(a *acquisition) error {
 	reason := watchdog.ErrGone
-	a.session.Do(func(o *owned) {
-		if o.unconfirmed[a.owner] > 0 {
+	a.session.Do(func(ow *owned) {
+		if ow.unconfirmed[a.owner] > 0 {
 			reason = errUnconfirmed
 		}
 	})
@@ -66,12 +67,12 @@ func (k read) gone(a *acquisition) error {
 
 func (k read) released(*acquisition, lua.Released) {}
 
-// released ends the read hold of an owner of which nothing is left in Redis.
+// released ends the read hold of the owner if Redis has nothing left of it.
 func (k write) released(a *acquisition, r lua.Released) {
 	if !r.Held || r.Reading {
 		return
 	}
-	if reading := held(a.session, shared); reading != nil {
+	if reading := held(a.session, sharedMode); reading != nil {
 		reading.lose(watchdog.ErrGone)
 	}
 }
@@ -82,18 +83,18 @@ func (k write) answered(*acquisition) {}
 
 func (k write) gone(*acquisition) error { return watchdog.ErrGone }
 
-// began looks after a read hold of the owner, which may have ceased to write meanwhile.
+// began checks the read hold of the owner, which may have stopped writing meanwhile.
 func (k readWrite) began(a *acquisition) { endUntrusted(a.session) }
 
 func (k readWrite) ended(a *acquisition) { endUntrusted(a.session) }
 
-// endUntrusted ends a read hold that an unconfirmed release may take, once no write hold of its
+// endUntrusted ends a read hold that an unconfirmed release may remove, once no write hold of its
 // owner keeps others out.
 func endUntrusted(s *lockSession) {
 	var a *acquisition
-	s.Do(func(o *owned) {
-		if reading := o.held[shared]; reading != nil && o.held[alone] == nil &&
-			o.unconfirmed[reading.owner] > 0 {
+	s.Do(func(ow *owned) {
+		if reading := ow.held[sharedMode]; reading != nil && ow.held[exclusiveMode] == nil &&
+			ow.unconfirmed[reading.owner] > 0 {
 			a = reading
 		}
 	})
@@ -112,17 +113,17 @@ func (k write) cleanUp(c *Client, batch []cleanup) bool {
 
 func (k read) kept(cleanup) bool { return false }
 
-// kept: as long as its owner reads, Redis keeps the field of a writer.
+// kept reports whether the owner still reads: Redis then keeps its writer field.
 func (k write) kept(l cleanup) bool {
 	if l.session == nil {
 		return false
 	}
-	reading := held(l.session, shared)
+	reading := held(l.session, sharedMode)
 	return reading != nil && reading.owner == l.request.owner
 }
 
-// cleanUpShared removes what an owner has in one mode. Both modes have one name in Redis, so its
-// session says whether it holds that now.
+// cleanUpShared removes what an owner has in one mode. Both modes have one name in Redis, so the
+// session tells whether the owner holds the lock now.
 func (c *Client) cleanUpShared(
 	l cleanup, release func(context.Context, rueidis.CoreClient, string, int) (lua.Released, error),
 ) bool {
@@ -133,37 +134,37 @@ func (c *Client) cleanUpShared(
 				return false
 			}
 			defer s.Unlock()
-			if held(s, m) != nil { // under the same name: its own release removes both
+			if held(s, m) != nil { // its own release removes both, under the same name
 				return true
 			}
 		}
 	}
 	released, err := release(context.Background(), c.redis, owner, 0)
-	if s != nil && m == shared {
+	if s != nil && m == sharedMode {
 		switch unknown := err != nil && lua.ClassOf(err) == lua.Unknown; {
 		case untaken && !unknown:
 			confirmRelease(s, owner)
 		case unknown && !untaken:
-			s.Do(func(o *owned) { o.count(owner, 1) })
+			s.Do(func(ow *owned) { ow.count(owner, 1) })
 		}
 	}
 	return c.cleaned(l.lock, released, err)
 }
 
-// countUntaken returns whether nothing is held in a session under the owner's name. Then it counts
-// a release of the read lock that its caller is about to send as unconfirmed. One of a write hold
-// never is: an owner that reads cannot write again under its name.
+// countUntaken reports whether a session holds nothing under the owner's name. If so, it counts the
+// release of a read lock that its caller is about to send as unconfirmed. The release of a write
+// hold never is: an owner that reads cannot write again under its name.
 func countUntaken(s *lockSession, owner string, m mode) bool {
 	untaken := true
-	s.Do(func(o *owned) {
-		for _, a := range o.held {
+	s.Do(func(ow *owned) {
+		for _, a := range ow.held {
 			if a != nil && a.owner == owner {
 				untaken = false
 				return
 			}
 		}
-		if m == shared {
-			o.count(owner, 1)
+		if m == sharedMode {
+			ow.count(owner, 1)
 		}
 	})
 	return untaken

@@ -9,104 +9,104 @@ import (
 	"holdfast/pubsub"
 )
 
-// shortestWait gives an attempt time for an answer. With less nearly every outcome would be
-// unknown.
+// shortestWait is the least time that an attempt gives a reply. With less, nearly every outcome
+// would be unknown.
 const shortestWait = 10 * time.Millisecond
 
-// wait gets the lock, and queues for it if it is not free.
-func (a *attempt) wait() (*Hold, error) {
-	w := a.lock.kind.waiting(a.request)
-	if w.alone && !a.client.backlog.await(a.lock.name, &a.budget) {
-		a.failure = errUnsent
-		return nil, a.ended()
+// wait acquires the lock, and queues for it if it is not free.
+func (at *attempt) wait() (*Hold, error) {
+	how := at.lock.kind.waiting(at.request)
+	if how.ownQueue && !at.client.backlog.await(at.lock.name, &at.budget) {
+		at.failure = errUnsent
+		return nil, at.ended()
 	}
-	first := a.client.queues.Try(w.queue)
-	var place *waiter
-	if !first || w.registers && a.client.transport.Listens() {
-		place = a.join(w, !first)
+	first := at.client.queues.Try(how.queue)
+	var w *waiter
+	if !first || how.registers && at.client.transport.Listens() {
+		w = at.join(how, !first)
 	}
-	if place == nil {
-		hold, left, err := a.try()
+	if w == nil {
+		hold, left, err := at.try()
 		switch {
 		case hold == nil && err == nil && !left:
-			place = a.join(w, true)
-		case err != nil || left && a.trace == late:
-			a.cleanUp()
+			w = at.join(how, true)
+		case err != nil || left && at.trace == late:
+			at.cleanUp()
 		}
-		if place == nil {
-			a.client.queues.EndTry(w.queue)
+		if w == nil {
+			at.client.queues.EndTry(how.queue)
 			if left {
-				err = a.ended()
+				err = at.ended()
 			}
 			return hold, err
 		}
-		if place.First {
-			a.learn(place.Queue())
+		if w.First {
+			at.learn(w.Queue())
 		}
 	}
 	if first {
-		a.client.queues.EndTry(w.queue)
+		at.client.queues.EndTry(how.queue)
 	}
-	// A listener that was there before does not tell what was missed since the first try.
+	// An older listener does not report what was missed since the first try.
 	resumed := false
-	place.Queue().Do(func(k *known) { resumed = k.resumed })
-	return a.queue(w, place, place.First && (a.sent.IsZero() || resumed))
+	w.Queue().Do(func(kn *known) { resumed = kn.resumed })
+	return at.queue(how, w, w.First && (at.sent.IsZero() || resumed))
 }
 
-// join puts the attempt at the end of its queue. Without always there is none if nobody of this
+// join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
 // process has waited for the lock just now.
-func (a *attempt) join(w waiting, always bool) *waiter {
-	return a.client.queues.Join(w.queue,
-		waitqueue.Candidate{Owner: a.request.owner, Lease: a.request.grantLease},
+func (at *attempt) join(how waiting, always bool) *waiter {
+	return at.client.queues.Join(how.queue,
+		waitqueue.Candidate{Owner: at.request.owner, Lease: at.request.grantLease},
 		func() (k known, ok bool) {
-			if w.registers {
-				k.listener = a.client.transport.Resume(w.topic)
+			if how.registers {
+				k.listener = at.client.transport.Resume(how.topic)
 			}
 			k.resumed = k.listener != nil
 			return k, always || k.resumed
 		})
 }
 
-// learn notes for all in the queue what the last try was answered.
-func (a *attempt) learn(q *lockQueue) {
-	if a.failure == nil {
+// learn shares the reply to the last try with the queue.
+func (at *attempt) learn(q *lockQueue) {
+	if at.failure == nil {
 		q.Answered(true)
 	}
-	q.Do(func(k *known) {
-		if k.failure = a.failure; a.failure == nil {
-			k.answered(a.holder)
+	q.Do(func(kn *known) {
+		if kn.failure = at.failure; at.failure == nil {
+			kn.answered(at.holder)
 		}
 	})
 }
 
-// acquired notes for all in the queue that this attempt has the lock for lease.
-func (a *attempt) acquired(q *lockQueue, lease time.Duration) {
+// acquired tells the queue that this attempt has the lock for lease.
+func (at *attempt) acquired(q *lockQueue, lease time.Duration) {
 	q.Answered(false)
-	q.Do(func(k *known) { k.answered(lua.Holder{Owner: a.request.owner, TTL: lease}) })
+	q.Do(func(kn *known) { kn.answered(lua.Holder{Owner: at.request.owner, TTL: lease}) })
 }
 
-// queue waits until this attempt is at the head of its queue, and then asks whenever there is a
-// reason to; or until it is granted the lock.
-func (a *attempt) queue(w waiting, place *waiter, ask bool) (*Hold, error) {
+// queue waits until this attempt is the head of its queue, and then asks whenever there is a reason
+// to; or until it is granted the lock.
+func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	var (
 		delay wait.Backoff
-		head  = place.First
-		q     = place.Queue()
+		head  = w.First
+		q     = w.Queue()
 	)
 	for {
 		var grant waitqueue.Grant
 		reason := waitqueue.Retry
 		if ask {
-			hold, left, granted, err := a.askFrom(w, place, &grant)
+			hold, left, granted, err := at.askFrom(how, w, &grant)
 			switch {
 			case hold != nil:
 				return hold, nil
 			case left || err != nil:
-				q.Do(func(k *known) { a.holder = k.lastHolder() })
-				return nil, a.leave(place, err)
+				q.Do(func(kn *known) { at.holder = kn.lastHolder() })
+				return nil, at.leaveQueue(w, err)
 			}
-			a.learn(q)
-			if a.failure == nil {
+			at.learn(q)
+			if at.failure == nil {
 				delay = wait.Backoff{}
 			}
 			if ask = false; granted {
@@ -115,28 +115,31 @@ func (a *attempt) queue(w waiting, place *waiter, ask bool) (*Hold, error) {
 		}
 		if reason != waitqueue.HasGrant {
 			if head {
-				reason, grant = a.park(w, place, &delay)
-			} else if reason, grant = place.Wait(&a.budget); reason == waitqueue.Retry && a.tooLate(q) {
-				reason = waitqueue.BecameHead
+				reason, grant = at.park(how, w, &delay)
+			} else {
+				reason, grant = w.Wait(&at.budget)
+				if reason == waitqueue.Retry && at.tooLate(q) {
+					reason = waitqueue.BecameHead
+				}
 			}
 		}
 		switch reason {
 		case waitqueue.Ended:
-			q.Do(func(k *known) {
-				if a.holder = k.lastHolder(); a.sent.IsZero() {
-					// Nobody but the head has asked. Its error is everybody's, and no reason to
-					// believe that somebody has the lock.
-					a.failure = k.lastError()
+			q.Do(func(kn *known) {
+				if at.holder = kn.lastHolder(); at.sent.IsZero() {
+					// Only the head has asked. Its error applies to all, and does not mean that
+					// another owner has the lock.
+					at.failure = kn.lastError()
 				}
 			})
-			return nil, a.leave(place, nil)
+			return nil, at.leaveQueue(w, nil)
 		case waitqueue.HasGrant:
-			hold, err := a.accept(grant)
+			hold, err := at.accept(grant)
 			if hold != nil || err != nil {
-				a.acquired(q, a.request.grantLease)
-				return hold, a.depart(place, hold, err)
+				at.acquired(q, at.request.grantLease)
+				return hold, at.dequeue(w, hold, err)
 			}
-			ask = true // the lock may be ours, and Redis says so if it is
+			ask = true // the lock may be ours already, which the reply will tell
 		case waitqueue.Retry:
 			ask = true
 		case waitqueue.Paused, waitqueue.BecameHead:
@@ -146,113 +149,113 @@ func (a *attempt) queue(w waiting, place *waiter, ask bool) (*Hold, error) {
 }
 
 // askFrom sends a request from the head of a queue.
-func (a *attempt) askFrom(
-	w waiting,
-	place *waiter,
+func (at *attempt) askFrom(
+	how waiting,
+	w *waiter,
 	g *waitqueue.Grant,
 ) (hold *Hold, left, granted bool, err error) {
-	q, hears := place.Queue(), false
-	q.Do(func(k *known) { hears = k.listener != nil && k.listener.Paired() })
-	a.request.waited = place.Waited()
-	a.request.registers = place.Ask(w.registers && a.client.transport.GivesAway(), hears)
-	a.streak = waitqueue.Streak{HereSince: time.Now()} // if it is had by asking
-	hold, left, err = a.try()
-	*g, granted = place.Answer(a.ticket, a.sent)
+	q, hears := w.Queue(), false
+	q.Do(func(kn *known) { hears = kn.listener != nil && kn.listener.Paired() })
+	at.request.waited = w.Waited()
+	at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
+	at.streak = waitqueue.Streak{HereSince: time.Now()} // if the lock is acquired by asking
+	hold, left, err = at.try()
+	*g, granted = w.Answer(at.ticket, at.sent)
 	if hold != nil {
-		a.acquired(q, a.request.lease)
-		_ = a.depart(place, hold, nil)
+		at.acquired(q, at.request.lease)
+		_ = at.dequeue(w, hold, nil)
 	}
 	return hold, left, granted, err
 }
 
-// depart takes an attempt that has the lock, or an error instead, out of its queue. What one reader
-// got by asking the next one gets.
-func (a *attempt) depart(place *waiter, hold *Hold, err error) error {
+// dequeue removes an attempt that has the lock, or failed with err, from its queue. After a reader
+// the next one asks at once, because it can read as well.
+func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 	if hold == nil {
-		return a.leave(place, err)
+		return at.leaveQueue(w, err)
 	}
-	place.Acquire()
-	_, over := place.Leave(a.lock.kind.mode() == shared)
+	w.Acquire()
+	_, over := w.Leave(at.lock.kind.mode() == sharedMode)
 	closeListener(over)
 	return nil
 }
 
-// leave takes an attempt without the lock out of its queue, has what may remain in Redis cleaned
-// up, and returns err, or why the attempt ended. The next in the queue asks at once: a wake-up may
-// have come for this attempt while it left.
-func (a *attempt) leave(place *waiter, err error) error {
-	remains, over := place.Leave(true)
+// leaveQueue removes an attempt without the lock from its queue, cleans up what may remain in
+// Redis, and returns err, or why the attempt ended. The next waiter asks at once: a wake-up may
+// have arrived for this attempt while it left.
+func (at *attempt) leaveQueue(w *waiter, err error) error {
+	remains, over := w.Leave(true)
 	closeListener(over)
 	if remains != waitqueue.Nothing {
-		a.request.registers = true
-		a.trace = max(a.trace, something)
+		at.request.registers = true
+		at.trace = max(at.trace, something)
 	}
 	if remains == waitqueue.Late {
-		a.trace = late
+		at.trace = late
 	}
-	a.cleanUp()
+	at.cleanUp()
 	if err != nil {
 		return err
 	}
-	return a.ended()
+	return at.ended()
 }
 
-// closeListener ends what a queue that is over listens to.
+// closeListener closes the listener of a queue that has ended.
 func closeListener(over *known) {
 	if over != nil && over.listener != nil {
 		over.listener.Close()
 	}
 }
 
-// park waits at the head of a queue until it is worth asking.
-func (a *attempt) park(
-	w waiting,
-	place *waiter,
+// park blocks at the head of a queue until asking is useful.
+func (at *attempt) park(
+	how waiting,
+	w *waiter,
 	delay *wait.Backoff,
 ) (waitqueue.Reason, waitqueue.Grant) {
 	var (
-		q     = place.Queue()
+		q     = w.Queue()
 		pause time.Duration
 		sub   *pubsub.Subscription
 		wake  <-chan struct{}
 	)
-	q.Do(func(k *known) {
-		if k.listener == nil {
-			k.listener = a.client.transport.Subscribe(w.topic) // nil when the client is closed
+	q.Do(func(kn *known) {
+		if kn.listener == nil {
+			kn.listener = at.client.transport.Subscribe(how.topic) // nil when the client is closed
 		}
-		sub, pause = k.listener, k.pause()
+		sub, pause = kn.listener, kn.pause()
 	})
-	if a.failure != nil {
+	if at.failure != nil {
 		pause = delay.Next()
 	}
 	if sub != nil {
 		wake = sub.C()
 	}
-	reason, grant := place.Park(&a.budget, pause, wake)
+	reason, grant := w.Park(&at.budget, pause, wake)
 	switch reason {
 	case waitqueue.BecameHead:
-		return waitqueue.Retry, grant // something has happened to it
+		return waitqueue.Retry, grant // its state has changed
 	case waitqueue.Paused:
 	default:
 		return reason, grant
 	}
 	if sub != nil {
 		if left := sub.Advice(); left > 0 {
-			q.Do(func(k *known) { k.advised(time.Duration(left) * time.Millisecond) })
+			q.Do(func(kn *known) { kn.advised(time.Duration(left) * time.Millisecond) })
 			return waitqueue.BecameHead, grant
 		}
 	}
 	return waitqueue.Retry, grant
 }
 
-// tooLate reports whether an attempt that became head has too little time left for an answer. It
-// then waits for a message only: the outcome of a request would be unknown. The next head asks
+// tooLate reports whether an attempt that became head has too little time left for a reply: the
+// outcome of a request would be unknown. It then waits for a message only, and the next head asks
 // instead.
-func (a *attempt) tooLate(q *lockQueue) (late bool) {
-	until := a.budget.Until
-	if !a.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {
+func (at *attempt) tooLate(q *lockQueue) (late bool) {
+	until := at.budget.Until
+	if !at.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {
 		return false
 	}
-	q.Do(func(k *known) { late = k.lastError() == nil })
+	q.Do(func(kn *known) { late = kn.lastError() == nil })
 	return late
 }

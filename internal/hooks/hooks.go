@@ -1,5 +1,5 @@
-// Package hooks is what package rlock shows to the packages that make one lock of several,
-// multilock and redlock, and to nobody else.
+// Package hooks gives multilock and redlock, which make one lock of several, access to parts of
+// package rlock that are not exported.
 package hooks
 
 import (
@@ -12,40 +12,41 @@ import (
 	"holdfast/pubsub"
 )
 
-// Hooks are functions of package rlock, for its types of a lock and of a hold. They are safe for
+// Hooks holds functions of package rlock, for its types of a lock and of a hold. They are safe for
 // concurrent use.
 type Hooks[Lock, Hold any] struct {
-	// OnEnd has f told when a hold ends, and why, before its context ends; at once if it has ended.
-	// f must not block.
+	// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has
+	// ended. f must not block.
 	OnEnd func(h Hold, f func(reason error))
 	// Closes reports whether the client of a hold is being closed; false for a hold of another
 	// package.
 	Closes func(h Hold) bool
 
-	// Batch returns which locks can be taken with one in a batch: those of an equal, valid value.
+	// Batch returns the batch that a lock belongs to. Locks of equal, nonzero batches can be
+	// acquired and released by one script.
 	Batch func(Lock) Batch
-	// TryBatch tries once to take several locks of one batch, for the owner in ctx: all or none.
+	// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
 	TryBatch func(ctx context.Context, lease time.Duration, locks []Lock) ([]Hold, error)
-	// ReleaseBatch is Unlock for holds of several locks of one batch.
+	// ReleaseBatch unlocks holds of several locks of one batch. It returns one error for each.
 	ReleaseBatch func(holds []Hold) []error
 
-	// Identity says which lock of its server a lock is.
+	// Identity returns what tells a lock from others.
 	Identity func(Lock) Identity
 
 	// Node returns a plain lock as part of a lock over several servers; an error for other kinds.
 	Node func(Lock) (Node, error)
 }
 
-// Batch is which locks one script can take: plain ones of one client and slot. The zero value is
-// none.
+// Batch identifies locks that one script can acquire: plain ones of one client and slot. A lock
+// with the zero value belongs to no batch.
 type Batch struct {
 	Client string // its id
 	Slot   uint16
 }
 
-// Identity says which lock it is. Locks that are equal in all of it are one lock.
+// Identity tells locks apart. Locks with equal identities are one lock.
 type Identity struct {
-	Server string // what its Redis is called; "" if nobody said, and its address may change
+	Server string // the name of its Redis; "" if it has no name and its address may change
 	Slot   uint16 // in the order of slots on a cluster; 0 elsewhere
 	Name   string
 	Shared bool   // it is the read mode of a read-write lock
@@ -71,42 +72,43 @@ type Node interface {
 	Reenter(owner string, count int, lease time.Duration) (bool, error)
 	Extend(owner string, lease time.Duration) (bool, error)
 	Release(owner string) (lua.Released, error)
-	// Permanent reports whether waiting does not help against an error of these.
+	// Permanent reports whether err stays, however long the caller waits.
 	Permanent(err error) bool
-	// CleanUp has Release called in the background until it succeeds, or the time has come.
+	// CleanUp calls Release in the background until it succeeds, but not after until.
 	CleanUp(owner string, until time.Time)
 
-	// Hold watches over what Acquire took: until its deadline, or renewed until it is dropped. It
+	// Hold keeps what Acquire acquired: until its deadline, or renewed until it is dropped. It
 	// returns nil if the client is closed.
 	Hold(owner string, as owner.Token, deadline time.Time, renew bool, p Part) NodeHold
 	// Subscribe listens for releases.
 	Subscribe() *pubsub.Subscription
 }
 
-// Part hears what becomes of what is held on a node. Its methods must not block.
+// Part is notified about the acquisition on one node. Its methods must not block.
 type Part interface {
-	// Ended says that it is over, and why.
+	// Ended is called when the acquisition has ended, with the reason.
 	Ended(reason error)
-	// Renewed says that it was renewed.
+	// Renewed is called after a renewal.
 	Renewed()
 }
 
-// NodeHold is what is held on a node.
+// NodeHold is the acquisition on one node.
 type NodeHold interface {
 	Deadline() time.Time
 	Extend(deadline time.Time)
 	SetRenew(renew bool)
-	// MayLast notes that Redis may be asked to keep it for lease, before it is.
+	// MayLast notes that Redis is about to be asked to keep the lock for lease. Call it before the
+	// command.
 	MayLast(lease time.Duration)
-	// Drop ends it here. Redis is not asked.
+	// Drop ends the acquisition in this process, without a command.
 	Drop()
 }
 
-// set is a Hooks.
+// set holds a Hooks.
 var set any
 
-// Set is called by package rlock.
+// Set registers the hooks. Package rlock calls it.
 func Set[Lock, Hold any](h Hooks[Lock, Hold]) { set = h }
 
-// Get returns what was set.
+// Get returns the registered hooks.
 func Get[Lock, Hold any]() Hooks[Lock, Hold] { return set.(Hooks[Lock, Hold]) }

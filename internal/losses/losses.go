@@ -1,5 +1,5 @@
-// Package losses remembers what was lost and not yet unlocked, so that Unlock without a hold
-// returns the loss, whichever goroutine noticed it first.
+// Package losses remembers lost acquisitions that were not unlocked yet, so that Unlock without a
+// hold returns the loss, no matter which goroutine noticed it first.
 package losses
 
 import (
@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// Most is how many values a Memory keeps. Callers that never unlock what they lost must not make it
-// grow.
+// Most is the largest number of values that a Memory keeps. It bounds what callers that never
+// unlock a lost lock can pile up.
 const Most = 1024
 
 // Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.
-// It is safe for concurrent use, and costs next to nothing while it is empty. Each acquisition asks
-// it, also when it is full of losses that nobody unlocks: so it finds a key without looking at all.
+// It is safe for concurrent use. Every acquisition checks it: an empty Memory costs one atomic
+// load, and a full one a map lookup.
 type Memory[K, V comparable] struct {
 	size atomic.Int32
 
@@ -29,7 +29,7 @@ type entry[K, V comparable] struct {
 	value V
 }
 
-// Add keeps a value. If there are [Most] already, the oldest is forgotten.
+// Add keeps a value, and forgets the oldest one if there are [Most] already.
 func (m *Memory[K, V]) Add(key K, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,12 +78,11 @@ func (m *Memory[K, V]) removeIf(key K, match func(V) bool) {
 	}
 }
 
-// remove is called with mu held.
+// remove forgets an element. mu must be held.
 func (m *Memory[K, V]) remove(e *list.Element) {
 	key := m.all.Remove(e).(entry[K, V]).key
-	if m.byKey[key] = slices.DeleteFunc(m.byKey[key], func(other *list.Element) bool { return other == e }); len(
-		m.byKey[key],
-	) == 0 {
+	others := slices.DeleteFunc(m.byKey[key], func(other *list.Element) bool { return other == e })
+	if m.byKey[key] = others; len(others) == 0 {
 		delete(m.byKey, key)
 	}
 	m.size.Add(-1)

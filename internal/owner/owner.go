@@ -12,7 +12,7 @@ type Token uint64
 // tokens numbers the owners of this process.
 var tokens atomic.Uint64
 
-// New returns an owner that nobody else is.
+// New returns a new owner.
 func New() Token { return Token(tokens.Add(1)) }
 
 // key is the context key of an owner.

@@ -1,6 +1,6 @@
-// Package session has what one owner has with one lock in this process: a [Session], whose mutex
-// sends the owner's commands about that lock one at a time, so that goroutines that share an owner
-// count their levels right. What is held is up to the package that uses it.
+// Package session has the sessions of owners with locks in this process. The mutex of a [Session]
+// makes an owner send its commands about one lock one at a time, so that goroutines that share the
+// owner count their levels correctly. The package that uses a session decides what its state is.
 package session
 
 import (
@@ -10,8 +10,8 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Sessions has the sessions in use, by key. State is what each of them keeps. All methods are safe
-// for concurrent use.
+// Sessions has the sessions in use, by key. Each of them keeps a State. All methods are safe for
+// concurrent use.
 type Sessions[Key comparable, State any] struct {
 	mu   sync.Mutex
 	open map[Key]*Session[Key, State] // guarded by mu
@@ -22,8 +22,8 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 	return &Sessions[Key, State]{open: make(map[Key]*Session[Key, State])}
 }
 
-// Session is one owner's session with one lock: a mutex whose Lock can be given up, and a state. It
-// exists as long as somebody uses it. All methods are safe for concurrent use.
+// Session is one owner's session with one lock: a state, and a mutex whose Lock can be given up. It
+// exists while somebody uses it. All methods are safe for concurrent use.
 type Session[Key comparable, State any] struct {
 	all   *Sessions[Key, State]
 	key   Key
@@ -31,45 +31,45 @@ type Session[Key comparable, State any] struct {
 
 	mu     sync.Mutex
 	locked bool            // guarded by mu
-	queue  []chan struct{} // of callers of Lock, each closed when it has the mutex; guarded by mu
+	queue  []chan struct{} // of callers of Lock; closed to hand over the mutex; guarded by mu
 	state  State           // guarded by mu
 }
 
-// Open returns the session with a key. The caller closes it.
-func (a *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := a.open[key]
+// Open returns the session with a key, and creates it if necessary. The caller closes it.
+func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.open[key]
 	if s == nil {
-		s = &Session[Key, State]{all: a, key: key}
-		a.open[key] = s
+		s = &Session[Key, State]{all: ss, key: key}
+		ss.open[key] = s
 	}
 	s.users++
 	return s
 }
 
-// OpenNew makes s the session with a key that nobody else knows. The caller has it locked, and
-// unlocks and closes it.
-func (a *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
-	s.all, s.key, s.users, s.locked = a, key, 1, true
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.open[key] = s
+// OpenNew makes s the session with a key that nobody else knows yet. The session is locked; the
+// caller unlocks and closes it.
+func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
+	s.all, s.key, s.users, s.locked = ss, key, 1, true
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.open[key] = s
 }
 
 // Find returns the session with a key, or nil if nobody uses it. The caller does not close it.
-func (a *Sessions[Key, State]) Find(key Key) *Session[Key, State] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.open[key]
+func (ss *Sessions[Key, State]) Find(key Key) *Session[Key, State] {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.open[key]
 }
 
 // All returns the sessions in use. The caller does not close them.
-func (a *Sessions[Key, State]) All() []*Session[Key, State] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	sessions := make([]*Session[Key, State], 0, len(a.open))
-	for _, s := range a.open {
+func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	sessions := make([]*Session[Key, State], 0, len(ss.open))
+	for _, s := range ss.open {
 		sessions = append(sessions, s)
 	}
 	return sessions
@@ -78,14 +78,14 @@ func (a *Sessions[Key, State]) All() []*Session[Key, State] {
 // Key returns the key of the session.
 func (s *Session[Key, State]) Key() Key { return s.key }
 
-// Use counts one more user, which closes the session: what is held keeps its session.
+// Use adds a user of the session, which calls Close when it is done.
 func (s *Session[Key, State]) Use() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
 	s.users++
 }
 
-// Close ends a use of the session. After the last the session is forgotten.
+// Close ends a use of the session. The last Close removes the session.
 func (s *Session[Key, State]) Close() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
@@ -94,14 +94,14 @@ func (s *Session[Key, State]) Close() {
 	}
 }
 
-// Do calls f with the state, while nobody else has it. f must not block.
+// Do calls f with the state, under the mutex that guards it. f must not block.
 func (s *Session[Key, State]) Do(f func(*State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.state)
 }
 
-// TryLock locks the session if nobody has.
+// TryLock locks the session without blocking, and reports whether it succeeded.
 func (s *Session[Key, State]) TryLock() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,8 @@ func (s *Session[Key, State]) TryLock() bool {
 	return true
 }
 
-// Lock locks the session, waiting behind the callers before. It returns false if b ended first.
+// Lock locks the session. It blocks until the callers before it have unlocked the session, and
+// returns false if b ended first.
 func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	s.mu.Lock()
 	if !s.locked {
@@ -120,25 +121,25 @@ func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 		s.mu.Unlock()
 		return true
 	}
-	turn := make(chan struct{})
-	s.queue = append(s.queue, turn)
+	ready := make(chan struct{})
+	s.queue = append(s.queue, ready)
 	s.mu.Unlock()
-	if b.Wait(turn) {
+	if b.Wait(ready) {
 		return true
 	}
 	s.mu.Lock()
-	i := slices.Index(s.queue, turn)
+	i := slices.Index(s.queue, ready)
 	if i >= 0 {
 		s.queue = slices.Delete(s.queue, i, i+1)
 	}
 	s.mu.Unlock()
 	if i < 0 {
-		s.Unlock() // it was locked for this caller just now
+		s.Unlock() // it was handed over just now
 	}
 	return false
 }
 
-// Unlock unlocks the session, for the next caller of Lock if there is one.
+// Unlock unlocks the session, or hands it over to the next caller of Lock.
 func (s *Session[Key, State]) Unlock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,9 +151,11 @@ func (s *Session[Key, State]) Unlock() {
 	s.queue = slices.Delete(s.queue, 0, 1)
 }
 
-// LockAll locks several sessions. It holds none while it waits for one: another call of the same
-// owner may hold that for as long as it waits for its lock, and whoever releases or extends another
-// of the locks must not wait for that. It returns -1, or the index of the session that b ended at.
+// LockAll locks several sessions. It returns -1, or the index of the session that b ended at.
+//
+// It holds no session while it is blocked on one. Another call of the same owner may hold that
+// session for as long as it waits for its lock, and a release or an extension of one of the other
+// locks must not wait for that.
 func LockAll[Key comparable, State any](b *wait.Budget, sessions []*Session[Key, State]) int {
 	first := 0
 	for sessions[first].Lock(b) {

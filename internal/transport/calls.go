@@ -13,17 +13,17 @@ import (
 	"holdfast/lua"
 )
 
-// State is what became of a command:
+// State is the outcome of a command:
 //
-//	sent ──▶ Answered     the server did what it was asked to
+//	sent ──▶ Answered     the server executed it
 //	     ──▶ NotSent      its caller would have had to dial first
-//	     ──▶ Refused      the server did not do it
+//	     ──▶ Refused      the server did not execute it
 //	     ──▶ Unconfirmed  its connection was lost: it was executed, or never will be
-//	     ──▶ Abandoned    its caller left: it may be executed at any time, and nobody hears of that
-//	     ──▶ Detached     its caller left: whoever was named hears of the outcome
+//	     ──▶ Abandoned    its caller left: it may be executed at any time, without notice
+//	     ──▶ Detached     its caller left: a callback gets the outcome
 type State uint8
 
-// The states of a command that its caller does not wait for any more.
+// The outcomes of a command.
 const (
 	Answered State = iota
 	Refused
@@ -33,58 +33,58 @@ const (
 	NotSent
 )
 
-// ErrNoAnswer is the error of a command that its caller left.
+// ErrNoAnswer is the error of a command whose caller left before the reply.
 var ErrNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis in time",
 	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
 //
-// A command is sent from its caller's goroutine, with a [Call] as its context: that ends when the
-// budget of the caller ends or the command has taken Timeout. rueidis returns then at once, and the
-// connection stays. Nothing is made for a command: calls are recycled, and one timer looks after
-// all that take longer than a moment.
+// A caller sends its command itself, with a [Call] as its context. That context ends when the
+// budget of the caller ends or the command has taken its time-out. rueidis then returns at once and
+// keeps the connection. A command allocates nothing: calls are recycled, and they share one timer.
 //
-// Only two things could keep a caller longer: a dial, which rueidis shares between callers, and a
-// connection with a full queue. So a worker sends the command instead, and the caller waits for the
-// worker, if no answer has come within the last moments or the connection turns out to be lost, if
-// very many commands are under way, and for a minute after a caller was kept all the same. The same
-// is done for callers who leave soon: they leave often, and a worker hears what became of their
-// commands.
+// Only two things could block a caller for longer: a dial, which rueidis shares between callers,
+// and a connection with a full queue. A worker sends the command instead, and the caller waits for
+// the worker, in these cases:
+//   - no reply came within the last moments, or the connection turns out to be lost;
+//   - very many commands are under way;
+//   - a caller was blocked all the same within the last minute;
+//   - the caller has little time left: such callers leave often, and a worker learns the outcome.
 type Calls struct {
 	group   *wait.Group
 	timeout time.Duration
 	began   time.Time
 
-	answered atomic.Int64 // when the latest answered command was sent, in nanoseconds since began
-	detached atomic.Int64 // until when workers send all commands, in nanoseconds since began
+	answered atomic.Int64 // when the latest command with a reply was sent, in ns since began
+	detached atomic.Int64 // until then workers send all commands, in ns since began
 	recycled sync.Pool
 
 	mu       sync.Mutex
-	underway Call // the head of a ring of calls, in the order of their start; guarded by mu
+	underway Call // the head of a ring of calls, oldest first; guarded by mu
 	count    int  // guarded by mu
 	armed    bool // the timer is running; guarded by mu
 	timer    *time.Timer
 }
 
 const (
-	// proven is how long an answer proves that the connection is up.
+	// proven limits how long a reply shows that the connection is up.
 	proven = 100 * time.Millisecond
-	// patient is how much time a caller must have left to send a command itself.
-	patient = 100 * time.Millisecond
-	// mostUnderway is how many commands are sent by callers at a time: half of rueidis's queue.
+	// minBudget is the time that a caller must have left to send a command itself.
+	minBudget = 100 * time.Millisecond
+	// mostUnderway limits the commands that callers send themselves at a time: half of rueidis's
+	// queue.
 	mostUnderway = 512
-	// rest is how long workers send all commands after a caller was kept.
-	rest = time.Minute
-	// tick is how often calls under way are looked after.
+	// workersOnly is the time after a blocked caller in which workers send all commands.
+	workersOnly = time.Minute
+	// tick is the interval between checks of the calls under way.
 	tick = 2 * time.Millisecond
-	// grace is how long a caller that should come back waits for an answer still: a server that is
-	// well gives it, and the outcome is known.
+	// grace is the extra time for a reply once a caller should return: a healthy server sends it in
+	// that time, and the outcome is known.
 	grace = 10 * time.Millisecond
 )
 
-// NewCalls returns the calls of a client with the tasks in group. timeout is how long a command
-// takes at most. On a cluster workers send all commands: an answer of one node proves nothing of
-// others.
+// NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. On
+// a cluster workers send all commands: a reply of one node says nothing about the others.
 func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c := &Calls{group: group, timeout: timeout, began: time.Now()}
 	c.underway.prev, c.underway.next = &c.underway, &c.underway
@@ -96,21 +96,21 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	return c
 }
 
-// Detach has workers send all commands from now on.
+// Detach makes workers send all commands from now on.
 func (c *Calls) Detach() { c.detached.Store(math.MaxInt64) }
 
 // Call is a command under way, and the context that it is sent with.
 type Call struct {
 	calls   *Calls
 	ctx     context.Context // of the caller
-	closing <-chan struct{} // as far as it ends the caller's budget
+	closing <-chan struct{} // nil if it does not end the caller's budget
 	sent    time.Time
-	limit   time.Time // when it ends; guarded by calls.mu once it is under way
-	endless bool      // nothing but the time-out ends it
+	limit   time.Time // when the call ends; guarded by calls.mu once it is under way
+	endless bool      // only the time-out ends it
 
-	deadline time.Time // limit, as rueidis may ask for it at any time
+	deadline time.Time // a copy of limit that rueidis may read at any time
 
-	done  chan struct{} // closed when it ends before the command
+	done  chan struct{} // closed when the call ends before the command
 	ended atomic.Bool
 	phase atomic.Uint32
 
@@ -119,15 +119,15 @@ type Call struct {
 
 // The phases of a call.
 const (
-	begun   = iota // nobody has looked at it
+	begun   = iota // rueidis has not read the context yet
 	sending        // rueidis has a connection
 	dialing        // rueidis has none
 )
 
 var _ context.Context = (*Call)(nil)
 
-// Err returns context.DeadlineExceeded once the caller should come back. rueidis asks for it first
-// when it has a connection.
+// Err returns context.DeadlineExceeded once the caller should return. rueidis calls it before Done
+// if it has a connection.
 func (k *Call) Err() error {
 	k.phase.CompareAndSwap(begun, sending)
 	switch {
@@ -139,9 +139,9 @@ func (k *Call) Err() error {
 	return nil
 }
 
-// Done is closed when the caller should come back. A dial asks for it before rueidis has asked for
-// Err: it is ended at once. It is shared by all who need the connection, and would end for them
-// when this caller leaves; a worker dials instead.
+// Done returns a channel that is closed when the caller should return. A dial calls it before Err,
+// and is ended at once: other callers share that dial, and would fail when this caller leaves. A
+// worker dials instead.
 func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
 		return closed
@@ -152,20 +152,20 @@ func (k *Call) Done() <-chan struct{} {
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
 
-// closed is closed.
+// closed is a closed channel.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// Deadline returns the time-out for a caller that nothing else ends: then rueidis may wait on the
-// socket itself, as long as no other command is under way. For others there is none, since rueidis
-// closes the connection at a deadline.
+// Deadline returns the time-out for a caller that nothing else ends. rueidis may then read from the
+// socket itself, as long as no other command is under way. For other callers there is none, since
+// rueidis closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
 // Begin returns the context for a command that the caller sends itself, and then ends with
-// [Call.End]; nil if a worker is to send it, see [Detach].
+// [Call.End]. It returns nil if a worker must send the command; see [Detach].
 func (c *Calls) Begin(b *wait.Budget) *Call {
 	now := time.Now()
 	if !c.direct(b, now) {
@@ -176,7 +176,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	k.phase.Store(begun)
 	k.endless = b.Ctx.Done() == nil
 	if !b.Until.IsZero() && b.Until.Before(k.limit) {
-		// One whose own limit is the time-out has begun a moment ago.
+		// A budget equal to the time-out began a moment ago, and ends that much earlier.
 		k.endless = k.endless && k.limit.Sub(b.Until) < grace
 		k.limit = b.Until
 	}
@@ -198,7 +198,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 
 // direct reports whether a caller sends its command itself.
 func (c *Calls) direct(b *wait.Budget, now time.Time) bool {
-	if !b.Until.IsZero() && b.Until.Sub(now) < min(patient, c.timeout) {
+	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) {
 		return false
 	}
 	since := now.Sub(c.began)
@@ -206,7 +206,7 @@ func (c *Calls) direct(b *wait.Budget, now time.Time) bool {
 		since >= time.Duration(c.detached.Load())
 }
 
-// End ends a call with the error of its command, and returns what became of the command.
+// End ends a call with the error of its command, and returns the outcome.
 func (k *Call) End(err error) (State, error) {
 	c := k.calls
 	c.mu.Lock()
@@ -215,10 +215,10 @@ func (k *Call) End(err error) (State, error) {
 	c.count--
 	c.mu.Unlock()
 	sent, left := k.sent, k.ended.Load()
-	// Of a dial that this call has begun, or another one.
+	// The dial was started by this call or by another one.
 	dials := err != nil && k.phase.Load() == dialing || errors.Is(err, context.Canceled)
 	k.ctx, k.closing = nil, nil
-	if !left && k.phase.Load() == sending { // what a dial derives from a context may outlast it
+	if !left && k.phase.Load() == sending { // a dial may keep a derived context for longer
 		c.recycled.Put(k)
 	}
 	if dials {
@@ -227,19 +227,19 @@ func (k *Call) End(err error) (State, error) {
 	}
 	c.heard(sent, err)
 	if now := time.Now(); now.Sub(sent) > c.timeout+c.timeout/4 {
-		c.detached.Store(int64(now.Sub(c.began) + rest))
+		c.detached.Store(int64(now.Sub(c.began) + workersOnly))
 	}
 	state := StateOf(err)
 	if state == Unconfirmed && (left || timedOut(err)) {
-		return Abandoned, ErrNoAnswer // and not that a context ended, which was not the caller's
+		return Abandoned, ErrNoAnswer // the context that ended was not the caller's
 	}
 	return state, err
 }
 
-// arm has the calls under way looked after, at the given time at the latest unless that is zero.
+// arm starts the timer for the calls under way, so that it fires at latest unless that is zero.
 // c.mu must be held.
 func (c *Calls) arm(latest time.Time) {
-	// Very many that are slow are looked after less often: a server hangs.
+	// Many slow calls mean that the server hangs, and are checked less often.
 	pause := tick + time.Duration(c.count)*time.Microsecond
 	if !latest.IsZero() {
 		pause = min(pause, max(0, time.Until(latest)))
@@ -251,13 +251,13 @@ func (c *Calls) arm(latest time.Time) {
 	}
 }
 
-// sweep ends the calls whose callers should come back: when their time is over, or a moment after
-// their context has ended or their client closes.
+// sweep ends the calls whose callers should return: at their limit, or a moment after their context
+// has ended or their client closes.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var next time.Time // when the first of them ends
+	var next time.Time // when the first remaining call ends
 	for k := c.underway.next; k != &c.underway; k = k.next {
 		if k.ended.Load() {
 			continue
@@ -277,7 +277,7 @@ func (c *Calls) sweep() {
 	}
 }
 
-// over reports whether something other than its time has ended the budget of the caller.
+// over reports whether the context or the closing of the client has ended the budget of the caller.
 func (k *Call) over() bool {
 	select {
 	case <-k.closing:
@@ -287,7 +287,7 @@ func (k *Call) over() bool {
 	}
 }
 
-// heard notes whether a command that was sent at the given time got an answer.
+// heard records whether a command sent at the given time got a reply.
 func (c *Calls) heard(sent time.Time, err error) {
 	if StateOf(err) == Unconfirmed {
 		c.answered.Store(int64(-2 * proven))
@@ -296,7 +296,7 @@ func (c *Calls) heard(sent time.Time, err error) {
 	}
 }
 
-// StateOf returns what became of a command with that error.
+// StateOf returns the outcome of a command with the given error.
 func StateOf(err error) State {
 	switch {
 	case err == nil:
@@ -308,13 +308,15 @@ func StateOf(err error) State {
 	}
 }
 
-// timedOut reports whether a command got no answer before a deadline: its context's, or rueidis's.
+// timedOut reports whether a command got no reply before a deadline: that of its context, or
+// rueidis's.
 func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// Detach has a worker send a command, and waits for its outcome. If b ends first it returns at
-// once, with [Detached], and late gets the outcome when it is known; else late is not called.
+// Detach sends a command from a worker, and waits for its outcome. If b ends first it returns at
+// once, with [Detached], and late is called with the outcome when it is known. Otherwise late is
+// not called.
 func Detach[T any](
 	c *Calls,
 	b *wait.Budget,
@@ -326,11 +328,11 @@ func Detach[T any](
 		err   error
 	}
 	outcomes, answer := make(chan outcome, 1), make(chan struct{})
-	var decided atomic.Bool // by the first of the two: the answer, or the caller's leaving
+	var decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
 	started := c.group.Go(func() {
 		sent := time.Now()
 		value, err := command(context.Background())
-		for errors.Is(err, context.Canceled) { // a dial that a caller has begun, and ended at once
+		for errors.Is(err, context.Canceled) { // a dial that a caller started and ended
 			value, err = command(context.Background())
 		}
 		c.heard(sent, err)
@@ -342,7 +344,7 @@ func Detach[T any](
 			late(value, err)
 		}
 	})
-	if !started { // the client is closed, and nothing may outlive it
+	if !started { // the client is closed: nothing may run in the background
 		value, err = command(context.Background())
 		return value, StateOf(err), err
 	}
@@ -353,8 +355,8 @@ func Detach[T any](
 	return o.value, StateOf(o.err), o.err
 }
 
-// Unexplained returns the error of a command that has no deadline, without that of another command
-// that its connection ended with.
+// Unexplained returns err for a command without a deadline. It drops a deadline error, which
+// belongs to another command on the same lost connection.
 func Unexplained(err error) error {
 	if StateOf(err) == Unconfirmed && errors.Is(err, context.DeadlineExceeded) {
 		return ErrNoAnswer
@@ -362,7 +364,8 @@ func Unexplained(err error) error {
 	return err
 }
 
-// Do sends a command from the caller's goroutine, or as [Detach] does.
+// Do sends a command from the caller's goroutine if that cannot block it, and otherwise like
+// [Detach].
 func Do[T any](
 	c *Calls,
 	b *wait.Budget,

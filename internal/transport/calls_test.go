@@ -83,17 +83,17 @@ func TestNobodySendsBeforeTheFirstAnswerOrOnACluster(t *testing.T) {
 
 func TestCallersThatLeaveSoonHaveAWorkerSend(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
-		soon, cancel := context.WithTimeout(t.Context(), patient-1)
+		soon, cancel := context.WithTimeout(t.Context(), minBudget-1)
 		defer cancel()
-		late, cancel := context.WithTimeout(t.Context(), patient)
+		late, cancel := context.WithTimeout(t.Context(), minBudget)
 		defer cancel()
 		for _, b := range []*wait.Budget{
-			wait.NewBudget(soon, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, patient-1),
+			wait.NewBudget(soon, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, minBudget-1),
 		} {
 			require.Nil(t, c.Begin(b))
 		}
 		for _, b := range []*wait.Budget{
-			wait.NewBudget(late, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, patient),
+			wait.NewBudget(late, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, minBudget),
 		} {
 			k := c.Begin(b)
 			require.NotNil(t, k)
@@ -353,7 +353,7 @@ func TestCallerThatWasKeptIsTheLastToSendForAMinute(t *testing.T) {
 				return k != nil
 			}
 			require.Equal(t, !late, direct())
-			time.Sleep(rest)
+			time.Sleep(workersOnly)
 			require.True(t, direct())
 		})
 	}

@@ -1,6 +1,6 @@
 // Package transport has what depends on the kind of server: how commands are sent so that callers
 // can leave ([Calls]), how messages travel, which node serves what, and which commands the server
-// refuses. Packages rlock, multilock and redlock stand on it; it knows nothing of who holds a lock.
+// refuses. Packages rlock, multilock and redlock use it; it does not know who holds a lock.
 package transport
 
 import (
@@ -20,7 +20,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// Channels chooses between classic and sharded channels on a cluster.
+// Channels selects classic or sharded channels on a cluster.
 type Channels int
 
 // The choices, in the order of rlock.PubSubMode.
@@ -30,7 +30,7 @@ const (
 	ShardedChannels
 )
 
-// HandOver says to whom a release may give a lock.
+// HandOver selects to whom a release may give a lock.
 type HandOver int
 
 // The choices, in the order of rlock.HandOver.
@@ -43,26 +43,26 @@ const (
 // Options of a [Transport].
 type Options struct {
 	Client   string   // the id of the client
-	Server   string   // what the server is called; "" for its address
+	Server   string   // the name of the server; "" for its address
 	Channels Channels // on a cluster
 	HandOver HandOver
 	Logger   *slog.Logger
 
-	// OnGrant gets the messages that say that a waiter of this client was given a lock. It must not
+	// OnGrant is called with messages that grant a lock to a waiter of this client. It must not
 	// block.
 	OnGrant func(channel, message string)
-	// Warn tells an operator of something, without blocking.
+	// Warn logs a warning for the operator, without blocking.
 	Warn func(message string, details ...any)
 }
 
-// Transport is the way to one Redis: a single node, a Sentinel group or a cluster. All methods are
+// Transport connects to one Redis: a single node, a Sentinel group or a cluster. All methods are
 // safe for concurrent use.
 type Transport struct {
 	redis   rueidis.Client
 	options Options
-	cluster *topology.Cluster // nil if it is none
-	server  string            // what to call the one node there is, without a cluster
-	name    string            // what all processes call it; "" if nobody said
+	cluster *topology.Cluster // nil without a cluster
+	server  string            // the name of the only node, without a cluster
+	name    string            // the name in all processes; "" if there is none
 
 	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	clocks    sync.Map    // of *Clock, by node
@@ -74,18 +74,18 @@ type Transport struct {
 	opened  atomic.Pointer[pubsub.Hub]
 
 	mu     sync.RWMutex
-	hub    *pubsub.Hub // guarded by mu; nil until channels are known to be sharded or not, and when closed
+	hub    *pubsub.Hub // guarded by mu; nil before open and after Close
 	closed bool        // guarded by mu
 }
 
-// New returns the way to the Redis of a rueidis client. It sends nothing yet.
+// New returns a transport on a rueidis client. It sends nothing yet.
 func New(redis rueidis.Client, o Options) *Transport {
 	t := &Transport{redis: redis, options: o, server: "the master", name: o.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
 		t.cluster = topology.New(redis)
 	case rueidis.ClientModeStandalone:
-		// With replicas besides, nobody says which of the addresses is the master's.
+		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
 			for address := range nodes {
 				t.server = address
@@ -99,7 +99,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 	return t
 }
 
-// open begins to listen on classic or on sharded channels.
+// open starts the hub for classic or for sharded channels.
 func (t *Transport) open(sharded bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +117,8 @@ func (t *Transport) open(sharded bool) {
 	t.opened.Store(t.hub)
 }
 
-// Ready makes sure that it is known how messages travel and which node serves what. On a cluster
-// the first call asks it, and blocks for that; everywhere else there is nothing to ask.
+// Ready makes sure that the topology and the kind of channels are known. On a cluster the first
+// call asks it, and blocks for that; elsewhere there is nothing to ask.
 func (t *Transport) Ready(ctx context.Context) error {
 	if t.cluster == nil || t.asked.Load() {
 		return nil
@@ -161,7 +161,8 @@ func (t *Transport) knowsSharded(ctx context.Context) (bool, error) {
 // Clustered reports whether the Redis is a cluster.
 func (t *Transport) Clustered() bool { return t.cluster != nil }
 
-// Name returns what all processes call the Redis; "" if nobody said, and its address may change.
+// Name returns the name of the Redis in all processes; "" if it has none and its address may
+// change.
 func (t *Transport) Name() string { return t.name }
 
 // Slot returns the slot of a lock on a cluster, 0 elsewhere.
@@ -172,13 +173,13 @@ func (t *Transport) Slot(lock string) uint16 {
 	return lua.Slot(lock)
 }
 
-// Node returns the node that serves a lock, under whose name leases are renewed together. If it is
-// not known, or wrong, renewals still reach the right node, in worse company.
+// Node returns the node that serves a lock. Leases with one node are renewed together. If the node
+// is unknown or outdated, renewals still reach the right one, in smaller batches.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
 	}
-	// Not a question to the cluster: the caller holds the lock already, and its lease runs.
+	// It does not ask the cluster: the caller holds the lock already, and its lease runs.
 	address, _ := t.cluster.Known(lua.Slot(lock))
 	return address
 }
@@ -193,10 +194,10 @@ func (t *Transport) Clock(lock string) *Clock {
 	return clock.(*Clock)
 }
 
-// Permanent reports whether waiting does not help against err.
+// Permanent reports whether err stays, however long the caller waits.
 func (t *Transport) Permanent(err error) bool {
 	if t.redis.Mode() == rueidis.ClientModeStandalone {
-		// A client is closed by its owner.
+		// Only its owner closes a rueidis client.
 		return lua.ClassOf(err) == lua.Permanent || errors.Is(err, rueidis.ErrClosing)
 	}
 	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
@@ -206,16 +207,16 @@ func (t *Transport) Permanent(err error) bool {
 	return lua.ClassOf(err) == lua.Permanent && !failingOver
 }
 
-// Topic is what somebody listens to.
+// Topic identifies what a subscriber listens to.
 type Topic struct {
 	Channel string
-	// Name keeps its messages from those for others on the same channel: Redisson's rule has one
-	// for "order" and "{order}".
+	// Name separates its messages from those of others on the same channel: by Redisson's rule
+	// "order" and "{order}" share one.
 	Name string
 	Also []string // further channels
 }
 
-// Subscribe starts listening. It returns nil when the client is closed.
+// Subscribe starts listening. It returns nil if the client is closed.
 func (t *Transport) Subscribe(to Topic) *pubsub.Subscription {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -225,7 +226,7 @@ func (t *Transport) Subscribe(to Topic) *pubsub.Subscription {
 	return t.hub.SubscribeTopic(to.Channel, to.Name, to.Also...)
 }
 
-// Resume goes on listening where somebody has listened a moment ago; else it returns nil.
+// Resume continues a subscription that ended a moment ago; it returns nil if there is none.
 func (t *Transport) Resume(to Topic) *pubsub.Subscription {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -235,13 +236,13 @@ func (t *Transport) Resume(to Topic) *pubsub.Subscription {
 	return t.hub.Resume(to.Channel, to.Name)
 }
 
-// Listens reports whether this client listens to anything, or has until a moment ago.
+// Listens reports whether this client listens to anything, or did until a moment ago.
 func (t *Transport) Listens() bool {
 	hub := t.opened.Load()
 	return hub != nil && hub.Listens()
 }
 
-// route returns where a channel is served.
+// route returns the node that serves a channel.
 func (t *Transport) route(
 	ctx context.Context,
 	channel string,
@@ -251,8 +252,8 @@ func (t *Transport) route(
 		return t.server, t.redis, nil
 	}
 	if !t.Sharded() {
-		// A cluster forwards classic messages to all its nodes: any will do, and next time perhaps
-		// another.
+		// A cluster forwards classic messages to all its nodes. Any node will do; the next call may
+		// return another.
 		for _, node := range t.redis.Nodes() {
 			return "any", node, nil
 		}
@@ -277,14 +278,15 @@ func (t *Transport) HandsOver() bool {
 	return t.options.HandOver != HandOverNone && !t.forbidden.Load()
 }
 
-// GivesAway reports whether a release may give a lock to waiters of other clients. A cluster that
-// forwards messages between its nodes does not say who hears them.
+// GivesAway reports whether a release may give a lock to waiters of other clients. A cluster with
+// classic channels cannot: it forwards messages between its nodes, and does not say who received
+// them.
 func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.HandOver == HandOverToAll && (t.cluster == nil || t.Sharded())
 }
 
-// Forbid ends hand-overs if a command was refused for what they need, and outcome, of the same
-// command without that, is nil.
+// Forbid disables hand-overs if a command was refused for what they need, and the same command
+// without that succeeded: outcome is its error.
 func (t *Transport) Forbid(refusal, outcome error) {
 	var of *lua.Error
 	if outcome != nil || !errors.As(refusal, &of) {
@@ -306,7 +308,7 @@ func (t *Transport) Forbid(refusal, outcome error) {
 	}
 }
 
-// paired returns the channels that go with one on which releases are announced to all.
+// paired returns the channels paired with a channel on which releases are announced to all.
 func (t *Transport) paired(channel string) []string {
 	if t.forbidden.Load() {
 		return nil
@@ -314,7 +316,7 @@ func (t *Transport) paired(channel string) []string {
 	return lua.PairedChannels(channel, t.options.Client)
 }
 
-// Close gives up all subscriptions and waits for what serves them.
+// Close ends all subscriptions and waits for their goroutines.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	hub := t.hub

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Backoff is the delay between tries that fail: it doubles, and is drawn from its upper half, so
-// that callers who failed together do not try again together. The zero value begins anew.
+// Backoff draws the delays between failing tries. The delay doubles and is drawn from its upper
+// half, so that callers that failed together do not try again together. The zero value is ready for
+// use.
 type Backoff struct {
 	delay    time.Duration
-	Failures int // how many delays were drawn
+	Failures int // delays drawn so far
 }
 
 // Next returns a delay from 10 ms up to 1 s.
-func (b *Backoff) Next() time.Duration { return b.Within(10*time.Millisecond, time.Second) }
+func (bo *Backoff) Next() time.Duration { return bo.Within(10*time.Millisecond, time.Second) }
 
-// Within returns a delay that begins with first and grows up to longest.
-func (b *Backoff) Within(first, longest time.Duration) time.Duration {
-	b.delay = min(max(2*b.delay, first), longest)
-	b.Failures++
-	return b.delay/2 + rand.N(b.delay/2)
+// Within returns a delay that starts at first and grows up to longest.
+func (bo *Backoff) Within(first, longest time.Duration) time.Duration {
+	bo.delay = min(max(2*bo.delay, first), longest)
+	bo.Failures++
+	return bo.delay/2 + rand.N(bo.delay/2)
 }

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Unlimited, as the limit of a [Budget], leaves its end to the context.
+// Unlimited leaves the end of a [Budget] to its context.
 const Unlimited time.Duration = -1
 
-// ErrClosed is why a budget ended whose client was closed.
+// ErrClosed is the reason why a budget ended if its client was closed.
 var ErrClosed = errors.New("lock client closed")
 
-// Budget is how long a caller is willing to wait: until its context ends, its time is over, or its
-// client closes. It has no timer before somebody waits; Stop releases that. One goroutine at a time
+// Budget limits how long a caller waits: until its context ends, its time is over, or its client
+// closes. It has no timer before the first wait; Stop releases the timer. One goroutine at a time
 // may use it.
 type Budget struct {
 	Ctx   context.Context
-	Until time.Time // the earlier of its own end and its context's deadline; zero without either
+	Until time.Time // the earlier of its own end and the context's deadline; zero without either
 
 	Closes <-chan struct{} // closed when the client closes, if that ends the budget; else nil
 
@@ -34,7 +34,7 @@ func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration
 	return b
 }
 
-// Begin is [NewBudget] for a Budget that is part of something else.
+// Begin does what [NewBudget] does, for a Budget that is part of another value.
 func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) {
 	b.Ctx, b.Closes = ctx, closing
 	b.Until, _ = ctx.Deadline()
@@ -47,7 +47,7 @@ func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.
 	}
 }
 
-// Stop releases the timer. The budget goes on.
+// Stop releases the timer. The budget can still be used.
 func (b *Budget) Stop() {
 	if b.timer != nil {
 		b.timer.Stop()
@@ -70,7 +70,7 @@ func (b *Budget) Err() error {
 	return nil
 }
 
-// Because returns err, with the reason why the budget ended if there is one.
+// Because returns err, wrapped together with the reason why the budget ended if there is one.
 func (b *Budget) Because(err error) error {
 	if reason := b.Err(); reason != nil {
 		return fmt.Errorf("%w: %w", reason, err)
@@ -83,7 +83,7 @@ func (b *Budget) Over() bool {
 	return b.Ctx.Err() != nil || b.Closing() || !b.end.IsZero() && !time.Now().Before(b.end)
 }
 
-// Closing reports whether the client closes.
+// Closing reports whether the client has begun to close.
 func (b *Budget) Closing() bool {
 	select {
 	case <-b.Closes:
@@ -101,7 +101,7 @@ func (b *Budget) Left(d time.Duration) time.Duration {
 	return min(d, max(0, time.Until(b.end)))
 }
 
-// Wait waits for wake, and returns false if the budget ended first.
+// Wait blocks until wake fires. It returns false if the budget ended first.
 func (b *Budget) Wait(wake <-chan struct{}) bool {
 	var over <-chan time.Time
 	if !b.end.IsZero() {
@@ -122,7 +122,7 @@ func (b *Budget) Wait(wake <-chan struct{}) bool {
 	return false
 }
 
-// Sleep waits for d, or until one of the channels wakes it; either may be nil. It returns false if
+// Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
 // the budget ended first.
 func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	pause := b.Left(d)
@@ -144,7 +144,7 @@ func (b *Budget) after(d time.Duration) <-chan time.Time {
 	if b.timer == nil {
 		b.timer = time.NewTimer(d)
 	} else {
-		b.timer.Reset(d) // drops a value that nobody has taken
+		b.timer.Reset(d) // also drops a value that was not received
 	}
 	return b.timer.C
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Group counts the tasks of a client, so that a closing client can wait for them: goroutines, and
-// calls of users. All methods are safe for concurrent use.
+// Group counts the tasks of a client, which are goroutines and calls of users, so that Close can
+// wait for them. All methods are safe for concurrent use.
 type Group struct {
 	running atomic.Int64  // tasks under way; plus closing once Wait has begun
 	ended   chan struct{} // closed when Wait has begun and no task is under way
@@ -15,11 +15,11 @@ type Group struct {
 
 	mu      sync.Mutex
 	workers sync.WaitGroup
-	idle    []chan func() // goroutines without a task, the latest at the end; guarded by mu
+	idle    []chan func() // goroutines without a task, the most recent last; guarded by mu
 }
 
-// mostIdle is how many goroutines stay for the next task. One that is there has the stack that a
-// command needs already: growing a new one costs more than everything else about a free lock.
+// mostIdle limits the goroutines that stay for the next task. They keep the stack that a command
+// needs: growing a new one costs more than the rest of acquiring a free lock.
 const mostIdle = 4
 
 // NewGroup returns a group without tasks.
@@ -27,8 +27,8 @@ func NewGroup() *Group {
 	return &Group{ended: make(chan struct{})}
 }
 
-// Go runs f in a goroutine. It returns false, having started nothing, once the group is closed and
-// no task is under way: until then tasks may start what they need to end well.
+// Go runs f in a goroutine. After Wait has begun it still does so while other tasks are under way,
+// because they may need it to end well. Otherwise it returns false and starts nothing.
 func (g *Group) Go(f func()) bool {
 	if !g.Join() {
 		return false
@@ -67,10 +67,11 @@ func (g *Group) run(f func()) {
 	f()
 }
 
-// closing is more than the tasks that are ever under way.
+// closing is larger than any number of tasks under way.
 const closing = 1 << 32
 
-// count adds a task, unless the group closes: then only with late set, and while others run.
+// count adds a task. Once Wait has begun it does so only with late set, and while other tasks are
+// under way.
 func (g *Group) count(late bool) bool {
 	for {
 		n := g.running.Load()
@@ -83,9 +84,9 @@ func (g *Group) count(late bool) bool {
 	}
 }
 
-// Enter adds the call of a user as a task until Leave. It returns false as soon as Wait has begun:
-// callers that are turned away and come back at once would keep it waiting for ever. For the same
-// reason it yields to others.
+// Enter adds a user's call as a task until Leave. It returns false as soon as Wait has begun:
+// callers that come back at once would keep Wait from returning. It then yields the processor for
+// the same reason.
 func (g *Group) Enter() bool {
 	if g.count(false) {
 		return true
@@ -94,18 +95,18 @@ func (g *Group) Enter() bool {
 	return false
 }
 
-// Join adds a task that another task needs to end well, until Leave. It returns false once the
-// group is closed and no task is under way.
+// Join adds a task that another task needs to end well, until Leave. It returns false when Wait has
+// begun and no task is under way.
 func (g *Group) Join() bool { return g.count(true) }
 
-// Leave ends what Enter or Join added.
+// Leave ends a task that Enter or Join added.
 func (g *Group) Leave() {
 	if g.running.Add(-1) == closing {
 		g.end.Do(func() { close(g.ended) })
 	}
 }
 
-// Wait closes the group, and returns when no task is under way and none can begin. Call it once.
+// Wait closes the group. It returns when no task is under way and none can begin. Call it once.
 func (g *Group) Wait() {
 	if g.running.Add(closing) == closing {
 		g.end.Do(func() { close(g.ended) })

@@ -1,8 +1,7 @@
 package wait
 
-// jobs is a list of jobs in the order in which they came. Its links are in the jobs: it allocates
-// nothing, and removes a job from the middle in one step. A job is in one list at a time. The zero
-// value is empty.
+// jobs is a first-in, first-out list whose links are in the jobs. It allocates nothing, and removes
+// a job from the middle in constant time. A job is in one list at a time. The zero value is empty.
 type jobs struct {
 	front, back *Job
 }
@@ -17,8 +16,8 @@ func (l *jobs) push(j *Job) {
 	l.back = j
 }
 
-// remove takes out j, which is in the list. j keeps no neighbour: the collector could not free what
-// it points at while somebody keeps j.
+// remove removes j, which must be in the list, and clears its links, so that a job that is kept
+// does not keep its neighbours from being collected.
 func (l *jobs) remove(j *Job) {
 	if j.prev == nil {
 		l.front = j.next

@@ -6,21 +6,21 @@ import (
 )
 
 const (
-	roundTripsKept = 32 // few, so that what has changed is soon known
-	enoughTrips    = 20 // from here on one in twenty does not count
+	roundTripsKept = 32 // few, so that a change shows soon
+	enoughTrips    = 20 // from here on the longest does not count
 	timesRoundTrip = 3
 )
 
-// roundTrips are the latest round trips to a server. The zero value has seen none. It is safe for
+// roundTrips holds the latest round-trip times of a server. The zero value is empty. It is safe for
 // concurrent use.
 type roundTrips struct {
 	mu   sync.Mutex
 	kept [roundTripsKept]time.Duration // guarded by mu; a ring
-	seen int                           // guarded by mu; how many there were
+	seen int                           // guarded by mu; round trips ever added
 }
 
-// add notes how long an answer took. A call that got none must not be added, however long it took:
-// nobody knows how long its round trip is.
+// add records how long an answer took. Calls without an answer must not be added, because their
+// round-trip time is unknown.
 func (r *roundTrips) add(took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,8 +29,8 @@ func (r *roundTrips) add(took time.Duration) {
 }
 
 // high returns about the 95th percentile of the round trips kept: the longest, or with enough of
-// them the second longest. So one outlier, such as a node that hung for an hour, does not count. mu
-// is held.
+// them the second longest. One outlier, such as a node that hung for an hour, does not count. mu
+// must be held.
 func (r *roundTrips) high() time.Duration {
 	kept := min(r.seen, roundTripsKept)
 	var longest, second time.Duration
@@ -44,9 +44,9 @@ func (r *roundTrips) high() time.Duration {
 	return longest
 }
 
-// timeout returns how long an answer is worth waiting for: three times what nearly all answers
-// took, at most limit, but at least least, even if limit is less. It is limit as long as nothing is
-// known: a first attempt must succeed however far the server is.
+// timeout returns how long an answer is worth waiting for: timesRoundTrip times what nearly all
+// answers took, at most limit, but never less than least. Without any answer it is limit, so that a
+// first attempt succeeds however far away the server is.
 func (r *roundTrips) timeout(least, limit time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +56,8 @@ func (r *roundTrips) timeout(least, limit time.Duration) time.Duration {
 	return max(limit, least)
 }
 
-// Answered records how long the server took for an answer, also for one that nobody waited for any
-// more. Calls without an answer are not recorded. It does not block and is safe for concurrent use.
+// Answered records how long the server took for an answer, even if its caller no longer waited.
+// Calls without an answer must not be recorded. It does not block and is safe for concurrent use.
 func (p *Pool) Answered(took time.Duration) { p.trips.add(took) }
 
 // Timeout returns how long an answer is worth waiting for: three times the 95th percentile of the

@@ -1,12 +1,12 @@
-// Package waitqueue has the local queues of those who wait for a lock in this process, and the
+// Package waitqueue has the local queues of callers that wait for a lock in this process, and the
 // hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
 //
-// Only the head of a queue asks the server; the others would be told the same. What the head learns
-// stays with the queue, so a new head need not ask again.
+// Only the head of a queue asks the server; the others would get the same answer. What the head
+// learns stays with the queue, so a new head need not ask again.
 //
 // # States
 //
-// A [Waiter] has one [State]; states.go has all transitions.
+// A [Waiter] has one [State]; states.go lists all transitions.
 //
 //	            Ask                      Acquire
 //	Waiting ──────────▶ Asking           Waiting, Offered, Granted ──▶ Acquired
@@ -20,46 +20,45 @@
 //
 // Settle takes Offered back to Waiting and OfferedAsking to Asking.
 //
-// Beside that it has a [Registration]: what the server may know of it, a place among those who are
-// given the lock by releases in other processes. When a waiter leaves, the two say what may remain
-// on the server and must be cleaned up: see [Waiter.Leave] and [Offer.Settle].
+// It also has a [Registration]: what the server may know of it. Releases in other processes can
+// give the lock to registered waiters. When a waiter leaves, its state and its registration say
+// what may remain on the server and must be cleaned up: see [Waiter.Leave] and [Offer.Settle].
 //
 // # Hand-over
 //
-// A release hands the lock over when it gives it to somebody who waits, by the same command: then
-// the lock is never free in between, and the one who waited need not ask for it.
+// A release hands the lock over when it gives the lock to a waiter by the same command. The lock is
+// never free in between, and the waiter need not ask for it.
 //
 //   - Within a process the release names the head of the local queue as its successor ([Offer]),
-//     and the answer to it is the acquisition.
+//     and the reply to the release is the acquisition.
 //   - Between processes the head of each local queue is registered on the server, and a release in
 //     another process grants the lock to the oldest registration: a [Message] to its client is the
 //     acquisition.
 //
 // # Why that is safe
 //
-// The name of an owner belongs to one acquisition, and is only ever given the lock by a command
-// that makes it the only owner. So at any time one owner has the lock on the server. What remains
-// is that an owner must not trust its lease for longer than the server keeps it, though it did not
-// ask:
+// The name of an owner belongs to one acquisition, and every command that gives it the lock makes
+// it the only owner. At any time one owner has the lock on the server. What remains is that an
+// owner that did not ask must not trust its lease for longer than the server keeps it:
 //
-//   - A successor learns of its lock from the answer to the release, and its lease began after that
-//     was sent.
-//   - A registration is granted once, and its ticket is never used again. A waiter believes a
-//     message only if its last request was refused and answered with the same ticket. So the lock
-//     was granted after that request was sent, and its lease began after that. That is so on one
-//     server: two masters, of which one has been replaced without knowing it, may each grant a
-//     lock, as they may when they are asked.
-//   - Any other message (of a ticket that is not known, because the answer did not come) is a
-//     reason to ask, and no lock.
+//   - A successor learns of its lock from the reply to the release, and counts its lease from
+//     before that command was sent.
+//   - A registration is granted once, and its ticket is never used again. A waiter trusts a message
+//     only if its last request was refused with the same ticket. The lock was therefore granted
+//     after that request was sent, and the lease began after that. This holds for one server: two
+//     masters, one of which was replaced without noticing, may each grant a lock, just as they may
+//     when they are asked.
+//   - Any other message carries an unknown ticket, because the reply with it did not arrive. It is
+//     a reason to ask, and grants nothing.
 //
-// And no lock may stay with somebody who has left:
+// No lock may stay with a caller that has left:
 //
-//   - A waiter that leaves, and may be registered or have the lock, has both given up in the
-//     background. One that leaves while a release that names it is under way is cleaned up after
-//     that has settled, since only then nothing repeats it.
-//   - A message for somebody who neither waits nor holds, because the request that registered it
-//     was executed late, is answered by giving the lock up.
+//   - When a waiter leaves that may be registered or may have the lock, both are given up in the
+//     background. If a release that names it is under way, the cleanup waits for its outcome, since
+//     the release may be repeated until then.
+//   - A message may arrive for an owner that neither waits nor holds, because the request that
+//     registered it was executed late. The lock is then released.
 //   - A client that is gone hears no message: the server says so to the release, which tries the
-//     next one. One that is connected but stopped has the lock for its lease, which in watchdog
-//     mode is a short one until its first renewal.
+//     next one. A client that is connected but stopped has the lock for its lease, which in
+//     watchdog mode is short until the first renewal.
 package waitqueue

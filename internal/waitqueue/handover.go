@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// A lock stays in a process for so many hand-overs and for so long, if others wait for it
-// elsewhere.
+// These bound how long a lock stays in a process while others wait for it elsewhere.
 const (
 	longestStreak     = 16
 	longestStreakTime = 100 * time.Millisecond
 )
 
-// Streak is how often and for how long a lock was passed on: here, and in all. It goes on with the
-// lock and not with the queue, which may be empty for a moment.
+// Streak counts how often and for how long a lock was handed over: within this process, and in all.
+// It belongs to the lock and not to the queue, which may be empty for a moment.
 type Streak struct {
-	Count int   // how often it was passed on since it was free, without the times that count as here
-	Began int64 // when it was first passed on, by the server's clock in milliseconds; 0 = not noted
+	Count int   // hand-overs since the lock was free, without those that count as Here
+	Began int64 // the first hand-over, by the server's clock in milliseconds; 0 if not noted
 
-	Here      int       // how often it has stayed in this process since it came
-	HereSince time.Time // zero: it has not
+	Here      int       // hand-overs within this process since the lock came to it
+	HereSince time.Time // zero if there was none
 }
 
 // Stays reports whether the lock may stay in this process.
-func (s Streak) Stays() bool {
-	return s.Here < longestStreak &&
-		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestStreakTime)
+func (sk Streak) Stays() bool {
+	return sk.Here < longestStreak &&
+		(sk.HereSince.IsZero() || time.Since(sk.HereSince) < longestStreakTime)
 }
 
-// Ticket tells registrations apart that an owner has one after the other; 0 is none.
+// Ticket tells successive registrations of one owner apart; 0 is none.
 type Ticket int64
 
-// Grant is a lock that a waiter was given.
+// Grant describes a lock that was given to a waiter.
 type Grant struct {
-	Since  time.Time // its lease began after that
+	Since  time.Time // the lease began after this
 	Fence  int64
 	Streak Streak
 }
@@ -46,20 +45,21 @@ type Message struct {
 	Streak Streak
 }
 
-// Offer is a release under way, to a successor if there is one.
+// Offer is a release under way, with its successor if there is one.
 type Offer[Name comparable, Data any] struct {
 	streak    Streak // until now
 	successor *Waiter[Name, Data]
-	first     bool // it comes before those who wait elsewhere
+	first     bool // it comes before waiters in other processes
 }
 
-// NoOffer is a release without a successor.
+// NoOffer returns an Offer without a successor.
 func NoOffer[Name comparable, Data any](s Streak) Offer[Name, Data] {
 	return Offer[Name, Data]{streak: s}
 }
 
 // Offer picks the head of a queue as the successor of a release that is about to be sent. registers
-// says that the release may register it instead. The caller settles an offer with a successor.
+// says that the release may register it instead. The caller calls Settle if the offer has a
+// successor.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := NoOffer[Name, Data](s)
 	if qs.slot(name).queues.Load() == 0 {
@@ -78,17 +78,17 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	w.state.step(offer)
 	o.successor, o.first = w, s.Stays()
 	if registers && !o.first {
-		// Somebody else may grant it the lock before the answer to the release is here.
+		// Another process may grant it the lock before the reply to the release arrives.
 		qs.registered[w.Owner] = w
 	}
 	return o
 }
 
-// Streak returns that of the lock until the release.
+// Streak returns the streak of the lock before the release.
 func (o Offer[Name, Data]) Streak() Streak { return o.streak }
 
-// Successor returns who is to be given the lock, and whether before those who wait elsewhere; ok is
-// false if there is nobody.
+// Successor returns the waiter to give the lock to, and whether it comes before waiters in other
+// processes. ok is false if there is none.
 func (o Offer[Name, Data]) Successor() (c Candidate, first, ok bool) {
 	if o.successor == nil {
 		return Candidate{}, false, false
@@ -96,9 +96,9 @@ func (o Offer[Name, Data]) Successor() (c Candidate, first, ok bool) {
 	return o.successor.Candidate, o.first, true
 }
 
-// After returns the streak once the successor has the lock, by a release that was sent at the given
-// time; began is Streak.Began if the release has noted it. Staying in the process first does not
-// count towards Count: it has bounds of its own.
+// After returns the streak once the successor holds the lock, by a release that was sent at the
+// given time. began is Streak.Began if the release has noted it. A hand-over within the process
+// that comes first does not count towards Count: it has bounds of its own.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.streak
 	if !o.first {
@@ -106,36 +106,36 @@ func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 		s.Began = cmp.Or(s.Began, began)
 	}
 	if !o.first || s.HereSince.IsZero() {
-		s.Here, s.HereSince = 0, sent // if it was not first, nobody waits elsewhere
+		s.Here, s.HereSince = 0, sent // not first means that nobody waits elsewhere
 	}
 	s.Here++
 	return s
 }
 
-// Release is what became of an offer.
+// Release is the result of a release with an offer.
 type Release struct {
 	Outcome Outcome
 	Sent    time.Time
-	Ticket  Ticket // of a successor that was registered
+	Ticket  Ticket // of a registered successor
 	Fence   int64  // of a successor that has the lock
-	Began   int64  // as Streak.Began, of a successor that has the lock
-	Late    bool   // if Uncertain: it may be executed at any time still
+	Began   int64  // Streak.Began of a successor that has the lock
+	Late    bool   // if Uncertain: it may still be executed at any time
 }
 
-// Outcome is how a release ended for its successor.
+// Outcome tells what a release meant for its successor.
 type Outcome uint8
 
 // The outcomes of a release.
 const (
-	ToAll               Outcome = iota // everybody was told, or somebody else has the lock
-	ToNobody                           // nobody was told: the lock may be free, or the successor's
-	Uncertain                          // it may have been executed, or may be still
+	ToAll               Outcome = iota // announced to all, or another owner has the lock
+	ToNobody                           // not announced: the lock may be free, or the successor's
+	Uncertain                          // it may have been executed, or may still be
 	ToSuccessor                        // the successor has the lock
-	SuccessorRegistered                // somebody else has it, and the successor is registered
+	SuccessorRegistered                // another owner has it, and the successor is registered
 )
 
-// Settle notes what became of a release. It returns true if the successor has left without the
-// lock, and may have that or a registration now: the caller cleans up.
+// Settle records the result of a release. It returns true if the successor has left without the
+// lock but may now have it, or a registration: the caller cleans up.
 func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w := o.successor
 	if w == nil {
@@ -157,23 +157,23 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	w.late = w.late || r.Late
 	switch r.Outcome {
 	case ToSuccessor:
-		w.give(Grant{r.Sent, r.Fence, o.After(r.Sent, r.Began)})
+		w.giveGrant(Grant{r.Sent, r.Fence, o.After(r.Sent, r.Began)})
 	case SuccessorRegistered:
 		if r.Sent.Before(w.asked) {
-			w.tell(Retry) // it has asked since, and may have another registration by now
+			w.wakeFor(Retry) // it has asked since, and may have another registration
 		} else {
 			w.register(r.Ticket, r.Sent)
 		}
 	case Uncertain, ToNobody:
-		w.tell(Retry)
+		w.wakeFor(Retry)
 	case ToAll:
 	}
-	w.read()
+	w.readMessages()
 	return false
 }
 
-// give lets the waiter have the lock: at once, or when its request is over. qs.mu must be held.
-func (w *Waiter[Name, Data]) give(g Grant) {
+// giveGrant gives the waiter the lock: at once, or when its request is over. qs.mu must be held.
+func (w *Waiter[Name, Data]) giveGrant(g Grant) {
 	switch {
 	case w.state == Granted:
 	case w.state.asking():
@@ -181,26 +181,26 @@ func (w *Waiter[Name, Data]) give(g Grant) {
 	default:
 		w.state.step(grant)
 		w.given = g
-		w.rouse()
+		w.signal()
 	}
 }
 
-// register notes that the waiter is registered. qs.mu must be held.
+// register records that the waiter is registered. qs.mu must be held.
 func (w *Waiter[Name, Data]) register(t Ticket, asked time.Time) {
 	w.queue.all.registered[w.Owner] = w
 	if w.registration == Unregistered {
 		w.registration = MaybeRegistered
 	}
 	if w.state.asking() {
-		return // the answer has the ticket too
+		return // the reply also has the ticket
 	}
 	w.registration, w.ticket, w.asked = Registered, t, asked
-	w.read()
+	w.readMessages()
 }
 
-// read looks at the messages that came while it was not known whether to believe them. qs.mu must
-// be held.
-func (w *Waiter[Name, Data]) read() {
+// readMessages handles the messages that arrived while the ticket of the waiter was not certain.
+// qs.mu must be held.
+func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state.offered() {
 		return
 	}
@@ -209,17 +209,17 @@ func (w *Waiter[Name, Data]) read() {
 	for _, m := range unread {
 		switch {
 		case w.registration != Registered:
-			w.tell(Retry) // the server says which of them is right
+			w.wakeFor(Retry) // the server decides
 		case m.Ticket == w.ticket:
-			w.give(Grant{Since: w.asked, Fence: m.Fence, Streak: m.Streak})
+			w.giveGrant(Grant{Since: w.asked, Fence: m.Fence, Streak: m.Streak})
 		case m.Ticket > w.ticket:
-			w.tell(Retry) // of a registration that it does not know of
+			w.wakeFor(Retry) // of a newer registration, whose reply is missing
 		}
 	}
 }
 
-// Deliver gives a message to its waiter, if its queue matches. It returns false if nobody here
-// waits for the message.
+// Deliver passes a message to its waiter, if the waiter's queue matches. It returns false if nobody
+// in this process waits for the message.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -228,23 +228,24 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 		return false
 	}
 	w.unread = append(w.unread, m)
-	w.read()
+	w.readMessages()
 	return true
 }
 
-// Ask notes that the waiter is about to send a request, and returns whether that may register it.
-// It may if registers is set, and if it hears of a grant or may be registered already: then the
-// request gives the registration up, with the same command, when the lock is free.
+// Ask notes that the waiter is about to send a request, and reports whether the request may
+// register it. It may if registers is set, and if the waiter can hear grants or may be registered
+// already: in that case the request removes the registration, by the same command, when it acquires
+// the lock.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if w.state == Granted || w.registration == Registered {
-		w.registration = MaybeRegistered // of a grant too little was left; the answer tells
+		w.registration = MaybeRegistered // too little was left of a grant; the reply decides
 	}
 	w.state.step(ask)
 	w.given = Grant{}
-	w.hush()
+	w.clearSignal()
 	if !registers || !hears && w.registration == Unregistered {
 		return false
 	}
@@ -253,8 +254,8 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	return true
 }
 
-// Answer notes that a request is over that was sent at the given time, with the ticket of a refusal
-// if it has one. It returns the grant if the waiter was given the lock meanwhile.
+// Answer notes that the request sent at the given time is over. t is the ticket of the refusal, if
+// it has one. Answer returns the grant if the waiter was given the lock in the meantime.
 func (w *Waiter[Name, Data]) Answer(t Ticket, asked time.Time) (Grant, bool) {
 	qs := w.queue.all
 	qs.mu.Lock()
@@ -265,17 +266,17 @@ func (w *Waiter[Name, Data]) Answer(t Ticket, asked time.Time) (Grant, bool) {
 		w.register(t, asked)
 	}
 	if !early.Since.IsZero() && w.state == Waiting {
-		w.give(early)
+		w.giveGrant(early)
 	}
-	w.read()
+	w.readMessages()
 	if w.state != Granted {
 		return Grant{}, false
 	}
-	w.hush()
+	w.clearSignal()
 	return w.given, true
 }
 
-// Acquire notes that the waiter has the lock, and leaves with it.
+// Acquire notes that the waiter has the lock for good.
 func (w *Waiter[Name, Data]) Acquire() {
 	qs := w.queue.all
 	qs.mu.Lock()

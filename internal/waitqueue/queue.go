@@ -9,20 +9,20 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Queues are the local queues of a client, by the name of what is waited for. Data is what each of
-// them knows about that. All methods are safe for concurrent use.
+// Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
+// knows about that. All methods are safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
 	hash  func(Name) uint64
 	slots [8192]slot
 
 	mu         sync.Mutex
 	byName     map[Name]*Queue[Name, Data]    // guarded by mu
-	registered map[string]*Waiter[Name, Data] // by owner, those that may be registered; guarded by mu
+	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
 }
 
-// slot is what can be told about names of the same hash without locking Queues.mu.
+// slot counts for all names with one hash, so that Try need not lock Queues.mu.
 type slot struct {
-	trying atomic.Int32 // callers of Try that have not ended it
+	trying atomic.Int32 // callers between Try and EndTry
 	queues atomic.Int32
 }
 
@@ -34,11 +34,10 @@ type Queue[Name comparable, Data any] struct {
 	data    Data
 
 	refusals int  // how often a request was refused
-	refused  bool // the last answer was a refusal: who joins now waits for the same as the head
+	refused  bool // the last answer was a refusal, which also applies to waiters that join now
 }
 
-// New returns no queues. hash is of their names; names of the same hash share what is known without
-// locking the queues.
+// New returns an empty Queues. hash hashes a name.
 func New[Name comparable, Data any](hash func(Name) uint64) *Queues[Name, Data] {
 	return &Queues[Name, Data]{hash: hash, byName: make(map[Name]*Queue[Name, Data]),
 		registered: make(map[string]*Waiter[Name, Data])}
@@ -48,8 +47,8 @@ func (qs *Queues[Name, Data]) slot(name Name) *slot {
 	return &qs.slots[qs.hash(name)%uint64(len(qs.slots))]
 }
 
-// Try returns true if nobody waits for the name, nor tries without waiting: then the caller is the
-// one who does, until EndTry. Of callers that come at the same time only one gets true.
+// Try reports whether the caller may ask for the lock without joining the queue: no other caller
+// waits or tries. Of concurrent callers only one gets true, and calls EndTry afterwards.
 func (qs *Queues[Name, Data]) Try(name Name) bool {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -59,12 +58,11 @@ func (qs *Queues[Name, Data]) Try(name Name) bool {
 	return true
 }
 
-// EndTry ends what Try has begun.
+// EndTry ends a successful Try.
 func (qs *Queues[Name, Data]) EndTry(name Name) { qs.slot(name).trying.Add(-1) }
 
-// Join puts a new waiter at the end of a queue. If there is none, begin makes the data of a new
-// one, or returns false: then there is no waiter, and Join returns nil. begin is called with the
-// queues locked, and must not block.
+// Join appends a new waiter to a queue. If there is no queue, begin makes the data of a new one, or
+// returns false, and Join returns nil. begin is called with the queues locked, and must not block.
 func (qs *Queues[Name, Data]) Join(
 	name Name,
 	c Candidate,
@@ -91,15 +89,15 @@ func (qs *Queues[Name, Data]) Join(
 	return w
 }
 
-// Do calls f with the data of a queue, while nobody else has it. f must not block.
+// Do calls f with the data of the queue, under the mutex that guards it. f must not block.
 func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	f(&q.data)
 }
 
-// Answered notes what a request of the head was answered, or that somebody of this process has
-// acquired the lock without being refused.
+// Answered records whether the last request of the head was refused; false also if a waiter of this
+// process acquired the lock.
 func (q *Queue[Name, Data]) Answered(refused bool) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -109,60 +107,61 @@ func (q *Queue[Name, Data]) Answered(refused bool) {
 	}
 }
 
-// Candidate is who waits, as far as that is of interest to those who release.
+// Candidate is the part of a waiter that releases use.
 type Candidate struct {
 	Owner string
-	Lease time.Duration // that it is given with the lock
+	Lease time.Duration // of the lock that it is given
 }
 
-// Waiter is one caller in a queue. It is used by that caller's goroutine.
+// Waiter is one caller in a queue. Only that caller's goroutine uses it.
 type Waiter[Name comparable, Data any] struct {
 	Candidate
 	First bool // it was at the head from the start
 
 	queue    *Queue[Name, Data]
 	element  *list.Element
-	refusals int // the queue's when it came, without the one that it waits behind
+	refusals int // Queue.refusals when it joined, without the refusal that also applies to it
 	wake     chan struct{}
 
 	// Guarded by Queues.mu.
 	state        State
 	registration Registration
 	ticket       Ticket    // of a Registered waiter
-	asked        time.Time // when the request was sent that was answered with the ticket
+	asked        time.Time // when the request with this ticket was sent
 	reason       Reason    // why it was woken
-	given        Grant     // while Granted; also what came while it asked
-	unread       []Message // came while its ticket was not known for sure
-	late         bool      // a release that names it may be executed at any time
+	given        Grant     // while Granted; also a grant that arrived while it asked
+	unread       []Message // arrived while its ticket was not certain
+	late         bool      // a release that names it may still be executed at any time
 }
 
-// Remains is what a waiter that leaves may have on the server: the lock itself, or a registration.
+// Remains tells what a departing waiter may leave on the server: the lock itself, or a
+// registration.
 type Remains uint8
 
-// The least first.
+// In ascending order.
 const (
 	Nothing Remains = iota
 	Something
-	Late // also by a release that may be executed at any time
+	Late // also by a release that may still be executed at any time
 )
 
-// Reason is why a waiter was woken.
+// Reason tells why Wait or Park returned.
 type Reason uint8
 
-// The reasons, the least first.
+// The reasons, in ascending order.
 const (
-	Ended      Reason = iota // its budget has
-	Paused                   // its pause is over, or something else has woken it
-	BecameHead               // it is at the head, and nothing says that the lock may be free
-	Retry                    // it is at the head, and should ask
+	Ended      Reason = iota // the budget ended
+	Paused                   // the pause is over, or the other channel fired
+	BecameHead               // it became head, without a reason to ask
+	Retry                    // it is head, and should ask
 	HasGrant                 // it was given the lock
 )
 
 // Queue returns the queue of the waiter.
 func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
 
-// Wait waits until the waiter is woken or b ends. A waiter that is not at the head is woken when it
-// is, or when it is given the lock; a head also when there is a reason to ask.
+// Wait blocks until the waiter is woken or b ends. A waiter behind the head is woken when it
+// becomes head or is given the lock; the head also when there is a reason to ask.
 func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
 	if !b.Wait(w.wake) {
 		return Ended, Grant{}
@@ -170,7 +169,7 @@ func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
 	return w.woken()
 }
 
-// Park is Wait for a head, which also wakes after a pause, or when the other channel wakes it.
+// Park is Wait for the head. It also returns after a pause, or when the channel also fires.
 func (w *Waiter[Name, Data]) Park(
 	b *wait.Budget,
 	pause time.Duration,
@@ -183,36 +182,36 @@ func (w *Waiter[Name, Data]) Park(
 	return max(reason, Paused), g
 }
 
-// woken takes the reason for which the waiter was woken.
+// woken returns the reason why the waiter was woken, and resets it.
 func (w *Waiter[Name, Data]) woken() (Reason, Grant) {
 	qs := w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	reason := w.reason
 	w.reason = Ended
-	w.hush()
+	w.clearSignal()
 	if w.state == Granted {
 		return HasGrant, w.given
 	}
 	return reason, Grant{}
 }
 
-// tell wakes the waiter. qs.mu must be held.
-func (w *Waiter[Name, Data]) tell(r Reason) {
+// wakeFor wakes the waiter for a reason. qs.mu must be held.
+func (w *Waiter[Name, Data]) wakeFor(r Reason) {
 	w.reason = max(w.reason, r)
-	w.rouse()
+	w.signal()
 }
 
-// rouse has Wait and Park return. qs.mu must be held.
-func (w *Waiter[Name, Data]) rouse() {
+// signal makes Wait and Park return. qs.mu must be held.
+func (w *Waiter[Name, Data]) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// hush takes rouse back, unless there is a reason left. qs.mu must be held.
-func (w *Waiter[Name, Data]) hush() {
+// clearSignal undoes signal, unless a reason is pending. qs.mu must be held.
+func (w *Waiter[Name, Data]) clearSignal() {
 	if w.reason != Ended {
 		return
 	}
@@ -222,17 +221,18 @@ func (w *Waiter[Name, Data]) hush() {
 	}
 }
 
-// Waited reports whether the waiter had to wait: a request was refused since it came, its own or
-// that of a head before it; or shortly before it came, and none has succeeded since.
+// Waited reports whether the waiter had to wait: a request of its own, or of a head before it, was
+// refused since it joined. A refusal shortly before it joined counts too, if no request has
+// succeeded since.
 func (w *Waiter[Name, Data]) Waited() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	return w.queue.refusals > w.refusals
 }
 
-// Leave takes the waiter out. If it was the head, the next one becomes that, and asks at once if
-// retry is set. It returns what may remain on the server. The last to leave gets the data of the
-// queue, which is over; others get nil.
+// Leave removes the waiter from its queue. If it was the head, the next one becomes head, and asks
+// at once if retry is set. Leave returns what may remain on the server. The last waiter ends the
+// queue and gets its data; the others get nil.
 func (w *Waiter[Name, Data]) Leave(retry bool) (r Remains, over *Data) {
 	q := w.queue
 	qs := q.all
@@ -256,9 +256,9 @@ func (w *Waiter[Name, Data]) Leave(retry bool) (r Remains, over *Data) {
 		qs.slot(q.name).queues.Add(-1)
 		return r, &q.data
 	case head && retry:
-		next.Value.(*Waiter[Name, Data]).tell(Retry)
+		next.Value.(*Waiter[Name, Data]).wakeFor(Retry)
 	case head:
-		next.Value.(*Waiter[Name, Data]).tell(BecameHead)
+		next.Value.(*Waiter[Name, Data]).wakeFor(BecameHead)
 	}
 	return r, nil
 }
