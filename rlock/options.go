@@ -52,9 +52,8 @@ type Options struct {
 	// attempt without wait, an unlock with its repetitions, an inspection. Defaults to 3 s; at
 	// least 1 ms.
 	//
-	// rueidis closes the connection of a command that takes longer, if it was the only one on it;
-	// commands sent on it meanwhile then fail. One caller may be blocked for as long as rueidis
-	// dials a connection (see rueidis.ClientOption.Dialer); callers of the minute after it are not.
+	// For a caller whose context cannot end, rueidis closes the connection of a command that takes
+	// longer, if it was the only one on it; commands sent on it meanwhile then fail.
 	CommandTimeout time.Duration
 
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
