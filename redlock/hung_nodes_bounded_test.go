@@ -188,9 +188,12 @@ func TestNodeThatHangsIsAskedByTheLocksOfOneTimeoutOnly(t *testing.T) {
 	stats := servers[4].CommandStats(t)
 	require.Less(t, stats["evalsha"]+stats["eval"], 25, "it was asked by others too")
 
-	// From now on it is asked again.
-	hold = again(t, l, longLease)
-	eventually(t, func() bool { return len(ownersOf(t, servers, name)[4]) > 0 }, "it is part of the next hold")
-	unlock(t, hold)
+	// It is asked again once its client has read the answers.
+	eventually(t, func() bool {
+		hold := again(t, l, longLease)
+		defer unlock(t, hold)
+		parts := func() int { return l.Parts(hold) + l.Asked(hold) }
+		return parts() == len(servers)
+	}, "it is part of the next hold")
 	awaitFree(t, servers...)
 }

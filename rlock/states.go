@@ -45,15 +45,15 @@ func to(s state) state { return s + 1 }
 // step changes the state of an acquisition. A transition that does not exist changes nothing, and
 // panics under test.
 func (s *state) step(e event) {
-	next := transitions[*s][e]
-	if next == 0 {
-		if testing.Testing() {
-			panic(fmt.Sprintf("rlock: no %v of an acquisition that is %v", e, *s))
-		}
-		return
+	if next := transitions[*s][e]; next != 0 {
+		*s = next - 1
+	} else if testing.Testing() {
+		illegal(fmt.Sprintf("rlock: no %v of an acquisition that is %v", e, *s))
 	}
-	*s = next - 1
 }
+
+// illegal reports a bug.
+var illegal = func(bug string) { panic(bug) }
 
 func (s state) String() string {
 	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]

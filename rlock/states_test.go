@@ -1,0 +1,214 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"holdfast/internal/session"
+	"holdfast/internal/transport"
+	"holdfast/internal/wait"
+	"holdfast/internal/waitqueue"
+	"holdfast/lua"
+	"holdfast/watchdog"
+)
+
+// A model of an acquisition: levels come and go, the watchdog loses it, its client closes, and the
+// last release is answered in every way, also when nobody waits any more.
+
+// scripted is a kind of lock whose releases are answered as a test says.
+type scripted struct {
+	exclusive
+	answer func() (lua.Released, error)
+}
+
+func (k scripted) release(context.Context, string, int, offer) (lua.Released, error) {
+	return k.answer()
+}
+
+func (k scripted) handsOver() bool { return false }
+
+func (k scripted) cleanUp(*Client, []cleanup) bool { return true }
+
+// idleRedis is a single server that nothing is sent to.
+type idleRedis struct{ goneRedis }
+
+func (idleRedis) Nodes() map[string]rueidis.Client { return nil }
+
+// modelAcquisition is an acquisition, and what is known of it.
+type modelAcquisition struct {
+	client *Client
+	a      *acquisition
+	holds  []*Hold
+	ended  bool // by a loss or by Close
+	err    error
+	over   bool // the last level was released, with err
+	late   bool // the reply to that comes when nobody waits for it, and says that it was released
+}
+
+func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition {
+	c := &Client{
+		redis:    idleRedis{},
+		tasks:    wait.NewGroup(),
+		closing:  make(chan struct{}),
+		sessions: session.New[sessionKey, owned](),
+		queues:   waitqueue.New[queueName, known](queueName.hash),
+	}
+	c.options, _ = Options{CommandTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+	c.transport = transport.New(idleRedis{}, transport.Options{})
+	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, false)
+	c.calls.Detach()
+	c.cleaner = newCleaner(c)
+	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
+	lock := c.newLock("order", scripted{newExclusive(c, "order", "lock", false), answer})
+	m := &modelAcquisition{client: c}
+	m.a = &acquisition{client: c, lock: lock, owner: "client:1", session: c.sessions.Open(lock.key(1))}
+	m.holds = []*Hold{m.a.begin(context.Background(), time.Now().Add(time.Hour), false)}
+	return m
+}
+
+func (m *modelAcquisition) close() {
+	m.client.watchdog.Close()
+	close(m.client.closing)
+	m.client.tasks.Wait()
+}
+
+// state returns that of the acquisition, when nothing is under way any more.
+func (m *modelAcquisition) state() state {
+	synctest.Wait()
+	m.a.mu.Lock()
+	defer m.a.mu.Unlock()
+	return m.a.state
+}
+
+// check compares the state with what was told.
+func (m *modelAcquisition) check(t require.TestingT) {
+	s := m.state()
+	switch {
+	case !m.over && !m.ended:
+		require.Equal(t, active, s)
+	case errors.Is(m.err, ErrLost): // also of an acquisition whose lease ends after Close
+		require.Contains(t, []state{lost, closed}, s)
+	case m.over && m.err == nil:
+		require.Equal(t, released, s)
+	case m.over && m.late:
+		require.Equal(t, released, s)
+	case m.over:
+		require.Equal(t, unconfirmed, s)
+	default:
+		require.Contains(t, []state{lost, closed}, s)
+	}
+}
+
+// runPrograms runs so many programs, each of which does whatever may happen to an acquisition in some
+// order. It stops at a transition that does not exist, and returns whether there was one.
+func runPrograms(t *testing.T, programs int) bool {
+	var bug atomic.Bool
+	before := illegal
+	illegal = func(string) { bug.Store(true) }
+	defer func() { illegal = before }()
+	synctest.Test(t, func(t *testing.T) {
+		program := rapid.Custom(func(rt *rapid.T) int {
+			acquisitionProgram(t, rt, &bug)
+			return 0
+		})
+		for seed := 0; seed < programs && !bug.Load(); seed++ {
+			program.Example(seed)
+		}
+	})
+	return bug.Load()
+}
+
+// acquisitionProgram does what rt draws, and checks it with t.
+func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
+	var m *modelAcquisition
+	m = newModelAcquisition(func() (lua.Released, error) {
+		switch rapid.IntRange(0, 5).Draw(rt, "answer") {
+		case 0:
+			return lua.Released{Held: true}, nil
+		case 1:
+			return lua.Released{}, nil
+		case 2:
+			return lua.Released{}, &lua.Error{Class: lua.Unknown}
+		case 3:
+			return lua.Released{}, &lua.Error{Class: lua.Permanent}
+		case 4:
+			time.Sleep(time.Minute)
+			return lua.Released{}, &lua.Error{Class: lua.Unknown}
+		default:
+			time.Sleep(time.Minute)
+			m.late = true
+			return lua.Released{Held: true}, nil
+		}
+	})
+	defer m.close()
+	rt.Repeat(map[string]func(*rapid.T){
+		"": func(*rapid.T) {
+			if !bug.Load() {
+				m.check(t)
+			}
+		},
+		"nest": func(rt *rapid.T) {
+			if m.over || m.ended || len(m.holds) == 3 {
+				rt.Skip()
+			}
+			h, err := m.a.push(context.Background(), time.Now().Add(time.Hour), false)
+			if m.ended = err != nil; !m.ended {
+				m.holds = append(m.holds, h)
+			}
+		},
+		"unlock": func(rt *rapid.T) {
+			if len(m.holds) == 0 {
+				rt.Skip()
+			}
+			last := len(m.holds) - 1
+			h := m.holds[last]
+			m.holds = m.holds[:last]
+			m.late, m.over = false, last == 0
+			m.err = h.Unlock(context.Background())
+			m.ended = m.ended || errors.Is(m.err, ErrLost)
+			time.Sleep(2 * time.Minute) // what is under way ends
+			require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
+		},
+		"lose": func(rt *rapid.T) {
+			if m.over {
+				rt.Skip()
+			}
+			m.a.lose(watchdog.ErrExpired)
+			m.ended = true
+		},
+		"close": func(rt *rapid.T) {
+			if m.over {
+				rt.Skip()
+			}
+			m.a.end(shut, ErrClosed)
+			m.ended = true
+		},
+	})
+}
+
+func TestModelOfAcquisitions(t *testing.T) { require.False(t, runPrograms(t, 500)) }
+
+// The model walks each transition: it finds out when one is left out.
+func TestModelOfAcquisitionsMissesEachTransitionThatIsLeftOut(t *testing.T) {
+	all := transitions
+	defer func() { transitions = all }()
+	for s := range states {
+		for e := range events {
+			if all[s][e] == 0 || s == released { // a race of a reply with its caller's leaving
+				continue
+			}
+			transitions[s][e] = 0
+			require.True(t, runPrograms(t, 500), "nobody misses %v of an acquisition that is %v", e, s)
+			transitions[s][e] = all[s][e]
+		}
+	}
+}
