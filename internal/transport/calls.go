@@ -332,7 +332,9 @@ func Detach[T any](
 	started := c.group.Go(func() {
 		sent := time.Now()
 		value, err := command(context.Background())
-		for errors.Is(err, context.Canceled) { // a dial that a caller started and ended
+		// A caller has started a dial and ended it, and perhaps others after it.
+		for tries := 1; errors.Is(err, context.Canceled) && tries < 10; tries++ {
+			time.Sleep(time.Millisecond << tries)
 			value, err = command(context.Background())
 		}
 		c.heard(sent, err)

@@ -227,6 +227,20 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 	})
 }
 
+// As of a client with a hook that fails so.
+func TestWorkerGivesUpOnACommandThatIsAlwaysCancelled(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		tries := 0
+		_, state, err := Detach(c, endless(t), func(context.Context) (int, error) {
+			tries++
+			return 0, lua.Classify(context.Canceled)
+		}, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, Unconfirmed, state)
+		require.Greater(t, tries, 5)
+	})
+}
+
 func TestDoHasAWorkerSendWhatItsCallerCouldNot(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		value, state, err := Do(c, endless(t), func(ctx context.Context) (int, error) {
