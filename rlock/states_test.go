@@ -50,8 +50,8 @@ type modelAcquisition struct {
 	holds  []*Hold
 	ended  bool // by a loss or by Close
 	err    error
-	over   bool // the last level was released, with err
-	late   bool // the reply to that comes when nobody waits for it, and says that it was released
+	over   bool        // the last level was released, with err
+	late   atomic.Bool // the reply to that comes when nobody waits any more: it was released
 }
 
 func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition {
@@ -99,7 +99,7 @@ func (m *modelAcquisition) check(t require.TestingT) {
 		require.Contains(t, []state{lost, closed}, s)
 	case m.over && m.err == nil:
 		require.Equal(t, released, s)
-	case m.over && m.late:
+	case m.over && m.late.Load():
 		require.Equal(t, released, s)
 	case m.over:
 		require.Equal(t, unconfirmed, s)
@@ -129,23 +129,31 @@ func runPrograms(t *testing.T, programs int) bool {
 
 // acquisitionProgram does what rt draws, and checks it with t.
 func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
-	var m *modelAcquisition
+	var (
+		m       *modelAcquisition
+		answers [4]int // of the next releases, drawn before they are sent; then none is answered
+		next    atomic.Int32
+	)
 	m = newModelAcquisition(func() (lua.Released, error) {
-		switch rapid.IntRange(0, 5).Draw(rt, "answer") {
+		unknown, how := &lua.Error{Class: lua.Unknown}, 2
+		if i := int(next.Add(1)) - 1; i < len(answers) {
+			how = answers[i]
+		}
+		switch how {
 		case 0:
 			return lua.Released{Held: true}, nil
 		case 1:
 			return lua.Released{}, nil
 		case 2:
-			return lua.Released{}, &lua.Error{Class: lua.Unknown}
+			return lua.Released{}, unknown
 		case 3:
 			return lua.Released{}, &lua.Error{Class: lua.Permanent}
 		case 4:
 			time.Sleep(time.Minute)
-			return lua.Released{}, &lua.Error{Class: lua.Unknown}
+			return lua.Released{}, unknown
 		default:
 			time.Sleep(time.Minute)
-			m.late = true
+			m.late.Store(true)
 			return lua.Released{Held: true}, nil
 		}
 	})
@@ -172,7 +180,12 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 			last := len(m.holds) - 1
 			h := m.holds[last]
 			m.holds = m.holds[:last]
-			m.late, m.over = false, last == 0
+			for i := range answers {
+				answers[i] = rapid.IntRange(0, 5).Draw(rt, "answer")
+			}
+			next.Store(0)
+			m.late.Store(false)
+			m.over = last == 0
 			m.err = h.Unlock(context.Background())
 			m.ended = m.ended || errors.Is(m.err, ErrLost)
 			time.Sleep(2 * time.Minute) // what is under way ends

@@ -129,8 +129,8 @@ var broken = []struct {
 		mistake: "a deadline that is counted from when the message came",
 		edits: []edit{{
 			"internal/waitqueue/handover.go",
-			"w.give(Grant{Since: w.asked, Fence: m.Fence,",
-			"w.give(Grant{Since: time.Now(), Fence: m.Fence,",
+			"w.giveGrant(Grant{Since: w.asked, Fence: m.Fence,",
+			"w.giveGrant(Grant{Since: time.Now(), Fence: m.Fence,",
 		}},
 		in:    lateMessages,
 		found: []string{history.Exclusion, history.Linearizable},
