@@ -131,13 +131,13 @@ func runPrograms(t *testing.T, programs int) bool {
 func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 	var (
 		m       *modelAcquisition
-		answers [4]int // of the next releases, drawn before they are sent; then none is answered
+		answers atomic.Pointer[[4]int] // to the next releases; after those none comes
 		next    atomic.Int32
 	)
 	m = newModelAcquisition(func() (lua.Released, error) {
 		unknown, how := &lua.Error{Class: lua.Unknown}, 2
-		if i := int(next.Add(1)) - 1; i < len(answers) {
-			how = answers[i]
+		if i := int(next.Add(1)) - 1; i < len(answers.Load()) {
+			how = answers.Load()[i]
 		}
 		switch how {
 		case 0:
@@ -180,9 +180,11 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 			last := len(m.holds) - 1
 			h := m.holds[last]
 			m.holds = m.holds[:last]
-			for i := range answers {
-				answers[i] = rapid.IntRange(0, 5).Draw(rt, "answer")
+			var drawn [4]int
+			for i := range drawn {
+				drawn[i] = rapid.IntRange(0, 5).Draw(rt, "answer")
 			}
+			answers.Store(&drawn)
 			next.Store(0)
 			m.late.Store(false)
 			m.over = last == 0
