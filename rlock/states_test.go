@@ -210,7 +210,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 	})
 }
 
-func TestModelOfAcquisitions(t *testing.T) { require.False(t, runPrograms(t, 500)) }
+func TestModelOfAcquisitions(t *testing.T) { require.False(t, runPrograms(t, 200)) }
 
 // The model walks each transition: it finds out when one is left out.
 func TestModelOfAcquisitionsMissesEachTransitionThatIsLeftOut(t *testing.T) {
@@ -222,7 +222,7 @@ func TestModelOfAcquisitionsMissesEachTransitionThatIsLeftOut(t *testing.T) {
 				continue
 			}
 			transitions[s][e] = 0
-			require.True(t, runPrograms(t, 500), "nobody misses %v of an acquisition that is %v", e, s)
+			require.True(t, runPrograms(t, 200), "nobody misses %v of an acquisition that is %v", e, s)
 			transitions[s][e] = all[s][e]
 		}
 	}
