@@ -76,8 +76,12 @@ const (
 	mostUnderway = 512
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
-	// tick is the interval between checks of the calls under way.
-	tick = 2 * time.Millisecond
+	// tick is how often calls under way are checked while one of them is slow, and firstTick how
+	// long after the first of them otherwise: a thread that waits for the network with a short timer
+	// pending costs more than all else here.
+	tick      = 2 * time.Millisecond
+	firstTick = 50 * time.Millisecond
+	slow      = 20 * time.Millisecond
 	// grace is the extra time for a reply once a caller should return: a healthy server sends it in
 	// that time, and the outcome is known.
 	grace = 10 * time.Millisecond
@@ -191,7 +195,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	k.prev.next, k.next.prev = k, k
 	if !c.armed {
 		c.armed = true
-		c.arm(k.limit)
+		c.arm(firstTick, k.limit)
 	}
 	return k
 }
@@ -236,11 +240,9 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// arm starts the timer for the calls under way, so that it fires at latest unless that is zero.
-// c.mu must be held.
-func (c *Calls) arm(latest time.Time) {
-	// Many slow calls mean that the server hangs, and are checked less often.
-	pause := tick + time.Duration(c.count)*time.Microsecond
+// arm starts the timer for the calls under way, so that it fires after a pause, or at latest if that
+// is earlier and not zero. c.mu must be held.
+func (c *Calls) arm(pause time.Duration, latest time.Time) {
 	if !latest.IsZero() {
 		pause = min(pause, max(0, time.Until(latest)))
 	}
@@ -272,9 +274,15 @@ func (c *Calls) sweep() {
 			next = k.limit
 		}
 	}
-	if c.armed = c.count > 0; c.armed {
-		c.arm(next)
+	if c.armed = c.count > 0; !c.armed {
+		return
 	}
+	pause := firstTick
+	if now.Sub(c.underway.next.sent) > slow {
+		// Many slow calls mean that the server hangs, and are checked less often.
+		pause = tick + time.Duration(c.count)*time.Microsecond
+	}
+	c.arm(pause, next)
 }
 
 // over reports whether the context or the closing of the client has ended the budget of the caller.

@@ -122,7 +122,7 @@ func TestCommandsUnderWayAreBounded(t *testing.T) {
 // A caller comes back when its time is over; if something else ends its budget it gives the server a
 // moment to answer.
 func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
-	const soon = time.Second + grace + tick + time.Millisecond
+	const soon = time.Second + grace + firstTick + time.Millisecond
 	for name, begin := range map[string]func(t *testing.T) (_ *wait.Budget, least, most time.Duration){
 		"the context is cancelled": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -296,7 +296,7 @@ func TestTimerStopsWithTheLastCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		for range 3 {
 			_, _ = c.Begin(endless(t)).End(nil)
-			time.Sleep(proven / 2)
+			time.Sleep(firstTick + 1)
 			c.mu.Lock()
 			require.False(t, c.armed)
 			c.mu.Unlock()
