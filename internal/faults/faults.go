@@ -30,7 +30,7 @@ const (
 	ForNow
 	// ForGood is a refusal that, as far as anybody can know, does not pass. Nobody waits.
 	ForGood
-	// Held tells that somebody else has the lock.
+	// Held reports whether somebody else has the lock.
 	Held
 )
 
@@ -40,9 +40,9 @@ type Fault struct {
 	Told Told
 	// Code is that of the refusal, if the server refuses.
 	Code string
-	// Takes tells that the server no longer knows who had the lock when the fault began.
+	// Takes reports whether the server no longer knows who had the lock when the fault began.
 	Takes bool
-	// KeepsLocks tells that it refuses releases as well, for good: what it has ends with its lease.
+	// KeepsLocks reports whether it refuses releases as well, for good: what it has ends with its lease.
 	KeepsLocks bool
 	// Options are those of the server to which it happens.
 	Options []redistest.Option
