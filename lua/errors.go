@@ -140,10 +140,7 @@ var meanings = map[string]meaning{
 		Permanent,
 		"user name or password are wrong: see rueidis.ClientOption.Username and Password",
 	},
-	"NOPERM": {
-		Permanent,
-		"the ACL of this user forbids it: see \"Permissions\" in the README",
-	},
+	"NOPERM": {Permanent, "the ACL of this user forbids it: see \"Permissions\" in the README"},
 	"WRONGTYPE": {
 		Permanent,
 		"a key of this name, or one that goes with it, is not a lock's: choose another name",

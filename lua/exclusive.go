@@ -104,10 +104,7 @@ type Ticket int64
 // registration is not "", the owner is then registered and its ticket returned. An owner keeps an
 // earlier registration, and loses it when it gets the lock.
 func (x *Exclusive) Acquire(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
 	registration string,
 ) (fence int64, ticket Ticket, _ *Holder, _ error) {
 	s, keys := acquire, x.acquires

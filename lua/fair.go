@@ -55,11 +55,7 @@ type FairRequest struct {
 
 func (f Fair) keys() []string {
 	return []string{
-		f.Lock,
-		QueueKey(f.Lock),
-		scoresKey(f.Lock),
-		turnKey(f.Lock),
-		budgetsKey(f.Lock),
+		f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock), budgetsKey(f.Lock),
 	}
 }
 

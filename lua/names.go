@@ -78,18 +78,8 @@ const writeSuffix = ":write"
 // Related returns the names of keys and channels that a lock of any kind derives from n.
 func Related(n string) []string {
 	return []string{
-		Channel(n),
-		RWChannel(n),
-		presentChannel(n),
-		waitersKey(n),
-		QueueKey(n),
-		scoresKey(n),
-		turnKey(n),
-		budgetsKey(n),
-		tokenKey(n),
-		writerKey(n),
-		readerKey(n),
-		readersTurnKey(n),
+		Channel(n), RWChannel(n), presentChannel(n), waitersKey(n), QueueKey(n), scoresKey(n),
+		turnKey(n), budgetsKey(n), tokenKey(n), writerKey(n), readerKey(n), readersTurnKey(n),
 		holdsKey(n, "owner"),
 	}
 }

@@ -42,11 +42,7 @@ const (
 // nil holder means that the owner has it. waits reports whether the owner waits. waited reports
 // whether it waited already: it may then pass when a writer has left.
 func (r ReadWrite) AcquireRead(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	number int,
-	lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 	waits, waited bool,
 ) (*Holder, error) {
 	waiting := flag(waits)
@@ -84,11 +80,7 @@ func (r ReadWrite) ReleaseRead(
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
 // the way. A nil holder means that the owner has it. An owner that only reads is in its own way.
 func (r ReadWrite) AcquireWrite(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	number int,
-	lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 	waits bool,
 ) (*Holder, error) {
 	keys := []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)}
@@ -122,11 +114,7 @@ func (r ReadWrite) PassWrite(
 }
 
 func (r ReadWrite) releaseWrite(
-	ctx context.Context,
-	c rueidis.CoreClient,
-	owner string,
-	number int,
-	next string,
+	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
 	lease time.Duration,
 ) (Released, error) {
 	a := r.announcement(UnlockedForAll)

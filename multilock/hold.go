@@ -178,10 +178,8 @@ func (s *sessionMap) add(key sessionKey, h *rlock.Hold) {
 func (s *sessionMap) remove(key sessionKey, h *rlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := slices.DeleteFunc(
-		slices.Clone(s.holds[key]),
-		func(other *rlock.Hold) bool { return other == h },
-	)
+	left := slices.DeleteFunc(slices.Clone(s.holds[key]),
+		func(other *rlock.Hold) bool { return other == h })
 	if s.holds[key] = left; len(left) == 0 {
 		delete(s.holds, key)
 	}

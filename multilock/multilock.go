@@ -85,10 +85,8 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // release of what was acquired each take up to Options.CommandTimeout.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.wrap(fmt.Errorf(
-			"%w: the wait %v is negative: use Lock to wait without limit",
-			rlock.ErrInvalid, wait,
-		))
+		return nil, l.wrap(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
+			rlock.ErrInvalid, wait))
 	}
 	var until time.Time
 	if wait != rlock.NoWait {

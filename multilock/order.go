@@ -33,10 +33,8 @@ func sortedParts(locks []rlock.Locker) ([]part, error) {
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("%w: no locks", rlock.ErrInvalid)
 	}
-	slices.SortStableFunc(
-		parts,
-		func(a, b part) int { return compareIdentities(a.identity, b.identity) },
-	)
+	slices.SortStableFunc(parts,
+		func(a, b part) int { return compareIdentities(a.identity, b.identity) })
 	parts = slices.CompactFunc(parts, sameLock)
 	for i, p := range parts[1:] {
 		if err := checkNeighbours(parts[i], p); err != nil {
@@ -131,19 +129,12 @@ func checkNeighbours(a, b part) error {
 		if a.identity.Server == "" {
 			return nil // checkServers refuses them
 		}
-		return fmt.Errorf(
-			"%w: lock %q on %s through two clients, which keep each other out",
-			rlock.ErrInvalid,
-			a.identity.Name,
-			a.identity.Server,
-		)
+		return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out",
+			rlock.ErrInvalid, a.identity.Name, a.identity.Server)
 	}
 	if a.identity.Kind != b.identity.Kind {
-		return fmt.Errorf(
-			"%w: lock %q as two kinds, which keep each other out",
-			rlock.ErrInvalid,
-			a.identity.Name,
-		)
+		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out", rlock.ErrInvalid,
+			a.identity.Name)
 	}
 	return nil
 }

@@ -140,9 +140,7 @@ func expectedOfPing(reply string) bool {
 
 // each sends one command per group in a single batch.
 func (rc *redisConnection) each(
-	ctx context.Context,
-	groups [][]string,
-	build func([]string) rueidis.Completed,
+	ctx context.Context, groups [][]string, build func([]string) rueidis.Completed,
 ) ([]error, error) {
 	commands := make(rueidis.Commands, len(groups))
 	for i, group := range groups {
@@ -171,8 +169,7 @@ func (rc *redisConnection) each(
 // connection is lost or ctx ends. With RESP2 rueidis retries without end after the
 // loss of its second connection, so do watches the connection itself.
 func (rc *redisConnection) do(
-	ctx context.Context,
-	commands rueidis.Commands,
+	ctx context.Context, commands rueidis.Commands,
 ) ([]rueidis.RedisResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()

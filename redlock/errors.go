@@ -53,14 +53,8 @@ func (e *QuorumError) Error() string {
 		b.WriteString(why)
 		return b.String()
 	}
-	fmt.Fprintf(
-		&b,
-		"%d of %d nodes %s it, %d are needed",
-		e.Granted,
-		e.Granted+len(e.Nodes),
-		cmp.Or(e.did, "granted"),
-		e.Want,
-	)
+	fmt.Fprintf(&b, "%d of %d nodes %s it, %d are needed", e.Granted, e.Granted+len(e.Nodes),
+		cmp.Or(e.did, "granted"), e.Want)
 	b.WriteString(listNodes(e.Nodes))
 	return b.String()
 }

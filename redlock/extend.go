@@ -27,10 +27,8 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		return err
 	}
 	if !a.session.Lock(b) {
-		return fmt.Errorf(
-			"%w: another call of the same owner is still waiting for the nodes",
-			b.Because(rlock.ErrOutcomeUnknown),
-		)
+		return fmt.Errorf("%w: another call of the same owner is still waiting for the nodes",
+			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
 	err = a.extend(b, 0, lease, true)

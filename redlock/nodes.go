@@ -29,11 +29,8 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 		}
 		server := node.Server()
 		if clients[node.Client()] || server != "" && known[server] {
-			return fmt.Errorf(
-				"%w: two nodes are on one server (%s), so they are not independent",
-				rlock.ErrInvalid,
-				server,
-			)
+			return fmt.Errorf("%w: two nodes are on one server (%s), so they are not independent",
+				rlock.ErrInvalid, server)
 		}
 		clients[node.Client()], known[server] = true, true
 		l.nodes = append(l.nodes, node)

@@ -40,11 +40,8 @@ type (
 // queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
 // may be free.
 func (at *attempt) queue() (*rlock.Hold, error) {
-	w := queues.Join(
-		at.lock.identity,
-		waitqueue.Candidate{},
-		func() (known, bool) { return known{}, true },
-	)
+	w := queues.Join(at.lock.identity, waitqueue.Candidate{},
+		func() (known, bool) { return known{}, true })
 	q, ask := w.Queue(), true
 	if !w.First {
 		reason, _ := w.Wait(at.budget)
@@ -177,10 +174,8 @@ func (at *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
 	messages := len(cases)
 	for i, node := range at.lock.nodes {
 		if !slices.Contains(r.closed, i) {
-			cases = append(
-				cases,
-				reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())},
-			)
+			cases = append(cases,
+				reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())})
 		}
 	}
 	for heard := 1; ; heard++ {

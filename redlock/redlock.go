@@ -119,10 +119,8 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // yet.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.wrap(fmt.Errorf(
-			"%w: the wait %v is negative: use Lock to wait without limit",
-			rlock.ErrInvalid, wait,
-		))
+		return nil, l.wrap(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
+			rlock.ErrInvalid, wait))
 	}
 	return l.acquire(ctx, wait, lease)
 }

@@ -212,9 +212,7 @@ func (at *attempt) try() (hold *Hold, left bool, err error) {
 	deadline := watchdog.Deadline(at.sent, at.request.lease)
 	if !time.Now().Before(deadline) {
 		at.failure = fmt.Errorf(
-			"the lock was taken, but the answer took longer than the lease of %v",
-			at.request.lease,
-		)
+			"the lock was taken, but the answer took longer than the lease of %v", at.request.lease)
 		at.trace = max(at.trace, something)
 		return nil, false, nil
 	}

@@ -182,9 +182,7 @@ func (bt *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, d
 		bt.undo(lease, false)
 		return nil, fmt.Errorf(
 			"%w: the locks were taken, but the answer took longer than the lease of %v",
-			ErrOutcomeUnknown,
-			lease,
-		)
+			ErrOutcomeUnknown, lease)
 	}
 	holds := make([]*Hold, 0, len(bt.parts))
 	var failure error

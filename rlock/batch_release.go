@@ -102,11 +102,8 @@ func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 		)
 		switch {
 		case state == transport.Detached:
-			err = fmt.Errorf(
-				"%w: no answer to the release within %v",
-				ErrOutcomeUnknown,
-				c.options.CommandTimeout,
-			)
+			err = fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown,
+				c.options.CommandTimeout)
 			if last != nil { // the error before is more helpful
 				err = fmt.Errorf("%w; before that: %w", err, last)
 			}

@@ -161,14 +161,8 @@ func (c *Client) releaseAll() {
 			continue
 		}
 		c.options.Logger.Warn(
-			"holdfast: lock not released on close; it is free when its lease ends",
-			"lock",
-			a.lock.name,
-			"owner",
-			a.owner,
-			"error",
-			err,
-		)
+			"holdfast: lock not released on close; it is free when its lease ends", "lock",
+			a.lock.name, "owner", a.owner, "error", err)
 		if errors.Is(err, ErrOutcomeUnknown) {
 			return // the others would time out as well
 		}

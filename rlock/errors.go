@@ -45,8 +45,7 @@ var (
 	// with the write lock: a writer may read. The error also matches [ErrNotAcquired]. Test for
 	// ErrUpgrade first, because waiting does not help.
 	ErrUpgrade = errors.New(
-		"a read lock cannot become a write lock: release it first, or begin with the write lock",
-	)
+		"a read lock cannot become a write lock: release it first, or begin with the write lock")
 
 	// ErrNotReplicated reports that fewer replicas than Options.SyncReplicas acknowledged the
 	// acquisition in time, and that it was undone. The error is a *[ReplicationError].

@@ -39,9 +39,7 @@ func (k exclusive) mode() mode { return exclusiveMode }
 func (k exclusive) beside() error { return nil }
 
 func (k exclusive) acquire(
-	ctx context.Context,
-	redis rueidis.CoreClient,
-	r request,
+	ctx context.Context, redis rueidis.CoreClient, r request,
 ) (reply, error) {
 	registration := ""
 	if r.registers {

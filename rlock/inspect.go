@@ -121,9 +121,7 @@ func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
 
 // exchange runs a command that leaves nothing to clean up.
 func exchange[T any](
-	ctx context.Context,
-	l *Lock,
-	command func(context.Context) (T, error),
+	ctx context.Context, l *Lock, command func(context.Context) (T, error),
 ) (value T, err error) {
 	if l.invalid != nil {
 		return value, l.invalid

@@ -113,11 +113,8 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
 	if wait < 0 {
-		return nil, fmt.Errorf(
-			"%w: the wait %v is negative: use Lock to wait without limit",
-			ErrInvalid,
-			wait,
-		)
+		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
+			ErrInvalid, wait)
 	}
 	at, err := l.newAttempt(ctx, wait, lease)
 	if err != nil {
@@ -133,9 +130,7 @@ func wholeLease(lease time.Duration) (time.Duration, error) {
 	if whole <= watchdog.Drift(whole) {
 		return 0, fmt.Errorf(
 			"%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog",
-			ErrInvalid,
-			lease,
-		)
+			ErrInvalid, lease)
 	}
 	return whole, nil
 }

@@ -70,12 +70,8 @@ func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 
 func (n node) Release(owner string) (lua.Released, error) {
 	sent := time.Now()
-	released, err := n.kind.release(
-		context.Background(),
-		owner,
-		0,
-		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}),
-	)
+	released, err := n.kind.release(context.Background(), owner, 0,
+		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
 	n.answered(sent, err)
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)

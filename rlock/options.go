@@ -113,34 +113,19 @@ func (o Options) withDefaults() (Options, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
 	case o.WatchdogLease < minWatchdogLease:
-		return o, fmt.Errorf(
-			"%w: WatchdogLease %v: want at least %v",
-			ErrInvalid,
-			o.WatchdogLease,
-			minWatchdogLease,
-		)
+		return o, fmt.Errorf("%w: WatchdogLease %v: want at least %v", ErrInvalid, o.WatchdogLease,
+			minWatchdogLease)
 	case o.CommandTimeout < time.Millisecond:
-		return o, fmt.Errorf(
-			"%w: CommandTimeout %v: want at least 1ms",
-			ErrInvalid,
-			o.CommandTimeout,
-		)
+		return o, fmt.Errorf("%w: CommandTimeout %v: want at least 1ms", ErrInvalid,
+			o.CommandTimeout)
 	case o.RenewBatch < 0:
 		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
 	case o.FairWindow < 2*longestPause:
-		return o, fmt.Errorf(
-			"%w: FairWindow %v: want at least %v, because a waiter asks every %v",
-			ErrInvalid,
-			o.FairWindow,
-			2*longestPause,
-			longestPause,
-		)
+		return o, fmt.Errorf("%w: FairWindow %v: want at least %v, because a waiter asks every %v",
+			ErrInvalid, o.FairWindow, 2*longestPause, longestPause)
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
-		return o, fmt.Errorf(
-			"%w: WriterPreference %d is neither PreferWriters nor PreferNobody",
-			ErrInvalid,
-			o.WriterPreference,
-		)
+		return o, fmt.Errorf("%w: WriterPreference %d is neither PreferWriters nor PreferNobody",
+			ErrInvalid, o.WriterPreference)
 	case o.SyncReplicas < 0:
 		return o, fmt.Errorf("%w: SyncReplicas %d is negative", ErrInvalid, o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:

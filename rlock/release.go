@@ -38,10 +38,8 @@ func (a *acquisition) Release(level *Hold) error {
 	case err != nil:
 		return err
 	case !locked:
-		err = fmt.Errorf(
-			"%w: another call of the same owner is still waiting for Redis",
-			ErrOutcomeUnknown,
-		)
+		err = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
+			ErrOutcomeUnknown)
 		if left == 0 {
 			a.abandon()
 		}
@@ -159,11 +157,8 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 				a.step(giveUp)
 				a.lock.kind.unanswered(a)
 			}
-			return fmt.Errorf(
-				"%w: no answer to the release within %v",
-				ErrOutcomeUnknown,
-				c.options.CommandTimeout,
-			)
+			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown,
+				c.options.CommandTimeout)
 		case state == transport.Answered:
 			return a.sent(reply, left, unknown)
 		case c.transport.Permanent(err):
@@ -204,9 +199,7 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 
 // detach sends the release from a worker, so that the caller can leave at any time.
 func (a *acquisition) detach(
-	b *wait.Budget,
-	left int,
-	o offer,
+	b *wait.Budget, left int, o offer,
 ) (lua.Released, transport.State, error) {
 	return transport.Detach(a.client.calls, b,
 		func(ctx context.Context) (lua.Released, error) {

@@ -44,9 +44,7 @@ func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error)
 // WAIT counts what was written through the same connection, so all commands go through one that is
 // not shared.
 func (at *attempt) askForReplicas(
-	server rueidis.Client,
-	r request,
-	slotMoves bool,
+	server rueidis.Client, r request, slotMoves bool,
 ) (answer reply, err error) {
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if slotMoves {

@@ -150,9 +150,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 
 // askFrom sends a request from the head of a queue.
 func (at *attempt) askFrom(
-	how waiting,
-	w *waiter,
-	g *waitqueue.Grant,
+	how waiting, w *waiter, g *waitqueue.Grant,
 ) (hold *Hold, left, granted bool, err error) {
 	q, hears := w.Queue(), false
 	q.Do(func(kn *known) { hears = kn.listener != nil && kn.listener.Paired() })
@@ -209,9 +207,7 @@ func closeListener(over *known) {
 
 // park blocks at the head of a queue until asking is useful.
 func (at *attempt) park(
-	how waiting,
-	w *waiter,
-	delay *wait.Backoff,
+	how waiting, w *waiter, delay *wait.Backoff,
 ) (waitqueue.Reason, waitqueue.Grant) {
 	var (
 		q     = w.Queue()

@@ -326,10 +326,7 @@ func timedOut(err error) bool {
 // once, with [Detached], and late is called with the outcome when it is known. Otherwise late is
 // not called.
 func Detach[T any](
-	c *Calls,
-	b *wait.Budget,
-	command func(context.Context) (T, error),
-	late func(T, error),
+	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (value T, _ State, err error) {
 	type outcome struct {
 		value T
@@ -377,10 +374,7 @@ func Unexplained(err error) error {
 // Do sends a command from the caller's goroutine if that cannot block it, and otherwise like
 // [Detach].
 func Do[T any](
-	c *Calls,
-	b *wait.Budget,
-	command func(context.Context) (T, error),
-	late func(T, error),
+	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {
 	if call := c.Begin(b); call != nil {
 		value, err := command(call)

@@ -244,9 +244,7 @@ func (t *Transport) Listens() bool {
 
 // route returns the node that serves a channel.
 func (t *Transport) route(
-	ctx context.Context,
-	channel string,
-	wrong bool,
+	ctx context.Context, channel string, wrong bool,
 ) (string, rueidis.Client, error) {
 	if t.cluster == nil {
 		return t.server, t.redis, nil

@@ -64,9 +64,7 @@ func (qs *Queues[Name, Data]) EndTry(name Name) { qs.slot(name).trying.Add(-1) }
 // Join appends a new waiter to a queue. If there is no queue, begin makes the data of a new one, or
 // returns false, and Join returns nil. begin is called with the queues locked, and must not block.
 func (qs *Queues[Name, Data]) Join(
-	name Name,
-	c Candidate,
-	begin func() (Data, bool),
+	name Name, c Candidate, begin func() (Data, bool),
 ) *Waiter[Name, Data] {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -171,9 +169,7 @@ func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
 
 // Park is Wait for the head. It also returns after a pause, or when the channel also fires.
 func (w *Waiter[Name, Data]) Park(
-	b *wait.Budget,
-	pause time.Duration,
-	also <-chan struct{},
+	b *wait.Budget, pause time.Duration, also <-chan struct{},
 ) (Reason, Grant) {
 	if !b.Sleep(pause, w.wake, also) {
 		return Ended, Grant{}
