@@ -2,8 +2,6 @@ package lua
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -11,12 +9,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var (
-	acquire = load("acquire.lua")
-	reenter = load("reenter.lua")
-
-	fencedAcquire = load("fenced_acquire.lua")
-)
+var reenter = load("reenter.lua")
 
 // Holder describes the owner that is in the way of an acquisition.
 type Holder struct {
@@ -31,88 +24,25 @@ type Holder struct {
 	Clock time.Time
 }
 
-// fenceOf reads the fencing token of an acquisition.
-func fenceOf(lock string, message rueidis.RedisMessage) (int64, error) {
-	fence, err := message.AsInt64()
-	if err == nil {
-		return fence, nil
+// holder reads who is in the way of an acquisition; nil after an error.
+func (rp *reply) holder() *Holder {
+	left, owner, nap := rp.integer(), rp.text(), rp.integer()
+	if rp.err != nil {
+		return nil
 	}
-	text, err := text(message)
-	if err != nil {
-		return 0, err
-	}
-	e := noNumber(lock, text)
-	e.Class = Unknown // the owner has the lock, and no use for it
-	return 0, e
-}
-
-// noNumber returns the error for a counter that something else wrote to.
-func noNumber(lock, token string) *Error {
-	return &Error{
-		Class:   Permanent,
-		Message: fmt.Sprintf("the token %q of %q is not a number", token, lock),
-		Advice:  "something else writes to the key " + tokenKey(lock),
-	}
-}
-
-// miscounted adds advice to a refusal that concerns the counter of a fenced lock.
-func miscounted(lock string, err error) error {
-	var e *Error
-	switch {
-	case !errors.As(err, &e):
-	case e.Code == "WRONGTYPE":
-		e.Advice = "the key of this name is not a lock, or " + tokenKey(lock) +
-			" is not a number: choose another name"
-	case strings.Contains(e.Message, "not an integer"),
-		strings.Contains(e.Message, "would overflow"):
-		e.Advice = "the key " + tokenKey(lock) +
-			" cannot count on, so something else writes to it: " +
-			"set it to a number that is larger than any token in use"
-	}
-	return err
+	return &Holder{Owner: strings.TrimSuffix(owner, writeSuffix), TTL: ttl(left),
+		Next: left == free, Nap: time.Duration(max(0, nap)) * time.Millisecond}
 }
 
 // inTheWay reads the reply of a script that takes a lock. It returns nil if the lock was taken.
-func inTheWay(reply rueidis.RedisResult) (*Holder, error) {
-	if rueidis.IsRedisNil(reply.Error()) {
+func inTheWay(rp reply) (*Holder, error) {
+	if rp.isNil() {
 		return nil, nil
 	}
-	values, err := reply.ToArray()
-	if err != nil {
-		return nil, Classify(err)
-	}
-	return holderOf(values)
+	rp.list(3)
+	holder := rp.holder()
+	return holder, rp.err
 }
-
-// holderOf reads the part of a reply that describes who is in the way.
-func holderOf(values []rueidis.RedisMessage) (*Holder, error) {
-	if err := sized(values, 3); err != nil {
-		return nil, err
-	}
-	left, err := integer(values[0])
-	if err != nil {
-		return nil, err
-	}
-	owner, err := text(values[1])
-	if err != nil {
-		return nil, err
-	}
-	nap, err := integer(values[2])
-	if err != nil {
-		return nil, err
-	}
-	holder := &Holder{
-		Owner: strings.TrimSuffix(owner, writeSuffix),
-		Nap:   time.Duration(max(0, nap)) * time.Millisecond,
-	}
-	if holder.Next = left == free; !holder.Next {
-		holder.TTL = ttl(left)
-	}
-	return holder, nil
-}
-
-// free is the PTTL of a key that does not exist.
-const free = -2
 
 // Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
 // It returns false, and changes nothing, when owner does not hold the lock.
@@ -123,10 +53,7 @@ func Reenter(
 	return reentered(reenter.run(ctx, c, []string{lock}, args))
 }
 
-func reentered(reply rueidis.RedisResult) (bool, error) {
-	message, err := reply.ToMessage()
-	if err != nil {
-		return false, Classify(err)
-	}
-	return boolean(message)
+func reentered(rp reply) (bool, error) {
+	held := rp.boolean()
+	return held, rp.err
 }

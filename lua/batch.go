@@ -34,56 +34,26 @@ func AcquireBatch(
 	keys := make([]string, len(requests))
 	args := make([]string, 1, 3*len(requests)+1)
 	args[0] = milliseconds(lease)
+	named := make(map[string]bool, len(requests))
 	for i, r := range requests {
+		if named[r.Lock] { // it would be found free for two owners
+			return -1, nil, &Error{Class: Permanent, Advice: "name each lock once",
+				Message: "the lock " + strconv.Quote(r.Lock) + " is named twice"}
+		}
+		named[r.Lock] = true
 		keys[i] = r.Lock
 		args = append(args, r.Owner, strconv.Itoa(r.Count), flag(r.Nested))
 	}
-	if err := differ(keys); err != nil {
-		return -1, nil, err
-	}
-	return oneInTheWay(batchAcquire.run(ctx, c, keys, args), len(requests))
-}
-
-// differ returns an error for a lock that is named twice: it would be found free for two owners.
-func differ(locks []string) error {
-	seen := make(map[string]bool, len(locks))
-	for _, lock := range locks {
-		if seen[lock] {
-			return &Error{
-				Class:   Permanent,
-				Message: "the lock " + strconv.Quote(lock) + " is named twice",
-				Advice:  "name each lock once",
-			}
-		}
-		seen[lock] = true
-	}
-	return nil
-}
-
-// oneInTheWay reads the reply of the script that takes several locks.
-func oneInTheWay(reply rueidis.RedisResult, requests int) (index int, holder *Holder, err error) {
-	if rueidis.IsRedisNil(reply.Error()) {
+	rp := batchAcquire.run(ctx, c, keys, args)
+	if rp.isNil() {
 		return -1, nil, nil
 	}
-	values, err := list(reply, 2)
-	if err != nil {
-		return -1, nil, err
+	rp.list(2)
+	i := rp.integer()
+	if i < 0 || i >= int64(len(requests)) {
+		rp.unexpected(fmt.Sprintf("lock %d of %d", i, len(requests)))
 	}
-	i, err := integer(values[0])
-	if err != nil {
-		return -1, nil, err
-	}
-	if i < 0 || i >= int64(requests) {
-		return -1, nil, unexpected(fmt.Sprintf("lock %d of %d", i, requests))
-	}
-	if values[1].IsNil() {
-		return int(i), nil, nil
-	}
-	found, err := values[1].ToArray()
-	if err != nil {
-		return -1, nil, Classify(err)
-	}
-	if holder, err = holderOf(found); err != nil {
+	if holder, err = inTheWay(rp.part()); err != nil {
 		return -1, nil, err
 	}
 	return int(i), holder, nil
@@ -117,13 +87,13 @@ func ReleaseBatch(
 		a := r.Announcement
 		args = append(args, r.Owner, strconv.Itoa(r.Count), a.Channel, a.Message, a.verb())
 	}
-	replies, err := list(batchRelease.run(ctx, c, keys, args), len(releases))
-	if err != nil {
-		return nil, err
+	rp := batchRelease.run(ctx, c, keys, args)
+	if rp.list(len(releases)); rp.err != nil {
+		return nil, rp.err
 	}
 	outcomes := make([]BatchReleased, len(releases))
-	for i, reply := range replies {
-		outcomes[i].Released, outcomes[i].Err = outcomeOf(reply)
+	for i := range outcomes {
+		outcomes[i].Released, outcomes[i].Err = released(rp.part())
 	}
 	return outcomes, nil
 }

@@ -11,16 +11,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
+var (
+	acquire       = load("acquire.lua")
+	fencedAcquire = load("fenced_acquire.lua")
+	release       = load("release.lua")
+	handOver      = load("hand_over.lua")
+)
+
 // Exclusive sends the commands of a plain or fenced lock. One owner holds the lock at a time. A
 // waiter may be registered; the owner that releases the lock then grants it to the waiter. The keys
 // and arguments of the commands are built once. It is safe for concurrent use.
 type Exclusive struct {
 	lock, channel, present string
 	fenced                 bool
-	// acquires and waits are the keys of acquire, without and with a registration.
-	acquires, waits []string
-	// releases and handsOver are the keys of release and hand_over.
-	releases, handsOver []string
+	// acquires are the keys of acquire; the last one is left out without a registration.
+	acquires []string
+	// releases are the keys of hand_over; release has only the first.
+	releases []string
 	// leases and registered hold the last lease that was asked for, and registered with.
 	leases, registered atomic.Pointer[leaseText]
 }
@@ -33,18 +40,12 @@ type leaseText struct {
 
 // NewExclusive returns the commands of the lock called name.
 func NewExclusive(name string, fenced bool) *Exclusive {
-	x := &Exclusive{
-		lock:    name,
-		channel: Channel(name),
-		present: presentChannel(name),
-		fenced:  fenced,
-	}
+	x := &Exclusive{lock: name, channel: Channel(name), present: presentChannel(name),
+		fenced: fenced}
 	waiters, token := waitersKey(name), tokenKey(name)
-	x.releases, x.handsOver = []string{name}, []string{name, waiters}
-	x.acquires, x.waits = []string{name}, []string{name, waiters}
+	x.acquires, x.releases = []string{name, waiters}, []string{name, waiters}
 	if fenced {
-		x.handsOver = append(x.handsOver, token)
-		x.acquires, x.waits = []string{name, token}, []string{name, token, waiters}
+		x.acquires, x.releases = []string{name, token, waiters}, []string{name, waiters, token}
 	}
 	return x
 }
@@ -106,52 +107,33 @@ type Ticket int64
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
 	registration string,
-) (fence int64, ticket Ticket, _ *Holder, _ error) {
-	s, keys := acquire, x.acquires
+) (fence int64, ticket Ticket, holder *Holder, err error) {
+	s, last := acquire, len(x.acquires)-1
 	if x.fenced {
 		s = fencedAcquire
 	}
 	args := [...]string{owner, leaseIn(&x.leases, lease), registration}
-	used := args[:2]
+	keys, used := x.acquires[:last], args[:2]
 	if registration != "" {
-		keys, used = x.waits, args[:]
+		keys, used = x.acquires, args[:]
 	}
-	reply := s.run(ctx, c, keys, used)
-	if err := reply.Error(); err != nil {
-		if rueidis.IsRedisNil(err) && !x.fenced {
-			return 0, 0, nil, nil
-		}
-		err = Classify(err)
-		if x.fenced {
-			err = miscounted(x.lock, err)
-		}
-		return 0, 0, nil, err
+	rp := s.run(ctx, c, keys, used)
+	switch {
+	case x.fenced && !rp.message.IsArray():
+		fence = rp.token(x.lock, Unknown) // after an error the owner has no use for the lock
+		rp.err = miscounted(x.lock, rp.err)
+	case rp.isNil():
+	case registration == "":
+		rp.list(3)
+		holder = rp.holder()
+	default:
+		rp.list(4)
+		holder, ticket = rp.holder(), Ticket(rp.decimal())
 	}
-	message, _ := reply.ToMessage()
-	if x.fenced && !message.IsArray() {
-		fence, err := fenceOf(x.lock, message)
-		return fence, 0, nil, err
+	if rp.err != nil {
+		return 0, 0, nil, rp.err
 	}
-	values, err := message.ToArray()
-	if err != nil {
-		return 0, 0, nil, Classify(err)
-	}
-	if registration == "" {
-		holder, err := holderOf(values)
-		return 0, 0, holder, err
-	}
-	if err := sized(values, 4); err != nil {
-		return 0, 0, nil, err
-	}
-	number, err := decimal(values[3])
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	holder, err := holderOf(values[:3])
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	return 0, Ticket(number), holder, nil
+	return fence, ticket, holder, nil
 }
 
 // HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
@@ -201,25 +183,17 @@ func (x *Exclusive) Release(
 	verb := Announcement{Sharded: h.Sharded}.verb()
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
 		args := []string{owner, strconv.Itoa(count), x.channel, verb}
-		return released(release.run(ctx, c, x.releases, args))
+		return released(release.run(ctx, c, x.releases[:1], args))
 	}
-	args := [...]string{owner, x.channel, verb, "", "0", "0", h.Successor, "0", h.Withdrawn}
-	used := args[:4]
+	args := append(make([]string, 0, 9), owner, x.channel, verb, "")
 	if h.Others {
 		args[3] = x.present
 	}
-	if h.Streak.Count > 0 {
-		used = args[:]
-		args[4] = strconv.Itoa(h.Streak.Count)
-		args[5] = strconv.FormatInt(h.Streak.Began, 10)
+	if h.Streak.Count > 0 || h.Successor != "" || h.Withdrawn != "" {
+		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
+			h.Successor, flag(h.SuccessorFirst), h.Withdrawn)
 	}
-	if h.Successor != "" || h.Withdrawn != "" {
-		used = args[:]
-	}
-	if h.SuccessorFirst {
-		args[7] = "1"
-	}
-	return released(handOver.run(ctx, c, x.handsOver, used))
+	return released(handOver.run(ctx, c, x.releases, args))
 }
 
 // Grant is the message to a waiter that has been granted a lock.

@@ -7,11 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var (
-	release     = load("release.lua")
-	handOver    = load("hand_over.lua")
-	forceUnlock = load("force_unlock.lua")
-)
+var forceUnlock = load("force_unlock.lua")
 
 // The messages on a lock's channel.
 const (
@@ -65,88 +61,49 @@ func ForceUnlock(
 	return released(forceUnlock.run(ctx, c, []string{lock}, args))
 }
 
-func released(reply rueidis.RedisResult) (Released, error) {
-	message, err := reply.ToMessage()
-	if err != nil {
-		return Released{}, Classify(err)
-	}
-	return outcomeOf(message)
+// outcomes has the outcome for each status that the scripts return for a release, from -1.
+var outcomes = [...]Released{
+	{},                          // the owner did not hold the lock
+	{Held: true},                // levels are left
+	{Held: true},                // the lock is free
+	{Held: true, Reading: true}, // the owner has read holds left
+	{Held: true, To: Successor}, // the successor has the lock
+	{Held: true, To: Other},     // a waiter has it, by its registration
 }
 
-// The statuses of a release, as the scripts return them.
-const (
-	notHeld = -1
-	lowered = 0 // levels are left
-	freed   = 1
-	reading = 2 // its owner has read holds left
-	passed  = 3 // to the successor
-	granted = 4 // to a waiter, by its registration
-)
-
-// outcome reads a status.
-func outcome(m rueidis.RedisMessage) (Released, error) {
-	status, err := integer(m)
-	if err != nil {
-		return Released{}, err
-	}
-	switch status {
-	case notHeld:
-		return Released{}, nil
-	case lowered, freed:
-		return Released{Held: true}, nil
-	case reading:
-		return Released{Held: true, Reading: true}, nil
-	case passed:
-		return Released{Held: true, To: Successor}, nil
-	case granted:
-		return Released{Held: true, To: Other}, nil
-	}
-	return Released{}, unexpected("status " + strconv.FormatInt(status, 10))
-}
-
-// outcomeOf reads the reply for one release: a status, or a list of it, a refusal and, for a lock
+// released reads the reply for one release: a status, or a list of it, a refusal and, for a lock
 // that is handed over, a number and perhaps the beginning of the streak.
-func outcomeOf(message rueidis.RedisMessage) (Released, error) {
-	if !message.IsArray() {
-		return outcome(message)
+func released(rp reply) (out Released, err error) {
+	size := 1
+	if rp.message.IsArray() {
+		size = rp.list(2, 3, 4)
 	}
-	values, err := message.ToArray()
-	if err != nil {
-		return Released{}, Classify(err)
+	status := rp.integer()
+	if status < -1 || status+1 >= int64(len(outcomes)) {
+		rp.unexpected("status " + strconv.FormatInt(status, 10))
+	} else {
+		out = outcomes[status+1]
 	}
-	if len(values) != 3 && len(values) != 4 {
-		if err := sized(values, 2); err != nil {
-			return Released{}, err
-		}
+	if size > 1 {
+		out.Refusal = withCode(rp.text())
 	}
-	r, err := outcome(values[0])
-	if err != nil {
-		return Released{}, err
-	}
-	refusal, err := text(values[1])
-	if err != nil {
-		return Released{}, err
-	}
-	r.Refusal = withCode(refusal)
-	if len(values) > 2 {
-		number, err := decimal(values[2])
-		if err != nil {
-			return Released{}, err
-		}
-		switch r.To {
+	if size > 2 {
+		number := rp.decimal()
+		switch out.To {
 		case Successor:
-			r.Fence = number
+			out.Fence = number
 		case Other:
-			r.Ticket = Ticket(number)
+			out.Ticket = Ticket(number)
 		}
 	}
-	if len(values) == 4 {
-		if r.To != Successor {
-			return Released{}, unexpected("a time with status " + strconv.Itoa(int(r.To)))
-		}
-		if r.Began, err = integer(values[3]); err != nil {
-			return Released{}, err
+	if size > 3 {
+		out.Began = rp.integer()
+		if out.To != Successor {
+			rp.unexpected("a time with status " + strconv.FormatInt(status, 10))
 		}
 	}
-	return r, nil
+	if rp.err != nil {
+		return Released{}, rp.err
+	}
+	return out, nil
 }

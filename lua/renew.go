@@ -24,40 +24,36 @@ type Renewal struct {
 func Renew(
 	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
 ) (held []bool, err error) {
-	keys := make([]string, len(renewals))
-	args := make([]string, 1, len(renewals)+1)
-	args[0] = milliseconds(lease)
-	for i, renewal := range renewals {
-		keys[i] = renewal.Lock
-		args = append(args, renewal.Owner)
-	}
-	return renewed(renew.run(ctx, c, keys, args), len(renewals))
+	return renewed(ctx, c, renew, lease, renewals)
 }
 
 // RenewReads is [Renew] for read locks.
 func RenewReads(
 	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
 ) (held []bool, err error) {
-	keys := make([]string, 0, 2*len(renewals))
-	args := make([]string, 1, len(renewals)+1)
-	args[0] = milliseconds(lease)
-	for _, renewal := range renewals {
-		keys = append(keys, renewal.Lock, holdsKey(renewal.Lock, renewal.Owner)+":1")
-		args = append(args, renewal.Owner)
-	}
-	return renewed(readRenew.run(ctx, c, keys, args), len(renewals))
+	return renewed(ctx, c, readRenew, lease, renewals)
 }
 
-func renewed(reply rueidis.RedisResult, renewals int) ([]bool, error) {
-	replies, err := list(reply, renewals)
-	if err != nil {
-		return nil, err
-	}
-	held := make([]bool, renewals)
-	for i, reply := range replies {
-		if held[i], err = boolean(reply); err != nil {
-			return nil, err
+func renewed(
+	ctx context.Context, c rueidis.CoreClient, s *script, lease time.Duration, renewals []Renewal,
+) ([]bool, error) {
+	keys := make([]string, 0, 2*len(renewals))
+	args := append(make([]string, 0, 1+len(renewals)), milliseconds(lease))
+	for _, renewal := range renewals {
+		keys = append(keys, renewal.Lock)
+		if s == readRenew {
+			keys = append(keys, holdsKey(renewal.Lock, renewal.Owner)+":1")
 		}
+		args = append(args, renewal.Owner)
+	}
+	rp := s.run(ctx, c, keys, args)
+	rp.list(len(renewals))
+	held := make([]bool, len(renewals))
+	for i := range held {
+		held[i] = rp.boolean()
+	}
+	if rp.err != nil {
+		return nil, rp.err
 	}
 	return held, nil
 }

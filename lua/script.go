@@ -39,17 +39,18 @@ func load(file string) *script {
 
 // run executes the script with EVALSHA, and once more with EVAL if the server does not know it. All
 // keys must be in one slot.
-func (s *script) run(
-	ctx context.Context, c rueidis.CoreClient, keys, args []string,
-) rueidis.RedisResult {
+func (s *script) run(ctx context.Context, c rueidis.CoreClient, keys, args []string) reply {
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
-	result := c.Do(ctx, bySHA)
-	if refusal, ok := rueidis.IsRedisErr(result.Error()); ok && refusal.IsNoScript() {
+	message, err := c.Do(ctx, bySHA).ToMessage()
+	if refusal, ok := rueidis.IsRedisErr(err); ok && refusal.IsNoScript() {
 		bySource := c.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build()
-		return c.Do(ctx, bySource)
+		message, err = c.Do(ctx, bySource).ToMessage()
 	}
-	return result
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return reply{message: message, err: Classify(err)}
 }
 
 // milliseconds formats a lease for a script. Fractions are cut off: a lease in Redis is never
@@ -62,10 +63,15 @@ func milliseconds(d time.Duration) string {
 // that way; another client might.
 const NoExpiry time.Duration = -1
 
-// ttl converts a PTTL reply for an existing key. A TTL that is too long for a Duration becomes the
-// longest one.
+// free is the PTTL of a key that does not exist.
+const free = -2
+
+// ttl converts a PTTL reply. A TTL that is too long for a Duration becomes the longest one.
 func ttl(milliseconds int64) time.Duration {
-	if milliseconds < 0 {
+	switch {
+	case milliseconds == free:
+		return 0
+	case milliseconds < 0:
 		return NoExpiry
 	}
 	milliseconds = min(milliseconds, math.MaxInt64/int64(time.Millisecond))
