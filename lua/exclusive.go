@@ -2,6 +2,8 @@ package lua
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,6 +18,8 @@ var (
 	fencedAcquire = load("fenced_acquire.lua")
 	release       = load("release.lua")
 	handOver      = load("hand_over.lua")
+	forceUnlock   = load("force_unlock.lua")
+	reenter       = load("reenter.lua")
 )
 
 // Exclusive sends the commands of a plain or fenced lock. One owner holds the lock at a time. A
@@ -180,7 +184,7 @@ const (
 func (x *Exclusive) Release(
 	ctx context.Context, c rueidis.CoreClient, owner string, count int, h HandOver,
 ) (Released, error) {
-	verb := Announcement{Sharded: h.Sharded}.verb()
+	verb := publish(h.Sharded)
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
 		args := []string{owner, strconv.Itoa(count), x.channel, verb}
 		return released(release.run(ctx, c, x.releases[:1], args))
@@ -194,6 +198,58 @@ func (x *Exclusive) Release(
 			h.Successor, flag(h.SuccessorFirst), h.Withdrawn)
 	}
 	return released(handOver.run(ctx, c, x.releases, args))
+}
+
+// ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
+func (x *Exclusive) ForceUnlock(
+	ctx context.Context, c rueidis.CoreClient, sharded bool,
+) (Released, error) {
+	args := []string{x.channel, Unlocked, publish(sharded)}
+	return released(forceUnlock.run(ctx, c, x.releases[:1], args))
+}
+
+// Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
+// It returns false, and changes nothing, when owner does not hold the lock.
+func Reenter(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration,
+) (bool, error) {
+	args := []string{owner, strconv.Itoa(count), milliseconds(lease)}
+	return reentered(reenter.run(ctx, c, []string{lock}, args))
+}
+
+func reentered(rp reply) (bool, error) {
+	held := rp.boolean()
+	return held, rp.err
+}
+
+// token reads the token of a fenced lock. class is that of the error for a counter that something
+// else wrote to.
+func (rp *reply) token(lock string, class Class) int64 {
+	text := rp.text()
+	token, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && rp.err == nil {
+		rp.err = &Error{Class: class,
+			Message: fmt.Sprintf("the token %q of %q is not a number", text, lock),
+			Advice:  "something else writes to the key " + tokenKey(lock)}
+	}
+	return token
+}
+
+// miscounted adds advice to a refusal that concerns the counter of a fenced lock.
+func miscounted(lock string, err error) error {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+	case e.Code == "WRONGTYPE":
+		e.Advice = "the key of this name is not a lock, or " + tokenKey(lock) +
+			" is not a number: choose another name"
+	case strings.Contains(e.Message, "not an integer"),
+		strings.Contains(e.Message, "would overflow"):
+		e.Advice = "the key " + tokenKey(lock) +
+			" cannot count on, so something else writes to it: " +
+			"set it to a number that is larger than any token in use"
+	}
+	return err
 }
 
 // Grant is the message to a waiter that has been granted a lock.

@@ -61,8 +61,8 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, s *script, more ...
 	}
 	keys := []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock),
 		budgetsKey(f.Lock)}
-	args := []string{Channel(f.Lock), Announcement{Sharded: f.Sharded}.verb(),
-		milliseconds(heeded), milliseconds(grace), milliseconds(MaxNap)}
+	args := []string{Channel(f.Lock), publish(f.Sharded), milliseconds(heeded), milliseconds(grace),
+		milliseconds(MaxNap)}
 	return s.run(ctx, c, keys, append(args, more...))
 }
 
@@ -114,11 +114,4 @@ func (f Fair) Leave(ctx context.Context, c rueidis.CoreClient, owners ...string)
 // ForceUnlock frees the lock regardless of its holder, and tells the head of the queue.
 func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
 	return released(f.run(ctx, c, fairForceUnlock))
-}
-
-func flag(b bool) string {
-	if b {
-		return "1"
-	}
-	return "0"
 }

@@ -70,7 +70,7 @@ func TestLeaseOfAVoteIsCutToMillisecondsAndItsDelayIsNot(t *testing.T) {
 		time.Second:                        "1000",
 		time.Second + 1:                    "1001",
 		math.MaxInt64:                      "9223372036855",
-		math.MaxInt64 - time.Millisecond:   "9223372036855",
+		math.MaxInt64 - time.Millisecond:   "9223372036854",
 		math.MaxInt64 - 2*time.Millisecond: "9223372036853",
 	} {
 		monitor := s.Monitor(t)

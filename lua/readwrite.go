@@ -70,10 +70,9 @@ func (r ReadWrite) ReenterRead(
 func (r ReadWrite) ReleaseRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
-	a := r.announcement(Unlocked)
 	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
 	args := []string{owner, strconv.Itoa(number), Suffix(r.Lock, ""),
-		a.Channel, a.Message, a.verb(), milliseconds(MaxNap)}
+		RWChannel(r.Lock), Unlocked, publish(r.Sharded), milliseconds(MaxNap)}
 	return released(readRelease.run(ctx, c, keys, args))
 }
 
@@ -87,13 +86,6 @@ func (r ReadWrite) AcquireWrite(
 	args := []string{WriteField(owner), strconv.Itoa(number), milliseconds(lease), flag(waits),
 		milliseconds(r.Bound), milliseconds(lapse)}
 	return inTheWay(writeAcquire.run(ctx, c, keys, args))
-}
-
-// ReenterWrite is [Reenter] for the write lock.
-func (r ReadWrite) ReenterWrite(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
-) (bool, error) {
-	return Reenter(ctx, c, r.Lock, WriteField(owner), number, lease)
 }
 
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
@@ -117,35 +109,25 @@ func (r ReadWrite) releaseWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
 	lease time.Duration,
 ) (Released, error) {
-	a := r.announcement(UnlockedForAll)
 	readersTurn := "0"
 	if r.Bound > 0 {
 		readersTurn = milliseconds(turn)
 	}
 	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
-	args := []string{WriteField(owner), strconv.Itoa(number), Suffix(r.Lock, ""),
-		a.Channel, a.Message, a.verb(), readersTurn, next, milliseconds(lease)}
+	args := []string{WriteField(owner), strconv.Itoa(number), Suffix(r.Lock, ""), RWChannel(r.Lock),
+		UnlockedForAll, publish(r.Sharded), readersTurn, next, milliseconds(lease)}
 	return released(writeRelease.run(ctx, c, keys, args))
 }
 
-// ForceUnlockReads frees the lock of all its readers, if it has no writer.
-func (r ReadWrite) ForceUnlockReads(ctx context.Context, c rueidis.CoreClient) (Released, error) {
-	return r.forceUnlock(ctx, c, "read")
-}
-
-// ForceUnlockWrite frees the lock of its writer, and of the writer's read holds.
-func (r ReadWrite) ForceUnlockWrite(ctx context.Context, c rueidis.CoreClient) (Released, error) {
-	return r.forceUnlock(ctx, c, "write")
-}
-
-func (r ReadWrite) forceUnlock(
-	ctx context.Context, c rueidis.CoreClient, mode string,
+// ForceUnlock frees the lock of its writer and of the writer's read holds or, without write, of all
+// its readers. It does nothing while the lock is held in the other mode.
+func (r ReadWrite) ForceUnlock(
+	ctx context.Context, c rueidis.CoreClient, write bool,
 ) (Released, error) {
-	a := r.announcement(UnlockedForAll)
-	return released(readWriteForceUnlock.run(ctx, c, []string{r.Lock},
-		[]string{mode, Suffix(r.Lock, ""), a.Channel, a.Message, a.verb()}))
-}
-
-func (r ReadWrite) announcement(message string) Announcement {
-	return Announcement{Channel: RWChannel(r.Lock), Message: message, Sharded: r.Sharded}
+	mode := "read"
+	if write {
+		mode = "write"
+	}
+	return released(readWriteForceUnlock.run(ctx, c, []string{r.Lock}, []string{mode,
+		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish(r.Sharded)}))
 }

@@ -112,7 +112,7 @@ func ExampleRenewReads() {
 }
 
 // Each mode frees the lock only of its own holds.
-func ExampleReadWrite_ForceUnlockReads() {
+func ExampleReadWrite_ForceUnlock() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
@@ -121,9 +121,9 @@ func ExampleReadWrite_ForceUnlockReads() {
 	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, false, false); err != nil {
 		panic(err)
 	}
-	released, err := lock.ForceUnlockWrite(ctx, client)
+	released, err := lock.ForceUnlock(ctx, client, true)
 	fmt.Println("of a writer:", released.Held, err)
-	released, err = lock.ForceUnlockReads(ctx, client)
+	released, err = lock.ForceUnlock(ctx, client, false)
 	fmt.Println("of readers:", released.Held, err)
 	// Output:
 	// of a writer: false <nil>

@@ -66,7 +66,7 @@ func TestReleaseOfEitherSideSucceedsWithoutPermissionForTheChannel(t *testing.T)
 	for name, release := range map[string]func(*testing.T, client) (lua.Released, error){
 		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseRead(t.Context(), c, me, 0) },
 		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseWrite(t.Context(), c, me, 0) },
-		"force": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockWrite(t.Context(), c) },
+		"force": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, true) },
 	} {
 		for _, rule := range []string{"-publish", "resetchannels"} {
 			t.Run(name+" "+rule, func(t *testing.T) {

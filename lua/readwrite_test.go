@@ -210,7 +210,7 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 2*lease)
 	for i, length := range []time.Duration{lease, 3 * lease} {
-		reentered, err := pair.ReenterWrite(t.Context(), c, me, i+2, length)
+		reentered, err := lua.Reenter(t.Context(), c, lock, lua.WriteField(me), i+2, length)
 		require.NoError(t, err)
 		require.True(t, reentered)
 		requireLock(

@@ -3,6 +3,9 @@ package lua
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -95,4 +98,106 @@ func unexpected(what string, cause error) *Error {
 	return &Error{Class: Unknown, Message: "unexpected reply: " + what, Err: cause,
 		Advice: "something between this client and Redis, or a server that is not Redis, " +
 			"changes replies"}
+}
+
+// Holder describes the owner that is in the way of an acquisition.
+type Holder struct {
+	Owner string        // "<client id>:<token>"; "" when readers that waited have their turn
+	TTL   time.Duration // the rest of its lease, or [NoExpiry]
+	// Next reports whether the owner does not hold the lock, but comes before the one that asked.
+	Next bool
+	// Nap is how long to wait at most before asking again, if that is not the TTL; else 0.
+	Nap time.Duration
+	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a
+	// fair one.
+	Clock time.Time
+}
+
+// holder reads who is in the way of an acquisition; nil after an error.
+func (rp *reply) holder() *Holder {
+	left, owner, nap := rp.integer(), rp.text(), rp.integer()
+	if rp.err != nil {
+		return nil
+	}
+	return &Holder{Owner: strings.TrimSuffix(owner, writeSuffix), TTL: ttl(left),
+		Next: left == free, Nap: time.Duration(max(0, nap)) * time.Millisecond}
+}
+
+// inTheWay reads the reply of a script that takes a lock. It returns nil if the lock was taken.
+func inTheWay(rp reply) (*Holder, error) {
+	if rp.isNil() {
+		return nil, nil
+	}
+	rp.list(3)
+	holder := rp.holder()
+	return holder, rp.err
+}
+
+// Released is the outcome of a release.
+type Released struct {
+	// Held is false when there was nothing to release: the owner did not hold the lock, or no owner
+	// did.
+	Held bool
+	// Refusal is the server's reason for not publishing the announcement of a lock that was
+	// released; "" if it was published. It begins with the error code, such as NOPERM, on every
+	// version of the server.
+	Refusal string
+	// Reading reports whether the owner gave back a write lock and has read holds left.
+	Reading bool
+	// To says which owner has the lock now.
+	To To
+	// Fence is the fencing token of the successor, if it has the lock and the lock is fenced.
+	Fence int64
+	// Began is when the streak began, as in [Streak], if the successor has the lock because it
+	// could not be granted to a waiter of another process.
+	Began int64
+	// Ticket is the ticket of the successor, if it was registered.
+	Ticket Ticket
+}
+
+// outcomes has the outcome for each status that the scripts return for a release, from -1.
+var outcomes = [...]Released{
+	{},                          // the owner did not hold the lock
+	{Held: true},                // levels are left
+	{Held: true},                // the lock is free
+	{Held: true, Reading: true}, // the owner has read holds left
+	{Held: true, To: Successor}, // the successor has the lock
+	{Held: true, To: Other},     // a waiter has it, by its registration
+}
+
+// released reads the reply for one release: a status, or a list of it, a refusal and, for a lock
+// that is handed over, a number and perhaps the beginning of the streak.
+func released(rp reply) (out Released, err error) {
+	size := 1
+	if rp.message.IsArray() {
+		size = rp.list(2, 3, 4)
+	}
+	status := rp.integer()
+	if status < -1 || status+1 >= int64(len(outcomes)) {
+		rp.unexpected("status " + strconv.FormatInt(status, 10))
+	} else {
+		out = outcomes[status+1]
+	}
+	if size > 1 {
+		out.Refusal = withCode(rp.text())
+	}
+	if size > 2 {
+		number := rp.decimal()
+		switch out.To {
+		case Successor:
+			out.Fence = number
+		case Other:
+			out.Ticket = Ticket(number)
+		}
+	}
+	if size > 3 {
+		out.Began = rp.integer()
+		if out.To != Successor {
+			rp.unexpected("a time with status " + strconv.FormatInt(status, 10))
+		}
+	}
+	if rp.err != nil {
+		return Released{}, rp.err
+	}
+	return out, nil
 }

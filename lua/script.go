@@ -59,6 +59,29 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
+// The messages on a lock's channel.
+const (
+	// Unlocked means that the lock is free: one waiter may take it.
+	Unlocked = "0"
+	// UnlockedForAll means that every waiter should ask for the lock.
+	UnlockedForAll = "1"
+)
+
+// publish returns the command that publishes a message.
+func publish(sharded bool) string {
+	if sharded {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
 // NoExpiry is the TTL of a lock that is held but never expires. This library never takes a lock
 // that way; another client might.
 const NoExpiry time.Duration = -1

@@ -44,7 +44,7 @@ var operations = []operation{
 		return err
 	}},
 	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.ForceUnlock(ctx, c, lock, announcement)
+		_, err := plain.ForceUnlock(ctx, c, false)
 		return err
 	}},
 	{"inspect", "1", "1", func(ctx context.Context, c rueidis.Client) error {

@@ -88,7 +88,7 @@ func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 			c.calls,
 			b,
 			func(ctx context.Context) ([]lua.BatchReleased, error) {
-				return lua.ReleaseBatch(ctx, c.redis, batchReleases(asked))
+				return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), batchReleases(asked))
 			},
 			func(replies []lua.BatchReleased, err error) {
 				for i, p := range asked {
@@ -140,8 +140,8 @@ func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 	}
 }
 
-func batchReleases(of []partRelease) []lua.BatchRelease {
-	all := make([]lua.BatchRelease, len(of))
+func batchReleases(of []partRelease) []lua.BatchPart {
+	all := make([]lua.BatchPart, len(of))
 	for i, p := range of {
 		all[i] = p.lock.kind.plain().part(p.owner, p.left)
 	}

@@ -118,7 +118,7 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 }
 
 func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return lua.ForceUnlock(ctx, k.client.redis, k.name, k.announcement())
+	return k.keys.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
 }
 
 // frees returns true for every other kind whose lock has the key to itself.
@@ -182,16 +182,6 @@ func (k exclusive) kept(cleanup) bool { return false }
 
 func (k exclusive) plain() plain { return k }
 
-func (k exclusive) part(owner string, count int) lua.BatchRelease {
-	return lua.BatchRelease{
-		Lock:         k.name,
-		Owner:        owner,
-		Count:        count,
-		Announcement: k.announcement(),
-	}
-}
-
-func (k exclusive) announcement() lua.Announcement {
-	return lua.Announcement{Channel: k.keys.Channel(), Message: lua.Unlocked,
-		Sharded: k.client.transport.Sharded()}
+func (k exclusive) part(owner string, count int) lua.BatchPart {
+	return lua.BatchPart{Lock: k.name, Channel: k.keys.Channel(), Owner: owner, Count: count}
 }

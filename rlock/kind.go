@@ -87,8 +87,8 @@ type kind interface {
 
 // plain has the methods that only a plain lock has.
 type plain interface {
-	// part returns the release of the lock as part of a batch.
-	part(owner string, count int) lua.BatchRelease
+	// part returns the lock as part of a batch.
+	part(owner string, count int) lua.BatchPart
 }
 
 // mode tells how a lock is held: by one owner, or by any number of them.

@@ -89,7 +89,7 @@ func (k read) release(ctx context.Context, owner string, count int, _ offer) (lu
 }
 
 func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.script().ForceUnlockReads(ctx, k.client.redis)
+	return k.script().ForceUnlock(ctx, k.client.redis, false)
 }
 
 func (k read) frees(other kind, held bool) bool {
@@ -132,7 +132,7 @@ func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request)
 func (k write) reenter(
 	ctx context.Context, owner string, count int, lease time.Duration,
 ) (bool, error) {
-	return k.script().ReenterWrite(ctx, k.client.redis, owner, count, lease)
+	return lua.Reenter(ctx, k.client.redis, k.name, lua.WriteField(owner), count, lease)
 }
 
 func (k write) release(
@@ -145,7 +145,7 @@ func (k write) release(
 }
 
 func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.script().ForceUnlockWrite(ctx, k.client.redis)
+	return k.script().ForceUnlock(ctx, k.client.redis, true)
 }
 
 func (k write) frees(other kind, held bool) bool { return held && other.outlives() }
