@@ -12,6 +12,8 @@ import (
 var (
 	batchAcquire = load("batch_acquire.lua")
 	batchRelease = load("batch_release.lua")
+	renew        = load("renew.lua")
+	readRenew    = load("read_renew.lua")
 )
 
 // BatchPart is the part of a batch that concerns one of its locks.
@@ -33,8 +35,7 @@ func AcquireBatch(
 	ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
-	args := make([]string, 1, 3*len(parts)+1)
-	args[0] = milliseconds(lease)
+	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
 	named := make(map[string]bool, len(parts))
 	for i, p := range parts {
 		if named[p.Lock] { // it would be found free for two owners
@@ -43,16 +44,16 @@ func AcquireBatch(
 		}
 		named[p.Lock] = true
 		keys[i] = p.Lock
-		args = append(args, p.Owner, strconv.Itoa(p.Count), flag(p.Nested))
+		args = append(args, p.Owner, strconv.Itoa(p.Count), flag[p.Nested])
 	}
-	rp := batchAcquire.run(ctx, c, keys, args)
+	rp := batchAcquire.run(ctx, c, keys, args...)
 	if rp.isNil() {
 		return -1, nil, nil
 	}
 	rp.list(2)
 	i := rp.integer()
 	if i < 0 || i >= int64(len(parts)) {
-		rp.unexpected(fmt.Sprintf("lock %d of %d", i, len(parts)))
+		rp.keep(unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
 	if holder, err = inTheWay(rp.part()); err != nil {
 		return -1, nil, err
@@ -78,9 +79,9 @@ func ReleaseBatch(
 	args := make([]string, 0, 5*len(parts))
 	for i, p := range parts {
 		keys[i] = p.Lock
-		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish(sharded))
+		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish[sharded])
 	}
-	rp := batchRelease.run(ctx, c, keys, args)
+	rp := batchRelease.run(ctx, c, keys, args...)
 	if rp.list(len(parts)); rp.err != nil {
 		return nil, rp.err
 	}
@@ -89,4 +90,40 @@ func ReleaseBatch(
 		outcomes[i].Released, outcomes[i].Err = released(rp.part())
 	}
 	return outcomes, nil
+}
+
+// Renewal names a lock and the owner that is believed to hold it.
+type Renewal struct {
+	Lock  string
+	Owner string // for a write lock the [WriteField] of the owner
+	Read  bool   // a read lock
+}
+
+// Renew gives every lock that its owner still holds a TTL of at least lease, in one command.
+// held[i] reports whether the owner of renewals[i] holds the lock. All of them are read locks, or
+// none is. On a cluster all locks must be in one slot. An error concerns the whole batch, some of
+// which may have been renewed.
+func Renew(
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
+) (held []bool, err error) {
+	s := renew
+	keys := make([]string, 0, 2*len(renewals))
+	args := append(make([]string, 0, 1+len(renewals)), milliseconds(lease))
+	for _, r := range renewals {
+		keys = append(keys, r.Lock)
+		if r.Read {
+			s, keys = readRenew, append(keys, holdsKey(r.Lock, r.Owner)+":1")
+		}
+		args = append(args, r.Owner)
+	}
+	rp := s.run(ctx, c, keys, args...)
+	rp.list(len(renewals))
+	held = make([]bool, len(renewals))
+	for i := range held {
+		held[i] = rp.boolean()
+	}
+	if rp.err != nil {
+		return nil, rp.err
+	}
+	return held, nil
 }

@@ -53,11 +53,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ClassOf returns the class of an error of this package, and Unknown for any other.
 func ClassOf(err error) Class {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Class
-	}
-	return Unknown
+	e := new(Error) // its class is Unknown
+	errors.As(err, &e)
+	return e.Class
 }
 
 // Classify converts an error of rueidis, which may be wrapped. It returns nil for nil, and an
@@ -66,25 +64,44 @@ func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	var refusal *rueidis.RedisError
-	if errors.As(err, &refusal) && !rueidis.IsRedisNil(refusal) {
-		return refused(refusal)
-	}
-	var notNumber *strconv.NumError
+	var (
+		known     *Error
+		refusal   *rueidis.RedisError
+		notNumber *strconv.NumError
+	)
 	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &refusal) && !rueidis.IsRedisNil(refusal):
+		return refused(refusal.Error(), err)
 	case rueidis.IsRedisNil(err), rueidis.IsParseErr(err), errors.As(err, &notNumber):
-		return unexpected(err.Error(), err)
+		return unexpected(err)
 	case errors.Is(err, rueidis.ErrNoCache):
 		return untracked(err)
 	}
 	return failed(err)
 }
 
+// Redirected reports whether a command failed because another node of the cluster has its key, and
+// which. If asking, the slot is moving, and that node accepts only the next command, and only after
+// [Ask]. rueidis follows redirections by itself, but not on a dedicated connection.
+func Redirected(err error) (node string, asking, ok bool) {
+	var refusal *rueidis.RedisError
+	if !errors.As(err, &refusal) {
+		return "", false, false
+	}
+	if node, asking = refusal.IsAsk(); asking {
+		return node, true, true
+	}
+	node, ok = refusal.IsMoved()
+	return node, false, ok
+}
+
 // refused classifies an error reply. An unknown reply is permanent: the server did not execute the
 // command, and there is no reason to expect that it will.
-func refused(reply *rueidis.RedisError) *Error {
-	message := cmp.Or(reply.Error(), "error reply without a text")
-	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: reply}
+func refused(message string, cause error) *Error {
+	message = cmp.Or(message, "error reply without a text")
+	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: cause}
 	if m, ok := meanings[e.Code]; ok {
 		e.Class, e.Advice = m.class, m.advice
 	}
@@ -202,14 +219,12 @@ func withCode(message string) string {
 // connections when it needs them, and returns the server's reply to CLIENT TRACKING only as text.
 // The reply need not concern caching; it may be BUSY. The command itself was not sent.
 func untracked(err error) *Error {
-	e := &Error{Class: Permanent, Message: err.Error(), Err: err,
-		Advice: "set rueidis.ClientOption.DisableCache"}
-	code := codeOf(e.Message)
-	if m, ok := meanings[code]; ok {
-		e.Code = code
-		if m.class == Temporary {
-			e.Class, e.Advice = m.class, m.advice
-		}
+	e := refused(err.Error(), err)
+	if e.Class != Temporary {
+		e.Class, e.Advice = Permanent, "set rueidis.ClientOption.DisableCache"
+	}
+	if e.Code == "ERR" {
+		e.Code = "" // the message may begin with anything
 	}
 	return e
 }

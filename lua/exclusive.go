@@ -24,16 +24,16 @@ var (
 
 // Exclusive sends the commands of a plain or fenced lock. One owner holds the lock at a time. A
 // waiter may be registered; the owner that releases the lock then grants it to the waiter. The keys
-// and arguments of the commands are built once. It is safe for concurrent use.
+// of the commands are built once. It is safe for concurrent use.
 type Exclusive struct {
-	lock, channel, present string
+	name, channel, present string
 	fenced                 bool
+	acquire                *script
 	// acquires are the keys of acquire; the last one is left out without a registration.
 	acquires []string
 	// releases are the keys of hand_over; release has only the first.
 	releases []string
-	// leases and registered hold the last lease that was asked for, and registered with.
-	leases, registered atomic.Pointer[leaseText]
+	last     atomic.Pointer[leaseText] // that was asked for
 }
 
 // leaseText is a lease and its text.
@@ -44,11 +44,11 @@ type leaseText struct {
 
 // NewExclusive returns the commands of the lock called name.
 func NewExclusive(name string, fenced bool) *Exclusive {
-	x := &Exclusive{lock: name, channel: Channel(name), present: presentChannel(name),
-		fenced: fenced}
 	waiters, token := waitersKey(name), tokenKey(name)
-	x.acquires, x.releases = []string{name, waiters}, []string{name, waiters}
+	x := &Exclusive{name: name, channel: Channel(name), present: presentChannel(name),
+		acquire: acquire, acquires: []string{name, waiters}, releases: []string{name, waiters}}
 	if fenced {
+		x.fenced, x.acquire = true, fencedAcquire
 		x.acquires, x.releases = []string{name, token, waiters}, []string{name, waiters, token}
 	}
 	return x
@@ -86,17 +86,18 @@ func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	if x.fenced {
 		kind = " f"
 	}
-	return owner + " " + leaseIn(&x.registered, lease) + kind
+	text := append(append(make([]byte, 0, 96), owner...), ' ')
+	return string(append(strconv.AppendInt(text, lease.Milliseconds(), 10), kind...))
 }
 
-// leaseIn returns the text of a lease. It caches the last one, because the lease seldom changes.
-func leaseIn(last *atomic.Pointer[leaseText], lease time.Duration) string {
-	if known := last.Load(); known != nil && known.lease == lease {
-		return known.text
+// text returns the text of a lease. It caches the last one, because the lease seldom changes.
+func (x *Exclusive) text(lease time.Duration) string {
+	last := x.last.Load()
+	if last == nil || last.lease != lease {
+		last = &leaseText{lease, milliseconds(lease)}
+		x.last.Store(last)
 	}
-	text := milliseconds(lease)
-	last.Store(&leaseText{lease, text})
-	return text
+	return last.text
 }
 
 // Ticket distinguishes the successive registrations of an owner; 0 is none.
@@ -112,20 +113,14 @@ func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
 	registration string,
 ) (fence int64, ticket Ticket, holder *Holder, err error) {
-	s, last := acquire, len(x.acquires)-1
-	if x.fenced {
-		s = fencedAcquire
+	keys, args := x.acquires, []string{owner, x.text(lease), registration}
+	if registration == "" {
+		keys, args = keys[:len(keys)-1], args[:2]
 	}
-	args := [...]string{owner, leaseIn(&x.leases, lease), registration}
-	keys, used := x.acquires[:last], args[:2]
-	if registration != "" {
-		keys, used = x.acquires, args[:]
-	}
-	rp := s.run(ctx, c, keys, used)
+	rp := x.acquire.run(ctx, c, keys, args...)
 	switch {
 	case x.fenced && !rp.message.IsArray():
-		fence = rp.token(x.lock, Unknown) // after an error the owner has no use for the lock
-		rp.err = miscounted(x.lock, rp.err)
+		fence = rp.token(x.name, Unknown) // after an error the owner has no use for the lock
 	case rp.isNil():
 	case registration == "":
 		rp.list(3)
@@ -184,10 +179,10 @@ const (
 func (x *Exclusive) Release(
 	ctx context.Context, c rueidis.CoreClient, owner string, count int, h HandOver,
 ) (Released, error) {
-	verb := publish(h.Sharded)
+	verb := publish[h.Sharded]
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
-		args := []string{owner, strconv.Itoa(count), x.channel, verb}
-		return released(release.run(ctx, c, x.releases[:1], args))
+		keys := x.releases[:1]
+		return released(release.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
 	}
 	args := append(make([]string, 0, 9), owner, x.channel, verb, "")
 	if h.Others {
@@ -195,17 +190,17 @@ func (x *Exclusive) Release(
 	}
 	if h.Streak.Count > 0 || h.Successor != "" || h.Withdrawn != "" {
 		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
-			h.Successor, flag(h.SuccessorFirst), h.Withdrawn)
+			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
-	return released(handOver.run(ctx, c, x.releases, args))
+	return released(handOver.run(ctx, c, x.releases, args...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
 func (x *Exclusive) ForceUnlock(
 	ctx context.Context, c rueidis.CoreClient, sharded bool,
 ) (Released, error) {
-	args := []string{x.channel, Unlocked, publish(sharded)}
-	return released(forceUnlock.run(ctx, c, x.releases[:1], args))
+	keys := x.releases[:1]
+	return released(forceUnlock.run(ctx, c, keys, x.channel, Unlocked, publish[sharded]))
 }
 
 // Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
@@ -213,8 +208,8 @@ func (x *Exclusive) ForceUnlock(
 func Reenter(
 	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration,
 ) (bool, error) {
-	args := []string{owner, strconv.Itoa(count), milliseconds(lease)}
-	return reentered(reenter.run(ctx, c, []string{lock}, args))
+	return reentered(reenter.run(ctx, c, []string{lock}, owner, strconv.Itoa(count),
+		milliseconds(lease)))
 }
 
 func reentered(rp reply) (bool, error) {
@@ -222,33 +217,34 @@ func reentered(rp reply) (bool, error) {
 	return held, rp.err
 }
 
-// token reads the token of a fenced lock. class is that of the error for a counter that something
-// else wrote to.
+// token reads the token of a fenced lock. class is that of the error for a text that is none.
 func (rp *reply) token(lock string, class Class) int64 {
-	text := rp.text()
-	token, err := strconv.ParseInt(text, 10, 64)
-	if err != nil && rp.err == nil {
-		rp.err = &Error{Class: class,
-			Message: fmt.Sprintf("the token %q of %q is not a number", text, lock),
-			Advice:  "something else writes to the key " + tokenKey(lock)}
+	token, err := rp.next().AsInt64()
+	rp.keep(err)
+	if rp.err != nil {
+		rp.err = miscounted(lock, class, rp.err)
 	}
 	return token
 }
 
-// miscounted adds advice to a refusal that concerns the counter of a fenced lock.
-func miscounted(lock string, err error) error {
+// aboutNumber matches errors that concern a number.
+var aboutNumber = regexp.MustCompile(`not an integer|would overflow`)
+
+// miscounted returns the error for a text that is no token, and adds advice to a refusal that
+// concerns the counter of a fenced lock.
+func miscounted(lock string, class Class, err error) error {
 	var e *Error
+	var text *strconv.NumError
 	switch {
 	case !errors.As(err, &e):
-	case e.Code == "WRONGTYPE":
-		e.Advice = "the key of this name is not a lock, or " + tokenKey(lock) +
-			" is not a number: choose another name"
-	case strings.Contains(e.Message, "not an integer"),
-		strings.Contains(e.Message, "would overflow"):
-		e.Advice = "the key " + tokenKey(lock) +
-			" cannot count on, so something else writes to it: " +
-			"set it to a number that is larger than any token in use"
+		return err
+	case errors.As(err, &text):
+		e.Class, e.Message = class, fmt.Sprintf("the token %q of %q is not a number", text.Num, lock)
+	case e.Code != "WRONGTYPE" && !aboutNumber.MatchString(e.Message):
+		return err
 	}
+	e.Advice = "something else writes to " + tokenKey(lock) + " or to the lock: choose another " +
+		"name, or set the former to a number that is larger than any token in use"
 	return err
 }
 

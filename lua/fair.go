@@ -61,9 +61,9 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, s *script, more ...
 	}
 	keys := []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock),
 		budgetsKey(f.Lock)}
-	args := []string{Channel(f.Lock), publish(f.Sharded), milliseconds(heeded), milliseconds(grace),
+	args := []string{Channel(f.Lock), publish[f.Sharded], milliseconds(heeded), milliseconds(grace),
 		milliseconds(MaxNap)}
-	return s.run(ctx, c, keys, append(args, more...))
+	return s.run(ctx, c, keys, append(args, more...)...)
 }
 
 // Acquire takes the lock for an owner, if it is free and no other owner is queued before. If not,
@@ -73,13 +73,10 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, s *script, more ...
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
-		budget = max(1, r.Budget.Milliseconds())
-		if !r.Until.IsZero() {
-			until = r.Until.UnixMilli()
-		}
+		budget, until = max(1, r.Budget.Milliseconds()), max(0, r.Until.UnixMilli())
 	}
 	rp := f.run(ctx, c, fairAcquire, r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease),
-		flag(r.Waits), milliseconds(r.Window), strconv.FormatInt(budget, 10),
+		flag[r.Waits], milliseconds(r.Window), strconv.FormatInt(budget, 10),
 		strconv.FormatInt(until, 10))
 	if rp.isNil() {
 		return nil, nil

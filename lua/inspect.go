@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ type Hold struct {
 // Inspect reads a lock of any kind and changes nothing. [InspectFair] and [InspectFenced] return
 // more.
 func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	rp := inspect.run(ctx, c, []string{lock}, nil)
+	rp := inspect.run(ctx, c, []string{lock})
 	rp.list(2)
 	s := rp.state(lock)
 	return s, rp.err
@@ -48,7 +49,7 @@ func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, err
 
 // InspectFair is [Inspect] for a fair lock, with its queue.
 func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	rp := fairInspect.run(ctx, c, []string{lock, QueueKey(lock)}, nil)
+	rp := fairInspect.run(ctx, c, []string{lock, QueueKey(lock)})
 	rp.list(3)
 	s := rp.state(lock)
 	s.Queue = rp.texts()
@@ -57,11 +58,11 @@ func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State,
 
 // InspectFenced is [Inspect] for a fenced lock, with its last token.
 func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	rp := fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)}, nil)
+	rp := fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)})
 	rp.list(3)
 	s := rp.state(lock)
 	s.Token = rp.token(lock, Permanent)
-	return s, miscounted(lock, rp.err)
+	return s, rp.err
 }
 
 // state reads the TTL and the hash of a lock.
@@ -69,7 +70,7 @@ func (rp *reply) state(lock string) (s State) {
 	s.TTL = ttl(rp.integer())
 	fields := rp.texts()
 	if len(fields)%2 != 0 {
-		rp.unexpected("a field without a value")
+		rp.keep(unexpected(errors.New("a field without a value")))
 	}
 	for i := 0; i < len(fields) && rp.err == nil; i += 2 {
 		if fields[i] == "mode" {

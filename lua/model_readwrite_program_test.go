@@ -214,7 +214,7 @@ func (m *readWriteModel) forceOut(t *rapid.T) {
 	var out lua.Released
 	m.step(t, func() {
 		var err error
-		out, err = m.lock.ForceUnlock(t.Context(), m, mode == "write")
+		out, err = m.lock.ForceUnlock(t.Context(), m, mode)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, lua.Released{Held: m.mode == mode}, out)
@@ -228,15 +228,15 @@ func (m *readWriteModel) forceOut(t *rapid.T) {
 func (m *readWriteModel) renewReads(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
 	renewals := []lua.Renewal{
-		{Lock: lock, Owner: anna},
-		{Lock: "another", Owner: anna},
-		{Lock: lock, Owner: bert},
-		{Lock: lock, Owner: cleo},
+		{Lock: lock, Owner: anna, Read: true},
+		{Lock: "another", Owner: anna, Read: true},
+		{Lock: lock, Owner: bert, Read: true},
+		{Lock: lock, Owner: cleo, Read: true},
 	}
 	var renewed []bool
 	m.step(t, func() {
 		var err error
-		renewed, err = lua.RenewReads(t.Context(), m, lease, renewals)
+		renewed, err = lua.Renew(t.Context(), m, lease, renewals)
 		require.NoError(t, err)
 	}, func() {
 		for i, renewal := range renewals {

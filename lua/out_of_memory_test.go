@@ -81,7 +81,7 @@ func TestServerOutOfMemoryRenews(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	fill(t, s)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)

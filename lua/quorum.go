@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -53,9 +54,8 @@ func AcquireVote(
 	if d.For%time.Millisecond > 0 {
 		delay++ // a delay may be longer than asked for, but not shorter
 	}
-	args := []string{owner, milliseconds(lease), strconv.FormatInt(max(0, delay), 10),
-		flag(d.Durable)}
-	rp := quorumAcquire.run(ctx, c, keys, args)
+	rp := quorumAcquire.run(ctx, c, keys, owner, milliseconds(lease),
+		strconv.FormatInt(max(0, delay), 10), flag[d.Durable])
 	var v Vote
 	switch {
 	case rp.isNil():
@@ -63,14 +63,14 @@ func AcquireVote(
 	case !rp.message.IsArray():
 		v.Granted, v.Again = true, true
 		if n := rp.integer(); n != 1 {
-			rp.unexpected(fmt.Sprintf("%d instead of 1", n))
+			rp.keep(unexpected(fmt.Errorf("%d instead of 1", n)))
 		}
 	case rp.list(2, 3) == 3:
 		v.Holder = rp.holder()
 	default:
 		v.Delayed, v.Emptied = ttl(rp.integer()), rp.boolean()
 		if v.Delayed <= 0 {
-			rp.unexpected("a delay that is over")
+			rp.keep(unexpected(errors.New("a delay that is over")))
 		}
 	}
 	if rp.err != nil {

@@ -78,7 +78,7 @@ func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
 	s, c := start(t)
 	plantReader(t, s, 10*time.Second)
 	read(t, c, me, 1, lease)
-	_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
 	require.NoError(t, err)
 	requireTTL(t, s, lock, 3*lease)
 	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
@@ -167,8 +167,8 @@ func TestHashWithoutExpiryIsHeld(t *testing.T) {
 
 func TestForceUnlockFreesTheSideThatHolds(t *testing.T) {
 	modes := map[string]func(*testing.T, client) (lua.Released, error){
-		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, false) },
-		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, true) },
+		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "read") },
+		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "write") },
 	}
 	for held := range modes {
 		for mode, force := range modes {
@@ -246,13 +246,13 @@ var sideOperations = map[string]func(t *testing.T, c client, owner string) error
 		return nothingReleased(t)(pair.ReleaseWrite(t.Context(), c, owner, 0))
 	},
 	"force unlock of reads": func(t *testing.T, c client, _ string) error {
-		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, false))
+		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, "read"))
 	},
 	"force unlock of the writer": func(t *testing.T, c client, _ string) error {
-		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, true))
+		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, "write"))
 	},
 	"read renewal": func(t *testing.T, c client, owner string) error {
-		held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, owner}})
+		held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, owner, true}})
 		require.Equal(t, []bool{false}, held)
 		return err
 	},
@@ -313,15 +313,15 @@ func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 			return err
 		},
 		"read renewal": func(t *testing.T, c client) error {
-			_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+			_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
 			return err
 		},
 		"force unlock of reads": func(t *testing.T, c client) error {
-			_, err := pair.ForceUnlock(t.Context(), c, false)
+			_, err := pair.ForceUnlock(t.Context(), c, "read")
 			return err
 		},
 		"force unlock of the writer": func(t *testing.T, c client) error {
-			_, err := pair.ForceUnlock(t.Context(), c, true)
+			_, err := pair.ForceUnlock(t.Context(), c, "write")
 			return err
 		},
 	}

@@ -3,7 +3,6 @@ package lua
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +37,7 @@ func (rp *reply) list(sizes ...int) int {
 	values, err := rp.next().ToArray()
 	rp.keep(err)
 	if !slices.Contains(sizes, len(values)) {
-		rp.unexpected(fmt.Sprintf("%d values instead of %d", len(values), sizes[0]))
+		rp.keep(unexpected(fmt.Errorf("%d values instead of %d", len(values), sizes[0])))
 	}
 	rp.values = values
 	return len(values)
@@ -61,7 +60,7 @@ func (rp *reply) decimal() int64 {
 func (rp *reply) boolean() bool {
 	n := rp.integer()
 	if n != 0 && n != 1 {
-		rp.unexpected(fmt.Sprintf("%d instead of 0 or 1", n))
+		rp.keep(unexpected(fmt.Errorf("%d instead of 0 or 1", n)))
 	}
 	return n == 1
 }
@@ -78,24 +77,17 @@ func (rp *reply) texts() []string {
 	return texts
 }
 
-// keep keeps the error of rueidis for a value, unless there was one before.
+// keep keeps an error, unless there was one before.
 func (rp *reply) keep(err error) {
 	if rp.err == nil {
 		rp.err = Classify(err)
 	}
 }
 
-// unexpected keeps the error for a value that no script of ours gives.
-func (rp *reply) unexpected(what string) {
-	if rp.err == nil {
-		rp.err = unexpected(what, nil)
-	}
-}
-
 // unexpected returns the error for a reply that no script of ours gives. The script did run, so its
 // outcome is unknown.
-func unexpected(what string, cause error) *Error {
-	return &Error{Class: Unknown, Message: "unexpected reply: " + what, Err: cause,
+func unexpected(cause error) *Error {
+	return &Error{Class: Unknown, Message: "unexpected reply: " + cause.Error(), Err: cause,
 		Advice: "something between this client and Redis, or a server that is not Redis, " +
 			"changes replies"}
 }
@@ -174,7 +166,7 @@ func released(rp reply) (out Released, err error) {
 	}
 	status := rp.integer()
 	if status < -1 || status+1 >= int64(len(outcomes)) {
-		rp.unexpected("status " + strconv.FormatInt(status, 10))
+		rp.keep(unexpected(fmt.Errorf("status %d", status)))
 	} else {
 		out = outcomes[status+1]
 	}
@@ -193,7 +185,7 @@ func released(rp reply) (out Released, err error) {
 	if size > 3 {
 		out.Began = rp.integer()
 		if out.To != Successor {
-			rp.unexpected("a time with status " + strconv.FormatInt(status, 10))
+			rp.keep(unexpected(fmt.Errorf("a time with status %d", status)))
 		}
 	}
 	if rp.err != nil {

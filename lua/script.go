@@ -26,20 +26,17 @@ type script struct {
 	sha1   string
 }
 
-// load returns a script. It panics if there is none of that name, which cannot happen in a released
-// build.
+// load returns the script of a file that exists.
 func load(file string) *script {
-	source, known := scripts[file]
-	if !known {
-		panic("no script " + file)
-	}
-	sum := sha1.Sum([]byte(source))
-	return &script{source: source, sha1: hex.EncodeToString(sum[:])}
+	sum := sha1.Sum([]byte(scripts[file]))
+	return &script{source: scripts[file], sha1: hex.EncodeToString(sum[:])}
 }
 
 // run executes the script with EVALSHA, and once more with EVAL if the server does not know it. All
 // keys must be in one slot.
-func (s *script) run(ctx context.Context, c rueidis.CoreClient, keys, args []string) reply {
+func (s *script) run(
+	ctx context.Context, c rueidis.CoreClient, keys []string, args ...string,
+) reply {
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
 	message, err := c.Do(ctx, bySHA).ToMessage()
@@ -51,6 +48,24 @@ func (s *script) run(ctx context.Context, c rueidis.CoreClient, keys, args []str
 		err = nil
 	}
 	return reply{message: message, err: Classify(err)}
+}
+
+// Ask sends ASKING, which must precede a command for a slot that is moving to the node of c.
+func Ask(ctx context.Context, c rueidis.CoreClient) error {
+	return Classify(c.Do(ctx, c.B().Asking().Build()).Error())
+}
+
+// Acknowledged blocks until the given number of replicas have everything that was written through
+// c, a dedicated connection, but for at most timeout. It returns how many have it by then.
+func Acknowledged(
+	ctx context.Context, c rueidis.CoreClient, replicas int, timeout time.Duration,
+) (int, error) {
+	wait := c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()
+	n, err := c.Do(ctx, wait).ToInt64()
+	if err != nil {
+		return 0, Classify(err)
+	}
+	return int(n), nil
 }
 
 // milliseconds formats a lease for a script. Fractions are cut off: a lease in Redis is never
@@ -67,20 +82,10 @@ const (
 	UnlockedForAll = "1"
 )
 
-// publish returns the command that publishes a message.
-func publish(sharded bool) string {
-	if sharded {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
-}
+// publish has the command that publishes a message on a channel that is sharded or not.
+var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
 
-func flag(b bool) string {
-	if b {
-		return "1"
-	}
-	return "0"
-}
+var flag = map[bool]string{false: "0", true: "1"}
 
 // NoExpiry is the TTL of a lock that is held but never expires. This library never takes a lock
 // that way; another client might.
@@ -91,10 +96,10 @@ const free = -2
 
 // ttl converts a PTTL reply. A TTL that is too long for a Duration becomes the longest one.
 func ttl(milliseconds int64) time.Duration {
-	switch {
-	case milliseconds == free:
+	if milliseconds == free {
 		return 0
-	case milliseconds < 0:
+	}
+	if milliseconds < 0 {
 		return NoExpiry
 	}
 	milliseconds = min(milliseconds, math.MaxInt64/int64(time.Millisecond))

@@ -40,7 +40,7 @@ var operations = []operation{
 		return err
 	}},
 	{"renew", "1", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Renew(ctx, c, lease, []lua.Renewal{{lock, me}})
+		_, err := lua.Renew(ctx, c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
 		return err
 	}},
 	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {

@@ -139,11 +139,6 @@ func (k exclusive) queued() bool { return false }
 
 func (k exclusive) handsOver() bool { return k.client.transport.HandsOver() }
 
-// exclusiveRenewals renews locks that one owner holds at a time, all in one batch.
-var exclusiveRenewals = &renewal{lua.Renew}
-
-func (k exclusive) renewal() *renewal { return exclusiveRenewals }
-
 func (k exclusive) lease(owner string) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: owner}
 }

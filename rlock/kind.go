@@ -55,8 +55,6 @@ type kind interface {
 	// handsOver reports whether a release may give the lock to the next waiter in this process.
 	handsOver() bool
 
-	// renewal returns the command that renews leases.
-	renewal() *renewal
 	// lease returns what a renewal asks for, for one owner.
 	lease(owner string) lua.Renewal
 

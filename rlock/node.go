@@ -62,8 +62,8 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
-	held, err := n.kind.renewal().
-		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.lease(owner)})
+	held, err := lua.Renew(context.Background(), n.client.redis, lease,
+		[]lua.Renewal{n.kind.lease(owner)})
 	n.answered(sent, err)
 	return err == nil && held[0], transport.Unexplained(err)
 }
