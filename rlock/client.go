@@ -68,7 +68,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		redis:    redis,
 		options:  options,
 		sessions: session.New[sessionKey, owned](),
-		queues:   waitqueue.New[queueName, known](queueName.hash),
+		queues:   waitqueue.New[queueName, known](),
 		tasks:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		closed:   make(chan struct{}),

@@ -60,7 +60,7 @@ func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition 
 		tasks:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		sessions: session.New[sessionKey, owned](),
-		queues:   waitqueue.New[queueName, known](queueName.hash),
+		queues:   waitqueue.New[queueName, known](),
 	}
 	c.options, _ = Options{CommandTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	c.transport = transport.New(idleRedis{}, transport.Options{})

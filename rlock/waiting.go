@@ -56,8 +56,7 @@ func (at *attempt) wait() (*Hold, error) {
 // join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
 // process has waited for the lock just now.
 func (at *attempt) join(how waiting, always bool) *waiter {
-	return at.client.queues.Join(how.queue,
-		waitqueue.Candidate{Owner: at.request.owner, Lease: at.request.grantLease},
+	return at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
 			if how.registers {
 				k.listener = at.client.transport.Resume(how.topic)

@@ -6,23 +6,10 @@
 //
 // # States
 //
-// A [Waiter] has one [State]; states.go lists all transitions.
-//
-//	            Ask                      Acquire
-//	Waiting ──────────▶ Asking           Waiting, Offered, Granted ──▶ Acquired
-//	   │    ◀──────────    │
-//	   │       Answer      │             Leave
-//	   │ Offer             │             Waiting, Granted ──▶ Left
-//	   ▼        Ask        ▼ Settle      Offered ──▶ LeftOffered ──Settle──▶ Left
-//	Offered ────────▶ OfferedAsking
-//	        ◀────────                    Grant
-//	          Answer                     Waiting ──▶ Granted ──Ask──▶ Asking
-//
-// Settle takes Offered back to Waiting and OfferedAsking to Asking.
-//
-// It also has a [Registration]: what the server may know of it. Releases in other processes can
-// give the lock to registered waiters. When a waiter leaves, its state and its registration say
-// what may remain on the server and must be cleaned up: see [Waiter.Leave] and [Offer.Settle].
+// A [Waiter] has one [State]; states.go has the table of all transitions. The server may also have
+// a registration of it: releases in other processes can give the lock to registered waiters. When a
+// waiter leaves, both say what may remain on the server and must be cleaned up: see [Waiter.Leave]
+// and [Offer.Settle].
 //
 // # Hand-over
 //
