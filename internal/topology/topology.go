@@ -13,6 +13,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,9 +21,6 @@ import (
 
 // ErrUnassigned is the error for a slot that no node serves.
 var ErrUnassigned = errors.New("no node of the cluster serves the slot")
-
-// slots is the number of slots of a cluster.
-const slots = 16384
 
 // minimumAge keeps callers that notice the same change from asking once each.
 const minimumAge = 100 * time.Millisecond
@@ -33,10 +31,13 @@ type Cluster struct {
 	client rueidis.Client
 
 	fetching sync.Mutex // held during a fetch, so that concurrent callers share one answer
+	known    atomic.Pointer[answer]
+}
 
-	mu      sync.RWMutex
-	ranges  []slotRange // guarded by mu
-	fetched time.Time   // guarded by mu
+// answer is what the cluster has answered last.
+type answer struct {
+	ranges []slotRange
+	at     time.Time
 }
 
 type slotRange struct {
@@ -46,7 +47,9 @@ type slotRange struct {
 
 // New returns the slot map of the cluster that client is connected to. It sends no command.
 func New(client rueidis.Client) *Cluster {
-	return &Cluster{client: client}
+	c := &Cluster{client: client}
+	c.known.Store(new(answer))
+	return c
 }
 
 // Master returns the address of the master that serves slot, in the form that
@@ -55,55 +58,48 @@ func New(client rueidis.Client) *Cluster {
 // The error wraps [ErrUnassigned] if no node serves the slot.
 func (c *Cluster) Master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
-	if address, ok := c.Known(slot); ok && !wrong {
+	if address := c.Known(slot); address != "" && !wrong {
 		return address, nil
 	}
 	if err := c.fetch(ctx, asked); err != nil {
 		return "", fmt.Errorf("read the cluster's slots: %w", err)
 	}
-	address, ok := c.Known(slot)
-	if !ok {
-		return "", fmt.Errorf("slot %d: %w", slot, ErrUnassigned)
+	if address := c.Known(slot); address != "" {
+		return address, nil
 	}
-	return address, nil
+	return "", fmt.Errorf("slot %d: %w", slot, ErrUnassigned)
 }
 
-// Known is Master from memory: it asks nothing, and ok is false when the last answer named no
-// master of slot.
-func (c *Cluster) Known(slot uint16) (address string, ok bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, r := range c.ranges {
+// Known is Master from memory: it asks nothing. It returns "" if the last answer named no master of
+// slot.
+func (c *Cluster) Known(slot uint16) string {
+	for _, r := range c.known.Load().ranges {
 		if r.first <= slot && slot <= r.last {
-			return r.master, true
+			return r.master
 		}
 	}
-	return "", false
+	return ""
 }
 
 // fetch reads the map, unless it was read after the caller asked or just before.
 func (c *Cluster) fetch(ctx context.Context, asked time.Time) error {
 	c.fetching.Lock()
 	defer c.fetching.Unlock()
-	c.mu.RLock()
-	fresh := c.fetched.After(asked.Add(-minimumAge))
-	c.mu.RUnlock()
-	if fresh {
+	if c.known.Load().at.After(asked.Add(-minimumAge)) {
 		return nil
 	}
 	entries, err := c.client.Do(ctx, c.client.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
 		return err
 	}
-	ranges := make([]slotRange, 0, len(entries))
+	latest := new(answer)
 	for _, entry := range entries {
 		if r, ok := c.parse(entry); ok {
-			ranges = append(ranges, r)
+			latest.ranges = append(latest.ranges, r)
 		}
 	}
-	c.mu.Lock()
-	c.ranges, c.fetched = ranges, time.Now()
-	c.mu.Unlock()
+	latest.at = time.Now()
+	c.known.Store(latest)
 	return nil
 }
 
@@ -117,29 +113,23 @@ func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	first, err1 := fields[0].ToInt64()
 	last, err2 := fields[1].ToInt64()
 	node, err3 := fields[2].ToArray()
-	if errors.Join(err1, err2, err3) != nil || len(node) < 2 || first < 0 || last >= slots {
+	if errors.Join(err1, err2, err3) != nil || len(node) < 2 || first < 0 || last >= 16384 {
 		return slotRange{}, false
 	}
-	port, err := node[1].ToInt64()
+	number, err := node[1].ToInt64()
 	if err != nil {
 		return slotRange{}, false
 	}
-	// The node that was asked gives null or "" for itself if it does not know its own address.
+	port := strconv.FormatInt(number, 10)
 	host, err := node[0].ToString()
 	if err != nil || host == "" || host == "?" {
-		host = c.hostOf(port)
-	}
-	master := net.JoinHostPort(host, strconv.FormatInt(port, 10))
-	return slotRange{uint16(first), uint16(last), master}, host != ""
-}
-
-// hostOf returns the host of the node with the given port, or "".
-func (c *Cluster) hostOf(port int64) string {
-	wanted := strconv.FormatInt(port, 10)
-	for address := range c.client.Nodes() {
-		if host, p, err := net.SplitHostPort(address); err == nil && p == wanted {
-			return host
+		// The node that was asked does not know its own address, but the client does.
+		host = ""
+		for address := range c.client.Nodes() {
+			if known, p, err := net.SplitHostPort(address); err == nil && p == port {
+				host = known
+			}
 		}
 	}
-	return ""
+	return slotRange{uint16(first), uint16(last), net.JoinHostPort(host, port)}, host != ""
 }
