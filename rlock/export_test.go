@@ -1,6 +1,10 @@
 package rlock
 
-import "strings"
+import (
+	"strings"
+
+	"holdfast/internal/transport"
+)
 
 // Waiting returns how many callers of this client wait for the lock.
 func Waiting(l *Lock) int {
@@ -12,7 +16,7 @@ func Waiting(l *Lock) int {
 }
 
 // Detach has all commands of a client sent by workers.
-func Detach(c *Client) { c.calls.Detach() }
+func Detach(c *Client) { c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true) }
 
 // Refusals returns how often those who wait for the lock have been told that it is held.
 func Refusals(l *Lock) int {

@@ -92,13 +92,10 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c.timer.Stop()
 	c.heard(c.began, NotSent)
 	if cluster {
-		c.Detach()
+		c.detached.Store(math.MaxInt64)
 	}
 	return c
 }
-
-// Detach makes workers send all commands from now on.
-func (c *Calls) Detach() { c.detached.Store(math.MaxInt64) }
 
 // Call is a command under way, and the context that it is sent with.
 type Call struct {

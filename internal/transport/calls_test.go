@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"testing"
@@ -66,7 +67,7 @@ func TestCallerSendsItsCommandOnlyWhileAnswersCome(t *testing.T) {
 		c.heard(time.Now(), Unconfirmed)
 		require.False(t, direct(), "no answer has come")
 		c.heard(time.Now(), Answered)
-		c.Detach()
+		c.detached.Store(math.MaxInt64)
 		require.False(t, direct())
 	})
 }
@@ -436,7 +437,7 @@ func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 			return direct
 		}
 		require.True(t, sent())
-		c.Detach()
+		c.detached.Store(math.MaxInt64)
 		require.False(t, sent())
 	})
 }

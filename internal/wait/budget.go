@@ -119,7 +119,12 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	var over <-chan time.Time
 	pause := b.Left(d)
 	if pause != Unlimited {
-		over = b.after(pause)
+		if b.timer == nil {
+			b.timer = time.NewTimer(pause)
+		} else {
+			b.timer.Reset(pause) // also drops a value that was not received
+		}
+		over = b.timer.C
 	}
 	select {
 	case <-wake:
@@ -132,14 +137,4 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	case <-b.Closes:
 	}
 	return false
-}
-
-// after returns a channel that fires once, after d.
-func (b *Budget) after(d time.Duration) <-chan time.Time {
-	if b.timer == nil {
-		b.timer = time.NewTimer(d)
-	} else {
-		b.timer.Reset(d) // also drops a value that was not received
-	}
-	return b.timer.C
 }

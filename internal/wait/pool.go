@@ -9,13 +9,10 @@ import (
 const Workers = 64
 
 // Task is the work of a [Job]. It is an interface, so that a type with the details of a call can be
-// its own task without a closure.
-type Task interface {
-	// Run makes the call and handles its outcome. It may block for as long as the server does not
-	// answer, and may use the pool. It must return: nobody recovers a panic, and runtime.Goexit
-	// would end the worker for good.
-	Run()
-}
+// its own task without a closure. Run makes the call and handles its outcome. It may block for as
+// long as the server does not answer, and may use the pool. It must return: nobody recovers a
+// panic, and runtime.Goexit would end the worker for good.
+type Task interface{ Run() }
 
 // Func is a function that is a [Task].
 type Func func()
@@ -59,10 +56,8 @@ const (
 // callers that still wait.
 //
 // No job is forgotten: a worker ends only when the queue is empty, in the same step in which it
-// stops being counted. A job queued before that step is taken by it; a job queued after it gets a
-// new worker. An idle pool has no goroutine, and need not be closed.
-//
-// All methods are safe for concurrent use; none of them waits for the server.
+// stops being counted. An idle pool has no goroutine, and need not be closed. All methods are safe
+// for concurrent use; none of them waits for the server.
 type Pool struct {
 	start func(func()) bool
 	work  func() // the method run, bound once
