@@ -171,8 +171,7 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 	if hold == nil {
 		return at.leaveQueue(w, err)
 	}
-	w.Acquire()
-	_, over := w.Leave(at.lock.kind.mode() == sharedMode)
+	_, over := w.Leave(true, at.lock.kind.mode() == sharedMode)
 	closeListener(over)
 	return nil
 }
@@ -181,7 +180,7 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 // Redis, and returns err, or why the attempt ended. The next waiter asks at once: a wake-up may
 // have arrived for this attempt while it left.
 func (at *attempt) leaveQueue(w *waiter, err error) error {
-	remains, over := w.Leave(true)
+	remains, over := w.Leave(false, true)
 	closeListener(over)
 	if remains != waitqueue.Nothing {
 		at.request.registers = true

@@ -62,12 +62,8 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q := qs.byName[name]
-	if q == nil {
-		return o
-	}
-	w := q.waiters.Front().Value.(*Waiter[Name, Data])
-	if w.state != Waiting {
+	w := qs.byName[name].head()
+	if w == nil || w.state != Waiting {
 		return o
 	}
 	w.state.step(offer)
@@ -127,14 +123,12 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	if w == nil {
 		return false
 	}
-	qs := w.queue.all
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	remains := r.Outcome >= Uncertain
-	left, acquired := w.state.left(), w.state == Acquired
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	before, remains := w.state, r.Outcome >= Uncertain
 	w.state.step(settle)
-	if left {
-		return remains && !acquired
+	if before == LeftOffered || before == Acquired {
+		return remains && before == LeftOffered
 	}
 	w.registered = w.registered || remains
 	w.late = w.late || r.Late
@@ -144,8 +138,8 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	case SuccessorRegistered:
 		if r.Sent.Before(w.asked) {
 			w.wakeFor(Retry) // it has asked since, and may have another registration
-		} else {
-			w.register(r.Ticket, r.Sent)
+		} else if !w.state.asking() { // otherwise the reply also has the ticket
+			w.ticket, w.asked = r.Ticket, r.Sent
 		}
 	case Uncertain, ToNobody:
 		w.wakeFor(Retry)
@@ -168,21 +162,10 @@ func (w *Waiter[Name, Data]) giveGrant(g Grant) {
 	}
 }
 
-// register records that the waiter is registered. qs.mu must be held.
-func (w *Waiter[Name, Data]) register(t Ticket, asked time.Time) {
-	w.queue.all.registered[w.Owner] = w
-	w.registered = true
-	if w.state.asking() {
-		return // the reply also has the ticket
-	}
-	w.ticket, w.asked = t, asked
-	w.readMessages()
-}
-
 // readMessages handles the messages that arrived while the ticket of the waiter was not certain.
 // qs.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {
-	if w.state.asking() || w.state.offered() {
+	if w.state.asking() || w.state == Offered {
 		return
 	}
 	unread := w.unread
@@ -235,29 +218,20 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 // Answer notes that the request sent at the given time is over. t is the ticket of the refusal, if
 // it has one. Answer returns the grant if the waiter was given the lock in the meantime.
 func (w *Waiter[Name, Data]) Answer(t Ticket, asked time.Time) (Grant, bool) {
-	qs := w.queue.all
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
 	w.state.step(answer)
 	early := w.given
 	if t != 0 {
-		w.register(t, asked)
+		w.ticket, w.asked = t, asked
 	}
+	w.readMessages()
 	if !early.Since.IsZero() && w.state == Waiting {
 		w.giveGrant(early)
 	}
-	w.readMessages()
 	if w.state != Granted {
 		return Grant{}, false
 	}
 	w.woken()
 	return w.given, true
-}
-
-// Acquire notes that the waiter has the lock for good.
-func (w *Waiter[Name, Data]) Acquire() {
-	qs := w.queue.all
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	w.state.step(acquire)
 }

@@ -89,6 +89,14 @@ func (qs *Queues[Name, Data]) Join(
 	return w
 }
 
+// head returns the first waiter of a queue; nil if there is no queue or no waiter.
+func (q *Queue[Name, Data]) head() *Waiter[Name, Data] {
+	if q == nil || q.waiters.Len() == 0 {
+		return nil
+	}
+	return q.waiters.Front().Value.(*Waiter[Name, Data])
+}
+
 // Do calls f with the data of the queue, under the mutex that guards it. f must not block.
 func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	q.all.mu.Lock()
@@ -203,35 +211,38 @@ func (w *Waiter[Name, Data]) Waited() bool {
 	return w.queue.refusals > w.refusals
 }
 
-// Leave removes the waiter from its queue. If it was the head, the next one becomes head, and asks
-// at once if retry is set. Leave returns what may remain on the server. The last waiter ends the
-// queue and gets its data; the others get nil.
-func (w *Waiter[Name, Data]) Leave(retry bool) (r Remains, over *Data) {
+// Leave removes the waiter from its queue, with the lock or without it. If it was the head, the
+// next one becomes head, and asks at once if retry is set. Leave returns what may remain on the
+// server. The last waiter ends the queue and gets its data; the others get nil.
+func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, over *Data) {
 	q := w.queue
 	qs := q.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
+	how := leave
 	switch {
-	case w.state == Acquired:
+	case acquired:
+		how = acquire
 	case w.late:
 		r = Late
 	case w.registered:
 		r = Something
 	}
-	w.state.step(leave)
+	w.state.step(how)
 	delete(qs.registered, w.Owner)
-	head := q.waiters.Front() == w.element
+	before := q.head()
 	q.waiters.Remove(w.element)
-	next := q.waiters.Front()
+	next := q.head()
 	switch {
 	case next == nil:
 		delete(qs.byName, q.name)
 		qs.slot(q.name).queues.Add(-1)
 		return r, &q.data
-	case head && retry:
-		next.Value.(*Waiter[Name, Data]).wakeFor(Retry)
-	case head:
-		next.Value.(*Waiter[Name, Data]).wakeFor(BecameHead)
+	case next == before:
+	case retry:
+		next.wakeFor(Retry)
+	default:
+		next.wakeFor(BecameHead)
 	}
 	return r, nil
 }

@@ -17,7 +17,7 @@ func BenchmarkJoinAndLeave(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				qs.Join("order", "client:1", time.Second, begin).Leave(false)
+				qs.Join("order", "client:1", time.Second, begin).Leave(false, false)
 			}
 		})
 	}
@@ -35,8 +35,7 @@ func BenchmarkOfferAndSettle(b *testing.B) {
 				qs.Join("order", "client:1", time.Second, begin)
 				o := qs.Offer("order", Streak{}, registers)
 				o.Settle(Release{Outcome: ToSuccessor, Sent: time.Now()})
-				o.Successor.Acquire()
-				o.Successor.Leave(false)
+				o.Successor.Leave(true, false)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ const (
 	Offered                        // a release that names it as successor is under way
 	OfferedAsking                  // both
 	Granted                        // it was given the lock, and has not noticed yet
-	Acquired                       // it has the lock; late replies are ignored
+	Acquired                       // it left with the lock; late replies are ignored
 	Left                           // it left without the lock
 	LeftOffered                    // it left, and a release that names it is under way
 	states
@@ -30,8 +30,8 @@ const (
 	offer                // a release that names it is sent
 	settle               // that release is over
 	grant                // it is given the lock
-	acquire              // it has the lock, by a request or a grant
-	leave                // it leaves the queue
+	acquire              // it leaves the queue with the lock, by a request or a grant
+	leave                // it leaves without the lock
 	events
 )
 
@@ -42,7 +42,7 @@ var transitions = [states][events]State{
 	Offered:       {ask: OfferedAsking, settle: Waiting, acquire: Acquired, leave: LeftOffered},
 	OfferedAsking: {answer: Offered, settle: Asking},
 	Granted:       {ask: Asking, acquire: Acquired, leave: Left},
-	Acquired:      {settle: Acquired, leave: Acquired},
+	Acquired:      {settle: Acquired},
 	LeftOffered:   {settle: Left},
 }
 
@@ -58,12 +58,6 @@ func (s *State) step(e event) {
 
 // asking reports whether a request is under way.
 func (s State) asking() bool { return s == Asking || s == OfferedAsking }
-
-// offered reports whether a release that names the waiter is under way while it waits.
-func (s State) offered() bool { return s == Offered || s == OfferedAsking }
-
-// left reports whether the waiter is no longer in the queue.
-func (s State) left() bool { return s == Left || s == LeftOffered || s == Acquired }
 
 // String returns the name of the state.
 func (s State) String() string {
