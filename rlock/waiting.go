@@ -171,7 +171,7 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 	if hold == nil {
 		return at.leaveQueue(w, err)
 	}
-	_, over := w.Leave(true, at.lock.kind.mode() == sharedMode)
+	_, _, over := w.Leave(true, at.lock.kind.mode() == sharedMode)
 	closeListener(over)
 	return nil
 }
@@ -180,13 +180,13 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 // Redis, and returns err, or why the attempt ended. The next waiter asks at once: a wake-up may
 // have arrived for this attempt while it left.
 func (at *attempt) leaveQueue(w *waiter, err error) error {
-	remains, over := w.Leave(false, true)
+	remains, isLate, over := w.Leave(false, true)
 	closeListener(over)
-	if remains != waitqueue.Nothing {
+	if remains {
 		at.request.registers = true
 		at.trace = max(at.trace, something)
 	}
-	if remains == waitqueue.Late {
+	if isLate {
 		at.trace = late
 	}
 	at.cleanUp()

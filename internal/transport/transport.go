@@ -15,7 +15,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"holdfast/internal/topology"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
@@ -44,9 +43,9 @@ type Options struct {
 type Transport struct {
 	redis   rueidis.Client
 	options Options
-	cluster *topology.Cluster // nil without a cluster
-	server  string            // the name of the only node, without a cluster
-	name    string            // the name in all processes; "" if there is none
+	cluster *cluster // nil without a cluster
+	server  string   // the name of the only node, without a cluster
+	name    string   // the name in all processes; "" if there is none
 
 	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	clocks    sync.Map    // of *Clock, by node
@@ -64,7 +63,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 	t := &Transport{redis: redis, options: o, server: "the master", name: o.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
-		t.cluster = topology.New(redis)
+		t.cluster = newCluster(redis)
 	case rueidis.ClientModeStandalone:
 		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
@@ -106,8 +105,8 @@ func (t *Transport) Ready(ctx context.Context) error {
 	if t.asked.Load() {
 		return nil
 	}
-	_, err := t.cluster.Master(ctx, 0, false)
-	if err != nil && !errors.Is(err, topology.ErrUnassigned) {
+	_, err := t.cluster.master(ctx, 0, false)
+	if err != nil && !errors.Is(err, errUnassigned) {
 		return lua.Classify(err)
 	}
 	if !t.options.Classic && !t.options.Sharded {
@@ -147,7 +146,7 @@ func (t *Transport) Node(lock string) string {
 		return t.server
 	}
 	// It does not ask the cluster: the caller holds the lock already, and its lease runs.
-	return t.cluster.Known(lua.Slot(lock))
+	return t.cluster.remembered(lua.Slot(lock))
 }
 
 // Clock returns the clock of the server that has a lock.
@@ -220,9 +219,9 @@ func (t *Transport) route(
 		for _, node := range t.redis.Nodes() {
 			return "any", node, nil
 		}
-		return "", nil, topology.ErrUnassigned
+		return "", nil, errUnassigned
 	}
-	address, err := t.cluster.Master(ctx, lua.Slot(channel), wrong)
+	address, err := t.cluster.master(ctx, lua.Slot(channel), wrong)
 	if err != nil {
 		return "", nil, err
 	}
@@ -237,9 +236,7 @@ func (t *Transport) route(
 func (t *Transport) Sharded() bool { return t.sharded.Load() }
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
-func (t *Transport) HandsOver() bool {
-	return t.options.HandsOver && !t.forbidden.Load()
-}
+func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }
 
 // GivesAway reports whether a release may give a lock to waiters of other clients. A cluster with
 // classic channels cannot: it forwards messages between its nodes, and does not say who received

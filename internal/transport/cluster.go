@@ -1,10 +1,4 @@
-// Package topology knows which node of a cluster serves which slot. rueidis routes commands by
-// itself but does not say to which node. Renewals and subscriptions are sent per node and need to
-// know.
-//
-// Its answers may be out of date, as in every client of a cluster. A caller must notice a wrong
-// answer and ask for a fresh one.
-package topology
+package transport
 
 import (
 	"context"
@@ -19,15 +13,17 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ErrUnassigned is the error for a slot that no node serves.
-var ErrUnassigned = errors.New("no node of the cluster serves the slot")
+// errUnassigned is the error for a slot that no node serves.
+var errUnassigned = errors.New("no node of the cluster serves the slot")
 
 // minimumAge keeps callers that notice the same change from asking once each.
 const minimumAge = 100 * time.Millisecond
 
-// Cluster is the slot map of one cluster, fetched when it is first needed. It is safe for
-// concurrent use.
-type Cluster struct {
+// cluster knows which node of a cluster serves which slot. rueidis routes commands by itself but
+// does not say to which node. Renewals and subscriptions are sent per node and need to know. Its
+// answers may be out of date, as in every client of a cluster: a caller that notices a wrong answer
+// asks for a fresh one. It is safe for concurrent use.
+type cluster struct {
 	client rueidis.Client
 
 	fetching sync.Mutex // held during a fetch, so that concurrent callers share one answer
@@ -45,35 +41,33 @@ type slotRange struct {
 	master      string // host:port
 }
 
-// New returns the slot map of the cluster that client is connected to. It sends no command.
-func New(client rueidis.Client) *Cluster {
-	c := &Cluster{client: client}
-	c.known.Store(new(answer))
-	return c
+func newCluster(client rueidis.Client) *cluster {
+	cs := &cluster{client: client}
+	cs.known.Store(new(answer))
+	return cs
 }
 
-// Master returns the address of the master that serves slot, in the form that
+// master returns the address of the master that serves slot, in the form that
 // [rueidis.Client.Nodes] uses. It asks the cluster when no answer for slot is known, and again when
 // wrong reports that the last answer was wrong. It blocks only for that command, which ctx cancels.
-// The error wraps [ErrUnassigned] if no node serves the slot.
-func (c *Cluster) Master(ctx context.Context, slot uint16, wrong bool) (string, error) {
+// The error wraps errUnassigned if no node serves the slot.
+func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
-	if address := c.Known(slot); address != "" && !wrong {
+	if address := cs.remembered(slot); address != "" && !wrong {
 		return address, nil
 	}
-	if err := c.fetch(ctx, asked); err != nil {
+	if err := cs.fetch(ctx, asked); err != nil {
 		return "", fmt.Errorf("read the cluster's slots: %w", err)
 	}
-	if address := c.Known(slot); address != "" {
+	if address := cs.remembered(slot); address != "" {
 		return address, nil
 	}
-	return "", fmt.Errorf("slot %d: %w", slot, ErrUnassigned)
+	return "", fmt.Errorf("slot %d: %w", slot, errUnassigned)
 }
 
-// Known is Master from memory: it asks nothing. It returns "" if the last answer named no master of
-// slot.
-func (c *Cluster) Known(slot uint16) string {
-	for _, r := range c.known.Load().ranges {
+// remembered is master without asking. It returns "" if the last answer named no master of slot.
+func (cs *cluster) remembered(slot uint16) string {
+	for _, r := range cs.known.Load().ranges {
 		if r.first <= slot && slot <= r.last {
 			return r.master
 		}
@@ -82,30 +76,30 @@ func (c *Cluster) Known(slot uint16) string {
 }
 
 // fetch reads the map, unless it was read after the caller asked or just before.
-func (c *Cluster) fetch(ctx context.Context, asked time.Time) error {
-	c.fetching.Lock()
-	defer c.fetching.Unlock()
-	if c.known.Load().at.After(asked.Add(-minimumAge)) {
+func (cs *cluster) fetch(ctx context.Context, asked time.Time) error {
+	cs.fetching.Lock()
+	defer cs.fetching.Unlock()
+	if cs.known.Load().at.After(asked.Add(-minimumAge)) {
 		return nil
 	}
-	entries, err := c.client.Do(ctx, c.client.B().ClusterSlots().Build()).ToArray()
+	entries, err := cs.client.Do(ctx, cs.client.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
 		return err
 	}
 	latest := new(answer)
 	for _, entry := range entries {
-		if r, ok := c.parse(entry); ok {
+		if r, ok := cs.parse(entry); ok {
 			latest.ranges = append(latest.ranges, r)
 		}
 	}
 	latest.at = time.Now()
-	c.known.Store(latest)
+	cs.known.Store(latest)
 	return nil
 }
 
 // parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …}
 // and its replicas.
-func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
+func (cs *cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	fields, err := entry.ToArray()
 	if err != nil || len(fields) < 3 {
 		return slotRange{}, false
@@ -125,7 +119,7 @@ func (c *Cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
 	if err != nil || host == "" || host == "?" {
 		// The node that was asked does not know its own address, but the client does.
 		host = ""
-		for address := range c.client.Nodes() {
+		for address := range cs.client.Nodes() {
 			if known, p, err := net.SplitHostPort(address); err == nil && p == port {
 				host = known
 			}
