@@ -84,8 +84,7 @@ func (t *Transport) open(sharded bool) {
 	t.sharded.Store(sharded)
 	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
 	if t.GivesAway() {
-		options.Paired = t.paired
-		options.OnDirect = t.options.OnGrant
+		options.Paired, options.OnDirect = t.paired, t.options.OnGrant
 		options.OnUnpaired = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
 	}
 	t.hub.Store(pubsub.New(options))

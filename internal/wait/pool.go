@@ -50,14 +50,12 @@ const (
 // A lock over several servers asks all of them at once and goes on as soon as enough have answered.
 // A call to a hung server stays behind: it cannot be given up, since the server may still execute
 // it, and its outcome must be handled. With a goroutine per call, a server that hangs for an hour
-// would cost one for every lock acquired during that hour. Here it costs at most [Workers]. A job
-// that finds no free worker is queued, which costs no goroutine. Its caller withdraws it when it no
-// longer needs the answer, or asks [Pool.Stalled] first, so the queue is bounded by the number of
-// callers that still wait.
+// would cost one for every lock acquired during that hour. Here it costs at most [Workers]. Further
+// jobs are queued. Their callers withdraw them when they no longer need the answer, or ask
+// [Pool.Stalled] first, so the queue is bounded by the number of callers that still wait.
 //
-// No job is forgotten: a worker ends only when the queue is empty, in the same step in which it
-// stops being counted. An idle pool has no goroutine, and need not be closed. All methods are safe
-// for concurrent use; none of them waits for the server.
+// An idle pool has no goroutine, and need not be closed. All methods are safe for concurrent use;
+// none of them waits for the server.
 type Pool struct {
 	start func(func()) bool
 	work  func() // the method run, bound once
@@ -80,14 +78,6 @@ func NewPool(start func(func()) bool) *Pool {
 	p.queue.prev, p.queue.next = &p.queue, &p.queue
 	p.running.prev, p.running.next = &p.running, &p.running
 	return p
-}
-
-// first returns the first job after the head of a ring; nil if the ring is empty.
-func (j *Job) first() *Job {
-	if j.next == j {
-		return nil
-	}
-	return j.next
 }
 
 // push appends j to the ring of a head.
@@ -138,10 +128,11 @@ func (p *Pool) Withdraw(j *Job) bool {
 	return j.state == dropped
 }
 
-// run is the body of a worker: it runs jobs until the queue is empty.
+// run is the body of a worker: it runs jobs until the queue is empty. In the same step the worker
+// stops being counted, so no job is forgotten.
 func (p *Pool) run() {
 	p.mu.Lock()
-	for j := p.queue.first(); j != nil; j = p.queue.first() {
+	for j := p.queue.next; j != &p.queue; j = p.queue.next {
 		j.remove()
 		j.push(&p.running)
 		j.state, j.started = running, time.Now()
@@ -160,10 +151,9 @@ func (p *Pool) run() {
 func (p *Pool) Stalled() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if oldest := p.running.first(); oldest != nil {
-		if age := time.Since(oldest.started); age > oldest.Timeout {
-			return age
-		}
+	oldest := p.running.next
+	if age := time.Since(oldest.started); oldest != &p.running && age > oldest.Timeout {
+		return age
 	}
 	return 0
 }
@@ -176,8 +166,8 @@ func (p *Pool) Remaining(j *Job) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	awaited := j
-	if oldest := p.running.first(); j.state == queued && oldest != nil {
-		awaited = oldest
+	if j.state == queued && p.running.next != &p.running {
+		awaited = p.running.next
 	}
 	switch awaited.state {
 	case queued: // its worker is starting
