@@ -23,7 +23,7 @@ const maxSplitVotes = 5
 // queues has the local queues of this process, by lock. It does not belong to a Lock, because any
 // number of Locks may be made of the same nodes. Only the head of a queue asks the nodes: the
 // others would get the same answers, and split the vote.
-var queues = waitqueue.New[identity, known](func(identity) uint64 { return 0 })
+var queues = waitqueue.New[identity, known]()
 
 // known holds what the head of a queue has learned. The queue guards it.
 type known struct {
@@ -40,8 +40,7 @@ type (
 // queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
 // may be free.
 func (at *attempt) queue() (*rlock.Hold, error) {
-	w := queues.Join(at.lock.identity, waitqueue.Candidate{},
-		func() (known, bool) { return known{}, true })
+	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) { return known{}, true })
 	q, ask := w.Queue(), true
 	if !w.First {
 		reason, _ := w.Wait(at.budget)
@@ -90,7 +89,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 // leave removes a waiter from its queue. With retry, the next head asks at once. The last waiter
 // closes the subscriptions of the queue.
 func leave(w *waiter, retry bool) {
-	_, over := w.Leave(retry)
+	_, _, over := w.Leave(false, retry)
 	if over == nil {
 		return
 	}

@@ -63,9 +63,9 @@ func (k exclusive) reenter(
 func (k exclusive) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	h := k.handOver(o.Streak())
-	if next, first, ok := o.Successor(); ok {
-		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), first
+	h := k.handOver(o.Streak)
+	if next := o.Successor; next != nil {
+		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), o.First
 	}
 	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
 	if needsNoHandOver(err) {

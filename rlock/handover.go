@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 )
@@ -27,14 +26,6 @@ const (
 	// HandOverNone always announces a release to all.
 	HandOverNone
 )
-
-// handOver returns how releases hand locks over. A hand-over would not wait for replicas.
-func (o Options) handOver() transport.HandOver {
-	if o.SyncReplicas > 0 {
-		return transport.HandOverNone
-	}
-	return transport.HandOver(o.HandOver)
-}
 
 // grants records what decides the meaning of a grant message. It is safe for concurrent use.
 type grants struct {

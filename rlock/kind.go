@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"hash/maphash"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -132,11 +131,6 @@ type waiting struct {
 // queueName is the name of a local queue. Locks of different kinds have different queues, even
 // under the same name.
 type queueName struct{ kind, lock string }
-
-// seed is the seed of the hashes of names.
-var seed = maphash.MakeSeed()
-
-func (qn queueName) hash() uint64 { return maphash.String(seed, qn.lock) }
 
 // topic returns what waiters of the queue listen to.
 func (qn queueName) topic(channel string) transport.Topic {

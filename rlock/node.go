@@ -9,7 +9,6 @@ import (
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
-	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
@@ -70,8 +69,7 @@ func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 
 func (n node) Release(owner string) (lua.Released, error) {
 	sent := time.Now()
-	released, err := n.kind.release(context.Background(), owner, 0,
-		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
+	released, err := n.kind.release(context.Background(), owner, 0, offer{})
 	n.answered(sent, err)
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)

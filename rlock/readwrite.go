@@ -135,7 +135,7 @@ func (k write) reenter(
 func (k write) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	if next, first, ok := o.Successor(); ok && first { // nobody knows whether others wait elsewhere
+	if next := o.Successor; next != nil && o.First { // nobody knows whether others wait elsewhere
 		return k.script().PassWrite(ctx, k.client.redis, owner, 0, lua.WriteField(next.Owner),
 			next.Lease)
 	}

@@ -56,8 +56,7 @@ func (at *attempt) wait() (*Hold, error) {
 // join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
 // process has waited for the lock just now.
 func (at *attempt) join(how waiting, always bool) *waiter {
-	return at.client.queues.Join(how.queue,
-		waitqueue.Candidate{Owner: at.request.owner, Lease: at.request.grantLease},
+	return at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
 			if how.registers {
 				k.listener = at.client.transport.Resume(how.topic)
@@ -172,8 +171,7 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 	if hold == nil {
 		return at.leaveQueue(w, err)
 	}
-	w.Acquire()
-	_, over := w.Leave(at.lock.kind.mode() == sharedMode)
+	_, _, over := w.Leave(true, at.lock.kind.mode() == sharedMode)
 	closeListener(over)
 	return nil
 }
@@ -182,13 +180,13 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 // Redis, and returns err, or why the attempt ended. The next waiter asks at once: a wake-up may
 // have arrived for this attempt while it left.
 func (at *attempt) leaveQueue(w *waiter, err error) error {
-	remains, over := w.Leave(true)
+	remains, isLate, over := w.Leave(false, true)
 	closeListener(over)
-	if remains != waitqueue.Nothing {
+	if remains {
 		at.request.registers = true
 		at.trace = max(at.trace, something)
 	}
-	if remains == waitqueue.Late {
+	if isLate {
 		at.trace = late
 	}
 	at.cleanUp()
