@@ -1,11 +1,6 @@
 package pubsub
 
-import (
-	"errors"
-	"strings"
-
-	"github.com/redis/rueidis"
-)
+import "strings"
 
 // class is what an error reply means for the channel that was asked for.
 type class int
@@ -28,15 +23,6 @@ func classify(reply error) class {
 	return refused
 }
 
-// refusal returns the server's reply inside err if it is a refusal, else nil.
-func refusal(err error) error {
-	var reply *rueidis.RedisError
-	if errors.As(err, &reply) && classify(reply) == refused {
-		return reply
-	}
-	return nil
-}
-
 // advice returns what an operator can do about a refusal of channels.
 func advice(reply error, channels []string, sharded bool) string {
 	text := reply.Error()
@@ -53,15 +39,15 @@ func advice(reply error, channels []string, sharded bool) string {
 	}
 }
 
-// warnings is the set of channels whose refusal was logged. It is guarded by Hub.mu.
+// warnings is the set of channels whose refusal was logged. Hub.mu guards it.
 type warnings map[string]struct{}
 
-// mostWarnings bounds the set: channels are named after what is locked, and
-// there may be any number of them.
+// mostWarnings bounds the set: channels are named after what is locked, and there may be any number
+// of them.
 const mostWarnings = 1000
 
-// first adds the channel to the set and reports whether it was new. A full set is
-// cleared first: a warning that repeats is better than memory that grows.
+// first adds the channel to the set and reports whether it was new. A full set is cleared first: a
+// warning that repeats is better than memory that grows.
 func (w warnings) first(channel string) bool {
 	if _, ok := w[channel]; ok {
 		return false
