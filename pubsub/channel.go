@@ -3,6 +3,7 @@ package pubsub
 import (
 	"container/list"
 	"slices"
+	"strconv"
 	"time"
 
 	"holdfast/internal/wait"
@@ -29,12 +30,14 @@ type channel struct {
 	// replaced, never modified.
 	paired []string
 
-	// unpaired says which paired channels the server refused. Unless it is nil, paired is empty.
-	unpaired *unpaired
+	// unpaired reports that the server refused the paired channels, so that paired is empty; nil
+	// unless it did. To be called with mu held when the server has accepted the channel: before
+	// that, the refusal may have been of the channel itself.
+	unpaired func()
 
 	subscribers list.List // of *Subscription, the next one to be woken first
 
-	// link is set while phase is wanted, asking, confirmed or leaving, else nil.
+	// link is nil while phase is routing, and once the channel was dropped from an open hub.
 	link *link
 
 	// idle is the channel's element of link.idle, nil when it is not in the list. idleSince is when
@@ -51,12 +54,6 @@ type channel struct {
 	refused error
 }
 
-// unpaired is the server's refusal of the command with the paired channels.
-type unpaired struct {
-	channels []string
-	reply    error
-}
-
 // join adds a subscriber, behind those that wait already.
 func (c *channel) join(s *Subscription) {
 	s.memberships = append(s.memberships, membership{c, c.subscribers.PushBack(s)})
@@ -65,6 +62,21 @@ func (c *channel) join(s *Subscription) {
 // isPaired reports whether the channel is confirmed with its paired channels. The server accepts a
 // command as a whole or not at all, so a confirmation of the channel's own name confirms them all.
 func (c *channel) isPaired() bool { return c.phase == confirmed && len(c.paired) > 0 }
+
+// hear gives permits for a message. "0" is for a single waiter. A number above 1 is for all waiters
+// and no reason to ask. Any other message wakes all of them: waking too many costs a request each,
+// waking too few costs a wait.
+func (c *channel) hear(message string) {
+	number, err := strconv.ParseInt(message, 10, 64)
+	switch {
+	case message == "0":
+		c.wakeOneOfEach()
+	case err == nil && number > 1:
+		c.wakeAll(number)
+	default:
+		c.wakeAll(0)
+	}
+}
 
 // wakeOne gives a permit to the first subscriber of a topic that has none, and moves it to the
 // back. When all have one there is nothing to do: each of them will ask after this moment.
@@ -98,23 +110,70 @@ func (c *channel) wakeAll(number int64) {
 	}
 }
 
-// leaveLink takes the channel off its link, if it has one.
-func (c *channel) leaveLink() {
-	l := c.link
-	if l == nil {
-		return
+// pair sets the paired channels with which a channel is subscribed next. Called with mu held.
+func (h *Hub) pair(c *channel, paired []string) {
+	for _, name := range c.paired {
+		delete(h.paired, name)
 	}
-	delete(l.members, c)
-	c.notIdle()
-	c.link = nil
-	if len(l.members) == 0 {
-		l.wake.send() // nothing left to do: it ends
+	for _, name := range paired {
+		h.paired[name] = struct{}{}
+	}
+	c.paired, c.unpaired = paired, nil
+}
+
+// abandon drops a channel that has lost its last subscriber, or lets it linger. Called with mu
+// held.
+func (h *Hub) abandon(c *channel) {
+	switch c.phase {
+	case routing, wanted:
+		h.drop(c)
+		h.router.wake.send()
+	case asking, confirmed:
+		c.linger()
+	case leaving, dropped:
+		// Nothing to do: unsubscribe drops a leaving channel itself.
 	}
 }
 
+// requeue takes a channel off its link and returns it to the router, to be assigned again after a
+// delay. A channel without subscribers, or of a closed hub, is dropped instead. Called with mu
+// held.
+func (h *Hub) requeue(c *channel, refresh bool, delay time.Duration) {
+	if c.subscribers.Len() == 0 || c.phase == dropped {
+		h.drop(c)
+		return
+	}
+	c.leaveLink()
+	c.refresh = refresh
+	h.enqueue(c, delay)
+}
+
+// drop removes a channel that is not subscribed. Called with mu held.
+func (h *Hub) drop(c *channel) {
+	c.leaveLink()
+	c.phase = dropped
+	h.pair(c, nil)
+	// After Close the map is empty, and before it the name is c's until here.
+	delete(h.channels, c.name)
+	h.known.Store(int64(len(h.channels)))
+}
+
+// leaveLink takes the channel off its link, if it has one.
+func (c *channel) leaveLink() {
+	if c.link == nil {
+		return
+	}
+	delete(c.link.members, c)
+	c.notIdle()
+	if len(c.link.members) == 0 {
+		c.link.wake.send() // nothing left to do: it ends
+	}
+	c.link = nil
+}
+
 // linger puts the channel at the end of its link's idle list.
-func (c *channel) linger(now time.Time) {
-	c.idleSince = now
+func (c *channel) linger() {
+	c.idleSince = time.Now()
 	if c.idle != nil {
 		c.link.idle.MoveToBack(c.idle)
 		return

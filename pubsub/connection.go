@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,6 @@ type connection interface {
 	// close ends the connection and its subscriptions. It returns within about two seconds.
 	close()
 }
-
-// dialer makes a connection. The hooks run on its reader, possibly before dialer returns and after
-// close.
-type dialer func(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error)
 
 const (
 	// replyTimeout bounds the wait for a server that accepts commands and does not answer. rueidis
@@ -59,7 +56,8 @@ type redisConnection struct {
 }
 
 // dialRedis dials with a client. It blocks for at most twice the dial time-out of the client (the
-// connection, and the greeting on it), four times with RESP2.
+// connection, and the greeting on it), four times with RESP2. The hooks run on the reader of the
+// connection, possibly before dialRedis returns and after close.
 func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error) {
 	if client == nil {
 		return nil, errNoClient
@@ -170,9 +168,4 @@ func (rc *redisConnection) close() {
 }
 
 // lostError wraps the error that ended a connection, which may be nil.
-func lostError(err error) error {
-	if err == nil {
-		err = errLost
-	}
-	return fmt.Errorf("pubsub: %w", err)
-}
+func lostError(err error) error { return fmt.Errorf("pubsub: %w", cmp.Or(err, errLost)) }

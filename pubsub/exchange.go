@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	case strings.HasSuffix(s.Kind, "unsubscribe"):
 		if c.phase == confirmed {
 			// We did not ask for it: its slot has moved to another node.
-			h.requeue(c, true, time.Now().Add(new(wait.Backoff).Next()))
+			h.requeue(c, true, new(wait.Backoff).Next())
 		}
 	case c.phase == asking || c.phase == confirmed:
 		c.phase, c.tries, c.refused = confirmed, wait.Backoff{}, nil
@@ -65,15 +66,13 @@ func (l *link) subscribe(b batch) error {
 		case reply != nil && c.phase == asking:
 			l.denied(c, reply)
 		case reply == nil && c.unpaired != nil:
-			h.reportUnpaired(c.name, c.unpaired)
+			c.unpaired()
 		}
 	}
 	if out := h.outages[l.node]; out != nil && slices.Contains(replies, nil) {
 		delete(h.outages, l.node)
 		if out.logged {
-			h.later(func() {
-				h.options.Logger.Info("pubsub: connected to the node again", "node", l.node)
-			})
+			h.log(slog.LevelInfo, "pubsub: connected to the node again", "node", l.node)
 		}
 	}
 	return nil
@@ -83,43 +82,43 @@ func (l *link) subscribe(b batch) error {
 func (l *link) denied(c *channel, reply error) {
 	h := l.hub
 	class := classify(reply)
-	if class == refused && len(c.paired) > 0 {
+	switch {
+	case class != refused:
+		delay := c.tries.Next()
+		if class == redirected && c.tries.Failures == 1 {
+			delay = 0 // not yet redirected by the node that we were redirected to
+		}
+		h.requeue(c, true, delay)
+	case len(c.paired) > 0:
 		// The channel itself may be allowed.
-		u := &unpaired{c.paired, reply}
+		paired := c.paired
 		h.pair(c, nil)
-		c.unpaired = u
+		c.unpaired = func() { h.reportUnpaired(c.name, paired, reply) }
 		l.add(c)
-		return
-	}
-	var delay time.Duration
-	if class == refused {
-		// A matter of configuration, so asking often gains nothing.
-		delay = c.tries.Within(time.Second, 30*time.Second)
+	default:
 		c.refused = reply
 		if h.warned.first(c.name) {
-			h.warn("pubsub: the server refuses the channel; its waiters fall back to polling",
+			h.log(slog.LevelWarn,
+				"pubsub: the server refuses the channel; its waiters fall back to polling",
 				"channel", c.name, "error", reply,
 				"remedy", advice(reply, []string{c.name}, h.options.Sharded))
 		}
-	} else if delay = c.tries.Next(); class == redirected && c.tries.Failures == 1 {
-		delay = 0 // unless the node that we are redirected to redirects us again
+		// A matter of configuration, so asking often gains nothing.
+		h.requeue(c, false, c.tries.Within(time.Second, 30*time.Second))
 	}
-	h.requeue(c, class != refused, time.Now().Add(delay))
 }
 
-// reportUnpaired reports, once, that a channel was accepted without its paired channels. It is not
-// called before the channel is accepted: the refusal may have been of the channel itself. Called
+// reportUnpaired reports, once, that a channel is subscribed without its paired channels. Called
 // with mu held.
-func (h *Hub) reportUnpaired(channel string, u *unpaired) {
+func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 	switch {
-	case !h.warned.first(u.channels[0]):
+	case !h.warned.first(paired[0]):
 	case h.options.OnUnpaired != nil:
-		h.later(func() { h.options.OnUnpaired(channel, u.reply) })
+		h.later(func() { h.options.OnUnpaired(channel, reply) })
 	default:
-		h.warn("pubsub: the server refuses the paired channels of the channel; "+
-			"it is subscribed without them",
-			"channel", channel, "paired", u.channels, "error", u.reply,
-			"remedy", advice(u.reply, u.channels, h.options.Sharded))
+		h.log(slog.LevelWarn, "pubsub: the server refuses the paired channels of the channel; "+
+			"it is subscribed without them", "channel", channel, "paired", paired, "error", reply,
+			"remedy", advice(reply, paired, h.options.Sharded))
 	}
 }
 
@@ -139,7 +138,7 @@ func (l *link) unsubscribe(b batch) error {
 			l.add(c)
 		case classify(reply) == redirected:
 			// The slot has moved, which ended the subscription.
-			h.requeue(c, true, time.Time{})
+			h.requeue(c, true, 0)
 		default:
 			return reply // still subscribed: closing the connection ends that too
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,9 +30,9 @@ type Options struct {
 
 	// Paired returns the paired channels of a channel. One command subscribes to the channel and
 	// all of them, and one command unsubscribes, so that no other client ever sees some of them
-	// without the rest. Their messages give no permits; see OnDirect. A paired channel belongs to
-	// one channel, and is not subscribed to by itself. When channels are sharded it must be in the
-	// slot of its channel.
+	// without the rest. A paired channel belongs to one channel, is not subscribed to by itself,
+	// and must be in the slot of its channel if channels are sharded. Its messages give no permits;
+	// see OnDirect.
 	//
 	// If the server refuses the command, for instance because no ACL rule matches the paired
 	// channels, the channel is asked for again at once without them. It stays without them until
@@ -43,12 +42,11 @@ type Options struct {
 	// connection, and must not block. Its result is not modified. Defaults to no paired channels.
 	Paired func(channel string) []string
 
-	// OnDirect is called with every message that arrives on a paired channel, and with the name of
-	// that channel. It runs on the reader of a connection and must not block: no other message is
-	// received meanwhile. It may use the Hub, except for Close, and Subscriptions. It may take a
-	// mutex under which they are used; Hub.Close must not be called with such a mutex held. It may
-	// be called concurrently for messages of different connections, and is still called while
-	// Hub.Close waits, but not after that has returned. Defaults to ignoring the messages.
+	// OnDirect is called with every message on a paired channel, and with the name of that channel.
+	// It runs on the reader of a connection, concurrently with those of other connections, and must
+	// not block. It may use the Hub, except for Close, and Subscriptions. It may take a mutex under
+	// which they are used; Hub.Close must not be called with such a mutex held. It is still called
+	// while Hub.Close waits, but not after that has returned. Defaults to ignoring the messages.
 	OnDirect func(channel, message string)
 
 	// OnUnpaired is called, instead of a warning in the log, when a channel is subscribed without
@@ -65,7 +63,7 @@ type Options struct {
 // no longer needed must be closed.
 type Hub struct {
 	options Options // with defaults
-	dial    dialer
+	dial    func(rueidis.Client, bool, rueidis.PubSubHooks) (connection, error)
 
 	// running ends with Close, while mu is held; work counts every goroutine that was started.
 	running context.Context
@@ -138,7 +136,7 @@ func (h *Hub) SubscribeTopic(name, topic string, also ...string) *Subscription {
 	s := newSubscription(h, topic)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed() {
+	if h.running.Err() != nil {
 		return s
 	}
 	h.join(s, name)
@@ -155,7 +153,7 @@ func (h *Hub) join(s *Subscription, name string) {
 		c = &channel{name: name}
 		h.channels[name] = c
 		h.known.Store(int64(len(h.channels)))
-		h.enqueue(c, time.Time{})
+		h.enqueue(c, 0)
 	}
 	c.join(s)
 	if c.phase == confirmed {
@@ -190,9 +188,11 @@ func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 // never fire again. Close may be called more than once; each call waits.
 func (h *Hub) Close() {
 	h.mu.Lock()
+	for _, c := range h.channels {
+		c.phase = dropped
+	}
 	clear(h.channels)
 	h.known.Store(0)
-	h.router.queue = nil
 	h.stop()
 	h.mu.Unlock()
 
@@ -204,8 +204,6 @@ func (h *Hub) Close() {
 	h.calls.Wait()
 }
 
-func (h *Hub) closed() bool { return h.running.Err() != nil }
-
 // deliver passes a message to the subscribers of its channel, or to OnDirect. It runs on the reader
 // of a connection.
 //
@@ -213,83 +211,20 @@ func (h *Hub) closed() bool { return h.running.Err() != nil }
 // that arrives before we know of the confirmation, or on a connection that is being given up, is a
 // reason to ask too.
 func (h *Hub) deliver(m rueidis.PubSubMessage) {
-	if h.wake(m) {
+	h.mu.Lock()
+	c := h.channels[m.Channel]
+	_, direct := h.paired[m.Channel]
+	if c != nil {
+		c.hear(m.Message)
+	} else if direct {
+		h.calls.Add(1)
+	}
+	h.mu.Unlock()
+
+	if c == nil && direct {
 		defer h.calls.Done()
 		h.options.OnDirect(m.Channel, m.Message)
 	}
-}
-
-// wake gives permits for a message. "0" is for a single waiter. A number above 1 is passed to all
-// waiters and is no reason to ask. Any other message wakes all of them: waking too many costs a
-// request each, waking too few costs a wait.
-//
-// It reports true if the message is for OnDirect instead; that call is counted already.
-func (h *Hub) wake(m rueidis.PubSubMessage) (direct bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.channels[m.Channel]
-	switch {
-	case c == nil:
-		if _, direct = h.paired[m.Channel]; direct {
-			h.calls.Add(1)
-		}
-	case m.Message == "0":
-		c.wakeOneOfEach()
-	default:
-		number, err := strconv.ParseInt(m.Message, 10, 64)
-		if err != nil || number <= 1 {
-			number = 0
-		}
-		c.wakeAll(number)
-	}
-	return direct
-}
-
-// pair sets the paired channels with which a channel is subscribed next. Called with mu held.
-func (h *Hub) pair(c *channel, paired []string) {
-	for _, name := range c.paired {
-		delete(h.paired, name)
-	}
-	for _, name := range paired {
-		h.paired[name] = struct{}{}
-	}
-	c.paired, c.unpaired = paired, nil
-}
-
-// abandon drops a channel that has lost its last subscriber, or lets it linger. Called with mu
-// held.
-func (h *Hub) abandon(c *channel) {
-	switch c.phase {
-	case routing, wanted:
-		h.drop(c)
-		h.router.wake.send()
-	case asking, confirmed:
-		c.linger(time.Now())
-	case leaving, dropped:
-		// Nothing to do: unsubscribe drops a leaving channel itself.
-	}
-}
-
-// requeue takes a channel off its link and returns it to the router, to be assigned again when it
-// is due. A channel without subscribers is dropped instead. Called with mu held.
-func (h *Hub) requeue(c *channel, refresh bool, due time.Time) {
-	if c.subscribers.Len() == 0 {
-		h.drop(c)
-		return
-	}
-	c.leaveLink()
-	c.refresh = c.refresh || refresh
-	h.enqueue(c, due)
-}
-
-// drop removes a channel that is not subscribed. Called with mu held.
-func (h *Hub) drop(c *channel) {
-	c.leaveLink()
-	c.phase = dropped
-	h.pair(c, nil)
-	// After Close the map is empty, and before it the name is c's until here.
-	delete(h.channels, c.name)
-	h.known.Store(int64(len(h.channels)))
 }
 
 // unlock releases mu and then makes the calls that were put off with later.
@@ -306,7 +241,7 @@ func (h *Hub) unlock() {
 // with mu held, which is released by unlock.
 func (h *Hub) later(report func()) { h.reports = append(h.reports, report) }
 
-// warn logs a warning later.
-func (h *Hub) warn(message string, args ...any) {
-	h.later(func() { h.options.Logger.Warn(message, args...) })
+// log logs a message later.
+func (h *Hub) log(level slog.Level, message string, args ...any) {
+	h.later(func() { h.options.Logger.Log(context.Background(), level, message, args...) })
 }

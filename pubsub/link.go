@@ -3,6 +3,7 @@ package pubsub
 import (
 	"container/list"
 	"errors"
+	"log/slog"
 	"maps"
 	"time"
 
@@ -138,14 +139,14 @@ func (l *link) giveBack(dialErr error) {
 	h.mu.Lock()
 	defer h.unlock()
 	delete(h.links, l.node)
-	if h.closed() {
+	if h.running.Err() != nil {
 		return
 	}
 	out := h.outages.failed(l.node, time.Now())
 	if dialErr != nil && !out.logged {
 		out.logged = true
-		h.warn("pubsub: no connection to the node; waiters fall back to polling until there is one",
-			"node", l.node, "error", dialErr)
+		h.log(slog.LevelWarn, "pubsub: no connection to the node; "+
+			"waiters fall back to polling until there is one", "node", l.node, "error", dialErr)
 	}
 	var reply *rueidis.RedisError
 	denied := errors.As(dialErr, &reply) && classify(reply) == refused
@@ -153,7 +154,7 @@ func (l *link) giveBack(dialErr error) {
 		if denied {
 			c.refused = reply
 		}
-		h.requeue(c, dialErr != nil, out.until)
+		h.requeue(c, dialErr != nil, time.Until(out.until))
 	}
 }
 

@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -45,10 +46,10 @@ type router struct {
 	wake    signal // the queue has changed
 }
 
-// enqueue gives a channel to the router. Called with mu held.
-func (h *Hub) enqueue(c *channel, due time.Time) {
+// enqueue gives a channel to the router, which assigns it after a delay. Called with mu held.
+func (h *Hub) enqueue(c *channel, delay time.Duration) {
 	c.phase = routing
-	c.due = due
+	c.due = time.Now().Add(delay)
 	h.router.queue = append(h.router.queue, c)
 	if h.router.running {
 		h.router.wake.send()
@@ -81,29 +82,25 @@ func (h *Hub) route() {
 }
 
 // dueChannels takes the channels that are due off the queue. When there are none, next is when the
-// first of the others is due; it is zero when the queue is empty or the hub is closed, and the
-// router has stopped then.
+// first of the others is due; it is zero when the queue is empty, and the router has stopped then.
 func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rest := make([]*channel, 0, len(h.router.queue))
-	for _, c := range h.router.queue {
+	queue := h.router.queue
+	h.router.queue = nil
+	for _, c := range queue {
 		switch {
 		case c.phase != routing: // dropped while it waited
 		case !c.due.After(now):
 			due = append(due, c)
 		default:
-			rest = append(rest, c)
+			h.router.queue = append(h.router.queue, c)
 			if next.IsZero() || c.due.Before(next) {
 				next = c.due
 			}
 		}
 	}
-	h.router.queue = rest
-	h.router.running = !h.closed() && len(due)+len(rest) > 0
-	if !h.router.running {
-		return nil, time.Time{}
-	}
+	h.router.running = len(due)+len(h.router.queue) > 0
 	return due, next
 }
 
@@ -126,22 +123,21 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 
 	h.mu.Lock()
 	defer h.unlock()
-	if h.closed() || c.phase != routing {
+	if c.phase != routing {
 		return refreshed
 	}
-	now := time.Now()
 	if err != nil {
 		if !h.router.failing {
-			h.warn("pubsub: no node found for a channel; "+
+			h.log(slog.LevelWarn, "pubsub: no node found for a channel; "+
 				"waiters fall back to polling until there is one", "channel", c.name, "error", err)
 		}
 		h.router.failing = true
-		h.enqueue(c, now.Add(c.tries.Next()))
+		h.enqueue(c, c.tries.Next())
 		return refreshed
 	}
 	h.router.failing = false
-	if out := h.outages[node]; out != nil && out.until.After(now) {
-		h.enqueue(c, out.until)
+	if out := h.outages[node]; out != nil && out.until.After(time.Now()) {
+		h.enqueue(c, time.Until(out.until))
 		return refreshed
 	}
 	c.refresh = false

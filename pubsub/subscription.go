@@ -65,7 +65,7 @@ func (s *Subscription) Close() {
 		if unused {
 			m.channel.wakeOne(s.topic)
 		}
-		if m.channel.subscribers.Len() == 0 && !h.closed() {
+		if m.channel.subscribers.Len() == 0 {
 			h.abandon(m.channel)
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Subscription) Close() {
 func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	return !s.hub.closed() && len(s.memberships) > 0 && s.memberships[0].channel.isPaired()
+	return len(s.memberships) > 0 && s.memberships[0].channel.isPaired()
 }
 
 // Err returns why the server refuses the channel at present, nil when it does not; of several
