@@ -35,23 +35,16 @@ type channel struct {
 	// that, the refusal may have been of the channel itself.
 	unpaired func()
 
-	subscribers list.List // of *Subscription, the next one to be woken first
-
-	// link is nil while phase is routing, and once the channel was dropped from an open hub.
-	link *link
-
-	// idle is the channel's element of link.idle, nil when it is not in the list. idleSince is when
-	// the last subscriber left, valid while there are none.
-	idle      *list.Element
-	idleSince time.Time
+	subscribers list.List     // of *Subscription, the next one to be woken first
+	link        *link         // nil while phase is routing, or dropped unless that was by Close
+	idle        *list.Element // of link.idle, nil when it is not in the list
+	idleSince   time.Time     // when the last subscriber left, valid while there are none
+	refused     error         // the server's refusal of this channel, nil when there is none
 
 	// Used by the router.
 	due     time.Time    // not to be routed before
 	refresh bool         // the last route proved wrong
 	tries   wait.Backoff // between failures, since the last confirmation
-
-	// refused is the server's refusal of this channel, nil when there is none.
-	refused error
 }
 
 // join adds a subscriber, behind those that wait already.
@@ -121,8 +114,7 @@ func (h *Hub) pair(c *channel, paired []string) {
 	c.paired, c.unpaired = paired, nil
 }
 
-// abandon drops a channel that has lost its last subscriber, or lets it linger. Called with mu
-// held.
+// abandon drops a channel without subscribers, or lets it linger. Called with mu held.
 func (h *Hub) abandon(c *channel) {
 	switch c.phase {
 	case routing, wanted:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -22,11 +23,8 @@ type connection interface {
 	subscribe(ctx context.Context, groups [][]string) (replies []error, err error)
 	unsubscribe(ctx context.Context, groups [][]string) (replies []error, err error)
 
-	// lost delivers or is closed when the connection ends.
-	lost() <-chan error
-
-	// close ends the connection and its subscriptions. It returns within about two seconds.
-	close()
+	lost() <-chan error // delivers or is closed when the connection ends
+	close()             // ends the connection and its subscriptions within about two seconds
 }
 
 const (
@@ -38,16 +36,9 @@ const (
 	farewellTimeout = 500 * time.Millisecond
 )
 
-var (
-	errLost     = errors.New("connection closed")
-	errNoClient = errors.New("pubsub: the Route named a node without a client")
-)
-
-// redisConnection is a dedicated connection of rueidis.
-//
-// It is closed at the end rather than returned to the pool of its client: with RESP2, rueidis uses
-// a second connection for pub/sub behind the dedicated one, which is not reset when the pool takes
-// it back.
+// redisConnection is a dedicated connection of rueidis. It is closed at the end rather than returned
+// to the pool of its client: with RESP2, rueidis uses a second connection for pub/sub behind the
+// dedicated one, which is not reset when the pool takes it back.
 type redisConnection struct {
 	client  rueidis.DedicatedClient
 	sharded bool
@@ -60,7 +51,7 @@ type redisConnection struct {
 // connection, possibly before dialRedis returns and after close.
 func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error) {
 	if client == nil {
-		return nil, errNoClient
+		return nil, errors.New("pubsub: the Route named a node without a client")
 	}
 	dedicated, _ := client.Dedicate()
 	ended := dedicated.SetPubSubHooks(hooks)
@@ -100,7 +91,9 @@ func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) (
 	if err != nil {
 		return nil, err
 	}
-	if reply := pong[0]; reply != nil && !expectedOfPing(reply.Error()) {
+	// rueidis accepts these as answers too.
+	if reply := pong[0]; reply != nil && !startsWith(reply, "LOADING", "BUSY") &&
+		!strings.Contains(reply.Error(), "'ping'") {
 		rc.broken = true
 		return nil, lostError(reply)
 	}
@@ -110,12 +103,6 @@ func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) (
 		}
 		return rc.client.B().Unsubscribe().Channel(group...).Build()
 	})
-}
-
-// expectedOfPing reports whether rueidis accepts an error reply as the answer to its PING.
-func expectedOfPing(reply string) bool {
-	return strings.HasPrefix(reply, "LOADING") || strings.HasPrefix(reply, "BUSY") ||
-		strings.Contains(reply, "'ping'")
 }
 
 // do sends one command per group in a single batch. It returns the error replies, or an error as
@@ -168,4 +155,4 @@ func (rc *redisConnection) close() {
 }
 
 // lostError wraps the error that ended a connection, which may be nil.
-func lostError(err error) error { return fmt.Errorf("pubsub: %w", cmp.Or(err, errLost)) }
+func lostError(err error) error { return fmt.Errorf("pubsub: %w", cmp.Or(err, net.ErrClosed)) }

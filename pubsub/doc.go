@@ -47,8 +47,4 @@
 //
 // A channel that is refused together with its paired channels goes back from asking to wanted once,
 // and is then asked for by itself.
-//
-// The hooks of rueidis run on the reader of the connection. They only move a channel between these
-// phases and give permits, under a mutex that is never held during I/O, and call OnDirect without
-// it.
 package pubsub

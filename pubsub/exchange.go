@@ -25,9 +25,8 @@ func (b *batch) add(c *channel, p phase) {
 	b.names = append(b.names, append([]string{c.name}, c.paired...))
 }
 
-// onSubscription handles what the server says about a subscription, asked for or not. It ignores
-// the paired channels, because the server says the same about their channel. It runs on the reader
-// of the connection.
+// onSubscription handles what the server says about a subscription, asked for or not, on the reader
+// of the connection. It ignores paired channels: the server says the same about their channel.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
@@ -81,11 +80,10 @@ func (l *link) subscribe(b batch) error {
 // denied handles the error reply to the SUBSCRIBE of a channel. Called with hub.mu held.
 func (l *link) denied(c *channel, reply error) {
 	h := l.hub
-	class := classify(reply)
 	switch {
-	case class != refused:
+	case !refuses(reply):
 		delay := c.tries.Next()
-		if class == redirected && c.tries.Failures == 1 {
+		if redirects(reply) && c.tries.Failures == 1 {
 			delay = 0 // not yet redirected by the node that we were redirected to
 		}
 		h.requeue(c, true, delay)
@@ -108,8 +106,7 @@ func (l *link) denied(c *channel, reply error) {
 	}
 }
 
-// reportUnpaired reports, once, that a channel is subscribed without its paired channels. Called
-// with mu held.
+// reportUnpaired reports, once, that the paired channels are refused. Called with mu held.
 func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 	switch {
 	case !h.warned.first(paired[0]):
@@ -136,7 +133,7 @@ func (l *link) unsubscribe(b batch) error {
 		switch reply := replies[i]; {
 		case reply == nil:
 			l.add(c)
-		case classify(reply) == redirected:
+		case redirects(reply):
 			// The slot has moved, which ended the subscription.
 			h.requeue(c, true, 0)
 		default:

@@ -69,13 +69,8 @@ type Hub struct {
 	running context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup
-
-	// calls counts the calls of OnDirect. It is added to only under mu, and only for a name in
-	// paired.
-	calls sync.WaitGroup
-
-	// known is the number of channels, to be read without mu.
-	known atomic.Int64
+	calls   sync.WaitGroup // of OnDirect; Add is called only under mu, for a name in paired
+	known   atomic.Int64   // the number of channels, to be read without mu
 
 	// mu guards the fields below and those of every channel, link and Subscription. It is never
 	// held during I/O nor while calling one of the Options or the logger, because the readers of
@@ -212,16 +207,15 @@ func (h *Hub) Close() {
 // reason to ask too.
 func (h *Hub) deliver(m rueidis.PubSubMessage) {
 	h.mu.Lock()
-	c := h.channels[m.Channel]
-	_, direct := h.paired[m.Channel]
-	if c != nil {
+	direct := false
+	if c := h.channels[m.Channel]; c != nil {
 		c.hear(m.Message)
-	} else if direct {
+	} else if _, direct = h.paired[m.Channel]; direct {
 		h.calls.Add(1)
 	}
 	h.mu.Unlock()
 
-	if c == nil && direct {
+	if direct {
 		defer h.calls.Done()
 		h.options.OnDirect(m.Channel, m.Message)
 	}
@@ -241,7 +235,7 @@ func (h *Hub) unlock() {
 // with mu held, which is released by unlock.
 func (h *Hub) later(report func()) { h.reports = append(h.reports, report) }
 
-// log logs a message later.
+// log puts off a log message like later.
 func (h *Hub) log(level slog.Level, message string, args ...any) {
 	h.later(func() { h.options.Logger.Log(context.Background(), level, message, args...) })
 }

@@ -86,41 +86,36 @@ func (l *link) next() func() error {
 		delete(h.links, l.node)
 		return nil
 	}
-	var leavers, joiners batch
-	var lingers time.Time // until when the first idle channel does; zero if there is none
-	now := time.Now()
+	var b batch
+	var expired <-chan time.Time // when the first idle channel has lingered
 	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
 		c := e.Value.(*channel)
 		if c.subscribers.Len() == 0 {
-			if until := c.idleSince.Add(h.options.Linger); until.After(now) {
-				lingers = until
+			if left := h.options.Linger - time.Since(c.idleSince); left > 0 {
+				expired = time.After(left)
 				break
 			}
-			leavers.add(c, leaving)
+			b.add(c, leaving)
 		}
 		c.notIdle()
 	}
-	if len(leavers.channels) > 0 {
-		return func() error { return l.unsubscribe(leavers) }
+	if len(b.channels) > 0 {
+		return func() error { return l.unsubscribe(b) }
 	}
 	for _, c := range l.wanted {
 		if c.link == l && c.phase == wanted {
-			joiners.add(c, asking)
+			b.add(c, asking)
 		}
 	}
 	l.wanted = nil
-	if len(joiners.channels) > 0 {
-		return func() error { return l.subscribe(joiners) }
+	if len(b.channels) > 0 {
+		return func() error { return l.subscribe(b) }
 	}
-	return func() error { return l.sleep(lingers) }
+	return func() error { return l.sleep(expired) }
 }
 
-// sleep waits for something to do, until the given time unless that is zero.
-func (l *link) sleep(until time.Time) error {
-	var expired <-chan time.Time
-	if !until.IsZero() {
-		expired = time.After(time.Until(until))
-	}
+// sleep waits for something to do.
+func (l *link) sleep(expired <-chan time.Time) error {
 	select {
 	case <-l.wake:
 	case <-expired:
@@ -149,7 +144,7 @@ func (l *link) giveBack(dialErr error) {
 			"waiters fall back to polling until there is one", "node", l.node, "error", dialErr)
 	}
 	var reply *rueidis.RedisError
-	denied := errors.As(dialErr, &reply) && classify(reply) == refused
+	denied := errors.As(dialErr, &reply) && refuses(reply)
 	for c := range l.members {
 		if denied {
 			c.refused = reply

@@ -46,7 +46,7 @@ type router struct {
 	wake    signal // the queue has changed
 }
 
-// enqueue gives a channel to the router, which assigns it after a delay. Called with mu held.
+// enqueue has the router assign a channel after a delay. Called with mu held.
 func (h *Hub) enqueue(c *channel, delay time.Duration) {
 	c.phase = routing
 	c.due = time.Now().Add(delay)
@@ -63,20 +63,20 @@ func (h *Hub) enqueue(c *channel, delay time.Duration) {
 func (h *Hub) route() {
 	for {
 		due, next := h.dueChannels(time.Now())
-		refreshed := false
-		for _, c := range due {
-			refreshed = h.assign(c, !refreshed) || refreshed
-		}
-		if len(due) > 0 {
-			continue
-		}
-		if next.IsZero() {
+		switch {
+		case len(due) > 0:
+			refreshed := false
+			for _, c := range due {
+				refreshed = h.assign(c, !refreshed) || refreshed
+			}
+		case next.IsZero():
 			return
-		}
-		select {
-		case <-time.After(time.Until(next)):
-		case <-h.router.wake:
-		case <-h.running.Done():
+		default:
+			select {
+			case <-time.After(time.Until(next)):
+			case <-h.router.wake:
+			case <-h.running.Done():
+			}
 		}
 	}
 }
@@ -118,38 +118,39 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	ctx, cancel := context.WithTimeout(h.running, routeTimeout)
 	node, client, err := h.options.Route(ctx, c.name, refresh)
 	cancel()
-	refreshed = refresh && err == nil
 	paired := h.options.Paired(c.name)
 
 	h.mu.Lock()
 	defer h.unlock()
-	if c.phase != routing {
-		return refreshed
-	}
-	if err != nil {
+	switch {
+	case c.phase != routing: // dropped meanwhile
+	case err != nil:
 		if !h.router.failing {
 			h.log(slog.LevelWarn, "pubsub: no node found for a channel; "+
 				"waiters fall back to polling until there is one", "channel", c.name, "error", err)
 		}
 		h.router.failing = true
 		h.enqueue(c, c.tries.Next())
-		return refreshed
+	default:
+		h.router.failing = false
+		if out := h.outages[node]; out != nil && out.until.After(time.Now()) {
+			h.enqueue(c, time.Until(out.until))
+			break
+		}
+		c.refresh = false
+		h.pair(c, paired)
+		h.linkTo(node, client).add(c)
 	}
-	h.router.failing = false
-	if out := h.outages[node]; out != nil && out.until.After(time.Now()) {
-		h.enqueue(c, time.Until(out.until))
-		return refreshed
-	}
-	c.refresh = false
-	h.pair(c, paired)
+	return refresh && err == nil
+}
+
+// linkTo returns the link of a node, which is made if there is none. Called with mu held.
+func (h *Hub) linkTo(node string, client rueidis.Client) *link {
 	l := h.links[node]
 	if l == nil {
-		l = &link{
-			hub: h, node: node, wake: make(signal, 1), members: make(map[*channel]struct{}),
-		}
+		l = &link{hub: h, node: node, wake: make(signal, 1), members: make(map[*channel]struct{})}
 		h.links[node] = l
 		h.work.Go(func() { l.run(client) })
 	}
-	l.add(c)
-	return refreshed
+	return l
 }
