@@ -87,7 +87,7 @@ var broken = []struct {
 	},
 	{
 		mistake: "a watchdog that sleeps",
-		edits:   []edit{{"watchdog/schedule.go", "if l.renew && !l.queued && wanted(l) {", "if l.renew && !l.queued && wanted(l) && false {"}},
+		edits:   []edit{{"watchdog/schedule.go", "if l.renew && !l.queued && l.until()-t < limit {", "if l.renew && !l.queued && l.until()-t < limit && false {"}},
 		in:      chaos.Named("calm"),
 		found:   []string{history.Kept},
 		always:  true,
