@@ -52,11 +52,14 @@ func (at *attempt) run() (*rlock.Hold, error) {
 
 // round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
 // nil. Parts granted later are kept if the round succeeded, and released if it failed.
-func (at *attempt) round() *rlock.Hold {
+func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := newAcquisition(l, at.session, at.token)
 	a.mu.Lock()
-	a.decided = func() bool {
+	for i := range l.nodes {
+		a.ask(i, a.owner, at.lease)
+	}
+	decision := a.await(func() bool {
 		yes, open := a.count(granted), a.count(asked)
 		if yes >= l.quorum {
 			return true
@@ -68,51 +71,47 @@ func (at *attempt) round() *rlock.Hold {
 		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
 		// many nodes that refuse for good, which makes waiting pointless.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
-		spare := len(l.nodes) - l.quorum
-		return !at.waits || refused > spare ||
-			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= spare
-	}
-	for i := range l.nodes {
-		a.ask(i, a.owner, at.lease)
-	}
+		return !at.waits || refused > a.spare() ||
+			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.spare()
+	})
 	limit := a.remaining(at.waits)
-	a.mu.Unlock()
-	decided := a.waitDecided(at.budget, limit)
-	a.mu.Lock()
-	for !decided && !at.budget.Over() {
-		if limit = a.remaining(false); limit <= 0 {
-			break
-		}
+	for limit > 0 && a.decided != nil && !at.budget.Over() {
 		a.mu.Unlock()
-		decided = a.waitDecided(at.budget, limit)
+		at.budget.Sleep(limit, decision, nil)
 		a.mu.Lock()
+		limit = a.remaining(false)
 	}
-	if a.count(granted) < l.quorum || !time.Now().Before(a.trustedUntil()) {
-		took := time.Since(start)
-		r := a.result(decided || at.budget.Over() && took < shortestWait, took)
-		if at.last == nil || decided || !at.budget.Over() {
-			at.last = r // a round that was cut short says less than the one before
-			r.permanent = r.permanent || a.delayedBeyond(at.budget.Until)
+	a.mu.Unlock()
+	a.do(func() {
+		if a.count(granted) >= l.quorum && time.Now().Before(a.trustedUntil()) {
+			hold = at.succeed(a)
+			return
 		}
-		a.phase, a.reason = over, rlock.ErrReleased
-		a.mu.Unlock()
-		a.releaseAll()
-		return nil
-	}
-	defer a.mu.Unlock()
-	a.phase = held
-	for i := range a.parts {
+		// A round that was cut short says less than the one before.
+		if decided := a.decided == nil; decided || at.last == nil || !at.budget.Over() {
+			at.last = a.result(at.budget, decided, time.Since(start))
+		}
+		a.end(fail, rlock.ErrReleased, time.Time{})
+	})
+	return hold
+}
+
+// succeed makes an acquisition with a quorum the owner's. It is called with mu held.
+func (at *attempt) succeed(a *acquisition) *rlock.Hold {
+	a.state.step(succeed)
+	for _, p := range a.parts {
 		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
 		// are about to send theirs: a quorum was just quicker.
-		p := &a.parts[i]
 		if p.state != asked {
 			continue
 		}
-		if err := unavailable(l.nodes[i]); err != nil && l.nodes[i].Pool().Withdraw(p.call) {
-			p.state, p.err = missing, err
+		if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
+			p.deny(err)
 		}
 	}
-	attach(at.session, a)
+	lostAcquisitions.Forget(at.session.Key())
+	at.session.Use() // until end
+	at.session.Do(func(state **acquisition) { *state = a })
 	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
@@ -125,12 +124,11 @@ func (at *attempt) round() *rlock.Hold {
 // last would fail, even if all nodes reply as fast as they can.
 func (a *acquisition) remaining(allReplies bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
-	for i := range a.parts {
-		p := &a.parts[i]
+	for _, p := range a.parts {
 		if p.state != asked {
 			continue
 		}
-		if d := a.lock.nodes[i].Pool().Remaining(p.call); d > 0 {
+		if d := p.node.Pool().Remaining(&p.request); d > 0 {
 			left = append(left, d)
 		}
 	}
@@ -143,28 +141,26 @@ func (a *acquisition) remaining(allReplies bool) time.Duration {
 
 // failure returns the error of an attempt that ended without the lock.
 func (at *attempt) failure() error {
-	cause := at.budget.Err()
-	if at.last == nil {
-		return &QuorumError{Lock: at.lock.name, Want: at.lock.quorum, cause: cause}
+	err := QuorumError{Lock: at.lock.name, Want: at.lock.quorum}
+	if at.last != nil {
+		err = *at.last.err
 	}
-	err := *at.last.err
-	err.cause = cause
+	err.cause = at.budget.Err()
 	return &err
 }
 
 // nest adds a level to the acquisition, once a quorum of nodes has counted it.
-func (a *acquisition) nest(at *attempt) (*rlock.Hold, error) {
-	a.mu.Lock()
-	levels := len(a.levels) + 1
-	a.mu.Unlock()
-	if err := a.extend(at.budget, levels, at.lease, at.waits); err != nil {
+func (a *acquisition) nest(at *attempt) (hold *rlock.Hold, err error) {
+	if err := a.extend(at.budget, true, at.lease, at.waits); err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	if a.phase == over {
-		a.mu.Unlock()
+	a.do(func() {
+		if a.state == held {
+			hold = a.addLevel(at.budget.Ctx, at.renew)
+		}
+	})
+	if hold == nil {
 		return nil, a.endLevels()
 	}
-	defer a.mu.Unlock()
-	return a.addLevel(at.budget.Ctx, at.renew), nil
+	return hold, nil
 }

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/losses"
 	"holdfast/internal/owner"
-	"holdfast/internal/wait"
-	"holdfast/lua"
+	"holdfast/internal/session"
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
@@ -30,51 +29,19 @@ type acquisition struct {
 	token   owner.Token // the owner in this process
 	owner   string      // on the nodes; a part that rejoined has another
 
-	mu           sync.Mutex // guards everything below but progress
-	phase        phase
-	parts        []part        // by node
-	requests     []request     // preallocated, by node; each is used once
-	levels       []level       // those not released, outermost first
+	mu           sync.Mutex // guards everything below
+	state        phase
+	parts        []*part       // by node; not changed once it is over
+	levels       []level       // those not released, outermost first; not changed once it is over
 	unlocked     int           // how many levels were released since the loss
 	preallocated [1]level      // room for levels, enough for most acquisitions
 	longest      time.Duration // the longest lease that any node was asked for
 	extendedTo   time.Time     // the latest deadline that an extension wanted; zero if none
 	reason       error         // why it is over
 	deadline     time.Time     // once over, until when it could be trusted
-	release      *release      // its release; nil if it was not asked for
-	decided      func() bool   // what waitDecided waits for; nil before the first wait
-	progress     chan struct{} // receives once decided returns true
+	decided      func() bool   // what the last call to await waits for; nil once it is true
+	decision     chan struct{} // closed then, or when another call to await follows
 }
-
-// phase is the state of an acquisition. It only ever grows.
-type phase uint8
-
-const (
-	asking phase = iota // no quorum yet
-	held
-	over
-)
-
-// part is the state of an acquisition on one node.
-type part struct {
-	node    int
-	state   state
-	owner   string    // the owner of the last request
-	call    *wait.Job // the last request
-	asked   time.Time // when it was given to the pool
-	vote    lua.Vote  // the last reply
-	err     error     // why there is no reply, or why a granted part is gone
-	request *request  // while granted; else nil
-}
-
-// state is the state of a part.
-type state uint8
-
-const (
-	missing state = iota // never granted, or lost
-	asked                // the request is under way
-	granted
-)
 
 // level is one nested Lock, with its hold.
 type level struct {
@@ -85,11 +52,37 @@ type level struct {
 
 var _ rlock.Acquisition = (*acquisition)(nil)
 
+// sessionKey identifies what one owner has with one lock.
+type sessionKey struct {
+	lock  identity
+	token owner.Token
+}
+
+type lockSession = session.Session[sessionKey, *acquisition]
+
+// sessions has the sessions of this process. It does not belong to a Lock, because any number of
+// Locks may be made of the same nodes. The state of a session is what its owner holds; nil if that
+// is nothing.
+var sessions = session.New[sessionKey, *acquisition]()
+
+// lostAcquisitions remembers the acquisitions that were lost until all their levels have been
+// unlocked, for Unlock without a hold.
+var lostAcquisitions losses.Memory[sessionKey, *acquisition]
+
+// heldIn returns what the owner of a session holds; nil if that is nothing.
+func heldIn(s *lockSession) (a *acquisition) {
+	s.Do(func(state **acquisition) { a = *state })
+	return a
+}
+
 func newAcquisition(l *Lock, s *lockSession, token owner.Token) *acquisition {
 	a := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
-		parts: make([]part, len(l.nodes)), requests: make([]request, len(l.nodes)),
-		progress: make(chan struct{}, 1)}
+		parts: make([]*part, len(l.nodes))}
 	a.levels = a.preallocated[:0]
+	parts := make([]part, len(l.nodes))
+	for i := range parts {
+		a.parts[i] = &parts[i]
+	}
 	return a
 }
 
@@ -111,13 +104,13 @@ func (a *acquisition) Deadline() time.Time {
 
 // trustedUntil is Deadline, called with mu held.
 func (a *acquisition) trustedUntil() time.Time {
-	if a.phase == over {
+	if a.state.over() {
 		return a.deadline
 	}
 	deadlines := make([]time.Time, 0, 8)
-	for i := range a.parts {
-		if q := a.parts[i].request; q != nil {
-			deadlines = append(deadlines, q.trustedUntil())
+	for _, p := range a.parts {
+		if p.state == granted {
+			deadlines = append(deadlines, p.hold.Deadline())
 		}
 	}
 	if len(deadlines) < a.lock.quorum {
@@ -127,15 +120,9 @@ func (a *acquisition) trustedUntil() time.Time {
 	return deadlines[a.lock.quorum-1]
 }
 
-// count returns the number of parts in a state. It is called with mu held.
-func (a *acquisition) count(s state) int {
-	n := 0
-	for i := range a.parts {
-		if a.parts[i].state == s {
-			n++
-		}
-	}
-	return n
+// count returns the number of parts in any of the states. It is called with mu held.
+func (a *acquisition) count(states ...state) int {
+	return a.countIf(func(p *part) bool { return slices.Contains(states, p.state) })
 }
 
 // renews reports whether a level uses the watchdog. It is called with mu held.
@@ -143,122 +130,107 @@ func (a *acquisition) renews() bool {
 	return slices.ContainsFunc(a.levels, func(l level) bool { return l.renew })
 }
 
-// waitDecided waits until decided returns true, for at most limit, or until b ends. It reports
-// whether decided returned true.
-func (a *acquisition) waitDecided(b *wait.Budget, limit time.Duration) (decided bool) {
-	for end := time.Now().Add(limit); ; {
-		a.mu.Lock()
-		decided := a.decided()
-		a.mu.Unlock()
-		if decided {
-			select { // another call may wait as well: Release beside Extend
-			case a.progress <- struct{}{}:
-			default:
-			}
-			return true
-		}
-		left := time.Until(end)
-		if left <= 0 || !b.Sleep(left, a.progress, nil) { // the wake-up may be an earlier wait's
-			return false
+// setRenew starts or stops the renewal of the parts. It is called with mu held.
+func (a *acquisition) setRenew(renew bool) {
+	for _, p := range a.parts {
+		if p.state == granted {
+			p.hold.SetRenew(renew)
 		}
 	}
 }
 
-// notify wakes waitDecided once decided returns true. It is called with mu held.
-func (a *acquisition) notify() {
-	if a.decided == nil || !a.decided() {
-		return
+// await returns a channel that is closed once decided returns true. An earlier call's channel is
+// closed at once: Unlock beside Extend decides both. It is called with mu held.
+func (a *acquisition) await(decided func() bool) <-chan struct{} {
+	if a.decided != nil {
+		close(a.decision)
 	}
-	select {
-	case a.progress <- struct{}{}:
-	default:
-	}
-}
-
-// ask requests the part of node i for an owner. request.Run handles the reply. It is called with mu
-// held.
-func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
-	node, p := a.lock.nodes[i], &a.parts[i]
-	*p = part{node: i, owner: ownerID, asked: time.Now()}
-	if p.err = unavailable(node); p.err != nil {
-		return
-	}
-	a.longest = max(a.longest, lease)
-	q := &a.requests[i]
-	if q.acquisition != nil {
-		q = new(request) // the node's pool may still read the first
-	}
-	q.acquisition, q.node, q.owner, q.lease = a, i, ownerID, lease
-	q.call.Task, q.call.Timeout = q, a.lock.nodeTimeout(node, lease)
-	p.state, p.call = asked, &q.call
-	if !node.Pool().Do(p.call) {
-		p.state, p.err = missing, rlock.ErrClosed
-	}
-}
-
-// unavailable returns why a node must not be asked; nil if it may be.
-func unavailable(node hooks.Node) error {
-	select {
-	case <-node.Closing():
-		return rlock.ErrClosed
-	default:
-	}
-	if stalled := node.Pool().Stalled(); stalled > 0 {
-		return &stalledError{after: stalled}
-	}
-	return nil
-}
-
-// expire ends the acquisition if its deadline has passed and the watchdogs have not reported that
-// yet. It is called with mu held, which it may unlock in between.
-func (a *acquisition) expire() {
-	if a.phase != held || time.Now().Before(a.trustedUntil()) {
-		return
-	}
-	a.deadline = a.trustedUntil()
-	a.lose(watchdog.ErrExpired)
-	a.mu.Lock()
-}
-
-// lose ends the acquisition because a quorum does not hold it any more. It is called with mu held,
-// and unlocks it.
-func (a *acquisition) lose(reason error) {
-	lost := &rlock.LostError{Lock: a.lock.name, Reason: a.lossReason(reason)}
-	closed := 0
-	for i := range a.parts {
-		if errors.Is(a.parts[i].err, rlock.ErrClosed) {
-			closed++
-		}
-	}
-	if closed > len(a.parts)-a.lock.quorum {
-		a.finish(fmt.Errorf("%w, of too many nodes", rlock.ErrClosed))
-		return
-	}
-	a.finish(lost)
-	a.lock.nodes[0].Warn(lost.Error(), "lock", a.lock.name, "owner", a.owner)
-}
-
-// finish ends the acquisition and all its levels, and releases the remaining parts in the
-// background. It is called with mu held, and unlocks it.
-func (a *acquisition) finish(reason error) {
-	a.phase, a.reason = over, reason
-	// This comes before the holds end: an owner that learned of the loss must not find the lost
-	// acquisition with its next attempt.
-	if errors.Is(reason, rlock.ErrLost) {
-		lostAcquisitions.Add(a.session.Key(), a)
-	}
-	detach(a.session, a)
+	a.decided, a.decision = decided, make(chan struct{})
 	a.notify()
-	a.mu.Unlock()
-	_ = a.endLevels()
-	a.releaseAll()
+	return a.decision
 }
 
-// endLevels ends all levels, or waits until they have ended, and returns why. It is called without
-// mu, after phase is over.
+// notify closes the channel of await once decided returns true. It is called with mu held, after
+// each change.
+func (a *acquisition) notify() {
+	if a.decided != nil && a.decided() {
+		a.decided = nil
+		close(a.decision)
+	}
+}
+
+// do calls f with mu held. If the deadline has passed, and the watchdogs have not reported that
+// yet, the acquisition is over before. If it is over afterwards, do does what must not be done with
+// mu held.
+func (a *acquisition) do(f func()) {
+	a.mu.Lock()
+	before := a.state
+	if deadline := a.trustedUntil(); a.state == held && !time.Now().Before(deadline) {
+		a.lose(watchdog.ErrExpired, deadline)
+	}
+	f()
+	ended := !before.over() && a.state.over()
+	a.mu.Unlock()
+	if ended {
+		a.finish()
+	}
+}
+
+// lose ends the acquisition because a quorum does not hold it any more since deadline. do calls it,
+// with mu held.
+func (a *acquisition) lose(reason error, deadline time.Time) {
+	for _, p := range a.parts {
+		if p.state == granted && !time.Now().Before(p.hold.Deadline()) {
+			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
+		}
+	}
+	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
+		a.end(shut, fmt.Errorf("%w, of too many nodes", rlock.ErrClosed), deadline)
+		return
+	}
+	a.end(lose, a.lostError(reason, func(p *part) bool {
+		return p.state == granted && !errors.Is(p.err, watchdog.ErrExpired)
+	}), deadline)
+}
+
+// end ends the acquisition. do calls it, with mu held.
+func (a *acquisition) end(e event, reason error, deadline time.Time) {
+	if a.state == held {
+		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
+		a.session.Do(func(state **acquisition) { *state = nil })
+		a.session.Close()
+		if e == lose {
+			lostAcquisitions.Add(a.session.Key(), a)
+		}
+	}
+	a.state.step(e)
+	a.reason, a.deadline = reason, deadline
+	for _, p := range a.parts {
+		p.end()
+	}
+	a.notify()
+}
+
+// finish ends the levels of an acquisition that is over, and then releases its parts.
+func (a *acquisition) finish() {
+	a.report(a.endLevels())
+	a.mu.Lock()
+	a.releaseDue()
+	a.mu.Unlock()
+	// This comes after the releases, which need not wait for it. A renewal that arrives after a
+	// release extends nothing, because it finds another owner or none.
+	for _, p := range a.parts {
+		if p.hold != nil {
+			p.hold.Drop()
+		}
+	}
+}
+
+// endLevels ends all levels of an acquisition that is over, or waits until they have ended, and
+// returns why.
 func (a *acquisition) endLevels() error {
 	a.mu.Lock()
-	levels, reason := a.levels, a.reason // they do not change any more
+	levels, reason := a.levels, a.reason
 	a.mu.Unlock()
 	// Innermost first: ending an outer context would end a context inside it before its hold.
 	for _, l := range slices.Backward(levels) {
@@ -267,27 +239,21 @@ func (a *acquisition) endLevels() error {
 	return reason
 }
 
+// report logs a loss.
+func (a *acquisition) report(err error) {
+	if errors.Is(err, rlock.ErrLost) {
+		a.lock.nodes[0].Warn(err.Error(), "lock", a.lock.name, "owner", a.owner)
+	}
+}
+
 // addLevel adds a level, and returns its hold. It is called with mu held.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
 	hold, end := rlock.NewHold(ctx, a)
-	before := a.renews()
 	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
-	a.setRenew(before)
+	if renew {
+		a.setRenew(true)
+	}
 	return hold
-}
-
-// setRenew starts or stops the renewal of the parts after the levels have changed. before is what
-// renews returned before the change. It is called with mu held.
-func (a *acquisition) setRenew(before bool) {
-	now := a.renews()
-	if now == before {
-		return
-	}
-	for i := range a.parts {
-		if q := a.parts[i].request; q != nil && q.hold != nil {
-			q.hold.SetRenew(now)
-		}
-	}
 }
 
 // holds returns the holds of the levels, innermost first.

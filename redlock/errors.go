@@ -20,7 +20,7 @@ type QuorumError struct {
 	Want    int         // the quorum
 	Granted int         // the number of nodes that agreed
 	Nodes   []NodeError // those that did not, in the order of the lock's nodes
-	did     string      // what the nodes that agreed did; "" means granted
+	did     string      // what the nodes that agreed did; "" counts as granted
 	cause   error       // why it was not retried, or what it means
 }
 
@@ -38,8 +38,9 @@ func (e *QuorumError) Error() string {
 	if e.cause != nil {
 		fmt.Fprintf(&b, "%v: ", e.cause)
 	}
+	did := cmp.Or(e.did, "granted")
 	switch {
-	case e.did != "":
+	case did != "granted":
 	case e.outvoted():
 		b.WriteString("not acquired: ")
 	default:
@@ -53,9 +54,7 @@ func (e *QuorumError) Error() string {
 		b.WriteString(why)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%d of %d nodes %s it, %d are needed", e.Granted, e.Granted+len(e.Nodes),
-		cmp.Or(e.did, "granted"), e.Want)
-	b.WriteString(listNodes(e.Nodes))
+	b.WriteString(e.list("%d of %d nodes " + did + " it, %d are needed"))
 	return b.String()
 }
 
@@ -147,11 +146,15 @@ var errNotAwaited = errors.New("its answer was not waited for")
 // errNoAnswer means that a node has not answered in time.
 var errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
 
-// listNodes formats the error of each node. Nodes with the same error share an entry.
-func listNodes(nodes []NodeError) string {
+// errNoPart means that a node had not granted the lock.
+var errNoPart = errors.New("not taken there")
+
+// list formats how many nodes agreed, and the error of each other node. Nodes with the same error
+// share an entry.
+func (e *QuorumError) list(agreed string) string {
 	var order []string
 	servers := make(map[string][]string)
-	for _, n := range nodes {
+	for _, n := range e.Nodes {
 		text := n.Err.Error()
 		var held *rlock.HeldError
 		if errors.As(n.Err, &held) {
@@ -166,8 +169,21 @@ func listNodes(nodes []NodeError) string {
 		servers[text] = append(servers[text], n.Server)
 	}
 	var b strings.Builder
+	fmt.Fprintf(&b, agreed, e.Granted, e.Granted+len(e.Nodes), e.Want)
 	for _, text := range order {
 		fmt.Fprintf(&b, "; %s: %s", strings.Join(servers[text], ", "), text)
 	}
 	return b.String()
 }
+
+// lossError says why a lock was lost, and lists the nodes that do not hold it any more.
+type lossError struct {
+	nodes  *QuorumError
+	reason error
+}
+
+func (le *lossError) Error() string {
+	return le.nodes.list("held on %d of %d nodes, %d are needed")
+}
+
+func (le *lossError) Unwrap() error { return le.reason }

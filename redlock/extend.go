@@ -1,12 +1,12 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -31,144 +31,136 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
-	err = a.extend(b, 0, lease, true)
+	err = a.extend(b, false, lease, true)
 	if errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
 	return err
 }
 
-// extension counts the replies to the requests to extend an acquisition. It is guarded by the
-// acquisition's mutex.
+// extension is one round of requests to extend the parts of an acquisition, whose mutex guards it.
 type extension struct {
-	pending, held int
-	kept          []bool          // by node
-	timeouts      []time.Duration // of the nodes that were asked
+	levels   int // to be set on the nodes; 0 leaves them as they are
+	lease    time.Duration
+	pending  int
+	timeouts []time.Duration // of the nodes that were asked
 }
 
-// extend makes a quorum of the nodes keep the lock for lease from now. It sets the number of levels
-// on the nodes, unless levels is 0. The part of a node that does not hold the lock is lost. With
-// retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
-func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, retry bool) error {
-	var (
-		delay   wait.Backoff
-		failure *QuorumError
-	)
-	for {
-		start := time.Now()
-		count := extension{kept: make([]bool, len(a.lock.nodes))}
-		a.mu.Lock()
-		a.expire()
-		if a.phase == over {
-			a.mu.Unlock()
-			return a.endLevels()
-		}
-		a.longest = max(a.longest, lease)
-		if until := start.Add(lease); until.After(a.extendedTo) {
-			a.extendedTo = until
-		}
-		quorum := a.lock.quorum
-		a.decided = func() bool {
-			return a.phase == over || count.held >= quorum || count.pending == 0
-		}
-		for i := range a.parts {
-			if p := &a.parts[i]; p.state == granted {
-				p.err = a.extendPart(p.request, levels, lease, &count)
-			}
-		}
-		limit := nthLongest(count.timeouts, min(quorum, len(count.timeouts)))
-		a.mu.Unlock()
-		a.waitDecided(b, limit)
+// kept reports whether the node of a part has carried out the extension.
+func (ex *extension) kept(p *part) bool { return p.extended == ex }
 
-		a.mu.Lock()
-		a.expire()
-		switch {
-		case a.phase == over:
-			a.mu.Unlock()
+// extend makes a quorum of the nodes keep the lock for lease from now, with another level if nested
+// is set. The part of a node that does not hold the lock is lost. With retry, rounds without a
+// quorum are repeated until b ends. It is called with the session locked.
+func (a *acquisition) extend(b *wait.Budget, nested bool, lease time.Duration, retry bool) error {
+	var (
+		delay     wait.Backoff
+		failure   *QuorumError
+		over      bool
+		permanent bool
+	)
+	for quorum := a.lock.quorum; ; {
+		start, e := time.Now(), &extension{lease: lease}
+		var decision <-chan struct{}
+		var limit time.Duration
+		a.do(func() {
+			if over = a.state != held; over {
+				return
+			}
+			if nested {
+				e.levels = len(a.levels) + 1
+			}
+			a.longest = max(a.longest, lease)
+			if until := start.Add(lease); until.After(a.extendedTo) {
+				a.extendedTo = until
+			}
+			for _, p := range a.parts {
+				if p.state == granted {
+					p.err = p.extend(e)
+				}
+			}
+			decision = a.await(func() bool {
+				return a.state != held || a.countIf(e.kept) >= quorum || e.pending == 0
+			})
+			limit = nthLongest(e.timeouts, min(quorum, len(e.timeouts)))
+		})
+		if over {
 			return a.endLevels()
-		case count.held >= quorum:
-			a.mu.Unlock()
+		}
+		b.Sleep(limit, decision, nil)
+		done := false
+		a.do(func() {
+			over, done = a.state != held, a.countIf(e.kept) >= quorum
+			if over || done {
+				return
+			}
+			if failure == nil || !b.Over() { // a round that was cut short says less than the one before
+				failure = a.quorumError("kept", errNoAnswer, e.kept)
+			}
+			permanent = a.permanentRefusals() > a.spare()
+		})
+		switch {
+		case over:
+			return a.endLevels()
+		case done:
 			return nil
-		}
-		if failure == nil || !b.Over() { // a round that was cut short says less than the one before
-			failure = a.extensionError(&count)
-		}
-		permanent := a.permanent()
-		a.mu.Unlock()
-		if permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
+		case permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil):
 			failure.cause = b.Because(rlock.ErrOutcomeUnknown)
 			return failure
 		}
 	}
 }
 
-// extendPart asks a node to extend its part q, and counts the reply. It returns an error if it
-// could not ask. It is called with mu held.
-func (a *acquisition) extendPart(
-	q *request, levels int, lease time.Duration, count *extension,
-) error {
-	i, node := q.node, a.lock.nodes[q.node]
-	if err := unavailable(node); err != nil {
+// extend asks the node to extend the part, and returns an error if it could not. It is called with
+// mu held.
+func (p *part) extend(e *extension) error {
+	if err := unavailable(p.node); err != nil {
 		return err
 	}
-	q.mayLast(lease)
-	timeout := a.lock.nodeTimeout(node, lease)
-	call := &wait.Job{Timeout: timeout, Task: wait.Func(func() {
-		sent := time.Now()
-		var (
-			yes bool
-			err error
-		)
-		if levels == 0 {
-			yes, err = node.Extend(q.owner, lease)
-		} else {
-			yes, err = node.Reenter(q.owner, levels, lease)
-		}
-		if err == nil && !yes {
-			q.lost()
-		}
-		deadline := watchdog.Deadline(sent, lease)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.expire()
-		if yes {
-			q.setDeadline(deadline)
-		}
-		count.pending--
-		switch {
-		case a.parts[i].request != q:
-		case err != nil:
-			a.parts[i].err = err
-		case yes && !q.trustedUntil().Before(deadline): // false if the part had expired before
-			count.held++
-			count.kept[i] = true
-		}
-		a.notify()
-	})}
-	if !node.Pool().Do(call) {
+	p.hold.MayLast(e.lease)
+	call := &wait.Job{Timeout: p.acquisition.lock.nodeTimeout(p.node, e.lease)}
+	call.Task = wait.Func(func() { p.keep(e) })
+	if !p.node.Pool().Do(call) {
 		return rlock.ErrClosed
 	}
-	count.pending++
-	count.timeouts = append(count.timeouts, timeout)
+	e.pending++
+	e.timeouts = append(e.timeouts, call.Timeout)
 	return nil
 }
 
-// extensionError returns the error of an extension that too few nodes have confirmed in time. It is
-// called with mu held.
-func (a *acquisition) extensionError(count *extension) *QuorumError {
-	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, Granted: count.held, did: "kept"}
-	for i := range a.parts {
-		p := &a.parts[i]
-		err := p.err
-		switch {
-		case count.kept[i]:
-			continue
-		case err == nil && p.state == granted:
-			err = errNoAnswer
-		case err == nil:
-			err = cmp.Or(a.refusal(i), errNoPart)
-		}
-		e.Nodes = append(e.Nodes, NodeError{Server: a.lock.serverName(i), Err: err})
+// keep asks the node to extend the part, and handles the reply, for which it blocks.
+func (p *part) keep(e *extension) {
+	var (
+		a    = p.acquisition
+		sent = time.Now()
+		yes  bool
+		err  error
+		gone hooks.NodeHold
+	)
+	if e.levels == 0 {
+		yes, err = p.node.Extend(p.owner, e.lease)
+	} else {
+		yes, err = p.node.Reenter(p.owner, e.levels, e.lease)
 	}
-	return e
+	deadline := watchdog.Deadline(sent, e.lease)
+	a.do(func() {
+		e.pending--
+		switch {
+		case p.state != granted:
+		case err != nil:
+			p.err = err
+		case !yes:
+			gone = p.hold
+			p.lost(watchdog.ErrGone)
+		default:
+			p.hold.Extend(deadline)
+			if !p.hold.Deadline().Before(deadline) { // the part had not expired before
+				p.extended = e
+			}
+		}
+		a.notify()
+	})
+	if gone != nil {
+		gone.Drop()
+	}
 }
