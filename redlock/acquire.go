@@ -53,13 +53,18 @@ func (at *attempt) run() (*rlock.Hold, error) {
 // round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
 // nil. Parts granted later are kept if the round succeeded, and released if it failed.
 func (at *attempt) round() (hold *rlock.Hold) {
-	l, start := at.lock, time.Now()
+	l, start, all := at.lock, time.Now(), at.waits
 	a := newAcquisition(l, at.session, at.token)
-	a.mu.Lock()
-	for i := range l.nodes {
-		a.ask(i, a.owner, at.lease)
+	a.do(func() {
+		for i := range l.nodes {
+			a.ask(i, a.owner, at.lease)
+		}
+	})
+	remaining := func() time.Duration {
+		defer func() { all = false }()
+		return a.remaining(all)
 	}
-	decision := a.await(func() bool {
+	decided := a.await(at.budget, remaining, func() bool {
 		yes, open := a.count(granted), a.count(asked)
 		if yes >= l.quorum {
 			return true
@@ -74,45 +79,18 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		return !at.waits || refused > a.spare() ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.spare()
 	})
-	limit := a.remaining(at.waits)
-	for limit > 0 && a.decided != nil && !at.budget.Over() {
-		a.mu.Unlock()
-		at.budget.Sleep(limit, decision, nil)
-		a.mu.Lock()
-		limit = a.remaining(false)
-	}
-	a.mu.Unlock()
 	a.do(func() {
 		if a.count(granted) >= l.quorum && time.Now().Before(a.trustedUntil()) {
 			hold = at.succeed(a)
 			return
 		}
 		// A round that was cut short says less than the one before.
-		if decided := a.decided == nil; decided || at.last == nil || !at.budget.Over() {
+		if decided || at.last == nil || !at.budget.Over() {
 			at.last = a.result(at.budget, decided, time.Since(start))
 		}
-		a.end(fail, rlock.ErrReleased, time.Time{})
+		a.end(failed, rlock.ErrReleased, time.Time{})
 	})
 	return hold
-}
-
-// succeed makes an acquisition with a quorum the owner's. It is called with mu held.
-func (at *attempt) succeed(a *acquisition) *rlock.Hold {
-	a.state.step(succeed)
-	for _, p := range a.parts {
-		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
-		// are about to send theirs: a quorum was just quicker.
-		if p.state != asked {
-			continue
-		}
-		if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
-			p.deny(err)
-		}
-	}
-	lostAcquisitions.Forget(at.session.Key())
-	at.session.Use() // until end
-	at.session.Do(func(state **acquisition) { *state = a })
-	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
 // remaining returns for how much longer a quorum may still reply in time; 0 if too few nodes are
@@ -137,6 +115,25 @@ func (a *acquisition) remaining(allReplies bool) time.Duration {
 		needed = min(needed, len(left))
 	}
 	return nthLongest(left, needed)
+}
+
+// succeed makes an acquisition with a quorum the owner's. It is called with mu held.
+func (at *attempt) succeed(a *acquisition) *rlock.Hold {
+	a.state.enter(held)
+	for _, p := range a.parts {
+		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
+		// are about to send theirs: a quorum was just quicker.
+		if p.state != asked {
+			continue
+		}
+		if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
+			p.deny(err)
+		}
+	}
+	lostAcquisitions.Forget(at.session.Key())
+	at.session.Use() // until end
+	at.session.Do(func(state **acquisition) { *state = a })
+	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
 // failure returns the error of an attempt that ended without the lock.

@@ -11,6 +11,7 @@ import (
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
+	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
@@ -39,8 +40,8 @@ type acquisition struct {
 	extendedTo   time.Time     // the latest deadline that an extension wanted; zero if none
 	reason       error         // why it is over
 	deadline     time.Time     // once over, until when it could be trusted
-	decided      func() bool   // what the last call to await waits for; nil once it is true
-	decision     chan struct{} // closed then, or when another call to await follows
+	decided      func() bool   // what the last call to await waits for
+	decision     chan struct{} // closed, and nil, once it returned true or another call followed
 }
 
 // level is one nested Lock, with its hold.
@@ -102,66 +103,9 @@ func (a *acquisition) Deadline() time.Time {
 	return a.trustedUntil()
 }
 
-// trustedUntil is Deadline, called with mu held.
-func (a *acquisition) trustedUntil() time.Time {
-	if a.state.over() {
-		return a.deadline
-	}
-	deadlines := make([]time.Time, 0, 8)
-	for _, p := range a.parts {
-		if p.state == granted {
-			deadlines = append(deadlines, p.hold.Deadline())
-		}
-	}
-	if len(deadlines) < a.lock.quorum {
-		return time.Time{}
-	}
-	slices.SortFunc(deadlines, func(a, b time.Time) int { return b.Compare(a) })
-	return deadlines[a.lock.quorum-1]
-}
-
-// count returns the number of parts in any of the states. It is called with mu held.
-func (a *acquisition) count(states ...state) int {
-	return a.countIf(func(p *part) bool { return slices.Contains(states, p.state) })
-}
-
-// renews reports whether a level uses the watchdog. It is called with mu held.
-func (a *acquisition) renews() bool {
-	return slices.ContainsFunc(a.levels, func(l level) bool { return l.renew })
-}
-
-// setRenew starts or stops the renewal of the parts. It is called with mu held.
-func (a *acquisition) setRenew(renew bool) {
-	for _, p := range a.parts {
-		if p.state == granted {
-			p.hold.SetRenew(renew)
-		}
-	}
-}
-
-// await returns a channel that is closed once decided returns true. An earlier call's channel is
-// closed at once: Unlock beside Extend decides both. It is called with mu held.
-func (a *acquisition) await(decided func() bool) <-chan struct{} {
-	if a.decided != nil {
-		close(a.decision)
-	}
-	a.decided, a.decision = decided, make(chan struct{})
-	a.notify()
-	return a.decision
-}
-
-// notify closes the channel of await once decided returns true. It is called with mu held, after
-// each change.
-func (a *acquisition) notify() {
-	if a.decided != nil && a.decided() {
-		a.decided = nil
-		close(a.decision)
-	}
-}
-
 // do calls f with mu held. If the deadline has passed, and the watchdogs have not reported that
-// yet, the acquisition is over before. If it is over afterwards, do does what must not be done with
-// mu held.
+// yet, the acquisition is lost before. If it is over now, do then does what must not be done with mu
+// held.
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
@@ -174,41 +118,6 @@ func (a *acquisition) do(f func()) {
 	if ended {
 		a.finish()
 	}
-}
-
-// lose ends the acquisition because a quorum does not hold it any more since deadline. do calls it,
-// with mu held.
-func (a *acquisition) lose(reason error, deadline time.Time) {
-	for _, p := range a.parts {
-		if p.state == granted && !time.Now().Before(p.hold.Deadline()) {
-			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
-		}
-	}
-	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
-		a.end(shut, fmt.Errorf("%w, of too many nodes", rlock.ErrClosed), deadline)
-		return
-	}
-	a.end(lose, a.lostError(reason, func(p *part) bool {
-		return p.state == granted && !errors.Is(p.err, watchdog.ErrExpired)
-	}), deadline)
-}
-
-// end ends the acquisition. do calls it, with mu held.
-func (a *acquisition) end(e event, reason error, deadline time.Time) {
-	if a.state == held {
-		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
-		a.session.Do(func(state **acquisition) { *state = nil })
-		a.session.Close()
-		if e == lose {
-			lostAcquisitions.Add(a.session.Key(), a)
-		}
-	}
-	a.state.step(e)
-	a.reason, a.deadline = reason, deadline
-	for _, p := range a.parts {
-		p.end()
-	}
-	a.notify()
 }
 
 // finish ends the levels of an acquisition that is over, and then releases its parts.
@@ -246,14 +155,30 @@ func (a *acquisition) report(err error) {
 	}
 }
 
-// addLevel adds a level, and returns its hold. It is called with mu held.
-func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
-	hold, end := rlock.NewHold(ctx, a)
-	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
-	if renew {
-		a.setRenew(true)
+// await blocks until decided returns true, which it reports; as long as there is time remaining,
+// and b has not ended. Another call ends the wait as well: Unlock beside Extend decides both. Both
+// functions are called with mu held.
+func (a *acquisition) await(
+	b *wait.Budget, remaining func() time.Duration, decided func() bool,
+) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.decision != nil {
+		close(a.decision)
 	}
-	return hold
+	decision := make(chan struct{})
+	a.decided, a.decision = decided, decision
+	a.notify()
+	for a.decision == decision && !b.Over() {
+		limit := remaining()
+		if limit <= 0 {
+			return false
+		}
+		a.mu.Unlock()
+		b.Sleep(limit, decision, nil)
+		a.mu.Lock()
+	}
+	return a.decision != decision
 }
 
 // holds returns the holds of the levels, innermost first.
@@ -265,4 +190,109 @@ func (a *acquisition) holds() []*rlock.Hold {
 		holds = append(holds, l.hold)
 	}
 	return holds
+}
+
+// The methods below are called with mu held.
+
+// notify ends await once decided returns true. It follows each change that may decide something.
+func (a *acquisition) notify() {
+	if a.decision != nil && a.decided() {
+		close(a.decision)
+		a.decision = nil
+	}
+}
+
+// trustedUntil is Deadline.
+func (a *acquisition) trustedUntil() time.Time {
+	if a.state.over() {
+		return a.deadline
+	}
+	deadlines := make([]time.Time, 0, 8)
+	for _, p := range a.parts {
+		if p.state == granted {
+			deadlines = append(deadlines, p.hold.Deadline())
+		}
+	}
+	if len(deadlines) < a.lock.quorum {
+		return time.Time{}
+	}
+	slices.SortFunc(deadlines, func(a, b time.Time) int { return b.Compare(a) })
+	return deadlines[a.lock.quorum-1]
+}
+
+// lose ends the acquisition, which do calls it in, because a quorum does not hold it any more since
+// deadline.
+func (a *acquisition) lose(reason error, deadline time.Time) {
+	for _, p := range a.parts {
+		if p.state == granted && !time.Now().Before(p.hold.Deadline()) {
+			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
+		}
+	}
+	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
+		a.end(closed, fmt.Errorf("%w, of too many nodes", rlock.ErrClosed), deadline)
+		return
+	}
+	a.end(lost, a.lostError(reason, func(p *part) bool {
+		return p.state == granted && !errors.Is(p.err, watchdog.ErrExpired)
+	}), deadline)
+}
+
+// end ends the acquisition in a phase, within do.
+func (a *acquisition) end(in phase, reason error, deadline time.Time) {
+	if a.state == held {
+		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
+		a.session.Do(func(state **acquisition) { *state = nil })
+		a.session.Close()
+		if in == lost {
+			lostAcquisitions.Add(a.session.Key(), a)
+		}
+	}
+	a.state.enter(in)
+	a.reason, a.deadline = reason, deadline
+	for _, p := range a.parts {
+		p.end()
+	}
+	a.notify()
+}
+
+// count returns the number of parts in any of the states.
+func (a *acquisition) count(states ...state) int {
+	return a.countIf(func(p *part) bool { return slices.Contains(states, p.state) })
+}
+
+// countIf returns the number of parts for which is returns true.
+func (a *acquisition) countIf(is func(p *part) bool) (n int) {
+	for _, p := range a.parts {
+		if is(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// spare returns how many nodes a quorum does without.
+func (a *acquisition) spare() int { return len(a.parts) - a.lock.quorum }
+
+// renews reports whether a level uses the watchdog.
+func (a *acquisition) renews() bool {
+	return slices.ContainsFunc(a.levels, func(l level) bool { return l.renew })
+}
+
+// setRenew starts or stops the renewal of the parts.
+func (a *acquisition) setRenew(renew bool) {
+	for _, p := range a.parts {
+		if p.state == granted {
+			p.hold.SetRenew(renew)
+		}
+	}
+}
+
+// addLevel adds a level, and returns its hold.
+func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
+	hold, end := rlock.NewHold(ctx, a)
+	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
+	if renew {
+		a.setRenew(true)
+	}
+	return hold
 }

@@ -53,22 +53,14 @@ func (ex *extension) kept(p *part) bool { return p.extended == ex }
 // is set. The part of a node that does not hold the lock is lost. With retry, rounds without a
 // quorum are repeated until b ends. It is called with the session locked.
 func (a *acquisition) extend(b *wait.Budget, nested bool, lease time.Duration, retry bool) error {
-	var (
-		delay     wait.Backoff
-		failure   *QuorumError
-		over      bool
-		permanent bool
-	)
+	var delay wait.Backoff
+	var failure *QuorumError
 	for quorum := a.lock.quorum; ; {
-		start, e := time.Now(), &extension{lease: lease}
-		var decision <-chan struct{}
+		start, ex := time.Now(), &extension{lease: lease}
 		var limit time.Duration
 		a.do(func() {
-			if over = a.state != held; over {
-				return
-			}
 			if nested {
-				e.levels = len(a.levels) + 1
+				ex.levels = len(a.levels) + 1
 			}
 			a.longest = max(a.longest, lease)
 			if until := start.Add(lease); until.After(a.extendedTo) {
@@ -76,91 +68,77 @@ func (a *acquisition) extend(b *wait.Budget, nested bool, lease time.Duration, r
 			}
 			for _, p := range a.parts {
 				if p.state == granted {
-					p.err = p.extend(e)
+					p.extend(ex)
 				}
 			}
-			decision = a.await(func() bool {
-				return a.state != held || a.countIf(e.kept) >= quorum || e.pending == 0
-			})
-			limit = nthLongest(e.timeouts, min(quorum, len(e.timeouts)))
+			limit = nthLongest(ex.timeouts, min(quorum, len(ex.timeouts)))
 		})
-		if over {
-			return a.endLevels()
-		}
-		b.Sleep(limit, decision, nil)
-		done := false
+		a.await(b, func() time.Duration { return time.Until(start.Add(limit)) }, func() bool {
+			return a.state.over() || a.countIf(ex.kept) >= quorum || ex.pending == 0
+		})
+		over, permanent := false, false
+		var err *QuorumError
 		a.do(func() {
-			over, done = a.state != held, a.countIf(e.kept) >= quorum
-			if over || done {
-				return
+			if over = a.state.over(); !over && a.countIf(ex.kept) < quorum {
+				err = a.quorumError("kept", errNoAnswer, ex.kept)
+				permanent = a.permanentRefusals() > a.spare()
 			}
-			if failure == nil || !b.Over() { // a round that was cut short says less than the one before
-				failure = a.quorumError("kept", errNoAnswer, e.kept)
-			}
-			permanent = a.permanentRefusals() > a.spare()
 		})
 		switch {
 		case over:
 			return a.endLevels()
-		case done:
+		case err == nil:
 			return nil
-		case permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil):
+		case failure == nil || !b.Over(): // a round that was cut short says less than the one before
+			failure = err
+		}
+		if permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
 			failure.cause = b.Because(rlock.ErrOutcomeUnknown)
 			return failure
 		}
 	}
 }
 
-// extend asks the node to extend the part, and returns an error if it could not. It is called with
-// mu held.
-func (p *part) extend(e *extension) error {
-	if err := unavailable(p.node); err != nil {
-		return err
+// extend asks the node to extend the part. It is called with mu held.
+func (p *part) extend(ex *extension) {
+	hold, call := p.hold, new(wait.Job)
+	p.err = p.call(call, wait.Func(func() { p.keep(hold, ex) }), ex.lease)
+	if p.err == nil {
+		ex.pending++
+		ex.timeouts = append(ex.timeouts, call.Timeout)
 	}
-	p.hold.MayLast(e.lease)
-	call := &wait.Job{Timeout: p.acquisition.lock.nodeTimeout(p.node, e.lease)}
-	call.Task = wait.Func(func() { p.keep(e) })
-	if !p.node.Pool().Do(call) {
-		return rlock.ErrClosed
-	}
-	e.pending++
-	e.timeouts = append(e.timeouts, call.Timeout)
-	return nil
 }
 
 // keep asks the node to extend the part, and handles the reply, for which it blocks.
-func (p *part) keep(e *extension) {
-	var (
-		a    = p.acquisition
-		sent = time.Now()
-		yes  bool
-		err  error
-		gone hooks.NodeHold
-	)
-	if e.levels == 0 {
-		yes, err = p.node.Extend(p.owner, e.lease)
+func (p *part) keep(hold hooks.NodeHold, ex *extension) {
+	hold.MayLast(ex.lease)
+	var yes bool
+	var err error
+	sent := time.Now()
+	if ex.levels == 0 {
+		yes, err = p.node.Extend(p.owner, ex.lease)
 	} else {
-		yes, err = p.node.Reenter(p.owner, e.levels, e.lease)
+		yes, err = p.node.Reenter(p.owner, ex.levels, ex.lease)
 	}
-	deadline := watchdog.Deadline(sent, e.lease)
+	deadline := watchdog.Deadline(sent, ex.lease)
+	a := p.acquisition
 	a.do(func() {
-		e.pending--
+		ex.pending--
 		switch {
 		case p.state != granted:
 		case err != nil:
 			p.err = err
 		case !yes:
-			gone = p.hold
 			p.lost(watchdog.ErrGone)
 		default:
-			p.hold.Extend(deadline)
-			if !p.hold.Deadline().Before(deadline) { // the part had not expired before
-				p.extended = e
+			hold.Extend(deadline)
+			if !hold.Deadline().Before(deadline) { // else the part had expired before
+				p.extended = ex
 			}
 		}
 		a.notify()
 	})
-	if gone != nil {
-		gone.Drop()
+	if err == nil && !yes {
+		hold.Drop()
 	}
 }

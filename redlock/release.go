@@ -18,7 +18,7 @@ import (
 func (a *acquisition) Release(h *rlock.Hold) error {
 	var (
 		l      level
-		state  phase
+		phase  phase
 		reason error
 	)
 	a.do(func() {
@@ -35,11 +35,11 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 				a.setRenew(false)
 			}
 		default:
-			a.end(release, rlock.ErrReleased, a.trustedUntil())
+			a.end(releasing, rlock.ErrReleased, a.trustedUntil())
 		}
-		state, reason = a.state, a.reason
+		phase, reason = a.state, a.reason
 	})
-	switch state {
+	switch phase {
 	case held:
 		l.end(rlock.ErrReleased)
 		return nil
@@ -51,18 +51,85 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	}
 }
 
-// end settles what becomes of the part when its acquisition is over: nothing else may end it
-// before. It is called with mu held.
+// free asks the node to release the part, and handles the reply, for which it blocks.
+func (p *part) free() {
+	reply, err := p.node.Release(p.owner)
+	a := p.acquisition
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err != nil:
+		p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.Unknown
+		p.unreleased(err)
+	case reply.Held || p.unconfirmed: // possibly released by an earlier try without a reply
+		p.state.enter(freed)
+	default:
+		p.state.enter(gone)
+	}
+	a.notify()
+}
+
+// resendAfter is how long to wait for other replies before a failed release is sent again.
+const resendAfter = 50 * time.Millisecond
+
+// awaitRelease retries releases that fail. It blocks until it is known whether a quorum held the
+// lock until now, for at most the CommandTimeout of the first node's client.
+func (a *acquisition) awaitRelease() error {
+	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
+	defer b.Stop()
+	var delay wait.Backoff
+	for {
+		start, over, again := time.Now(), false, false
+		a.await(b, func() time.Duration { return time.Until(start.Add(resendAfter)) },
+			func() bool { return a.conclusive() || a.count(sent, late) == 0 })
+		a.do(func() { over, again = a.conclusive(), a.count(due) > 0 })
+		if over || b.Over() || again && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
+			return a.outcome()
+		}
+		a.do(a.releaseDue)
+	}
+}
+
+// outcome leaves the remaining releases to the background. It returns nil if a quorum has released
+// the lock, an [rlock.LostError] if no quorum held it any more, and else an unknown outcome.
+func (a *acquisition) outcome() (err error) {
+	a.do(func() {
+		a.state.enter(released)
+		for _, p := range a.parts {
+			if p.state == due {
+				p.cleanUp()
+			}
+		}
+		switch {
+		case a.count(freed) >= a.lock.quorum:
+		case a.count(gone, missing) > a.spare():
+			err = a.lostError(watchdog.ErrGone, func(p *part) bool {
+				return p.state != gone && p.state != missing
+			})
+		default:
+			e := a.quorumError("released", errNoAnswer, func(p *part) bool { return p.state == freed })
+			e.cause = rlock.ErrOutcomeUnknown
+			err = e
+		}
+	})
+	a.report(err)
+	return err
+}
+
+// The methods below are called with mu held.
+
+// end settles what becomes of the part when its acquisition is over. Nothing else ends it after
+// that.
 func (p *part) end() {
 	switch p.state {
 	case granted:
-		p.state.step(end)
+		p.state.enter(due)
 	case asked:
 		if p.node.Pool().Withdraw(&p.request) {
 			p.deny(errNoPart)
 			return
 		}
-		p.state.step(end) // Run releases what it acquires
+		p.state.enter(late) // requested releases what the node grants
 		if time.Since(p.askedAt) >= p.request.Timeout {
 			// The node may carry out the request after its connection was closed, and then nobody
 			// gets the reply.
@@ -76,138 +143,48 @@ func (p *part) end() {
 	}
 }
 
-// cleanUp releases the part in the background, and retries until its lease ends. Parts that were
-// refused need that not: a script that refuses changes nothing. It is called with mu held.
+// cleanUp releases the part in the background, and retries until its lease ends. A part that was
+// refused does not need it: a script that refuses changes nothing.
 func (p *part) cleanUp() {
 	p.node.CleanUp(p.owner, time.Now().Add(p.acquisition.longest))
 }
 
-// releaseDue sends the releases of all parts that are due. It is called with mu held.
+// releaseDue sends the releases of the parts that are due, unless their nodes are stalled.
 func (a *acquisition) releaseDue() {
 	for _, p := range a.parts {
-		if p.state == due {
-			p.sendRelease()
+		if p.state != due {
+			continue
 		}
-	}
-}
-
-// sendRelease sends the release of a part, unless its node is stalled or closed. It is called with
-// mu held.
-func (p *part) sendRelease() {
-	err := unavailable(p.node)
-	if err == nil {
 		call := &p.release
 		if call.Task != nil {
 			call = new(wait.Job)
 		}
-		call.Task = (*releaseTask)(p)
-		call.Timeout = p.acquisition.lock.nodeTimeout(p.node, p.acquisition.longest)
-		p.state.step(send)
-		if p.node.Pool().Do(call) {
-			return
+		if err := p.call(call, p, a.longest); err != nil {
+			p.unreleased(err)
+		} else {
+			p.state.enter(sent)
 		}
-		err = rlock.ErrClosed
 	}
-	p.unreleased(err)
 }
 
-// releaseTask releases a part.
-type releaseTask part
-
-// Run asks the node to release the part, and blocks until the node replies.
-func (t *releaseTask) Run() { (*part)(t).free() }
-
-// free asks the node to release the part, and handles the reply, for which it blocks.
-func (p *part) free() {
-	reply, err := p.node.Release(p.owner)
-	a := p.acquisition
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case err != nil:
-		p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.Unknown
-		p.unreleased(err)
-	case reply.Held || p.unconfirmed: // possibly released by an earlier try without a reply
-		p.state.step(confirm)
-	default:
-		p.state.step(miss)
-	}
-	a.notify()
-}
-
-// unreleased notes why a release has failed. Once nobody waits for it, the cleaner retries. It is
-// called with mu held.
+// unreleased notes why a release has failed. Once nobody waits for it, the cleaner retries.
 func (p *part) unreleased(err error) {
 	p.err = err
+	closed := errors.Is(err, rlock.ErrClosed)
 	switch {
-	case errors.Is(err, rlock.ErrClosed):
-		// The node gets no more requests. A closing client may still clean up; otherwise the part
-		// ends with its lease.
-		p.state.step(refuse)
+	case closed || p.node.Permanent(err):
+		p.state.enter(kept)
+	case p.state == sent:
+		p.state.enter(due)
+	}
+	// A closed node gets no more requests. A closing client may still clean up; otherwise the part
+	// ends with its lease.
+	if closed || p.state == due && p.acquisition.state != releasing {
 		p.cleanUp()
-	case p.node.Permanent(err):
-		p.state.step(refuse)
-	default:
-		p.state.step(retry)
-		if p.acquisition.state != releasing {
-			p.cleanUp()
-		}
 	}
 }
 
-// conclusive reports whether more replies to releases make no difference. It is called with mu
-// held.
+// conclusive reports whether more replies to releases make no difference.
 func (a *acquisition) conclusive() bool {
 	return a.count(freed) >= a.lock.quorum || a.count(freed, sent, late, due) < a.lock.quorum
-}
-
-// resendAfter is how long to wait for other replies before a failed release is sent again.
-const resendAfter = 50 * time.Millisecond
-
-// awaitRelease retries releases that fail. It blocks until it is known whether a quorum held the
-// lock until now, for at most the CommandTimeout of the first node's client.
-func (a *acquisition) awaitRelease() error {
-	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
-	defer b.Stop()
-	var delay wait.Backoff
-	for {
-		start := time.Now()
-		a.mu.Lock()
-		a.releaseDue()
-		decision := a.await(func() bool { return a.conclusive() || a.count(sent, late) == 0 })
-		a.mu.Unlock()
-		b.Sleep(resendAfter, decision, nil)
-		a.mu.Lock()
-		over, again := a.conclusive() || b.Over(), a.count(due) > 0
-		a.mu.Unlock()
-		if over || again && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
-			return a.outcome()
-		}
-	}
-}
-
-// outcome leaves the remaining releases to the background. It returns nil if a quorum has released
-// the lock, an [rlock.LostError] if no quorum held it any more, and else an unknown outcome.
-func (a *acquisition) outcome() (err error) {
-	a.mu.Lock()
-	a.state.step(settle)
-	for _, p := range a.parts {
-		if p.state == due {
-			p.cleanUp()
-		}
-	}
-	switch {
-	case a.count(freed) >= a.lock.quorum:
-	case a.count(gone, missing) > a.spare():
-		err = a.lostError(watchdog.ErrGone, func(p *part) bool {
-			return p.state != gone && p.state != missing
-		})
-	default:
-		e := a.quorumError("released", errNoAnswer, func(p *part) bool { return p.state == freed })
-		e.cause = rlock.ErrOutcomeUnknown
-		err = e
-	}
-	a.mu.Unlock()
-	a.report(err)
-	return err
 }

@@ -69,21 +69,9 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 	return r
 }
 
-// spare returns how many nodes a quorum does without.
-func (a *acquisition) spare() int { return len(a.parts) - a.lock.quorum }
+// The methods below are called with mu held.
 
-// countIf returns the number of parts for which is returns true. It is called with mu held.
-func (a *acquisition) countIf(is func(p *part) bool) (n int) {
-	for _, p := range a.parts {
-		if is(p) {
-			n++
-		}
-	}
-	return n
-}
-
-// contenderNodes returns the largest number of nodes that one other owner holds. It is called with
-// mu held.
+// contenderNodes returns the largest number of nodes that one other owner holds.
 func (a *acquisition) contenderNodes() (most int) {
 	nodes := make(map[string]int)
 	for _, p := range a.parts {
@@ -96,7 +84,7 @@ func (a *acquisition) contenderNodes() (most int) {
 	return most
 }
 
-// permanentRefusals counts the nodes that refuse for good. It is called with mu held.
+// permanentRefusals counts the nodes that refuse for good.
 func (a *acquisition) permanentRefusals() int {
 	return a.countIf(func(p *part) bool {
 		return errors.Is(p.err, rlock.ErrClosed) || p.node.Permanent(p.err)
@@ -104,7 +92,7 @@ func (a *acquisition) permanentRefusals() int {
 }
 
 // quorumError returns an error with the nodes that did not do what was asked, and why. agrees
-// reports which did. Nodes without an answer are listed as silent. It is called with mu held.
+// reports which did. Nodes without an answer are listed as silent.
 func (a *acquisition) quorumError(
 	did string, silent error, agrees func(p *part) bool,
 ) *QuorumError {
@@ -129,8 +117,7 @@ func (a *acquisition) quorumError(
 	return e
 }
 
-// lostError returns the error of a loss, with the nodes that do not hold the lock any more. It is
-// called with mu held.
+// lostError returns the error of a loss, with the nodes that do not hold the lock any more.
 func (a *acquisition) lostError(reason error, holds func(p *part) bool) *rlock.LostError {
 	e := &lossError{nodes: a.quorumError("", errNoAnswer, holds), reason: reason}
 	for _, n := range e.nodes.Nodes {
