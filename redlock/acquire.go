@@ -16,25 +16,26 @@ type attempt struct {
 	waits   bool
 	lease   time.Duration
 	renew   bool
-	token   owner.Token
 	session *lockSession
-
-	last *result // of the last round; nil before the first
+	last    *result // of the last round; nil before the first
 }
 
 // run acquires the lock with the owner's session locked, or returns why it could not.
-func (at *attempt) run() (*rlock.Hold, error) {
-	if err := at.budget.Err(); err != nil {
+func (at *attempt) run(token owner.Token) (*rlock.Hold, error) {
+	if at.budget.Err() != nil {
 		return nil, at.failure()
 	}
-	at.session = sessions.Open(sessionKey{at.lock.identity, at.token})
+	at.session = sessions.Open(sessionKey{at.lock.identity, token})
 	defer at.session.Close()
 	if !at.session.Lock(at.budget) {
 		return nil, at.failure()
 	}
 	defer at.session.Unlock()
 	if a := heldIn(at.session); a != nil {
-		hold, err := a.nest(at)
+		var hold *rlock.Hold
+		err := a.extend(at.budget, at.lease, at.waits, func() {
+			hold = a.addLevel(at.budget.Ctx, at.renew)
+		})
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
 		}
@@ -53,16 +54,17 @@ func (at *attempt) run() (*rlock.Hold, error) {
 // round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
 // nil. Parts granted later are kept if the round succeeded, and released if it failed.
 func (at *attempt) round() (hold *rlock.Hold) {
-	l, start, all := at.lock, time.Now(), at.waits
-	a := newAcquisition(l, at.session, at.token)
+	l, start := at.lock, time.Now()
+	a := newAcquisition(l, at.session)
 	a.do(func() {
 		for i := range l.nodes {
 			a.ask(i, a.owner, at.lease)
 		}
 	})
-	remaining := func() time.Duration {
-		defer func() { all = false }()
-		return a.remaining(all)
+	all := at.waits // at first
+	remaining := func() (d time.Duration) {
+		d, all = a.remaining(all), false
+		return d
 	}
 	decided := a.await(at.budget, remaining, func() bool {
 		yes, open := a.count(granted), a.count(asked)
@@ -144,20 +146,4 @@ func (at *attempt) failure() error {
 	}
 	err.cause = at.budget.Err()
 	return &err
-}
-
-// nest adds a level to the acquisition, once a quorum of nodes has counted it.
-func (a *acquisition) nest(at *attempt) (hold *rlock.Hold, err error) {
-	if err := a.extend(at.budget, true, at.lease, at.waits); err != nil {
-		return nil, err
-	}
-	a.do(func() {
-		if a.state == held {
-			hold = a.addLevel(at.budget.Ctx, at.renew)
-		}
-	})
-	if hold == nil {
-		return nil, a.endLevels()
-	}
-	return hold, nil
 }

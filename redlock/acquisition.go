@@ -27,8 +27,7 @@ import (
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
-	token   owner.Token // the owner in this process
-	owner   string      // on the nodes; a part that rejoined has another
+	owner   string // on the nodes; a part that rejoined has another
 
 	mu           sync.Mutex // guards everything below
 	state        phase
@@ -76,8 +75,8 @@ func heldIn(s *lockSession) (a *acquisition) {
 	return a
 }
 
-func newAcquisition(l *Lock, s *lockSession, token owner.Token) *acquisition {
-	a := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
+func newAcquisition(l *Lock, s *lockSession) *acquisition {
+	a := &acquisition{lock: l, session: s, owner: l.nodes[0].NewOwner(),
 		parts: make([]*part, len(l.nodes))}
 	a.levels = a.preallocated[:0]
 	parts := make([]part, len(l.nodes))
@@ -109,9 +108,7 @@ func (a *acquisition) Deadline() time.Time {
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
-	if deadline := a.trustedUntil(); a.state == held && !time.Now().Before(deadline) {
-		a.lose(watchdog.ErrExpired, deadline)
-	}
+	a.check(watchdog.ErrExpired, a.trustedUntil())
 	f()
 	ended := !before.over() && a.state.over()
 	a.mu.Unlock()
@@ -138,9 +135,7 @@ func (a *acquisition) finish() {
 // endLevels ends all levels of an acquisition that is over, or waits until they have ended, and
 // returns why.
 func (a *acquisition) endLevels() error {
-	a.mu.Lock()
-	levels, reason := a.levels, a.reason
-	a.mu.Unlock()
+	levels, reason := a.snapshot()
 	// Innermost first: ending an outer context would end a context inside it before its hold.
 	for _, l := range slices.Backward(levels) {
 		l.end(reason)
@@ -181,15 +176,14 @@ func (a *acquisition) await(
 	return a.decision != decision
 }
 
-// holds returns the holds of the levels, innermost first.
-func (a *acquisition) holds() []*rlock.Hold {
+// snapshot returns the levels, and why the acquisition is over; nil if it is not.
+func (a *acquisition) snapshot() (levels []level, reason error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	holds := make([]*rlock.Hold, 0, len(a.levels))
-	for _, l := range slices.Backward(a.levels) {
-		holds = append(holds, l.hold)
+	if !a.state.over() {
+		return slices.Clone(a.levels), nil
 	}
-	return holds
+	return a.levels, a.reason // they do not change any more
 }
 
 // The methods below are called with mu held.
@@ -220,21 +214,28 @@ func (a *acquisition) trustedUntil() time.Time {
 	return deadlines[a.lock.quorum-1]
 }
 
-// lose ends the acquisition, which do calls it in, because a quorum does not hold it any more since
-// deadline.
-func (a *acquisition) lose(reason error, deadline time.Time) {
+// check ends the acquisition, within do, if a quorum does not hold it any more. before is until when
+// it could be trusted before the last part was lost for the given reason.
+func (a *acquisition) check(reason error, before time.Time) {
+	now := time.Now()
+	if a.state != held || now.Before(a.trustedUntil()) {
+		return
+	}
+	if now.Before(before) {
+		before = now
+	}
 	for _, p := range a.parts {
-		if p.state == granted && !time.Now().Before(p.hold.Deadline()) {
+		if p.state == granted && !now.Before(p.hold.Deadline()) {
 			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
 		}
 	}
 	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
-		a.end(closed, fmt.Errorf("%w, of too many nodes", rlock.ErrClosed), deadline)
+		a.end(closed, fmt.Errorf("%w, of too many nodes", rlock.ErrClosed), before)
 		return
 	}
 	a.end(lost, a.lostError(reason, func(p *part) bool {
 		return p.state == granted && !errors.Is(p.err, watchdog.ErrExpired)
-	}), deadline)
+	}), before)
 }
 
 // end ends the acquisition in a phase, within do.

@@ -14,10 +14,7 @@ import (
 
 // Extend makes a quorum of nodes keep the lock for at least lease from now.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
-	if lease == rlock.Watchdog {
-		lease = a.lock.nodes[0].WatchdogLease()
-	}
-	lease, err := a.lock.options.checkLease(lease)
+	lease, err := a.lock.checkLease(lease)
 	if err != nil {
 		return err
 	}
@@ -31,7 +28,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
-	err = a.extend(b, false, lease, true)
+	err = a.extend(b, lease, true, nil)
 	if errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
@@ -49,17 +46,17 @@ type extension struct {
 // kept reports whether the node of a part has carried out the extension.
 func (ex *extension) kept(p *part) bool { return p.extended == ex }
 
-// extend makes a quorum of the nodes keep the lock for lease from now, with another level if nested
-// is set. The part of a node that does not hold the lock is lost. With retry, rounds without a
-// quorum are repeated until b ends. It is called with the session locked.
-func (a *acquisition) extend(b *wait.Budget, nested bool, lease time.Duration, retry bool) error {
+// extend makes a quorum of the nodes keep the lock for lease from now. With nest, they count another
+// level, which nest adds, with mu held. The part of a node that does not hold the lock is lost. With
+// retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
+func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, nest func()) error {
 	var delay wait.Backoff
 	var failure *QuorumError
 	for quorum := a.lock.quorum; ; {
 		start, ex := time.Now(), &extension{lease: lease}
 		var limit time.Duration
 		a.do(func() {
-			if nested {
+			if nest != nil {
 				ex.levels = len(a.levels) + 1
 			}
 			a.longest = max(a.longest, lease)
@@ -79,9 +76,13 @@ func (a *acquisition) extend(b *wait.Budget, nested bool, lease time.Duration, r
 		over, permanent := false, false
 		var err *QuorumError
 		a.do(func() {
-			if over = a.state.over(); !over && a.countIf(ex.kept) < quorum {
+			switch over = a.state.over(); {
+			case over:
+			case a.countIf(ex.kept) < quorum:
 				err = a.quorumError("kept", errNoAnswer, ex.kept)
 				permanent = a.permanentRefusals() > a.spare()
+			case nest != nil:
+				nest()
 			}
 		})
 		switch {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unique"
 
 	"holdfast/internal/hooks"
@@ -35,13 +36,8 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 		clients[node.Client()], known[server] = true, true
 		l.nodes = append(l.nodes, node)
 		if lease, first := node.WatchdogLease(), l.nodes[0].WatchdogLease(); lease != first {
-			return fmt.Errorf(
-				"%w: the clients of the nodes have different rlock.Options.WatchdogLease: "+
-					"%v and %v",
-				rlock.ErrInvalid,
-				first,
-				lease,
-			)
+			return fmt.Errorf("%w: the clients of the nodes have different "+
+				"rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)
 		}
 		servers = append(servers, server)
 		nodes = append(nodes, nodeID(node))
@@ -72,4 +68,29 @@ func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 // serverName returns the name of node i's server for errors.
 func (l *Lock) serverName(i int) string {
 	return cmp.Or(l.nodes[i].Server(), "node "+strconv.Itoa(i))
+}
+
+// nodeTimeout returns how long to wait for a reply of a node. The node's client remembers the round
+// trips, for locks that are made for one call. By default at least nine tenths of a lease of 50 ms
+// or more are left for the caller.
+//
+// Measured round trips never take it below a small part of the lease: in quiet times they are
+// short, and in a burst of locks, or after a pause of this process, they take many times as long.
+func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
+	if l.options.NodeTimeout > 0 {
+		return l.options.NodeTimeout
+	}
+	least := min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
+	return node.Pool().Timeout(least, min(lease/10, node.CommandTimeout()))
+}
+
+// nthLongest returns the n-th longest of the times left, for which n replies may still arrive; 0 if
+// there are fewer than n. A single longer time-out does not delay a result that needs n replies. It
+// sorts left.
+func nthLongest(left []time.Duration, n int) time.Duration {
+	if n <= 0 || n > len(left) {
+		return 0
+	}
+	slices.Sort(left)
+	return left[len(left)-n]
 }

@@ -77,7 +77,7 @@ func (p *part) acquire() {
 	case !time.Now().Before(deadline):
 		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", p.lease)
 	case p.now() == asked:
-		if hold = p.node.Hold(p.owner, a.token, deadline, false, p); hold == nil {
+		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, false, p); hold == nil {
 			err = rlock.ErrClosed
 		}
 	}
@@ -171,7 +171,7 @@ func unavailable(node hooks.Node) error {
 	default:
 	}
 	if stalled := node.Pool().Stalled(); stalled > 0 {
-		return &stalledError{after: stalled}
+		return fmt.Errorf("it has not answered for %v", stalled.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -218,10 +218,5 @@ func (p *part) lost(reason error) {
 		// failed, the closed client could not release it any more.
 		p.cleanUp()
 	}
-	if now := time.Now(); a.state == held && !now.Before(a.trustedUntil()) {
-		if now.Before(deadline) {
-			deadline = now
-		}
-		a.lose(reason, deadline)
-	}
+	a.check(reason, deadline)
 }

@@ -33,10 +33,7 @@ type known struct {
 	freeAt time.Time                       // when the lease of the last head that acquired it ends
 }
 
-type (
-	lockQueue = waitqueue.Queue[identity, known]
-	waiter    = waitqueue.Waiter[identity, known]
-)
+type lockQueue = waitqueue.Queue[identity, known]
 
 // queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
 // may be free.
@@ -80,7 +77,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 
 // leave removes a waiter from its queue. With retry, the next head asks at once. The last waiter
 // closes the subscriptions of the queue.
-func leave(w *waiter, retry bool) {
+func leave(w *waitqueue.Waiter[identity, known], retry bool) {
 	_, over := w.Leave(retry)
 	if over == nil {
 		return

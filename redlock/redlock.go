@@ -132,12 +132,9 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 	if l.invalid != nil {
 		return nil, l.wrap(l.invalid)
 	}
-	renew := lease == rlock.Watchdog
-	if renew {
-		lease = l.nodes[0].WatchdogLease()
-	}
-	lease, err := l.options.checkLease(lease)
-	if err != nil {
+	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease == rlock.Watchdog}
+	var err error
+	if at.lease, err = l.checkLease(lease); err != nil {
 		return nil, l.wrap(err)
 	}
 	token, ok := owner.From(ctx)
@@ -145,23 +142,15 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 		token = owner.New()
 		ctx = owner.With(ctx, token)
 	}
-	waits := limit != rlock.NoWait
 	switch {
-	case !waits:
+	case !at.waits:
 		limit = l.nodes[0].CommandTimeout()
 	case limit != wait.Unlimited:
 		limit = max(limit, shortestWait)
 	}
-	at := attempt{
-		lock:   l,
-		budget: wait.NewBudget(ctx, nil, limit),
-		waits:  waits,
-		lease:  lease,
-		renew:  renew,
-		token:  token,
-	}
+	at.budget = wait.NewBudget(ctx, nil, limit)
 	defer at.budget.Stop()
-	hold, err := at.run()
+	hold, err := at.run(token)
 	if err != nil {
 		return nil, l.wrap(err)
 	}
@@ -175,11 +164,8 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, ok := owner.From(ctx)
 	if !ok {
-		return l.wrap(fmt.Errorf(
-			"%w: the context has no owner: "+
-				"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
-			rlock.ErrNotHeld,
-		))
+		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
+			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
 	}
 	key := sessionKey{l.identity, token}
 	acquisitions := lostAcquisitions.Of(key)
@@ -189,9 +175,10 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		}
 	}
 	for _, a := range slices.Backward(acquisitions) {
-		for _, hold := range a.holds() {
+		levels, _ := a.snapshot()
+		for _, level := range slices.Backward(levels) {
 			// Skip a hold that another goroutine is releasing.
-			if err := hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
+			if err := level.hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
 				return err
 			}
 		}

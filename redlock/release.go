@@ -16,11 +16,8 @@ import (
 // has released the lock, or until there is another outcome; see awaitRelease. The other nodes are
 // released in the background.
 func (a *acquisition) Release(h *rlock.Hold) error {
-	var (
-		l      level
-		phase  phase
-		reason error
-	)
+	var l level
+	var after phase
 	a.do(func() {
 		i := slices.IndexFunc(a.levels, func(l level) bool { return l.hold == h })
 		l = a.levels[i]
@@ -37,17 +34,16 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 		default:
 			a.end(releasing, rlock.ErrReleased, a.trustedUntil())
 		}
-		phase, reason = a.state, a.reason
+		after = a.state
 	})
-	switch phase {
+	switch after {
 	case held:
 		l.end(rlock.ErrReleased)
 		return nil
 	case releasing:
 		return a.awaitRelease()
 	default:
-		l.end(reason) // finish may not have reached this level yet
-		return reason
+		return a.endLevels() // finish may not have reached this level yet
 	}
 }
 
