@@ -26,7 +26,7 @@ type part struct {
 
 	// The fields below are guarded by the acquisition's mutex.
 	state       state
-	hold        hooks.NodeHold // in the watchdog of the node's client, once granted; nil if lost
+	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
 	extended    *extension     // the last one that the node has carried out
 	unconfirmed bool           // a release without a reply may have been carried out
 	err         error          // why the node does not count, or has not extended or released it
@@ -211,7 +211,6 @@ func (p *part) lost(reason error) {
 	a := p.acquisition
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
-	p.hold = nil
 	a.notify()
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
 		// Close does not release what is held, but this part is not held yet. After the attempt has
