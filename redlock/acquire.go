@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -61,11 +62,7 @@ func (at *attempt) round() (hold *rlock.Hold) {
 			a.ask(i, a.owner, at.lease)
 		}
 	})
-	all := at.waits // at first
-	remaining := func() (d time.Duration) {
-		d, all = a.remaining(all), false
-		return d
-	}
+	remaining := func(first bool) time.Duration { return a.remaining(first && at.waits) }
 	decided := a.await(at.budget, remaining, func() bool {
 		yes, open := a.count(granted), a.count(asked)
 		if yes >= l.quorum {
@@ -116,7 +113,7 @@ func (a *acquisition) remaining(allReplies bool) time.Duration {
 	if allReplies {
 		needed = min(needed, len(left))
 	}
-	return nthLongest(left, needed)
+	return nthLast(left, needed, cmp.Compare)
 }
 
 // succeed makes an acquisition with a quorum the owner's. It is called with mu held.

@@ -17,13 +17,8 @@ import (
 )
 
 // acquisition is one owner's lock, from the first request to the nodes until nothing is held any
-// more.
-//
-// It has a part on each node that granted it, with a lease and a deadline of its own. The watchdog
-// of the node's client renews the part. The acquisition can be trusted as long as a quorum of parts
-// can: each of those nodes keeps every other owner out, and nobody else can get a quorum. Its
-// deadline is therefore the quorum-th latest of the parts. A renewal counts as soon as, and only
-// if, a quorum of nodes has carried it out.
+// more. It can be trusted as long as a quorum of its parts can: each of those nodes keeps every
+// other owner out, and nobody else can get a quorum.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
@@ -102,9 +97,8 @@ func (a *acquisition) Deadline() time.Time {
 	return a.trustedUntil()
 }
 
-// do calls f with mu held. If the deadline has passed, and the watchdogs have not reported that
-// yet, the acquisition is lost before. If it is over now, do then does what must not be done with mu
-// held.
+// do calls f with mu held, and finishes the acquisition if it is over then: that must not be done
+// with mu held. It is lost before if the deadline has passed and no watchdog has reported that yet.
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
@@ -132,8 +126,7 @@ func (a *acquisition) finish() {
 	}
 }
 
-// endLevels ends all levels of an acquisition that is over, or waits until they have ended, and
-// returns why.
+// endLevels ends the levels of an acquisition that is over, if finish has not, and returns why.
 func (a *acquisition) endLevels() error {
 	levels, reason := a.snapshot()
 	// Innermost first: ending an outer context would end a context inside it before its hold.
@@ -150,11 +143,11 @@ func (a *acquisition) report(err error) {
 	}
 }
 
-// await blocks until decided returns true, which it reports; as long as there is time remaining,
-// and b has not ended. Another call ends the wait as well: Unlock beside Extend decides both. Both
+// await blocks until decided returns true, which it reports; as long as there is time remaining, and
+// b has not ended. Another call ends the wait as well: Unlock beside Extend decides both. Both
 // functions are called with mu held.
 func (a *acquisition) await(
-	b *wait.Budget, remaining func() time.Duration, decided func() bool,
+	b *wait.Budget, remaining func(first bool) time.Duration, decided func() bool,
 ) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,8 +157,8 @@ func (a *acquisition) await(
 	decision := make(chan struct{})
 	a.decided, a.decision = decided, decision
 	a.notify()
-	for a.decision == decision && !b.Over() {
-		limit := remaining()
+	for first := true; a.decision == decision && !b.Over(); first = false {
+		limit := remaining(first)
 		if limit <= 0 {
 			return false
 		}
@@ -207,11 +200,7 @@ func (a *acquisition) trustedUntil() time.Time {
 			deadlines = append(deadlines, p.hold.Deadline())
 		}
 	}
-	if len(deadlines) < a.lock.quorum {
-		return time.Time{}
-	}
-	slices.SortFunc(deadlines, func(a, b time.Time) int { return b.Compare(a) })
-	return deadlines[a.lock.quorum-1]
+	return nthLast(deadlines, a.lock.quorum, time.Time.Compare)
 }
 
 // check ends the acquisition, within do, if a quorum does not hold it any more. before is until when

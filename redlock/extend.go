@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,9 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 					p.extend(ex)
 				}
 			}
-			limit = nthLongest(ex.timeouts, min(quorum, len(ex.timeouts)))
+			limit = nthLast(ex.timeouts, min(quorum, len(ex.timeouts)), cmp.Compare)
 		})
-		a.await(b, func() time.Duration { return time.Until(start.Add(limit)) }, func() bool {
+		a.await(b, func(bool) time.Duration { return time.Until(start.Add(limit)) }, func() bool {
 			return a.state.over() || a.countIf(ex.kept) >= quorum || ex.pending == 0
 		})
 		over, permanent := false, false

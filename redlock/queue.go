@@ -28,7 +28,9 @@ var queues = waitqueue.New[identity, known](func(identity) uint64 { return 0 })
 
 // known holds what the head of a queue has learned. The queue guards it.
 type known struct {
-	subs   map[string]*pubsub.Subscription // by nodeID; nil until a head had to wait
+	// subs has the subscriptions to releases by nodeID, because waiters of one queue may have their
+	// nodes in different orders. It is nil until a head had to wait.
+	subs   map[string]*pubsub.Subscription
 	result *result                         // of the last round; nil before the first
 	freeAt time.Time                       // when the lease of the last head that acquired it ends
 }
@@ -114,10 +116,17 @@ func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// subscriptions returns the subscriptions to releases, by nodeID, because waiters of one queue may
-// have their nodes in different orders. The first call subscribes. The confirmation of a
-// subscription counts as a message, which makes the head ask for what was announced before.
-func (at *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
+// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
+// After the first announcement it waits for the others for about two rounds at most. A client that
+// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
+//
+// The first call of a queue subscribes. The confirmation of a subscription counts as a message,
+// which makes the head ask for what was announced before.
+func (at *attempt) listen(q *lockQueue, d time.Duration) bool {
+	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
+	defer timer.Stop()
+	r, cases := at.last, receiveAny(nil, timer.C)
+	cases = receiveAny(cases, at.budget.Ctx.Done())
 	q.Do(func(k *known) {
 		if k.subs == nil {
 			k.subs = make(map[string]*pubsub.Subscription, len(at.lock.nodes))
@@ -125,25 +134,12 @@ func (at *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscrip
 				k.subs[nodeID(node)] = node.Subscribe()
 			}
 		}
-		subs = k.subs
-	})
-	return subs
-}
-
-// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
-// After the first announcement it waits for the others for about two rounds at most. A client that
-// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
-func (at *attempt) listen(q *lockQueue, d time.Duration) bool {
-	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
-	defer timer.Stop()
-	r, cases := at.last, receiveAny(nil, timer.C)
-	cases = receiveAny(cases, at.budget.Ctx.Done())
-	subs := at.subscriptions(q)
-	for _, i := range r.refusing {
-		if sub := subs[nodeID(at.lock.nodes[i])]; sub != nil { // else the client is closed
-			cases = receiveAny(cases, sub.C())
+		for _, i := range r.refusing {
+			if sub := k.subs[nodeID(at.lock.nodes[i])]; sub != nil { // else the client is closed
+				cases = receiveAny(cases, sub.C())
+			}
 		}
-	}
+	})
 	messages := len(cases)
 	for i, node := range at.lock.nodes {
 		if !slices.Contains(r.closed, i) {

@@ -76,7 +76,7 @@ func (a *acquisition) awaitRelease() error {
 	var delay wait.Backoff
 	for {
 		start, over, again := time.Now(), false, false
-		a.await(b, func() time.Duration { return time.Until(start.Add(resendAfter)) },
+		a.await(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },
 			func() bool { return a.conclusive() || a.count(sent, late) == 0 })
 		a.do(func() { over, again = a.conclusive(), a.count(due) > 0 })
 		if over || b.Over() || again && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {

@@ -42,8 +42,7 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 		took: took,
 		held: a.contenderNodes() >= a.lock.quorum,
 	}
-	// Waiting is pointless, too, while too many nodes stay uncounted past its end.
-	delayed := a.countIf(func(p *part) bool {
+	delayed := a.countIf(func(p *part) bool { // beyond the end of the wait
 		var d *DelayedError
 		return !b.Until.IsZero() && errors.As(p.err, &d) && d.For > time.Until(b.Until)
 	})
@@ -93,9 +92,7 @@ func (a *acquisition) permanentRefusals() int {
 
 // quorumError returns an error with the nodes that did not do what was asked, and why. agrees
 // reports which did. Nodes without an answer are listed as silent.
-func (a *acquisition) quorumError(
-	did string, silent error, agrees func(p *part) bool,
-) *QuorumError {
+func (a *acquisition) quorumError(did string, silent error, agrees func(*part) bool) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, did: did}
 	for i, p := range a.parts {
 		if agrees(p) {
