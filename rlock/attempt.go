@@ -28,28 +28,17 @@ type attempt struct {
 	token   owner.Token // identifies the owner in this process
 	named   bool        // token comes from the caller's context
 	session *lockSession
-	fresh   *acquisition // preallocated; nil once used
+	fresh   *acquisition // preallocated
 
 	// The results of the tries so far.
-	sent     time.Time        // when the last try was sent
-	ticket   waitqueue.Ticket // of the registration, by the last reply; 0 if none
-	holder   lua.Holder       // the holder by the last reply
-	answered bool             // a try got a reply
-	failure  error            // why the last try got no reply; nil if it did
-	trace    trace
-	streak   waitqueue.Streak // of the lock
+	sent     time.Time         // when the last try was sent
+	ticket   waitqueue.Ticket  // of the registration, by the last reply; 0 if none
+	holder   lua.Holder        // the holder by the last reply
+	answered bool              // a try got a reply
+	left     bool              // the budget ended before the reply to the last try
+	failure  error             // why the last try got no reply; nil if it did
+	remains  waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
-
-// trace records what the tries of an attempt may have left in Redis: the lock, a registration, or a
-// queue entry.
-type trace uint8
-
-// In ascending order.
-const (
-	noTrace   trace = iota
-	something       // must be cleaned up
-	late            // a command may still be executed at any time
-)
 
 // newAttempt checks the arguments of a call. The caller calls end.
 func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
@@ -79,13 +68,8 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 	if !c.tasks.Enter() {
 		return nil, ErrClosed
 	}
-	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
-		request: request{
-			lease:      lease,
-			grantLease: grantLease,
-			waits:      delay != NoWait,
-			window:     window,
-		}}
+	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
+		lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
 	if at.token, at.named = owner.From(ctx); !at.named {
 		at.token = owner.New()
 	}
@@ -106,8 +90,7 @@ func (at *attempt) run() (*Hold, error) {
 	if at.budget.Err() != nil {
 		return nil, at.ended()
 	}
-	c, kind := at.client, at.lock.kind
-	key := sessionKey{kind.family(), at.lock.name, at.token}
+	c, key := at.client, at.lock.key(at.token)
 	if at.named {
 		at.session = c.sessions.Open(key)
 	} else {
@@ -130,12 +113,9 @@ func (at *attempt) run() (*Hold, error) {
 	if at.request.waits {
 		return at.wait()
 	}
-	hold, left, err := at.try()
-	if hold == nil && (!left || at.trace == late) {
-		at.cleanUp()
-	}
-	if hold == nil && err == nil {
-		err = at.ended()
+	hold, err := at.try()
+	if hold == nil {
+		err = at.fail(err)
 	}
 	return hold, err
 }
@@ -160,9 +140,9 @@ func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
 }
 
 // try sends one request. Without a hold and an error it may be tried again; failure says whether
-// there was a reply. With left set the budget ended before the reply. The worker that sent the
-// request then cleans up, or the caller does if trace says so.
-func (at *attempt) try() (hold *Hold, left bool, err error) {
+// there was a reply. With at.left set the budget has ended, and the worker that sent the request
+// cleans up, or the caller does if at.remains says so.
+func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
 	answer, state := reply{}, transport.NotSent
@@ -175,115 +155,100 @@ func (at *attempt) try() (hold *Hold, left bool, err error) {
 	if state == transport.NotSent {
 		answer, state, err = at.detach()
 	}
-	switch state {
-	case transport.Abandoned:
-		at.trace = late
-		left = at.budget.Over()
-	case transport.Detached:
-		left = true
-	case transport.Unconfirmed:
-		if !errors.Is(err, ErrNotReplicated) { // which was undone
-			at.trace = max(at.trace, something)
-		}
-	case transport.Answered, transport.Refused, transport.NotSent:
+	if state == transport.Abandoned {
+		at.remains = waitqueue.Late
 	}
+	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 	switch {
-	case left:
-		at.unanswered()
-		return nil, true, nil
-	case errors.Is(err, ErrNotReplicated):
-		return nil, false, err
+	case at.left:
+		switch {
+		case at.answered:
+		case at.failure == nil, errors.Is(at.failure, transport.ErrNoAnswer):
+			at.failure = transport.ErrNoAnswer
+		default: // the error before is more helpful
+			at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, at.failure)
+		}
+		return nil, nil
+	case errors.Is(err, ErrNotReplicated): // it was undone
+		return nil, err
 	case err != nil:
 		at.failure = err
-		if answer.taken {
-			at.trace = max(at.trace, something)
+		if state == transport.Unconfirmed || answer.taken {
+			at.remains = max(at.remains, waitqueue.Something)
 		}
 		if c.transport.Permanent(err) {
-			return nil, false, at.unavailable()
+			return nil, at.unavailable()
 		}
-		return nil, false, nil
+		return nil, nil
 	case answer.holder != nil:
 		at.answered, at.holder, at.ticket, at.failure = true, *answer.holder, answer.ticket, nil
-		if at.trace != late {
-			at.trace = at.remains()
+		if at.remains != waitqueue.Late {
+			at.remains = at.refusedRemains()
 		}
-		return nil, false, nil
+		return nil, nil
 	}
-	deadline := watchdog.Deadline(at.sent, at.request.lease)
-	if !time.Now().Before(deadline) {
+	if !time.Now().Before(watchdog.Deadline(at.sent, at.request.lease)) {
 		at.failure = fmt.Errorf(
 			"the lock was taken, but the answer took longer than the lease of %v", at.request.lease)
-		at.trace = max(at.trace, something)
-		return nil, false, nil
+		at.remains = max(at.remains, waitqueue.Something)
+		return nil, nil
 	}
-	hold, err = at.begin(deadline, answer.fence, at.request.registers)
-	return hold, false, err
+	return at.begin(at.sent, at.request.lease, answer.fence, at.request.registers)
 }
 
-// unanswered notes that the budget ended before the reply.
-func (at *attempt) unanswered() {
-	switch {
-	case at.answered:
-	case at.failure == nil, errors.Is(at.failure, transport.ErrNoAnswer):
-		at.failure = transport.ErrNoAnswer
-	default: // the error before is more helpful
-		at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, at.failure)
-	}
-}
-
-// remains returns what a refused request leaves in Redis.
-func (at *attempt) remains() trace {
+// refusedRemains returns what a refused request leaves in Redis.
+func (at *attempt) refusedRemains() waitqueue.Remains {
 	if at.request.waits && at.lock.kind.queued() || at.request.registers {
-		return something
+		return waitqueue.Something
 	}
-	return noTrace
+	return waitqueue.Nothing
 }
 
 // detach sends the request from a worker, so that the caller can leave at any time. The worker then
 // cleans up what the request may have left.
 func (at *attempt) detach() (reply, transport.State, error) {
-	c, before, holds, remains := at.client, at.trace, at.holder.TTL, at.remains()
-	r, ownQueue := at.request, at.lock.waiting.ownQueue
+	c, lock, r, holds := at.client, at.lock, at.request, at.holder.TTL
+	before, ifRefused := at.remains, at.refusedRemains()
 	answer, state, err := transport.Detach(c.calls, &at.budget,
 		func(ctx context.Context) (reply, error) { return at.ask(ctx, r) },
 		func(answer reply, err error) {
-			if ownQueue {
-				c.backlog.answered(at.lock.name)
+			if lock.waiting.ownQueue {
+				c.backlog.add(lock.name, -1)
 			}
-			refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
-				before == noTrace
+			clean := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
+				before == waitqueue.Nothing
 			if err == nil && answer.holder != nil {
-				refused, holds = remains == noTrace, answer.holder.TTL
+				clean, holds = ifRefused == waitqueue.Nothing, answer.holder.TTL
 			}
-			if !refused {
+			if !clean {
 				c.cleaner.add(at.cleanup(r, holds))
 			}
 		})
-	if state == transport.Detached && ownQueue {
-		c.backlog.left(at.lock.name)
+	if state == transport.Detached && lock.waiting.ownQueue {
+		c.backlog.add(lock.name, 1)
 	}
 	return answer, state, err
 }
 
-// begin returns the hold of a lock that was acquired. registered says that a grant message may
-// still arrive.
-func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold, error) {
+// begin returns the hold of a lock that was acquired for lease. registered says that a grant message
+// may still arrive.
+func (at *attempt) begin(
+	since time.Time, lease time.Duration, fence int64, registered bool,
+) (*Hold, error) {
 	a := at.fresh
-	if at.fresh = nil; a == nil {
-		a = new(acquisition)
-	}
+	at.holder, at.failure = lua.Holder{Owner: at.request.owner, TTL: lease}, nil
 	a.client, a.lock, a.session, a.token = at.client, at.lock, at.session, at.token
-	a.owner, a.fence, a.registered, a.streak = at.request.owner, fence, registered, at.streak
-	if at.trace == late {
+	a.owner, a.fence, a.registered = at.request.owner, fence, registered
+	if at.remains == waitqueue.Late {
 		r := at.request
 		a.late = &r
 	}
-	hold := a.begin(at.budget.Ctx, deadline, at.renew)
-	at.lock.kind.began(a)
+	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
+	endUntrusted(at.session)
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
 		a.finish()
-		at.trace = max(at.trace, something)
+		at.remains = max(at.remains, waitqueue.Something)
 		return nil, ErrClosed
 	}
 	return hold, nil
@@ -292,27 +257,31 @@ func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hol
 // accept uses a grant. Without a hold and an error too little is left of the lease, and the caller
 // asks for the lock again.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
-	at.streak = g.Streak
 	lease := at.request.grantLease
 	most := lease / 10 // the caller gets about the lease it asked for
 	if at.renew {
 		most = lease / 2
 	}
 	if time.Since(g.Since) > most {
-		at.trace = max(at.trace, something)
+		at.remains = max(at.remains, waitqueue.Something)
 		return nil, nil
 	}
-	return at.begin(watchdog.Deadline(g.Since, lease), g.Fence, false)
+	at.fresh.streak = g.Streak
+	return at.begin(g.Since, lease, g.Fence, false)
 }
 
-// cleanUp removes what the tries may have left in Redis, in the background.
-func (at *attempt) cleanUp() {
-	if at.trace == noTrace {
-		return
+// fail removes what the tries may have left in Redis, in the background. It returns err, or why the
+// attempt ended.
+func (at *attempt) fail(err error) error {
+	if at.remains != waitqueue.Nothing {
+		cu := at.cleanup(at.request, at.holder.TTL)
+		cu.retry = at.remains == waitqueue.Late
+		at.client.cleaner.add(cu)
 	}
-	cu := at.cleanup(at.request, at.holder.TTL)
-	cu.retry = at.trace == late
-	at.client.cleaner.add(cu)
+	if err == nil {
+		err = at.ended()
+	}
+	return err
 }
 
 // cleanup returns the cleanup of a request. Its time counts from now, not from when the request was
@@ -357,13 +326,8 @@ func (at *attempt) ended() error {
 	case at.failure != nil:
 		return at.unavailable()
 	default:
-		return &HeldError{
-			Lock:  at.lock.name,
-			Owner: at.holder.Owner,
-			TTL:   at.holder.TTL,
-			Next:  at.holder.Next,
-			cause: reason,
-		}
+		return &HeldError{Lock: at.lock.name, Owner: at.holder.Owner, TTL: at.holder.TTL,
+			Next: at.holder.Next, cause: reason}
 	}
 }
 

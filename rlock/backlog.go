@@ -27,37 +27,25 @@ const mostOwed = 16
 // await blocks until at most mostOwed replies are owed. It returns false if the budget ended first.
 func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	for {
-		few := b.few(lock)
-		if few == nil {
+		b.mu.Lock()
+		d := b.byLock[lock]
+		if d == nil || d.answers <= mostOwed {
+			b.mu.Unlock()
 			return true
 		}
+		if d.few == nil {
+			d.few = make(chan struct{})
+		}
+		few := d.few
+		b.mu.Unlock()
 		if !budget.Wait(few) {
 			return false
 		}
 	}
 }
 
-// few returns a channel that is closed when at most mostOwed replies are owed; nil if that is so
-// now.
-func (b *backlog) few(lock string) <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d := b.byLock[lock]
-	if d == nil || d.answers <= mostOwed {
-		return nil
-	}
-	if d.few == nil {
-		d.few = make(chan struct{})
-	}
-	return d.few
-}
-
-// left notes that a caller has left without a reply.
-func (b *backlog) left(lock string) { b.add(lock, 1) }
-
-// answered notes that such a reply has arrived.
-func (b *backlog) answered(lock string) { b.add(lock, -1) }
-
+// add notes that callers have left without a reply, or with a negative number that such replies have
+// arrived.
 func (b *backlog) add(lock string, answers int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

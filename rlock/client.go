@@ -39,7 +39,7 @@ type Client struct {
 	tasks     *wait.Group
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
-	grants    grants
+	releasing sync.Map // the owners that release a lock, and may be granted one by a late message
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
 

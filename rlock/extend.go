@@ -57,10 +57,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if !time.Now().Before(a.Deadline()) {
 		a.lose(watchdog.ErrExpired)
 	}
-	if err := a.conclude(); err != nil {
-		return ofEnded(err)
-	}
-	return nil
+	return ofEnded(a.conclude())
 }
 
 // reenter adds a level to an acquisition.

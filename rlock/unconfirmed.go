@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/redis/rueidis"
-
+	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -32,13 +31,19 @@ func (ow *owned) count(owner string, more int) {
 	}
 }
 
-// unanswered notes that a release of the owner's read holds may be under way while nobody waits for
-// its reply.
-func (k read) unanswered(a *acquisition) {
-	a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
+// unanswered notes that the last release may be under way while nobody waits for its reply.
+func (a *acquisition) unanswered() {
+	if a.lock.kind.mode() == sharedMode {
+		a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
+	}
 }
 
-func (k read) answered(a *acquisition) { confirmRelease(a.session, a.owner) }
+// answered notes that such a reply has arrived.
+func (a *acquisition) answered() {
+	if a.lock.kind.mode() == sharedMode {
+		confirmRelease(a.session, a.owner)
+	}
+}
 
 // confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
 // have removed the present read hold, or one that is being acquired or released.
@@ -54,22 +59,22 @@ func confirmRelease(s *lockSession, owner string) {
 	})
 }
 
-// gone returns errUnconfirmed if an unconfirmed release may have removed the hold.
-func (k read) gone(a *acquisition) error {
+// gone returns the reason of a loss when Redis no longer has the lock: an unconfirmed release may
+// have removed a read hold.
+func (a *acquisition) gone() error {
 	reason := watchdog.ErrGone
 	a.session.Do(func(ow *owned) {
-		if ow.unconfirmed[a.owner] > 0 {
+		if a.lock.kind.mode() == sharedMode && ow.unconfirmed[a.owner] > 0 {
 			reason = errUnconfirmed
 		}
 	})
 	return reason
 }
 
-func (k read) released(*acquisition, lua.Released) {}
-
-// released ends the read hold of the owner if Redis has nothing left of it.
-func (k write) released(a *acquisition, r lua.Released) {
-	if !r.Held || r.Reading {
+// endReads ends the read hold of an owner that has released its write hold, if Redis has nothing
+// left of it.
+func (a *acquisition) endReads(r lua.Released) {
+	if a.lock.kind.mode() == sharedMode || !r.Held || r.Reading {
 		return
 	}
 	if reading := held(a.session, sharedMode); reading != nil {
@@ -77,19 +82,9 @@ func (k write) released(a *acquisition, r lua.Released) {
 	}
 }
 
-func (k write) unanswered(*acquisition) {}
-
-func (k write) answered(*acquisition) {}
-
-func (k write) gone(*acquisition) error { return watchdog.ErrGone }
-
-// began checks the read hold of the owner, which may have stopped writing meanwhile.
-func (k readWrite) began(a *acquisition) { endUntrusted(a.session) }
-
-func (k readWrite) ended(a *acquisition) { endUntrusted(a.session) }
-
 // endUntrusted ends a read hold that an unconfirmed release may remove, once no write hold of its
-// owner keeps others out.
+// owner keeps others out. It is called when an acquisition has begun or ended: the owner may have
+// stopped writing meanwhile.
 func endUntrusted(s *lockSession) {
 	var a *acquisition
 	s.Do(func(ow *owned) {
@@ -103,31 +98,21 @@ func endUntrusted(s *lockSession) {
 	}
 }
 
-func (k read) cleanUp(c *Client, batch []cleanup) bool {
-	return c.cleanUpShared(batch[0], k.script().ReleaseRead)
-}
-
-func (k write) cleanUp(c *Client, batch []cleanup) bool {
-	return c.cleanUpShared(batch[0], k.script().ReleaseWrite)
-}
-
-func (k read) kept(cleanup) bool { return false }
-
-// kept reports whether the owner still reads: Redis then keeps its writer field.
-func (k write) kept(l cleanup) bool {
-	if l.session == nil {
+// kept reports whether Redis may keep what a cleanup removes although its time is over: the writer
+// field of an owner that still reads.
+func (cu cleanup) kept() bool {
+	if cu.session == nil || cu.lock.kind.mode() == sharedMode {
 		return false
 	}
-	reading := held(l.session, sharedMode)
-	return reading != nil && reading.owner == l.request.owner
+	reading := held(cu.session, sharedMode)
+	return reading != nil && reading.owner == cu.request.owner
 }
 
-// cleanUpShared removes what an owner has in one mode. Both modes have one name in Redis, so the
-// session tells whether the owner holds the lock now.
-func (c *Client) cleanUpShared(
-	l cleanup, release func(context.Context, rueidis.CoreClient, string, int) (lua.Released, error),
-) bool {
-	s, m, owner, untaken := l.session, l.lock.kind.mode(), l.request.owner, false
+// cleanUp removes what an owner has in one mode. Both modes have one name in Redis, so the session
+// tells whether the owner holds the lock now.
+func (k readWrite) cleanUp(c *Client, batch []cleanup) bool {
+	cu := batch[0]
+	s, m, owner, untaken := cu.session, cu.lock.kind.mode(), cu.request.owner, false
 	if s != nil {
 		if untaken = countUntaken(s, owner, m); !untaken {
 			if !s.TryLock() {
@@ -139,7 +124,8 @@ func (c *Client) cleanUpShared(
 			}
 		}
 	}
-	released, err := release(context.Background(), c.redis, owner, 0)
+	released, err := cu.lock.kind.release(context.Background(), owner, 0,
+		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
 	if s != nil && m == sharedMode {
 		switch unknown := err != nil && lua.ClassOf(err) == lua.Unknown; {
 		case untaken && !unknown:
@@ -148,7 +134,7 @@ func (c *Client) cleanUpShared(
 			s.Do(func(ow *owned) { ow.count(owner, 1) })
 		}
 	}
-	return c.cleaned(l.lock, released, err)
+	return c.cleaned(cu.lock, released, err)
 }
 
 // countUntaken reports whether a session holds nothing under the owner's name. If so, it counts the
