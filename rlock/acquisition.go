@@ -51,36 +51,20 @@ type acquisition struct {
 	home      lockSession
 }
 
-var _ Acquisition = (*acquisition)(nil)
+// These implement [Acquisition], together with Extend and Release.
 
-// Name returns the name of the lock.
-func (a *acquisition) Name() string { return a.lock.name }
-
-// Owner returns the name of the acquisition in Redis.
-func (a *acquisition) Owner() string { return a.owner }
-
-// Token returns the fencing token.
-func (a *acquisition) Token() int64 { return a.fence }
-
-// Deadline returns the instant until which the lease can be trusted.
+func (a *acquisition) Name() string        { return a.lock.name }
+func (a *acquisition) Owner() string       { return a.owner }
+func (a *acquisition) Token() int64        { return a.fence }
 func (a *acquisition) Deadline() time.Time { return a.lease.Deadline() }
 
 // key identifies the acquisition among the losses.
 func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.kind.mode()} }
 
-// level makes a level, which the caller adds to levels.
-func (a *acquisition) level(ctx context.Context, renew bool) *Hold {
-	h := &a.outermost
-	if h.acquisition != nil {
-		h = new(Hold)
-	}
-	h.acquisition, h.parent, h.owner, h.renew = a, ctx, a.token, renew
-	return h
-}
-
 // begin registers with the watchdog once Redis has given the lock, and returns the first level.
 func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
-	c, level := a.client, a.level(ctx, renew)
+	c, level := a.client, &a.outermost
+	level.acquisition, level.parent, level.owner, level.renew = a, ctx, a.token, renew
 	a.levels = append(a.level1[:0], level)
 	if renew {
 		a.mayLast(c.options.WatchdogLease)
@@ -94,24 +78,21 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 
 // push adds a level that Redis has already.
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
+	level := &Hold{acquisition: a, parent: ctx, owner: a.token, renew: renew}
 	a.mu.Lock()
-	level := a.level(ctx, renew)
 	if a.state != active {
 		a.mu.Unlock()
 		return nil, a.conclude()
 	}
 	a.levels = append(a.levels, level)
 	a.mu.Unlock()
-	a.extend(deadline)
+	a.client.watchdog.Extend(&a.lease, deadline)
 	if renew {
 		a.mayLast(a.client.options.WatchdogLease)
 		a.client.watchdog.SetRenew(&a.lease, true)
 	}
 	return level, nil
 }
-
-// extend moves the deadline.
-func (a *acquisition) extend(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }
 
 // depth returns the number of levels; 0 once the acquisition has ended.
 func (a *acquisition) depth() int {

@@ -25,10 +25,8 @@ type attempt struct {
 	budget  wait.Budget
 	request request // its owner is the name of the acquisition in Redis
 	renew   bool
-	token   owner.Token // identifies the owner in this process
-	named   bool        // token comes from the caller's context
 	session *lockSession
-	fresh   *acquisition // preallocated
+	fresh   *acquisition // preallocated; its token identifies the owner in this process
 
 	// The results of the tries so far.
 	sent     time.Time         // when the last try was sent
@@ -40,24 +38,20 @@ type attempt struct {
 	remains  waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
 
-// newAttempt checks the arguments of a call. The caller calls end.
+// newAttempt checks the arguments of a call. The caller stops the budget.
 func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
 	if l.invalid != nil {
 		return nil, l.invalid
 	}
-	c := l.client
-	renew, grantLease := lease == Watchdog, lease
-	if renew {
-		lease, grantLease = c.options.WatchdogLease, c.options.grantLease()
-	}
-	lease, err := wholeLease(lease)
+	c, renew := l.client, lease == Watchdog
+	lease, err := c.wholeLease(lease)
 	if err != nil {
 		return nil, err
 	}
-	if !renew {
-		grantLease = lease
+	grantLease, limit, window := lease, delay, c.options.FairWindow
+	if renew {
+		grantLease = c.options.grantLease()
 	}
-	limit, window := delay, c.options.FairWindow
 	switch {
 	case delay == NoWait:
 		limit = c.options.CommandTimeout
@@ -65,50 +59,57 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 		limit = max(delay, shortestWait)
 		window = limit
 	}
-	if !c.tasks.Enter() {
-		return nil, ErrClosed
-	}
 	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
 		lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
-	if at.token, at.named = owner.From(ctx); !at.named {
-		at.token = owner.New()
-	}
 	at.budget.Begin(ctx, c.closing, limit)
 	at.request.until = at.budget.Until
 	return at, nil
 }
 
-// end releases what newAttempt acquired.
-func (at *attempt) end() {
-	at.budget.Stop()
-	at.client.tasks.Leave()
-}
-
-// run acquires the lock, or returns why not. It locks the owner's session first: calls of one owner
-// talk to Redis about a lock one at a time.
-func (at *attempt) run() (*Hold, error) {
+// acquire acquires the lock, or returns why not. It locks the owner's session first: calls of one
+// owner talk to Redis about a lock one at a time.
+func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, error) {
+	at, err := l.newAttempt(ctx, delay, lease)
+	if err != nil {
+		return nil, err
+	}
+	c := l.client
+	if !c.tasks.Enter() {
+		return nil, ErrClosed
+	}
+	defer c.tasks.Leave()
+	defer at.budget.Stop()
 	if at.budget.Err() != nil {
 		return nil, at.ended()
 	}
-	c, key := at.client, at.lock.key(at.token)
-	if at.named {
-		at.session = c.sessions.Open(key)
-	} else {
+	token, named := owner.From(ctx)
+	if !named {
+		token = owner.New()
 		at.session = &at.fresh.home
-		c.sessions.OpenNew(at.session, key)
-	}
-	defer at.session.Close()
-	if at.named && !at.session.Lock(&at.budget) {
+		c.sessions.OpenNew(at.session, l.key(token))
+	} else if at.session = c.sessions.Open(l.key(token)); !at.session.Lock(&at.budget) {
+		at.session.Close()
 		return nil, at.ended()
 	}
+	at.fresh.token = token
+	defer at.session.Close()
 	defer at.session.Unlock()
-	if at.named {
-		if hold, done, err := at.rejoin(); done {
-			return hold, err
+	if named {
+		if a := held(at.session, l.kind.mode()); a != nil {
+			hold, err := at.reenter(a)
+			if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
+				return hold, err
+			}
+			// Another goroutine of this owner has just released the lock without locking the
+			// session. This caller starts afresh.
+			at.failure = nil
 		}
+		at.request.owner = holder(at.session) // in the other mode
 	}
-	if at.request.owner == "" {
+	if at.request.beside = at.request.owner != ""; !at.request.beside {
 		at.request.owner = c.newOwner()
+	} else if err := l.kind.beside(); err != nil {
+		return nil, err
 	}
 	if at.request.waits {
 		return at.wait()
@@ -118,25 +119,6 @@ func (at *attempt) run() (*Hold, error) {
 		err = at.fail(err)
 	}
 	return hold, err
-}
-
-// rejoin handles an owner that holds the lock already, in this mode or the other. done says that
-// this decides the attempt.
-func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
-	if a := held(at.session, at.lock.kind.mode()); a != nil {
-		hold, err := at.reenter(a)
-		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
-			return hold, true, err
-		}
-		// Another goroutine of this owner has just released the lock without locking the session.
-		// This caller starts afresh.
-		at.failure = nil
-	}
-	if at.request.owner = holder(at.session); at.request.owner != "" {
-		at.request.beside = true
-		err = at.lock.kind.beside()
-	}
-	return nil, err != nil, err
 }
 
 // try sends one request. Without a hold and an error it may be tried again; failure says whether
@@ -177,7 +159,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 			at.remains = max(at.remains, waitqueue.Something)
 		}
 		if c.transport.Permanent(err) {
-			return nil, at.unavailable()
+			return nil, at.ended()
 		}
 		return nil, nil
 	case answer.holder != nil:
@@ -237,7 +219,7 @@ func (at *attempt) begin(
 ) (*Hold, error) {
 	a := at.fresh
 	at.holder, at.failure = lua.Holder{Owner: at.request.owner, TTL: lease}, nil
-	a.client, a.lock, a.session, a.token = at.client, at.lock, at.session, at.token
+	a.client, a.lock, a.session = at.client, at.lock, at.session
 	a.owner, a.fence, a.registered = at.request.owner, fence, registered
 	if at.remains == waitqueue.Late {
 		r := at.request
@@ -312,29 +294,16 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	return lasts
 }
 
-// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, whose outcome is therefore
-// known.
-var errUnsent = &lua.Error{Class: lua.Temporary, Message: transport.ErrNoAnswer.Message,
-	Advice: transport.ErrNoAnswer.Advice}
-
-// ended returns why an attempt ended without the lock.
+// ended returns why an attempt ended without the lock, or why Redis refuses for good.
 func (at *attempt) ended() error {
-	reason := at.budget.Err()
+	reason, err := at.budget.Err(), at.failure
 	switch {
 	case errors.Is(reason, ErrClosed):
 		return ErrClosed
-	case at.failure != nil:
-		return at.unavailable()
-	default:
+	case err == nil:
 		return &HeldError{Lock: at.lock.name, Owner: at.holder.Owner, TTL: at.holder.TTL,
 			Next: at.holder.Next, cause: reason}
-	}
-}
-
-// unavailable returns why Redis did not reply, and why the budget ended if it has.
-func (at *attempt) unavailable() error {
-	err := at.failure
-	if lua.ClassOf(err) == lua.Unknown {
+	case lua.ClassOf(err) == lua.Unknown:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return at.budget.Because(err)

@@ -20,29 +20,25 @@ type partRelease struct {
 func releaseBatch(holds []*Hold) []error {
 	errs := make([]error, len(holds))
 	c := holds[0].acquisition.(*acquisition).client
-	var b wait.Budget
-	b.Begin(context.Background(), nil, c.options.CommandTimeout)
+	b := wait.NewBudget(context.Background(), nil, c.options.CommandTimeout)
 	defer b.Stop()
 	releases := make([]partRelease, 0, len(holds))
 	var busy []int
 	for i, h := range holds {
-		p := partRelease{acquisition: h.acquisition.(*acquisition), err: &errs[i]}
-		switch {
-		case !h.claimRelease():
+		a := h.acquisition.(*acquisition)
+		if !h.claimRelease() {
 			errs[i] = ofEnded(ErrReleased)
-			continue
-		case !p.session.TryLock():
+		} else if !a.session.TryLock() {
 			busy = append(busy, i)
-			continue
-		}
-		if p.left, errs[i] = p.releaseLevel(h); errs[i] == nil {
-			releases = append(releases, p)
+		} else if left, err := a.releaseLevel(h); err == nil {
+			releases = append(releases, partRelease{a, left, &errs[i]})
 		} else {
-			p.session.Unlock()
+			errs[i] = err
+			a.session.Unlock()
 		}
 	}
 	if len(releases) > 0 {
-		c.sendBatch(&b, releases)
+		c.sendBatch(b, releases)
 	}
 	for _, p := range releases {
 		if p.left == 0 {

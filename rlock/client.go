@@ -78,7 +78,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		Client:   c.id,
 		Server:   options.Server,
 		Channels: transport.Channels(options.PubSub),
-		HandOver: options.handOver(),
+		HandOver: transport.HandOver(options.HandOver),
 		Logger:   options.Logger,
 		OnGrant:  c.granted,
 		Warn:     c.warn,

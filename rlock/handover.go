@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 )
@@ -27,14 +26,6 @@ const (
 	HandOverNone
 )
 
-// handOver returns how releases hand locks over. A hand-over would not wait for replicas.
-func (o Options) handOver() transport.HandOver {
-	if o.SyncReplicas > 0 {
-		return transport.HandOverNone
-	}
-	return transport.HandOver(o.HandOver)
-}
-
 // longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
 // client, whose lease is unknown as well.
 const longestGrant = time.Hour
@@ -53,10 +44,8 @@ func (c *Client) granted(channel, message string) {
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) {
 		return
 	}
-	for _, a := range c.acquisitions() {
-		if a.owner == g.Owner {
-			return // it has acquired the lock by asking
-		}
+	if slices.ContainsFunc(c.acquisitions(), func(a *acquisition) bool { return a.owner == g.Owner }) {
+		return // it has acquired the lock by asking
 	}
 	// Checked after the acquisitions, because releasing is noted before an acquisition ends.
 	if _, releases := c.releasing.Load(g.Owner); releases {

@@ -18,7 +18,6 @@ const longestPause = lua.MaxNap
 // not ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
-	resumed  bool                 // the listener is older than the queue
 	holder   lua.Holder           // the holder by the last reply
 	freeAt   time.Time            // when the lock should be free; zero before the first reply
 	askAt    time.Time            // when the head should ask by itself
@@ -85,9 +84,13 @@ func (kn *known) lastError() error {
 		return nil // a reply too late to be used still counts as one
 	}
 	if refusal.Class == lua.Unknown {
-		unsent := *refusal
-		unsent.Class = lua.Temporary
-		return &unsent
+		return unsent(*refusal)
 	}
 	return failure
+}
+
+// unsent returns the error of a caller that has sent nothing. Its outcome is therefore known.
+func unsent(e ServerError) error {
+	e.Class = lua.Temporary
+	return &e
 }

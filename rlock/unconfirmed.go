@@ -9,14 +9,11 @@ import (
 	"holdfast/watchdog"
 )
 
-// All read holds of a writer have one name in Redis, that of its write hold. A release of one that
-// got no reply is unconfirmed: it may still be under way, and would release the next one. While the
-// owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and ends. If
-// it is found gone before, this is the reason.
-
 // errUnconfirmed is the reason of the loss of a read hold when the release of an earlier one of the
-// same writer got no reply. Both have one name in Redis, so that release removes whichever it
-// finds.
+// same writer is unconfirmed. All read holds of a writer have one name in Redis, that of its write
+// hold. A release of one that got no reply may still be under way, and would release the next one.
+// While the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and
+// ends. If it is found gone before, this is the reason.
 var errUnconfirmed = errors.New(
 	"an earlier release by the same owner, which got no answer, has taken it or may still do so",
 )
@@ -112,16 +109,15 @@ func (cu cleanup) kept() bool {
 // tells whether the owner holds the lock now.
 func (k readWrite) cleanUp(c *Client, batch []cleanup) bool {
 	cu := batch[0]
-	s, m, owner, untaken := cu.session, cu.lock.kind.mode(), cu.request.owner, false
-	if s != nil {
-		if untaken = countUntaken(s, owner, m); !untaken {
-			if !s.TryLock() {
-				return false
-			}
-			defer s.Unlock()
-			if held(s, m) != nil { // its own release removes both, under the same name
-				return true
-			}
+	s, m, owner := cu.session, cu.lock.kind.mode(), cu.request.owner
+	untaken := s != nil && countUntaken(s, owner, m)
+	if s != nil && !untaken {
+		if !s.TryLock() {
+			return false
+		}
+		defer s.Unlock()
+		if held(s, m) != nil { // its own release removes both, under the same name
+			return true
 		}
 	}
 	released, err := cu.lock.kind.release(context.Background(), owner, 0,

@@ -3,6 +3,7 @@ package rlock
 import (
 	"time"
 
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/internal/waitqueue"
 	"holdfast/pubsub"
@@ -16,13 +17,13 @@ const shortestWait = 10 * time.Millisecond
 func (at *attempt) wait() (*Hold, error) {
 	c, how := at.client, at.lock.kind.waiting(at.request)
 	if how.ownQueue && !c.backlog.await(at.lock.name, &at.budget) {
-		at.failure = errUnsent
+		at.failure = unsent(*transport.ErrNoAnswer)
 		return nil, at.ended()
 	}
-	first := c.queues.Try(how.queue)
+	first, resumed := c.queues.Try(how.queue), false
 	var w *waiter
 	if !first || how.registers && c.transport.Listens() {
-		w = at.join(how, !first)
+		w, resumed = at.join(how, !first)
 	}
 	if w == nil {
 		hold, err := at.try()
@@ -33,32 +34,30 @@ func (at *attempt) wait() (*Hold, error) {
 			c.queues.EndTry(how.queue)
 			return hold, err
 		}
-		w = at.join(how, true)
-		if w.First {
+		if w, resumed = at.join(how, true); w.First {
 			at.learn(w.Queue(), true)
 		}
 	}
 	if first {
 		c.queues.EndTry(how.queue)
 	}
-	// An older listener does not report what was missed since the first try.
-	resumed := false
-	w.Queue().Do(func(kn *known) { resumed = kn.resumed })
 	return at.queue(how, w, w.First && (at.sent.IsZero() || resumed))
 }
 
 // join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
-// process has waited for the lock just now.
-func (at *attempt) join(how waiting, always bool) *waiter {
-	return at.client.queues.Join(how.queue,
+// process has waited for the lock just now. resumed says that the queue is new and has an older
+// listener, which does not report what was missed since the first try.
+func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
+	w = at.client.queues.Join(how.queue,
 		waitqueue.Candidate{Owner: at.request.owner, Lease: at.request.grantLease},
 		func() (k known, ok bool) {
 			if how.registers {
 				k.listener = at.client.transport.Resume(how.topic)
 			}
-			k.resumed = k.listener != nil
-			return k, always || k.resumed
+			resumed = k.listener != nil
+			return k, always || resumed
 		})
+	return w, resumed
 }
 
 // learn shares the result of the last try with the queue. refused says that another owner has the
@@ -80,6 +79,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	var (
 		delay  wait.Backoff
 		grant  waitqueue.Grant
+		q      = w.Queue()
 		head   = w.First
 		reason = waitqueue.Paused
 	)
@@ -95,13 +95,17 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			reason = waitqueue.Retry // the lock may be ours already, which the reply will tell
 		}
 		if reason == waitqueue.Retry {
-			hold, err := at.askFrom(how, w)
-			var granted bool
+			hears, granted := false, false
+			q.Do(func(kn *known) { hears = kn.listener != nil && kn.listener.Paired() })
+			at.request.waited = w.Waited()
+			at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
+			at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if it is acquired by asking
+			hold, err := at.try()
 			grant, granted = w.Answer(at.ticket, at.sent)
 			if hold != nil || err != nil || at.left {
 				return at.leave(w, hold, err)
 			}
-			at.learn(w.Queue(), true)
+			at.learn(q, true)
 			if at.failure == nil {
 				delay = wait.Backoff{}
 			}
@@ -114,7 +118,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			reason, grant = at.park(how, w, &delay)
 		} else {
 			reason, grant = w.Wait(&at.budget)
-			if reason == waitqueue.Retry && at.tooLate(w.Queue()) {
+			if reason == waitqueue.Retry && at.tooLate(q) {
 				reason = waitqueue.BecameHead
 			}
 			head = true
@@ -123,16 +127,6 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			return at.leave(w, nil, nil)
 		}
 	}
-}
-
-// askFrom sends a request from the head of a queue.
-func (at *attempt) askFrom(how waiting, w *waiter) (*Hold, error) {
-	hears := false
-	w.Queue().Do(func(kn *known) { hears = kn.listener != nil && kn.listener.Paired() })
-	at.request.waited = w.Waited()
-	at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
-	at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if the lock is acquired by asking
-	return at.try()
 }
 
 // leave removes an attempt that is over from its queue. Without a hold it cleans up what may remain
