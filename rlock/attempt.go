@@ -175,7 +175,8 @@ func (at *attempt) try() (hold *Hold, err error) {
 		at.remains = max(at.remains, waitqueue.Something)
 		return nil, nil
 	}
-	return at.begin(at.sent, at.request.lease, answer.fence, at.request.registers)
+	at.fresh.registered = at.request.registers
+	return at.begin(at.sent, at.request.lease, answer.fence)
 }
 
 // refusedRemains returns what a refused request leaves in Redis.
@@ -212,18 +213,14 @@ func (at *attempt) detach() (reply, transport.State, error) {
 	return answer, state, err
 }
 
-// begin returns the hold of a lock that was acquired for lease. registered says that a grant message
-// may still arrive.
-func (at *attempt) begin(
-	since time.Time, lease time.Duration, fence int64, registered bool,
-) (*Hold, error) {
+// begin returns the hold of a lock that was acquired for lease.
+func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Hold, error) {
 	a := at.fresh
 	at.holder, at.failure = lua.Holder{Owner: at.request.owner, TTL: lease}, nil
 	a.client, a.lock, a.session = at.client, at.lock, at.session
-	a.owner, a.fence, a.registered = at.request.owner, fence, registered
+	a.owner, a.fence = at.request.owner, fence
 	if at.remains == waitqueue.Late {
-		r := at.request
-		a.late = &r
+		a.late = &at.request
 	}
 	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
 	endUntrusted(at.session)
@@ -249,7 +246,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		return nil, nil
 	}
 	at.fresh.streak = g.Streak
-	return at.begin(g.Since, lease, g.Fence, false)
+	return at.begin(g.Since, lease, g.Fence)
 }
 
 // fail removes what the tries may have left in Redis, in the background. It returns err, or why the

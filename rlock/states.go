@@ -52,11 +52,3 @@ func (s *state) step(e event) {
 
 // illegal reports a bug.
 var illegal = func(bug string) { panic(bug) }
-
-func (s state) String() string {
-	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]
-}
-
-func (ev event) String() string {
-	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
-}
