@@ -151,9 +151,9 @@ func (a *acquisition) end(e event, reason error) bool {
 	return first
 }
 
-// conclude ends all levels of an acquisition that has ended, and returns the reason; nil if the lock
-// is still held. The innermost level ends first: its context usually derives from the outer ones,
-// and must not end before its hold.
+// conclude ends all levels of an acquisition that has ended, and returns the reason; nil if the
+// lock is still held. The innermost level ends first: its context usually derives from the outer
+// ones, and must not end before its hold.
 func (a *acquisition) conclude() error {
 	a.mu.Lock()
 	reason := a.reason

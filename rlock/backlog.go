@@ -44,8 +44,8 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	}
 }
 
-// add notes that callers have left without a reply, or with a negative number that such replies have
-// arrived.
+// add notes that callers have left without a reply, or with a negative number that such replies
+// have arrived.
 func (b *backlog) add(lock string, answers int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -44,7 +44,8 @@ func (c *Client) granted(channel, message string) {
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) {
 		return
 	}
-	if slices.ContainsFunc(c.acquisitions(), func(a *acquisition) bool { return a.owner == g.Owner }) {
+	ours := func(a *acquisition) bool { return a.owner == g.Owner }
+	if slices.ContainsFunc(c.acquisitions(), ours) {
 		return // it has acquired the lock by asking
 	}
 	// Checked after the acquisitions, because releasing is noted before an acquisition ends.

@@ -167,13 +167,16 @@ func held(s *lockSession, m mode) (a *acquisition) {
 // held. Both modes of a read-write lock are held under one name, because a writer could not read
 // otherwise.
 func holder(s *lockSession) (name string) {
-	s.Do(func(ow *owned) {
-		for _, a := range ow.held {
-			if a != nil {
-				name = a.owner
-			}
+	s.Do(func(ow *owned) { name = ow.holder() })
+	return name
+}
+
+func (ow *owned) holder() (name string) {
+	for _, a := range ow.held {
+		if a != nil {
+			name = a.owner
 		}
-	})
+	}
 	return name
 }
 

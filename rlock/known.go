@@ -49,14 +49,6 @@ func (kn *known) answered(h lua.Holder) {
 	}
 }
 
-// advised notes that a lease ends after left. It began by a hand-over that only its owner was told
-// of.
-func (kn *known) advised(left time.Duration) {
-	if over := time.Now().Add(left); over.Before(kn.askAt) {
-		kn.askAt = over
-	}
-}
-
 // pause returns how long the head sleeps unless it is woken: until asking is useful, at most
 // longestPause, and never 0.
 func (kn *known) pause() time.Duration {

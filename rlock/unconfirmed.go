@@ -15,8 +15,7 @@ import (
 // While the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and
 // ends. If it is found gone before, this is the reason.
 var errUnconfirmed = errors.New(
-	"an earlier release by the same owner, which got no answer, has taken it or may still do so",
-)
+	"an earlier release by the same owner, which got no answer, has taken it or may still do so")
 
 // count adds more to the unconfirmed releases of an owner's read holds.
 func (ow *owned) count(owner string, more int) {
@@ -137,15 +136,9 @@ func (k readWrite) cleanUp(c *Client, batch []cleanup) bool {
 // release of a read lock that its caller is about to send as unconfirmed. The release of a write
 // hold never is: an owner that reads cannot write again under its name.
 func countUntaken(s *lockSession, owner string, m mode) bool {
-	untaken := true
+	untaken := false
 	s.Do(func(ow *owned) {
-		for _, a := range ow.held {
-			if a != nil && a.owner == owner {
-				untaken = false
-				return
-			}
-		}
-		if m == sharedMode {
+		if untaken = ow.holder() != owner; untaken && m == sharedMode {
 			ow.count(owner, 1)
 		}
 	})

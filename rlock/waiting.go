@@ -186,7 +186,13 @@ func (at *attempt) park(
 	reason, grant := w.Park(&at.budget, pause, wake)
 	if reason == waitqueue.Paused && sub != nil {
 		if left := sub.Advice(); left > 0 {
-			q.Do(func(kn *known) { kn.advised(time.Duration(left) * time.Millisecond) })
+			// A lease began by a hand-over that only its owner was told of.
+			over := time.Now().Add(time.Duration(left) * time.Millisecond)
+			q.Do(func(kn *known) {
+				if over.Before(kn.askAt) {
+					kn.askAt = over
+				}
+			})
 			return reason, grant
 		}
 	}
