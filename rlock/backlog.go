@@ -18,7 +18,7 @@ type backlog struct {
 // debt is the number of replies that a server owes to callers of one lock that have left.
 type debt struct {
 	answers int           // briefly below 0 if a reply is noted before its caller has left
-	few     chan struct{} // closed when at most mostOwed are left; nil if nobody waits
+	few     chan struct{} // closed when at most mostOwed are left, and replaced
 }
 
 // mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
@@ -32,9 +32,6 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 		if d == nil || d.answers <= mostOwed {
 			b.mu.Unlock()
 			return true
-		}
-		if d.few == nil {
-			d.few = make(chan struct{})
 		}
 		few := d.few
 		b.mu.Unlock()
@@ -51,16 +48,17 @@ func (b *backlog) add(lock string, answers int) {
 	defer b.mu.Unlock()
 	d := b.byLock[lock]
 	if d == nil {
-		d = new(debt)
+		d = &debt{few: make(chan struct{})}
 		if b.byLock == nil {
 			b.byLock = make(map[string]*debt)
 		}
 		b.byLock[lock] = d
 	}
+	many := d.answers > mostOwed
 	d.answers += answers
-	if d.few != nil && d.answers <= mostOwed {
+	if many && d.answers <= mostOwed {
 		close(d.few)
-		d.few = nil
+		d.few = make(chan struct{})
 	}
 	if d.answers == 0 {
 		delete(b.byLock, lock)

@@ -100,12 +100,11 @@ func (c *Client) renewSlot(
 	outcomes := make([]watchdog.Outcome, len(leases))
 	for i, l := range leases {
 		outcomes[i] = watchdog.Gone
-		if !held[i] {
-			continue
-		}
-		outcomes[i] = watchdog.Held
-		if part := acquisitionOf(l).part; part != nil {
-			part.Renewed()
+		if held[i] {
+			outcomes[i] = watchdog.Held
+			if part := acquisitionOf(l).part; part != nil {
+				part.Renewed()
+			}
 		}
 	}
 	return outcomes, nil

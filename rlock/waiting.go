@@ -95,13 +95,13 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			reason = waitqueue.Retry // the lock may be ours already, which the reply will tell
 		}
 		if reason == waitqueue.Retry {
-			hears, granted := false, false
+			hears := false
 			q.Do(func(kn *known) { hears = kn.listener != nil && kn.listener.Paired() })
 			at.request.waited = w.Waited()
 			at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
 			at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if it is acquired by asking
 			hold, err := at.try()
-			grant, granted = w.Answer(at.ticket, at.sent)
+			given, granted := w.Answer(at.ticket, at.sent)
 			if hold != nil || err != nil || at.left {
 				return at.leave(w, hold, err)
 			}
@@ -110,7 +110,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 				delay = wait.Backoff{}
 			}
 			if granted {
-				reason = waitqueue.HasGrant
+				reason, grant = waitqueue.HasGrant, given
 				continue
 			}
 		}
