@@ -79,7 +79,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 // leave removes a waiter from its queue. With retry, the next head asks at once. The last waiter
 // closes the subscriptions of the queue.
 func leave(w *waitqueue.Waiter[identity, known], retry bool) {
-	_, _, over := w.Leave(false, retry)
+	_, over := w.Leave(false, retry)
 	if over == nil {
 		return
 	}

@@ -37,11 +37,8 @@ func (bt *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, e
 	c := bt.locks[0].client
 	bt.client = c
 	renew := lease == Watchdog
-	if renew {
-		lease = c.options.WatchdogLease
-	}
 	defer func() { bt.named(&err) }()
-	if lease, err = wholeLease(lease); err != nil {
+	if lease, err = c.wholeLease(lease); err != nil {
 		return nil, err
 	}
 	if !c.tasks.Enter() {

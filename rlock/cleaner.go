@@ -193,7 +193,7 @@ func (cl *cleaner) next(all bool) (ln *lane, pause time.Duration, ok bool) {
 func (cl *cleaner) serve(ln *lane, closing bool) {
 	began := time.Now()
 	batch := slices.DeleteFunc(cl.take(ln), func(l cleanup) bool {
-		return !began.Before(l.until) && !l.lock.kind.kept(l) // Redis has removed it by itself
+		return !began.Before(l.until) && !l.kept() // Redis has removed it by itself
 	})
 	done := len(batch) == 0 || batch[0].lock.kind.cleanUp(cl.client, batch)
 

@@ -45,8 +45,6 @@ func (k stub) family() string { return "stub" }
 
 func (k stub) batchSize() int { return k.most }
 
-func (k stub) kept(cleanup) bool { return false }
-
 func (k stub) cleanUp(_ *Client, batch []cleanup) bool {
 	var owners []string
 	for _, l := range batch {

@@ -39,7 +39,7 @@ type Client struct {
 	tasks     *wait.Group
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
-	grants    grants
+	releasing sync.Map // the owners that release a lock, and may be granted one by a late message
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
 
@@ -80,8 +80,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		Logger:  options.Logger,
 		Classic: options.PubSub == PubSubClassic,
 		Sharded: options.PubSub == PubSubSharded,
-		// A hand-over would not wait for replicas.
-		HandsOver: options.HandOver != HandOverNone && options.SyncReplicas == 0,
+		HandsOver: options.HandOver != HandOverNone,
 		GivesAway: options.HandOver == HandOverToAll,
 		OnGrant:   c.granted,
 		Warn:      c.warn,

@@ -9,7 +9,6 @@ import (
 
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
-	"holdfast/watchdog"
 )
 
 // NewLock returns the reentrant lock called name. It sends nothing. An impossible name is refused
@@ -145,18 +144,6 @@ func (k exclusive) lease(owner string) lua.Renewal {
 
 func (k exclusive) outlives() bool { return false }
 
-func (k exclusive) began(*acquisition) {}
-
-func (k exclusive) ended(*acquisition) {}
-
-func (k exclusive) released(*acquisition, lua.Released) {}
-
-func (k exclusive) unanswered(*acquisition) {}
-
-func (k exclusive) answered(*acquisition) {}
-
-func (k exclusive) gone(*acquisition) error { return watchdog.ErrGone }
-
 func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
 	ctx, r := context.Background(), batch[0].request
 	h := k.handOver(r.streak)
@@ -172,8 +159,6 @@ func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
 }
 
 func (k exclusive) batchSize() int { return 1 }
-
-func (k exclusive) kept(cleanup) bool { return false }
 
 func (k exclusive) plain() plain { return k }
 

@@ -59,23 +59,11 @@ type kind interface {
 
 	// outlives reports whether Redis may keep what an acquisition holds beyond its lease.
 	outlives() bool
-	// These are called at the steps of an acquisition: began, ended and released when their names
-	// say; unanswered when nobody waits any more for the reply to the last release, which may still
-	// be under way; answered when such a reply arrives.
-	began(a *acquisition)
-	ended(a *acquisition)
-	released(a *acquisition, r lua.Released)
-	unanswered(a *acquisition)
-	answered(a *acquisition)
-	// gone returns the reason of a loss when Redis no longer has the lock.
-	gone(a *acquisition) error
 
 	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
 	// again. batchSize returns how many it handles.
 	cleanUp(c *Client, batch []cleanup) bool
 	batchSize() int
-	// kept reports whether Redis may keep what a cleanup removes although its time is over.
-	kept(c cleanup) bool
 
 	// plain returns how to acquire and release the lock together with others, and as part of a
 	// RedLock; nil if that is impossible.
@@ -171,13 +159,16 @@ func held(s *lockSession, m mode) (a *acquisition) {
 // held. Both modes of a read-write lock are held under one name, because a writer could not read
 // otherwise.
 func holder(s *lockSession) (name string) {
-	s.Do(func(ow *owned) {
-		for _, a := range ow.held {
-			if a != nil {
-				name = a.owner
-			}
+	s.Do(func(ow *owned) { name = ow.holder() })
+	return name
+}
+
+func (ow *owned) holder() (name string) {
+	for _, a := range ow.held {
+		if a != nil {
+			name = a.owner
 		}
-	})
+	}
 	return name
 }
 

@@ -96,12 +96,7 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	at, err := l.newAttempt(ctx, wait.Unlimited, lease)
-	if err != nil {
-		return nil, err
-	}
-	defer at.end()
-	return at.run()
+	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
@@ -116,16 +111,15 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
 			ErrInvalid, wait)
 	}
-	at, err := l.newAttempt(ctx, wait, lease)
-	if err != nil {
-		return nil, err
-	}
-	defer at.end()
-	return at.run()
+	return l.acquire(ctx, wait, lease)
 }
 
-// wholeLease is a lease as it goes over the wire, if it can be used at all.
-func wholeLease(lease time.Duration) (time.Duration, error) {
+// wholeLease is a lease as it goes over the wire, if it can be used at all; that of the watchdog
+// for [Watchdog].
+func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
+	if lease == Watchdog {
+		lease = c.options.WatchdogLease
+	}
 	whole := lease.Truncate(time.Millisecond)
 	if whole <= watchdog.Drift(whole) {
 		return 0, fmt.Errorf(

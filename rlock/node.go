@@ -125,7 +125,7 @@ func (nh *nodeHold) acquisition() *acquisition { return (*acquisition)(nh) }
 
 func (nh *nodeHold) Deadline() time.Time { return nh.lease.Deadline() }
 
-func (nh *nodeHold) Extend(deadline time.Time) { nh.acquisition().extend(deadline) }
+func (nh *nodeHold) Extend(deadline time.Time) { nh.client.watchdog.Extend(&nh.lease, deadline) }
 
 func (nh *nodeHold) MayLast(lease time.Duration) { nh.acquisition().mayLast(lease) }
 

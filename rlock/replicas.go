@@ -80,10 +80,6 @@ func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) err
 	if undo := at.cleanup(r, 0); !at.lock.kind.cleanUp(c, []cleanup{undo}) {
 		c.cleaner.add(undo)
 	}
-	return &ReplicationError{
-		Lock:   at.lock.name,
-		Want:   c.options.SyncReplicas,
-		Got:    replicas,
-		Waited: timeout,
-	}
+	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
+		Waited: timeout}
 }

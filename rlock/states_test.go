@@ -21,6 +21,14 @@ import (
 	"holdfast/watchdog"
 )
 
+func (s state) String() string {
+	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]
+}
+
+func (ev event) String() string {
+	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
+}
+
 // A model of an acquisition: levels come and go, the watchdog loses it, its client closes, and the
 // last release is answered in every way, also when nobody waits any more.
 

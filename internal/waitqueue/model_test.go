@@ -329,8 +329,8 @@ func (m *modelQueue) keeps(t *rapid.T, w *modelWaiter, since int) {
 	if since > w.ended {
 		require.Equal(t, w.owner, m.server.holder)
 	}
-	remains, _, _ := w.waiter.Leave(true, false)
-	require.False(t, remains)
+	remains, _ := w.waiter.Leave(true, false)
+	require.Equal(t, Nothing, remains)
 	w.left, w.holds = true, true
 }
 
@@ -349,7 +349,7 @@ func (m *modelQueue) givesUp(t *rapid.T) {
 
 func (m *modelQueue) leaves(w *modelWaiter) {
 	w.left = true
-	if remains, _, _ := w.waiter.Leave(false, true); remains {
+	if remains, _ := w.waiter.Leave(false, true); remains != Nothing {
 		m.cleansUp(w)
 	}
 }

@@ -138,6 +138,17 @@ type Waiter[Name comparable, Data any] struct {
 	late       bool      // a release that names it may still be executed at any time
 }
 
+// Remains tells what a departing waiter may leave on the server: the lock itself, or a
+// registration.
+type Remains uint8
+
+// In ascending order.
+const (
+	Nothing Remains = iota
+	Something
+	Late // also by a release that may still be executed at any time
+)
+
 // Reason tells why Wait or Park returned.
 type Reason uint8
 
@@ -201,10 +212,9 @@ func (w *Waiter[Name, Data]) Waited() bool {
 }
 
 // Leave removes the waiter from its queue, with the lock or without it. If it was the head, the
-// next one becomes head, and asks at once if retry is set. Leave reports whether the lock or a
-// registration may remain on the server, and whether also a release that is executed late may leave
-// it there. The last waiter ends the queue and gets its data; the others get nil.
-func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (remains, late bool, over *Data) {
+// next one becomes head, and asks at once if retry is set. Leave returns what may remain on the
+// server. The last waiter ends the queue and gets its data; the others get nil.
+func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, over *Data) {
 	q := w.queue
 	qs := q.all
 	qs.mu.Lock()
@@ -213,7 +223,12 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (remains, late bool, ov
 		w.state.step(acquire)
 	} else {
 		w.state.step(leave)
-		remains, late = w.registered || w.late, w.late
+		switch {
+		case w.late:
+			r = Late
+		case w.registered:
+			r = Something
+		}
 	}
 	delete(qs.registered, w.Owner)
 	before := q.head()
@@ -223,14 +238,14 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (remains, late bool, ov
 	case next == nil:
 		delete(qs.byName, q.name)
 		qs.slot(q.name).queues.Add(-1)
-		return remains, late, &q.data
+		return r, &q.data
 	case next == before:
 	case retry:
 		next.wakeFor(Retry)
 	default:
 		next.wakeFor(BecameHead)
 	}
-	return remains, late, nil
+	return r, nil
 }
 
 // Waiters returns how many waiters there are in the queues whose names match, and how often their
