@@ -67,7 +67,7 @@ func (a *acquisition) Token() int64 { return a.fence }
 func (a *acquisition) Deadline() time.Time { return a.lease.Deadline() }
 
 // key identifies the acquisition among the losses.
-func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.kind.mode()} }
+func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mode} }
 
 // level makes a level, which the caller adds to levels.
 func (a *acquisition) level(ctx context.Context, renew bool) *Hold {
@@ -214,15 +214,15 @@ func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
 	err := &LostError{Lock: a.lock.name, Reason: reason}
 	if errors.Is(reason, watchdog.ErrGone) {
-		err.Reason = a.lock.kind.gone(a)
+		err.Reason = a.gone()
 	}
 	if !a.end(lose, err) {
 		return
 	}
 	a.report(err)
 	a.cleanUpLate()
-	a.lock.kind.ended(a)
-	kept := a.longestLease.Load() > 0 || a.lock.kind.outlives()
+	a.endUntrusted()
+	kept := a.longestLease.Load() > 0 || a.lock.sharesKey
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
 		// A command without a reply may have kept the lock for an owner that has given it up. This
 		// is impossible if Redis has said that the lock is gone.
@@ -255,7 +255,7 @@ func (a *acquisition) cleanup() cleanup {
 		until = kept
 	}
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
-	if a.lock.kind.outlives() {
+	if a.lock.sharesKey {
 		cu.until = until.Add(a.client.options.CommandTimeout)
 		cu.session = a.session
 	}

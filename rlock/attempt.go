@@ -106,8 +106,8 @@ func (at *attempt) run() (*Hold, error) {
 	if at.budget.Err() != nil {
 		return nil, at.ended()
 	}
-	c, kind := at.client, at.lock.kind
-	key := sessionKey{kind.family(), at.lock.name, at.token}
+	c := at.client
+	key := sessionKey{at.lock.family, at.lock.name, at.token}
 	if at.named {
 		at.session = c.sessions.Open(key)
 	} else {
@@ -143,7 +143,7 @@ func (at *attempt) run() (*Hold, error) {
 // rejoin handles an owner that holds the lock already, in this mode or the other. done says that
 // this decides the attempt.
 func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
-	if a := held(at.session, at.lock.kind.mode()); a != nil {
+	if a := held(at.session, at.lock.mode); a != nil {
 		hold, err := at.reenter(a)
 		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 			return hold, true, err
@@ -154,7 +154,7 @@ func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
 	}
 	if at.request.owner = holder(at.session); at.request.owner != "" {
 		at.request.beside = true
-		err = at.lock.kind.beside()
+		err = at.lock.beside
 	}
 	return nil, err != nil, err
 }
@@ -233,7 +233,7 @@ func (at *attempt) unanswered() {
 
 // remains returns what a refused request leaves in Redis.
 func (at *attempt) remains() trace {
-	if at.request.waits && at.lock.kind.queued() || at.request.registers {
+	if at.request.waits && at.lock.waiting.queued || at.request.registers {
 		return something
 	}
 	return noTrace
@@ -279,7 +279,7 @@ func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hol
 		a.late = &r
 	}
 	hold := a.begin(at.budget.Ctx, deadline, at.renew)
-	at.lock.kind.began(a)
+	a.endUntrusted()
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
 		a.finish()
@@ -331,7 +331,7 @@ func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 // holds.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
-	if of.kind.queued() {
+	if of.waiting.queued {
 		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
 		// Either may be the longest Duration, so their sum is bounded.
 		const ever = 100 * 365 * 24 * time.Hour

@@ -70,7 +70,7 @@ func (bt *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, e
 		s := sessions[i]
 		defer s.Unlock()
 		p := part{lock: l, session: s, owner: fresh, count: 1}
-		if a := held(s, l.kind.mode()); a != nil {
+		if a := held(s, l.mode); a != nil {
 			p.held, p.owner, p.count = a, a.owner, a.depth()+1
 			a.mayLast(lease)
 		}

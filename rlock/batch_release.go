@@ -143,7 +143,8 @@ func sendBatch(c *Client, b *wait.Budget, releases []partRelease) {
 func batchReleases(of []partRelease) []lua.BatchRelease {
 	all := make([]lua.BatchRelease, len(of))
 	for i, p := range of {
-		all[i] = p.lock.kind.plain().part(p.owner, p.left)
+		all[i] = lua.BatchRelease{Lock: p.lock.name, Owner: p.owner, Count: p.left,
+			Announcement: p.client.unlocked(p.lock.waiting.topic.Channel)}
 	}
 	return all
 }

@@ -133,6 +133,7 @@ func (c *Client) closes() bool {
 // shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {
 	defer close(c.closed)
+	c.cleaner.close()
 	if c.options.ReleaseOnClose {
 		c.releaseAll()
 	}

@@ -37,8 +37,11 @@ import (
 // for one keeps all others from the other. Use one of the two names; a client that acquires both
 // logs a warning.
 func (c *Client) NewFairLock(name string) *Lock {
-	return c.newLock(name, fair{exclusive{client: c, name: name, of: "fair"}})
+	return c.newLock(name, &fairTraits, fair{exclusive{client: c, name: name}})
 }
+
+var fairTraits = traits{family: "fair", cleanups: lua.MostLeave,
+	renewal: exclusiveRenewals, inspect: lua.InspectFair}
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
 type fair struct{ exclusive }
@@ -65,33 +68,22 @@ func (k fair) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.script().ForceUnlock(ctx, k.client.redis)
 }
 
-func (k fair) inspect(ctx context.Context) (lua.State, error) {
-	return lua.InspectFair(ctx, k.client.redis, k.name)
-}
-
 // waiting returns a local queue for each waiter, because the order is kept in Redis.
 func (k fair) waiting(r request) waiting {
 	channel := lua.FairChannel(k.name, r.owner)
-	queue := queueName{k.of, channel}
-	return waiting{queue: queue, topic: queue.topic(channel), ownQueue: true}
+	how := queueName{"fair", channel}.waiting(channel)
+	how.ownQueue, how.queued = true, true
+	return how
 }
 
-func (k fair) queued() bool { return true }
-
-func (k fair) handsOver() bool { return false }
-
-func (k fair) cleanUp(c *Client, batch []cleanup) bool {
+func (k fair) cleanUp(batch []cleanup) bool {
 	owners := make([]string, len(batch))
 	for i, each := range batch {
 		owners[i] = each.request.owner
 	}
-	released, err := k.script().Leave(context.Background(), c.redis, owners...)
-	return c.cleaned(batch[0].lock, released, err)
+	released, err := k.script().Leave(context.Background(), k.client.redis, owners...)
+	return k.client.cleaned(batch[0].lock, released, err)
 }
-
-func (k fair) batchSize() int { return lua.MostLeave }
-
-func (k fair) plain() plain { return nil }
 
 func (k fair) script() lua.Fair {
 	t := k.client.transport

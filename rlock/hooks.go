@@ -29,7 +29,7 @@ func (h *Hold) closes() bool {
 // batch returns the batch of the lock; the zero value if it cannot be acquired together with
 // others.
 func (l *Lock) batch() hooks.Batch {
-	if l.kind.plain() == nil || l.invalid != nil || l.client.options.SyncReplicas > 0 {
+	if !l.together || l.invalid != nil || l.client.options.SyncReplicas > 0 {
 		return hooks.Batch{}
 	}
 	return hooks.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)}
@@ -38,7 +38,7 @@ func (l *Lock) batch() hooks.Batch {
 // identity returns the identity of the lock.
 func (l *Lock) identity() hooks.Identity {
 	return hooks.Identity{Server: l.Server(), Slot: l.client.transport.Slot(l.name), Name: l.name,
-		Shared: l.kind.mode() == sharedMode, Kind: l.kind.family(), Client: l.client.id}
+		Shared: l.mode == sharedMode, Kind: l.family, Client: l.client.id}
 }
 
 func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) ([]*Hold, error) {

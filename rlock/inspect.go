@@ -59,11 +59,11 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 		Token: state.Token,
 	}
 	for _, h := range state.Holds {
-		if !l.kind.has(h) {
+		if !l.has(h) {
 			continue
 		}
 		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
-		if l.kind.mode() == sharedMode {
+		if l.mode == sharedMode {
 			if info.Readers == nil {
 				info.Readers = make(map[string]int)
 			}
@@ -98,7 +98,7 @@ func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	if token, named := owner.From(ctx); named {
 		if h := l.heldBy(token); h != nil {
 			for _, hold := range state.Holds {
-				if l.kind.has(hold) && hold.Owner == h.owner {
+				if l.has(hold) && hold.Owner == h.owner {
 					return hold.Count, nil
 				}
 			}
@@ -116,7 +116,14 @@ func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 }
 
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
-	return exchange(ctx, l, l.kind.inspect)
+	return exchange(ctx, l, func(ctx context.Context) (lua.State, error) {
+		return l.traits.inspect(ctx, l.client.redis, l.name)
+	})
+}
+
+// has reports whether a hold that Redis has under the name belongs to this lock.
+func (l *Lock) has(h lua.Hold) bool {
+	return !l.sharesKey || h.Write == (l.mode == exclusiveMode)
 }
 
 // exchange runs a command that leaves nothing to clean up.

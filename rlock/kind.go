@@ -14,21 +14,13 @@ import (
 	"holdfast/lua"
 )
 
-// kind is the part of a lock that differs between kinds of locks. A value belongs to one lock, and
-// has no state of its own. To add a kind, write its methods in a file of its own, with a
-// constructor; embed exclusive for what it has in common with a plain lock.
+// kind has the commands of a kind of lock. A value belongs to one lock, and has no state of its own.
+// To add a kind, write its methods and its traits in a file of its own, with a constructor; embed
+// exclusive for what it has in common with a plain lock.
 //
 // Each command may be repeated. A context that ends stops the waiting for a reply, and nothing
 // else.
 type kind interface {
-	// family returns the name of the kind in session keys. Locks of one family and name share a
-	// session, as the two modes of a read-write lock do.
-	family() string
-	// mode returns how this lock is held.
-	mode() mode
-	// beside returns why an owner that holds the other mode cannot acquire this one; nil if it can.
-	beside() error
-
 	// acquire tries once to acquire the lock for an owner that does not hold it.
 	acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error)
 	// reenter adds a level, so that there are count. It returns false if the owner does not hold
@@ -39,56 +31,32 @@ type kind interface {
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
 	forceUnlock(ctx context.Context) (lua.Released, error)
-	// frees reports whether forceUnlock, which found the lock held or not, took the lock from an
-	// owner of another kind under the same name.
-	frees(other kind, held bool) bool
-
-	// inspect reads what Redis knows.
-	inspect(ctx context.Context) (lua.State, error)
-	// has reports whether a hold that Redis has under the name belongs to this lock.
-	has(h lua.Hold) bool
+	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
+	// again.
+	cleanUp(batch []cleanup) bool
 
 	// waiting returns how a caller waits.
 	waiting(r request) waiting
-	// queued reports whether a refused request that waits leaves something in Redis.
-	queued() bool
-	// handsOver reports whether a release may give the lock to the next waiter in this process.
-	handsOver() bool
-
-	// renewal returns the command that renews leases.
-	renewal() *renewal
 	// lease returns what a renewal asks for, for one owner.
 	lease(owner string) lua.Renewal
-
-	// outlives reports whether Redis may keep what an acquisition holds beyond its lease.
-	outlives() bool
-	// These are called at the steps of an acquisition: began, ended and released when their names
-	// say; unanswered when nobody waits any more for the reply to the last release, which may still
-	// be under way; answered when such a reply arrives.
-	began(a *acquisition)
-	ended(a *acquisition)
-	released(a *acquisition, r lua.Released)
-	unanswered(a *acquisition)
-	answered(a *acquisition)
-	// gone returns the reason of a loss when Redis no longer has the lock.
-	gone(a *acquisition) error
-
-	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
-	// again. batchSize returns how many it handles.
-	cleanUp(c *Client, batch []cleanup) bool
-	batchSize() int
-	// kept reports whether Redis may keep what a cleanup removes although its time is over.
-	kept(c cleanup) bool
-
-	// plain returns how to acquire and release the lock together with others, and as part of a
-	// RedLock; nil if that is impossible.
-	plain() plain
 }
 
-// plain has the methods that only a plain lock has.
-type plain interface {
-	// part returns the release of the lock as part of a batch.
-	part(owner string, count int) lua.BatchRelease
+// traits has the properties of a kind of lock.
+type traits struct {
+	family    string // names the kind in session keys: locks of one family and name share a session
+	mode      mode   // how the lock is held
+	handsOver bool   // a release may give the lock to the next waiter in this process
+	// together says that one script can acquire and release the lock with others, and that it can
+	// be part of a RedLock.
+	together bool
+	// sharesKey says that the other mode of a read-write lock may keep the key of the lock beyond
+	// the lease of this one.
+	sharesKey bool
+	beside    error // why an owner that holds the other mode cannot acquire this one; nil if it can
+
+	cleanups int      // how many of them one command removes
+	renewal  *renewal // the command that renews leases
+	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)
 }
 
 // mode tells how a lock is held: by one owner, or by any number of them.
@@ -128,6 +96,7 @@ type waiting struct {
 	queue     queueName
 	topic     transport.Topic
 	ownQueue  bool // each caller asks Redis itself, and has a queue of its own
+	queued    bool // a refused request that waits leaves something in Redis
 	registers bool // waiters may be granted the lock
 }
 
@@ -143,6 +112,11 @@ func (qn queueName) hash() uint64 { return maphash.String(seed, qn.lock) }
 // topic returns what waiters of the queue listen to.
 func (qn queueName) topic(channel string) transport.Topic {
 	return transport.Topic{Channel: channel, Name: qn.kind + " " + qn.lock}
+}
+
+// waiting returns how callers wait in the queue.
+func (qn queueName) waiting(channel string) waiting {
+	return waiting{queue: qn, topic: qn.topic(channel)}
 }
 
 // sessionKey identifies the session of an owner with a lock.
@@ -192,14 +166,14 @@ func holder(s *lockSession) (name string) {
 // keep adds an acquisition to its session, which it uses until drop.
 func keep(s *lockSession, a *acquisition) {
 	s.Use()
-	s.Do(func(ow *owned) { ow.held[a.lock.kind.mode()] = a })
+	s.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
 }
 
 // drop removes an acquisition from its session. It may be called more than once.
 func drop(s *lockSession, a *acquisition) {
 	mine := false
 	s.Do(func(ow *owned) {
-		if h := &ow.held[a.lock.kind.mode()]; *h == a {
+		if h := &ow.held[a.lock.mode]; *h == a {
 			mine, *h = true, nil
 		}
 	})

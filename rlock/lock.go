@@ -30,8 +30,9 @@ type Locker interface {
 // has no state of its own; any number of them may be made for one name. It is safe for concurrent
 // use.
 type Lock struct {
-	client  *Client
-	name    string
+	client *Client
+	name   string
+	*traits
 	kind    kind
 	waiting waiting // of a caller without an owner yet
 	invalid error   // why this name can never be locked
@@ -39,8 +40,8 @@ type Lock struct {
 
 var _ Locker = (*Lock)(nil)
 
-func (c *Client) newLock(name string, k kind) *Lock {
-	l := &Lock{client: c, name: name, kind: k, waiting: k.waiting(request{})}
+func (c *Client) newLock(name string, t *traits, k kind) *Lock {
+	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting(request{})}
 	if name == "" {
 		l.invalid = fmt.Errorf("%w: the name is empty", ErrInvalid)
 	} else if c.transport.Clustered() {
@@ -53,7 +54,7 @@ func (c *Client) newLock(name string, k kind) *Lock {
 
 // key returns the key of an owner's session with the lock.
 func (l *Lock) key(token owner.Token) sessionKey {
-	return sessionKey{l.kind.family(), l.name, token}
+	return sessionKey{l.family, l.name, token}
 }
 
 // heldBy returns the acquisition of an owner; nil if it holds nothing.
@@ -62,7 +63,7 @@ func (l *Lock) heldBy(token owner.Token) *acquisition {
 	if s == nil {
 		return nil
 	}
-	return held(s, l.kind.mode())
+	return held(s, l.mode)
 }
 
 // Name returns the name of the lock, which is also its key in Redis.
@@ -155,7 +156,7 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 			return a.Release(level)
 		}
 	}
-	if err := l.client.unlockLost(lossKey{l.key(token), l.kind.mode()}); err != nil {
+	if err := l.client.unlockLost(lossKey{l.key(token), l.mode}); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
@@ -182,9 +183,22 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	}
 	l.client.refused(l, r.Refusal)
 	for _, a := range acquisitions {
-		if a.lock.name == l.name && l.kind.frees(a.lock.kind, r.Held) {
+		if a.lock.name == l.name && l.frees(a.lock, r.Held) {
 			a.lose(errForced)
 		}
 	}
 	return r.Held, nil
+}
+
+// frees reports whether a ForceUnlock that found the lock held or not has freed another lock of the
+// same name as well. A read-write lock and others do not know each other's entries.
+func (l *Lock) frees(other *Lock, held bool) bool {
+	switch {
+	case l.sharesKey != other.sharesKey:
+		return false
+	case !l.sharesKey:
+		return true
+	default: // the write side ends its writer's reads as well
+		return held && (l.mode == exclusiveMode || other.mode == sharedMode)
+	}
 }

@@ -21,7 +21,7 @@ type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
 	switch {
-	case l.kind.plain() == nil:
+	case !l.together:
 		return nil, fmt.Errorf(
 			"%w: lock %q is not a plain one: "+
 				"a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
@@ -62,8 +62,7 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
-	held, err := n.kind.renewal().
-		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.lease(owner)})
+	held, err := n.renewal.send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.lease(owner)})
 	n.answered(sent, err)
 	return err == nil && held[0], transport.Unexplained(err)
 }

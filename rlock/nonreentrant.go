@@ -17,8 +17,11 @@ var ErrReentry = errors.New("the owner holds this lock, which is not re-entrant"
 // Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
 // see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
-	return c.newLock(name, nonReentrant{newExclusive(c, name, "nonreentrant", false)})
+	return c.newLock(name, &nonReentrantTraits, nonReentrant{newExclusive(c, name, "nonreentrant", false)})
 }
+
+var nonReentrantTraits = traits{family: "nonreentrant", handsOver: true, cleanups: 1,
+	renewal: exclusiveRenewals, inspect: lua.Inspect}
 
 // nonReentrant is the kind of a lock without levels. It uses the script of the plain lock: a second
 // attempt of an owner is detected in this process, and a repeated request must find what it has
@@ -34,5 +37,3 @@ func (k nonReentrant) reenter(context.Context, string, int, time.Duration) (bool
 		Err:     ErrReentry,
 	}
 }
-
-func (k nonReentrant) plain() plain { return nil }

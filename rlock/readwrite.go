@@ -29,8 +29,18 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease
 	}
-	return &ReadWriteLock{read: c.newLock(name, read{pair}), write: c.newLock(name, write{pair})}
+	return &ReadWriteLock{
+		read:  c.newLock(name, &readTraits, read{pair}),
+		write: c.newLock(name, &writeTraits, write{pair}),
+	}
 }
+
+var (
+	readTraits = traits{family: "readwrite", mode: sharedMode, sharesKey: true, cleanups: 1,
+		renewal: &renewal{lua.RenewReads}, inspect: lua.Inspect}
+	writeTraits = traits{family: "readwrite", mode: exclusiveMode, sharesKey: true, cleanups: 1,
+		handsOver: true, beside: errUpgrade, renewal: exclusiveRenewals, inspect: lua.Inspect}
+)
 
 // Name returns the name of the lock.
 func (rw *ReadWriteLock) Name() string { return rw.read.name }
@@ -53,25 +63,12 @@ func (k readWrite) script() lua.ReadWrite {
 	return lua.ReadWrite{Lock: k.name, Sharded: k.client.transport.Sharded(), Bound: k.bound}
 }
 
-func (k readWrite) family() string { return "readwrite" }
-
-func (k readWrite) inspect(ctx context.Context) (lua.State, error) {
-	return lua.Inspect(ctx, k.client.redis, k.name)
+func (k readWrite) lease(owner string) lua.Renewal {
+	return lua.Renewal{Lock: k.name, Owner: owner}
 }
-
-// outlives returns true, because the other mode may keep the key of the lock.
-func (k readWrite) outlives() bool { return true }
-
-func (k readWrite) batchSize() int { return 1 }
-
-func (k readWrite) plain() plain { return nil }
 
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
-
-func (k read) mode() mode { return sharedMode }
-
-func (k read) beside() error { return nil }
 
 func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireRead(ctx, redis, r.owner, 1, r.lease, r.waits, r.waited)
@@ -92,37 +89,16 @@ func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.script().ForceUnlockReads(ctx, k.client.redis)
 }
 
-func (k read) frees(other kind, held bool) bool {
-	return held && other.outlives() && other.mode() == sharedMode
-}
-
-func (k read) has(h lua.Hold) bool { return !h.Write }
-
 func (k read) waiting(r request) waiting {
 	queue := queueName{"read", k.name}
 	if r.beside {
 		queue.kind = r.owner // the other readers wait for this owner
 	}
-	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
+	return queue.waiting(lua.RWChannel(k.name))
 }
-
-func (k read) queued() bool { return false }
-
-func (k read) handsOver() bool { return false }
-
-// readRenewals renews read holds, in a batch apart from other locks.
-var readRenewals = &renewal{lua.RenewReads}
-
-func (k read) renewal() *renewal { return readRenewals }
-
-func (k read) lease(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
-
-func (k write) mode() mode { return exclusiveMode }
-
-func (k write) beside() error { return errUpgrade }
 
 func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireWrite(ctx, redis, r.owner, 1, r.lease, r.waits)
@@ -148,21 +124,11 @@ func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.script().ForceUnlockWrite(ctx, k.client.redis)
 }
 
-func (k write) frees(other kind, held bool) bool { return held && other.outlives() }
-
-func (k write) has(h lua.Hold) bool { return h.Write }
-
 func (k write) waiting(request) waiting {
-	queue := queueName{"write", k.name}
-	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
+	how := queueName{"write", k.name}.waiting(lua.RWChannel(k.name))
+	how.queued = k.bound > 0 // readers step back for a waiting writer, until it is cleaned up
+	return how
 }
-
-// queued reports whether readers step back for a waiting writer, until it is cleaned up.
-func (k write) queued() bool { return k.bound > 0 }
-
-func (k write) handsOver() bool { return k.client.transport.HandsOver() }
-
-func (k write) renewal() *renewal { return exclusiveRenewals }
 
 func (k write) lease(owner string) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}

@@ -115,7 +115,7 @@ func (a *acquisition) finish() {
 	a.client.watchdog.Remove(&a.lease)
 	a.end(release, ErrReleased)
 	drop(a.session, a)
-	a.lock.kind.ended(a)
+	a.endUntrusted()
 }
 
 // abandon leaves the last release to the cleaner, because nobody waits for its reply.
@@ -155,7 +155,7 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		case state == transport.Detached:
 			if last {
 				a.step(giveUp)
-				a.lock.kind.unanswered(a)
+				a.unanswered()
 			}
 			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown,
 				c.options.CommandTimeout)
@@ -169,7 +169,7 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		case state != transport.Refused:
 			unknown = true
 			if last {
-				a.lock.kind.unanswered(a)
+				a.unanswered()
 			}
 		}
 		if !b.Sleep(delay.Next(), nil, nil) {
@@ -192,7 +192,7 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 	a.client.refused(a.lock, r.Refusal)
 	if left == 0 {
 		a.step(confirm)
-		a.lock.kind.released(a, r)
+		a.endReading(r)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (a *acquisition) detach(
 				a.client.cleaner.add(a.cleanup())
 			default:
 				a.step(confirm)
-				a.lock.kind.answered(a)
+				a.answered()
 			}
 		})
 }
@@ -223,13 +223,13 @@ func (a *acquisition) detach(
 // offer picks a successor for a release, if it may have one. With joined set the caller leaves the
 // client's tasks once it has sent the release; until then Close cannot finish.
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
-	c, k := a.client, a.lock.kind
+	c, l := a.client, a.lock
 	// When the client closes, its waiters are about to leave.
-	if !may || !k.handsOver() || c.closes() || !c.tasks.Join() {
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.closes() || !c.tasks.Join() {
 		return waitqueue.NoOffer[queueName, known](a.streak), false
 	}
-	w := a.lock.waiting
-	return c.queues.Offer(w.queue, a.streak, w.registers && c.transport.GivesAway()), true
+	registers := l.waiting.registers && c.transport.GivesAway()
+	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
 }
 
 // settle tells the successor of a release what became of it.
@@ -274,7 +274,7 @@ func (a *acquisition) notHeld(left int) error {
 		return err
 	}
 	// The last level has ended as released, so only its caller hears of the loss.
-	err := &LostError{Lock: a.lock.name, Reason: a.lock.kind.gone(a)}
+	err := &LostError{Lock: a.lock.name, Reason: a.gone()}
 	if left == 0 {
 		a.step(lose)
 	}
@@ -288,6 +288,6 @@ func (c *Client) refused(l *Lock, refusal string) {
 		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; "+
 			"those who wait notice when its lease would have ended, or within 5 s: "+
 			"allow the channel in the ACL",
-			"lock", l.name, "channel", l.kind.waiting(request{}).topic.Channel, "refusal", refusal)
+			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
 	}
 }

@@ -34,7 +34,7 @@ func (c *Client) renew(
 	commands := make(map[command][]int) // indexes into leases
 	for i, l := range leases {
 		lock := acquisitionOf(l).lock
-		by := command{c.transport.Slot(lock.name), lock.kind.renewal()}
+		by := command{c.transport.Slot(lock.name), lock.renewal}
 		commands[by] = append(commands[by], i)
 	}
 	if len(commands) == 1 {
@@ -103,7 +103,7 @@ func (c *Client) renewBatch(
 		a := acquisitionOf(l)
 		renewals[i] = a.lock.kind.lease(a.owner)
 	}
-	by := acquisitionOf(leases[0]).lock.kind.renewal()
+	by := acquisitionOf(leases[0]).lock.renewal
 	var b wait.Budget
 	b.Begin(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, &b, func(ctx context.Context) ([]bool, error) {

@@ -34,11 +34,18 @@ func (ow *owned) count(owner string, more int) {
 
 // unanswered notes that a release of the owner's read holds may be under way while nobody waits for
 // its reply.
-func (k read) unanswered(a *acquisition) {
-	a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
+func (a *acquisition) unanswered() {
+	if a.lock.mode == sharedMode {
+		a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
+	}
 }
 
-func (k read) answered(a *acquisition) { confirmRelease(a.session, a.owner) }
+// answered notes that such a release has been executed.
+func (a *acquisition) answered() {
+	if a.lock.mode == sharedMode {
+		confirmRelease(a.session, a.owner)
+	}
+}
 
 // confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
 // have removed the present read hold, or one that is being acquired or released.
@@ -54,22 +61,24 @@ func confirmRelease(s *lockSession, owner string) {
 	})
 }
 
-// gone returns errUnconfirmed if an unconfirmed release may have removed the hold.
-func (k read) gone(a *acquisition) error {
+// gone returns the reason of a loss when Redis no longer has the lock: errUnconfirmed if an
+// unconfirmed release may have removed the hold.
+func (a *acquisition) gone() error {
 	reason := watchdog.ErrGone
-	a.session.Do(func(ow *owned) {
-		if ow.unconfirmed[a.owner] > 0 {
-			reason = errUnconfirmed
-		}
-	})
+	if a.lock.mode == sharedMode {
+		a.session.Do(func(ow *owned) {
+			if ow.unconfirmed[a.owner] > 0 {
+				reason = errUnconfirmed
+			}
+		})
+	}
 	return reason
 }
 
-func (k read) released(*acquisition, lua.Released) {}
-
-// released ends the read hold of the owner if Redis has nothing left of it.
-func (k write) released(a *acquisition, r lua.Released) {
-	if !r.Held || r.Reading {
+// endReading ends the read hold of an owner whose write hold was released, if Redis has nothing
+// left of it.
+func (a *acquisition) endReading(r lua.Released) {
+	if !a.lock.sharesKey || a.lock.mode == sharedMode || !r.Held || r.Reading {
 		return
 	}
 	if reading := held(a.session, sharedMode); reading != nil {
@@ -77,49 +86,40 @@ func (k write) released(a *acquisition, r lua.Released) {
 	}
 }
 
-func (k write) unanswered(*acquisition) {}
-
-func (k write) answered(*acquisition) {}
-
-func (k write) gone(*acquisition) error { return watchdog.ErrGone }
-
-// began checks the read hold of the owner, which may have stopped writing meanwhile.
-func (k readWrite) began(a *acquisition) { endUntrusted(a.session) }
-
-func (k readWrite) ended(a *acquisition) { endUntrusted(a.session) }
-
-// endUntrusted ends a read hold that an unconfirmed release may remove, once no write hold of its
-// owner keeps others out.
-func endUntrusted(s *lockSession) {
-	var a *acquisition
-	s.Do(func(ow *owned) {
+// endUntrusted ends the owner's read hold if an unconfirmed release may remove it, and no write hold
+// keeps others out. It is called when a hold of the owner has begun or ended.
+func (a *acquisition) endUntrusted() {
+	if !a.lock.sharesKey {
+		return
+	}
+	var untrusted *acquisition
+	a.session.Do(func(ow *owned) {
 		if reading := ow.held[sharedMode]; reading != nil && ow.held[exclusiveMode] == nil &&
 			ow.unconfirmed[reading.owner] > 0 {
-			a = reading
+			untrusted = reading
 		}
 	})
-	if a != nil {
-		a.lose(errUnconfirmed)
+	if untrusted != nil {
+		untrusted.lose(errUnconfirmed)
 	}
 }
 
-func (k read) cleanUp(c *Client, batch []cleanup) bool {
-	return c.cleanUpShared(batch[0], k.script().ReleaseRead)
+func (k read) cleanUp(batch []cleanup) bool {
+	return k.client.cleanUpShared(batch[0], k.script().ReleaseRead)
 }
 
-func (k write) cleanUp(c *Client, batch []cleanup) bool {
-	return c.cleanUpShared(batch[0], k.script().ReleaseWrite)
+func (k write) cleanUp(batch []cleanup) bool {
+	return k.client.cleanUpShared(batch[0], k.script().ReleaseWrite)
 }
 
-func (k read) kept(cleanup) bool { return false }
-
-// kept reports whether the owner still reads: Redis then keeps its writer field.
-func (k write) kept(l cleanup) bool {
-	if l.session == nil {
+// kept reports whether Redis may keep what a cleanup removes although its time is over: it keeps
+// the writer field of an owner that still reads.
+func (cu cleanup) kept() bool {
+	if cu.session == nil || cu.lock.mode == sharedMode {
 		return false
 	}
-	reading := held(l.session, sharedMode)
-	return reading != nil && reading.owner == l.request.owner
+	reading := held(cu.session, sharedMode)
+	return reading != nil && reading.owner == cu.request.owner
 }
 
 // cleanUpShared removes what an owner has in one mode. Both modes have one name in Redis, so the
@@ -127,7 +127,7 @@ func (k write) kept(l cleanup) bool {
 func (c *Client) cleanUpShared(
 	l cleanup, release func(context.Context, rueidis.CoreClient, string, int) (lua.Released, error),
 ) bool {
-	s, m, owner, untaken := l.session, l.lock.kind.mode(), l.request.owner, false
+	s, m, owner, untaken := l.session, l.lock.mode, l.request.owner, false
 	if s != nil {
 		if untaken = countUntaken(s, owner, m); !untaken {
 			if !s.TryLock() {

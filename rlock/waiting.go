@@ -173,7 +173,7 @@ func (at *attempt) dequeue(w *waiter, hold *Hold, err error) error {
 		return at.leaveQueue(w, err)
 	}
 	w.Acquire()
-	_, over := w.Leave(at.lock.kind.mode() == sharedMode)
+	_, over := w.Leave(at.lock.mode == sharedMode)
 	closeListener(over)
 	return nil
 }
