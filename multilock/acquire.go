@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -15,11 +16,10 @@ import (
 
 // attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
-	lock    *Lock
-	lease   time.Duration
-	acquire func(context.Context, rlock.Locker) (*rlock.Hold, error) // one part, within the wait
-	waits   bool
-	until   time.Time // when the wait ends; zero without a limit, or without a wait
+	lock  *Lock
+	limit time.Duration // of the wait: Unlimited or NoWait, or it ends at until
+	until time.Time
+	lease time.Duration
 
 	acquired []*rlock.Hold // in the order of the parts
 	lastStep []*rlock.Hold // those that the last step acquired
@@ -60,11 +60,25 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 			return holds, err
 		}
 	}
-	hold, err := at.acquire(ctx, rest[0])
+	hold, err := at.acquire(ctx, rest[0].locker)
 	if err != nil {
 		return nil, err
 	}
 	return []*rlock.Hold{hold}, nil
+}
+
+// acquire acquires one part, within the caller's wait.
+func (at *attempt) acquire(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
+	switch at.limit {
+	case wait.Unlimited:
+		return part.Lock(ctx, at.lease)
+	case rlock.NoWait:
+		return part.TryLock(ctx, rlock.NoWait, at.lease)
+	default:
+		// A wait that is over still tries once, as it does for a single lock: a free lock is not
+		// refused for lack of time.
+		return part.TryLock(ctx, max(time.Until(at.until), time.Nanosecond), at.lease)
+	}
 }
 
 // tryBatch tries the batch once, within the caller's wait. If the wait ends first, the caller of
@@ -84,7 +98,7 @@ func (at *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.
 func batchOf(parts []part) []*rlock.Lock {
 	var batch []*rlock.Lock
 	for _, p := range parts {
-		if p.batch.Client == "" || p.batch != parts[0].batch {
+		if !p.Batched || p.Batch != parts[0].Batch {
 			break
 		}
 		batch = append(batch, p.plain)
@@ -102,13 +116,11 @@ func (at *attempt) mayWait(err error) bool {
 	case errors.Is(err, rlock.ErrReleased):
 		return true // another goroutine of the owner released one of them: no level to add to
 	}
+	// While a cluster moves the slot, a script with one key still works. An error that an operator
+	// has to fix occurs again.
 	var refusal *rlock.ServerError
-	if errors.As(err, &refusal) {
-		// While a cluster moves the slot, a script with one key still works. An error that an
-		// operator has to fix occurs again.
-		return at.waits || refusal.Class == lua.Temporary
-	}
-	return at.waits
+	moves := errors.As(err, &refusal) && refusal.Class == lua.Temporary
+	return moves || at.limit != rlock.NoWait
 }
 
 // whileExtending runs step, and meanwhile extends the leases of the parts acquired before. No lease

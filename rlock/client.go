@@ -57,7 +57,7 @@ type Client struct {
 // It starts a goroutine, which Close ends. Close the returned client before closing redis.
 func New(redis rueidis.Client, options Options) (*Client, error) {
 	if redis == nil {
-		return nil, fmt.Errorf("holdfast: %w: the rueidis client is nil", ErrInvalid)
+		return nil, fmt.Errorf("holdfast: %w", invalid("the rueidis client is nil"))
 	}
 	options, err := options.withDefaults()
 	if err != nil {

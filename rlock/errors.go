@@ -55,6 +55,11 @@ var (
 	ErrInvalid = errors.New("invalid argument")
 )
 
+// invalid returns an ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
+
 // errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
 
@@ -145,14 +150,9 @@ type ReplicationError struct {
 
 // Error gives the numbers and says what to check.
 func (re *ReplicationError) Error() string {
-	return fmt.Sprintf(
-		"%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
-			"are they connected, and not too slow for Options.SyncTimeout?",
-		ErrNotReplicated,
-		re.Got,
-		re.Want,
-		re.Waited,
-	)
+	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
+		"are they connected, and not too slow for Options.SyncTimeout?",
+		ErrNotReplicated, re.Got, re.Want, re.Waited)
 }
 
 // Unwrap returns [ErrNotReplicated].

@@ -43,10 +43,10 @@ var _ Locker = (*Lock)(nil)
 func (c *Client) newLock(name string, t *traits, k kind) *Lock {
 	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting(request{})}
 	if name == "" {
-		l.invalid = fmt.Errorf("%w: the name is empty", ErrInvalid)
+		l.invalid = invalid("the name is empty")
 	} else if c.transport.Clustered() {
 		if err := lua.CheckSlots(name, lua.Related(name)...); err != nil {
-			l.invalid = fmt.Errorf("%w: %w", ErrInvalid, err)
+			l.invalid = invalid("%w", err)
 		}
 	}
 	return l
@@ -97,12 +97,7 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	at, err := l.newAttempt(ctx, wait.Unlimited, lease)
-	if err != nil {
-		return nil, err
-	}
-	defer at.end()
-	return at.run()
+	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
@@ -114,10 +109,13 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
 	if wait < 0 {
-		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
-			ErrInvalid, wait)
+		return nil, invalid("the wait %v is negative: use Lock to wait without limit", wait)
 	}
-	at, err := l.newAttempt(ctx, wait, lease)
+	return l.acquire(ctx, wait, lease)
+}
+
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*Hold, error) {
+	at, err := l.newAttempt(ctx, limit, lease)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +127,8 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 func wholeLease(lease time.Duration) (time.Duration, error) {
 	whole := lease.Truncate(time.Millisecond)
 	if whole <= watchdog.Drift(whole) {
-		return 0, fmt.Errorf(
-			"%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog",
-			ErrInvalid, lease)
+		return 0, invalid("a lease of %v is over before it can be used: "+
+			"want at least 3ms, or rlock.Watchdog", lease)
 	}
 	return whole, nil
 }
@@ -145,11 +142,8 @@ func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)
 	if !named {
-		return fmt.Errorf(
-			"%w: the context has no owner: pass the hold's context or one of "+
-				"WithOwner, or call Unlock on the hold",
-			ErrNotHeld,
-		)
+		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
+			"WithOwner, or call Unlock on the hold", ErrNotHeld)
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.claimInnermost(); level != nil {

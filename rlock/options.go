@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"cmp"
-	"fmt"
 	"log/slog"
 	"time"
 )
@@ -113,27 +112,25 @@ func (o Options) withDefaults() (Options, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
 	case o.WatchdogLease < minWatchdogLease:
-		return o, fmt.Errorf("%w: WatchdogLease %v: want at least %v", ErrInvalid, o.WatchdogLease,
-			minWatchdogLease)
+		return o, invalid("WatchdogLease %v: want at least %v", o.WatchdogLease, minWatchdogLease)
 	case o.CommandTimeout < time.Millisecond:
-		return o, fmt.Errorf("%w: CommandTimeout %v: want at least 1ms", ErrInvalid,
-			o.CommandTimeout)
+		return o, invalid("CommandTimeout %v: want at least 1ms", o.CommandTimeout)
 	case o.RenewBatch < 0:
-		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
+		return o, invalid("RenewBatch %d is negative", o.RenewBatch)
 	case o.FairWindow < 2*longestPause:
-		return o, fmt.Errorf("%w: FairWindow %v: want at least %v, because a waiter asks every %v",
-			ErrInvalid, o.FairWindow, 2*longestPause, longestPause)
+		return o, invalid("FairWindow %v: want at least %v, because a waiter asks every %v",
+			o.FairWindow, 2*longestPause, longestPause)
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
-		return o, fmt.Errorf("%w: WriterPreference %d is neither PreferWriters nor PreferNobody",
-			ErrInvalid, o.WriterPreference)
+		return o, invalid("WriterPreference %d is neither PreferWriters nor PreferNobody",
+			o.WriterPreference)
 	case o.SyncReplicas < 0:
-		return o, fmt.Errorf("%w: SyncReplicas %d is negative", ErrInvalid, o.SyncReplicas)
+		return o, invalid("SyncReplicas %d is negative", o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:
-		return o, fmt.Errorf("%w: SyncTimeout %v: want at least 1ms", ErrInvalid, o.SyncTimeout)
+		return o, invalid("SyncTimeout %v: want at least 1ms", o.SyncTimeout)
 	case o.HandOver < HandOverToAll || o.HandOver > HandOverNone:
-		return o, fmt.Errorf("%w: HandOver %d is none of the modes", ErrInvalid, o.HandOver)
+		return o, invalid("HandOver %d is none of the modes", o.HandOver)
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
-		return o, fmt.Errorf("%w: PubSub %d is none of the modes", ErrInvalid, o.PubSub)
+		return o, invalid("PubSub %d is none of the modes", o.PubSub)
 	}
 	return o, nil
 }
