@@ -146,20 +146,20 @@ func (bt *batch) begin() ([]*Hold, error) {
 	}
 	holds := make([]*Hold, 0, len(bt.parts))
 	var failure error
-	for _, p := range bt.parts {
-		var hold *Hold
-		var err error
+	for i, p := range bt.parts {
 		if p.held == nil {
-			bt.lock, bt.session, bt.request.owner = p.lock, p.session, p.owner
-			hold, err = bt.attempt.begin(deadline, 0, false)
-		} else {
-			// It may have been lost, or released by another goroutine of the owner, meanwhile.
-			hold, err = p.held.push(bt.budget.Ctx, deadline, bt.renew)
-		}
-		if err != nil {
-			failure = err
-		} else {
+			a := bt.fresh
+			if i > 0 {
+				a = new(acquisition)
+			}
+			a.client, a.lock, a.session = bt.client, p.lock, p.session
+			a.token, a.owner = bt.token, p.owner
+			holds = append(holds, a.begin(bt.budget.Ctx, deadline, bt.renew))
+		} else if hold, err := p.held.push(bt.budget.Ctx, deadline, bt.renew); err == nil {
 			holds = append(holds, hold)
+		} else {
+			// It was lost, or released by another goroutine of the owner, before the reply arrived.
+			failure = err
 		}
 	}
 	if bt.budget.Closing() { // Close may have missed them
@@ -176,6 +176,5 @@ func (bt *batch) begin() ([]*Hold, error) {
 			bt.client.cleaner.add(a.cleanup())
 		}
 	}
-	bt.undo(false)
 	return nil, failure
 }

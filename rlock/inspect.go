@@ -2,13 +2,10 @@ package rlock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
-	"holdfast/internal/wait"
 	"holdfast/lua"
 )
 
@@ -51,13 +48,8 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info = Info{
-		Name:  l.name,
-		Mode:  state.Mode,
-		TTL:   state.TTL,
-		Queue: state.Queue,
-		Token: state.Token,
-	}
+	info = Info{Name: l.name, Mode: state.Mode, TTL: state.TTL, Queue: state.Queue,
+		Token: state.Token}
 	for _, h := range state.Holds {
 		if !l.has(h) {
 			continue
@@ -134,23 +126,21 @@ func exchange[T any](
 		return value, l.invalid
 	}
 	c := l.client
-	b := wait.NewBudget(ctx, c.closing, c.options.CommandTimeout)
-	defer b.Stop()
-	if err := b.Err(); err != nil {
+	at := attempt{client: c, lock: l}
+	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
+	defer at.budget.Stop()
+	if err := at.budget.Err(); err != nil {
 		return value, err
 	}
-	value, _, err = transport.Do(c.calls, b, func(ctx context.Context) (value T, err error) {
+	value, _, err = transport.Do(c.calls, &at.budget, func(ctx context.Context) (value T, err error) {
 		if err := c.transport.Ready(ctx); err != nil {
 			return value, err
 		}
 		return command(ctx)
 	}, func(T, error) {})
-	switch {
-	case err == nil || lua.ClassOf(err) != lua.Unknown:
-		return value, err
-	case b.Err() != nil && errors.Is(err, transport.ErrNoAnswer):
-		return value, fmt.Errorf("%w: %w", b.Err(), ErrOutcomeUnknown)
-	default:
-		return value, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	if lua.ClassOf(err) == lua.Unknown && err != nil {
+		at.failure = err
+		err = at.unavailable()
 	}
+	return value, err
 }
