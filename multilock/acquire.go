@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,8 +21,8 @@ type attempt struct {
 	lease time.Duration
 
 	acquired []*rlock.Hold // in the order of the parts
-	lastStep []*rlock.Hold // those that the last step acquired
 	since    []time.Time   // for each of acquired, when its step began
+	lastStep int           // index of the first part that the last step acquired
 }
 
 // run acquires the parts in order, in steps. A step tries a batch with one script. If one of the
@@ -31,16 +30,16 @@ type attempt struct {
 func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 	acquireCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	parts := at.lock.parts
-	for len(at.acquired) < len(parts) {
-		rest := parts[len(at.acquired):]
-		var err error
+	for parts := at.lock.parts; len(at.acquired) < len(parts); {
+		at.lastStep = len(at.acquired)
 		began := time.Now()
-		at.whileExtending(func() { at.lastStep, err = at.step(acquireCtx, rest) })
+		holds, err := at.whileExtending(func() ([]*rlock.Hold, error) {
+			return at.step(acquireCtx, parts[at.lastStep:])
+		})
 		if err != nil {
 			return nil, at.fail(ctx, acquireCtx, err)
 		}
-		for _, h := range at.lastStep {
+		for _, h := range holds {
 			at.acquired, at.since = append(at.acquired, h), append(at.since, began)
 			// When a part is lost, waiting for the others is pointless.
 			hook.OnEnd(h, func(reason error) { abort(endError(h, reason)) })
@@ -125,30 +124,28 @@ func (at *attempt) mayWait(err error) bool {
 
 // whileExtending runs step, and meanwhile extends the leases of the parts acquired before. No lease
 // is ever longer than requested: a process that dies here blocks others no longer than that.
-func (at *attempt) whileExtending(step func()) {
+func (at *attempt) whileExtending(step func() ([]*rlock.Hold, error)) ([]*rlock.Hold, error) {
 	if len(at.acquired) == 0 || at.lease <= rlock.Watchdog {
-		step()
-		return
+		return step()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
 	work.Go(func() {
 		retry := time.NewTimer(at.extendAfter())
 		defer retry.Stop()
 		for {
 			select {
 			case <-retry.C:
-				// A failed extension is retried. A lost part aborts the step.
-				_ = each(at.acquired, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) })
+				_ = at.extend(ctx, at.acquired) // is retried; a lost part aborts the step
 				retry.Reset(at.extendAfter())
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	step()
-	cancel()
-	work.Wait()
+	return step()
 }
 
 // extendAfter returns the time until some part has used a third of its lease. It is never zero, so
@@ -157,34 +154,31 @@ func (at *attempt) extendAfter() time.Duration {
 	return max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30, time.Millisecond)
 }
 
+func (at *attempt) extend(ctx context.Context, holds []*rlock.Hold) error {
+	return each(holds, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) })
+}
+
 // confirm extends each part that expires earlier than the last step's parts by more than the drift
 // margin of a lease. It fails if a part is not held any more.
 //
 // With a watchdog no lease needs an extension. There the same command checks that the parts
 // acquired some time ago are still held.
 func (at *attempt) confirm(ctx context.Context) error {
+	const recent = 100 * time.Millisecond
+	// A part that the owner held before may have a longer lease, no measure for the others.
+	wanted := watchdog.Deadline(time.Now(), at.lease)
+	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
+		wanted = last
+	}
+	wanted = wanted.Add(-watchdog.Drift(at.lease))
 	late := make([]*rlock.Hold, 0, len(at.acquired))
-	if at.lease == rlock.Watchdog {
-		const recent = 100 * time.Millisecond
-		for i, h := range at.acquired {
-			if time.Since(at.since[i]) > recent && !slices.Contains(at.lastStep, h) {
-				late = append(late, h)
-			}
-		}
-	} else {
-		// A part that the owner held before may have a longer lease, no measure for the others.
-		wanted := watchdog.Deadline(time.Now(), at.lease)
-		if last := earliest(at.lastStep); last.Before(wanted) {
-			wanted = last
-		}
-		wanted = wanted.Add(-watchdog.Drift(at.lease))
-		for _, h := range at.acquired {
-			if h.Deadline().Before(wanted) {
-				late = append(late, h)
-			}
+	for i, h := range at.acquired[:at.lastStep] {
+		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > recent ||
+			at.lease != rlock.Watchdog && h.Deadline().Before(wanted) {
+			late = append(late, h)
 		}
 	}
-	if err := each(late, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) }); err != nil {
+	if err := at.extend(ctx, late); err != nil {
 		return err
 	}
 	for _, h := range at.acquired {

@@ -34,15 +34,7 @@ func sortedParts(locks []rlock.Locker) ([]part, error) {
 	}
 	slices.SortStableFunc(parts, compareParts)
 	parts = slices.CompactFunc(parts, sameLock)
-	for i, p := range parts[1:] {
-		if err := checkNeighbours(parts[i], p); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkQueues(parts); err != nil {
-		return nil, err
-	}
-	return parts, checkServers(parts)
+	return parts, cmp.Or(checkNames(parts), checkQueues(parts), checkServers(parts))
 }
 
 // flatten appends the locks to parts, and replaces MultiLocks by their parts.
@@ -104,21 +96,21 @@ func compareParts(a, b part) int {
 	)
 }
 
-// checkNeighbours refuses two parts, next to each other in the order, that exclude each other even
-// for one owner.
-func checkNeighbours(a, b part) error {
-	if a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name {
-		return nil
-	}
-	switch {
-	case a.Client != b.Client && a.Server == "":
-		return nil // checkServers refuses them
-	case a.Client != b.Client:
-		return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out",
-			rlock.ErrInvalid, a.Name, a.Server)
-	case a.Kind != b.Kind:
-		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out",
-			rlock.ErrInvalid, a.Name)
+// checkNames refuses two locks of one name that exclude each other even for one owner. They are
+// neighbours in the order.
+func checkNames(parts []part) error {
+	for i, b := range parts[1:] {
+		a := parts[i]
+		switch {
+		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
+		case a.Client != b.Client && a.Server == "": // checkServers refuses them
+		case a.Client != b.Client:
+			return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out",
+				rlock.ErrInvalid, a.Name, a.Server)
+		case a.Kind != b.Kind:
+			return fmt.Errorf("%w: lock %q as two kinds, which keep each other out",
+				rlock.ErrInvalid, a.Name)
+		}
 	}
 	return nil
 }
@@ -146,20 +138,17 @@ func checkQueues(parts []part) error {
 // checkServers refuses locks on several Redis servers of which one has no name. Other processes
 // might order the servers differently, and a deadlock would be possible.
 func checkServers(parts []part) error {
-	first, several, unnamed := "", false, ""
+	clients, unnamed := make(map[string]bool), ""
 	for _, p := range parts {
 		if p.Client == "" {
 			continue // a Locker without the method Server
 		}
-		if first == "" {
-			first = p.Client
-		}
-		several = several || p.Client != first
+		clients[p.Client] = true
 		if p.Server == "" {
 			unnamed = p.Name
 		}
 	}
-	if several && unnamed != "" {
+	if len(clients) > 1 && unnamed != "" {
 		return fmt.Errorf("%w: locks on several Redises are taken in the order of their servers' "+
 			"names, and the server of %q has none: set rlock.Options.Server, in all processes alike",
 			rlock.ErrInvalid, unnamed)
