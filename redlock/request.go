@@ -92,7 +92,7 @@ func (q *request) watch(deadline time.Time) {
 	if !mine {
 		return
 	}
-	hold := a.lock.nodes[q.node].Hold(q.owner, a.token, deadline, false, q)
+	hold := a.lock.nodes[q.node].Hold(q.owner, a.token, deadline, q)
 	if hold == nil {
 		q.Ended(rlock.ErrClosed)
 		return

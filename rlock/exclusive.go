@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -20,7 +19,7 @@ func (c *Client) NewLock(name string) *Lock {
 }
 
 var plainTraits = traits{family: "lock", handsOver: true, together: true, cleanups: 1,
-	renewal: exclusiveRenewals, inspect: lua.Inspect}
+	renewal: exclusiveRenewals, inspect: lua.Inspect, nest: lua.Reenter}
 
 // exclusiveRenewals renews locks that one owner holds at a time, all in one batch.
 var exclusiveRenewals = &renewal{lua.Renew}
@@ -52,12 +51,6 @@ func (k exclusive) acquire(
 		k.client.transport.Forbid(refusal, err)
 	}
 	return reply{holder: holder, ticket: waitqueue.Ticket(ticket), fence: fence}, err
-}
-
-func (k exclusive) reenter(
-	ctx context.Context, owner string, count int, lease time.Duration,
-) (bool, error) {
-	return lua.Reenter(ctx, k.client.redis, k.name, owner, count, lease)
 }
 
 func (k exclusive) release(
@@ -129,8 +122,4 @@ func (k exclusive) waiting(request) waiting {
 	how := queueName{k.queue, k.name}.waiting(k.keys.Channel())
 	how.registers = true
 	return how
-}
-
-func (k exclusive) lease(owner string) lua.Renewal {
-	return lua.Renewal{Lock: k.name, Owner: owner}
 }

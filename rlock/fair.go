@@ -41,7 +41,7 @@ func (c *Client) NewFairLock(name string) *Lock {
 }
 
 var fairTraits = traits{family: "fair", cleanups: lua.MostLeave,
-	renewal: exclusiveRenewals, inspect: lua.InspectFair}
+	renewal: exclusiveRenewals, inspect: lua.InspectFair, nest: lua.Reenter}
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
 type fair struct{ exclusive }

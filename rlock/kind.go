@@ -23,9 +23,6 @@ import (
 type kind interface {
 	// acquire tries once to acquire the lock for an owner that does not hold it.
 	acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error)
-	// reenter adds a level, so that there are count. It returns false if the owner does not hold
-	// the lock.
-	reenter(ctx context.Context, owner string, count int, lease time.Duration) (bool, error)
 	// release leaves the owner with count levels. With 0 it gives the lock to a waiter, or
 	// announces the release to all.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
@@ -34,11 +31,8 @@ type kind interface {
 	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
 	// again.
 	cleanUp(batch []cleanup) bool
-
 	// waiting returns how a caller waits.
 	waiting(r request) waiting
-	// lease returns what a renewal asks for, for one owner.
-	lease(owner string) lua.Renewal
 }
 
 // traits has the properties of a kind of lock.
@@ -54,9 +48,30 @@ type traits struct {
 	sharesKey bool
 	beside    error // why an owner that holds the other mode cannot acquire this one; nil if it can
 
-	cleanups int      // how many of them one command removes
-	renewal  *renewal // the command that renews leases
+	field    func(owner string) string // of the lock's hash, if it is not the owner
+	renewal  *renewal                  // the command that renews leases
+	cleanups int                       // how many of them one command removes
 	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)
+	// nest adds a level, so that there are count. It returns false if the field does not exist: the
+	// owner does not hold the lock.
+	nest func(ctx context.Context, c rueidis.CoreClient, lock, field string, count int,
+		lease time.Duration) (bool, error)
+}
+
+// lease returns what a renewal asks for, for one owner.
+func (l *Lock) lease(owner string) lua.Renewal {
+	if l.field != nil {
+		owner = l.field(owner)
+	}
+	return lua.Renewal{Lock: l.name, Owner: owner}
+}
+
+// reenter adds a level, so that an owner has count. It returns false if the owner does not hold the
+// lock.
+func (l *Lock) reenter(
+	ctx context.Context, owner string, count int, lease time.Duration,
+) (bool, error) {
+	return l.nest(ctx, l.client.redis, l.name, l.lease(owner).Owner, count, lease)
 }
 
 // mode tells how a lock is held: by one owner, or by any number of them.

@@ -46,13 +46,13 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 
 func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
 	return timed(n, func(ctx context.Context) (bool, error) {
-		return n.kind.reenter(ctx, owner, count, lease)
+		return n.reenter(ctx, owner, count, lease)
 	})
 }
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	return timed(n, func(ctx context.Context) (bool, error) {
-		renewals := []lua.Renewal{n.kind.lease(owner)}
+		renewals := []lua.Renewal{n.lease(owner)}
 		held, err := n.renewal.send(ctx, n.client.redis, lease, renewals)
 		return err == nil && held[0], err
 	})
@@ -95,15 +95,13 @@ func (n node) Subscribe() *pubsub.Subscription {
 
 func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
 
-func (n node) Hold(
-	name string, as owner.Token, deadline time.Time, renew bool, p hooks.Part,
-) hooks.NodeHold {
+func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part) hooks.NodeHold {
 	c := n.client
 	// A separate session: no other call ever uses it.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
 	defer s.Close()
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
-	a.begin(context.Background(), deadline, renew)
+	a.begin(context.Background(), deadline, false)
 	if c.closes() { // Close may have missed it
 		a.finish()
 		return nil

@@ -37,10 +37,17 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 
 var (
 	readTraits = traits{family: "readwrite", mode: sharedMode, sharesKey: true, cleanups: 1,
-		renewal: &renewal{lua.RenewReads}, inspect: lua.Inspect}
+		renewal: &renewal{lua.RenewReads}, inspect: lua.Inspect, nest: nestRead}
 	writeTraits = traits{family: "readwrite", mode: exclusiveMode, sharesKey: true, cleanups: 1,
-		handsOver: true, beside: errUpgrade, renewal: exclusiveRenewals, inspect: lua.Inspect}
+		handsOver: true, beside: errUpgrade, field: lua.WriteField,
+		renewal: exclusiveRenewals, inspect: lua.Inspect, nest: lua.Reenter}
 )
+
+func nestRead(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int,
+	lease time.Duration,
+) (bool, error) {
+	return lua.ReadWrite{Lock: lock}.ReenterRead(ctx, c, owner, count, lease)
+}
 
 // Name returns the name of the lock.
 func (rw *ReadWriteLock) Name() string { return rw.read.name }
@@ -63,22 +70,12 @@ func (k readWrite) script() lua.ReadWrite {
 	return lua.ReadWrite{Lock: k.name, Sharded: k.client.transport.Sharded(), Bound: k.bound}
 }
 
-func (k readWrite) lease(owner string) lua.Renewal {
-	return lua.Renewal{Lock: k.name, Owner: owner}
-}
-
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
 
 func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireRead(ctx, redis, r.owner, 1, r.lease, r.waits, r.waited)
 	return reply{holder: holder}, err
-}
-
-func (k read) reenter(
-	ctx context.Context, owner string, count int, lease time.Duration,
-) (bool, error) {
-	return k.script().ReenterRead(ctx, k.client.redis, owner, count, lease)
 }
 
 func (k read) release(ctx context.Context, owner string, count int, _ offer) (lua.Released, error) {
@@ -105,12 +102,6 @@ func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request)
 	return reply{holder: holder}, err
 }
 
-func (k write) reenter(
-	ctx context.Context, owner string, count int, lease time.Duration,
-) (bool, error) {
-	return k.script().ReenterWrite(ctx, k.client.redis, owner, count, lease)
-}
-
 func (k write) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
@@ -128,8 +119,4 @@ func (k write) waiting(request) waiting {
 	how := queueName{"write", k.name}.waiting(lua.RWChannel(k.name))
 	how.queued = k.bound > 0 // readers step back for a waiting writer, until it is cleaned up
 	return how
-}
-
-func (k write) lease(owner string) lua.Renewal {
-	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}
 }

@@ -101,7 +101,7 @@ func (c *Client) renewBatch(
 	renewals := make([]lua.Renewal, len(leases))
 	for i, l := range leases {
 		a := acquisitionOf(l)
-		renewals[i] = a.lock.kind.lease(a.owner)
+		renewals[i] = a.lock.lease(a.owner)
 	}
 	by := acquisitionOf(leases[0]).lock.renewal
 	var b wait.Budget

@@ -73,9 +73,9 @@ type Node interface {
 	// CleanUp calls Release in the background until it succeeds, but not after until.
 	CleanUp(owner string, until time.Time)
 
-	// Hold keeps what Acquire acquired: until its deadline, or renewed until it is dropped. It
-	// returns nil if the client is closed.
-	Hold(owner string, as owner.Token, deadline time.Time, renew bool, p Part) NodeHold
+	// Hold keeps what Acquire acquired until its deadline, or until it is dropped if it is renewed.
+	// It returns nil if the client is closed.
+	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeHold
 	// Subscribe listens for releases.
 	Subscribe() *pubsub.Subscription
 }
