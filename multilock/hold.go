@@ -146,7 +146,15 @@ func (e releaseError) Unwrap() error { return e.error }
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
-	for _, indexes := range batches(parts[:len(holds)]) {
+	batches := make(map[hooks.Batch][]int) // indexes of the parts that one script can release
+	for i, p := range parts[:len(holds)] {
+		if p.Batched {
+			batches[p.Batch] = append(batches[p.Batch], i)
+		} else {
+			calls.Go(func() { errs[i] = holds[i].Unlock(context.Background()) })
+		}
+	}
+	for _, indexes := range batches {
 		calls.Go(func() {
 			batch := make([]*rlock.Hold, len(indexes))
 			for i, index := range indexes {
@@ -163,21 +171,4 @@ func release(parts []part, holds []*rlock.Hold) []error {
 	}
 	calls.Wait()
 	return errs
-}
-
-// batches returns the indexes of parts, grouped by the batches that one script can release.
-func batches(parts []part) [][]int {
-	var groups [][]int
-	groupOf := make(map[hooks.Batch]int) // indexes into groups
-	for i, p := range parts {
-		if group, known := groupOf[p.Batch]; known && p.Batched {
-			groups[group] = append(groups[group], i)
-			continue
-		}
-		if p.Batched {
-			groupOf[p.Batch] = len(groups)
-		}
-		groups = append(groups, []int{i})
-	}
-	return groups
 }

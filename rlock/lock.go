@@ -27,8 +27,7 @@ type Locker interface {
 
 // Lock is a lock of some kind: reentrant ([Client.NewLock]), fair, fenced, or one side of a
 // read-write lock. It excludes all clients, of this library and of Redisson, that use its name. It
-// has no state of its own; any number of them may be made for one name. It is safe for concurrent
-// use.
+// has no state: any number may be made for one name. It is safe for concurrent use.
 type Lock struct {
 	client *Client
 	name   string
@@ -53,17 +52,14 @@ func (c *Client) newLock(name string, t *traits, k kind) *Lock {
 }
 
 // key returns the key of an owner's session with the lock.
-func (l *Lock) key(token owner.Token) sessionKey {
-	return sessionKey{l.family, l.name, token}
-}
+func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }
 
 // heldBy returns the acquisition of an owner; nil if it holds nothing.
 func (l *Lock) heldBy(token owner.Token) *acquisition {
-	s := l.client.sessions.Find(l.key(token))
-	if s == nil {
-		return nil
+	if s := l.client.sessions.Find(l.key(token)); s != nil {
+		return held(s, l.mode)
 	}
-	return held(s, l.mode)
+	return nil
 }
 
 // Name returns the name of the lock, which is also its key in Redis.
@@ -82,11 +78,10 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 // lease or for what is left of its own, whichever is longer.
 //
 // It returns
-//   - an error that matches both [ErrNotAcquired] and ctx's error if ctx ended the wait;
+//   - [ErrNotAcquired] and ctx's error, in one, if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
 //   - [ErrLost] if ctx's owner held the lock and Redis says that it no longer does;
-//   - [ErrUpgrade], which matches [ErrNotAcquired], if this is a write lock, and ctx's owner holds
-//     the read lock and not this one;
+//   - [ErrUpgrade] if this is a write lock, and ctx's owner holds the read lock and not this one;
 //   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     answer. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
@@ -104,8 +99,8 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err e
 // one attempt, which takes at most Options.CommandTimeout. A wait shorter than 10 ms counts as 10
 // ms, and a negative one is [ErrInvalid].
 //
-// When the time is over and another owner still holds the lock, the error is a *[HeldError]. It
-// matches [ErrNotAcquired] and names the holder and what is left of its lease.
+// If another owner still holds the lock then, the error is a *[HeldError], which matches
+// [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
 	if wait < 0 {
@@ -133,11 +128,11 @@ func wholeLease(lease time.Duration) (time.Duration, error) {
 	return whole, nil
 }
 
-// Unlock releases the innermost level that ctx's owner holds, for code without access to the
-// [Hold]. See [Hold.Unlock], which also works for a lock that was acquired without an owner. It
-// returns [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this
-// client. If the owner lost the lock, it returns [ErrLost] once for each level, until the owner
-// acquires the lock again; a client remembers its latest 1024 losses.
+// Unlock releases the innermost level that ctx's owner holds, for code without the [Hold]. See
+// [Hold.Unlock], which also works for a lock that was acquired without an owner. It returns
+// [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this client. If the
+// owner lost the lock, it returns [ErrLost] once for each level, until the owner acquires the lock
+// again; a client remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)

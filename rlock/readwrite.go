@@ -13,8 +13,8 @@ import (
 // a time. It is Redisson's RReadWriteLock, and safe for concurrent use.
 //
 // An owner that writes may read as well, and still reads after it has released the write lock:
-// other readers are let in then. Acquire both locks with a context of [WithOwner] for that, because
-// a context of the write hold ends with it. The reverse is impossible: an owner that reads and asks
+// other readers are let in then. Acquire both with a context of [WithOwner] for that, because a
+// context of the write hold ends with it. The reverse is impossible: an owner that reads and asks
 // for the write lock would wait for itself, and gets [ErrUpgrade] at once.
 //
 // Each read hold has its own lease: a reader that died blocks a writer for its own lease only,
@@ -29,10 +29,8 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease
 	}
-	return &ReadWriteLock{
-		read:  c.newLock(name, &readTraits, read{pair}),
-		write: c.newLock(name, &writeTraits, write{pair}),
-	}
+	return &ReadWriteLock{c.newLock(name, &readTraits, read{pair}),
+		c.newLock(name, &writeTraits, write{pair})}
 }
 
 var (
