@@ -16,6 +16,7 @@ const (
 // PubSubMode selects how unlock messages travel on a cluster. Elsewhere PUBLISH is used.
 type PubSubMode int
 
+// The modes.
 const (
 	PubSubAuto    PubSubMode = iota // sharded channels if the nodes know them, as Redisson's AUTO
 	PubSubClassic                   // PUBLISH and SUBSCRIBE

@@ -34,8 +34,6 @@ func (k scripted) release(context.Context, string, int, offer) (lua.Released, er
 	return k.answer()
 }
 
-func (k scripted) handsOver() bool { return false }
-
 func (k scripted) cleanUp([]cleanup) bool { return true }
 
 // idleRedis is a single server that nothing is sent to.
@@ -68,7 +66,7 @@ func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition 
 	c.calls.Detach()
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
-	lock := c.newLock("order", &plainTraits, scripted{newExclusive(c, "order", "lock", false), answer})
+	lock := c.newLock("order", &traits{family: "lock", cleanups: 1, renewal: exclusiveRenewals}, scripted{newExclusive(c, "order", "lock", false), answer})
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1", session: c.sessions.Open(lock.key(1))}
 	m.holds = []*Hold{m.a.begin(context.Background(), time.Now().Add(time.Hour), false)}
