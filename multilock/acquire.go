@@ -53,7 +53,14 @@ func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 
 // step acquires at least one part.
 func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
-	if batch := batchOf(rest); len(batch) > 1 {
+	var batch []*rlock.Lock // the longest prefix that one script can acquire
+	for _, p := range rest {
+		if !p.Batched || p.Batch != rest[0].Batch {
+			break
+		}
+		batch = append(batch, p.plain)
+	}
+	if len(batch) > 1 {
 		holds, err := at.tryBatch(ctx, batch)
 		if err == nil || !at.mayWait(err) {
 			return holds, err
@@ -93,23 +100,10 @@ func (at *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.
 	return hook.TryBatch(ctx, at.lease, locks)
 }
 
-// batchOf returns the longest prefix of parts that one script can acquire.
-func batchOf(parts []part) []*rlock.Lock {
-	var batch []*rlock.Lock
-	for _, p := range parts {
-		if !p.Batched || p.Batch != parts[0].Batch {
-			break
-		}
-		batch = append(batch, p.plain)
-	}
-	return batch
-}
-
 // mayWait reports whether the first part may be tried alone after a batch failed with err.
 func (at *attempt) mayWait(err error) bool {
 	switch {
-	case errors.Is(err, rlock.ErrLost),
-		errors.Is(err, rlock.ErrClosed),
+	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed),
 		errors.Is(err, rlock.ErrInvalid):
 		return false
 	case errors.Is(err, rlock.ErrReleased):
@@ -201,14 +195,13 @@ func endError(h *rlock.Hold, reason error) error {
 	}
 }
 
-// partReleased returns the loss of a part that was released alone.
+// partReleased returns the loss of a part that was released alone: by [rlock.Lock.Unlock] for the
+// same owner, or by the end of its client.
 func partReleased(part *rlock.Hold) error {
 	return &rlock.LostError{Lock: part.Name(), Reason: errReleased}
 }
 
-// errReleased is the reason for the loss of a part that was released alone: by [rlock.Lock.Unlock]
-// for the same owner, or by the end of its client. [rlock.ErrReleased] would mean that the whole
-// lock was released.
+// errReleased is not [rlock.ErrReleased], which would mean that the whole lock was released.
 var errReleased = errors.New("it was released meanwhile")
 
 // fail releases what was acquired, and returns the error of the attempt.

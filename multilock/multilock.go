@@ -17,8 +17,8 @@ import (
 // hook gives access to the unexported parts of package rlock.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// Lock acquires all of several locks, or none. It has no state of its own; any number of them may
-// be made of the same parts. It is safe for concurrent use.
+// Lock acquires all of several locks, or none. It has no state: any number may be made of the same
+// parts. It is safe for concurrent use.
 type Lock struct {
 	name     string
 	parts    []part // in the order of acquisition, which is the same in all processes

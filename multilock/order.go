@@ -19,11 +19,9 @@ type part struct {
 	plain  *rlock.Lock // the same, if it is a lock of package rlock; else nil
 }
 
-// sortedParts returns the parts of all the locks, each once, ordered by (server, name). Every
-// process acquires in this order, which rules out a deadlock: in a circle of waiters, one would
-// hold the last of the locks they wait for, and wait for an earlier one.
-//
-// On a cluster the slot comes before the name, to make the parts of a batch neighbours.
+// sortedParts returns the parts of all the locks, each once, ordered by (server, name): the package
+// documentation says why. On a cluster the slot comes before the name, to make the parts of a batch
+// neighbours.
 func sortedParts(locks []rlock.Locker) ([]part, error) {
 	parts, err := flatten(nil, locks)
 	if err != nil {
