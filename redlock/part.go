@@ -77,7 +77,7 @@ func (p *part) acquire() {
 	case !time.Now().Before(deadline):
 		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", p.lease)
 	case p.now() == asked:
-		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, false, p); hold == nil {
+		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, p); hold == nil {
 			err = rlock.ErrClosed
 		}
 	}

@@ -31,8 +31,8 @@ type known struct {
 	// subs has the subscriptions to releases by nodeID, because waiters of one queue may have their
 	// nodes in different orders. It is nil until a head had to wait.
 	subs   map[string]*pubsub.Subscription
-	result *result                         // of the last round; nil before the first
-	freeAt time.Time                       // when the lease of the last head that acquired it ends
+	result *result   // of the last round; nil before the first
+	freeAt time.Time // when the lease of the last head that acquired it ends
 }
 
 type lockQueue = waitqueue.Queue[identity, known]

@@ -181,7 +181,7 @@ func (n *modelNode) CleanUp(as string, _ time.Time) {
 }
 
 func (n *modelNode) Hold(
-	_ string, _ owner.Token, deadline time.Time, _ bool, p hooks.Part,
+	_ string, _ owner.Token, deadline time.Time, p hooks.Part,
 ) hooks.NodeHold {
 	if n.closed() {
 		return nil

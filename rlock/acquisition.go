@@ -59,7 +59,7 @@ func (a *acquisition) Token() int64        { return a.fence }
 func (a *acquisition) Deadline() time.Time { return a.lease.Deadline() }
 
 // key identifies the acquisition among the losses.
-func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.kind.mode()} }
+func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mode} }
 
 // begin registers with the watchdog once Redis has given the lock, and returns the first level.
 func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
@@ -189,9 +189,9 @@ func (a *acquisition) lose(reason error) {
 	}
 	a.report(err)
 	a.cleanUpLate()
-	endUntrusted(a.session)
+	a.endUntrusted()
 	a.mu.Lock()
-	kept := a.longestLease > 0 || a.lock.kind.outlives()
+	kept := a.longestLease > 0 || a.lock.sharesKey
 	a.mu.Unlock()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
 		// A command without a reply may have kept the lock for an owner that has given it up. This
@@ -224,7 +224,7 @@ func (a *acquisition) cleanup() cleanup {
 	}
 	a.mu.Unlock()
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
-	if a.lock.kind.outlives() {
+	if a.lock.sharesKey {
 		cu.until = until.Add(a.client.options.CommandTimeout)
 		cu.session = a.session
 	}

@@ -95,7 +95,7 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 	defer at.session.Close()
 	defer at.session.Unlock()
 	if named {
-		if a := held(at.session, l.kind.mode()); a != nil {
+		if a := held(at.session, l.mode); a != nil {
 			hold, err := at.reenter(a)
 			if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
 				return hold, err
@@ -108,7 +108,7 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 	}
 	if at.request.beside = at.request.owner != ""; !at.request.beside {
 		at.request.owner = c.newOwner()
-	} else if err := l.kind.beside(); err != nil {
+	} else if err := l.beside; err != nil {
 		return nil, err
 	}
 	if at.request.waits {
@@ -181,7 +181,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 
 // refusedRemains returns what a refused request leaves in Redis.
 func (at *attempt) refusedRemains() waitqueue.Remains {
-	if at.request.waits && at.lock.kind.queued() || at.request.registers {
+	if at.request.waits && at.lock.waiting.queued || at.request.registers {
 		return waitqueue.Something
 	}
 	return waitqueue.Nothing
@@ -223,7 +223,7 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 		a.late = &at.request
 	}
 	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
-	endUntrusted(at.session)
+	a.endUntrusted()
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
 		a.finish()
@@ -279,7 +279,7 @@ func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 // holds.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
-	if of.kind.queued() {
+	if of.waiting.queued {
 		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
 		// Either may be the longest Duration, so their sum is bounded.
 		const ever = 100 * 365 * 24 * time.Hour

@@ -63,7 +63,8 @@ func releaseBatch(holds []*Hold) []error {
 func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 	commands := make([]lua.BatchPart, len(releases))
 	for i, p := range releases {
-		commands[i] = p.lock.kind.plain().part(p.owner, p.left)
+		commands[i] = lua.BatchPart{Lock: p.lock.name, Channel: p.lock.waiting.topic.Channel,
+			Owner: p.owner, Count: p.left}
 	}
 	replies, state, err := transport.Do(c.calls, b,
 		func(ctx context.Context) ([]lua.BatchReleased, error) {

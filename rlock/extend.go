@@ -42,7 +42,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	// It is a renewal rather than a nested lock without a level: a nested lock writes, and a server
 	// that is out of memory refuses that.
-	renewals := []lua.Renewal{a.lock.kind.lease(a.owner)}
+	renewals := []lua.Renewal{a.lock.lease(a.owner)}
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
 		held, err := lua.Renew(ctx, c.redis, lease, renewals)
 		return err == nil && held[0], err
@@ -62,7 +62,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	levels := a.depth() + 1
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
-		return a.lock.kind.reenter(ctx, a.owner, levels, at.request.lease)
+		return a.lock.reenter(ctx, a.owner, levels, at.request.lease)
 	})
 	if err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func (a *acquisition) finish() {
 	a.client.watchdog.Remove(&a.lease)
 	a.end(release, ErrReleased)
 	drop(a.session, a)
-	endUntrusted(a.session)
+	a.endUntrusted()
 }
 
 // send sends the count that is left. The caller has the session locked. With unknown set an earlier
@@ -227,13 +227,13 @@ func (a *acquisition) sentDetached(left int, err error) {
 // offer picks a successor for a release, if it may have one. With joined set the caller leaves the
 // client's tasks once it has sent the release; until then Close cannot finish.
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
-	c, k := a.client, a.lock.kind
+	c, l := a.client, a.lock
 	// When the client closes, its waiters are about to leave.
-	if !may || !k.handsOver() || c.closes() || !c.tasks.Join() {
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.closes() || !c.tasks.Join() {
 		return offer{Streak: a.streak}, false
 	}
-	w := a.lock.waiting
-	return c.queues.Offer(w.queue, a.streak, w.registers && c.transport.GivesAway()), true
+	registers := l.waiting.registers && c.transport.GivesAway()
+	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
 }
 
 // settle tells the successor of a release what became of it.
@@ -268,6 +268,6 @@ func (c *Client) refused(l *Lock, refusal string) {
 		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; "+
 			"those who wait notice when its lease would have ended, or within 5 s: "+
 			"allow the channel in the ACL",
-			"lock", l.name, "channel", l.kind.waiting(request{}).topic.Channel, "refusal", refusal)
+			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
 	}
 }

@@ -27,7 +27,7 @@ func (c *Client) renew(
 	commands := make(map[command][]int) // indexes into leases
 	for i, l := range leases {
 		lock := acquisitionOf(l).lock
-		by := command{c.transport.Slot(lock.name), lock.kind.mode()}
+		by := command{c.transport.Slot(lock.name), lock.mode}
 		commands[by] = append(commands[by], i)
 	}
 	if len(commands) == 1 {
@@ -67,7 +67,7 @@ func (c *Client) renewSlot(
 	renewals := make([]lua.Renewal, len(leases))
 	for i, l := range leases {
 		a := acquisitionOf(l)
-		renewals[i] = a.lock.kind.lease(a.owner)
+		renewals[i] = a.lock.lease(a.owner)
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, b, func(ctx context.Context) ([]bool, error) {

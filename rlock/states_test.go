@@ -42,9 +42,7 @@ func (k scripted) release(context.Context, string, int, offer) (lua.Released, er
 	return k.answer()
 }
 
-func (k scripted) handsOver() bool { return false }
-
-func (k scripted) cleanUp(*Client, []cleanup) bool { return true }
+func (k scripted) cleanUp([]cleanup) bool { return true }
 
 // idleRedis is a single server that nothing is sent to.
 type idleRedis struct{ goneRedis }
@@ -75,7 +73,7 @@ func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition 
 	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
-	lock := c.newLock("order", scripted{newExclusive(c, "order", "lock", false), answer})
+	lock := c.newLock("order", &traits{family: "lock", cleanups: 1}, scripted{newExclusive(c, "order", "lock", false), answer})
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1", session: c.sessions.Open(lock.key(1))}
 	m.holds = []*Hold{m.a.begin(context.Background(), time.Now().Add(time.Hour), false)}

@@ -28,14 +28,14 @@ func (ow *owned) count(owner string, more int) {
 
 // unanswered notes that the last release may be under way while nobody waits for its reply.
 func (a *acquisition) unanswered() {
-	if a.lock.kind.mode() == sharedMode {
+	if a.lock.mode == sharedMode {
 		a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
 	}
 }
 
 // answered notes that such a reply has arrived.
 func (a *acquisition) answered() {
-	if a.lock.kind.mode() == sharedMode {
+	if a.lock.mode == sharedMode {
 		confirmRelease(a.session, a.owner)
 	}
 }
@@ -59,7 +59,7 @@ func confirmRelease(s *lockSession, owner string) {
 func (a *acquisition) gone() error {
 	reason := watchdog.ErrGone
 	a.session.Do(func(ow *owned) {
-		if a.lock.kind.mode() == sharedMode && ow.unconfirmed[a.owner] > 0 {
+		if a.lock.mode == sharedMode && ow.unconfirmed[a.owner] > 0 {
 			reason = errUnconfirmed
 		}
 	})
@@ -69,7 +69,7 @@ func (a *acquisition) gone() error {
 // endReads ends the read hold of an owner that has released its write hold, if Redis has nothing
 // left of it.
 func (a *acquisition) endReads(r lua.Released) {
-	if a.lock.kind.mode() == sharedMode || !r.Held || r.Reading {
+	if !a.lock.sharesKey || a.lock.mode == sharedMode || !r.Held || r.Reading {
 		return
 	}
 	if reading := held(a.session, sharedMode); reading != nil {
@@ -77,26 +77,28 @@ func (a *acquisition) endReads(r lua.Released) {
 	}
 }
 
-// endUntrusted ends a read hold that an unconfirmed release may remove, once no write hold of its
-// owner keeps others out. It is called when an acquisition has begun or ended: the owner may have
-// stopped writing meanwhile.
-func endUntrusted(s *lockSession) {
-	var a *acquisition
-	s.Do(func(ow *owned) {
+// endUntrusted ends the owner's read hold if an unconfirmed release may remove it, and no write hold
+// keeps others out. It is called when a hold of the owner has begun or ended.
+func (a *acquisition) endUntrusted() {
+	if !a.lock.sharesKey {
+		return
+	}
+	var untrusted *acquisition
+	a.session.Do(func(ow *owned) {
 		if reading := ow.held[sharedMode]; reading != nil && ow.held[exclusiveMode] == nil &&
 			ow.unconfirmed[reading.owner] > 0 {
-			a = reading
+			untrusted = reading
 		}
 	})
-	if a != nil {
-		a.lose(errUnconfirmed)
+	if untrusted != nil {
+		untrusted.lose(errUnconfirmed)
 	}
 }
 
 // kept reports whether Redis may keep what a cleanup removes although its time is over: the writer
 // field of an owner that still reads.
 func (cu cleanup) kept() bool {
-	if cu.session == nil || cu.lock.kind.mode() == sharedMode {
+	if cu.session == nil || cu.lock.mode == sharedMode {
 		return false
 	}
 	reading := held(cu.session, sharedMode)
@@ -105,9 +107,9 @@ func (cu cleanup) kept() bool {
 
 // cleanUp removes what an owner has in one mode. Both modes have one name in Redis, so the session
 // tells whether the owner holds the lock now.
-func (k readWrite) cleanUp(c *Client, batch []cleanup) bool {
+func (k readWrite) cleanUp(batch []cleanup) bool {
 	cu := batch[0]
-	s, m, owner := cu.session, cu.lock.kind.mode(), cu.request.owner
+	s, m, owner := cu.session, cu.lock.mode, cu.request.owner
 	untaken := s != nil && countUntaken(s, owner, m)
 	if s != nil && !untaken {
 		if !s.TryLock() {
@@ -127,7 +129,7 @@ func (k readWrite) cleanUp(c *Client, batch []cleanup) bool {
 			s.Do(func(ow *owned) { ow.count(owner, 1) })
 		}
 	}
-	return c.cleaned(cu.lock, released, err)
+	return k.client.cleaned(cu.lock, released, err)
 }
 
 // countUntaken reports whether a session holds nothing under the owner's name. If so, it counts the

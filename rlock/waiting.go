@@ -145,7 +145,7 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	}
 	// The next waiter asks at once: a wake-up may have arrived for this attempt while it left, and
 	// after a reader others can read as well.
-	remains, over := w.Leave(hold != nil, hold == nil || at.lock.kind.mode() == sharedMode)
+	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
 	if over != nil && over.listener != nil {
 		over.listener.Close()
 	}
