@@ -12,7 +12,7 @@ import (
 // attendSharded is attend on a cluster whose channels are sharded.
 func attendSharded(tb testing.TB, s *redistest.Server, client string) subscriber {
 	tb.Helper()
-	return listen(tb, s, "SSUBSCRIBE", announcement.Channel, present, present+":"+client)
+	return listen(tb, s, "SSUBSCRIBE", lockChannel, present, present+":"+client)
 }
 
 // twoNodes starts a cluster, and returns the slot of the lock, the node that has it and the other
@@ -50,7 +50,7 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	}
 
 	// Listeners of the other kind of channel do not hear, and do not count.
-	subscribe(t, node, "SUBSCRIBE", announcement.Channel)
+	subscribe(t, node, "SUBSCRIBE", lockChannel)
 	attend(t, node, far)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))
 	requireFree(t, node, lock)
@@ -69,11 +69,11 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	node.Do(t, "DEL", lock)
 	hold(t, node, lock, me, "1", lease)
 	register(t, c, plain, older)
-	foreign := subscribe(t, node, "SSUBSCRIBE", announcement.Channel)
+	foreign := subscribe(t, node, "SSUBSCRIBE", lockChannel)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))
 	requireFree(t, node, lock)
-	foreign.requireBytes(t, array("smessage", announcement.Channel, "0"))
-	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+	foreign.requireBytes(t, array("smessage", lockChannel, "0"))
+	sub.requireBytes(t, array("smessage", lockChannel, "0"))
 	require.Len(t, registrations(t, node), 1)
 }
 
@@ -85,7 +85,7 @@ func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
 	c := cluster.Client(t)
 	hold(t, from, lock, me, "1", lease)
 	cluster.BeginMove(t, slot, from, to)
-	sub := subscribe(t, from, "SUBSCRIBE", announcement.Channel)
+	sub := subscribe(t, from, "SUBSCRIBE", lockChannel)
 
 	for range 2 {
 		_, _, _, err := plain.Acquire(
@@ -132,7 +132,7 @@ func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 			sub := attendSharded(t, from, far)
 			cluster.BeginMove(t, slot, from, to)
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, passing))
-			sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+			sub.requireBytes(t, array("smessage", lockChannel, "0"))
 		})
 	}
 }

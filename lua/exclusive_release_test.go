@@ -51,7 +51,7 @@ func TestReleaseThatNobodyWaitsForIsAnnounced(t *testing.T) {
 	for name, p := range map[string]lua.HandOver{"to nobody": {}, "to all": toAll, "gives up": {Withdrawn: plain.Registration(me, lease)}} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
-			sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+			sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 			requireEmpty(t, s)
 			sub.requireAnnounced(t)
@@ -155,7 +155,7 @@ func TestReleaseIsAnnouncedWhenEverybodyIsGone(t *testing.T) {
 		t,
 		s,
 		"SUBSCRIBE",
-		announcement.Channel,
+		lockChannel,
 		present,
 	) // and is not the one that they wait with
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
@@ -185,7 +185,7 @@ func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
-	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel) // one of Redisson
+	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel) // one of Redisson
 	for _, p := range []lua.HandOver{toAll, toNext(false)} {
 		require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 		requireFree(t, s, lock)
@@ -199,7 +199,7 @@ func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
 		)
 		hold(t, s, lock, me, "1", lease)
 	}
-	foreign.leave(t, s, announcement.Channel, 1)
+	foreign.leave(t, s, lockChannel, 1)
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
 }
 
@@ -212,7 +212,7 @@ func TestReleaseIsAnnouncedWhenOneWaitsUnregistered(t *testing.T) {
 		t,
 		s,
 		"SUBSCRIBE",
-		announcement.Channel,
+		lockChannel,
 		present,
 		present+":"+farther,
 		lua.AnnouncementChannel(lock),
@@ -320,7 +320,7 @@ func TestSuccessorThatComesFirstHasTheLock(t *testing.T) {
 
 func TestSuccessorThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
 	s, c := startHeld(t)
-	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	require.Equal(t, lua.Successor, release(t, c, plain, toNext(true)).To)
 	requireSuccessor(t, s, next)
 	foreign.requireNothing(t)
@@ -504,7 +504,7 @@ func TestForceUnlockKeepsTheRegistrationsAndIsAnnounced(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	ticket := register(t, c, plain, older)
-	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	out, err := plain.ForceUnlock(t.Context(), c, false)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)

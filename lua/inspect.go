@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,80 +41,50 @@ type Hold struct {
 // Inspect reads a lock of any kind and changes nothing. [InspectFair] and [InspectFenced] return
 // more.
 func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	values, err := list(inspect.run(ctx, c, []string{lock}, nil), 2)
-	if err != nil {
-		return State{}, err
-	}
-	return state(lock, values)
+	rp := inspect.run(ctx, c, []string{lock})
+	rp.list(2)
+	s := rp.state(lock)
+	return s, rp.err
 }
 
 // InspectFair is [Inspect] for a fair lock, with its queue.
 func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	values, err := list(fairInspect.run(ctx, c, []string{lock, QueueKey(lock)}, nil), 3)
-	if err != nil {
-		return State{}, err
-	}
-	s, err := state(lock, values)
-	if err != nil {
-		return State{}, err
-	}
-	if s.Queue, err = values[2].AsStrSlice(); err != nil {
-		return State{}, Classify(err)
-	}
-	return s, nil
+	rp := fairInspect.run(ctx, c, []string{lock, QueueKey(lock)})
+	rp.list(3)
+	s := rp.state(lock)
+	s.Queue = rp.texts()
+	return s, rp.err
 }
 
 // InspectFenced is [Inspect] for a fenced lock, with its last token.
 func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	values, err := list(fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)}, nil), 3)
-	if err != nil {
-		return State{}, miscounted(lock, err)
-	}
-	s, err := state(lock, values)
-	if err != nil {
-		return State{}, err
-	}
-	token, err := text(values[2])
-	if err == nil && token != "" {
-		if s.Token, err = strconv.ParseInt(token, 10, 64); err != nil {
-			err = noNumber(lock, token)
-		}
-	}
-	return s, err
+	rp := fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)})
+	rp.list(3)
+	s := rp.state(lock)
+	s.Token = rp.token(lock, Permanent)
+	return s, rp.err
 }
 
 // state reads the TTL and the hash of a lock.
-func state(lock string, values []rueidis.RedisMessage) (State, error) {
-	left, err := integer(values[0])
-	if err != nil {
-		return State{}, err
-	}
-	fields, err := values[1].AsStrSlice()
-	if err != nil {
-		return State{}, Classify(err)
-	}
+func (rp *reply) state(lock string) (s State) {
+	s.TTL = ttl(rp.integer())
+	fields := rp.texts()
 	if len(fields)%2 != 0 {
-		return State{}, unexpected("a field without a value")
+		rp.keep(unexpected(errors.New("a field without a value")))
 	}
-	var s State
-	for i := 0; i < len(fields); i += 2 {
+	for i := 0; i < len(fields) && rp.err == nil; i += 2 {
 		if fields[i] == "mode" {
 			s.Mode = fields[i+1]
 			continue
 		}
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
-			return State{}, &Error{
-				Class:   Permanent,
+			rp.err = &Error{Class: Permanent,
 				Message: fmt.Sprintf("field %q of %q is not a hold count", fields[i], lock),
-				Advice:  "the key is a hash, but not a lock; choose another name",
-			}
+				Advice:  "the key is a hash, but not a lock; choose another name"}
 		}
 		owner, write := strings.CutSuffix(fields[i], writeSuffix)
 		s.Holds = append(s.Holds, Hold{Owner: owner, Count: count, Write: write})
 	}
-	if left != free {
-		s.TTL = ttl(left)
-	}
-	return s, nil
+	return s
 }

@@ -211,7 +211,7 @@ func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) 
 // tellOf tells all who wait of a short lease that began without their asking.
 func (m *handOverModel) tellOf(lease time.Duration) {
 	if lease < lua.MaxNap {
-		m.told = append(m.told, message{"PUBLISH", announcement.Channel, soon})
+		m.told = append(m.told, message{"PUBLISH", lockChannel, soon})
 	}
 }
 

@@ -17,10 +17,8 @@ func TestRenewTellsForEachClaimWhetherItHolds(t *testing.T) {
 	hold(t, s, "mine too", me, "1", lease)
 
 	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{
-		{
-			"mine",
-			me,
-		}, {"other's", me}, {"absent", me}, {"wrong type", me}, {"mine too", me}, {"other's", other},
+		{"mine", me, false}, {"other's", me, false}, {"absent", me, false}, {"wrong type", me, false},
+		{"mine too", me, false}, {"other's", other, false},
 	})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, false, false, true, true}, held)
@@ -35,7 +33,7 @@ func TestRenewTellsForEachClaimWhetherItHolds(t *testing.T) {
 func TestRenewDoesNotLengthenTheLeaseOfAnother(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -44,7 +42,7 @@ func TestRenewDoesNotLengthenTheLeaseOfAnother(t *testing.T) {
 func TestRenewNeverShortensALease(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", 3*lease)
-	held, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)

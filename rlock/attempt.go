@@ -29,13 +29,14 @@ type attempt struct {
 	fresh   *acquisition // preallocated; its token identifies the owner in this process
 
 	// The results of the tries so far.
-	sent     time.Time         // when the last try was sent
-	ticket   waitqueue.Ticket  // of the registration, by the last reply; 0 if none
-	holder   lua.Holder        // the holder by the last reply
-	answered bool              // a try got a reply
-	left     bool              // the budget ended before the reply to the last try
-	failure  error             // why the last try got no reply; nil if it did
-	remains  waitqueue.Remains // what they may have left in Redis, a queue entry included
+	sent     time.Time        // when the last try was sent
+	ticket   waitqueue.Ticket // of the registration, by the last reply; 0 if none
+	holder   lua.Holder       // the holder by the last reply
+	answered bool             // a try got a reply
+	left     bool             // the budget ended before the reply to the last try
+	failure  error            // why the last try got no reply; nil if it did
+	remains  bool             // the lock, a registration or a queue entry may be in Redis
+	late     bool             // or may be left there by a command that is executed late
 }
 
 // newAttempt checks the arguments of a call. The caller stops the budget.
@@ -123,7 +124,7 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 
 // try sends one request. Without a hold and an error it may be tried again; failure says whether
 // there was a reply. With at.left set the budget has ended, and the worker that sent the request
-// cleans up, or the caller does if at.remains says so.
+// cleans up, or the caller does if at.late is set.
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
@@ -138,7 +139,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 		answer, state, err = at.detach()
 	}
 	if state == transport.Abandoned {
-		at.remains = waitqueue.Late
+		at.late = true
 	}
 	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 	switch {
@@ -156,7 +157,7 @@ func (at *attempt) try() (hold *Hold, err error) {
 	case err != nil:
 		at.failure = err
 		if state == transport.Unconfirmed || answer.taken {
-			at.remains = max(at.remains, waitqueue.Something)
+			at.remains = true
 		}
 		if c.transport.Permanent(err) {
 			return nil, at.ended()
@@ -164,46 +165,40 @@ func (at *attempt) try() (hold *Hold, err error) {
 		return nil, nil
 	case answer.holder != nil:
 		at.answered, at.holder, at.ticket, at.failure = true, *answer.holder, answer.ticket, nil
-		if at.remains != waitqueue.Late {
-			at.remains = at.refusedRemains()
-		}
+		at.remains = at.refusedRemains()
 		return nil, nil
 	}
 	if !time.Now().Before(watchdog.Deadline(at.sent, at.request.lease)) {
 		at.failure = fmt.Errorf(
 			"the lock was taken, but the answer took longer than the lease of %v", at.request.lease)
-		at.remains = max(at.remains, waitqueue.Something)
+		at.remains = true
 		return nil, nil
 	}
 	at.fresh.registered = at.request.registers
 	return at.begin(at.sent, at.request.lease, answer.fence)
 }
 
-// refusedRemains returns what a refused request leaves in Redis.
-func (at *attempt) refusedRemains() waitqueue.Remains {
-	if at.request.waits && at.lock.kind.queued() || at.request.registers {
-		return waitqueue.Something
-	}
-	return waitqueue.Nothing
+// refusedRemains reports whether a refused request leaves something in Redis.
+func (at *attempt) refusedRemains() bool {
+	return at.request.waits && at.lock.kind.queued() || at.request.registers
 }
 
 // detach sends the request from a worker, so that the caller can leave at any time. The worker then
 // cleans up what the request may have left.
 func (at *attempt) detach() (reply, transport.State, error) {
 	c, lock, r, holds := at.client, at.lock, at.request, at.holder.TTL
-	before, ifRefused := at.remains, at.refusedRemains()
+	before, ifRefused := at.remains || at.late, at.refusedRemains()
 	answer, state, err := transport.Detach(c.calls, &at.budget,
 		func(ctx context.Context) (reply, error) { return at.ask(ctx, r) },
 		func(answer reply, err error) {
 			if lock.waiting.ownQueue {
 				c.backlog.add(lock.name, -1)
 			}
-			clean := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
-				before == waitqueue.Nothing
+			remains := err == nil || answer.taken || lua.ClassOf(err) == lua.Unknown || before
 			if err == nil && answer.holder != nil {
-				clean, holds = ifRefused == waitqueue.Nothing, answer.holder.TTL
+				remains, holds = ifRefused, answer.holder.TTL
 			}
-			if !clean {
+			if remains {
 				c.cleaner.add(at.cleanup(r, holds))
 			}
 		})
@@ -219,7 +214,7 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	at.holder, at.failure = lua.Holder{Owner: at.request.owner, TTL: lease}, nil
 	a.client, a.lock, a.session = at.client, at.lock, at.session
 	a.owner, a.fence = at.request.owner, fence
-	if at.remains == waitqueue.Late {
+	if at.late {
 		a.late = &at.request
 	}
 	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
@@ -227,7 +222,7 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
 		a.finish()
-		at.remains = max(at.remains, waitqueue.Something)
+		at.remains = true
 		return nil, ErrClosed
 	}
 	return hold, nil
@@ -242,7 +237,7 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 		most = lease / 2
 	}
 	if time.Since(g.Since) > most {
-		at.remains = max(at.remains, waitqueue.Something)
+		at.remains = true
 		return nil, nil
 	}
 	at.fresh.streak = g.Streak
@@ -252,9 +247,9 @@ func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
 // fail removes what the tries may have left in Redis, in the background. It returns err, or why the
 // attempt ended.
 func (at *attempt) fail(err error) error {
-	if at.remains != waitqueue.Nothing {
+	if at.remains || at.late {
 		cu := at.cleanup(at.request, at.holder.TTL)
-		cu.retry = at.remains == waitqueue.Late
+		cu.retry = at.late
 		at.client.cleaner.add(cu)
 	}
 	if err == nil {

@@ -102,14 +102,10 @@ func notAsked(l *Lock, b *wait.Budget) error {
 
 // ask sends the script. It returns when, if all locks were acquired, and an error otherwise.
 func (bt *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
-	requests := make([]lua.BatchRequest, len(bt.parts))
+	requests := make([]lua.BatchPart, len(bt.parts))
 	for i, p := range bt.parts {
-		requests[i] = lua.BatchRequest{
-			Lock:   p.lock.name,
-			Owner:  p.owner,
-			Count:  p.count,
-			Nested: p.held != nil,
-		}
+		requests[i] = p.lock.kind.plain().part(p.owner, p.count)
+		requests[i].Nested = p.held != nil
 	}
 	type answer struct {
 		index  int

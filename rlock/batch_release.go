@@ -61,13 +61,13 @@ func releaseBatch(holds []*Hold) []error {
 // are refused are sent again one by one: one lock may be the reason, such as a key that the ACL
 // forbids, and while a slot moves, keys may be reached one by one but not together.
 func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
-	commands := make([]lua.BatchRelease, len(releases))
+	commands := make([]lua.BatchPart, len(releases))
 	for i, p := range releases {
 		commands[i] = p.lock.kind.plain().part(p.owner, p.left)
 	}
 	replies, state, err := transport.Do(c.calls, b,
 		func(ctx context.Context) ([]lua.BatchReleased, error) {
-			return lua.ReleaseBatch(ctx, c.redis, commands)
+			return lua.ReleaseBatch(ctx, c.redis, c.transport.Sharded(), commands)
 		},
 		func(replies []lua.BatchReleased, err error) {
 			for i, p := range releases {

@@ -68,20 +68,23 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		redis:    redis,
 		options:  options,
 		sessions: session.New[sessionKey, owned](),
-		queues:   waitqueue.New[queueName, known](queueName.hash),
+		queues:   waitqueue.New[queueName, known](),
 		tasks:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		closed:   make(chan struct{}),
 	}
 	c.pool = wait.NewPool(c.tasks.Go)
 	c.transport = transport.New(redis, transport.Options{
-		Client:   c.id,
-		Server:   options.Server,
-		Channels: transport.Channels(options.PubSub),
-		HandOver: transport.HandOver(options.HandOver),
-		Logger:   options.Logger,
-		OnGrant:  c.granted,
-		Warn:     c.warn,
+		Client:  c.id,
+		Server:  options.Server,
+		Logger:  options.Logger,
+		Classic: options.PubSub == PubSubClassic,
+		Sharded: options.PubSub == PubSubSharded,
+		// A hand-over would not wait for replicas.
+		HandsOver: options.HandOver != HandOverNone && options.SyncReplicas == 0,
+		GivesAway: options.HandOver == HandOverToAll,
+		OnGrant:   c.granted,
+		Warn:      c.warn,
 	})
 	c.calls = transport.NewCalls(c.tasks, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)

@@ -62,9 +62,9 @@ func (k exclusive) reenter(
 func (k exclusive) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	h := k.handOver(o.Streak())
-	if next, first, ok := o.Successor(); ok {
-		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), first
+	h := k.handOver(o.Streak)
+	if next := o.Successor; next != nil {
+		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), o.First
 	}
 	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
 	if needsNoHandOver(err) {
@@ -117,7 +117,7 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 }
 
 func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return lua.ForceUnlock(ctx, k.client.redis, k.name, k.announcement())
+	return k.keys.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
 }
 
 // frees returns true for every other kind whose lock has the key to itself.
@@ -137,11 +137,6 @@ func (k exclusive) waiting(request) waiting {
 func (k exclusive) queued() bool { return false }
 
 func (k exclusive) handsOver() bool { return k.client.transport.HandsOver() }
-
-// exclusiveRenewals renews locks that one owner holds at a time, all in one batch.
-var exclusiveRenewals = &renewal{lua.Renew}
-
-func (k exclusive) renewal() *renewal { return exclusiveRenewals }
 
 func (k exclusive) lease(owner string) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: owner}
@@ -167,16 +162,6 @@ func (k exclusive) batchSize() int { return 1 }
 
 func (k exclusive) plain() plain { return k }
 
-func (k exclusive) part(owner string, count int) lua.BatchRelease {
-	return lua.BatchRelease{
-		Lock:         k.name,
-		Owner:        owner,
-		Count:        count,
-		Announcement: k.announcement(),
-	}
-}
-
-func (k exclusive) announcement() lua.Announcement {
-	return lua.Announcement{Channel: k.keys.Channel(), Message: lua.Unlocked,
-		Sharded: k.client.transport.Sharded()}
+func (k exclusive) part(owner string, count int) lua.BatchPart {
+	return lua.BatchPart{Lock: k.name, Channel: k.keys.Channel(), Owner: owner, Count: count}
 }

@@ -44,7 +44,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	// that is out of memory refuses that.
 	renewals := []lua.Renewal{a.lock.kind.lease(a.owner)}
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
-		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, renewals)
+		held, err := lua.Renew(ctx, c.redis, lease, renewals)
 		return err == nil && held[0], err
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"hash/maphash"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -55,8 +54,6 @@ type kind interface {
 	// handsOver reports whether a release may give the lock to the next waiter in this process.
 	handsOver() bool
 
-	// renewal returns the command that renews leases.
-	renewal() *renewal
 	// lease returns what a renewal asks for, for one owner.
 	lease(owner string) lua.Renewal
 
@@ -75,8 +72,8 @@ type kind interface {
 
 // plain has the methods that only a plain lock has.
 type plain interface {
-	// part returns the release of the lock as part of a batch.
-	part(owner string, count int) lua.BatchRelease
+	// part returns the lock as part of a batch.
+	part(owner string, count int) lua.BatchPart
 }
 
 // mode tells how a lock is held: by one owner, or by any number of them.
@@ -122,11 +119,6 @@ type waiting struct {
 // queueName is the name of a local queue. Locks of different kinds have different queues, even
 // under the same name.
 type queueName struct{ kind, lock string }
-
-// seed is the seed of the hashes of names.
-var seed = maphash.MakeSeed()
-
-func (qn queueName) hash() uint64 { return maphash.String(seed, qn.lock) }
 
 // topic returns what waiters of the queue listen to.
 func (qn queueName) topic(channel string) transport.Topic {

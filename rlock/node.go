@@ -9,7 +9,6 @@ import (
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
-	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
@@ -62,16 +61,15 @@ func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
 	sent := time.Now()
-	held, err := n.kind.renewal().
-		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.lease(owner)})
+	held, err := lua.Renew(context.Background(), n.client.redis, lease,
+		[]lua.Renewal{n.kind.lease(owner)})
 	n.answered(sent, err)
 	return err == nil && held[0], transport.Unexplained(err)
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
 	sent := time.Now()
-	released, err := n.kind.release(context.Background(), owner, 0,
-		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
+	released, err := n.kind.release(context.Background(), owner, 0, offer{})
 	n.answered(sent, err)
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)

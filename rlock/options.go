@@ -135,9 +135,6 @@ func (o Options) withDefaults() (Options, error) {
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
 		return o, fmt.Errorf("%w: PubSub %d is none of the modes", ErrInvalid, o.PubSub)
 	}
-	if o.SyncReplicas > 0 {
-		o.HandOver = HandOverNone // a hand-over would not wait for replicas
-	}
 	return o, nil
 }
 

@@ -89,7 +89,7 @@ func (k read) release(ctx context.Context, owner string, count int, _ offer) (lu
 }
 
 func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.script().ForceUnlockReads(ctx, k.client.redis)
+	return k.script().ForceUnlock(ctx, k.client.redis, "read")
 }
 
 func (k read) frees(other kind, held bool) bool {
@@ -110,12 +110,9 @@ func (k read) queued() bool { return false }
 
 func (k read) handsOver() bool { return false }
 
-// readRenewals renews read holds, in a batch apart from other locks.
-var readRenewals = &renewal{lua.RenewReads}
-
-func (k read) renewal() *renewal { return readRenewals }
-
-func (k read) lease(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
+func (k read) lease(owner string) lua.Renewal {
+	return lua.Renewal{Lock: k.name, Owner: owner, Read: true}
+}
 
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
@@ -132,20 +129,21 @@ func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request)
 func (k write) reenter(
 	ctx context.Context, owner string, count int, lease time.Duration,
 ) (bool, error) {
-	return k.script().ReenterWrite(ctx, k.client.redis, owner, count, lease)
+	return lua.Reenter(ctx, k.client.redis, k.name, lua.WriteField(owner), count, lease)
 }
 
 func (k write) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	if next, first, ok := o.Successor(); ok && first { // nobody knows whether others wait elsewhere
-		return k.script().PassWrite(ctx, k.client.redis, owner, next.Owner, next.Lease)
+	if next := o.Successor; next != nil && o.First { // nobody knows whether others wait elsewhere
+		return k.script().PassWrite(ctx, k.client.redis, owner, 0, lua.WriteField(next.Owner),
+			next.Lease)
 	}
 	return k.script().ReleaseWrite(ctx, k.client.redis, owner, count)
 }
 
 func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.script().ForceUnlockWrite(ctx, k.client.redis)
+	return k.script().ForceUnlock(ctx, k.client.redis, "write")
 }
 
 func (k write) frees(other kind, held bool) bool { return held && other.outlives() }
@@ -161,8 +159,6 @@ func (k write) waiting(request) waiting {
 func (k write) queued() bool { return k.bound > 0 }
 
 func (k write) handsOver() bool { return k.client.transport.HandsOver() }
-
-func (k write) renewal() *renewal { return exclusiveRenewals }
 
 func (k write) lease(owner string) lua.Renewal {
 	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}

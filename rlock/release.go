@@ -230,7 +230,7 @@ func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, k := a.client, a.lock.kind
 	// When the client closes, its waiters are about to leave.
 	if !may || !k.handsOver() || c.closes() || !c.tasks.Join() {
-		return waitqueue.NoOffer[queueName, known](a.streak), false
+		return offer{Streak: a.streak}, false
 	}
 	w := a.lock.waiting
 	return c.queues.Offer(w.queue, a.streak, w.registers && c.transport.GivesAway()), true
@@ -238,8 +238,8 @@ func (a *acquisition) offer(may bool) (o offer, joined bool) {
 
 // settle tells the successor of a release what became of it.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
-	next, _, ok := o.Successor()
-	if !ok {
+	next := o.Successor
+	if next == nil {
 		return
 	}
 	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,

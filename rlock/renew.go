@@ -9,33 +9,25 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
-// renewal is the command that renews the leases of some kinds. It reports which of them are still
-// held.
-type renewal struct {
-	send func(context.Context, rueidis.CoreClient, time.Duration, []lua.Renewal) ([]bool, error)
-}
-
 // renew renews a batch of leases on one node, all at the same time: with one command for all kinds
-// that share a renewal, and on a cluster with one for each slot.
+// that are held in the same mode, and on a cluster with one for each slot.
 func (c *Client) renew(
 	ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
 	type command struct {
 		slot uint16
-		by   *renewal
+		mode mode
 	}
 	commands := make(map[command][]int) // indexes into leases
 	for i, l := range leases {
 		lock := acquisitionOf(l).lock
-		by := command{c.transport.Slot(lock.name), lock.kind.renewal()}
+		by := command{c.transport.Slot(lock.name), lock.kind.mode()}
 		commands[by] = append(commands[by], i)
 	}
 	if len(commands) == 1 {
@@ -77,10 +69,9 @@ func (c *Client) renewSlot(
 		a := acquisitionOf(l)
 		renewals[i] = a.lock.kind.lease(a.owner)
 	}
-	by := acquisitionOf(leases[0]).lock.kind.renewal()
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, b, func(ctx context.Context) ([]bool, error) {
-		return by.send(ctx, c.redis, c.options.WatchdogLease, renewals)
+		return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
 	}, func([]bool, error) {})
 	var refusal *ServerError
 	if len(leases) > 1 && errors.As(err, &refusal) &&

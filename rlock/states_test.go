@@ -68,12 +68,11 @@ func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition 
 		tasks:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		sessions: session.New[sessionKey, owned](),
-		queues:   waitqueue.New[queueName, known](queueName.hash),
+		queues:   waitqueue.New[queueName, known](),
 	}
 	c.options, _ = Options{CommandTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	c.transport = transport.New(idleRedis{}, transport.Options{})
-	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, false)
-	c.calls.Detach()
+	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
 	lock := c.newLock("order", scripted{newExclusive(c, "order", "lock", false), answer})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -119,8 +118,7 @@ func (k readWrite) cleanUp(c *Client, batch []cleanup) bool {
 			return true
 		}
 	}
-	released, err := cu.lock.kind.release(context.Background(), owner, 0,
-		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
+	released, err := cu.lock.kind.release(context.Background(), owner, 0, offer{})
 	if s != nil && m == sharedMode {
 		switch unknown := err != nil && lua.ClassOf(err) == lua.Unknown; {
 		case untaken && !unknown:

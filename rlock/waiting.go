@@ -48,8 +48,7 @@ func (at *attempt) wait() (*Hold, error) {
 // process has waited for the lock just now. resumed says that the queue is new and has an older
 // listener, which does not report what was missed since the first try.
 func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
-	w = at.client.queues.Join(how.queue,
-		waitqueue.Candidate{Owner: at.request.owner, Lease: at.request.grantLease},
+	w = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
 			if how.registers {
 				k.listener = at.client.transport.Resume(how.topic)
@@ -135,7 +134,6 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	q := w.Queue()
 	if hold != nil {
 		at.learn(q, false)
-		w.Acquire()
 	} else {
 		q.Do(func(kn *known) {
 			if at.holder = kn.lastHolder(); at.sent.IsZero() {
@@ -147,17 +145,17 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	}
 	// The next waiter asks at once: a wake-up may have arrived for this attempt while it left, and
 	// after a reader others can read as well.
-	remains, over := w.Leave(hold == nil || at.lock.kind.mode() == sharedMode)
+	remains, late, over := w.Leave(hold != nil, hold == nil || at.lock.kind.mode() == sharedMode)
 	if over != nil && over.listener != nil {
 		over.listener.Close()
 	}
 	if hold != nil {
 		return hold, nil
 	}
-	if remains != waitqueue.Nothing {
-		at.request.registers = true
+	if remains {
+		at.remains, at.request.registers = true, true
 	}
-	at.remains = max(at.remains, remains)
+	at.late = at.late || late
 	return nil, at.fail(err)
 }
 

@@ -1,19 +1,9 @@
 package watchdog
 
-import "container/heap"
-
-// deadlines holds the watched leases, the one with the earliest deadline at index 0. Each lease
-// knows its index and is removed at once. A process may lock and unlock a hundred thousand times a
-// second, so entries that stayed until their deadline would fill most of the heap.
+// deadlines is the heap of the watched leases, the one with the earliest deadline at index 0. Each
+// lease knows its index and is removed at once. A process may lock and unlock a hundred thousand
+// times a second, so entries that stayed until their deadline would fill most of the heap.
 type deadlines []*Lease
-
-func (d *deadlines) add(l *Lease)    { heap.Push(d, l) }
-func (d *deadlines) remove(l *Lease) { heap.Remove(d, l.index) }
-
-// moved restores the order after the deadline of l has changed.
-func (d *deadlines) moved(l *Lease) { heap.Fix(d, l.index) }
-
-// The methods of heap.Interface. Only the heap package calls them.
 
 func (d deadlines) Len() int           { return len(d) }
 func (d deadlines) Less(i, j int) bool { return d[i].until() < d[j].until() }

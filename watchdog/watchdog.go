@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -12,22 +13,21 @@ import (
 type Watchdog struct {
 	options Options // with defaults; constant
 
-	ctx        context.Context // ends when the watchdog closes
+	ctx        context.Context // ends when the watchdog closes, while mu is held
 	cancel     context.CancelFunc
-	goroutines sync.WaitGroup // Go is called only while mu is held and closed is false
+	goroutines sync.WaitGroup // Go is called only while mu is held and before ctx ended
 
 	wake chan struct{} // capacity 1; signals the scheduler that armed became earlier
 
 	mu sync.Mutex // guards the fields below, and the unexported fields of the leases
 
-	closed    bool
 	deadlines deadlines         // every watched lease
 	renewable int               // number of leases to renew; while it is 0 there is no tick
 	rounds    map[string]*round // the groups that have a batch waiting or in flight
 	lastTick  time.Duration     // when the last tick was
 	nextTick  time.Duration     // when the next tick is, unless renewable is 0
 	nextEarly time.Duration     // when short leases are renewed before the tick, or never
-	interval  time.Duration     // from the start of ticking, or from a tick, to the next tick
+	period    time.Duration     // from the start of ticking, or from a tick, to the next tick
 
 	// armed is when the scheduler wakes by itself. It is never later than the next thing to do. It
 	// may be earlier if that was removed since: waking once for nothing is cheaper than setting a
@@ -41,16 +41,15 @@ func New(o Options) *Watchdog {
 	o = o.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watchdog{
-		options:  o,
-		ctx:      ctx,
-		cancel:   cancel,
-		wake:     make(chan struct{}, 1),
-		rounds:   make(map[string]*round),
-		interval: jitteredInterval(o.Lease),
-		armed:    never,
-
+		options:   o,
+		ctx:       ctx,
+		cancel:    cancel,
+		wake:      make(chan struct{}, 1),
+		rounds:    make(map[string]*round),
 		lastTick:  now(), // a renewal that starts after this has missed no tick
 		nextEarly: never,
+		period:    period(o.Lease),
+		armed:     never,
 	}
 	w.goroutines.Go(w.schedule)
 	return w
@@ -70,12 +69,12 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	}
 	l.stage = watched
 	l.deadline.Store(int64(deadline.Sub(epoch)))
-	w.deadlines.add(l)
+	heap.Push(&w.deadlines, l)
 	w.setRenew(l, renew)
-	if renew {
-		if t := now(); l.until()-t < w.short() {
-			w.hurry(t, l.until()-t)
-		}
+	if left := l.until() - now(); renew && left < w.short() {
+		// All leases that are short by then are renewed with it, so that they share a call.
+		w.nextEarly = min(w.nextEarly, now()+left/3)
+		w.wakeBy(w.nextEarly)
 	}
 	w.wakeBy(l.until())
 }
@@ -109,7 +108,7 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 		// The tick that setRenew may have started counts from now. A lease that is switched off and
 		// on again and again would never see a tick, so its age counts instead.
 		start := l.until() - (w.options.Lease - Drift(w.options.Lease))
-		w.nextTick = min(w.nextTick, max(now(), start+w.interval))
+		w.nextTick = min(w.nextTick, max(now(), start+w.period))
 		w.wakeBy(w.nextTick)
 	}
 }
@@ -134,10 +133,9 @@ func (w *Watchdog) Remove(l *Lease) bool {
 // waits. It must not be called from a callback, which would wait for itself.
 func (w *Watchdog) Close() {
 	w.mu.Lock()
-	w.closed = true
+	w.cancel()
 	w.mu.Unlock()
 
-	w.cancel()
 	w.goroutines.Wait()
 }
 
@@ -146,7 +144,7 @@ func (w *Watchdog) Close() {
 func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	if until := deadline.Sub(epoch); until > l.until() {
 		l.deadline.Store(int64(until))
-		w.deadlines.moved(l)
+		heap.Fix(&w.deadlines, l.index)
 	}
 }
 
@@ -157,7 +155,7 @@ func (w *Watchdog) end(l *Lease) bool {
 		return false
 	}
 	w.setRenew(l, false)
-	w.deadlines.remove(l)
+	heap.Remove(&w.deadlines, l.index)
 	l.stage = ended
 	return true
 }
@@ -174,9 +172,9 @@ func (w *Watchdog) setRenew(l *Lease, renew bool) {
 	}
 	w.renewable++
 	if w.renewable == 1 {
-		// The interval is drawn at each tick and not here. In a loop that locks and unlocks, each
+		// The period is drawn at each tick and not here. In a loop that locks and unlocks, each
 		// start then moves the tick later, and the scheduler need not be woken.
-		w.nextTick = now() + w.interval
+		w.nextTick = now() + w.period
 		w.wakeBy(w.nextTick)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"testing"
@@ -27,7 +28,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 		group := wait.NewGroup()
 		defer group.Wait()
 		c := NewCalls(group, timeout, false)
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		test(t, c)
 	})
 }
@@ -47,7 +48,7 @@ func TestCallerSendsItsCommandOnlyWhileAnswersCome(t *testing.T) {
 			k := c.Begin(endless(t))
 			if k != nil {
 				_, _ = k.End(errLost)
-				c.heard(time.Now(), nil)
+				c.heard(time.Now(), Answered)
 			}
 			return k != nil
 		}
@@ -57,16 +58,16 @@ func TestCallerSendsItsCommandOnlyWhileAnswersCome(t *testing.T) {
 		time.Sleep(proven + 1)
 		require.False(t, direct(), "the last answer was to a command of long ago")
 		sent := time.Now()
-		c.heard(sent, nil)
+		c.heard(sent, Answered)
 		time.Sleep(proven + 1)
-		c.heard(sent, nil)
+		c.heard(sent, Answered)
 		require.False(t, direct(), "what counts is when it was sent")
-		c.heard(time.Now(), &lua.Error{Class: lua.Permanent})
+		c.heard(time.Now(), Refused)
 		require.True(t, direct(), "a refusal is an answer")
-		c.heard(time.Now(), errLost)
+		c.heard(time.Now(), Unconfirmed)
 		require.False(t, direct(), "no answer has come")
-		c.heard(time.Now(), nil)
-		c.Detach()
+		c.heard(time.Now(), Answered)
+		c.detached.Store(math.MaxInt64)
 		require.False(t, direct())
 	})
 }
@@ -76,7 +77,7 @@ func TestNobodySendsBeforeTheFirstAnswerOrOnACluster(t *testing.T) {
 		c := NewCalls(wait.NewGroup(), timeout, false)
 		require.Nil(t, c.Begin(endless(t)))
 		c = NewCalls(wait.NewGroup(), timeout, true)
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		require.Nil(t, c.Begin(endless(t)))
 	})
 }
@@ -194,13 +195,13 @@ func TestCallerDoesNotDial(t *testing.T) {
 		require.Equal(t, NotSent, state)
 		require.Nil(t, c.Begin(endless(t)), "a worker is to dial")
 
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		k = c.Begin(endless(t))
 		require.NoError(t, k.Err())
 		state, _ = k.End(lua.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		k = c.Begin(endless(t))
 		require.NoError(t, k.Err())
 		select {
@@ -266,7 +267,7 @@ func TestCallIsUsedAgainUnlessItEnded(t *testing.T) {
 		}))
 		k := c.Begin(b)
 		_, _ = k.End(hang(k))
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		for range 10 {
 			again := c.Begin(b)
 			require.NotSame(t, k, again)
@@ -283,7 +284,7 @@ func TestCallThatADialHasSeenIsNotUsedAgain(t *testing.T) {
 		<-k.Done()
 		_, _ = k.End(lua.Classify(k.Err()))
 		for range 10 {
-			c.heard(time.Now(), nil)
+			c.heard(time.Now(), Answered)
 			another := c.Begin(endless(t))
 			require.NotSame(t, k, another)
 			_ = another.Err()
@@ -342,7 +343,7 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 			{lua.Classify(context.DeadlineExceeded), Abandoned},
 			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait
 		} {
-			c.heard(time.Now(), nil)
+			c.heard(time.Now(), Answered)
 			state, _ := c.Begin(endless(t)).End(of.err)
 			require.Equal(t, of.state, state, "%v", of.err)
 		}
@@ -359,7 +360,7 @@ func TestCallerThatWasKeptIsTheLastToSendForAMinute(t *testing.T) {
 			}
 			_, _ = k.End(nil)
 			direct := func() bool {
-				c.heard(time.Now(), nil)
+				c.heard(time.Now(), Answered)
 				k := c.Begin(endless(t))
 				if k != nil {
 					_, _ = k.End(nil)
@@ -436,7 +437,7 @@ func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 			return direct
 		}
 		require.True(t, sent())
-		c.Detach()
+		c.detached.Store(math.MaxInt64)
 		require.False(t, sent())
 	})
 }
@@ -448,7 +449,7 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		budget := wait.NewBudget(b.Context(), nil, wait.Unlimited)
 		for pb.Next() {
-			c.heard(time.Now(), nil)
+			c.heard(time.Now(), Answered)
 			k := c.Begin(budget)
 			if k == nil {
 				b.Error("a worker is to send it")

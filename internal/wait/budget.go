@@ -1,14 +1,18 @@
+// Package wait has the tools of callers that wait: a [Budget] of time, a [Backoff] between tries, a
+// [Group] of tasks that a closing client waits for, and a [Pool] of workers for calls that may
+// hang. Packages rlock, multilock and redlock use it; it knows neither locks nor Redis.
 package wait
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
-// Unlimited leaves the end of a [Budget] to its context.
-const Unlimited time.Duration = -1
+// Unlimited is a time without a limit: only something else ends it.
+const Unlimited time.Duration = math.MaxInt64
 
 // ErrClosed is the reason why a budget ended if its client was closed.
 var ErrClosed = errors.New("lock client closed")
@@ -102,49 +106,35 @@ func (b *Budget) Left(d time.Duration) time.Duration {
 }
 
 // Wait blocks until wake fires. It returns false if the budget ended first.
-func (b *Budget) Wait(wake <-chan struct{}) bool {
-	var over <-chan time.Time
-	if !b.end.IsZero() {
-		over = b.after(max(0, time.Until(b.end)))
-	}
+func (b *Budget) Wait(wake <-chan struct{}) bool { return b.Sleep(Unlimited, wake, nil) }
+
+// Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
+// the budget ended first, and true if wake has fired as well.
+func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	select {
 	case <-wake:
 		return true
 	default:
 	}
-	select {
-	case <-wake:
-		return true
-	case <-over:
-	case <-b.Ctx.Done():
-	case <-b.Closes:
-	}
-	return false
-}
-
-// Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
-// the budget ended first.
-func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
+	var over <-chan time.Time
 	pause := b.Left(d)
+	if pause != Unlimited {
+		if b.timer == nil {
+			b.timer = time.NewTimer(pause)
+		} else {
+			b.timer.Reset(pause) // also drops a value that was not received
+		}
+		over = b.timer.C
+	}
 	select {
 	case <-wake:
 		return true
 	case <-also:
 		return true
-	case <-b.after(pause):
+	case <-over:
 		return pause == d
 	case <-b.Ctx.Done():
 	case <-b.Closes:
 	}
 	return false
-}
-
-// after returns a channel that fires once, after d.
-func (b *Budget) after(d time.Duration) <-chan time.Time {
-	if b.timer == nil {
-		b.timer = time.NewTimer(d)
-	} else {
-		b.timer.Reset(d) // also drops a value that was not received
-	}
-	return b.timer.C
 }
