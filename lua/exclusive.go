@@ -138,20 +138,16 @@ func (x *Exclusive) Acquire(
 // HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
 // and Withdrawn the release is announced.
 type HandOver struct {
-	// Sharded selects sharded channels.
-	Sharded bool
+	Sharded bool // selects sharded channels
 	// Others allows granting the lock to waiters of other clients. It takes a server that counts
 	// all listeners of a channel: not one of several that forward messages to each other.
 	Others bool
 	// Successor is the registration of the owner that is next in this process; "" if there is none.
 	// If another waiter gets the lock, the successor is registered from then on.
-	Successor string
-	// SuccessorFirst reports whether Successor comes before all others.
-	SuccessorFirst bool
-	// Streak is the streak of the lock until now: of the [Grant], or of the owner before.
-	Streak Streak
-	// Withdrawn is a registration that its owner does not want any more; "" if there is none.
-	Withdrawn string
+	Successor      string
+	SuccessorFirst bool   // Successor comes before all others
+	Streak         Streak // of the lock until now: of the [Grant], or of the owner before
+	Withdrawn      string // a registration that its owner does not want any more; "" if none
 }
 
 // Streak says how often a lock was handed over since it was free. It is limited, so that the lock
@@ -239,7 +235,8 @@ func miscounted(lock string, class Class, err error) error {
 	case !errors.As(err, &e):
 		return err
 	case errors.As(err, &text):
-		e.Class, e.Message = class, fmt.Sprintf("the token %q of %q is not a number", text.Num, lock)
+		e.Class = class
+		e.Message = fmt.Sprintf("the token %q of %q is not a number", text.Num, lock)
 	case e.Code != "WRONGTYPE" && !aboutNumber.MatchString(e.Message):
 		return err
 	}

@@ -16,10 +16,8 @@ var (
 
 // Fair sends the commands of a fair lock. Clients that share the lock use the same settings.
 type Fair struct {
-	// Lock is its name.
-	Lock string
-	// Sharded reports whether waiters listen on sharded channels.
-	Sharded bool
+	Lock    string // its name
+	Sharded bool   // waiters listen on sharded channels
 	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or
 	// with sharded channels. On a cluster it counts only those of one node.
 	Counted bool

@@ -19,16 +19,12 @@ var (
 
 // State is the state of a lock in Redis at one moment.
 type State struct {
-	// Mode is "read" or "write" on a read-write lock, else "".
-	Mode string
+	Mode string // "read" or "write" on a read-write lock, else ""
 	// Holds has the owners that hold the lock, in no particular order. It is empty when it is free.
 	Holds []Hold
-	// TTL is the rest of the lease: 0 when the lock is free, [NoExpiry] when it never expires.
-	TTL time.Duration
-	// Queue has the owners that wait for a fair lock, head first.
-	Queue []string
-	// Token is the last token that a fenced lock has given; 0 if none.
-	Token int64
+	TTL   time.Duration // the rest of the lease: 0 when the lock is free, or [NoExpiry]
+	Queue []string      // the owners that wait for a fair lock, head first
+	Token int64         // the last token that a fenced lock has given; 0 if none
 }
 
 // Hold is the hold of one owner. A writer that reads has two.

@@ -93,13 +93,11 @@ func CheckSlots(n string, related ...string) error {
 		if other := Slot(r); other != slot {
 			return fmt.Errorf("name %q is in slot %d but %q in slot %d: %w; "+
 				"use a name without braces, or one with a complete hash tag such as {%s}",
-				n, slot, r, other, ErrCrossSlot, withoutBraces.Replace(n))
+				n, slot, r, other, ErrCrossSlot, strings.NewReplacer("{", "", "}", "").Replace(n))
 		}
 	}
 	return nil
 }
-
-var withoutBraces = strings.NewReplacer("{", "", "}", "")
 
 // Slots is the number of slots of a cluster.
 const Slots = 16384

@@ -20,10 +20,8 @@ var (
 // ReadWrite sends the commands of a read-write lock. Clients that share the lock use the same
 // settings.
 type ReadWrite struct {
-	// Lock is its name.
-	Lock string
-	// Sharded reports whether waiters listen on sharded channels.
-	Sharded bool
+	Lock    string // its name
+	Sharded bool   // waiters listen on sharded channels
 	// Bound is how long at a time new readers step back for a writer that waits. 0 turns precedence
 	// off: readers and writers do not step back, and no key of this library's own is used.
 	Bound time.Duration

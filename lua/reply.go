@@ -96,10 +96,8 @@ func unexpected(cause error) *Error {
 type Holder struct {
 	Owner string        // "<client id>:<token>"; "" when readers that waited have their turn
 	TTL   time.Duration // the rest of its lease, or [NoExpiry]
-	// Next reports whether the owner does not hold the lock, but comes before the one that asked.
-	Next bool
-	// Nap is how long to wait at most before asking again, if that is not the TTL; else 0.
-	Nap time.Duration
+	Next  bool          // it does not hold the lock, but comes before the one that asked
+	Nap   time.Duration // how long to wait at most before asking again, if that is not the TTL
 	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a
 	// fair one.
 	Clock time.Time
@@ -134,41 +132,36 @@ type Released struct {
 	// released; "" if it was published. It begins with the error code, such as NOPERM, on every
 	// version of the server.
 	Refusal string
-	// Reading reports whether the owner gave back a write lock and has read holds left.
-	Reading bool
-	// To says which owner has the lock now.
-	To To
-	// Fence is the fencing token of the successor, if it has the lock and the lock is fenced.
-	Fence int64
+	Reading bool  // the owner gave back a write lock and has read holds left
+	To      To    // the owner that has the lock now
+	Fence   int64 // the fencing token of the successor, if it has the lock and the lock is fenced
 	// Began is when the streak began, as in [Streak], if the successor has the lock because it
 	// could not be granted to a waiter of another process.
-	Began int64
-	// Ticket is the ticket of the successor, if it was registered.
-	Ticket Ticket
+	Began  int64
+	Ticket Ticket // of the successor, if it was registered
 }
 
-// outcomes has the outcome for each status that the scripts return for a release, from -1.
-var outcomes = [...]Released{
-	{},                          // the owner did not hold the lock
-	{Held: true},                // levels are left
-	{Held: true},                // the lock is free
-	{Held: true, Reading: true}, // the owner has read holds left
-	{Held: true, To: Successor}, // the successor has the lock
-	{Held: true, To: Other},     // a waiter has it, by its registration
+// outcomes has the outcome for each status that the scripts return for a release.
+var outcomes = map[int64]Released{
+	-1: {},                          // the owner did not hold the lock
+	0:  {Held: true},                // levels are left
+	1:  {Held: true},                // the lock is free
+	2:  {Held: true, Reading: true}, // the owner has read holds left
+	3:  {Held: true, To: Successor}, // the successor has the lock
+	4:  {Held: true, To: Other},     // a waiter has it, by its registration
 }
 
 // released reads the reply for one release: a status, or a list of it, a refusal and, for a lock
 // that is handed over, a number and perhaps the beginning of the streak.
-func released(rp reply) (out Released, err error) {
+func released(rp reply) (Released, error) {
 	size := 1
 	if rp.message.IsArray() {
 		size = rp.list(2, 3, 4)
 	}
 	status := rp.integer()
-	if status < -1 || status+1 >= int64(len(outcomes)) {
-		rp.keep(unexpected(fmt.Errorf("status %d", status)))
-	} else {
-		out = outcomes[status+1]
+	out, known := outcomes[status]
+	if !known || size > 3 && out.To != Successor {
+		rp.keep(unexpected(fmt.Errorf("status %d in %d values", status, size)))
 	}
 	if size > 1 {
 		out.Refusal = withCode(rp.text())
@@ -184,9 +177,6 @@ func released(rp reply) (out Released, err error) {
 	}
 	if size > 3 {
 		out.Began = rp.integer()
-		if out.To != Successor {
-			rp.keep(unexpected(fmt.Errorf("a time with status %d", status)))
-		}
 	}
 	if rp.err != nil {
 		return Released{}, rp.err
