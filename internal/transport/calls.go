@@ -121,8 +121,6 @@ const (
 	dialing        // rueidis has none
 )
 
-var _ context.Context = (*Call)(nil)
-
 // Err returns context.DeadlineExceeded once the caller should return. rueidis calls it before Done
 // if it has a connection.
 func (k *Call) Err() error {

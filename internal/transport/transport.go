@@ -25,7 +25,7 @@ type Options struct {
 	Server string // the name of the server; "" for its address
 	Logger *slog.Logger
 
-	// These select the channels on a cluster; without either it is asked whether it has sharded ones.
+	// These select the channels on a cluster; with neither, sharded ones if it has them.
 	Classic, Sharded bool
 
 	HandsOver bool // a release may give a lock to a waiter

@@ -24,10 +24,9 @@ type Budget struct {
 	Ctx   context.Context
 	Until time.Time // the earlier of its own end and the context's deadline; zero without either
 
-	Closes <-chan struct{} // closed when the client closes, if that ends the budget; else nil
-
-	end   time.Time   // of its own time; zero without a limit
-	timer *time.Timer // nil until somebody waits for a time
+	closing <-chan struct{} // closed when the client closes, if that ends the budget; else nil
+	end     time.Time       // of its own time; zero without a limit
+	timer   *time.Timer     // nil until somebody waits for a time
 }
 
 // NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless
@@ -40,7 +39,7 @@ func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration
 
 // Begin does what [NewBudget] does, for a Budget that is part of another value.
 func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) {
-	b.Ctx, b.Closes = ctx, closing
+	b.Ctx, b.closing = ctx, closing
 	b.Until, _ = ctx.Deadline()
 	if limit == Unlimited {
 		return
@@ -90,7 +89,7 @@ func (b *Budget) Over() bool {
 // Closing reports whether the client has begun to close.
 func (b *Budget) Closing() bool {
 	select {
-	case <-b.Closes:
+	case <-b.closing:
 		return true
 	default:
 		return false
@@ -134,7 +133,7 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	case <-over:
 		return pause == d
 	case <-b.Ctx.Done():
-	case <-b.Closes:
+	case <-b.closing:
 	}
 	return false
 }
