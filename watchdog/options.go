@@ -9,6 +9,7 @@ import (
 // Outcome is what a renewal did to one lease.
 type Outcome uint8
 
+// The outcomes. A lease that is Unknown is retried while its deadline allows.
 const (
 	Unknown Outcome = iota // the lease may or may not have been renewed
 	Held                   // the owner still held the lease, and it was renewed
@@ -17,9 +18,9 @@ const (
 
 // RenewFunc renews leases, all of one group, for [Options].Lease each. It returns the outcome for
 // each lease, in the same order. It must not give a lease that is gone to its owner again. A lease
-// that is Unknown, or has no outcome because the list is shorter, is retried while its deadline
-// allows. Renewing twice must therefore be harmless. The error says why there are such leases, and
-// is passed to [Options].OnFailure. The outcomes returned with it are valid.
+// that has no outcome because the list is shorter is Unknown. Renewing twice must be harmless. The
+// error says why there are such leases, and is passed to [Options].OnFailure. The outcomes returned
+// with it are valid.
 //
 // ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon
 // after that: until it does, no other lease of its group is renewed and Close waits. It is called
