@@ -60,15 +60,15 @@ func (c *channel) isPaired() bool { return c.phase == confirmed && len(c.paired)
 // and no reason to ask. Any other message wakes all of them: waking too many costs a request each,
 // waking too few costs a wait.
 func (c *channel) hear(message string) {
-	number, err := strconv.ParseInt(message, 10, 64)
-	switch {
-	case message == "0":
+	if message == "0" {
 		c.wakeOneOfEach()
-	case err == nil && number > 1:
-		c.wakeAll(number)
-	default:
-		c.wakeAll(0)
+		return
 	}
+	number, err := strconv.ParseInt(message, 10, 64)
+	if err != nil || number <= 1 {
+		number = 0
+	}
+	c.wakeAll(number)
 }
 
 // wakeOne gives a permit to the first subscriber of a topic that has none, and moves it to the

@@ -36,8 +36,8 @@ const (
 	farewellTimeout = 500 * time.Millisecond
 )
 
-// redisConnection is a dedicated connection of rueidis. It is closed at the end rather than returned
-// to the pool of its client: with RESP2, rueidis uses a second connection for pub/sub behind the
+// redisConnection is a dedicated connection of rueidis. At the end it is closed and not returned to
+// the pool of its client: with RESP2, rueidis uses a second connection for pub/sub behind the
 // dedicated one, which is not reset when the pool takes it back.
 type redisConnection struct {
 	client  rueidis.DedicatedClient

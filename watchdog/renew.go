@@ -38,23 +38,17 @@ func (r *round) add(b *batch) {
 	r.queue = slices.Insert(r.queue, i, b)
 }
 
-// prune drops the leases that are not to be renewed at t, and batches without leases.
-func (r *round) prune(t time.Duration) {
-	r.queue = slices.DeleteFunc(r.queue, func(b *batch) bool { return !b.prune(t) })
-}
-
 // prune drops the leases that are not to be renewed at t, because that would keep others out for
-// nothing. It reports whether any is left.
-func (b *batch) prune(t time.Duration) bool {
+// nothing. It reports whether none is left.
+func (b *batch) prune(t time.Duration) (empty bool) {
 	b.leases = slices.DeleteFunc(b.leases, func(l *Lease) bool {
 		l.queued = l.renew && l.live(t)
 		return !l.queued
 	})
-	return len(b.leases) > 0
+	return len(b.leases) == 0
 }
 
-// delay returns how long b waits after a failure, between lease/300, but at least 5 ms, and
-// lease/30.
+// delay returns how long b waits after a failure: from lease/300 to lease/30, but at least 5 ms.
 func (b *batch) delay(lease time.Duration) time.Duration {
 	const shortest = 5 * time.Millisecond
 	return b.tries.Within(max(shortest, lease/300), max(shortest, lease/30))
@@ -72,7 +66,7 @@ func (w *Watchdog) run(r *round) {
 		for _, l := range gone {
 			w.lose(l, ErrGone)
 		}
-		if len(unknown) > 0 && w.ctx.Err() == nil {
+		if len(unknown) > 0 && w.ctx.Err() == nil && w.options.OnFailure != nil {
 			w.options.OnFailure(r.group, len(unknown), cmp.Or(err, errNoOutcome))
 		}
 	}
@@ -89,7 +83,7 @@ func (w *Watchdog) take(r *round) *batch {
 		b := r.queue[0]
 		r.queue[0] = nil // else the array would keep it alive
 		r.queue = r.queue[1:]
-		if b.prune(t) {
+		if !b.prune(t) {
 			return b
 		}
 	}

@@ -45,13 +45,12 @@ func (w *Watchdog) expired() *Lease {
 
 // wakeBy wakes the scheduler at t at the latest. The caller holds mu.
 func (w *Watchdog) wakeBy(t time.Duration) {
-	if t >= w.armed {
-		return
-	}
-	w.armed = t
-	select {
-	case w.wake <- struct{}{}:
-	default: // it is signaled already
+	if t < w.armed {
+		w.armed = t
+		select {
+		case w.wake <- struct{}{}:
+		default: // it is signaled already
+		}
 	}
 }
 
@@ -63,12 +62,12 @@ func (w *Watchdog) plan() time.Duration {
 
 	t := now()
 	switch {
-	case w.renewable > 0 && w.nextTick <= t:
+	case w.nextTick <= t:
 		w.tick(t)
-	case w.renewable > 0 && w.nextEarly <= t:
-		w.enqueue(t, w.short())
+	case w.nextEarly <= t:
+		w.enqueue(t, w.options.Lease/2)
 	}
-	next := never
+	next := min(w.nextTick, w.nextEarly)
 	for _, r := range w.rounds {
 		switch {
 		case r.running: // and checks its queue itself
@@ -78,9 +77,6 @@ func (w *Watchdog) plan() time.Duration {
 			r.running = true
 			w.goroutines.Go(func() { w.run(r) })
 		}
-	}
-	if w.renewable > 0 {
-		next = min(next, w.nextTick, w.nextEarly)
 	}
 	if len(w.deadlines) > 0 {
 		next = min(next, w.deadlines[0].until())
@@ -96,15 +92,13 @@ func (w *Watchdog) tick(t time.Duration) {
 
 	// Leases that have ended must not pile up in the queue of a group that hangs.
 	for group, r := range w.rounds {
-		if r.prune(t); len(r.queue) == 0 && !r.running {
+		r.queue = slices.DeleteFunc(r.queue, func(b *batch) bool { return b.prune(t) })
+		if len(r.queue) == 0 && !r.running {
 			delete(w.rounds, group)
 		}
 	}
 	w.enqueue(t, never)
 }
-
-// short returns the remaining time below which a lease is renewed before the tick.
-func (w *Watchdog) short() time.Duration { return w.options.Lease / 2 }
 
 // enqueue queues the renewable leases that have less than limit left and are not queued yet. The
 // caller holds mu.
