@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"holdfast/internal/owner"
@@ -62,14 +63,12 @@ func (at *attempt) round() (hold *rlock.Hold) {
 			a.ask(i, a.owner, at.lease)
 		}
 	})
-	remaining := func(first bool) time.Duration { return a.remaining(first && at.waits) }
-	decided := a.await(at.budget, remaining, func() bool {
+	decided := a.await(at.budget, func(first bool) time.Duration {
+		return a.remaining(in(granted), in(asked), first && at.waits)
+	}, func() bool {
 		yes, open := a.count(granted), a.count(asked)
-		if yes >= l.quorum {
-			return true
-		}
-		if yes+open >= l.quorum {
-			return false
+		if yes >= l.quorum || yes+open >= l.quorum {
+			return yes >= l.quorum
 		}
 		// The round has failed. A caller that waits still needs more replies, as long as they may
 		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
@@ -92,25 +91,23 @@ func (at *attempt) round() (hold *rlock.Hold) {
 	return hold
 }
 
-// remaining returns for how much longer a quorum may still reply in time; 0 if too few nodes are
-// left for a quorum. With allReplies it then returns for how much longer any node may. It is called
-// with mu held.
+// remaining returns for how much longer a quorum may still reply in time, of which some nodes have
+// agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
+// for how much longer any node may. It is called with mu held.
 //
 // The time of a node counts from when its request was sent. Before that the request queues behind
 // others of this process, which is not the node's fault: of a thousand locks acquired at once the
 // last would fail, even if all nodes reply as fast as they can.
-func (a *acquisition) remaining(allReplies bool) time.Duration {
+func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {
-		if p.state != asked {
-			continue
-		}
-		if d := p.node.Pool().Remaining(&p.request); d > 0 {
-			left = append(left, d)
+		if asked(p) {
+			left = append(left, p.node.Pool().Remaining(p.call))
 		}
 	}
-	needed := a.lock.quorum - a.count(granted)
-	if allReplies {
+	left = slices.DeleteFunc(left, func(d time.Duration) bool { return d <= 0 })
+	needed := a.lock.quorum - a.countIf(agreed)
+	if anyReply {
 		needed = min(needed, len(left))
 	}
 	return nthLast(left, needed, cmp.Compare)
@@ -122,11 +119,10 @@ func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 	for _, p := range a.parts {
 		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
 		// are about to send theirs: a quorum was just quicker.
-		if p.state != asked {
-			continue
-		}
-		if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
-			p.deny(err)
+		if p.state == asked {
+			if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
+				p.deny(err)
+			}
 		}
 	}
 	lostAcquisitions.Forget(at.session.Key())

@@ -45,8 +45,6 @@ type level struct {
 	renew bool
 }
 
-var _ rlock.Acquisition = (*acquisition)(nil)
-
 // sessionKey identifies what one owner has with one lock.
 type sessionKey struct {
 	lock  identity
@@ -128,12 +126,11 @@ func (a *acquisition) finish() {
 
 // endLevels ends the levels of an acquisition that is over, if finish has not, and returns why.
 func (a *acquisition) endLevels() error {
-	levels, reason := a.snapshot()
 	// Innermost first: ending an outer context would end a context inside it before its hold.
-	for _, l := range slices.Backward(levels) {
-		l.end(reason)
+	for _, l := range slices.Backward(a.levels) {
+		l.end(a.reason)
 	}
-	return reason
+	return a.reason
 }
 
 // report logs a loss.
@@ -143,9 +140,9 @@ func (a *acquisition) report(err error) {
 	}
 }
 
-// await blocks until decided returns true, which it reports; as long as there is time remaining, and
-// b has not ended. Another call ends the wait as well: Unlock beside Extend decides both. Both
-// functions are called with mu held.
+// await blocks until decided returns true, which it reports, while there is time remaining and b
+// lasts. Another call ends the wait, too: Unlock beside Extend decides both. Both functions are
+// called with mu held.
 func (a *acquisition) await(
 	b *wait.Budget, remaining func(first bool) time.Duration, decided func() bool,
 ) bool {
@@ -167,16 +164,6 @@ func (a *acquisition) await(
 		a.mu.Lock()
 	}
 	return a.decision != decision
-}
-
-// snapshot returns the levels, and why the acquisition is over; nil if it is not.
-func (a *acquisition) snapshot() (levels []level, reason error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.state.over() {
-		return slices.Clone(a.levels), nil
-	}
-	return a.levels, a.reason // they do not change any more
 }
 
 // The methods below are called with mu held.
@@ -203,8 +190,8 @@ func (a *acquisition) trustedUntil() time.Time {
 	return nthLast(deadlines, a.lock.quorum, time.Time.Compare)
 }
 
-// check ends the acquisition, within do, if a quorum does not hold it any more. before is until when
-// it could be trusted before the last part was lost for the given reason.
+// check ends the acquisition, within do, if a quorum does not hold it any more. It could be trusted
+// until before when the last part was lost, for the given reason.
 func (a *acquisition) check(reason error, before time.Time) {
 	now := time.Now()
 	if a.state != held || now.Before(a.trustedUntil()) {
@@ -227,17 +214,17 @@ func (a *acquisition) check(reason error, before time.Time) {
 	}), before)
 }
 
-// end ends the acquisition in a phase, within do.
-func (a *acquisition) end(in phase, reason error, deadline time.Time) {
+// end ends the acquisition, within do.
+func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	if a.state == held {
 		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
 		a.session.Do(func(state **acquisition) { *state = nil })
 		a.session.Close()
-		if in == lost {
+		if as == lost {
 			lostAcquisitions.Add(a.session.Key(), a)
 		}
 	}
-	a.state.enter(in)
+	a.state.enter(as)
 	a.reason, a.deadline = reason, deadline
 	for _, p := range a.parts {
 		p.end()
@@ -245,10 +232,13 @@ func (a *acquisition) end(in phase, reason error, deadline time.Time) {
 	a.notify()
 }
 
-// count returns the number of parts in any of the states.
-func (a *acquisition) count(states ...state) int {
-	return a.countIf(func(p *part) bool { return slices.Contains(states, p.state) })
+// in returns a function that reports whether a part is in one of the states.
+func in(states ...state) func(p *part) bool {
+	return func(p *part) bool { return slices.Contains(states, p.state) }
 }
+
+// count returns the number of parts in any of the states.
+func (a *acquisition) count(states ...state) int { return a.countIf(in(states...)) }
 
 // countIf returns the number of parts for which is returns true.
 func (a *acquisition) countIf(is func(p *part) bool) (n int) {

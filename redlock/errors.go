@@ -66,11 +66,10 @@ func (e *QuorumError) Unwrap() []error {
 	}
 	closed := 0
 	for _, n := range e.Nodes {
-		var held *rlock.HeldError
 		switch {
 		case errors.Is(n.Err, rlock.ErrClosed):
 			closed++
-		case !errors.As(n.Err, &held) || e.outvoted():
+		case heldError(n.Err) == nil || e.outvoted():
 			errs = append(errs, n.Err)
 		}
 	}
@@ -91,9 +90,8 @@ func (e *QuorumError) outvoted() bool {
 	}
 	others, open, failed := 0, 0, 0
 	for _, n := range e.Nodes {
-		var held *rlock.HeldError
 		switch {
-		case errors.As(n.Err, &held):
+		case heldError(n.Err) != nil:
 			others++
 		case errors.Is(n.Err, errNotAwaited):
 			open++
@@ -102,6 +100,13 @@ func (e *QuorumError) outvoted() bool {
 		}
 	}
 	return (others > 0 || failed == 0) && e.Granted+others+open >= e.Want
+}
+
+// heldError returns the error of a node that another owner holds; nil if err is another one.
+func heldError(err error) *rlock.HeldError {
+	var h *rlock.HeldError
+	errors.As(err, &h)
+	return h
 }
 
 // DelayedError reports that a node is not counted, because it may have forgotten who holds the
@@ -117,9 +122,9 @@ func (d *DelayedError) Error() string {
 	if d.Emptied {
 		why = "is new, or was emptied, less than MaxLease ago"
 	}
-	return fmt.Sprintf("not counted for another %v, because it %s and may have forgotten who holds "+
-		"the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, if it runs "+
-		"with appendfsync always, state FsyncAlways", d.For.Round(time.Millisecond), why)
+	return fmt.Sprintf("not counted for another %v, because it %s and may have forgotten who "+
+		"holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, "+
+		"if it runs with appendfsync always, state FsyncAlways", d.For.Round(time.Millisecond), why)
 }
 
 var (
@@ -141,8 +146,7 @@ func (e *QuorumError) list(agreed string) string {
 	servers := make(map[string][]string)
 	for _, n := range e.Nodes {
 		text := n.Err.Error()
-		var held *rlock.HeldError
-		if errors.As(n.Err, &held) {
+		if held := heldError(n.Err); held != nil {
 			text = "held by " + held.Owner
 			if held.TTL > 0 {
 				text += fmt.Sprintf(" for another %v", held.TTL.Round(100*time.Millisecond))

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,26 +35,26 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return err
 }
 
-// extension is one round of requests to extend the parts of an acquisition, whose mutex guards it.
+// extension is one round of requests to extend the parts of an acquisition.
 type extension struct {
-	levels   int // to be set on the nodes; 0 leaves them as they are
-	lease    time.Duration
-	pending  int
-	timeouts []time.Duration // of the nodes that were asked
+	levels int // to be set on the nodes; 0 leaves them as they are
+	lease  time.Duration
 }
 
 // kept reports whether the node of a part has carried out the extension.
 func (ex *extension) kept(p *part) bool { return p.extended == ex }
 
-// extend makes a quorum of the nodes keep the lock for lease from now. With nest, they count another
-// level, which nest adds, with mu held. The part of a node that does not hold the lock is lost. With
+// asked reports whether it may still do so.
+func (ex *extension) asked(p *part) bool { return p.extending == ex && p.state == granted }
+
+// extend makes a quorum of the nodes keep the lock for lease from now. With nest they count another
+// level, which nest adds with mu held. The part of a node that does not hold the lock is lost. With
 // retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
 func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, nest func()) error {
 	var delay wait.Backoff
 	var failure *QuorumError
-	for quorum := a.lock.quorum; ; {
+	for {
 		start, ex := time.Now(), &extension{lease: lease}
-		var limit time.Duration
 		a.do(func() {
 			if nest != nil {
 				ex.levels = len(a.levels) + 1
@@ -69,17 +68,17 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 					p.extend(ex)
 				}
 			}
-			limit = nthLast(ex.timeouts, min(quorum, len(ex.timeouts)), cmp.Compare)
 		})
-		a.await(b, func(bool) time.Duration { return time.Until(start.Add(limit)) }, func() bool {
-			return a.state.over() || a.countIf(ex.kept) >= quorum || ex.pending == 0
+		remaining := func(first bool) time.Duration { return a.remaining(ex.kept, ex.asked, first) }
+		a.await(b, remaining, func() bool {
+			return a.state.over() || a.countIf(ex.kept) >= a.lock.quorum || a.countIf(ex.asked) == 0
 		})
 		over, permanent := false, false
 		var err *QuorumError
 		a.do(func() {
 			switch over = a.state.over(); {
 			case over:
-			case a.countIf(ex.kept) < quorum:
+			case a.countIf(ex.kept) < a.lock.quorum:
 				err = a.quorumError("kept", errNoAnswer, ex.kept)
 				permanent = a.permanentRefusals() > a.spare()
 			case nest != nil:
@@ -91,7 +90,7 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 			return a.endLevels()
 		case err == nil:
 			return nil
-		case failure == nil || !b.Over(): // a round that was cut short says less than the one before
+		case failure == nil || !b.Over(): // one that was cut short says less than the one before
 			failure = err
 		}
 		if permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
@@ -103,11 +102,10 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 
 // extend asks the node to extend the part. It is called with mu held.
 func (p *part) extend(ex *extension) {
-	hold, call := p.hold, new(wait.Job)
-	p.err = p.call(call, wait.Func(func() { p.keep(hold, ex) }), ex.lease)
+	hold := p.hold
+	p.err = p.send(new(wait.Job), wait.Func(func() { p.keep(hold, ex) }), ex.lease)
 	if p.err == nil {
-		ex.pending++
-		ex.timeouts = append(ex.timeouts, call.Timeout)
+		p.extending = ex
 	}
 }
 
@@ -122,10 +120,11 @@ func (p *part) keep(hold hooks.NodeHold, ex *extension) {
 	} else {
 		yes, err = p.node.Reenter(p.owner, ex.levels, ex.lease)
 	}
-	deadline := watchdog.Deadline(sent, ex.lease)
-	a := p.acquisition
+	deadline, a := watchdog.Deadline(sent, ex.lease), p.acquisition
 	a.do(func() {
-		ex.pending--
+		if p.extending == ex {
+			p.extending = nil
+		}
 		switch {
 		case p.state != granted:
 		case err != nil:

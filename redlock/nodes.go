@@ -1,10 +1,8 @@
 package redlock
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unique"
@@ -29,7 +27,8 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 			return err
 		}
 		server := node.Server()
-		if slices.Contains(clients, node.Client()) || server != "" && slices.Contains(servers, server) {
+		named := server != "" && slices.Contains(servers, server)
+		if named || slices.Contains(clients, node.Client()) {
 			return fmt.Errorf("%w: two nodes are on one server (%s), so they are not independent",
 				rlock.ErrInvalid, server)
 		}
@@ -63,11 +62,6 @@ func nameOf(locks []*rlock.Lock) string {
 // nodeID identifies a node by its client and its name.
 func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
-// serverName returns the name of node i's server for errors.
-func (l *Lock) serverName(i int) string {
-	return cmp.Or(l.nodes[i].Server(), "node "+strconv.Itoa(i))
-}
-
 // nodeTimeout returns how long to wait for a reply of a node. The node's client remembers the round
 // trips, for locks that are made for one call. By default at least nine tenths of a lease of 50 ms
 // or more are left for the caller.
@@ -82,9 +76,8 @@ func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
 	return node.Pool().Timeout(least, min(lease/10, node.CommandTimeout()))
 }
 
-// nthLast returns the n-th last of some times, which it sorts; zero if there are fewer. Of the times
-// left for replies that is for how long n of them may still arrive: a single longer time-out does
-// not delay a result that needs n.
+// nthLast returns the n-th last of some times, which it sorts; zero if there are fewer. A single
+// longer time-out does not delay a result that needs n replies.
 func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
 	if n > 0 && n <= len(times) {
 		slices.SortFunc(times, compare)

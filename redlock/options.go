@@ -47,8 +47,8 @@ func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 	case o.NodeTimeout < 0:
 		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
 	case o.Epoch && slices.ContainsFunc(nodes, hooks.Node.Clustered):
-		return o, fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does not have: "+
-			"leave it out, or use single servers", rlock.ErrInvalid)
+		return o, fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does not "+
+			"have: leave it out, or use single servers", rlock.ErrInvalid)
 	case o.MaxLease < 0:
 		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
 	}

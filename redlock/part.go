@@ -22,20 +22,17 @@ type part struct {
 	lease       time.Duration
 	askedAt     time.Time // when the request was given to the pool
 	request     wait.Job
-	release     wait.Job // the first try
+	release     wait.Job // the first try of it
 
 	// The fields below are guarded by the acquisition's mutex.
 	state       state
 	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
+	call        *wait.Job      // the last one that was sent
+	extending   *extension     // the one under way; else nil
 	extended    *extension     // the last one that the node has carried out
 	unconfirmed bool           // a release without a reply may have been carried out
 	err         error          // why the node does not count, or has not extended or released it
 }
-
-var (
-	_ hooks.Part = (*part)(nil)
-	_ wait.Task  = (*part)(nil)
-)
 
 // Run asks the node for the part, or to release it, and handles the reply. It blocks until the node
 // replies; the acquisition may be over by then.
@@ -123,19 +120,16 @@ func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) })
 // Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
 func (p *part) Renewed() {
 	a := p.acquisition
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.state != held || !a.renews() {
-		return
-	}
-	for i, node := range a.lock.nodes {
-		// Every part reports its renewal. Ask a missing node only once for all of them.
-		p := a.parts[i]
-		if p.state == missing && time.Since(p.askedAt) > node.WatchdogLease()/6 {
-			a.parts[i] = new(part) // the node's pool may still read the last
-			a.ask(i, node.NewOwner(), node.WatchdogLease())
+	a.do(func() {
+		for i, node := range a.lock.nodes {
+			// Every part reports its renewal. Ask a missing node only once for all of them.
+			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
+			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
+				a.parts[i] = new(part) // the node's pool may still read the last
+				a.ask(i, node.NewOwner(), node.WatchdogLease())
+			}
 		}
-	}
+	})
 }
 
 // The methods below are called with mu held.
@@ -145,14 +139,14 @@ func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
 	p := a.parts[i]
 	p.acquisition, p.node, p.owner, p.lease = a, a.lock.nodes[i], ownerID, lease
 	p.askedAt = time.Now()
-	if p.err = p.call(&p.request, p, lease); p.err == nil {
+	if p.err = p.send(&p.request, p, lease); p.err == nil {
 		a.longest = max(a.longest, lease)
 		p.state.enter(asked)
 	}
 }
 
-// call gives a call to the node's pool, and returns an error if it could not.
-func (p *part) call(call *wait.Job, task wait.Task, lease time.Duration) error {
+// send gives a call to the node's pool, and returns an error if it could not.
+func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
 	if err := unavailable(p.node); err != nil {
 		return err
 	}
@@ -160,6 +154,7 @@ func (p *part) call(call *wait.Job, task wait.Task, lease time.Duration) error {
 	if !p.node.Pool().Do(call) {
 		return rlock.ErrClosed
 	}
+	p.call = call
 	return nil
 }
 
@@ -185,10 +180,7 @@ func (p *part) deny(err error) {
 // rejoin has a part that was granted after the others renewed and extended like them.
 func (p *part) rejoin() {
 	a := p.acquisition
-	if a.state != held {
-		return
-	}
-	if a.renews() {
+	if a.state == held && a.renews() {
 		p.hold.SetRenew(true)
 	}
 	more := time.Until(a.extendedTo).Truncate(time.Millisecond)

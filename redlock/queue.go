@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"cmp"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -63,10 +64,9 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
 		} else {
 			// The previous head has just acquired the lock.
-			at.last = &result{err: &QuorumError{Lock: at.lock.name, Want: at.lock.quorum}, held: true}
-			for i := range at.lock.nodes {
-				at.last.refusing = append(at.last.refusing, i)
-			}
+			at.last = &result{held: true,
+				err:   &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
+				nodes: slices.Repeat([]error{&rlock.HeldError{}}, len(at.lock.nodes))}
 			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
 		if at.last.permanent || !at.pause(q, &delay) {
@@ -84,9 +84,7 @@ func leave(w *waitqueue.Waiter[identity, known], retry bool) {
 		return
 	}
 	for _, sub := range over.subs {
-		if sub != nil {
-			sub.Close()
-		}
+		sub.Close()
 	}
 }
 
@@ -130,18 +128,21 @@ func (at *attempt) listen(q *lockQueue, d time.Duration) bool {
 		if k.subs == nil {
 			k.subs = make(map[string]*pubsub.Subscription, len(at.lock.nodes))
 			for _, node := range at.lock.nodes {
-				k.subs[nodeID(node)] = node.Subscribe()
+				if sub := node.Subscribe(); sub != nil { // else the client is closed
+					k.subs[nodeID(node)] = sub
+				}
 			}
 		}
-		for _, i := range r.refusing {
-			if sub := k.subs[nodeID(at.lock.nodes[i])]; sub != nil { // else the client is closed
+		for i, node := range at.lock.nodes {
+			// The other nodes may announce the release of our own failed round.
+			if sub := k.subs[nodeID(node)]; sub != nil && heldError(r.nodes[i]) != nil {
 				cases = receiveAny(cases, sub.C())
 			}
 		}
 	})
 	messages := len(cases)
 	for i, node := range at.lock.nodes {
-		if !slices.Contains(r.closed, i) {
+		if !errors.Is(r.nodes[i], rlock.ErrClosed) { // any client that closes later is news
 			cases = receiveAny(cases, node.Closing())
 		}
 	}

@@ -172,7 +172,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		}
 	}
 	for _, a := range slices.Backward(acquisitions) {
-		levels, _ := a.snapshot()
+		a.mu.Lock()
+		levels := slices.Clone(a.levels)
+		a.mu.Unlock()
 		for _, level := range slices.Backward(levels) {
 			// Skip a hold that another goroutine is releasing.
 			if err := level.hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {

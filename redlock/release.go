@@ -75,11 +75,11 @@ func (a *acquisition) awaitRelease() error {
 	defer b.Stop()
 	var delay wait.Backoff
 	for {
-		start, over, again := time.Now(), false, false
+		start, over, failing := time.Now(), false, false
 		a.await(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },
 			func() bool { return a.conclusive() || a.count(sent, late) == 0 })
-		a.do(func() { over, again = a.conclusive(), a.count(due) > 0 })
-		if over || b.Over() || again && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
+		a.do(func() { over, failing = a.conclusive() || b.Over(), a.count(due) > 0 })
+		if over || failing && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
 			return a.outcome()
 		}
 		a.do(a.releaseDue)
@@ -99,13 +99,10 @@ func (a *acquisition) outcome() (err error) {
 		switch {
 		case a.count(freed) >= a.lock.quorum:
 		case a.count(gone, missing) > a.spare():
-			err = a.lostError(watchdog.ErrGone, func(p *part) bool {
-				return p.state != gone && p.state != missing
-			})
+			err = a.lostError(watchdog.ErrGone, in(late, due, sent, freed, kept))
 		default:
-			e := a.quorumError("released", errNoAnswer, func(p *part) bool { return p.state == freed })
-			e.cause = rlock.ErrOutcomeUnknown
-			err = e
+			e := a.quorumError("released", errNoAnswer, in(freed))
+			e.cause, err = rlock.ErrOutcomeUnknown, e
 		}
 	})
 	a.report(err)
@@ -155,7 +152,7 @@ func (a *acquisition) releaseDue() {
 		if call.Task != nil {
 			call = new(wait.Job)
 		}
-		if err := p.call(call, p, a.longest); err != nil {
+		if err := p.send(call, p, a.longest); err != nil {
 			p.unreleased(err)
 		} else {
 			p.state.enter(sent)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"holdfast/internal/wait"
@@ -14,19 +15,11 @@ import (
 // result describes a failed round. It decides when to ask again.
 type result struct {
 	err       *QuorumError
-	permanent bool          // waiting does not help
+	nodes     []error       // by node: why it does not count; nil if it does
 	took      time.Duration // how long the round took
-
-	// held means that one owner has a quorum. The lock stays held until that owner unlocks, or its
-	// lease ends.
-	held bool
-	// refusing lists the nodes that another owner holds. Only their messages are news: the other
-	// nodes may announce the release of our own failed round.
-	refusing []int
-	// closed lists the nodes whose clients were closed. Any client that closes later is news.
-	closed []int
-	// freeAfter is the time until enough leases for a quorum should have ended; 0 if unknown.
-	freeAfter time.Duration
+	held      bool          // one owner has a quorum, until it unlocks or its lease ends
+	permanent bool          // waiting does not help
+	freeAfter time.Duration // until enough leases for a quorum should have ended; 0 if unknown
 }
 
 // result returns the result of the round that has just failed. The nodes without an answer are not
@@ -38,7 +31,7 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 		silent = errNotAwaited
 	}
 	r := &result{
-		err:  a.quorumError("granted", silent, func(p *part) bool { return p.state == granted }),
+		err:  a.quorumError("granted", silent, in(granted)),
 		took: took,
 		held: a.contenderNodes() >= a.lock.quorum,
 	}
@@ -48,16 +41,9 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 	})
 	r.permanent = max(delayed, a.permanentRefusals()) > a.spare()
 	var leases []time.Duration
-	for i, p := range a.parts {
-		if errors.Is(p.err, rlock.ErrClosed) {
-			r.closed = append(r.closed, i)
-		}
-		var h *rlock.HeldError
-		if !errors.As(p.err, &h) {
-			continue
-		}
-		r.refusing = append(r.refusing, i)
-		if h.TTL != rlock.NoExpiry {
+	for _, p := range a.parts {
+		r.nodes = append(r.nodes, p.err)
+		if h := heldError(p.err); h != nil && h.TTL != rlock.NoExpiry {
 			leases = append(leases, h.TTL)
 		}
 	}
@@ -74,8 +60,7 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 func (a *acquisition) contenderNodes() (most int) {
 	nodes := make(map[string]int)
 	for _, p := range a.parts {
-		var h *rlock.HeldError
-		if errors.As(p.err, &h) {
+		if h := heldError(p.err); h != nil {
 			nodes[h.Owner]++
 			most = max(most, nodes[h.Owner])
 		}
@@ -109,7 +94,8 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 			err = watchdog.ErrGone
 		default:
 		}
-		e.Nodes = append(e.Nodes, NodeError{Server: a.lock.serverName(i), Err: err})
+		server := cmp.Or(p.node.Server(), "node "+strconv.Itoa(i))
+		e.Nodes = append(e.Nodes, NodeError{Server: server, Err: err})
 	}
 	return e
 }

@@ -17,6 +17,7 @@ import (
 
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
+	"holdfast/internal/session"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -336,9 +337,10 @@ func program(rt *rapid.T, bug *atomic.Pointer[string]) {
 // It returns what was wrong first, such as a transition that does not exist; "" if nothing was.
 func runPrograms(t *testing.T, programs int) string {
 	var bug atomic.Pointer[string]
-	before := illegal
+	before, others := illegal, sessions
 	illegal = func(what string) { bug.CompareAndSwap(nil, &what) }
-	defer func() { illegal = before }()
+	sessions = session.New[sessionKey, *acquisition]() // a bug may leave something in use
+	defer func() { illegal, sessions = before, others }()
 	synctest.Test(t, func(*testing.T) {
 		all := rapid.Custom(func(rt *rapid.T) int {
 			program(rt, &bug)
