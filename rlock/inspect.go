@@ -128,13 +128,14 @@ func exchange[T any](
 	if err := at.budget.Err(); err != nil {
 		return value, err
 	}
-	value, _, err = transport.Do(c.calls, &at.budget, func(ctx context.Context) (value T, err error) {
+	ready := func(ctx context.Context) (value T, err error) {
 		if err := c.transport.Ready(ctx); err != nil {
 			return value, err
 		}
 		return command(ctx)
-	}, func(T, error) {})
-	if lua.ClassOf(err) == lua.Unknown && err != nil {
+	}
+	value, _, err = transport.Do(c.calls, &at.budget, ready, func(T, error) {})
+	if err != nil && lua.ClassOf(err) == lua.Unknown {
 		at.failure = err
 		err = at.unavailable()
 	}
