@@ -52,12 +52,12 @@ type Options struct {
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
 	RenewBatch int
 
-	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they don't
-	// wake each other. Defaults to PubSubAuto.
+	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they do
+	// not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking. It
-	// is for waits without a limit; others use that limit. At least 10 s. Defaults to 5 min, as in
+	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking, if
+	// its wait has no limit; otherwise that limit is used. At least 10 s. Defaults to 5 min, as in
 	// Redisson.
 	FairWindow time.Duration
 
