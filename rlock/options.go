@@ -56,8 +56,8 @@ type Options struct {
 	// not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking, if
-	// its wait has no limit; otherwise that limit is used. At least 10 s. Defaults to 5 min, as in
+	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking,
+	// unless its wait has a limit, which is then used. At least 10 s. Defaults to 5 min, as in
 	// Redisson.
 	FairWindow time.Duration
 
