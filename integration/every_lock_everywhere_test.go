@@ -27,7 +27,8 @@ func everywhere(t *testing.T, topologies []integration.Topology, test func(t *te
 	}
 }
 
-// Every kind of lock is held by one client and waited for by another one, which is told when it is released.
+// Every kind of lock is held by one client and waited for by another one, which is told when it is
+// released.
 func TestEveryLockIsHandedOverEverywhere(t *testing.T) {
 	t.Parallel()
 	everywhere(t, integration.Topologies(), func(t *testing.T, servers *integration.Servers) {
@@ -58,7 +59,8 @@ func TestRedLockIsHandedOverOnIndependentMasters(t *testing.T) {
 	t.Parallel()
 	everywhere(t, []integration.Topology{integration.Masters(5)}, func(t *testing.T, servers *integration.Servers) {
 		const name = "order"
-		// Nothing is held when servers restart here. Without this, fresh servers would not be counted for as long as a lease.
+		// Nothing is held when servers restart here. Without this, fresh servers would not be
+		// counted for as long as a lease.
 		options := redlock.Options{FsyncAlways: true, NodeTimeout: nodeTimeout}
 		holder := redlock.NewOn(name, options, newClients(t, servers)...)
 		waiter := redlock.NewOn(name, options, newClients(t, servers)...)
@@ -67,7 +69,7 @@ func TestRedLockIsHandedOverOnIndependentMasters(t *testing.T) {
 		masters := servers.Masters(t)
 		masters[0].Kill(t)
 		masters[1].Isolate(t)
-		hold, err := holder.TryLock(t.Context(), locktest.Patience, longLease) // a quorum is left
+		hold, err := holder.TryLock(t.Context(), locktest.Timeout, longLease) // a quorum is left
 		require.NoError(t, err)
 		locktest.Unlock(t, hold)
 		servers.Heal(t)

@@ -27,8 +27,8 @@ const (
 	tableEnd   = "<!-- end of table -->\n"
 )
 
-// after are the invariants that promise something for the time when a fault is over only: a waiter that is cut off cannot be
-// woken, nor keep its place.
+// after are the invariants that promise something for the time when a fault is over only: a waiter
+// that is cut off cannot be woken, nor keep its place.
 var after = []string{history.Fairness, history.WakeUps, history.Progress, history.Remains}
 
 // forgotten are those that a server which forgets breaches.
@@ -49,7 +49,7 @@ var own = map[string][]string{
 		"multilock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
 	},
 	chaos.RepliesLate.Name: {
-		"rlock.TestAcquireThatTookLongerThanItsLeaseIsNoSuccess", "rlock.TestAcquireAnsweredAfterItsLeaseIsNotTrusted",
+		"rlock.TestAcquireThatTookLongerThanItsLeaseIsNoSuccess", "rlock.TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted",
 		"redlock.TestAnswersThatComeAfterAFailureAreReleased", "redlock.TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss",
 	},
 	chaos.MessagesLost.Name: {"rlock.TestWaiterLooksEveryFiveSecondsAtTheLatest", "rlock.TestWaiterLooksWhenTheLeaseShouldBeOver"},
@@ -70,9 +70,9 @@ var own = map[string][]string{
 		"pubsub.TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh",
 	},
 	chaos.CutReplies.Name: {
-		"rlock.TestLostReplyOfAnAcquireCountsOnce", "rlock.TestLostReplyOfANestedLockCountsOnce", "rlock.TestLostReplyOfAReleaseIsARelease",
+		"rlock.TestLostReplyOfAnAcquireCountsOnce", "rlock.TestLostReplyOfANestedLockCountsOnce", "rlock.TestReleaseWhoseReplyIsLostIsARelease",
 		"rlock.TestLostReplyOfARenewalIsMadeUpFor", "rlock.TestFairQueueSurvivesLostReplies",
-		"rlock.TestTokenIsKeptWhenTheReplyOfTheAcquisitionIsLost", "multilock.TestLostReplyOfAReleaseIsARelease",
+		"rlock.TestTokenIsKeptWhenTheReplyOfTheAcquisitionIsLost", "multilock.TestReleaseWhoseReplyIsLostIsARelease",
 	},
 	chaos.Refusals.Name: {
 		"rlock.TestHoldSurvivesRefusedRenewals", "rlock.TestWaiterBacksOffWhileTheServerIsLoading", "rlock.TestServerOutOfMemoryStillRenewsAndReleases",
@@ -93,7 +93,7 @@ var own = map[string][]string{
 		"redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",
 	},
 	chaos.ServerStopped.Name: {
-		"rlock.TestHungServerEndsTheHoldAtItsDeadline", "rlock.TestHungServerDoesNotKeepTryLockBeyondItsWait",
+		"rlock.TestHungServerEndsTheHoldAtItsDeadline", "rlock.TestHungServerDelaysTryLockNoLongerThanItsWait",
 		"rlock.TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater", "rlock.TestAcquireExecutedAfterItsLeaseIsReleased",
 		"rlock.TestRenewalExecutedAfterTheDeadlineIsUndone", "pubsub.TestHungServerIsNoticedAndSubscribedAgain",
 	},
@@ -106,7 +106,7 @@ var own = map[string][]string{
 	},
 	chaos.ScriptsFlushed.Name: {
 		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed", "rlock.TestScriptFlushDuringOperationsIsNotNoticed",
-		"multilock.TestServerThatForgotTheScriptsIsTaughtThemAgain",
+		"multilock.TestScriptsAreLoadedAgainAfterAServerForgotThem",
 	},
 	chaos.ClientsKilled.Name: {"rlock.TestKilledConnectionsDoNotLoseTheWakeUp", "rlock.TestHoldSurvivesAKilledConnection"},
 	chaos.Flushed.Name:       {"rlock.TestDeletedKeyEndsTheHoldAtTheNextRenewal"},

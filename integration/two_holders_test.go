@@ -13,9 +13,9 @@ import (
 	"holdfast/rlock"
 )
 
-// The tests in this file show what a lock on one Redis cannot promise: a server that forgets gives a lock to a second holder,
-// while the first does not know. They are here so that nobody has to believe it, and so that the README is changed on the day
-// on which one of them fails.
+// The tests in this file show what a lock on one Redis cannot promise: a server that forgets gives
+// a lock to a second holder, while the first does not know. They are here so that nobody has to
+// believe it, and so that the README is changed on the day on which one of them fails.
 
 // breach is two processes with one connection each, of which the first holds the fenced lock "job".
 type breach struct {
@@ -33,15 +33,16 @@ func newBreach(t *testing.T, topology integration.Topology, variants ...integrat
 	return b
 }
 
-// requireTwoHolders requires that the second process gets the lock while the first believes that it has it, and that the
-// first is told when it asks Redis the next time. It returns the second hold.
+// requireTwoHolders requires that the second process gets the lock while the first believes that it
+// has it, and that the first is told when it asks Redis the next time. It returns the second hold.
 func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
 	t.Helper()
 	other := locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewFencedLock("job"), longLease))
 	require.True(t, b.hold.Valid(), "the first holder knows: then this is no breach any more, and the README says too much")
 	require.True(t, other.Valid())
-	// A release over a connection that breaks may have been executed, so that a lock which is gone counts as released: so
-	// first of all the first process has to notice that its connection broke.
+	// A release over a connection that breaks may have been executed, so that a lock which is gone
+	// counts as released: so first of all the first process has to notice that its connection
+	// broke.
 	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.first.NewLock("{job}connection"), longLease)))
 	require.ErrorIs(t, b.hold.Unlock(t.Context()), rlock.ErrLost)
 	require.True(t, other.Valid(), "the release of the first must not take the lock of the second")
@@ -107,7 +108,7 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 	onFailover(t, func(t *testing.T, b *breach) {
 		locktest.Unlock(t, b.hold)
 		inStep(t, b.Home(t, "job"), b.Replicas(t))
-		lock := b.careful(t, locktest.Patience).NewFencedLock("job")
+		lock := b.careful(t, locktest.Timeout).NewFencedLock("job")
 		hold := locktest.Take(t, lock, longLease)
 		dead := b.Home(t, "job")
 		dead.Kill(t)
@@ -144,7 +145,8 @@ func TestLockThatReachesNoReplicaIsGivenBackAndNotHad(t *testing.T) {
 	})
 }
 
-// onFailover runs a test on each topology that can fail over. It takes a password, without which replicas could not be cut off.
+// onFailover runs a test on each topology that can fail over. It takes a password, without which
+// replicas could not be cut off.
 func onFailover(t *testing.T, test func(t *testing.T, b *breach)) {
 	t.Helper()
 	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {

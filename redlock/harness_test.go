@@ -25,7 +25,7 @@ import (
 
 // The names below are short for what locktest has for the tests of all locks.
 
-const patience = locktest.Patience
+const patience = locktest.Timeout
 
 type (
 	outcome = locktest.Outcome

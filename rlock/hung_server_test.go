@@ -20,7 +20,7 @@ import (
 // onTime is how late an answer may be that a time limit of ours forces.
 const onTime = 20 * time.Millisecond
 
-func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
+func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const wait = 200 * time.Millisecond
 		s := redistest.Start(t)

@@ -77,7 +77,7 @@ func TestLostReplyOfANestedLockCountsOnce(t *testing.T) {
 	})
 }
 
-func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
+func TestReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -176,7 +176,7 @@ func TestAcquireExecutedAfterItsLeaseIsReleased(t *testing.T) {
 	})
 }
 
-func TestAcquireAnsweredAfterItsLeaseIsNotTrusted(t *testing.T) {
+func TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()

@@ -13,9 +13,11 @@ import (
 	"holdfast/rlock"
 )
 
-// actor is one owner of locks on one side: a Java thread, or a Go context with an owner. One operation at a time.
+// actor is one owner of locks on one side: a Java thread, or a Go context with an owner. One
+// operation at a time.
 type actor interface {
-	// tryLock takes a lock, waiting at most for so long; errRefused if somebody else had it. A lease of 0 is the watchdog's.
+	// tryLock takes a lock, waiting at most for so long; errRefused if somebody else had it. A
+	// lease of 0 is the watchdog's.
 	tryLock(l target, wait, lease time.Duration) error
 	// lock is tryLock without an end of the wait.
 	lock(l target, lease time.Duration) error
@@ -55,7 +57,8 @@ var (
 	}}
 )
 
-// hasPlaces tells whether those of a side who wait for a lock have a place in Redis, at which they are given it.
+// hasPlaces tells whether those of a side who wait for a lock have a place in Redis, at which they
+// are given it.
 func (s side) hasPlaces(kind string) bool { return s.places && (kind == reentrant || kind == fenced) }
 
 // directions are who holds and who waits.
@@ -83,20 +86,21 @@ func inBackground(do func() error) <-chan outcome {
 	return done
 }
 
-// waitInBackground takes a lock in a goroutine, for a long lease, waiting as long as a test has patience.
+// waitInBackground takes a lock in a goroutine, for a long lease, waiting as long as a test has
+// patience.
 func waitInBackground(a actor, l target) <-chan outcome {
-	return inBackground(func() error { return a.tryLock(l, locktest.Patience, longLease) })
+	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, longLease) })
 }
 
 // acquired is when an acquisition in the background succeeded, which it must.
 func acquired(t testing.TB, waiting <-chan outcome) time.Time {
 	t.Helper()
-	// The wait itself ends after Patience.
+	// The wait itself ends after Timeout.
 	select {
 	case o := <-waiting:
 		require.NoError(t, o.err)
 		return o.at
-	case <-time.After(2 * locktest.Patience):
+	case <-time.After(2 * locktest.Timeout):
 		require.FailNow(t, "the acquisition has not ended")
 		panic("unreachable")
 	}

@@ -34,8 +34,8 @@ type lockName struct {
 	Names []string
 }
 
-// holdInProcess says that it is ready, then takes the locks of each assignment that it reads, and says so. It lives until the
-// end of its input.
+// holdInProcess says that it is ready, then takes the locks of each assignment that it reads, and
+// says so. It lives until the end of its input.
 func holdInProcess(addresses []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addresses})
 	if err != nil {
@@ -64,8 +64,8 @@ func holdInProcess(addresses []string) error {
 	return nil
 }
 
-// victim is a process of one side that is to be killed. Each lock that it takes or waits for has an owner of its own, and
-// the lease of the watchdog.
+// victim is a process of one side that is to be killed. Each lock that it takes or waits for has an
+// owner of its own, and the lease of the watchdog.
 type victim struct {
 	take  func(locks []target)
 	queue func(l target, wait time.Duration)
@@ -157,9 +157,10 @@ func locksOfAKilledProcessAreHadWhenTheLeaseEnds(t *testing.T, s *site) {
 	})
 }
 
-// A waiter that died cannot be told that it is its turn. This library passes over one that nobody listens for. Redisson waits
-// until the score of the other is over: the end of the lease at the time it came, its wait, and for a waiter of this library
-// the ten seconds that it is to be asked for anew.
+// A waiter that died cannot be told that it is its turn. This library passes over one that nobody
+// listens for. Redisson waits until the score of the other is over: the end of the lease at the
+// time it came, its wait, and for a waiter of this library the ten seconds that it is to be asked
+// for anew.
 func killedFairWaiterIsPassedOver(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, dies, waits side) {
 		const lease = 4 * time.Second
@@ -168,7 +169,7 @@ func killedFairWaiterIsPassedOver(t *testing.T, s *site) {
 		take(t, holder, l, lease)
 		patience, limit := lease, 2*lease+spare+lag
 		if dies.name == javaSide.name {
-			patience, limit = 5*time.Minute, locktest.Patience
+			patience, limit = 5*time.Minute, locktest.Timeout
 		}
 		process.queue(l, patience)
 		s.awaitWaiters(t, l, 1)

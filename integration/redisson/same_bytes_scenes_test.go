@@ -12,8 +12,8 @@ import (
 	"holdfast/lua"
 )
 
-// scenes are operations that each side carries out by itself, step by step. After each step both must have published the same
-// and left the same keys.
+// scenes are operations that each side carries out by itself, step by step. After each step both
+// must have published the same and left the same keys.
 var scenes = []struct {
 	name  string
 	kinds []string
@@ -37,8 +37,8 @@ var scenes = []struct {
 	{"force readers", []string{read}, []step{
 		{name: "force a free lock", do: func(p *play) { p.force(1) }},
 		{name: "take", do: func(p *play) { p.take(0) }},
-		// Redisson wakes one, and forgets the read holds, which end with their leases. Here readers may wait behind a writer
-		// that waits, and shall look as well.
+		// Redisson wakes one, and forgets the read holds, which end with their leases. Here readers
+		// may wait behind a writer that waits, and shall look as well.
 		{name: "force", do: func(p *play) { p.force(1) }, told: map[string]string{"Go": "1", "Java": "0"},
 			keeps: map[string]string{"Java": ":rwlock_timeout:1"}},
 	}},
@@ -83,7 +83,8 @@ type step struct {
 	do   func(*play)
 	// What the other side does not do, by side: a message, and a key that it leaves, by its end.
 	told, keeps map[string]string
-	// By default this library gives the lock to who waits, where Redisson announces that it is free.
+	// By default this library gives the lock to who waits, where Redisson announces that it is
+	// free.
 	gives bool
 	waits bool // somebody has a place for that
 }
@@ -91,7 +92,7 @@ type step struct {
 // sceneLease is that of all locks in the scenes, sceneWindow the wait of those who wait.
 const (
 	sceneLease  = time.Minute
-	sceneWindow = 2 * locktest.Patience
+	sceneWindow = 2 * locktest.Timeout
 	sceneDelay  = sceneWindow / 4 // by which times of one scene may differ on a busy machine: a window more or less is longer
 )
 

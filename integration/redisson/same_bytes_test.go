@@ -28,7 +28,8 @@ type trace struct {
 }
 
 func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
-	// A partial unlock by Redisson sets the lease to that of its watchdog, which must outlast the scene.
+	// A partial unlock by Redisson sets the lease to that of its watchdog, which must outlast the
+	// scene.
 	s = s.with(t, s.java, sceneLease)
 	for _, scene := range scenes {
 		for _, kind := range scene.kinds {
@@ -50,7 +51,8 @@ func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
 	})
 }
 
-// comparePerformances has both sides play a scene with new locks, and requires that they have done the same.
+// comparePerformances has both sides play a scene with new locks, and requires that they have done
+// the same.
 func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us side) {
 	t.Helper()
 	l := target{kind, []string{newName()}}
@@ -79,8 +81,8 @@ func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us s
 	}
 }
 
-// requireBeside requires what a step of this library leaves and says beside what Redisson does: a key with the places of those who
-// wait, and a message to whom it was given.
+// requireBeside requires what a step of this library leaves and says beside what Redisson does: a
+// key with the places of those who wait, and a message to whom it was given.
 func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours trace) {
 	t.Helper()
 	waiters := lua.Prefix("holdfast_lock_waiters", l.name())
@@ -154,8 +156,8 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 	return seen
 }
 
-// isGift tells whether what was published tells somebody that it was given a lock: a client of this library on its own channel, and
-// it is true.
+// isGift tells whether what was published tells somebody that it was given a lock: a client of this
+// library on its own channel, and it is true.
 func (s *site) isGift(t testing.TB, command []string, name string) bool {
 	t.Helper()
 	gift, ok := lua.ParseGrant(command[2])
@@ -169,7 +171,8 @@ func (s *site) isGift(t testing.TB, command []string, name string) bool {
 	return true
 }
 
-// describeOwn is the type of a key that Redisson does not know, and who has a place there. It ends by itself.
+// describeOwn is the type of a key that Redisson does not know, and who has a place there. It ends
+// by itself.
 func (s *site) describeOwn(t testing.TB, key string) string {
 	t.Helper()
 	node := s.node(t, key)
@@ -207,16 +210,17 @@ func (s *site) describe(t testing.TB, l target, by side, key string) string {
 	}
 	// Redisson adds up the leases of a writer's levels; this library takes the longest.
 	require.LessOrEqual(t, left, 3*sceneLease.Milliseconds(), key)
-	require.Greater(t, left, (sceneLease - locktest.Patience).Milliseconds(), key)
+	require.Greater(t, left, (sceneLease - locktest.Timeout).Milliseconds(), key)
 	return fmt.Sprintf("%s %s for the lease", kind, value)
 }
 
-// spare is how much later the deadline of a waiter of this library may be than Redisson's arithmetic has it: it asks again
-// every five seconds to keep it, and must not be dropped in between.
+// spare is how much later the deadline of a waiter of this library may be than Redisson's
+// arithmetic has it: it asks again every five seconds to keep it, and must not be dropped in
+// between.
 const spare = 10 * time.Second
 
-// requireScores requires that each who waits for a fair lock has the deadline that Redisson's arithmetic gives it: that of
-// the one before, or the end of the lease, and its own wait.
+// requireScores requires that each who waits for a fair lock has the deadline that Redisson's
+// arithmetic gives it: that of the one before, or the end of the lease, and its own wait.
 func (s *site) requireScores(t testing.TB, l target, by side, scores map[string]string) {
 	t.Helper()
 	deadline := float64(time.Now().Add(s.pttl(t, l.name())).UnixMilli())

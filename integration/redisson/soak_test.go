@@ -27,13 +27,13 @@ const (
 	javaProcesses = 2
 	soakWorkers   = 4 // of each process
 
-	// soakWatchdog is longer than a busy machine holds anybody up. Redisson shortens an explicit lease to it when a nested
-	// level is left, and does not renew it.
+	// soakWatchdog is longer than a busy machine holds anybody up. Redisson shortens an explicit
+	// lease to it when a nested level is left, and does not renew it.
 	soakWatchdog = 10 * time.Second
 )
 
-// Processes of both sides take locks of all kinds at random. Each name has a counter that is read and written in two
-// commands, so two holders at a time lose an update sooner or later.
+// Processes of both sides take locks of all kinds at random. Each name has a counter that is read
+// and written in two commands, so two holders at a time lose an update sooner or later.
 func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 	lasts := locktest.Length(t, timeVariable, soakTime)
 	seed := int64(locktest.Seed(t, seedVariable))
@@ -56,7 +56,8 @@ func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 	})
 }
 
-// soakLocks are the locks of a soak. MultiLocks share names with others, and name them in any order.
+// soakLocks are the locks of a soak. MultiLocks share names with others, and name them in any
+// order.
 func soakLocks() []soakLock {
 	a, b, c, d := newName(), newName(), newName(), newName()
 	readWrite, queue, numbered, spun := newName(), newName(), newName(), newName()
@@ -137,7 +138,7 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 		var o soakOutcome
 		select {
 		case o = <-reports:
-		case <-time.After(lasts + 3*locktest.Patience):
+		case <-time.After(lasts + 3*locktest.Timeout):
 			require.FailNow(t, "a process has not ended")
 		}
 		require.NoError(t, o.err, o.who)

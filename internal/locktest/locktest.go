@@ -1,6 +1,6 @@
-// Package locktest takes, awaits and releases locks in tests, and starts client processes for them. It is for the tests of
-// the packages above rlock, and for those of package rlock_test. The ones inside package rlock cannot import it, because it
-// imports rlock.
+// Package locktest takes, awaits and releases locks in tests, and starts client processes for them.
+// It is for the tests of the packages above rlock, and for those of package rlock_test. The ones
+// inside package rlock cannot import it, because it imports rlock.
 package locktest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"holdfast/rlock"
 )
 
-// Patience is how long a test waits for what must happen soon, on a machine that may be busy.
-const Patience = 10 * time.Second
+// Timeout is how long a test waits for what must happen soon, on a machine that may be busy.
+const Timeout = 10 * time.Second
 
-// CloseClient closes c, which must not take longer than Patience.
+// CloseClient closes c, which must not take longer than Timeout.
 func CloseClient(t testing.TB, c *rlock.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	require.NoError(t, c.Close(ctx))
 }
@@ -67,13 +67,13 @@ func LockInBackground(ctx context.Context, l rlock.Locker, lease time.Duration) 
 	return InBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, lease) })
 }
 
-// Result is the outcome, which must come within Patience.
+// Result is the outcome, which must come within Timeout.
 func Result(t testing.TB, done <-chan Outcome) Outcome {
 	t.Helper()
 	return Receive(t, done, "the acquisition has not ended")
 }
 
-// Acquired is the hold of an acquisition that must succeed within Patience.
+// Acquired is the hold of an acquisition that must succeed within Timeout.
 func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
 	t.Helper()
 	o := Result(t, done)
@@ -81,23 +81,24 @@ func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
 	return o.Hold
 }
 
-// Receive takes a value from a channel on which one must come within Patience. A closed channel counts.
+// Receive takes a value from a channel on which one must come within Timeout. A closed channel
+// counts.
 func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		require.FailNow(t, otherwise)
 		panic("unreachable")
 	}
 }
 
-// Eventually waits until the condition is true, which must be within Patience. The condition is asked by the goroutine of
-// the test, so that it may use redistest.Server.Do and the like.
+// Eventually waits until the condition is true, which must be within Timeout. The condition is
+// asked by the goroutine of the test, so that it may use redistest.Server.Do and the like.
 func Eventually(t testing.TB, condition func() bool, otherwise string) {
 	t.Helper()
-	late := time.After(Patience)
+	late := time.After(Timeout)
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	for !condition() {
@@ -117,12 +118,14 @@ func Within(t testing.TB, limit time.Duration, f func()) {
 	require.Less(t, time.Since(start), limit)
 }
 
-// Missed is how long nobody takes to get a lock, on a busy machine either, if the message of its release has woken them: who
-// has missed that looks by himself, after 5 s in this library, and at the end of the lease in Redisson.
+// Missed is how long nobody takes to get a lock, on a busy machine either, if the message of its
+// release has woken them: who has missed that looks by himself, after 5 s in this library, and at
+// the end of the lease in Redisson.
 const Missed = 4 * time.Second
 
-// BestOf measures up to five times how long a wake-up takes, and requires that one of them is below limit, and none so long
-// that the message was missed: a busy machine may delay one, but only a mechanism that does not work delays all.
+// BestOf measures up to five times how long a wake-up takes, and requires that one of them is below
+// limit, and none so long that the message was missed: a busy machine may delay one, but only a
+// mechanism that does not work delays all.
 func BestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
 	t.Helper()
 	best := Missed
