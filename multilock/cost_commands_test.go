@@ -21,7 +21,9 @@ func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 	learn(t, lock)
 	monitor := s.Monitor(t)
 	for name, acquire := range map[string]func() (*rlock.Hold, error){
-		"without wait": func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), rlock.NoWait, longLease) },
+		"without wait": func() (*rlock.Hold, error) {
+			return lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		},
 		"with wait": func() (*rlock.Hold, error) {
 			return lock.TryLock(t.Context(), longWait, longLease)
 		},
