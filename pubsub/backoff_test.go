@@ -27,7 +27,7 @@ func TestBackoffDoublesUpToItsLimitWithJitter(t *testing.T) {
 	require.LessOrEqual(t, refusedBackoff(100), longestRefusedDelay)
 }
 
-func TestOutagesForgetNodesThatNobodyAsksFor(t *testing.T) {
+func TestOutagesForgetNodesThatAreNotUsed(t *testing.T) {
 	o := make(outages)
 	now := time.Now()
 	o.failed("a", now)
