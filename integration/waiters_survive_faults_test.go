@@ -11,8 +11,8 @@ import (
 	"holdfast/rlock"
 )
 
-// requireWaitersServed has all kinds of locks held and waited for when the fault comes, and afterwards released. The waiters
-// must get them, though perhaps not at once.
+// requireWaitersServed has all kinds of locks held and waited for when the fault comes, and
+// afterwards released. The waiters must get them, though perhaps not at once.
 func requireWaitersServed(t *testing.T, servers *integration.Servers, fault func(name string)) {
 	t.Helper()
 	holder, waiter := newClient(t, servers.Client(t), "a"), newClient(t, servers.Client(t), "a")
@@ -86,7 +86,7 @@ func inStep(t *testing.T, master *redistest.Server, replicas []*redistest.Server
 	t.Helper()
 	for _, replica := range replicas {
 		if replica.DoStrings(t, "ROLE")[2] == portOf(t, master) {
-			redistest.AwaitReplica(t, master, replica)
+			redistest.WaitForReplica(t, master, replica)
 		}
 	}
 }

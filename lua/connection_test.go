@@ -91,7 +91,7 @@ func TestClientThatDoesNotTrustTheServerIsAdvised(t *testing.T) {
 	cannotConnect(t, option, lua.Permanent, "", "RootCAs")
 }
 
-func TestClientOfACertificateForAnotherNameIsAdvised(t *testing.T) {
+func TestCertificateOfAnotherNameIsAdvised(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig.ServerName = "redis.example"
 	cannotConnect(t, option, lua.Permanent, "", "ServerName")

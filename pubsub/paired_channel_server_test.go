@@ -289,7 +289,7 @@ func TestMessageOnAPairedChannelReachesOnDirect(t *testing.T) {
 	})
 }
 
-func TestResumedSubscriberHearsEverythingSentBefore(t *testing.T) {
+func TestResumedSubscriberIsWokenByTheNextMessage(t *testing.T) {
 	server := redistest.Start(t)
 	h := newPaired(t, server, pubsub.Options{Linger: time.Hour})
 	require.Nil(t, h.Resume("c", "c"))

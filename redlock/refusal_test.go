@@ -14,7 +14,7 @@ import (
 
 func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing.T) {
 	t.Parallel()
-	for what, f := range faults.Telling(faults.ForGood) {
+	for what, f := range faults.WithEffect(faults.ForGood) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			servers := startNodes(t, 5, f.Options...)

@@ -31,15 +31,15 @@ func TestEveryFaultIsToldAndOutlasted(t *testing.T) {
 			f.Begin(t, v)
 			requireTold(t, f, lock)
 			waiter := lockInBackground(t.Context(), lock, longLease)
-			if f.Told == faults.ForGood {
+			if f.Effect == faults.ForGood {
 				requireRefusal(t, result(t, waiter).Err, f.Code)
 				waiter = nil
 			}
-			if f.Told == faults.Held {
+			if f.Effect == faults.Held {
 				awaitListeners(t, s, "order", 1)
 			}
 			f.End(t, v)
-			if f.Told == faults.Held {
+			if f.Effect == faults.Held {
 				s.Do(t, "PUBLISH", channelOf("order"), "0")
 			}
 			if waiter == nil {
@@ -71,7 +71,7 @@ func TestEveryFaultIsToldAndOutlasted(t *testing.T) {
 func requireTold(t *testing.T, f faults.Fault, lock *rlock.Lock) {
 	t.Helper()
 	hold, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
-	switch f.Told {
+	switch f.Effect {
 	case faults.Nothing: // or the connection was broken just then
 		if err != nil {
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
@@ -80,7 +80,7 @@ func requireTold(t *testing.T, f faults.Fault, lock *rlock.Lock) {
 		if err := hold.Unlock(t.Context()); err != nil {
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		}
-	case faults.NoAnswer:
+	case faults.NoReply:
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		var e *rlock.ServerError
 		require.ErrorAs(t, err, &e)

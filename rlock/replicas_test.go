@@ -23,7 +23,7 @@ func TestReplicasHaveALockOfAnyKindBeforeItsHolderKnows(t *testing.T) {
 	address, port, err := net.SplitHostPort(line.Addr())
 	require.NoError(t, err)
 	replicas[1].Do(t, "REPLICAOF", address, port)
-	redistest.AwaitReplica(t, master, replicas[1])
+	redistest.WaitForReplica(t, master, replicas[1])
 	line.Delay(distance)
 	c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: enough})
 	onEveryKind(t, func(t *testing.T, k kind) {

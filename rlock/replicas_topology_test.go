@@ -15,7 +15,7 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	group := redistest.StartSentinel(t, redistest.WithFastReplicas())
-	redistest.AwaitReplica(t, group.Nodes[0], group.Nodes[1])
+	redistest.WaitForReplica(t, group.Nodes[0], group.Nodes[1])
 	c := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
 	impatient := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
 	hold := take(t, c.NewFencedLock("order"), longLease)

@@ -16,7 +16,7 @@ import (
 
 func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 	t.Parallel()
-	for what, f := range faults.Telling(faults.ForNow) {
+	for what, f := range faults.WithEffect(faults.ForNow) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, f.Options...)

@@ -1,5 +1,5 @@
-// Package locktest takes, awaits and releases locks in tests, and starts client processes for them.
-// It is for the tests of the packages above rlock, and for those of package rlock_test. The ones
+// Package locktest acquires, waits for and releases locks in tests, and starts client processes for
+// them. It serves the tests of the packages above rlock, and those of package rlock_test. Tests
 // inside package rlock cannot import it, because it imports rlock.
 package locktest
 
@@ -30,7 +30,7 @@ func Take(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
 	return TakeWith(t.Context(), t, l, lease)
 }
 
-// TakeWith acquires, with a given context, a lock that is free or its owner's.
+// TakeWith acquires, with a given context, a lock that is free or held by the context's owner.
 func TakeWith(ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
 	t.Helper()
 	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
@@ -44,7 +44,7 @@ func Unlock(t testing.TB, h *rlock.Hold) {
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
-// Outcome is what became of an acquisition, and when.
+// Outcome is the result of an acquisition, and when it came.
 type Outcome struct {
 	Hold *rlock.Hold
 	Err  error
@@ -67,13 +67,13 @@ func LockInBackground(ctx context.Context, l rlock.Locker, lease time.Duration) 
 	return InBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, lease) })
 }
 
-// Result is the outcome, which must come within Timeout.
+// Result returns the outcome, which must come within Timeout.
 func Result(t testing.TB, done <-chan Outcome) Outcome {
 	t.Helper()
 	return Receive(t, done, "the acquisition has not ended")
 }
 
-// Acquired is the hold of an acquisition that must succeed within Timeout.
+// Acquired returns the hold of an acquisition, which must succeed within Timeout.
 func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
 	t.Helper()
 	o := Result(t, done)
@@ -81,8 +81,7 @@ func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
 	return o.Hold
 }
 
-// Receive takes a value from a channel on which one must come within Timeout. A closed channel
-// counts.
+// Receive takes a value from a channel, which must come within Timeout. A closed channel counts.
 func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	select {
@@ -94,8 +93,8 @@ func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	}
 }
 
-// Eventually waits until the condition is true, which must be within Timeout. The condition is
-// asked by the goroutine of the test, so that it may use redistest.Server.Do and the like.
+// Eventually waits until the condition is true, which must be within Timeout. The goroutine of the
+// test checks it, so it may use redistest.Server.Do and the like.
 func Eventually(t testing.TB, condition func() bool, otherwise string) {
 	t.Helper()
 	late := time.After(Timeout)
@@ -105,7 +104,7 @@ func Eventually(t testing.TB, condition func() bool, otherwise string) {
 		select {
 		case <-again.C:
 		case <-late:
-			require.FailNow(t, "never came true: "+otherwise)
+			require.FailNow(t, "never became true: "+otherwise)
 		}
 	}
 }
@@ -118,14 +117,14 @@ func Within(t testing.TB, limit time.Duration, f func()) {
 	require.Less(t, time.Since(start), limit)
 }
 
-// Missed is how long nobody takes to get a lock, on a busy machine either, if the message of its
-// release has woken them: who has missed that looks by himself, after 5 s in this library, and at
+// Missed is less than any waiter takes whose wake-up was missed, and more than one takes that was
+// woken, on a busy machine as well: without the message it asks after 5 s in this library, and at
 // the end of the lease in Redisson.
 const Missed = 4 * time.Second
 
-// BestOf measures up to five times how long a wake-up takes, and requires that one of them is below
+// BestOf measures up to five times how long a wake-up takes. It requires that one takes less than
 // limit, and none so long that the message was missed: a busy machine may delay one, but only a
-// mechanism that does not work delays all.
+// broken mechanism delays all.
 func BestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
 	t.Helper()
 	best := Missed

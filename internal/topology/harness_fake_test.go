@@ -13,12 +13,12 @@ import (
 	"holdfast/internal/topology"
 )
 
-// fake is a server that answers CLUSTER SLOTS with whatever a test wants.
+// fake is a server that replies to CLUSTER SLOTS with whatever a test wants.
 type fake struct {
 	port  int
 	asked atomic.Int32
 	reply atomic.Pointer[any]
-	hang  atomic.Pointer[chan struct{}] // while set, answers wait until it is closed
+	hang  atomic.Pointer[chan struct{}] // while set, replies wait until it is closed
 }
 
 type (
@@ -26,7 +26,7 @@ type (
 	refusal string // an error reply
 )
 
-// startFake returns a fake and the slot map that reads its answers.
+// startFake returns a fake and the slot map that reads its replies.
 func startFake(t *testing.T, reply any) (*fake, *topology.Cluster) {
 	t.Helper()
 	f := new(fake)
@@ -55,10 +55,10 @@ func startFake(t *testing.T, reply any) (*fake, *topology.Cluster) {
 	return f, topology.New(client)
 }
 
-// set changes the answer.
+// set changes the reply.
 func (f *fake) set(reply any) { f.reply.Store(&reply) }
 
-// pause lets the answers wait until the returned function is called, or the test ends.
+// pause makes replies wait until the returned function is called, or the test ends.
 func (f *fake) pause(t *testing.T) (resume func()) {
 	hang := make(chan struct{})
 	f.hang.Store(&hang)

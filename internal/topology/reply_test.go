@@ -14,12 +14,12 @@ import (
 	"holdfast/internal/topology"
 )
 
-// entry is one range of an answer to CLUSTER SLOTS.
+// entry returns one range of a reply to CLUSTER SLOTS.
 func entry(first, last int, host any, port int) list {
 	return list{first, last, list{host, port, "id", list{}}, list{"replica", 1, "id", list{}}}
 }
 
-func TestNodeThatDoesNotKnowItsAddressIsTheOneThatWasAsked(t *testing.T) {
+func TestNodeWithoutAddressIsTheOneThatWasAsked(t *testing.T) {
 	for name, host := range map[string]any{"null": nil, "empty": "", "unknown": "?"} {
 		t.Run(name, func(t *testing.T) {
 			f, c := startFake(t, nil)
@@ -27,7 +27,7 @@ func TestNodeThatDoesNotKnowItsAddressIsTheOneThatWasAsked(t *testing.T) {
 			address, err := c.Master(t.Context(), 7, false)
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprint("127.0.0.1:", f.port), address)
-			// Nobody knows a node on that port.
+			// No node has that port.
 			_, err = c.Master(t.Context(), 107, false)
 			require.ErrorIs(t, err, topology.ErrUnassigned)
 		})
@@ -70,13 +70,13 @@ func TestMalformedEntryCostsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestAnswerThatIsNoListIsAnError(t *testing.T) {
+func TestReplyThatIsNoListIsAnError(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	_, err := c.Master(t.Context(), 7, false)
 	require.NoError(t, err)
 	for _, reply := range []any{"text", 7, nil, refusal("ERR not now")} {
 		f.set(reply)
-		require.Eventually(t, func() bool { // the last answer is too fresh at first
+		require.Eventually(t, func() bool { // the last reply is too recent at first
 			_, err = c.Master(t.Context(), 7, true)
 			return err != nil
 		}, 5*time.Second, 5*time.Millisecond, "%v", reply)
@@ -89,7 +89,7 @@ func TestAnswerThatIsNoListIsAnError(t *testing.T) {
 	require.ErrorAs(t, err, new(*rueidis.RedisError))
 }
 
-func TestUnassignedSlotIsAskedForAgain(t *testing.T) {
+func TestUnassignedSlotIsRequestedAgain(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	_, ok := c.Known(150)
 	require.False(t, ok)
@@ -104,7 +104,7 @@ func TestUnassignedSlotIsAskedForAgain(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 }
 
-func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
+func TestCallersThatNoticeTheSameChangeShareARequest(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	resume := f.pause(t)
 	var callers sync.WaitGroup
@@ -124,7 +124,7 @@ func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 	callers.Wait()
 	require.EqualValues(t, 1, f.asked.Load())
 
-	// What is known costs nothing, a wrong answer does when it is old enough.
+	// A known slot costs nothing. A wrong one does once the reply is old enough.
 	for range 100 {
 		_, err := c.Master(t.Context(), 7, false)
 		require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 	require.Greater(t, time.Since(start), 10*time.Millisecond, "asked at every call")
 }
 
-func TestQuestionEndsWithItsContext(t *testing.T) {
+func TestRequestEndsWithItsContext(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	resume := f.pause(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,7 +152,7 @@ func TestQuestionEndsWithItsContext(t *testing.T) {
 	case err := <-failed:
 		require.ErrorIs(t, err, context.Canceled)
 	case <-time.After(5 * time.Second):
-		require.Fail(t, "the question goes on")
+		require.Fail(t, "the request goes on")
 	}
 	resume()
 	address, err := c.Master(t.Context(), 7, false)
