@@ -18,7 +18,8 @@ import (
 	"holdfast/integration/history"
 )
 
-// The table in README.md is made of the chaos scenarios and of what is below, and this test compares them. To write it anew:
+// The table in README.md is generated from the chaos scenarios and the lists below; this test
+// compares them. To generate it:
 //
 //	HOLDFAST_UPDATE=1 go test ./integration -run TestTable
 
@@ -27,14 +28,14 @@ const (
 	tableEnd   = "<!-- end of table -->\n"
 )
 
-// after are the invariants that promise something for the time when a fault is over only: a waiter
-// that is cut off cannot be woken, nor keep its place.
+// after has the invariants that promise something only for the time after a fault: a waiter that is
+// cut off can neither be woken nor keep its place.
 var after = []string{history.Fairness, history.WakeUps, history.Progress, history.Remains}
 
-// forgotten are those that a server which forgets breaches.
+// forgotten has the invariants that a server that forgets breaches.
 var forgotten = []string{history.Exclusion, history.Linearizable, history.Kept, history.Fences}
 
-// own are the tests that are about one fault, by its name. Each has to exist.
+// own has the tests about a single fault, by its name. Each must exist.
 var own = map[string][]string{
 	chaos.Partition.Name: {
 		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
@@ -133,7 +134,7 @@ var own = map[string][]string{
 	},
 }
 
-// others are faults that chaos does not play, and the tests that are about them.
+// others has faults that chaos does not play, and the tests about them.
 var others = []struct {
 	fault string
 	tests []string
@@ -173,13 +174,14 @@ var others = []struct {
 		"rlock.TestHeirThatLeavesWhileItsLockIsBeingReleasedPassesItOn", "rlock.TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn",
 		"rlock.TestGiftToAProcessThatIsStoppedCostsAShortLease", "rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease",
 	}},
-	{"a waiter that listens on a replica, such as a master that was replaced", []string{"integration.TestWaiterThatListensOnAReplicaIsGivenNothing"}},
+	{"a waiter that listens on a replica, such as a master that was replaced",
+		[]string{"integration.TestWaiterThatListensOnAReplicaIsGrantedNothing"}},
 	{"a slow network before a MultiLock of Redisson's, with a wait and a lease: a breach", []string{
 		"redisson.TestRedissonsMultiLockThatIsSlowHoldsNothing",
 	}},
 }
 
-// breaches are what shows that a promise is really broken by a fault that makes servers forget.
+// breaches has the tests that show that a fault that makes servers forget really breaks a promise.
 var breaches = map[string][]string{
 	chaos.ServerEmptied.Name: {"integration.TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew"},
 	chaos.Flushed.Name:       {"integration.TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew"},
@@ -200,10 +202,11 @@ func TestTableInREADMEIsTrue(t *testing.T) {
 		require.NoError(t, os.WriteFile("README.md", []byte(head+tableBegin+want+tableEnd+tail), 0o600))
 		return
 	}
-	require.Equal(t, want, written, "HOLDFAST_UPDATE=1 go test ./integration -run TestTable writes it anew")
+	require.Equal(t, want, written,
+		"HOLDFAST_UPDATE=1 go test ./integration -run TestTable updates it")
 }
 
-// table writes the table, and requires that every test in it exists and that no cell is empty.
+// table returns the table. It requires that every test in it exists and that no cell is empty.
 func table(t *testing.T) string {
 	t.Helper()
 	exist := tests(t)
@@ -243,14 +246,14 @@ func table(t *testing.T) string {
 	return b.String()
 }
 
-// cell says when an invariant is checked in the runs with a fault.
+// cell says when an invariant is judged in the runs with a fault.
 func cell(f chaos.Fault, invariant string) string {
 	tried := slices.ContainsFunc(chaos.Scenarios, func(s chaos.Scenario) bool {
 		return s.Plays(f.Name) && s.Tries(invariant)
 	})
 	switch {
 	case !tried && (invariant == history.WakeUps || invariant == history.Progress || invariant == history.Answers):
-		return "seldom" // there is little time that is far enough from faults
+		return "seldom" // there is little time far enough from faults
 	case !tried:
 		return "–"
 	case f.Forgets && slices.Contains(forgotten, invariant) && (!f.KeepsTokens || invariant != history.Fences):
@@ -262,7 +265,7 @@ func cell(f chaos.Fault, invariant string) string {
 	}
 }
 
-// faults are all that are played, in the order of the scenarios.
+// faults returns all faults that are played, in the order of the scenarios.
 func faults() []chaos.Fault {
 	var all []chaos.Fault
 	for _, s := range chaos.Scenarios {
@@ -275,7 +278,7 @@ func faults() []chaos.Fault {
 	return all
 }
 
-// scenarios are the names of those that play a fault.
+// scenarios returns the names of the scenarios that play a fault.
 func scenarios(fault string) []string {
 	var names []string
 	for _, s := range chaos.Scenarios {
@@ -295,7 +298,7 @@ func keys(m map[string][]string) []string {
 	return names
 }
 
-// tests are all tests of the repository, such as rlock.TestX.
+// tests returns all tests of the repository, such as rlock.TestX.
 func tests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
