@@ -54,7 +54,7 @@ func TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree(t *t
 	requireHandedOver(t, servers, near.NewLock("job"), far.NewLock("job"), "job")
 }
 
-func TestReleaseWhoseRequestsAreLostIsDoubtfulAndTheLockIsFreeWhenItsLeaseEnds(t *testing.T) {
+func TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	_, network, far, near := behind(t)

@@ -43,7 +43,7 @@ var own = map[string][]string{
 	},
 	chaos.RequestsLost.Name: {
 		"integration.TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree",
-		"integration.TestReleaseWhoseRequestsAreLostIsDoubtfulAndTheLockIsFreeWhenItsLeaseEnds",
+		"integration.TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnds",
 	},
 	chaos.RepliesLost.Name: {
 		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",

@@ -25,13 +25,13 @@ import (
 // classPath is the environment variable with the class path of the Java program.
 const classPath = "HOLDFAST_REDISSON_CLASSPATH"
 
-// peer is a Java process with Redisson clients. It carries out the orders of one thread in turn,
-// and those of several at the same time. Its methods may be called by several goroutines, except
+// peer is a Java process with Redisson clients. It executes the orders of one thread one after
+// another, and those of several at the same time. Its methods are safe for concurrent use, except
 // those that take a testing.TB.
 type peer struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	log   bytes.Buffer // its standard error; to be read when it has ended
+	log   bytes.Buffer // its standard error, to be read when it has ended
 	ended chan struct{}
 
 	mu      sync.Mutex
@@ -163,7 +163,7 @@ func (p *peer) close(t testing.TB) {
 	}
 }
 
-// open makes a Redisson client in the peer. Clean-up closes it, before its servers end.
+// open makes a Redisson client in the peer. Clean-up closes it before its servers end.
 func (p *peer) open(t testing.TB, client, topology string, addresses []string, watchdog time.Duration) {
 	t.Helper()
 	r, err := p.do(order{

@@ -21,7 +21,7 @@ func redLocksExcludeEachOther(t *testing.T, s *site) {
 		}
 		refused(t, rival, l)
 		unlock(t, holder, l)
-		// What the last node still has may be released in the background.
+		// The last node may be released in the background.
 		require.NoError(t, rival.tryLock(l, locktest.Timeout, longLease))
 		refused(t, holder, l)
 		unlock(t, rival, l)
