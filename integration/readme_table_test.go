@@ -38,98 +38,135 @@ var forgotten = []string{history.Exclusion, history.Linearizable, history.Kept, 
 // own has the tests about a single fault, by its name. Each must exist.
 var own = map[string][]string{
 	chaos.Partition.Name: {
-		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
-		"redlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes", "integration.TestWaitersGetTheirLocksOfAServerThatWasCutOff",
+		"rlock.TestHoldEndsExactlyAtItsDeadlineWithoutRepliesToRenewals",
+		"rlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
+		"redlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
+		"integration.TestWaitersGetTheirLocksOfAServerThatWasCutOff",
 	},
 	chaos.RequestsLost.Name: {
 		"integration.TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree",
 		"integration.TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnds",
 	},
 	chaos.RepliesLost.Name: {
-		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
+		"rlock.TestHoldEndsExactlyAtItsDeadlineWithoutRepliesToRenewals",
+		"rlock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
 		"multilock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
 	},
 	chaos.RepliesLate.Name: {
-		"rlock.TestAcquireThatTookLongerThanItsLeaseIsNoSuccess", "rlock.TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted",
-		"redlock.TestAnswersThatComeAfterAFailureAreReleased", "redlock.TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss",
+		"rlock.TestAcquireThatTookLongerThanItsLeaseFails",
+		"rlock.TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted",
+		"redlock.TestAnswersThatComeAfterAFailureAreReleased",
+		"redlock.TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss",
 	},
-	chaos.MessagesLost.Name: {"rlock.TestWaiterLooksEveryFiveSecondsAtTheLatest", "rlock.TestWaiterLooksWhenTheLeaseShouldBeOver"},
+	chaos.MessagesLost.Name: {
+		"rlock.TestWaiterAsksEveryFiveSecondsAtTheLatest",
+		"rlock.TestWaiterAsksWhenTheLeaseShouldBeOver",
+	},
 	chaos.MessagesLate.Name: {
-		"rlock.TestGiftThatComesAfterItsLeaseIsNotBelieved", "rlock.TestGiftOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted",
+		"rlock.TestGrantThatComesAfterItsLeaseIsNotTrusted",
+		"rlock.TestGrantOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted",
 		"rlock.TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry",
 	},
 	chaos.Slow.Name: {
 		"integration.TestSlowNetworkDelaysWakeUpsByItsOwnTimeOnlyAndIsCountedAgainstTheHold",
-		"redlock.TestSlowMinorityDoesNotSlowTheLockDown", "redlock.TestSlowMajorityIsAnErrorIfItsTimeIsTooShort",
+		"redlock.TestSlowMinorityDoesNotSlowTheLockDown",
+		"redlock.TestSlowMajorityIsAnErrorIfItsTimeIsTooShort",
 	},
 	chaos.Reset.Name: {
-		"rlock.TestBrokenConnectionLeavesTheOutcomeUnknown", "rlock.TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards",
+		"rlock.TestBrokenConnectionLeavesTheOutcomeUnknown",
+		"rlock.TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards",
 		"pubsub.TestLostConnectionIsReplacedAndWakesAll",
 	},
 	chaos.Refused.Name: {
-		"rlock.TestWaiterWaitsForAServerThatIsDown", "rlock.TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground",
+		"rlock.TestWaiterWaitsForAServerThatIsDown",
+		"rlock.TestUnlockOnAnUnreachableServerIsFinishedInTheBackground",
 		"pubsub.TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh",
 	},
 	chaos.CutReplies.Name: {
-		"rlock.TestLostReplyOfAnAcquireCountsOnce", "rlock.TestLostReplyOfANestedLockCountsOnce", "rlock.TestReleaseWhoseReplyIsLostIsARelease",
-		"rlock.TestLostReplyOfARenewalIsMadeUpFor", "rlock.TestFairQueueSurvivesLostReplies",
-		"rlock.TestTokenIsKeptWhenTheReplyOfTheAcquisitionIsLost", "multilock.TestReleaseWhoseReplyIsLostIsARelease",
+		"rlock.TestLostReplyOfAnAcquireCountsOnce", "rlock.TestLostReplyOfANestedLockCountsOnce",
+		"rlock.TestReleaseWhoseReplyIsLostIsARelease",
+		"rlock.TestRenewalIsRetriedAfterALostReply", "rlock.TestFairQueueSurvivesLostReplies",
+		"rlock.TestTokenIsKeptWhenTheReplyToTheAcquisitionIsLost",
+		"multilock.TestReleaseWhoseReplyIsLostIsARelease",
 	},
 	chaos.Refusals.Name: {
-		"rlock.TestHoldSurvivesRefusedRenewals", "rlock.TestWaiterBacksOffWhileTheServerIsLoading", "rlock.TestServerOutOfMemoryStillRenewsAndReleases",
-		"rlock.TestReplicaRefusesALockAtOnce", "redlock.TestFaultOfOneNodeChangesNothingForTheHolder",
+		"rlock.TestHoldSurvivesRefusedRenewals", "rlock.TestWaiterBacksOffWhileTheServerIsLoading",
+		"rlock.TestServerOutOfMemoryStillRenewsAndReleases",
+		"rlock.TestReplicaRefusesALockAtOnce",
+		"redlock.TestFaultOfOneNodeChangesNothingForTheHolder",
 	},
 	chaos.ProcessStopped.Name: {
-		"rlock.TestStoppedProcessFindsItsHoldInvalidAtTheFirstLook", "rlock.TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused",
+		"rlock.TestStoppedProcessFindsItsHoldInvalidAtTheFirstCheck",
+		"rlock.TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused",
 		"rlock.TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds",
 	},
 	chaos.WritesPaused.Name: {
-		"rlock.TestFairLockOutlivesImpatientCallers", "rlock.TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased",
+		"rlock.TestFairLockOutlivesImpatientCallers",
+		"rlock.TestLockTakenLateByAnAbandonedCommandIsReleased",
 	},
 	chaos.HolderKilled.Name: {
-		"rlock.TestSomebodyWhoDiesAfterAHandOverBlocksOthersForOneLease", "rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease",
+		"rlock.TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease",
+		"rlock.TestProcessKilledWithItsGrantCostsAShortLease",
 	},
 	chaos.ProcessKilled.Name: {
-		"rlock.TestKilledProcessDelaysAFairLockBySeconds", "rlock.TestFairLockIsHadSoonAfterManyWaitersWereKilled", "rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
+		"rlock.TestKilledProcessDelaysAFairLockBySeconds",
+		"rlock.TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled",
+		"rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
 		"redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",
 	},
 	chaos.ServerStopped.Name: {
-		"rlock.TestHungServerEndsTheHoldAtItsDeadline", "rlock.TestHungServerDelaysTryLockNoLongerThanItsWait",
-		"rlock.TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater", "rlock.TestAcquireExecutedAfterItsLeaseIsReleased",
-		"rlock.TestRenewalExecutedAfterTheDeadlineIsUndone", "pubsub.TestHungServerIsNoticedAndSubscribedAgain",
+		"rlock.TestHungServerEndsTheHoldAtItsDeadline",
+		"rlock.TestHungServerDelaysTryLockNoLongerThanItsWait",
+		"rlock.TestHungServerDelaysUnlockForTheCommandTimeoutAndIsUnlockedLater",
+		"rlock.TestAcquireExecutedAfterItsLeaseIsReleased",
+		"rlock.TestRenewalExecutedAfterTheDeadlineIsUndone",
+		"pubsub.TestHungServerIsNoticedAndSubscribedAgain",
 	},
 	chaos.ServerRestarted.Name: {
-		"integration.TestServerThatRestartsWithItsDataHasOneHolder", "rlock.TestServerThatKeepsItsDataKeepsTheHoldThroughARestart",
+		"integration.TestServerThatRestartsWithItsDataHasOneHolder",
+		"rlock.TestServerThatKeepsItsDataKeepsTheHoldThroughARestart",
 		"rlock.TestWaiterGetsTheLockThatIsReleasedAfterARestart",
 	},
 	chaos.ServerEmptied.Name: {
-		"rlock.TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal", "rlock.TestWaiterGetsTheLockFromAServerThatRestartedEmpty",
+		"rlock.TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal",
+		"rlock.TestWaiterGetsTheLockFromAServerThatRestartedEmpty",
 	},
 	chaos.ScriptsFlushed.Name: {
-		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed", "rlock.TestScriptFlushDuringOperationsIsNotNoticed",
+		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed",
+		"rlock.TestScriptFlushDuringOperationsIsNotNoticed",
 		"multilock.TestScriptsAreLoadedAgainAfterAServerForgotThem",
 	},
-	chaos.ClientsKilled.Name: {"rlock.TestKilledConnectionsDoNotLoseTheWakeUp", "rlock.TestHoldSurvivesAKilledConnection"},
-	chaos.Flushed.Name:       {"rlock.TestDeletedKeyEndsTheHoldAtTheNextRenewal"},
-	chaos.ExpiryCut.Name:     {"redlock.TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold"},
-	chaos.HandedOver.Name:    {"integration.TestWaitersGetTheirLocksAfterAFailover"},
+	chaos.ClientsKilled.Name: {
+		"rlock.TestKilledConnectionsDoNotLoseTheWakeUp", "rlock.TestHoldSurvivesAKilledConnection",
+	},
+	chaos.Flushed.Name: {"rlock.TestDeletedKeyEndsTheHoldAtTheNextRenewal"},
+	chaos.ExpiryCut.Name: {
+		"redlock.TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold",
+	},
+	chaos.HandedOver.Name: {"integration.TestWaitersGetTheirLocksAfterAFailover"},
 	chaos.Failover.Name: {
-		"rlock.TestLocksSurviveAFailover", "rlock.TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica",
+		"rlock.TestLocksSurviveAFailover",
+		"rlock.TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica",
 	},
 	chaos.MasterKilled.Name: {
 		"integration.TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover",
-		"integration.TestWaitersGetTheirLocksAfterTheDeathOfTheMaster", "rlock.TestLockWhoseLeaseEndsDuringAFailoverIsLostAndPassesOn",
+		"integration.TestWaitersGetTheirLocksAfterTheDeathOfTheMaster",
+		"rlock.TestLockWhoseLeaseEndsDuringAFailoverIsLostAndGoesToTheNext",
 		"multilock.TestPartsAreReleasedWhileTheirServerFailsOver",
 	},
 	chaos.SlotMoved.Name: {
-		"integration.TestWaitersGetTheirLocksAfterTheirSlotHasMoved", "rlock.TestLockIsKeptWhileItsSlotMoves",
-		"rlock.TestReleaseWhileTheWaitersSlotMovesIsNotMissed", "multilock.TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne",
+		"integration.TestWaitersGetTheirLocksAfterTheirSlotHasMoved",
+		"rlock.TestLockIsKeptWhileItsSlotMoves",
+		"rlock.TestReleaseWhileTheWaitersSlotMovesIsNotMissed",
+		"multilock.TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne",
 	},
 	chaos.MinorityStopped.Name: {
-		"redlock.TestLockIsHadIffThreeOfFiveNodesAreAlive", "redlock.TestRenewalsGoOnWhileTwoNodesHangAndTheyStayInWhenTheyAreBackInTime",
+		"redlock.TestLockIsHadIffThreeOfFiveNodesAreAlive",
+		"redlock.TestRenewalsGoOnWhileTwoNodesHangAndTheyStayInWhenTheyAreBackInTime",
 	},
 	chaos.MinorityEmptied.Name: {
-		"redlock.TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo", "redlock.TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne",
+		"redlock.TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo",
+		"redlock.TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne",
 		"redlock.TestNoTwoClientsOfTheModelHoldTheLockAtATime",
 	},
 }
@@ -140,39 +177,60 @@ var others = []struct {
 	tests []string
 }{
 	{"the caller's context ends at any moment", []string{
-		"rlock.TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing", "rlock.TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing",
-		"rlock.TestThousandAcquisitionsCancelledInFlightLeaveNothing", "multilock.TestContextThatEndsEndsTheWaitAndLeavesNothing",
+		"rlock.TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing",
+		"rlock.TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing",
+		"rlock.TestThousandAcquisitionsCancelledInFlightLeaveNothing",
+		"multilock.TestContextThatEndsEndsTheWaitAndLeavesNothing",
 	}},
 	{"the client is closed at any moment", []string{
-		"rlock.TestCloseEndsAnAttemptAnywhereAndLeavesNothing", "redlock.TestCloseWhileUnlockWaitsForHungNodes",
+		"rlock.TestCloseEndsAnAttemptAnywhereAndLeavesNothing",
+		"redlock.TestCloseWhileUnlockWaitsForHungNodes",
 	}},
-	{"a dial that hangs", []string{"rlock.TestCallerComesBackInTimeWhileADialOfAnotherHangs", "rlock.TestImpatientCallerDoesNotEndTheDialOfOthers"}},
-	{"a server out of memory", []string{"rlock.TestServerOutOfMemoryRefusesALockAtOnce", "lua.TestServerOutOfMemoryPassesAFairLockOn"}},
-	{"a server that cannot save", []string{"rlock.TestServerThatCannotSaveRefusesALockAtOnce", "pubsub.TestChannelsAreGivenUpOnAServerThatCannotSave"}},
+	{"a dial that hangs", []string{
+		"rlock.TestCallerReturnsInTimeWhileADialOfAnotherHangs",
+		"rlock.TestCallerThatGivesUpDoesNotEndTheDialOfOthers",
+	}},
+	{"a server out of memory", []string{
+		"rlock.TestServerOutOfMemoryRefusesALockAtOnce",
+		"lua.TestServerOutOfMemoryHandsAFairLockOver",
+	}},
+	{"a server that cannot save", []string{
+		"rlock.TestServerThatCannotSaveRefusesALockAtOnce",
+		"pubsub.TestChannelsAreGivenUpOnAServerThatCannotSave",
+	}},
 	{"an ACL that forbids a command, a key or a channel", []string{
-		"rlock.TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced", "rlock.TestWaiterThatMayNotSubscribeLooksByItself",
-		"rlock.TestUserThatMayNotExpireKeysLeavesNoLockBehind", "rlock.TestListedPermissionsAreEnough",
+		"rlock.TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced",
+		"rlock.TestWaiterThatMayNotSubscribeAsksByItself",
+		"rlock.TestUserThatMayNotExpireKeysLeavesNoLockBehind",
+		"rlock.TestListedPermissionsAreEnough",
 	}},
-	{"a password that changes", []string{"rlock.TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack"}},
+	{"a password that changes", []string{
+		"rlock.TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack",
+	}},
 	{"replicas that lag or are away", []string{
-		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition", "rlock.TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose",
+		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition",
+		"rlock.TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose",
 		"integration.TestLockThatReachesNoReplicaIsGivenBackAndNotHad",
 	}},
 	{"a key that something else has overwritten or deleted", []string{
-		"rlock.TestLockThatWasOverwrittenIsReportedAndLeftAlone", "rlock.TestUnlockOfADeletedKeySaysThatTheLockWasLost",
+		"rlock.TestLockThatWasOverwrittenIsReportedAndLeftAlone",
+		"rlock.TestUnlockOfADeletedKeySaysThatTheLockWasLost",
 	}},
-	{"a slot that nobody serves", []string{"rlock.TestSlotThatNobodyServesIsWaitedFor"}},
+	{"a slot that nobody serves", []string{"rlock.TestUnservedSlotIsWaitedFor"}},
 	{"a logger that blocks", []string{"rlock.TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline"}},
 	{"nodes of a RedLock that state an epoch or fsync policy falsely", []string{
 		"redlock.TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely",
 		"redlock.TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch",
 	}},
 	{"Redisson on the other side, waiting, holding, or killed", []string{
-		"redisson.TestLocksOfRedissonAndOfHoldfast", "redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
+		"redisson.TestLocksOfRedissonAndOfHoldfast",
+		"redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
 	}},
 	{"a waiter that leaves, is stopped, or dies just when it is given a lock", []string{
-		"rlock.TestHeirThatLeavesWhileItsLockIsBeingReleasedPassesItOn", "rlock.TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn",
-		"rlock.TestGiftToAProcessThatIsStoppedCostsAShortLease", "rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease",
+		"rlock.TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn",
+		"rlock.TestWaiterThatLeavesDuringItsGrantPassesTheLockOn",
+		"rlock.TestGrantToAStoppedProcessCostsAShortLease",
+		"rlock.TestProcessKilledWithItsGrantCostsAShortLease",
 	}},
 	{"a waiter that listens on a replica, such as a master that was replaced",
 		[]string{"integration.TestWaiterThatListensOnAReplicaIsGrantedNothing"}},
@@ -183,11 +241,17 @@ var others = []struct {
 
 // breaches has the tests that show that a fault that makes servers forget really breaks a promise.
 var breaches = map[string][]string{
-	chaos.ServerEmptied.Name: {"integration.TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew"},
-	chaos.Flushed.Name:       {"integration.TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew"},
-	chaos.ExpiryCut.Name:     {"integration.TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens"},
-	chaos.Failover.Name:      {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
-	chaos.MasterKilled.Name:  {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
+	chaos.ServerEmptied.Name: {
+		"integration.TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew",
+	},
+	chaos.Flushed.Name: {
+		"integration.TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew",
+	},
+	chaos.ExpiryCut.Name: {
+		"integration.TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens",
+	},
+	chaos.Failover.Name:     {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
+	chaos.MasterKilled.Name: {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
 }
 
 func TestTableInREADMEIsTrue(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"holdfast/lua"
 )
 
-// withCleaner returns a client that has a cleaner and nothing else, and what closes it.
+// withCleaner returns a client with only a cleaner, and a function that closes it.
 func withCleaner(t *testing.T) (c *Client, shut func()) {
 	t.Helper()
 	c = &Client{redis: goneRedis{}, tasks: wait.NewGroup(), closing: make(chan struct{})}
@@ -34,7 +34,7 @@ type goneRedis struct{ rueidis.Client }
 
 func (goneRedis) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }
 
-// stub is a kind of lock of which one command removes so many cleanups.
+// stub is a kind of lock for which one command removes several cleanups.
 type stub struct {
 	kind
 	most    int
@@ -55,12 +55,12 @@ func (k stub) cleanUp(_ *Client, batch []cleanup) bool {
 	return k.removes(owners) == nil
 }
 
-// left returns a cleanup of an owner, which lasts for an hour.
+// left returns a cleanup of an owner that lasts for an hour.
 func (l *Lock) left(owner string) cleanup {
 	return cleanup{lock: l, request: request{owner: owner}, until: time.Now().Add(time.Hour)}
 }
 
-// commands notes which owners each command releases. A command takes a second.
+// commands records which owners each command releases. A command takes a second.
 type commands struct {
 	mu       sync.Mutex
 	sent     []string // guarded by mu
@@ -68,7 +68,7 @@ type commands struct {
 	most     int      // guarded by mu
 }
 
-// lock returns a lock whose commands are noted, and end with what end returns.
+// lock returns a lock whose commands are recorded, and end with what end returns.
 func (of *commands) lock(name string, most int, end func() error) *Lock {
 	return &Lock{name: name, kind: stub{most: most, removes: func(owners []string) error {
 		of.mu.Lock()
@@ -138,8 +138,8 @@ func TestCleanerSendsOneCommandAtATimeInASession(t *testing.T) {
 	})
 }
 
-// Callers may leave at any pace, and one command after the other would be too slow.
-func TestCleanerHasManyCommandsUnderWayButNotAnyNumber(t *testing.T) {
+// Callers may leave at any pace, and one command at a time would be too slow.
+func TestCleanerHasManyCommandsInFlightButNotAnyNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
@@ -154,8 +154,8 @@ func TestCleanerHasManyCommandsUnderWayButNotAnyNumber(t *testing.T) {
 	})
 }
 
-// As on a cluster of which one shard hangs, or refuses.
-func TestWhatTheCleanerCannotReleaseDelaysNothingElse(t *testing.T) {
+// This is like a cluster with a shard that hangs, or refuses.
+func TestCleanupThatFailsDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
@@ -175,11 +175,12 @@ func TestWhatTheCleanerCannotReleaseDelaysNothingElse(t *testing.T) {
 	})
 }
 
-// The first tries are soon, however many others fail.
-func TestCleanerTriesAgainSoon(t *testing.T) {
+// The first retries come soon, however many others fail.
+func TestCleanerRetriesSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
-		down := &Lock{name: "down", kind: stub{most: 1, removes: func([]string) error { return fail() }}}
+		down := &Lock{name: "down",
+			kind: stub{most: 1, removes: func([]string) error { return fail() }}}
 		for range 2000 {
 			c.cleaner.add(down.left("1"))
 		}
@@ -200,8 +201,8 @@ func TestCleanerTriesAgainSoon(t *testing.T) {
 	})
 }
 
-// During an outage they pile up. When it is over, none of them may keep others out for long.
-func TestCleanerIsThroughSoonAfterAnOutage(t *testing.T) {
+// Cleanups pile up during an outage. Afterwards none of them may keep others out for long.
+func TestCleanerFinishesSoonAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, outage = 5000, 5 * time.Second
 		c, _ := withCleaner(t)
@@ -223,12 +224,13 @@ func TestCleanerIsThroughSoonAfterAnOutage(t *testing.T) {
 		c.cleaner.mu.Lock()
 		defer c.cleaner.mu.Unlock()
 		require.Equal(t, idle, c.cleaner.phase)
-		require.Zero(t, cap(c.cleaner.ready)+cap(c.cleaner.waiting)+len(c.cleaner.lanes), "memory is kept")
+		require.Zero(t, cap(c.cleaner.ready)+cap(c.cleaner.waiting)+len(c.cleaner.lanes),
+			"memory is kept")
 	})
 }
 
-// Everything gets one more try, and nothing does when the server has hung. It has not when some
-// commands are refused, and others take long.
+// Each cleanup gets one more try, but none if the server hangs. It does not hang if some commands
+// are refused and others take long.
 func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	const many = 10 * mostAtOnce
 	minute := func(then func() error) func() error {
@@ -276,7 +278,7 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	}
 }
 
-// One that hangs does not keep the others from their last try.
+// A command that hangs does not keep others from their last try.
 func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, shut := withCleaner(t)
@@ -292,7 +294,7 @@ func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 		require.Len(t, of.news(), 2)
 		for range 5 * mostAtOnce {
 			c.cleaner.add(lock.left("1"))
-			c.cleaner.add(queue.left("1")) // to be released when the first has been
+			c.cleaner.add(queue.left("1")) // to be released after the first
 		}
 		shut()
 		released := slices.DeleteFunc(of.news(), func(sent string) bool { return sent == "hanging 1" })
@@ -300,8 +302,9 @@ func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 	})
 }
 
-// What is adrift of one fair lock is repeated by one command, as far as it is due at the same time.
-func TestCleanerRepeatsByOneCommandWhatItCan(t *testing.T) {
+// One command retries the unconfirmed commands of a fair lock, as far as they are due at the same
+// time.
+func TestCleanerRetriesByOneCommandWhatItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, shut := withCleaner(t)
 		var of commands
@@ -314,7 +317,7 @@ func TestCleanerRepeatsByOneCommandWhatItCan(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		of.news()
 		shut()
-		require.LessOrEqual(t, len(of.news()), 2, "one may have been under way")
+		require.LessOrEqual(t, len(of.news()), 2, "one may have been in flight")
 	})
 }
 
@@ -325,8 +328,8 @@ func TestCleanerOfAClosedClientDoesNothing(t *testing.T) {
 	require.Equal(t, idle, c.cleaner.phase)
 }
 
-// Of a server that is down for long there would be more and more.
-func TestCleanerForgetsWhatIsOver(t *testing.T) {
+// There would be more and more of them while a server is down.
+func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
@@ -346,12 +349,13 @@ func TestCleanerForgetsWhatIsOver(t *testing.T) {
 	})
 }
 
-// It may have registered its owner as well, which is found by what was asked for.
+// The request may also have registered its owner, which its arguments tell.
 func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	c := &Client{options: Options{WatchdogLease: time.Second}}
 	c.cleaner = newCleaner(c)
-	c.cleaner.phase = working // so that it is looked at here
-	asked := request{owner: "client:1", window: time.Minute, registers: true, grantLease: time.Second}
+	c.cleaner.phase = working // so that the test can inspect it
+	asked := request{owner: "client:1", window: time.Minute, registers: true,
+		grantLease: time.Second}
 	a := &acquisition{client: c, lock: &Lock{kind: exclusive{}}, owner: "client:1", late: &asked}
 	began := time.Now()
 	a.cleanUpLate()
@@ -362,8 +366,8 @@ func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	require.False(t, l.until.Before(began.Add(registrationKept)))
 }
 
-// It doubles from 10 ms at first, then grows with what it is about.
-func TestWhatMayComeLateIsRemovedTheMoreSeldomTheOlderItIs(t *testing.T) {
+// The delay doubles from 10 ms at first, then grows with the age of the cleanup.
+func TestCleanupOfALateCommandIsRepeatedMoreSeldomWithAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		began := time.Now()
