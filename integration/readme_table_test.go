@@ -55,8 +55,8 @@ var own = map[string][]string{
 	chaos.RepliesLate.Name: {
 		"rlock.TestAcquireThatTookLongerThanItsLeaseFails",
 		"rlock.TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted",
-		"redlock.TestAnswersThatComeAfterAFailureAreReleased",
-		"redlock.TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss",
+		"redlock.TestGrantsThatComeAfterAFailureAreReleased",
+		"redlock.TestExtendWhoseRepliesComeAfterTheDeadlineIsALoss",
 	},
 	chaos.MessagesLost.Name: {
 		"rlock.TestWaiterAsksEveryFiveSecondsAtTheLatest",
@@ -161,8 +161,8 @@ var own = map[string][]string{
 		"multilock.TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne",
 	},
 	chaos.MinorityStopped.Name: {
-		"redlock.TestLockIsHadIffThreeOfFiveNodesAreAlive",
-		"redlock.TestRenewalsGoOnWhileTwoNodesHangAndTheyStayInWhenTheyAreBackInTime",
+		"redlock.TestLockIsAcquiredIffThreeOfFiveNodesAreAlive",
+		"redlock.TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime",
 	},
 	chaos.MinorityEmptied.Name: {
 		"redlock.TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo",

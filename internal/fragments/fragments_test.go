@@ -34,15 +34,18 @@ func TestFragmentsStandWhereTheyAreNeededAfterTheirOwn(t *testing.T) {
 
 func TestFragmentIsIncludedOncePerScope(t *testing.T) {
 	scripts := fragments.Read(files(
-		"one.lua", "-- Needs a\nif x then\n  -- Needs b\n  y()\n\n  -- Needs b, a\n  z()\nelse\n  -- Needs b\nend\n-- Needs b\n",
+		"one.lua", "-- Needs a\nif x then\n  -- Needs b\n  y()\n\n  -- Needs b, a\n  z()\n"+
+			"else\n  -- Needs b\nend\n-- Needs b\n",
 		"common/a.lua", "a()\n",
 		"common/b.lua", "-- Needs a\nb()\n",
 	))
-	require.Equal(t, "a()\nif x then\nb()\n  y()\n\n  z()\nelse\nb()\nend\nb()\n", scripts["one.lua"])
+	require.Equal(t, "a()\nif x then\nb()\n  y()\n\n  z()\nelse\nb()\nend\nb()\n",
+		scripts["one.lua"])
 }
 
 func TestUnknownFragmentPanicsAndNamesWhatNeedsIt(t *testing.T) {
-	require.PanicsWithValue(t, "script one.lua -> a -> b: open common/b.lua: file does not exist", func() {
+	const want = "script one.lua -> a -> b: open common/b.lua: file does not exist"
+	require.PanicsWithValue(t, want, func() {
 		fragments.Read(files("one.lua", "-- Needs a\n", "common/a.lua", "-- Needs b\n"))
 	})
 }
