@@ -6,20 +6,21 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 10s
-# Tests at a time within a package. Most of them wait, so more than there are cores; fewer beside JVMs, which work. Packages run
-# one after the other (-p 1): too many tests have bounds of time.
+# How many tests of a package run at once. Most of them wait, so there are more than cores; fewer
+# beside JVMs, which work. Packages run one after the other (-p 1): too many tests have time bounds.
 PARALLEL ?= 6
 PARALLEL_JVM ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
-# More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant holdfast'
+# More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant
+# holdfast'
 BENCHFLAGS ?=
 
-# What test-containers runs: packages that stop, cut off and restart servers in every way there is, but none that start
-# hundreds of them for what has nothing to do with where a server runs.
+# What test-containers runs: packages that stop, isolate and restart servers in every way, but none
+# that start hundreds of them for tests that do not depend on where a server runs.
 CONTAINERS ?= ./internal/redistest ./integration ./pubsub ./multilock
 
-# The packages whose coverage is promised. CORE is also what test-quick runs.
+# The packages with a promised coverage. test-quick runs them, too.
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
 MIN_COVERAGE := 90
 
@@ -27,39 +28,41 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-# Without the race detector tests need half the processor, so more run at a time; one package at
-# a time, because the tests share it.
+# Without the race detector tests need half the processor, so more of them run at once; but only one
+# package at a time, because they share it.
 light = -p 1 -timeout 20m -parallel 8
 
-# Has a test run leave the profile of the statements that it covered, under a name.
+# Makes a test run write a profile of the statements that it covered.
 profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 
 # Builds the tests' Redisson, unless it is there.
 with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH
 
-# Where the tests get their Redis servers from: see internal/redistest.
+# Chooses where the tests get their Redis servers from: see internal/redistest.
 with-server = backend=$$(internal/redistest/ensure-server.sh); HOLDFAST_TEST_BACKEND=$$backend
 
-# Builds the tests' Redisson where Maven is, and has $$tags be what go test needs to run them.
+# Builds the tests' Redisson if there is Maven, and sets $$tags to what go test needs to run them.
 with-peer-if-any = tags=; \
 	if command -v mvn >/dev/null && command -v javac >/dev/null; then \
 		$(with-peer); tags='-tags interop'; \
 	else \
-		echo "make $@: there is no Maven with a JDK, so not beside Redisson; make test-interop installs them" >&2; \
+		echo "make $@: no Maven with a JDK, so the tests beside Redisson are left out; make test-interop installs them" >&2; \
 	fi
 
-# make chaos and make random: for how long, and from what they draw. A number repeats a run. make chaos SEED=new plays half of
-# the time with seed 1, and SEED= what make test does.
+# How long make chaos and make random run, and from which seed they draw. A number repeats a run.
+# With SEED=new, make chaos runs half of the time with seed 1; with SEED= it does what make test
+# does.
 SECONDS ?= 120
 SEED ?= new
 SCENARIO ?=
-# make models: how many programs of each model.
+# How many programs of each model make models runs.
 CHECKS ?= 2000
 
-# What is drawn at random and could go on for ever, other than chaos and models. make test has some seconds of each.
+# Random tests that could run for ever, other than chaos and models. make test runs each for
+# seconds.
 RANDOM_TESTS := NoTwoHoldsAreValidAtOnce|TokensIncreaseOverAll|WriterGetsInAmongFifty|ReadersProgressAmongFour
 RANDOM_TESTS := $(RANDOM_TESTS)|TwoClientsThatRace|DiningPhilosophers|NoUpdateIsLost
-# What draws programs with pgregory.net/rapid.
+# Tests that draw programs with pgregory.net/rapid.
 MODELS := Model|PerfectLock|NarrowWindows
 
 .PHONY: help demo test test-containers test-interop test-quick chaos random models compat lint fetch fmt bench bench-short bench-packages cover covered fuzz compiler
@@ -70,7 +73,7 @@ help: ## list the targets
 demo: ## see locks at work; needs nothing but Go
 	@$(GO) run ./cmd/holdfast demo
 
-test: compiler ## run all tests under the race detector, beside Redisson too where Maven is; finds or installs a Redis server
+test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
 	run() { $(GO) test -race $$tags -p 1 -timeout 20m $(TESTFLAGS) -parallel "$$@"; }; \
 	failed=0; \
@@ -79,18 +82,18 @@ test: compiler ## run all tests under the race detector, beside Redisson too whe
 	(cd bench && run $(PARALLEL_JVM) ./...) || failed=1; \
 	exit $$failed
 
-test-containers: compiler ## the tests that fixtures decide about, with servers in containers; starts a Docker engine if it must
+test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
 	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
 	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
-test-interop: compiler ## run Redisson, in Java, beside this library; builds it with Maven
+test-interop: compiler ## run the tests beside Redisson, in Java; builds it with Maven
 	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL_JVM) $(TESTFLAGS) ./integration/redisson
 
-chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawing from SEED
+chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
 	$(GO) test -race -count=1 -timeout $$(($(SECONDS) * 3 + 300))s -v $(TESTFLAGS) -run TestLocksKeepTheirPromisesWhateverFails ./integration/chaos
 
-random: compiler ## what make test has seconds of, for SECONDS (120) and drawing from SEED: stress, races, tokens, soak beside Redisson
+random: compiler ## run the random tests for SECONDS (120), drawn from SEED: stress, races, tokens, soak beside Redisson
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
 	each=$$(($(SECONDS) / 6 + 1)); \
 	export HOLDFAST_STRESS_TIME=$${each}s HOLDFAST_MIX_TIME=$$((each / 4 + 1))s HOLDFAST_PHILOSOPHERS_TIME=$${each}s \
@@ -99,12 +102,12 @@ random: compiler ## what make test has seconds of, for SECONDS (120) and drawing
 	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL_JVM) -v $(TESTFLAGS) \
 		-run '$(RANDOM_TESTS)' ./rlock ./redlock ./multilock $$([[ -z $$tags ]] || echo ./integration/redisson)
 
-models: compiler ## hold each model against CHECKS (2000) programs, drawing from SEED
+models: compiler ## compare each model with CHECKS (2000) programs, drawn from SEED
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \
 	$(GO) test -race -count=1 -p 1 -timeout 60m $(TESTFLAGS) -run '$(MODELS)' ./lua ./rlock ./redlock ./integration/history \
 		-rapid.seed=$(SEED:new=0) -rapid.checks=$(CHECKS)
 
-compat: ## run the tests of the protocol on other versions and makes of servers, which it fetches into .tools
+compat: ## run the tests of the protocol on other versions and makes of servers, fetched into .tools
 	@integration/compat/all.sh
 
 test-quick: ## run the tests of the core packages, without the race detector
@@ -126,10 +129,10 @@ fetch: $(GOLANGCI) ## download what the other targets need from the Go module pr
 fmt: $(GOLANGCI) ## format the Go code and its imports
 	$(GOLANGCI) fmt ./...
 
-bench: ## measure against the floor and against other libraries; draws bench/plots (see bench/README.md)
+bench: ## compare with the floor and with other libraries; draws bench/plots (see bench/README.md)
 	@cd bench && $(GO) run . -as 'make bench' -json results.json -markdown results.md -plots plots $(BENCHFLAGS)
 
-bench-short: ## the same in less than two minutes: fewer and shorter rounds, and nothing written
+bench-short: ## the same in less than two minutes: fewer and shorter rounds, nothing is written
 	@cd bench && $(GO) run . -as 'make bench-short' -short $(BENCHFLAGS)
 
 bench-packages: ## run the benchmarks of the packages

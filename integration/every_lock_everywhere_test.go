@@ -27,14 +27,16 @@ func everywhere(t *testing.T, topologies []integration.Topology, test func(t *te
 	}
 }
 
-// Every kind of lock is held by one client and waited for by another one, which is told when it is released.
+// Every kind of lock is held by one client and waited for by another one, which is woken by the
+// release.
 func TestEveryLockIsHandedOverEverywhere(t *testing.T) {
 	t.Parallel()
 	everywhere(t, integration.Topologies(), func(t *testing.T, servers *integration.Servers) {
 		mine, theirs := newClients(t, servers), newClients(t, servers)
 		for kind, lock := range kinds {
 			for i := range mine {
-				requireHandedOver(t, servers, kinds[rival(kind)](mine[i], kind), lock(theirs[i], kind), kind)
+				requireHandedOver(t, servers, kinds[excluding(kind)](mine[i], kind),
+					lock(theirs[i], kind), kind)
 			}
 		}
 		requireHandedOver(t, servers, multilock.New(pairs(mine)...), multilock.New(pairs(theirs)...), "left", "right")
@@ -46,7 +48,7 @@ func TestEveryLockIsHandedOverEverywhere(t *testing.T) {
 	})
 }
 
-// pairs are two plain locks of each client.
+// pairs returns two plain locks of each client.
 func pairs(clients []*rlock.Client) (locks []rlock.Locker) {
 	for _, client := range clients {
 		locks = append(locks, client.NewLock("left"), client.NewLock("right"))
@@ -58,7 +60,8 @@ func TestRedLockIsHandedOverOnIndependentMasters(t *testing.T) {
 	t.Parallel()
 	everywhere(t, []integration.Topology{integration.Masters(5)}, func(t *testing.T, servers *integration.Servers) {
 		const name = "order"
-		// Nothing is held when servers restart here. Without this, fresh servers would not be counted for as long as a lease.
+		// No lock is held when servers restart here. Otherwise fresh servers would not be counted
+		// for the duration of a lease.
 		options := redlock.Options{FsyncAlways: true, NodeTimeout: nodeTimeout}
 		holder := redlock.NewOn(name, options, newClients(t, servers)...)
 		waiter := redlock.NewOn(name, options, newClients(t, servers)...)
@@ -67,12 +70,12 @@ func TestRedLockIsHandedOverOnIndependentMasters(t *testing.T) {
 		masters := servers.Masters(t)
 		masters[0].Kill(t)
 		masters[1].Isolate(t)
-		hold, err := holder.TryLock(t.Context(), locktest.Patience, longLease) // a quorum is left
+		hold, err := holder.TryLock(t.Context(), locktest.Timeout, longLease) // a quorum is left
 		require.NoError(t, err)
 		locktest.Unlock(t, hold)
 		servers.Heal(t)
 	})
 }
 
-// nodeTimeout is long, because the machine may be busy with servers that start.
+// nodeTimeout is long, because the machine may be busy starting servers.
 const nodeTimeout = time.Second

@@ -6,10 +6,11 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// Failover has a replica take the place of the master that has the lock name, and returns it when everybody who answers
-// knows. The old master becomes a replica, now or when it is back. A cluster hands over without loss as long as the old
-// master answers. Sentinels do not: what it has not passed on is lost. A master that was killed or paused is replaced, too: by
-// the Sentinels by themselves, in a cluster by this call.
+// Failover has a replica take the place of the master that has the lock name, and returns it when
+// everybody who answers knows. The old master becomes a replica, now or when it is back. A cluster
+// hands over without loss as long as the old master answers. Sentinels do not: what it has not
+// passed on is lost. A master that was killed or paused is replaced, too: by the Sentinels by
+// themselves, in a cluster by this call.
 func (s *Servers) Failover(tb testing.TB, name string) *redistest.Server {
 	tb.Helper()
 	switch {
@@ -22,8 +23,8 @@ func (s *Servers) Failover(tb testing.TB, name string) *redistest.Server {
 	return nil
 }
 
-// MoveSlot moves the slot of the lock name, with its keys, to another master of the cluster, and returns that one when
-// everybody knows.
+// MoveSlot moves the slot of the lock name, with its keys, to another master of the cluster, and
+// returns that one when everybody knows.
 func (s *Servers) MoveSlot(tb testing.TB, name string) *redistest.Server {
 	tb.Helper()
 	if s.cluster == nil {
@@ -40,9 +41,9 @@ func (s *Servers) MoveSlot(tb testing.TB, name string) *redistest.Server {
 	return nil
 }
 
-// Heal undoes all faults and returns when the servers are as good as new: whoever was paused, cut off or killed is back,
-// replicas are in step with the masters that there are now, and the cluster serves all slots. What was lost stays lost. A
-// topology that is well is left alone.
+// Heal undoes all faults and returns when the servers are as good as new: whoever was paused, cut
+// off or killed is back, replicas are in step with the masters that there are now, and the cluster
+// serves all slots. What was lost stays lost. A topology that is well is left alone.
 func (s *Servers) Heal(tb testing.TB) {
 	tb.Helper()
 	for _, server := range append(s.Sentinels(), s.All()...) {
@@ -54,14 +55,14 @@ func (s *Servers) Heal(tb testing.TB) {
 		server.Rejoin(tb)
 	}
 	if s.cluster != nil {
-		s.cluster.AwaitHealth(tb)
+		s.cluster.WaitForHealth(tb)
 		return
 	}
 	if s.group != nil {
-		s.group.AwaitHealth(tb)
+		s.group.WaitForHealth(tb)
 		return
 	}
 	if s.replica != nil {
-		redistest.AwaitReplica(tb, s.masters[0], s.replica)
+		redistest.WaitForReplica(tb, s.masters[0], s.replica)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"holdfast/rlock"
 )
 
-// longLease is a lease that nobody waits for: who gets the lock earlier was told.
+// longLease is longer than any wait: a lock acquired before its end was released.
 const longLease = time.Minute
 
-// soon is within which a waiter that was told has the lock, on a machine that may be busy. One that was not told looks
-// again every 5 s.
+// soon is how long a woken waiter may take to acquire the lock on a busy machine. A waiter that was
+// not woken asks again every 5 s.
 const soon = 2 * time.Second
 
 // kinds are the locks of rlock.
@@ -31,15 +31,15 @@ var kinds = map[string]func(c *rlock.Client, name string) rlock.Locker{
 	"fenced":    func(c *rlock.Client, name string) rlock.Locker { return c.NewFencedLock(name) },
 }
 
-// rival is the kind that keeps a kind out.
-func rival(kind string) string {
+// excluding returns a kind that excludes the given kind.
+func excluding(kind string) string {
 	if kind == "read" {
 		return "write"
 	}
 	return kind
 }
 
-// newClient is a process's lock client, closed in clean-up.
+// newClient returns a process's lock client, closed in clean-up.
 func newClient(t *testing.T, redis rueidis.Client, server string) *rlock.Client {
 	t.Helper()
 	c, err := rlock.New(redis, rlock.Options{Server: server, Logger: slog.New(slog.DiscardHandler)})
@@ -48,7 +48,7 @@ func newClient(t *testing.T, redis rueidis.Client, server string) *rlock.Client 
 	return c
 }
 
-// newClients are the lock clients of a process, one for each Redis.
+// newClients returns the lock clients of a process, one for each Redis.
 func newClients(t *testing.T, servers *integration.Servers) []*rlock.Client {
 	t.Helper()
 	var clients []*rlock.Client
@@ -58,8 +58,8 @@ func newClients(t *testing.T, servers *integration.Servers) []*rlock.Client {
 	return clients
 }
 
-// awaitWaiter waits until somebody listens on a channel of one of the locks.
-func awaitWaiter(t *testing.T, servers *integration.Servers, names ...string) {
+// waitForWaiter waits until a client listens on a channel of one of the locks.
+func waitForWaiter(t *testing.T, servers *integration.Servers, names ...string) {
 	t.Helper()
 	locktest.Eventually(t, func() bool {
 		listens := false
@@ -72,7 +72,7 @@ func awaitWaiter(t *testing.T, servers *integration.Servers, names ...string) {
 	}, "nobody listens for "+strings.Join(names, " or "))
 }
 
-// hasListener tells whether somebody is subscribed to a channel of the lock on the server.
+// hasListener reports whether a channel of the lock has a subscriber on the server.
 func hasListener(server *redistest.Server, name string) bool {
 	for _, command := range []string{"CHANNELS", "SHARDCHANNELS"} {
 		reply, err := server.Call("PUBSUB", command, "*{"+name+"}*")
@@ -84,8 +84,9 @@ func hasListener(server *redistest.Server, name string) bool {
 	return false
 }
 
-// requireHandedOver has one locker hold a lock and another one wait for it, which must get it as soon as it is released,
-// and then release it. The names are what the lock is, or is made of.
+// requireHandedOver has one locker hold a lock while another waits for it. The waiter must acquire
+// it as soon as it is released, and then release it. The names are those of the lock, or of its
+// parts.
 func requireHandedOver(t *testing.T, servers *integration.Servers, holder, waiter rlock.Locker, names ...string) {
 	t.Helper()
 	locktest.BestOf(t, soon, func() time.Duration {
@@ -93,7 +94,7 @@ func requireHandedOver(t *testing.T, servers *integration.Servers, holder, waite
 		_, err := waiter.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		done := locktest.LockInBackground(t.Context(), waiter, longLease)
-		awaitWaiter(t, servers, names...)
+		waitForWaiter(t, servers, names...)
 		start := time.Now()
 		locktest.Unlock(t, hold)
 		locktest.Unlock(t, locktest.Acquired(t, done))

@@ -17,13 +17,13 @@ func portOf(t *testing.T, server *redistest.Server) string {
 	return port
 }
 
-func TestHealBringsEverybodyBackInEveryTopology(t *testing.T) {
+func TestHealRestoresEveryServerInEveryTopology(t *testing.T) {
 	t.Parallel()
 	for _, topology := range integration.Topologies() {
 		t.Run(topology.String(), func(t *testing.T) {
 			t.Parallel()
 			servers := integration.Start(t, topology, integration.AppendOnly)
-			servers.Heal(t) // nothing to do
+			servers.Heal(t) // does nothing
 			all := servers.All()
 			if last := len(all) - 1; last > 0 {
 				all[last].Pause(t)

@@ -15,7 +15,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// behind starts a server, with one client that has a network of its own between, and one that has none.
+// behind starts a server with two clients: far, behind a network of its own, and near.
 func behind(t *testing.T) (servers *integration.Servers, network *faultproxy.Proxy, far, near *rlock.Client) {
 	t.Helper()
 	servers = integration.Start(t, integration.Single)
@@ -31,13 +31,14 @@ func behind(t *testing.T) (servers *integration.Servers, network *faultproxy.Pro
 	return servers, network, far, newClient(t, servers.Client(t), "")
 }
 
-// commandTimeout is that of the client behind a network: for how long it waits for the answer to a request that was lost.
+// commandTimeout is that of the client behind the network: how long it waits for the reply to a
+// lost request.
 const commandTimeout = 500 * time.Millisecond
 
 func TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree(t *testing.T) {
 	t.Parallel()
 	servers, network, far, near := behind(t)
-	locktest.Unlock(t, locktest.Take(t, far.NewLock("job"), longLease)) // it is connected
+	locktest.Unlock(t, locktest.Take(t, far.NewLock("job"), longLease)) // connects it
 	network.DropRequests()
 	locktest.Within(t, commandTimeout+soon, func() {
 		_, err := far.NewLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
@@ -47,13 +48,13 @@ func TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree(t *t
 	locktest.Unlock(t, locktest.Take(t, near.NewLock("job"), longLease))
 
 	require.NoError(t, network.Heal())
-	// Its connection has been reset, which the next request finds out. Who waits asks once more.
+	// Its connection has been reset, which the next request finds out. A waiter then asks again.
 	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), far.NewLock("job"), longLease)))
 	requireHandedOver(t, servers, far.NewLock("job"), near.NewLock("job"), "job")
 	requireHandedOver(t, servers, near.NewLock("job"), far.NewLock("job"), "job")
 }
 
-func TestReleaseWhoseRequestsAreLostIsDoubtfulAndTheLockIsFreeWhenItsLeaseEnds(t *testing.T) {
+func TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	_, network, far, near := behind(t)
@@ -65,7 +66,7 @@ func TestReleaseWhoseRequestsAreLostIsDoubtfulAndTheLockIsFreeWhenItsLeaseEnds(t
 	})
 	require.False(t, hold.Valid())
 	_, err := near.NewLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
-	require.ErrorIs(t, err, rlock.ErrNotAcquired, "the release has arrived: then this tests nothing")
+	require.ErrorIs(t, err, rlock.ErrNotAcquired, "the release arrived, so this tests nothing")
 	next := locktest.Result(t, locktest.LockInBackground(t.Context(), near.NewLock("job"), longLease))
 	require.NoError(t, next.Err)
 	require.Less(t, next.At.Sub(taken), lease+soon)

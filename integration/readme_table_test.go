@@ -18,7 +18,8 @@ import (
 	"holdfast/integration/history"
 )
 
-// The table in README.md is made of the chaos scenarios and of what is below, and this test compares them. To write it anew:
+// The table in README.md is generated from the chaos scenarios and the lists below; this test
+// compares them. To generate it:
 //
 //	HOLDFAST_UPDATE=1 go test ./integration -run TestTable
 
@@ -27,165 +28,230 @@ const (
 	tableEnd   = "<!-- end of table -->\n"
 )
 
-// after are the invariants that promise something for the time when a fault is over only: a waiter that is cut off cannot be
-// woken, nor keep its place.
+// after has the invariants that promise something only for the time after a fault: a waiter that is
+// cut off can neither be woken nor keep its place.
 var after = []string{history.Fairness, history.WakeUps, history.Progress, history.Remains}
 
-// forgotten are those that a server which forgets breaches.
+// forgotten has the invariants that a server that forgets breaches.
 var forgotten = []string{history.Exclusion, history.Linearizable, history.Kept, history.Fences}
 
-// own are the tests that are about one fault, by its name. Each has to exist.
+// own has the tests about a single fault, by its name. Each must exist.
 var own = map[string][]string{
 	chaos.Partition.Name: {
-		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
-		"redlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes", "integration.TestWaitersGetTheirLocksOfAServerThatWasCutOff",
+		"rlock.TestHoldEndsExactlyAtItsDeadlineWithoutRepliesToRenewals",
+		"rlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
+		"redlock.TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes",
+		"integration.TestWaitersGetTheirLocksOfAServerThatWasCutOff",
 	},
 	chaos.RequestsLost.Name: {
 		"integration.TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree",
-		"integration.TestReleaseWhoseRequestsAreLostIsDoubtfulAndTheLockIsFreeWhenItsLeaseEnds",
+		"integration.TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnds",
 	},
 	chaos.RepliesLost.Name: {
-		"rlock.TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered", "rlock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
+		"rlock.TestHoldEndsExactlyAtItsDeadlineWithoutRepliesToRenewals",
+		"rlock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
 		"multilock.TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce",
 	},
 	chaos.RepliesLate.Name: {
-		"rlock.TestAcquireThatTookLongerThanItsLeaseIsNoSuccess", "rlock.TestAcquireAnsweredAfterItsLeaseIsNotTrusted",
-		"redlock.TestAnswersThatComeAfterAFailureAreReleased", "redlock.TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss",
+		"rlock.TestAcquireThatTookLongerThanItsLeaseFails",
+		"rlock.TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted",
+		"redlock.TestGrantsThatComeAfterAFailureAreReleased",
+		"redlock.TestExtendWhoseRepliesComeAfterTheDeadlineIsALoss",
 	},
-	chaos.MessagesLost.Name: {"rlock.TestWaiterLooksEveryFiveSecondsAtTheLatest", "rlock.TestWaiterLooksWhenTheLeaseShouldBeOver"},
+	chaos.MessagesLost.Name: {
+		"rlock.TestWaiterAsksEveryFiveSecondsAtTheLatest",
+		"rlock.TestWaiterAsksWhenTheLeaseShouldBeOver",
+	},
 	chaos.MessagesLate.Name: {
-		"rlock.TestGiftThatComesAfterItsLeaseIsNotBelieved", "rlock.TestGiftOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted",
+		"rlock.TestGrantThatComesAfterItsLeaseIsNotTrusted",
+		"rlock.TestGrantOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted",
 		"rlock.TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry",
 	},
 	chaos.Slow.Name: {
 		"integration.TestSlowNetworkDelaysWakeUpsByItsOwnTimeOnlyAndIsCountedAgainstTheHold",
-		"redlock.TestSlowMinorityDoesNotSlowTheLockDown", "redlock.TestSlowMajorityIsAnErrorIfItsTimeIsTooShort",
+		"redlock.TestSlowMinorityDoesNotSlowTheLockDown",
+		"redlock.TestSlowMajorityIsAnErrorIfItsTimeIsTooShort",
 	},
 	chaos.Reset.Name: {
-		"rlock.TestBrokenConnectionLeavesTheOutcomeUnknown", "rlock.TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards",
+		"rlock.TestBrokenConnectionLeavesTheOutcomeUnknown",
+		"rlock.TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards",
 		"pubsub.TestLostConnectionIsReplacedAndWakesAll",
 	},
 	chaos.Refused.Name: {
-		"rlock.TestWaiterWaitsForAServerThatIsDown", "rlock.TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground",
+		"rlock.TestWaiterWaitsForAServerThatIsDown",
+		"rlock.TestUnlockOnAnUnreachableServerIsFinishedInTheBackground",
 		"pubsub.TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh",
 	},
 	chaos.CutReplies.Name: {
-		"rlock.TestLostReplyOfAnAcquireCountsOnce", "rlock.TestLostReplyOfANestedLockCountsOnce", "rlock.TestLostReplyOfAReleaseIsARelease",
-		"rlock.TestLostReplyOfARenewalIsMadeUpFor", "rlock.TestFairQueueSurvivesLostReplies",
-		"rlock.TestTokenIsKeptWhenTheReplyOfTheAcquisitionIsLost", "multilock.TestLostReplyOfAReleaseIsARelease",
+		"rlock.TestLostReplyOfAnAcquireCountsOnce", "rlock.TestLostReplyOfANestedLockCountsOnce",
+		"rlock.TestReleaseWhoseReplyIsLostIsARelease",
+		"rlock.TestRenewalIsRetriedAfterALostReply", "rlock.TestFairQueueSurvivesLostReplies",
+		"rlock.TestTokenIsKeptWhenTheReplyToTheAcquisitionIsLost",
+		"multilock.TestReleaseWhoseReplyIsLostIsARelease",
 	},
 	chaos.Refusals.Name: {
-		"rlock.TestHoldSurvivesRefusedRenewals", "rlock.TestWaiterBacksOffWhileTheServerIsLoading", "rlock.TestServerOutOfMemoryStillRenewsAndReleases",
-		"rlock.TestReplicaRefusesALockAtOnce", "redlock.TestFaultOfOneNodeChangesNothingForTheHolder",
+		"rlock.TestHoldSurvivesRefusedRenewals", "rlock.TestWaiterBacksOffWhileTheServerIsLoading",
+		"rlock.TestServerOutOfMemoryStillRenewsAndReleases",
+		"rlock.TestReplicaRefusesALockAtOnce",
+		"redlock.TestFaultOfOneNodeChangesNothingForTheHolder",
 	},
 	chaos.ProcessStopped.Name: {
-		"rlock.TestStoppedProcessFindsItsHoldInvalidAtTheFirstLook", "rlock.TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused",
+		"rlock.TestStoppedProcessFindsItsHoldInvalidAtTheFirstCheck",
+		"rlock.TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused",
 		"rlock.TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds",
 	},
 	chaos.WritesPaused.Name: {
-		"rlock.TestFairLockOutlivesImpatientCallers", "rlock.TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased",
+		"rlock.TestFairLockOutlivesImpatientCallers",
+		"rlock.TestLockTakenLateByAnAbandonedCommandIsReleased",
 	},
 	chaos.HolderKilled.Name: {
-		"rlock.TestSomebodyWhoDiesAfterAHandOverBlocksOthersForOneLease", "rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease",
+		"rlock.TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease",
+		"rlock.TestProcessKilledWithItsGrantCostsAShortLease",
 	},
 	chaos.ProcessKilled.Name: {
-		"rlock.TestKilledProcessDelaysAFairLockBySeconds", "rlock.TestFairLockIsHadSoonAfterManyWaitersWereKilled", "rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
+		"rlock.TestKilledProcessDelaysAFairLockBySeconds",
+		"rlock.TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled",
+		"rlock.TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly",
 		"redlock.TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds",
 	},
 	chaos.ServerStopped.Name: {
-		"rlock.TestHungServerEndsTheHoldAtItsDeadline", "rlock.TestHungServerDoesNotKeepTryLockBeyondItsWait",
-		"rlock.TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater", "rlock.TestAcquireExecutedAfterItsLeaseIsReleased",
-		"rlock.TestRenewalExecutedAfterTheDeadlineIsUndone", "pubsub.TestHungServerIsNoticedAndSubscribedAgain",
+		"rlock.TestHungServerEndsTheHoldAtItsDeadline",
+		"rlock.TestHungServerDelaysTryLockNoLongerThanItsWait",
+		"rlock.TestHungServerDelaysUnlockForTheCommandTimeoutAndIsUnlockedLater",
+		"rlock.TestAcquireExecutedAfterItsLeaseIsReleased",
+		"rlock.TestRenewalExecutedAfterTheDeadlineIsUndone",
+		"pubsub.TestHungServerIsNoticedAndSubscribedAgain",
 	},
 	chaos.ServerRestarted.Name: {
-		"integration.TestServerThatRestartsWithItsDataHasOneHolder", "rlock.TestServerThatKeepsItsDataKeepsTheHoldThroughARestart",
+		"integration.TestServerThatRestartsWithItsDataHasOneHolder",
+		"rlock.TestServerThatKeepsItsDataKeepsTheHoldThroughARestart",
 		"rlock.TestWaiterGetsTheLockThatIsReleasedAfterARestart",
 	},
 	chaos.ServerEmptied.Name: {
-		"rlock.TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal", "rlock.TestWaiterGetsTheLockFromAServerThatRestartedEmpty",
+		"rlock.TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal",
+		"rlock.TestWaiterGetsTheLockFromAServerThatRestartedEmpty",
 	},
 	chaos.ScriptsFlushed.Name: {
-		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed", "rlock.TestScriptFlushDuringOperationsIsNotNoticed",
-		"multilock.TestServerThatForgotTheScriptsIsTaughtThemAgain",
+		"rlock.TestScriptFlushBetweenOperationsIsNotNoticed",
+		"rlock.TestScriptFlushDuringOperationsIsNotNoticed",
+		"multilock.TestScriptsAreLoadedAgainAfterAServerForgotThem",
 	},
-	chaos.ClientsKilled.Name: {"rlock.TestKilledConnectionsDoNotLoseTheWakeUp", "rlock.TestHoldSurvivesAKilledConnection"},
-	chaos.Flushed.Name:       {"rlock.TestDeletedKeyEndsTheHoldAtTheNextRenewal"},
-	chaos.ExpiryCut.Name:     {"redlock.TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold"},
-	chaos.HandedOver.Name:    {"integration.TestWaitersGetTheirLocksAfterAFailover"},
+	chaos.ClientsKilled.Name: {
+		"rlock.TestKilledConnectionsDoNotLoseTheWakeUp", "rlock.TestHoldSurvivesAKilledConnection",
+	},
+	chaos.Flushed.Name: {"rlock.TestDeletedKeyEndsTheHoldAtTheNextRenewal"},
+	chaos.ExpiryCut.Name: {
+		"redlock.TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold",
+	},
+	chaos.HandedOver.Name: {"integration.TestWaitersGetTheirLocksAfterAFailover"},
 	chaos.Failover.Name: {
-		"rlock.TestLocksSurviveAFailover", "rlock.TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica",
+		"rlock.TestLocksSurviveAFailover",
+		"rlock.TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica",
 	},
 	chaos.MasterKilled.Name: {
 		"integration.TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover",
-		"integration.TestWaitersGetTheirLocksAfterTheDeathOfTheMaster", "rlock.TestLockWhoseLeaseEndsDuringAFailoverIsLostAndPassesOn",
+		"integration.TestWaitersGetTheirLocksAfterTheDeathOfTheMaster",
+		"rlock.TestLockWhoseLeaseEndsDuringAFailoverIsLostAndGoesToTheNext",
 		"multilock.TestPartsAreReleasedWhileTheirServerFailsOver",
 	},
 	chaos.SlotMoved.Name: {
-		"integration.TestWaitersGetTheirLocksAfterTheirSlotHasMoved", "rlock.TestLockIsKeptWhileItsSlotMoves",
-		"rlock.TestReleaseWhileTheWaitersSlotMovesIsNotMissed", "multilock.TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne",
+		"integration.TestWaitersGetTheirLocksAfterTheirSlotHasMoved",
+		"rlock.TestLockIsKeptWhileItsSlotMoves",
+		"rlock.TestReleaseWhileTheWaitersSlotMovesIsNotMissed",
+		"multilock.TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne",
 	},
 	chaos.MinorityStopped.Name: {
-		"redlock.TestLockIsHadIffThreeOfFiveNodesAreAlive", "redlock.TestRenewalsGoOnWhileTwoNodesHangAndTheyStayInWhenTheyAreBackInTime",
+		"redlock.TestLockIsAcquiredIffThreeOfFiveNodesAreAlive",
+		"redlock.TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime",
 	},
 	chaos.MinorityEmptied.Name: {
-		"redlock.TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo", "redlock.TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne",
+		"redlock.TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo",
+		"redlock.TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne",
 		"redlock.TestNoTwoClientsOfTheModelHoldTheLockAtATime",
 	},
 }
 
-// others are faults that chaos does not play, and the tests that are about them.
+// others has faults that chaos does not play, and the tests about them.
 var others = []struct {
 	fault string
 	tests []string
 }{
 	{"the caller's context ends at any moment", []string{
-		"rlock.TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing", "rlock.TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing",
-		"rlock.TestThousandAcquisitionsCancelledInFlightLeaveNothing", "multilock.TestContextThatEndsEndsTheWaitAndLeavesNothing",
+		"rlock.TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing",
+		"rlock.TestWaitTimeOutEndsAnAttemptAnywhereAndLeavesNothing",
+		"rlock.TestThousandAcquisitionsCancelledInFlightLeaveNothing",
+		"multilock.TestContextThatEndsEndsTheWaitAndLeavesNothing",
 	}},
 	{"the client is closed at any moment", []string{
-		"rlock.TestCloseEndsAnAttemptAnywhereAndLeavesNothing", "redlock.TestCloseWhileUnlockWaitsForHungNodes",
+		"rlock.TestCloseEndsAnAttemptAnywhereAndLeavesNothing",
+		"redlock.TestCloseWhileUnlockWaitsForHungNodes",
 	}},
-	{"a dial that hangs", []string{"rlock.TestCallerComesBackInTimeWhileADialOfAnotherHangs", "rlock.TestImpatientCallerDoesNotEndTheDialOfOthers"}},
-	{"a server out of memory", []string{"rlock.TestServerOutOfMemoryRefusesALockAtOnce", "lua.TestServerOutOfMemoryPassesAFairLockOn"}},
-	{"a server that cannot save", []string{"rlock.TestServerThatCannotSaveRefusesALockAtOnce", "pubsub.TestChannelsAreGivenUpOnAServerThatCannotSave"}},
+	{"a dial that hangs", []string{
+		"rlock.TestCallerReturnsInTimeWhileADialOfAnotherHangs",
+		"rlock.TestCallerThatGivesUpDoesNotEndTheDialOfOthers",
+	}},
+	{"a server out of memory", []string{
+		"rlock.TestServerOutOfMemoryRefusesALockAtOnce",
+		"lua.TestServerOutOfMemoryHandsAFairLockOver",
+	}},
+	{"a server that cannot save", []string{
+		"rlock.TestServerThatCannotSaveRefusesALockAtOnce",
+		"pubsub.TestChannelsAreGivenUpOnAServerThatCannotSave",
+	}},
 	{"an ACL that forbids a command, a key or a channel", []string{
-		"rlock.TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced", "rlock.TestWaiterThatMayNotSubscribeLooksByItself",
-		"rlock.TestUserThatMayNotExpireKeysLeavesNoLockBehind", "rlock.TestListedPermissionsAreEnough",
+		"rlock.TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced",
+		"rlock.TestWaiterThatMayNotSubscribeAsksByItself",
+		"rlock.TestUserThatMayNotExpireKeysLeavesNoLockBehind",
+		"rlock.TestListedPermissionsAreEnough",
 	}},
-	{"a password that changes", []string{"rlock.TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack"}},
+	{"a password that changes", []string{
+		"rlock.TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack",
+	}},
 	{"replicas that lag or are away", []string{
-		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition", "rlock.TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose",
+		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition",
+		"rlock.TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose",
 		"integration.TestLockThatReachesNoReplicaIsGivenBackAndNotHad",
 	}},
 	{"a key that something else has overwritten or deleted", []string{
-		"rlock.TestLockThatWasOverwrittenIsReportedAndLeftAlone", "rlock.TestUnlockOfADeletedKeySaysThatTheLockWasLost",
+		"rlock.TestLockThatWasOverwrittenIsReportedAndLeftAlone",
+		"rlock.TestUnlockOfADeletedKeySaysThatTheLockWasLost",
 	}},
-	{"a slot that nobody serves", []string{"rlock.TestSlotThatNobodyServesIsWaitedFor"}},
+	{"a slot that nobody serves", []string{"rlock.TestUnservedSlotIsWaitedFor"}},
 	{"a logger that blocks", []string{"rlock.TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline"}},
 	{"nodes of a RedLock that state an epoch or fsync policy falsely", []string{
 		"redlock.TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely",
 		"redlock.TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch",
 	}},
 	{"Redisson on the other side, waiting, holding, or killed", []string{
-		"redisson.TestLocksOfRedissonAndOfHoldfast", "redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
+		"redisson.TestLocksOfRedissonAndOfHoldfast",
+		"redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
 	}},
 	{"a waiter that leaves, is stopped, or dies just when it is given a lock", []string{
-		"rlock.TestHeirThatLeavesWhileItsLockIsBeingReleasedPassesItOn", "rlock.TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn",
-		"rlock.TestGiftToAProcessThatIsStoppedCostsAShortLease", "rlock.TestProcessThatIsKilledWithItsGiftCostsAShortLease",
+		"rlock.TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn",
+		"rlock.TestWaiterThatLeavesDuringItsGrantPassesTheLockOn",
+		"rlock.TestGrantToAStoppedProcessCostsAShortLease",
+		"rlock.TestProcessKilledWithItsGrantCostsAShortLease",
 	}},
-	{"a waiter that listens on a replica, such as a master that was replaced", []string{"integration.TestWaiterThatListensOnAReplicaIsGivenNothing"}},
+	{"a waiter that listens on a replica, such as a master that was replaced",
+		[]string{"integration.TestWaiterThatListensOnAReplicaIsGrantedNothing"}},
 	{"a slow network before a MultiLock of Redisson's, with a wait and a lease: a breach", []string{
 		"redisson.TestRedissonsMultiLockThatIsSlowHoldsNothing",
 	}},
 }
 
-// breaches are what shows that a promise is really broken by a fault that makes servers forget.
+// breaches has the tests that show that a fault that makes servers forget really breaks a promise.
 var breaches = map[string][]string{
-	chaos.ServerEmptied.Name: {"integration.TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew"},
-	chaos.Flushed.Name:       {"integration.TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew"},
-	chaos.ExpiryCut.Name:     {"integration.TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens"},
-	chaos.Failover.Name:      {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
-	chaos.MasterKilled.Name:  {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
+	chaos.ServerEmptied.Name: {
+		"integration.TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew",
+	},
+	chaos.Flushed.Name: {
+		"integration.TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew",
+	},
+	chaos.ExpiryCut.Name: {
+		"integration.TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens",
+	},
+	chaos.Failover.Name:     {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
+	chaos.MasterKilled.Name: {"integration.TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders"},
 }
 
 func TestTableInREADMEIsTrue(t *testing.T) {
@@ -200,10 +266,11 @@ func TestTableInREADMEIsTrue(t *testing.T) {
 		require.NoError(t, os.WriteFile("README.md", []byte(head+tableBegin+want+tableEnd+tail), 0o600))
 		return
 	}
-	require.Equal(t, want, written, "HOLDFAST_UPDATE=1 go test ./integration -run TestTable writes it anew")
+	require.Equal(t, want, written,
+		"HOLDFAST_UPDATE=1 go test ./integration -run TestTable updates it")
 }
 
-// table writes the table, and requires that every test in it exists and that no cell is empty.
+// table returns the table. It requires that every test in it exists and that no cell is empty.
 func table(t *testing.T) string {
 	t.Helper()
 	exist := tests(t)
@@ -243,14 +310,14 @@ func table(t *testing.T) string {
 	return b.String()
 }
 
-// cell says when an invariant is checked in the runs with a fault.
+// cell says when an invariant is judged in the runs with a fault.
 func cell(f chaos.Fault, invariant string) string {
 	tried := slices.ContainsFunc(chaos.Scenarios, func(s chaos.Scenario) bool {
 		return s.Plays(f.Name) && s.Tries(invariant)
 	})
 	switch {
 	case !tried && (invariant == history.WakeUps || invariant == history.Progress || invariant == history.Answers):
-		return "seldom" // there is little time that is far enough from faults
+		return "seldom" // there is little time far enough from faults
 	case !tried:
 		return "–"
 	case f.Forgets && slices.Contains(forgotten, invariant) && (!f.KeepsTokens || invariant != history.Fences):
@@ -262,7 +329,7 @@ func cell(f chaos.Fault, invariant string) string {
 	}
 }
 
-// faults are all that are played, in the order of the scenarios.
+// faults returns all faults that are played, in the order of the scenarios.
 func faults() []chaos.Fault {
 	var all []chaos.Fault
 	for _, s := range chaos.Scenarios {
@@ -275,7 +342,7 @@ func faults() []chaos.Fault {
 	return all
 }
 
-// scenarios are the names of those that play a fault.
+// scenarios returns the names of the scenarios that play a fault.
 func scenarios(fault string) []string {
 	var names []string
 	for _, s := range chaos.Scenarios {
@@ -295,7 +362,7 @@ func keys(m map[string][]string) []string {
 	return names
 }
 
-// tests are all tests of the repository, such as rlock.TestX.
+// tests returns all tests of the repository, such as rlock.TestX.
 func tests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorder is a test that notes how it would have failed. Clean-up and all else are those of the real one.
+// recorder is a test that records how it would have failed. All else, such as clean-up, is that of
+// the real one.
 type recorder struct {
 	testing.TB
 	failure string
@@ -19,7 +20,7 @@ func (r *recorder) Errorf(format string, args ...any) { r.failure = fmt.Sprintf(
 
 func (r *recorder) FailNow() { runtime.Goexit() }
 
-// failure is how a test fails that does this, "" if it does not.
+// failure returns how a test that does this fails, or "".
 func failure(t *testing.T, do func(tb testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -32,7 +33,7 @@ func failure(t *testing.T, do func(tb testing.TB)) string {
 	return r.failure
 }
 
-func TestWhatATopologyCannotDoFailsTheTestAndSaysSo(t *testing.T) {
+func TestUnsupportedOperationOfATopologyFailsTheTestAndSaysSo(t *testing.T) {
 	t.Parallel()
 	single, replicated, masters := Start(t, Single), Start(t, Replicated), Start(t, Masters(2))
 	require.Contains(t, failure(t, func(tb testing.TB) { single.MoveSlot(tb, "k") }), "single cannot move a slot")
@@ -43,7 +44,7 @@ func TestWhatATopologyCannotDoFailsTheTestAndSaysSo(t *testing.T) {
 	require.Empty(t, failure(t, func(tb testing.TB) { single.Home(tb, "k") }))
 }
 
-func TestVariantsAreWhatTheyAreCalled(t *testing.T) {
+func TestVariantsMatchTheirNames(t *testing.T) {
 	t.Parallel()
 	plain := func(servers *Servers) error {
 		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{servers.All()[0].Addr()}})

@@ -13,11 +13,11 @@ import (
 	"holdfast/rlock"
 )
 
-// The tests in this file show what a lock on one Redis cannot promise: a server that forgets gives a lock to a second holder,
-// while the first does not know. They are here so that nobody has to believe it, and so that the README is changed on the day
-// on which one of them fails.
+// The tests in this file show what a lock on one Redis cannot promise: a server that forgets grants
+// a lock to a second holder without the knowledge of the first. They prove it, and when one of them
+// fails the README must change.
 
-// breach is two processes with one connection each, of which the first holds the fenced lock "job".
+// breach is two processes with one connection each. The first holds the fenced lock "job".
 type breach struct {
 	*integration.Servers
 	first, second *rlock.Client
@@ -33,15 +33,17 @@ func newBreach(t *testing.T, topology integration.Topology, variants ...integrat
 	return b
 }
 
-// requireTwoHolders requires that the second process gets the lock while the first believes that it has it, and that the
-// first is told when it asks Redis the next time. It returns the second hold.
+// requireTwoHolders requires that the second process acquires the lock while the first believes
+// that it holds it, and that the first learns of the loss with its next request. It returns the
+// second hold.
 func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
 	t.Helper()
 	other := locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewFencedLock("job"), longLease))
-	require.True(t, b.hold.Valid(), "the first holder knows: then this is no breach any more, and the README says too much")
+	require.True(t, b.hold.Valid(),
+		"the first holder knows, so this is no breach any more, and the README must change")
 	require.True(t, other.Valid())
-	// A release over a connection that breaks may have been executed, so that a lock which is gone counts as released: so
-	// first of all the first process has to notice that its connection broke.
+	// A release over a connection that breaks may have been executed, so that a missing lock counts
+	// as released. Therefore the first process must notice the broken connection before.
 	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.first.NewLock("{job}connection"), longLease)))
 	require.ErrorIs(t, b.hold.Unlock(t.Context()), rlock.ErrLost)
 	require.True(t, other.Valid(), "the release of the first must not take the lock of the second")
@@ -52,21 +54,22 @@ func TestServerThatIsEmptiedHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
 	t.Parallel()
 	b := newBreach(t, integration.Single)
 	b.Masters(t)[0].Do(t, "FLUSHALL")
-	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have number 1")
+	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have token 1")
 }
 
 func TestServerThatRestartsEmptyHasTwoHoldersAndCountsTokensAnew(t *testing.T) {
 	t.Parallel()
 	b := newBreach(t, integration.Single)
 	b.Masters(t)[0].Restart(t)
-	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have number 1")
+	require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "both have token 1")
 }
 
 func TestServerThatRestartsWithItsDataHasOneHolder(t *testing.T) {
 	t.Parallel()
 	b := newBreach(t, integration.Single, integration.AppendOnly)
 	b.Masters(t)[0].Restart(t)
-	_, err := b.second.NewFencedLock("job").TryLock(t.Context(), 3*time.Second, longLease) // has to connect anew
+	// must reconnect
+	_, err := b.second.NewFencedLock("job").TryLock(t.Context(), 3*time.Second, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	locktest.Unlock(t, b.hold)
 }
@@ -74,12 +77,12 @@ func TestServerThatRestartsWithItsDataHasOneHolder(t *testing.T) {
 func TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens(t *testing.T) {
 	t.Parallel()
 	b := newBreach(t, integration.Single)
-	// What a clock that jumps does to a lease.
+	// Ends the lease like a clock that jumps.
 	require.Equal(t, int64(1), b.Masters(t)[0].DoInt(t, "PEXPIRE", "job", "1"))
 	require.Greater(t, b.requireTwoHolders(t).Token(), b.hold.Token(), "the resource refuses the first")
 }
 
-// cutReplicasOff keeps what is written from now on from all replicas, which go on.
+// cutReplicasOff keeps all later writes from the replicas, which keep running.
 func (b *breach) cutReplicasOff(t *testing.T) {
 	t.Helper()
 	master := b.Home(t, "job")
@@ -93,12 +96,12 @@ func TestReplicaThatIsPromotedWithoutTheLockHasTwoHolders(t *testing.T) {
 	t.Parallel()
 	onFailover(t, func(t *testing.T, b *breach) {
 		locktest.Unlock(t, b.hold)
-		inStep(t, b.Home(t, "job"), b.Replicas(t)) // they know the first token
+		inSync(t, b.Home(t, "job"), b.Replicas(t)) // they know the first token
 		b.cutReplicasOff(t)
 		b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
 		b.Home(t, "job").Kill(t)
 		b.Failover(t, "job")
-		require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "the same number twice")
+		require.Equal(t, b.hold.Token(), b.requireTwoHolders(t).Token(), "the same token twice")
 	})
 }
 
@@ -106,8 +109,8 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 	t.Parallel()
 	onFailover(t, func(t *testing.T, b *breach) {
 		locktest.Unlock(t, b.hold)
-		inStep(t, b.Home(t, "job"), b.Replicas(t))
-		lock := b.careful(t, locktest.Patience).NewFencedLock("job")
+		inSync(t, b.Home(t, "job"), b.Replicas(t))
+		lock := b.careful(t, locktest.Timeout).NewFencedLock("job")
 		hold := locktest.Take(t, lock, longLease)
 		dead := b.Home(t, "job")
 		dead.Kill(t)
@@ -115,7 +118,7 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 		require.NotSame(t, dead, promoted)
 		require.Equal(t, map[string]string{hold.Owner(): "1"}, promoted.DoMap(t, "HGETALL", "job"))
 
-		// The refusal is to be the lock's, not that of a connection to the dead master.
+		// The refusal must be the lock's, not that of a connection to the dead master.
 		locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewLock("{job}connection"), longLease)))
 		held := new(rlock.HeldError)
 		_, err := b.second.NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
@@ -140,11 +143,13 @@ func TestLockThatReachesNoReplicaIsGivenBackAndNotHad(t *testing.T) {
 		_, err := b.careful(t, 100*time.Millisecond).NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotReplicated)
 		master := b.Home(t, "job")
-		locktest.Eventually(t, func() bool { return master.DoInt(t, "EXISTS", "job") == 0 }, "the lock is kept")
+		locktest.Eventually(t, func() bool { return master.DoInt(t, "EXISTS", "job") == 0 },
+			"the lock is released")
 	})
 }
 
-// onFailover runs a test on each topology that can fail over. It takes a password, without which replicas could not be cut off.
+// onFailover runs a test on each topology that can fail over, with a password, which cutting off
+// replicas needs.
 func onFailover(t *testing.T, test func(t *testing.T, b *breach)) {
 	t.Helper()
 	for _, topology := range []integration.Topology{integration.Sentinel, integration.Cluster} {
@@ -155,10 +160,11 @@ func onFailover(t *testing.T, test func(t *testing.T, b *breach)) {
 	}
 }
 
-// careful is a further process, whose acquisitions wait so long for a replica.
-func (b *breach) careful(t *testing.T, patience time.Duration) *rlock.Client {
+// careful returns another process, whose acquisitions wait that long for a replica.
+func (b *breach) careful(t *testing.T, timeout time.Duration) *rlock.Client {
 	t.Helper()
-	c, err := rlock.New(b.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: patience, Logger: slog.New(slog.DiscardHandler)})
+	c, err := rlock.New(b.Client(t),
+		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { locktest.CloseClient(t, c) })
 	return c

@@ -11,18 +11,19 @@ import (
 	"holdfast/rlock"
 )
 
-// requireWaitersServed has all kinds of locks held and waited for when the fault comes, and afterwards released. The waiters
-// must get them, though perhaps not at once.
+// requireWaitersServed has all kinds of locks held and waited for when the fault begins, and
+// released afterwards. The waiters must acquire them, though perhaps not at once.
 func requireWaitersServed(t *testing.T, servers *integration.Servers, fault func(name string)) {
 	t.Helper()
 	holder, waiter := newClient(t, servers.Client(t), "a"), newClient(t, servers.Client(t), "a")
 	holds, waits := map[string]*rlock.Hold{}, map[string]<-chan locktest.Outcome{}
 	name := func(kind string) string { return "{job}" + kind } // all of them in one slot
 	for kind, lock := range kinds {
-		holds[kind] = locktest.Take(t, kinds[rival(kind)](holder, name(kind)), longLease)
+		holds[kind] = locktest.Take(t, kinds[excluding(kind)](holder, name(kind)), longLease)
 		waits[kind] = locktest.LockInBackground(t.Context(), lock(waiter, name(kind)), longLease)
 	}
-	locktest.Eventually(t, func() bool { return listeners(servers, "job") >= len(kinds) }, "not everybody listens")
+	locktest.Eventually(t, func() bool { return listeners(servers, "job") >= len(kinds) },
+		"not all waiters listen")
 
 	fault("{job}")
 	for kind := range kinds {
@@ -32,7 +33,7 @@ func requireWaitersServed(t *testing.T, servers *integration.Servers, fault func
 	}
 }
 
-// listeners is how many channels of locks with the tag have a subscriber.
+// listeners returns how many channels of locks with the tag have a subscriber.
 func listeners(servers *integration.Servers, tag string) (n int) {
 	servers.Each(func(server *redistest.Server) {
 		for _, command := range []string{"CHANNELS", "SHARDCHANNELS"} {
@@ -53,7 +54,7 @@ func TestWaitersGetTheirLocksAfterAFailover(t *testing.T) {
 			servers := integration.Start(t, topology)
 			requireWaitersServed(t, servers, func(name string) {
 				before := servers.Home(t, name)
-				inStep(t, before, servers.Replicas(t))
+				inSync(t, before, servers.Replicas(t))
 				after := servers.Failover(t, name)
 				require.NotSame(t, before, after)
 				require.Same(t, after, servers.Home(t, name))
@@ -72,7 +73,7 @@ func TestWaitersGetTheirLocksAfterTheDeathOfTheMaster(t *testing.T) {
 			servers := integration.Start(t, topology)
 			requireWaitersServed(t, servers, func(name string) {
 				master := servers.Home(t, name)
-				inStep(t, master, servers.Replicas(t))
+				inSync(t, master, servers.Replicas(t))
 				master.Kill(t)
 				require.NotSame(t, master, servers.Failover(t, name))
 			})
@@ -81,12 +82,12 @@ func TestWaitersGetTheirLocksAfterTheDeathOfTheMaster(t *testing.T) {
 	}
 }
 
-// inStep waits until the replicas of a master have what it has.
-func inStep(t *testing.T, master *redistest.Server, replicas []*redistest.Server) {
+// inSync waits until the replicas of a master have what it has.
+func inSync(t *testing.T, master *redistest.Server, replicas []*redistest.Server) {
 	t.Helper()
 	for _, replica := range replicas {
 		if replica.DoStrings(t, "ROLE")[2] == portOf(t, master) {
-			redistest.AwaitReplica(t, master, replica)
+			redistest.WaitForReplica(t, master, replica)
 		}
 	}
 }

@@ -1,9 +1,10 @@
-# coverage.awk: prints the statement coverage of each package from Go cover profiles.
+# coverage.awk prints the statement coverage of each package from Go cover profiles.
 #
 #   awk -v minimum=90 -v packages="one two" -f coverage.awk coverage.out
 #
-# A block that the tests of several packages ran stands in the profile once for each of them; it counts once, as
-# covered if any of them ran it. Exit status 1 if a package is below the minimum, or has no block at all.
+# A block that the tests of several packages ran is in the profile once for each of them; it
+# counts once, as covered if any of them ran it. The exit status is 1 if a package is below the minimum, or
+# has no block at all.
 FNR == 1 { next } # mode: …
 {
 	block = $1 # holdfast/lua/keys.go:12.34,15.2

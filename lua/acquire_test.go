@@ -18,7 +18,7 @@ func TestFreeLockIsTaken(t *testing.T) {
 	require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"))
 }
 
-func TestLockOfTheOwnerGetsTheCountOfOneLevel(t *testing.T) {
+func TestAcquireOfTheOwnersLockSetsACountOfOne(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "7", lease)
 	holder, err := lockPlain(t.Context(), c, lock, me, lease)
@@ -27,7 +27,7 @@ func TestLockOfTheOwnerGetsTheCountOfOneLevel(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
 
-func TestAcquireLengthensTheLeaseOfTheOwner(t *testing.T) {
+func TestAcquireExtendsTheLeaseOfTheOwner(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	_, err := lockPlain(t.Context(), c, lock, me, 3*lease)
@@ -62,7 +62,7 @@ func TestLockWithoutExpiryIsHeld(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{other: "1"}, lua.NoExpiry)
 }
 
-func TestOwnersLockWithoutExpiryGetsOne(t *testing.T) {
+func TestOwnersLockWithoutExpiryGetsALease(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lua.NoExpiry)
 	holder, err := lockPlain(t.Context(), c, lock, me, lease)

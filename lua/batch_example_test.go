@@ -8,7 +8,7 @@ import (
 	"holdfast/lua"
 )
 
-// Whoever wants two accounts gets both or none, so nobody waits with one of them in hand.
+// A caller that wants two accounts gets both or none, so none waits with one of them in hand.
 func ExampleAcquireBatch() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -38,7 +38,7 @@ func ExampleAcquireBatch() {
 	// [] <nil>
 }
 
-// Each release has its own outcome: here the second lock was lost meanwhile.
+// Each release has its own outcome. Here the second lock was lost before.
 func ExampleReleaseBatch() {
 	client, disconnect := connect()
 	defer disconnect()

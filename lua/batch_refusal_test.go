@@ -11,12 +11,12 @@ import (
 	"holdfast/lua"
 )
 
-// notOnSouth is a rule of an ACL: all the locks, but for this command on the last of them. Only
-// such a rule of Redis 7 is met when something was written already; else the server refuses the
-// script, or its first write.
+// notOnSouth returns an ACL rule that allows everything on the locks but this command on the last.
+// Such a rule, new in Redis 7, is met only after something was written; any other refuses the
+// script or its first write.
 func notOnSouth(command string) string { return "(+@all -" + command + " ~account:* &*)" }
 
-// rulesPerKey tells whether the server knows such rules, as Redis 7 and Valkey do.
+// rulesPerKey reports whether the server knows such rules, as Redis 7 and Valkey do.
 func rulesPerKey(t *testing.T, s *redistest.Server) bool {
 	t.Helper()
 	_, err := s.Call("ACL", "SETUSER", "probe", "%R~key", notOnSouth("get"))
@@ -28,8 +28,8 @@ func rulesPerKey(t *testing.T, s *redistest.Server) bool {
 	return false
 }
 
-// startNotOnSouth is startAs for a user who may not execute the command on south, and on an old
-// server nothing at all there.
+// startNotOnSouth is startAs for a user who may not execute the command on south. On an old server
+// the user may do nothing at all there.
 func startNotOnSouth(t *testing.T, command string) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s, c := startAs(t, "resetkeys", "~"+north, "~"+middle)
@@ -39,7 +39,7 @@ func startNotOnSouth(t *testing.T, command string) (*redistest.Server, rueidis.C
 	return s, c
 }
 
-// command returns what executes a command on a server.
+// command returns a function that executes a command on a server.
 func command(words ...string) func(*testing.T, *redistest.Server) {
 	return func(t *testing.T, s *redistest.Server) {
 		t.Helper()
@@ -47,7 +47,7 @@ func command(words ...string) func(*testing.T, *redistest.Server) {
 	}
 }
 
-// user returns what changes the user of startAs.
+// user returns a function that changes the user of startAs.
 func user(rules ...string) func(*testing.T, *redistest.Server) {
 	return command(append([]string{"ACL", "SETUSER", "app"}, rules...)...)
 }
@@ -66,7 +66,7 @@ func batchInOrder(order ...string) []lua.BatchPart {
 	return requests
 }
 
-func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
+func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 	type refusal struct {
 		prepare func(*testing.T, *redistest.Server)
 		code    string
@@ -78,7 +78,7 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 		"no write":                 {user("-hset"), "NOPERM"},
 		"no expiry":                {user("-pexpire"), "NOPERM"},
 		"no expiry, no DEL":        {user("-pexpire", "-del"), "NOPERM"},
-		"no look":                  {user("-hgetall"), "NOPERM"},
+		"no read":                  {user("-hgetall"), "NOPERM"},
 		"no replicas": {
 			command("CONFIG", "SET", "min-replicas-to-write", "1"),
 			"NOREPLICAS",
@@ -102,8 +102,8 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 			t.Parallel()
 			for _, order := range [][]string{{north, middle, south}, {south, middle, north}, {middle, south, north}} {
 				s, c := startAs(t)
-				// Longer than wanted: what is refused later than this lock's count is then not its
-				// own lease.
+				// The lease is longer than wanted: a refusal after this lock's count is not about
+				// its own lease.
 				hold(t, s, middle, me, "1", 5*lease)
 				test.prepare(t, s)
 				index, holder, err := lua.AcquireBatch(
@@ -131,8 +131,8 @@ func TestNothingIsTakenTogetherWhenTheServerRefusesOneKey(t *testing.T) {
 	}
 }
 
-// The leases come after all counts, so one that was lengthened is not left by a refusal.
-func TestRefusedTakingTogetherLengthensNoLease(t *testing.T) {
+// The leases are written after all counts, so a refusal leaves none that was extended.
+func TestRefusedBatchExtendsNoLease(t *testing.T) {
 	s, c := startNotOnSouth(t, "hset")
 	hold(t, s, middle, me, "1", lease)
 	_, _, err := lua.AcquireBatch(t.Context(), c, 3*lease, batchInOrder(middle, north, south))
@@ -153,8 +153,8 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 	require.Equal(t, other, holder.Owner)
 }
 
-// Taking needs no more of an ACL than what is listed for every lock.
-func TestPermissionsOfAPlainLockAreEnoughToTakeAndReleaseTogether(t *testing.T) {
+// A batch needs no permission beyond those listed for every lock.
+func TestPermissionsOfAPlainLockAreEnoughForABatch(t *testing.T) {
 	s, c := startAs(
 		t,
 		"-@all",

@@ -6,7 +6,7 @@
 -- ARGV[5i-1] unlock message
 -- ARGV[5i]   PUBLISH or SPUBLISH
 -- Returns  a list: for each lock {status, refusal} as release.lua, or the server's error for it
--- Retry    safe: a second run answers -1 or leaves the same counts behind
+-- Retry    safe: a second run returns -1 or leaves the same counts behind
 
 -- Needs attempt, lower, announce
 -- release does what release.lua does, for one lock. It returns errors instead of raising them, so

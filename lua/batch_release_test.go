@@ -31,7 +31,7 @@ var (
 	none = lua.BatchReleased{}
 )
 
-func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) {
+func TestBatchReleasesAndAnnouncesEachLockAsReleaseDoes(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, north, me, "3", lease)
 	hold(t, s, middle, other, "1", lease)
@@ -39,7 +39,7 @@ func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) 
 	freed := subscribe(t, s, "SUBSCRIBE", lua.Channel(north))
 	others := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
 	lowered := subscribe(t, s, "SUBSCRIBE", lua.Channel(south))
-	// Twice, as after a lost reply.
+	// Release twice, as after a lost reply.
 	for _, want := range [][]lua.BatchReleased{{gone, none, gone, none}, {none, none, gone, none}} {
 		require.Equal(t, want, releaseBatch(
 			t,
@@ -64,7 +64,7 @@ func TestLocksReleasedTogetherAreEachLeftAndAnnouncedAsByARelease(t *testing.T) 
 	lowered.requireNothing(t)
 }
 
-func TestNoLocksAreReleasedTogether(t *testing.T) {
+func TestEmptyBatchReleasesNothing(t *testing.T) {
 	_, c := start(t)
 	require.Empty(t, releaseBatch(t, c))
 }
@@ -114,7 +114,7 @@ func TestRefusedLevelDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	requireFree(t, s, middle)
 }
 
-func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromIt(t *testing.T) {
+func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	s, c := startNotOnSouth(t, "hdel")
 	hold(t, s, south, me, "2", lease)
 	hold(t, s, middle, me, "1", lease)
@@ -139,7 +139,7 @@ func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromIt(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestRefusedAnnouncementIsToldOfTheLockThatItIsFor(t *testing.T) {
+func TestRefusedAnnouncementIsReportedForItsLock(t *testing.T) {
 	s, c := startAs(t, "resetchannels", "&"+lua.Channel(middle))
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, me, "1", lease)
@@ -154,12 +154,12 @@ func TestRefusedAnnouncementIsToldOfTheLockThatItIsFor(t *testing.T) {
 	sub.requireBytes(t, array("message", lua.Channel(middle), "0"))
 }
 
-func TestServerOutOfMemoryReleasesTogether(t *testing.T) {
+func TestServerOutOfMemoryReleasesABatch(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, north, me, "2", lease)
 	hold(t, s, middle, me, "2", lease)
 	fill(t, s)
-	// The lower count in Redis is not written; the level is left all the same.
+	// Redis cannot write the lower count, but the level is released.
 	require.Equal(
 		t,
 		[]lua.BatchReleased{gone, gone},

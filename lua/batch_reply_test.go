@@ -9,7 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-func TestReplyThatTakingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
+func TestUnexpectedReplyToABatchAcquireIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{
 		"+OK\r\n", ":1\r\n", "*0\r\n", "*1\r\n:0\r\n", "*3\r\n:0\r\n:1\r\n:1\r\n", "*2\r\n+a\r\n$-1\r\n", "*2\r\n:-1\r\n$-1\r\n",
@@ -29,7 +29,7 @@ func TestReplyThatTakingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestReplyThatReleasingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
+func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{"+OK\r\n", "$-1\r\n", "*0\r\n", "*1\r\n*2\r\n:1\r\n+\r\n"} {
 		f.says(reply)
@@ -62,7 +62,7 @@ func TestReplyThatReleasingTogetherDoesNotGiveIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// Before Redis 7 the code of an error inside a script is hidden, and so it is in a list.
+// Before Redis 7 the code of an error inside a script is hidden, also in a list.
 func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
 	f, c := startFake(t)
 	for message, code := range map[string]string{
@@ -85,7 +85,7 @@ func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
 	}
 }
 
-func TestReplyThatNoVoteGivesIsAnUnknownOutcome(t *testing.T) {
+func TestUnexpectedReplyToAVoteIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	for _, reply := range []string{
 		"+OK\r\n", ":2\r\n", "*0\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n",
@@ -105,7 +105,7 @@ func TestReplyThatNoVoteGivesIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestConnectionThatEndsBeforeSeveralLocksAnswerIsAnUnknownOutcome(t *testing.T) {
+func TestConnectionThatEndsDuringABatchIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	f.hangsUp()
 	_, _, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))

@@ -12,14 +12,14 @@ import (
 	"holdfast/lua"
 )
 
-// The locks that are taken together.
+// The locks of a batch.
 const (
 	north  = "account:1"
 	middle = "account:2"
 	south  = "account:3"
 )
 
-// requireBatch asserts that all was taken.
+// requireBatch acquires a batch, which must succeed.
 func requireBatch(
 	t *testing.T,
 	c rueidis.CoreClient,
@@ -33,7 +33,7 @@ func requireBatch(
 	require.Nil(t, holder)
 }
 
-func TestFreeLocksAreTakenTogetherEachForItsOwner(t *testing.T) {
+func TestBatchTakesEachFreeLockForItsOwner(t *testing.T) {
 	s, c := start(t)
 	requireBatch(
 		t,
@@ -47,13 +47,13 @@ func TestFreeLocksAreTakenTogetherEachForItsOwner(t *testing.T) {
 	require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
 }
 
-func TestNoLocksAreTakenTogether(t *testing.T) {
+func TestEmptyBatchTakesNothing(t *testing.T) {
 	s, c := start(t)
 	requireBatch(t, c, lease)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-func TestOneLockInTheWayKeepsAllFromBeingTaken(t *testing.T) {
+func TestBatchTakesNothingWhenOneLockIsHeld(t *testing.T) {
 	for name, left := range map[string]time.Duration{"with a lease": lease, "without expiry": lua.NoExpiry} {
 		for index := range 3 {
 			t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOneLockInTheWayKeepsAllFromBeingTaken(t *testing.T) {
 	}
 }
 
-func TestLocksTakenTogetherAgainHaveTheCountsAndLeasesOfOnce(t *testing.T) {
+func TestBatchTakenTwiceLeavesTheCountsAndLeasesOfOnce(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, middle, me, "1", lease)
 	for range 3 {
@@ -90,7 +90,7 @@ func TestLocksTakenTogetherAgainHaveTheCountsAndLeasesOfOnce(t *testing.T) {
 	}
 }
 
-func TestTakingTogetherLengthensALeaseAndNeverShortensIt(t *testing.T) {
+func TestBatchExtendsLeasesAndNeverShortensOne(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, me, "1", 5*lease)
@@ -113,11 +113,15 @@ func TestTakingTogetherLengthensALeaseAndNeverShortensIt(t *testing.T) {
 	requireLock(t, s, south, map[string]string{me: "1"}, 3*lease)
 }
 
-func TestLevelOfALostLockKeepsAllFromBeingTaken(t *testing.T) {
+func TestBatchTakesNothingWhenALevelIsForALostLock(t *testing.T) {
 	for name, prepare := range map[string]func(*testing.T, *redistest.Server){
-		"free":         func(*testing.T, *redistest.Server) {},
-		"of another":   func(t *testing.T, s *redistest.Server) { hold(t, s, middle, other, "1", lease) },
-		"of two sides": func(t *testing.T, s *redistest.Server) { s.Do(t, "HSET", middle, "mode", "read", other, "1") },
+		"free": func(*testing.T, *redistest.Server) {},
+		"of another": func(t *testing.T, s *redistest.Server) {
+			hold(t, s, middle, other, "1", lease)
+		},
+		"of readers": func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "HSET", middle, "mode", "read", other, "1")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := start(t)
@@ -138,7 +142,7 @@ func TestLevelOfALostLockKeepsAllFromBeingTaken(t *testing.T) {
 	}
 }
 
-func TestReadWriteLockIsInTheWayOfTakingTogether(t *testing.T) {
+func TestBatchTakesNothingWhenAReadWriteLockIsHeld(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "HSET", middle, "mode", "read", other, "1")
 	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchPart{
@@ -146,12 +150,12 @@ func TestReadWriteLockIsInTheWayOfTakingTogether(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
 	require.NotNil(t, holder)
-	require.Equal(t, other, holder.Owner, "and not its mode")
+	require.Equal(t, other, holder.Owner, "not its mode")
 	requireFree(t, s, north)
 }
 
-// It would be free for both of them.
-func TestLockThatIsNamedTwiceIsTakenForNobody(t *testing.T) {
+// Without this check, the lock would be free for both requests.
+func TestBatchThatNamesALockTwiceTakesNothing(t *testing.T) {
 	s, c := start(t)
 	_, _, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchPart{
 		{
@@ -164,7 +168,7 @@ func TestLockThatIsNamedTwiceIsTakenForNobody(t *testing.T) {
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-func TestLeaseOfLocksTakenTogetherIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
+func TestLeaseOfABatchIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
 	s, c := start(t)
 	monitor := s.Monitor(t)
 	requireBatch(
@@ -186,7 +190,7 @@ func TestLeaseOfLocksTakenTogetherIsCutToMillisecondsAndMayBeHuge(t *testing.T) 
 	require.InDelta(t, time.Duration(math.MaxInt64).Milliseconds(), s.DoInt(t, "PTTL", north), 5000)
 }
 
-func TestManyLocksAreTakenAndReleasedTogether(t *testing.T) {
+func TestBatchMayHaveManyLocks(t *testing.T) {
 	s, c := start(t)
 	var requests, releases []lua.BatchPart
 	for i := range 1000 {
@@ -205,7 +209,7 @@ func TestManyLocksAreTakenAndReleasedTogether(t *testing.T) {
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-func TestLocksOfOneSlotAreTakenAndReleasedTogetherOnACluster(t *testing.T) {
+func TestBatchOnAClusterTakesAndReleasesLocksOfOneSlot(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	c := cluster.Client(t)

@@ -10,8 +10,8 @@ import (
 	"holdfast/lua"
 )
 
-// cannotConnect asserts that a client with these options cannot be made, and that the error it
-// gives, and the one that a command of it gives, are told the same.
+// cannotConnect asserts that no client can be made with these options, and that its error and that
+// of a command are classified the same.
 func cannotConnect(
 	t *testing.T,
 	option rueidis.ClientOption,
@@ -55,7 +55,7 @@ func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
 	s.Kill(t)
 	require.Eventually(
 		t,
-		func() bool { // the broken connection is noticed, then the next one is refused
+		func() bool { // first the broken connection is noticed, then a new one is refused
 			_, err := lockPlain(t.Context(), c, lock, me, lease)
 			require.Error(t, err)
 			return lua.ClassOf(err) == lua.Temporary
@@ -65,16 +65,16 @@ func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
 	)
 }
 
-// A plain server waits for the end of the line, so nothing but the time-out shows what is wrong.
-func TestTLSClientOfAPlainServerIsTold(t *testing.T) {
+// A plain server waits for the end of the line, so only the time-out shows what is wrong.
+func TestTLSClientOfAPlainServerIsAdvised(t *testing.T) {
 	option := redistest.Start(t).ClientOption()
 	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
 	cannotConnect(t, option, lua.Unknown, "", "rueidis.ClientOption.TLSConfig")
 }
 
-// The alert of a TLS server may arrive, or be lost when the connection is reset: the class differs,
-// not the advice.
-func TestPlainClientOfATLSServerIsTold(t *testing.T) {
+// The alert of a TLS server may arrive, or be lost when the connection is reset. The class depends
+// on that, the advice does not.
+func TestPlainClientOfATLSServerIsAdvised(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig = nil
 	_, err := rueidis.NewClient(option)
@@ -85,19 +85,19 @@ func TestPlainClientOfATLSServerIsTold(t *testing.T) {
 	require.NotEqual(t, lua.Temporary, e.Class)
 }
 
-func TestClientThatDoesNotTrustTheServerIsTold(t *testing.T) {
+func TestClientThatDoesNotTrustTheServerIsAdvised(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
 	cannotConnect(t, option, lua.Permanent, "", "RootCAs")
 }
 
-func TestCertificateOfAnotherNameIsTold(t *testing.T) {
+func TestCertificateOfAnotherNameIsAdvised(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig.ServerName = "redis.example"
 	cannotConnect(t, option, lua.Permanent, "", "ServerName")
 }
 
-func TestClosedClientIsTold(t *testing.T) {
+func TestClosedClientIsAnUnknownOutcome(t *testing.T) {
 	s := redistest.Start(t)
 	c, err := rueidis.NewClient(s.ClientOption())
 	require.NoError(t, err)

@@ -60,7 +60,7 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 		{"ERR This Valkey command is not allowed from script script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOCOMMAND"},
 		{"ERR Unknown command called from script script: 5e2f0d, on @user_script:12.", lua.Permanent, "NOCOMMAND"},
 
-		// Before 7: the server did not let the command run, …
+		// Before 7: the server did not run the command, …
 		{raised62 + "@user_script: 12: Lua script attempted to access a non local key in a cluster node ", lua.Unknown, "HALFMOVED"},
 		{raised62 + "@user_script: 12: Unknown Redis command called from Lua script ", lua.Permanent, "NOCOMMAND"},
 		{raised62 + "@user_script: 12: This Redis command is not allowed from scripts ", lua.Permanent, "NOCOMMAND"},
@@ -89,7 +89,7 @@ func TestErrorRepliesAreClassified(t *testing.T) {
 	}
 }
 
-func TestErrorReplyThatIsNotKnownIsPermanent(t *testing.T) {
+func TestUnknownErrorReplyIsPermanent(t *testing.T) {
 	f, c := startFake(t)
 	for message, code := range map[string]string{
 		"ERR something new":   "ERR",
@@ -106,7 +106,7 @@ func TestErrorReplyThatIsNotKnownIsPermanent(t *testing.T) {
 		require.Equal(t, lua.Permanent, e.Class, "%q", message)
 		require.Equal(t, code, e.Code, "%q", message)
 		require.NotEmpty(t, e.Message, "%q", message)
-		require.Equal(t, e.Message, err.Error(), "no advice, nothing added")
+		require.Equal(t, e.Message, err.Error(), "no advice is added")
 	}
 }
 

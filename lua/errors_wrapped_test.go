@@ -7,7 +7,7 @@ import (
 	"holdfast/lua"
 )
 
-func TestWrappedRefusalIsClassifiedAsThePlainOneIs(t *testing.T) {
+func TestWrappedRefusalIsClassifiedLikeThePlainOne(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", "text", "x")
 	refusal := c.Do(t.Context(), c.B().Hgetall().Key("text").Build()).Error()

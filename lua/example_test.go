@@ -23,7 +23,7 @@ func connect() (client rueidis.Client, disconnect func()) {
 		InitAddress:       []string{server.Addr()},
 		AlwaysRESP2:       true,
 		DisableCache:      true,
-		ForceSingleClient: true, // miniredis answers as a cluster of one node would
+		ForceSingleClient: true, // miniredis replies like a cluster of one node
 	})
 	if err != nil {
 		panic(err)
@@ -56,8 +56,7 @@ func ExampleExclusive_Acquire() {
 	// client:2 has to wait for client:1 for 30s
 }
 
-// The count is the one to leave behind, so the second call, after an answer that never came, counts
-// nothing twice.
+// The count is the one to leave behind. A second call, after a lost reply, counts nothing twice.
 func ExampleReenter() {
 	client, disconnect := connect()
 	defer disconnect()

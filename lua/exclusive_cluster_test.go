@@ -9,14 +9,13 @@ import (
 	"holdfast/lua"
 )
 
-// attendSharded is attend on a cluster whose channels are sharded.
+// attendSharded is attend on a cluster, with sharded channels.
 func attendSharded(tb testing.TB, s *redistest.Server, client string) subscriber {
 	tb.Helper()
 	return listen(tb, s, "SSUBSCRIBE", lockChannel, present, present+":"+client)
 }
 
-// twoNodes starts a cluster, and returns the slot of the lock, the node that has it and the other
-// one.
+// twoNodes starts a cluster. It returns the slot of the lock, its node, and the other node.
 func twoNodes(t *testing.T) (cluster *redistest.Cluster, slot int, from, to *redistest.Server) {
 	t.Helper()
 	cluster = redistest.StartCluster(t, 2)
@@ -28,7 +27,7 @@ func twoNodes(t *testing.T) (cluster *redistest.Cluster, slot int, from, to *red
 	return cluster, slot, from, to
 }
 
-func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
+func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	c := cluster.Client(t)
@@ -40,7 +39,7 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	if !knowsShardedChannels(
 		t,
 		node,
-	) { // nobody is given the lock or told, and it is free all the same
+	) { // the lock is granted to nobody and not announced, but free
 		out := release(t, c, plain, sharded)
 		require.True(t, out.Held)
 		require.Equal(t, lua.Nobody, out.To)
@@ -77,9 +76,9 @@ func TestLockIsPassedOnThroughShardedChannels(t *testing.T) {
 	require.Len(t, registrations(t, node), 1)
 }
 
-// While a slot moves, commands with several keys are refused unless one node has them all. Those
-// with the key of the lock alone go on.
-func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
+// While a slot moves, commands with several keys are refused unless one node has them all. Commands
+// with the key of the lock alone are executed.
+func TestLockOfAMovingSlotIsTakenAndReleasedWithoutRegistrations(t *testing.T) {
 	t.Parallel()
 	cluster, slot, from, to := twoNodes(t)
 	c := cluster.Client(t)
@@ -101,7 +100,9 @@ func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, me, holder.Owner)
 
-	for _, p := range []lua.HandOver{toAll, toNext(true), toNext(false), {Withdrawn: plain.Registration(me, waiterLease)}} {
+	for _, p := range []lua.HandOver{
+		toAll, toNext(true), toNext(false), {Withdrawn: plain.Registration(me, waiterLease)},
+	} {
 		_, err := plain.Release(t.Context(), c, me, 0, p)
 		requireError(t, err, lua.Temporary, "TRYAGAIN")
 		requireLock(t, from, lock, map[string]string{me: "1"}, lease)
@@ -112,19 +113,20 @@ func TestLockOfAMovingSlotIsTakenAndLeftWithoutRegistrations(t *testing.T) {
 	sub.requireAnnounced(t)
 }
 
-// The key of a lock that is released is gone, and cannot be written while its slot moves. So nobody
-// can be given the lock, and all have to be told.
-func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
+// The key of a released lock is gone, and cannot be written while its slot moves. The lock cannot
+// be granted to a waiter, so all of them must hear of the release.
+func TestReleaseWhileTheSlotMovesIsAnnounced(t *testing.T) {
 	t.Parallel()
 	for name, passing := range map[string]lua.HandOver{
 		"to another process": {Sharded: true, Others: true},
-		"to the next one":    {Sharded: true, Others: true, Successor: plain.Registration(next, waiterLease), SuccessorFirst: true},
+		"to the next one": {Sharded: true, Others: true,
+			Successor: plain.Registration(next, waiterLease), SuccessorFirst: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster, slot, from, to := twoNodes(t)
 			if !knowsShardedChannels(t, from) {
-				return // then nobody is given a lock on a cluster
+				return // locks of such a cluster are not granted
 			}
 			c := cluster.Client(t)
 			hold(t, from, lock, me, "1", lease)
@@ -137,7 +139,7 @@ func TestLockThatIsReleasedWhileItsSlotMovesIsAnnounced(t *testing.T) {
 	}
 }
 
-// Who waits comes along with the lock.
+// The waiters of a lock move with it.
 func TestRegistrationsMoveWithTheSlot(t *testing.T) {
 	t.Parallel()
 	cluster, slot, from, to := twoNodes(t)

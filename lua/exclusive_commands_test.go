@@ -8,7 +8,7 @@ import (
 	"holdfast/lua"
 )
 
-// What a release costs the server is what bounds how often a lock changes hands.
+// What a release costs the server bounds how often a lock changes hands.
 func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 	nextFenced := lua.HandOver{
 		Others:         true,
@@ -25,7 +25,7 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 		"nobody waits":        {plain, toAll, nil, []string{"hdel", "zpopmin", "publish"}},
 		"to the next":         {plain, toNext(true), nil, []string{"hdel", "zrem", "hset", "pexpire"}},
 		"to the next, fenced": {fenced, nextFenced, nil, []string{"hdel", "zrem", "incr", "get", "hset", "pexpire"}},
-		"to the next, who is late": {plain, toNext(false), nil,
+		"to the next, after others": {plain, toNext(false), nil,
 			[]string{"hdel", "zpopmin", "time", "pubsub", "zrem", "hset", "pexpire"}},
 		"to another": {plain, toAll, []string{older},
 			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish"}},
@@ -33,7 +33,8 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 			[]string{"hdel", "zpopmin", "time", "pubsub", "incr", "get", "hset", "pexpire", "publish"}},
 		"to another, before the next": {plain, toNext(false), []string{older},
 			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish", "pexpire", "time", "zadd", "pexpire"}},
-		"to another, before the next with its registration": {plain, toNext(false), []string{older, next},
+		"to another, before the next with its registration": {
+			plain, toNext(false), []string{older, next},
 			[]string{"hdel", "zpopmin", "time", "pubsub", "hset", "pexpire", "publish", "pexpire", "zscore"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestReleaseCostsOneScriptAndTheseCommands(t *testing.T) {
 				attend(t, s, client)
 			}
 			register(t, c, test.e, test.waiting...)
-			release(t, c, test.e, test.p) // the server gets to know the script
+			release(t, c, test.e, test.p) // loads the script
 
 			for of, want := range map[string][]string{"scripts": test.commands, "the client": {"evalsha"}} {
 				s.Do(t, "DEL", lock, waiters)
@@ -85,7 +86,7 @@ func TestWaiterThatAsksCostsTheseCommands(t *testing.T) {
 	require.Equal(t, []string{"pttl", "hset", "pexpire"}, names(monitor.CommandsOfScripts(t)))
 }
 
-// names are those of commands.
+// names returns the names of commands.
 func names(commands [][]string) (names []string) {
 	for _, command := range commands {
 		names = append(names, command[0])

@@ -10,8 +10,8 @@ import (
 	"holdfast/lua"
 )
 
-// Two goroutines of one process: whoever releases the lock names who is next, and the answer is
-// that one's acquisition.
+// Two goroutines of one process: the one that releases the lock names its successor, and the reply
+// is the successor's acquisition.
 func ExampleExclusive() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -38,7 +38,7 @@ func ExampleExclusive() {
 	// client:2 has it: true with the token 2 <nil>
 }
 
-// Two processes: who waits has a registration, and a message to its client is its acquisition.
+// Two processes: a waiter has a registration, and the message to its client is its acquisition.
 func ExampleParseGrant() {
 	client, disconnect := connect()
 	defer disconnect()

@@ -9,18 +9,19 @@ import (
 	"holdfast/lua"
 )
 
-// When a lock has been left nothing may fail any more: those who wait would not hear of it before
-// its TTL is over.
-func TestReleaseThatMayNotPassOnIsAnnounced(t *testing.T) {
+// After the release nothing may fail any more, or waiters would not hear of it before its TTL ends.
+func TestReleaseThatMayNotGrantIsAnnounced(t *testing.T) {
 	channels := []string{"resetchannels", "&redisson_lock__channel:*"}
 	for _, rules := range [][]string{
 		{"-zpopmin"}, {"-pubsub"}, channels, {"-incr"}, {"-get"}, {"-hset"}, {"-pexpire"},
 		{"-zpopmin", "-del"}, {"-pubsub", "-exists"}, {"-incr", "-zrem"}, {"-hset", "-zadd"},
 	} {
 		for name, p := range map[string]lua.HandOver{
-			"to others":              toAll,
-			"to others before next":  {Others: true, Successor: fenced.Registration(next, waiterLease)},
-			"to others, and give up": {Others: true, Withdrawn: fenced.Registration(me, waiterLease)},
+			"to others": toAll,
+			"to others before next": {
+				Others: true, Successor: fenced.Registration(next, waiterLease)},
+			"to others, and give up": {
+				Others: true, Withdrawn: fenced.Registration(me, waiterLease)},
 		} {
 			t.Run(name+" with "+rules[0], func(t *testing.T) {
 				s, c := startAs(t, rules...)
@@ -29,7 +30,8 @@ func TestReleaseThatMayNotPassOnIsAnnounced(t *testing.T) {
 				s.Do(t, "ZADD", waiters, "1", fenced.Registration(older, waiterLease))
 				out := release(t, c, fenced, p)
 				if rules[0] == "resetchannels" && p.Successor != "" {
-					// Nobody can be told of a grant, but the one in this process need not be.
+					// A grant to another process cannot be announced; one in this process needs no
+					// message.
 					require.Equal(t, lua.Successor, out.To)
 					requireSuccessor(t, s, next)
 					return
@@ -43,7 +45,7 @@ func TestReleaseThatMayNotPassOnIsAnnounced(t *testing.T) {
 	}
 }
 
-func TestReleaseThatMayNotPassOnToTheNextIsAnnounced(t *testing.T) {
+func TestReleaseThatMayNotHandOverToTheNextIsAnnounced(t *testing.T) {
 	for _, rule := range []string{"-incr", "-get", "-hset", "-pexpire"} {
 		t.Run(rule, func(t *testing.T) {
 			s, c := startAs(t, rule)
@@ -65,9 +67,11 @@ func TestReleaseThatMayNotPassOnToTheNextIsAnnounced(t *testing.T) {
 	}
 }
 
-func TestReleasePassesOnWithoutPermissionForWhatItCanDoWithout(t *testing.T) {
+func TestHandOverNeedsNoPermissionForWhatIsOptional(t *testing.T) {
 	for _, rule := range []string{"-exists", "-del", "-zadd", "-zscore", "-zrem", "-time", "-pttl"} {
-		for name, p := range map[string]lua.HandOver{"to others": toAll, "to others before the next": toNext(false)} {
+		for name, p := range map[string]lua.HandOver{
+			"to others": toAll, "to others before the next": toNext(false),
+		} {
 			t.Run(name+" with "+rule, func(t *testing.T) {
 				s, c := startAs(t, rule)
 				hold(t, s, lock, me, "1", lease)
@@ -91,7 +95,7 @@ func TestReleasePassesOnWithoutPermissionForWhatItCanDoWithout(t *testing.T) {
 	}
 }
 
-func TestReleaseThatMayNotReleaseLeavesTheLockAndTheRegistrations(t *testing.T) {
+func TestRefusedReleaseLeavesTheLockAndTheRegistrations(t *testing.T) {
 	for name, rules := range map[string][]string{
 		"command":              {"-hdel"},
 		"key of registrations": {"resetkeys", "~" + lock, "~" + counter},
@@ -113,14 +117,14 @@ func TestReleaseThatMayNotReleaseLeavesTheLockAndTheRegistrations(t *testing.T) 
 				requireError(t, err, lua.Permanent, "NOPERM")
 				return
 			}
-			require.NoError(t, err, "it needs none of the keys without those who wait")
+			require.NoError(t, err, "without waiters it needs none of the keys")
 			require.Equal(t, lua.Released{Held: true}, out)
 			sub.requireAnnounced(t)
 		})
 	}
 }
 
-func TestWaiterWithoutPermissionForItsRegistrationIsTold(t *testing.T) {
+func TestWaiterWithoutPermissionForItsRegistrationIsRefused(t *testing.T) {
 	for _, rules := range [][]string{{"-zadd"}, {"-zscore"}, {"-pexpire"}, {"-time"}, {"resetkeys", "~" + lock}} {
 		t.Run(rules[0], func(t *testing.T) {
 			s, c := startAs(t, rules...)
@@ -145,8 +149,8 @@ func TestWaiterWithoutPermissionForItsRegistrationIsTold(t *testing.T) {
 	}
 }
 
-// An error would say that the lock was not taken.
-func TestLockIsTakenThoughItsRegistrationCannotBeLeft(t *testing.T) {
+// An error would mean that the lock was not taken.
+func TestLockIsTakenThoughItsRegistrationCannotBeRemoved(t *testing.T) {
 	for name, e := range map[string]*lua.Exclusive{"plain": plain, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startAs(t, "-zrem")
@@ -180,18 +184,21 @@ func TestWaiterThatMayNotTakeTheLockKeepsItsRegistration(t *testing.T) {
 	}
 }
 
-// Somebody else writes to the keys beside the lock.
+// Another program writes to the keys beside the lock.
 func TestReleaseWithOddKeysBesideTheLockIsAnnounced(t *testing.T) {
 	for name, write := range map[string][]string{
-		"registrations are a text":        {"SET", waiters, "a page"},
-		"a registration of somebody else": {"ZADD", waiters, "1", "somebody"},
-		"a registration of no kind":       {"ZADD", waiters, "1", older + " 7000"},
-		"a registration without a client": {"ZADD", waiters, "1", " 7000 p"},
-		"a registration of another kind":  {"ZADD", waiters, "1", older + " seven p"},
-		"a lease too long":                {"ZADD", waiters, "1", older + " 99999999999999999999 p"},
+		"registrations are a text":          {"SET", waiters, "a page"},
+		"a registration of another program": {"ZADD", waiters, "1", "somebody"},
+		"a registration of no kind":         {"ZADD", waiters, "1", older + " 7000"},
+		"a registration without a client":   {"ZADD", waiters, "1", " 7000 p"},
+		"a registration of another kind":    {"ZADD", waiters, "1", older + " seven p"},
+		"a lease too long": {
+			"ZADD", waiters, "1", older + " 99999999999999999999 p"},
 	} {
-		for to, p := range map[string]lua.HandOver{"others": toAll, "others before next": toNext(false),
-			"others, and gives up": {Others: true, Withdrawn: plain.Registration(me, waiterLease)}} {
+		for to, p := range map[string]lua.HandOver{
+			"others": toAll, "others before next": toNext(false),
+			"others, and gives up": {Others: true, Withdrawn: plain.Registration(me, waiterLease)},
+		} {
 			t.Run(name+" to "+to, func(t *testing.T) {
 				s, c := startHeld(t)
 				sub := attend(t, s, far)
@@ -224,7 +231,11 @@ func TestServerOutOfMemoryRegistersAndHandsOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		p  lua.HandOver
 		to lua.To
-	}{"to others": {toAll, lua.Other}, "to the next": {toNext(true), lua.Successor}, "to others before the next": {toNext(false), lua.Other}} {
+	}{
+		"to others":                 {toAll, lua.Other},
+		"to the next":               {toNext(true), lua.Successor},
+		"to others before the next": {toNext(false), lua.Other},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := attend(t, s, far)
@@ -242,7 +253,7 @@ func TestServerOutOfMemoryRegistersAndHandsOver(t *testing.T) {
 	}
 }
 
-func TestServerOutOfMemoryPassesOnAFencedLock(t *testing.T) {
+func TestServerOutOfMemoryHandsOverAFencedLock(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	fill(t, s)
@@ -273,8 +284,8 @@ func TestServerOutOfMemoryRefusesAFreeLockAndKeepsTheRegistration(t *testing.T) 
 	}
 }
 
-func TestReplicaPassesNothingOn(t *testing.T) {
-	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // nobody listens there
+func TestReplicaHandsNothingOver(t *testing.T) {
+	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // no server listens there
 	_, err := plain.Release(t.Context(), c, me, 0, toNext(false))
 	requireError(t, err, lua.Permanent, "READONLY")
 	_, _, _, err = plain.Acquire(t.Context(), c, me, lease, plain.Registration(me, lease))

@@ -8,10 +8,10 @@ import (
 	"holdfast/lua"
 )
 
-// The number may be larger than any that Lua tells apart.
+// The number may be larger than those that Lua's numbers tell apart.
 const largeToken = int64(1_790_000_000_000_000_001)
 
-func TestGiftOfAFencedLockHasTheNextNumber(t *testing.T) {
+func TestGrantOfAFencedLockHasTheNextNumber(t *testing.T) {
 	s, c := startHeld(t)
 	s.Do(t, "SET", counter, decimal(largeToken))
 	sub := attend(t, s, far)
@@ -22,7 +22,7 @@ func TestGiftOfAFencedLockHasTheNextNumber(t *testing.T) {
 	require.Equal(t, decimal(largeToken+1), s.DoString(t, "GET", counter))
 	requireTTL(t, s, counter, lua.NoExpiry)
 
-	// An successor that asks, because it does not trust its message, gets the same.
+	// A successor that asks, because it does not trust its message, gets the same number.
 	fence, _, holder, err := fenced.Acquire(
 		t.Context(),
 		c,
@@ -39,7 +39,9 @@ func TestSuccessorGetsTheNextNumberOfAFencedLock(t *testing.T) {
 	s, c := startHeld(t)
 	s.Do(t, "SET", counter, decimal(largeToken))
 	p := lua.HandOver{Successor: fenced.Registration(next, waiterLease), SuccessorFirst: true}
-	for _, want := range []lua.Released{{Held: true, To: lua.Successor, Fence: largeToken + 1}, {}} { // the answer may not come
+	for _, want := range []lua.Released{ // the first reply may be lost
+		{Held: true, To: lua.Successor, Fence: largeToken + 1}, {},
+	} {
 		out, err := fenced.Release(t.Context(), c, me, 0, p)
 		require.NoError(t, err)
 		require.Equal(t, want, out)
@@ -48,7 +50,7 @@ func TestSuccessorGetsTheNextNumberOfAFencedLock(t *testing.T) {
 	}
 }
 
-func TestFencedLockThatWasNeverNumberedIsFromOneOn(t *testing.T) {
+func TestNumbersOfAFencedLockBeginWithOne(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	ticket := register(t, c, fenced, older)
@@ -56,8 +58,8 @@ func TestFencedLockThatWasNeverNumberedIsFromOneOn(t *testing.T) {
 	sub.requireGrant(t, far, older, ticket, 1)
 }
 
-// One who is passed over costs no number.
-func TestFencedWaiterThatNobodyListensForIsPassedOver(t *testing.T) {
+// A waiter that is skipped costs no number.
+func TestFencedWaiterWithoutListenerIsSkipped(t *testing.T) {
 	s, c := startHeld(t)
 	register(t, c, fenced, newer)
 	ticket := register(t, c, fenced, older)
@@ -68,9 +70,11 @@ func TestFencedWaiterThatNobodyListensForIsPassedOver(t *testing.T) {
 	require.Equal(t, "1", s.DoString(t, "GET", counter))
 }
 
-// It does not know the counter. The fenced waiter hears the announcement, and asks.
+// A plain release does not know the counter. The fenced waiter hears the announcement and asks.
 func TestPlainReleaseThatMeetsAFencedRegistrationIsAnnounced(t *testing.T) {
-	for name, p := range map[string]lua.HandOver{"to others": toAll, "to others first": toNext(false)} {
+	for name, p := range map[string]lua.HandOver{
+		"to others": toAll, "to others first": toNext(false),
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			s.Do(t, "SET", counter, "7")

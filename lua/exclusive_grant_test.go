@@ -8,11 +8,13 @@ import (
 	"holdfast/lua"
 )
 
-func TestGiftIsReadAsItWasWritten(t *testing.T) {
+func TestGrantIsReadAsItWasWritten(t *testing.T) {
 	for message, want := range map[string]lua.Grant{
-		older + " 1790000000000001 0 1 0 order:42": {Lock: "order:42", Owner: older, Ticket: 1790000000000001, Streak: lua.Streak{Count: 1}},
+		older + " 1790000000000001 0 1 0 order:42": {Lock: "order:42", Owner: older,
+			Ticket: 1790000000000001, Streak: lua.Streak{Count: 1}},
 		older + " 1790000000000001 9223372036854775807 17 250 order:42": {Lock: "order:42", Owner: older,
-			Ticket: 1790000000000001, Fence: 9223372036854775807, Streak: lua.Streak{Count: 17, Began: 250}},
+			Ticket: 1790000000000001, Fence: 9223372036854775807,
+			Streak: lua.Streak{Count: 17, Began: 250}},
 		older + " 1 2 0 0  a name with blanks ": {Lock: " a name with blanks ", Owner: older, Ticket: 1, Fence: 2},
 		older + " 1 2 0 0 ":                     {Owner: older, Ticket: 1, Fence: 2},
 	} {
@@ -22,7 +24,7 @@ func TestGiftIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestMessageThatIsNoGiftIsNone(t *testing.T) {
+func TestOtherMessagesAreNoGrants(t *testing.T) {
 	for _, message := range []string{"", "0", "1", older, older + " 1", older + " 1 2 3 4",
 		older + " 1x 2 3 4 order:42", older + " 1 2x 3 4 order:42", older + " 1 2 3x 4 order:42", older + " 1 2 3 4x order:42", older + " 1.5 2 3 4 order:42",
 		older + "  1 2 3 4 order:42", older + " 9223372036854775808 2 3 4 order:42"} {
@@ -31,7 +33,7 @@ func TestMessageThatIsNoGiftIsNone(t *testing.T) {
 	}
 }
 
-func TestClientThatMayRegisterListensBesideTheLock(t *testing.T) {
+func TestClientThatMayRegisterListensOnPairedChannels(t *testing.T) {
 	for _, name := range []string{"order:42", "{order}:42", "a b", "über", "redisson_lock__channel:x"} {
 		own := lua.PairedChannels(lua.Channel(name), far)
 		require.Equal(
@@ -47,7 +49,7 @@ func TestClientThatMayRegisterListensBesideTheLock(t *testing.T) {
 	}
 }
 
-func TestChannelsWithoutRegistrationsHaveNoPairedChannels(t *testing.T) {
+func TestChannelsOfLocksWithoutRegistrationsAreNotPaired(t *testing.T) {
 	for _, channel := range []string{lua.RWChannel(lock), lua.FairChannel(lock, older), lua.FairChannel("{order}:42", older),
 		lua.AnnouncementChannel(lock), present, "", "redisson_lock__channel", "a redisson_lock__channel:{order:42}"} {
 		require.Empty(t, lua.PairedChannels(channel, far), channel)

@@ -12,10 +12,10 @@ import (
 	"holdfast/lua"
 )
 
-// toAll lets everybody have the lock.
+// toAll hands the lock over to waiters of all processes.
 var toAll = lua.HandOver{Others: true}
 
-// toNext lets next have the lock, before or after others.
+// toNext hands the lock over to next, before or after others.
 func toNext(first bool) lua.HandOver {
 	return lua.HandOver{
 		Others:         true,
@@ -24,7 +24,7 @@ func toNext(first bool) lua.HandOver {
 	}
 }
 
-// release has me leave the lock.
+// release releases the lock that me holds.
 func release(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, p lua.HandOver) lua.Released {
 	t.Helper()
 	out, err := e.Release(t.Context(), c, me, 0, p)
@@ -32,7 +32,7 @@ func release(t *testing.T, c rueidis.CoreClient, e *lua.Exclusive, p lua.HandOve
 	return out
 }
 
-// requireSuccessor asserts that the lock is that of somebody who waited for it, for its own lease.
+// requireSuccessor asserts that a waiter holds the lock, for its own lease.
 func requireSuccessor(t *testing.T, s *redistest.Server, owner string) {
 	t.Helper()
 	require.Equal(t, map[string]string{owner: "1"}, s.DoMap(t, "HGETALL", lock))
@@ -48,7 +48,9 @@ func requireEmpty(t *testing.T, s *redistest.Server) {
 }
 
 func TestReleaseThatNobodyWaitsForIsAnnounced(t *testing.T) {
-	for name, p := range map[string]lua.HandOver{"to nobody": {}, "to all": toAll, "gives up": {Withdrawn: plain.Registration(me, lease)}} {
+	for name, p := range map[string]lua.HandOver{
+		"to nobody": {}, "to all": toAll, "gives up": {Withdrawn: plain.Registration(me, lease)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
@@ -108,7 +110,7 @@ func TestEachRegistrationIsGrantedTheLockOnceAndInTurn(t *testing.T) {
 	require.False(t, has(s, waiters))
 }
 
-func TestReleaseOfALevelGivesTheLockToNobody(t *testing.T) {
+func TestReleaseOfALevelGrantsTheLockToNobody(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
@@ -122,7 +124,7 @@ func TestReleaseOfALevelGivesTheLockToNobody(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestReleaseBySomebodyElseGivesTheLockToNobody(t *testing.T) {
+func TestReleaseByAnotherOwnerGrantsTheLockToNobody(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
@@ -136,7 +138,7 @@ func TestReleaseBySomebodyElseGivesTheLockToNobody(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestWaiterThatNobodyListensForIsPassedOver(t *testing.T) {
+func TestWaiterWithoutListenerIsSkipped(t *testing.T) {
 	s, c := startHeld(t)
 	register(t, c, plain, older)
 	ticket := register(t, c, plain, newer)
@@ -145,10 +147,10 @@ func TestWaiterThatNobodyListensForIsPassedOver(t *testing.T) {
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
 	requireSuccessor(t, s, newer)
 	sub.requireGrant(t, farther, newer, ticket, 0)
-	require.False(t, has(s, waiters), "the one who is gone has lost its registration")
+	require.False(t, has(s, waiters), "the skipped waiter has lost its registration")
 }
 
-func TestReleaseIsAnnouncedWhenEverybodyIsGone(t *testing.T) {
+func TestReleaseIsAnnouncedWhenAllWaitersAreGone(t *testing.T) {
 	s, c := startHeld(t)
 	register(t, c, plain, older, newer)
 	sub := listen(
@@ -157,14 +159,14 @@ func TestReleaseIsAnnouncedWhenEverybodyIsGone(t *testing.T) {
 		"SUBSCRIBE",
 		lockChannel,
 		present,
-	) // and is not the one that they wait with
+	) // a channel that no waiter listens on
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
 	requireEmpty(t, s)
 	sub.requireAnnounced(t)
 }
 
-// One script does not try for ever: those behind hear the announcement.
-func TestReleasePassesOverAHundredAtATime(t *testing.T) {
+// One script does not try for ever. The waiters behind hear the announcement.
+func TestReleaseSkipsAtMostAHundredWaiters(t *testing.T) {
 	s, c := startHeld(t)
 	for i := range 100 {
 		s.Do(t, "ZADD", waiters, strconv.Itoa(i), farther+":"+strconv.Itoa(i)+" 7000 p")
@@ -181,7 +183,7 @@ func TestReleasePassesOverAHundredAtATime(t *testing.T) {
 	sub.requireGrant(t, far, older, ticket, 0)
 }
 
-func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
+func TestReleaseIsAnnouncedWhenRedissonListens(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
@@ -195,7 +197,7 @@ func TestReleaseIsAnnouncedWhenAForeignerListens(t *testing.T) {
 			t,
 			[]string{plain.Registration(older, waiterLease)},
 			registrations(t, s),
-			"who heard it asks, and keeps its registration if it is late",
+			"a waiter that hears it asks, and stays registered if it is late",
 		)
 		hold(t, s, lock, me, "1", lease)
 	}
@@ -223,8 +225,8 @@ func TestReleaseIsAnnouncedWhenOneWaitsUnregistered(t *testing.T) {
 	sub.requireAnnounced(t)
 }
 
-// There may be somebody who waits and cannot be seen.
-func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
+// There may be a waiter that is not registered.
+func TestLockWithALongStreakIsAnnounced(t *testing.T) {
 	for name, of := range map[string]struct {
 		streak int
 		since  time.Duration
@@ -255,7 +257,7 @@ func TestLockThatWasPassedOnOftenAndForLongIsAnnounced(t *testing.T) {
 	}
 }
 
-func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
+func TestLockIsHandedOverUntilTheStreakIsLongInCountAndTime(t *testing.T) {
 	for name, of := range map[string]struct {
 		streak int
 		since  time.Duration
@@ -279,24 +281,24 @@ func TestLockThatWasPassedOnOftenOrForLongIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestTimeOfALockThatIsPassedOnIsNotedWhereItWasNot(t *testing.T) {
+func TestBeginOfAStreakIsNotedWhereItIsUnknown(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	ticket := register(t, c, plain, older)
 	p := toAll
-	p.Streak = lua.Streak{Count: 15} // in its process, so that no message told
+	p.Streak = lua.Streak{Count: 15} // all in its process, so no message had the time
 	require.Equal(t, lua.Other, release(t, c, plain, p).To)
 	sub.requireGrantAfter(t, far, older, ticket, 0, lua.Streak{Count: 16})
 }
 
-func TestSuccessorThatComesFirstHasTheLockHoweverOftenItWasPassedOn(t *testing.T) {
+func TestSuccessorThatComesFirstGetsTheLockHoweverLongTheStreak(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(true)
 	p.Streak = lua.Streak{Count: 15, Began: 1}
 	require.Equal(t, lua.Successor, release(t, c, plain, p).To)
 }
 
-func TestSuccessorThatComesFirstHasTheLock(t *testing.T) {
+func TestSuccessorThatComesFirstGetsTheLock(t *testing.T) {
 	for name, others := range map[string]bool{"before others": true, "whether others wait or not": false} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
@@ -310,7 +312,7 @@ func TestSuccessorThatComesFirstHasTheLock(t *testing.T) {
 				t,
 				[]string{plain.Registration(older, waiterLease)},
 				registrations(t, s),
-				"its registration is lost with the lock",
+				"the grant removes its registration",
 			)
 			there.requireNothing(t)
 			here.requireNothing(t)
@@ -318,7 +320,7 @@ func TestSuccessorThatComesFirstHasTheLock(t *testing.T) {
 	}
 }
 
-func TestSuccessorThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
+func TestSuccessorThatComesFirstGetsTheLockWhoeverListens(t *testing.T) {
 	s, c := startHeld(t)
 	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	require.Equal(t, lua.Successor, release(t, c, plain, toNext(true)).To)
@@ -326,8 +328,8 @@ func TestSuccessorThatComesFirstHasTheLockWhoeverListens(t *testing.T) {
 	foreign.requireNothing(t)
 }
 
-// requireToSuccessor asserts that a lock that was not handed over before has been handed over now, to the next
-// one in the process.
+// requireToSuccessor asserts that a lock without a streak has been handed over to the next waiter
+// of the process.
 func requireToSuccessor(t *testing.T, out lua.Released) {
 	t.Helper()
 	require.WithinDuration(t, time.Now(), time.UnixMilli(out.Began), 10*time.Second)
@@ -335,8 +337,8 @@ func requireToSuccessor(t *testing.T, out lua.Released) {
 	require.Equal(t, lua.Released{Held: true, To: lua.Successor}, out)
 }
 
-// The time goes with the lock, and it is free for once after it.
-func TestLockThatStaysInOneProcessRemembersSinceWhen(t *testing.T) {
+// The begin of the streak goes with the lock, and the streak ends when the lock is free.
+func TestStreakInOneProcessKeepsItsBegin(t *testing.T) {
 	_, c := startHeld(t)
 	p := toNext(false)
 	p.Streak = lua.Streak{Count: 4, Began: ago(time.Second / 5)}
@@ -351,7 +353,7 @@ func TestLockThatStaysInOneProcessRemembersSinceWhen(t *testing.T) {
 	require.Equal(t, lua.Released{Held: true}, out)
 }
 
-func TestSuccessorHasTheLockWhenNobodyElseWaits(t *testing.T) {
+func TestSuccessorGetsTheLockWhenNobodyElseWaits(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, near)
 	requireToSuccessor(t, release(t, c, plain, toNext(false)))
@@ -363,7 +365,7 @@ func TestSuccessorHasTheLockWhenNobodyElseWaits(t *testing.T) {
 	requireEmpty(t, s)
 }
 
-func TestSuccessorHasTheLockWhenOthersAreGone(t *testing.T) {
+func TestSuccessorGetsTheLockWhenOthersAreGone(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, near)
 	register(t, c, plain, older, newer)
@@ -372,7 +374,7 @@ func TestSuccessorHasTheLockWhenOthersAreGone(t *testing.T) {
 	require.False(t, has(s, waiters))
 }
 
-func TestSuccessorIsRegisteredWhenAnotherHasTheLock(t *testing.T) {
+func TestSuccessorIsRegisteredWhenAnotherGetsTheLock(t *testing.T) {
 	s, c := startHeld(t)
 	there, here := attend(t, s, far), attend(t, s, near)
 	ticket := register(t, c, plain, older)
@@ -395,7 +397,7 @@ func TestSuccessorIsRegisteredWhenAnotherHasTheLock(t *testing.T) {
 	here.requireGrant(t, near, next, out.Ticket, 0)
 }
 
-func TestSuccessorKeepsTheRegistrationThatItHas(t *testing.T) {
+func TestSuccessorKeepsItsRegistration(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, far)
 	register(t, c, plain, older)
@@ -409,8 +411,8 @@ func TestSuccessorKeepsTheRegistrationThatItHas(t *testing.T) {
 	require.Equal(t, []string{plain.Registration(next, waiterLease)}, registrations(t, s))
 }
 
-// Then the message says so, as to any other, and the answer does not.
-func TestSuccessorHasTheLockByItsRegistrationIfThatIsTheOldest(t *testing.T) {
+// As with any waiter, the message grants the lock then, not the reply.
+func TestSuccessorWithTheOldestRegistrationIsGrantedTheLock(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, near)
 	ticket := register(t, c, plain, next)
@@ -421,8 +423,8 @@ func TestSuccessorHasTheLockByItsRegistrationIfThatIsTheOldest(t *testing.T) {
 	require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s))
 }
 
-// It has had its time: whoever listens gets a chance.
-func TestReleaseIsAnnouncedWhenTheSuccessorIsNotFirstAndOthersGetNothing(t *testing.T) {
+// The successor's streak is over, so whoever listens gets a chance.
+func TestReleaseIsAnnouncedWhenNeitherSuccessorNorOthersGetTheLock(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
@@ -444,7 +446,7 @@ func TestWithdrawnRegistrationIsGrantedNothing(t *testing.T) {
 		waiters,
 		"1",
 		plain.Registration(me, waiterLease),
-	) // the acquisition was repeated late
+	) // a late retry of the acquisition
 	require.Equal(
 		t,
 		lua.Other,
@@ -459,8 +461,9 @@ func TestWithdrawnRegistrationIsGrantedNothing(t *testing.T) {
 	require.False(t, has(s, waiters))
 }
 
-// It got the lock without its registration, as while a slot moves, and would get it back.
-func TestReleaseIsNotForTheOneThatLeaves(t *testing.T) {
+// The waiter got the lock without its registration, as while a slot moves, and could be granted it
+// back.
+func TestReleaseIsNotGrantedToTheOwnerThatLeaves(t *testing.T) {
 	s, c := startHeld(t)
 	here, there := attend(t, s, near), attend(t, s, far)
 	s.Do(
@@ -479,7 +482,7 @@ func TestReleaseIsNotForTheOneThatLeaves(t *testing.T) {
 	require.False(t, has(s, waiters))
 }
 
-// Who leaves without a lock leaves that of others as it is.
+// A waiter that leaves without the lock leaves others' registrations as they are.
 func TestRegistrationIsWithdrawnWithoutTheLock(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)

@@ -10,9 +10,9 @@ import (
 	"holdfast/lua"
 )
 
-// A command whose answer was lost is sent again. It names no successor: nobody could say when the
-// lease of that one began.
-func TestRepeatedReleaseDoublesNothing(t *testing.T) {
+// A command whose reply was lost is sent again. It names no successor then: the begin of the
+// successor's lease would be unknown.
+func TestRetriedReleaseDoublesNothing(t *testing.T) {
 	toNextFenced := lua.HandOver{
 		Successor:      fenced.Registration(next, waiterLease),
 		SuccessorFirst: true,
@@ -32,15 +32,22 @@ func TestRepeatedReleaseDoublesNothing(t *testing.T) {
 		holder   string
 		messages int
 	}{
-		"announced":                              {plain, toAll, nil, announced, "", 1},
-		"to others":                              {plain, toAll, []string{older, newer}, toOther, older, 1},
-		"to others, fenced":                      {fenced, toAll, []string{older, newer}, toOther, older, 1},
-		"to others, one registration given up":   {plain, givingUp, []string{older}, toOther, older, 1},
-		"to others, the next has a registration": {plain, toNext(false), []string{older, next}, toOther, older, 1},
-		"to the next":                            {plain, toNext(true), []string{older}, toTheNext, next, 0},
-		"to the next, fenced":                    {fenced, toNextFenced, []string{older}, numbered, next, 0},
-		"to the next, as nobody else waits":      {plain, toNext(false), nil, toTheNext, next, 0},
-		"to the next by its registration":        {plain, toNext(false), []string{next, older}, toOther, next, 1},
+		"announced": {plain, toAll, nil, announced, "", 1},
+		"to others": {
+			plain, toAll, []string{older, newer}, toOther, older, 1},
+		"to others, fenced": {
+			fenced, toAll, []string{older, newer}, toOther, older, 1},
+		"to others, one registration given up": {
+			plain, givingUp, []string{older}, toOther, older, 1},
+		"to others, the next has a registration": {
+			plain, toNext(false), []string{older, next}, toOther, older, 1},
+		"to the next": {
+			plain, toNext(true), []string{older}, toTheNext, next, 0},
+		"to the next, fenced": {
+			fenced, toNextFenced, []string{older}, numbered, next, 0},
+		"to the next, with no others waiting": {plain, toNext(false), nil, toTheNext, next, 0},
+		"to the next by its registration": {
+			plain, toNext(false), []string{next, older}, toOther, next, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
@@ -50,7 +57,7 @@ func TestRepeatedReleaseDoublesNothing(t *testing.T) {
 			register(t, c, test.e, test.waiting...)
 			monitor := s.Monitor(t)
 			first := release(t, c, test.e, test.p)
-			first.Ticket, first.Began = 0, 0 // only the first answer tells them
+			first.Ticket, first.Began = 0, 0 // only the first reply has them
 			require.Equal(t, test.first, first)
 			require.Equal(t, test.messages, messages(t, monitor))
 			if test.holder == "" {
@@ -68,7 +75,7 @@ func TestRepeatedReleaseDoublesNothing(t *testing.T) {
 	}
 }
 
-// The lock has gone on meanwhile: to one who came later, and then to nobody.
+// Meanwhile the lock was granted to a later waiter, and then released.
 func TestLateReleaseLeavesTheLockOfOthersAlone(t *testing.T) {
 	s, c := startHeld(t)
 	attend(t, s, far)
@@ -89,7 +96,7 @@ func TestLateReleaseLeavesTheLockOfOthersAlone(t *testing.T) {
 	}
 }
 
-// messages are how many scripts have published.
+// messages returns how many messages scripts have published.
 func messages(t *testing.T, m *redistest.Monitor) (n int) {
 	t.Helper()
 	for _, command := range m.CommandsOfScripts(t) {
@@ -100,7 +107,7 @@ func messages(t *testing.T, m *redistest.Monitor) (n int) {
 	return n
 }
 
-// everything is all that a server has of the lock, but for the times when it ends.
+// everything returns all that a server has of the lock but the times when it ends.
 func everything(t *testing.T, s *redistest.Server) []any {
 	t.Helper()
 	return []any{s.DoMap(t, "HGETALL", lock), s.Do(t, "ZRANGE", waiters, "0", "-1", "WITHSCORES"),

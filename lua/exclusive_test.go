@@ -13,13 +13,13 @@ import (
 	"holdfast/lua"
 )
 
-// What goes with the lock called lock when it is handed over.
+// The keys beside the lock called lock, for its waiters.
 const (
 	waiters = "holdfast_lock_waiters:{order:42}"
 	present = "holdfast_lock_present:{order:42}"
 )
 
-// Clients, and owners of theirs, which wait for a lock that me has.
+// Clients and their owners, which wait for a lock that me holds.
 const (
 	near    = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11" // the client of me
 	next    = near + ":2"
@@ -29,7 +29,7 @@ const (
 	newer   = farther + ":4"
 )
 
-// waiterLease is the lease of those who wait.
+// waiterLease is the lease of waiters.
 const waiterLease = 7 * time.Second
 
 // The lock in both kinds.
@@ -38,7 +38,7 @@ var (
 	fenced = lua.NewExclusive(lock, true)
 )
 
-// startHeld returns a server on which me has the lock, and a client.
+// startHeld returns a server on which me holds the lock, and a client.
 func startHeld(t *testing.T) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s, c := start(t)
@@ -46,8 +46,7 @@ func startHeld(t *testing.T) (*redistest.Server, rueidis.Client) {
 	return s, c
 }
 
-// register has owners refused, each of which has a registration then. It returns the ticket of the
-// last.
+// register has owners refused, which registers them. It returns the ticket of the last one.
 func register(
 	t *testing.T,
 	c rueidis.CoreClient,
@@ -72,13 +71,13 @@ func register(
 	return ticket
 }
 
-// registrations are those who wait, first come first.
+// registrations returns those of all waiters, first come first.
 func registrations(t *testing.T, s *redistest.Server) []string {
 	t.Helper()
 	return s.DoStrings(t, "ZRANGE", waiters, "0", "-1")
 }
 
-// ticketOf is the ticket of a registration, as Redis has it.
+// ticketOf returns the ticket of a registration, as Redis has it.
 func ticketOf(t *testing.T, s *redistest.Server, registration string) string {
 	t.Helper()
 	return s.DoString(t, "ZSCORE", waiters, registration)
@@ -127,17 +126,18 @@ func TestWaiterThatAsksAgainKeepsItsRegistration(t *testing.T) {
 			t,
 			s.DoInt(t, "PTTL", waiters),
 			int64(10_000),
-			"all are kept by one who asks",
+			"a waiter that asks keeps all of them",
 		)
 	}
 }
 
-func TestRegistrationThatWasLostIsNewThen(t *testing.T) {
+func TestLostRegistrationIsMadeAnew(t *testing.T) {
 	s, c := startHeld(t)
 	ticket := register(t, c, plain, older)
 	for name, lose := range map[string]func(){
 		"given up": func() {
-			out, err := plain.Release(t.Context(), c, older, 0, lua.HandOver{Withdrawn: plain.Registration(older, waiterLease)})
+			out, err := plain.Release(t.Context(), c, older, 0,
+				lua.HandOver{Withdrawn: plain.Registration(older, waiterLease)})
 			require.NoError(t, err)
 			require.Equal(t, lua.Released{}, out)
 		},
@@ -145,7 +145,7 @@ func TestRegistrationThatWasLostIsNewThen(t *testing.T) {
 			s.Do(t, "PEXPIRE", waiters, "1")
 			require.Eventually(t, func() bool { return !has(s, waiters) }, eventually, poll)
 		},
-		"given the lock": func() {
+		"granted the lock": func() {
 			sub := attend(t, s, far)
 			out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Others: true})
 			require.NoError(t, err)
@@ -163,9 +163,9 @@ func TestRegistrationThatWasLostIsNewThen(t *testing.T) {
 	}
 }
 
-// A message tells by its ticket which refusal it answers. Commands that the server reads at once
-// are the closest that there are. Clocks are set back, and a replica that takes over has another.
-func TestWhoComesLaterHasALargerTicketWhateverTheClockSays(t *testing.T) {
+// The ticket in a message says which refusal it belongs to. Commands that the server reads at once
+// come as close as commands can. Clocks are set back, and a promoted replica has another.
+func TestLaterWaiterGetsALargerTicketWhateverTheClockSays(t *testing.T) {
 	s, c := startHeld(t)
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	s.Do(t, "ZADD", waiters, decimal(ahead), plain.Registration(older, waiterLease))
@@ -181,7 +181,7 @@ func TestWhoComesLaterHasALargerTicketWhateverTheClockSays(t *testing.T) {
 func TestNoTwoRegistrationsHaveOneTicket(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
-	register(t, c, plain, me) // the server gets to know the scripts
+	register(t, c, plain, me) // loads the scripts
 	_, err := plain.Release(
 		t.Context(),
 		c,
@@ -239,13 +239,13 @@ func TestUnregisteredWaiterLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestRegistrationIsLostWithTheLock(t *testing.T) {
+func TestRegistrationIsRemovedWhenTheLockIsTaken(t *testing.T) {
 	for name, e := range map[string]*lua.Exclusive{"plain": plain, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
 			register(t, c, e, older, newer)
 			s.Do(t, "DEL", lock)
-			for range 2 { // the answer may not come
+			for range 2 { // the first reply may be lost
 				fence, ticket, holder, err := e.Acquire(
 					t.Context(),
 					c,
@@ -303,7 +303,7 @@ func TestFreeFencedExclusiveLockIsNumbered(t *testing.T) {
 	require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"))
 }
 
-func TestExclusiveLockWithoutExpiryIsWaitedFor(t *testing.T) {
+func TestExclusiveLockWithoutExpiryHasWaiters(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lua.NoExpiry)
 	_, ticket, holder, err := plain.Acquire(
@@ -318,8 +318,8 @@ func TestExclusiveLockWithoutExpiryIsWaitedFor(t *testing.T) {
 	require.NotZero(t, ticket)
 }
 
-// Two clients that wait for leases of their own share what describes the lock.
-func TestRegistrationTellsTheLeaseWhateverWasAskedForBefore(t *testing.T) {
+// Two clients that wait with leases of their own share the lock's description.
+func TestRegistrationHasItsOwnLease(t *testing.T) {
 	e := lua.NewExclusive(lock, true)
 	for range 2 {
 		require.Equal(t, older+" 7000 f", e.Registration(older, 7*time.Second))

@@ -15,7 +15,7 @@ import (
 
 const fairBudgets = "holdfast_lock_budget:{order:42}"
 
-// request has an owner ask for the lock that goes on waiting for so long.
+// request has an owner ask for the lock that is willing to wait for budget.
 func request(
 	t *testing.T,
 	c rueidis.Client,
@@ -37,15 +37,17 @@ func request(
 // endBudget makes the budget of an owner end now.
 func endBudget(t *testing.T, s *redistest.Server, owner string) {
 	t.Helper()
-	require.Zero(t, s.DoInt(t, "ZADD", fairBudgets, "1", owner), "it had one")
+	require.Zero(t, s.DoInt(t, "ZADD", fairBudgets, "1", owner), "it had no budget")
 }
 
-func TestPlaceWhoseBudgetIsOverIsDroppedByWhateverComesNext(t *testing.T) {
+func TestWaiterWhoseBudgetIsOverIsDroppedByTheNextCommand(t *testing.T) {
 	for name, next := range map[string]func(*testing.T, rueidis.Client){
-		"a question":      func(t *testing.T, c rueidis.Client) { ask(t, c, third) },
-		"a late question": func(t *testing.T, c rueidis.Client) { request(t, c, me, time.Second, time.UnixMilli(1)) },
-		"one that leaves": func(t *testing.T, c rueidis.Client) { leave(t, c, me) },
-		"a forced unlock": func(t *testing.T, c rueidis.Client) {
+		"a request": func(t *testing.T, c rueidis.Client) { ask(t, c, third) },
+		"a late request": func(t *testing.T, c rueidis.Client) {
+			request(t, c, me, time.Second, time.UnixMilli(1))
+		},
+		"a waiter that leaves": func(t *testing.T, c rueidis.Client) { leave(t, c, me) },
+		"a force unlock": func(t *testing.T, c rueidis.Client) {
 			_, err := fair.ForceUnlock(t.Context(), c)
 			require.NoError(t, err)
 		},
@@ -64,14 +66,14 @@ func TestPlaceWhoseBudgetIsOverIsDroppedByWhateverComesNext(t *testing.T) {
 				t,
 				distance-2*fairWindow.Milliseconds(),
 				score(t, s, third)-score(t, s, second),
-				"the gap stays",
+				"the gaps close",
 			)
 			require.Zero(t, s.DoInt(t, "EXISTS", fairBudgets))
 		})
 	}
 }
 
-func TestQuestionThatComesAfterItsBudgetTakesNothing(t *testing.T) {
+func TestRequestThatComesAfterItsBudgetTakesNothing(t *testing.T) {
 	s, c := start(t)
 	past := time.UnixMilli(serverTime(t, s) - 1)
 	holder := request(t, c, me, time.Minute, past)
@@ -81,7 +83,7 @@ func TestQuestionThatComesAfterItsBudgetTakesNothing(t *testing.T) {
 		t,
 		10*time.Millisecond,
 		holder.Nap,
-		"one that waits still knows the time now, and asks again",
+		"a waiter learns the time, and asks again",
 	)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 
@@ -103,7 +105,7 @@ func TestBudgetByAnotherServersClockEndsNoLaterThanItIsLong(t *testing.T) {
 		t,
 		s.DoInt(t, "PTTL", fairBudgets),
 		int64(60_000),
-		"the next one who comes is to find it over",
+		"the next command must find it over",
 	)
 }
 
@@ -116,10 +118,10 @@ func TestTurnOfAHeadEndsWithItsBudget(t *testing.T) {
 	require.LessOrEqual(t, ask(t, c, second).Nap, 3*time.Second)
 	endBudget(t, s, first)
 	require.Nil(t, ask(t, c, second))
-	require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"), "the turn stays")
+	require.EqualValues(t, 1, s.DoInt(t, "DBSIZE"), "only the lock remains")
 }
 
-func TestManyLeaveByOneCommand(t *testing.T) {
+func TestManyWaitersLeaveByOneCommand(t *testing.T) {
 	s, c := queued(t, first)
 	owners := make([]string, lua.MostLeave)
 	for i := range owners {
@@ -140,12 +142,13 @@ func TestManyLeaveByOneCommand(t *testing.T) {
 	require.Nil(t, ask(t, c, first))
 }
 
-// Nobody asks when the holder dies, and the next knows of the lease before.
-func TestNextHeadIsToldOfALeaseThatEndsBeforeItLooks(t *testing.T) {
+// When the holder dies no waiter asks, and the next one knew of the lease before.
+func TestNextHeadIsToldOfALeaseThatEndsBeforeItAsks(t *testing.T) {
 	for name, does := range map[string]func(*testing.T, *redistest.Server, rueidis.Client){
 		"the head takes the lock": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
 			s.Do(t, "DEL", lock)
-			_, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: first, Count: 1, Lease: 2 * time.Second, Waits: true, Window: fairWindow})
+			_, err := fair.Acquire(t.Context(), c, lua.FairRequest{Owner: first, Count: 1,
+				Lease: 2 * time.Second, Waits: true, Window: fairWindow})
 			require.NoError(t, err)
 		},
 		"the head leaves": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
@@ -162,7 +165,7 @@ func TestNextHeadIsToldOfALeaseThatEndsBeforeItLooks(t *testing.T) {
 			sub.requireNothing(t)
 		})
 	}
-	t.Run("not of one that ends later", func(t *testing.T) {
+	t.Run("not of a lease that ends later", func(t *testing.T) {
 		s, c := queued(t, first, second)
 		sub := subscribe(t, s, "SUBSCRIBE", fairChannel+second)
 		s.Do(t, "DEL", lock)
@@ -171,7 +174,7 @@ func TestNextHeadIsToldOfALeaseThatEndsBeforeItLooks(t *testing.T) {
 	})
 }
 
-// Each would begin a turn just when the budget of the one before ends.
+// Each would begin a turn just when the budget of the previous one ends.
 func TestWaitersOfADeadClientShareATurnThoughTheirBudgetsEndOneAfterTheOther(t *testing.T) {
 	s, c := queued(t)
 	for i := range 3 {
@@ -185,7 +188,7 @@ func TestWaitersOfADeadClientShareATurnThoughTheirBudgetsEndOneAfterTheOther(t *
 	for i := range 3 {
 		endBudget(t, s, fmt.Sprintf("dead:%d", i))
 		require.LessOrEqual(t, ask(t, c, first).Nap, 500*time.Millisecond)
-		require.Equal(t, turn, s.DoString(t, "GET", fairTurn), "a turn of its own")
+		require.Equal(t, turn, s.DoString(t, "GET", fairTurn), "the turn is shared")
 	}
 	endTurn(t, s)
 	require.Nil(t, ask(t, c, first))
@@ -207,14 +210,14 @@ func TestWaitersOfAClientThatHangsShareATurnThoughTheirBudgetsEndOneAfterTheOthe
 	require.Equal(t, turn, s.DoString(t, "GET", fairTurn))
 	endTurn(t, s)
 	holder := ask(t, c, first)
-	require.Equal(t, "hung:2", holder.Owner, "its client has had its ten seconds")
+	require.Equal(t, "hung:2", holder.Owner, "its client has used up its ten seconds")
 	require.LessOrEqual(t, holder.Nap, 500*time.Millisecond)
 	endBudget(t, s, "hung:2")
 	endTurn(t, s)
 	require.Nil(t, ask(t, c, first))
 }
 
-func TestHeadWhoseSiblingLeavesAsItShouldHasATurnOfItsOwn(t *testing.T) {
+func TestHeadWhoseSiblingLeavesProperlyHasATurnOfItsOwn(t *testing.T) {
 	s, c := queued(t)
 	for i := range 2 {
 		request(t, c, fmt.Sprintf("alive:%d", i), time.Hour, time.Time{})
@@ -229,16 +232,16 @@ func TestHeadWhoseSiblingLeavesAsItShouldHasATurnOfItsOwn(t *testing.T) {
 	requireQueue(t, s, "alive:1", first)
 }
 
-func TestBudgetIsCorrectedByTheNextQuestion(t *testing.T) {
+func TestBudgetIsCorrectedByTheNextRequest(t *testing.T) {
 	s, c := queued(t)
 	request(t, c, first, time.Hour, time.Time{})
 	ask(t, c, second)
-	endBudget(t, s, first) // as a clock that was set has it
+	endBudget(t, s, first) // as if the clock had been set
 	request(t, c, first, time.Hour, time.Time{})
 	requireQueue(t, s, first, second)
 }
 
-func TestNothingStaysOfOneWhosePlaceSomebodyElseDropped(t *testing.T) {
+func TestNothingStaysOfAWaiterThatAnotherProgramDropped(t *testing.T) {
 	for name, drop := range map[string]func(*testing.T, *redistest.Server){
 		"Redisson, which knows no budgets": func(t *testing.T, s *redistest.Server) {
 			s.Do(t, "LPOP", fairQueue)

@@ -8,7 +8,7 @@ import (
 	"holdfast/lua"
 )
 
-// Who waits is queued, and comes before those who ask later, also when these find the lock free.
+// A waiter is queued, and comes before owners that ask later, even if they find the lock free.
 func ExampleFair_Acquire() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -54,8 +54,8 @@ func ExampleFair_Acquire() {
 	// client:2 has it
 }
 
-// A waiter that gives up releases what it does not have, and so loses its place. The window is the
-// one it was queued with.
+// A waiter that gives up releases a lock that it does not hold, and so leaves the queue. The window
+// is the one that it was queued with.
 func ExampleFair_Release() {
 	client, disconnect := connect()
 	defer disconnect()

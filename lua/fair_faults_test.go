@@ -12,7 +12,7 @@ import (
 	"holdfast/lua"
 )
 
-// fairCalls are all scripts of the fair lock.
+// fairCalls has all scripts of the fair lock.
 var fairCalls = map[string]func(context.Context, rueidis.Client) error{
 	"acquire": func(ctx context.Context, c rueidis.Client) error {
 		_, err := fair.Acquire(
@@ -48,7 +48,7 @@ func TestKeyOfAnotherTypeIsNotAFairLockOrItsQueue(t *testing.T) {
 	for name, call := range fairCalls {
 		for _, key := range []string{lock, fairQueue, fairScores} {
 			if key == fairScores && name == "inspect" || key != lock && name == "release" {
-				continue // the one does not read it, the other is another test
+				continue // the first does not read it, the second has its own test
 			}
 			t.Run(name+" "+key, func(t *testing.T) {
 				s, c := start(t)
@@ -75,7 +75,7 @@ func TestServerOutOfMemoryRefusesAFreeFairLock(t *testing.T) {
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-func TestServerOutOfMemoryPassesAFairLockOn(t *testing.T) {
+func TestServerOutOfMemoryHandsAFairLockOver(t *testing.T) {
 	s, c := queued(t, first, second)
 	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+first)
 	fill(t, s)
@@ -141,7 +141,7 @@ func TestFairReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 			require.True(t, out.Held)
 			require.Contains(t, out.Refusal, "NOPERM")
 			requireFree(t, s, lock)
-			requireTurn(t, s, first, 10*time.Second) // nobody knows whether it listens
+			requireTurn(t, s, first, 10*time.Second) // whether it listens is unknown
 
 			require.Contains(t, leave(t, c, first).Refusal, "NOPERM")
 			requireQueue(t, s, second)

@@ -13,40 +13,40 @@ import (
 	"holdfast/lua"
 )
 
-// serverTime is the server's clock in milliseconds since the epoch, as scores count.
+// serverTime returns the server's clock as scores count: in milliseconds since the epoch.
 func serverTime(t *testing.T, s *redistest.Server) int64 {
 	t.Helper()
 	return leaseEnd(t, s, "a key that does not exist")
 }
 
-// leaseEnd is when the lease of a key ends; now if it has none.
+// leaseEnd returns when the lease of a key ends, or the time now if it has none.
 func leaseEnd(t *testing.T, s *redistest.Server, key string) int64 {
 	t.Helper()
 	return s.DoInt(t, "EVAL", `local time = redis.call('TIME')
 		return time[1] * 1000 + math.floor(time[2] / 1000) + math.max(0, redis.call('PTTL', KEYS[1]))`, "1", key)
 }
 
-// busy is by how many milliseconds the server's idea of a time may differ from one that it is asked
-// for: PTTL goes by when a script began, TIME by when it is called.
+// busy is by how many milliseconds the server's notion of a time may differ from the requested one:
+// PTTL counts from the begin of a script, TIME from its call.
 const busy = 100
 
-// score is that of a queued owner.
+// score returns the score of a queued owner.
 func score(t *testing.T, s *redistest.Server, owner string) int64 {
 	t.Helper()
 	text := s.DoString(t, "ZSCORE", fairScores, owner)
 	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(t, err, "a score of Redisson's is a whole number: %q", text)
+	require.NoError(t, err, "Redisson's scores are whole numbers: %q", text)
 	return n
 }
 
-// enqueue writes a waiter with plain commands, as another library's scripts would.
+// enqueue queues a waiter with plain commands, as another library's scripts would.
 func enqueue(t *testing.T, s *redistest.Server, owner string, score int64) {
 	t.Helper()
 	s.Do(t, "RPUSH", fairQueue, owner)
 	s.Do(t, "ZADD", fairScores, strconv.FormatInt(score, 10), owner)
 }
 
-// age moves all scores into the past by d, as if that much time had passed without questions.
+// age moves all scores into the past by d, as if that much time had passed without requests.
 func age(t *testing.T, s *redistest.Server, d time.Duration) {
 	t.Helper()
 	for _, owner := range s.DoStrings(t, "ZRANGE", fairScores, "0", "-1") {
@@ -54,7 +54,7 @@ func age(t *testing.T, s *redistest.Server, d time.Duration) {
 	}
 }
 
-// requireTurn asserts whose turn it is and, within 400 ms, for how long still.
+// requireTurn asserts whose turn it is and, within 400 ms, for how long.
 func requireTurn(t *testing.T, s *redistest.Server, owner string, left time.Duration) {
 	t.Helper()
 	ends, of, found := strings.Cut(s.DoString(t, "GET", fairTurn), " ")
@@ -63,14 +63,14 @@ func requireTurn(t *testing.T, s *redistest.Server, owner string, left time.Dura
 	end, err := strconv.ParseInt(ends, 10, 64)
 	require.NoError(t, err)
 	require.InDelta(t, left.Milliseconds(), end-serverTime(t, s), 400)
-	require.Positive(t, s.DoInt(t, "PTTL", fairTurn), "a turn must not stay for ever")
+	require.Positive(t, s.DoInt(t, "PTTL", fairTurn), "a turn must expire")
 }
 
-// endTurn makes the turn of the head end now.
+// endTurn ends the turn of the head now.
 func endTurn(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	_, rest, found := strings.Cut(s.DoString(t, "GET", fairTurn), " ")
-	require.True(t, found, "nobody has a turn")
+	require.True(t, found, "no waiter has a turn")
 	s.Do(t, "SET", fairTurn, strconv.FormatInt(serverTime(t, s), 10)+" "+rest, "KEEPTTL")
 }
 
@@ -112,9 +112,9 @@ func TestNextScoreIsThatOfTheTailAndTheWindow(t *testing.T) {
 	require.Equal(t, score(t, s, second)+1500, score(t, s, third))
 }
 
-func TestThoseBehindOneThatTakesTheLockCloseUpToTheEndOfItsLease(t *testing.T) {
+func TestWaitersCloseUpToTheEndOfTheLeaseWhenTheHeadTakesTheLock(t *testing.T) {
 	s, c := start(t)
-	base := serverTime(t, s) + time.Hour.Milliseconds() // so that no score is put forward
+	base := serverTime(t, s) + time.Hour.Milliseconds() // so that no score is moved
 	windows := map[string]time.Duration{
 		first:  7 * time.Second,
 		second: 5 * time.Second,
@@ -135,11 +135,11 @@ func TestThoseBehindOneThatTakesTheLockCloseUpToTheEndOfItsLease(t *testing.T) {
 	require.Equal(t, score(t, s, second)+3000, score(t, s, third))
 }
 
-func TestThoseBehindOneThatLeavesCloseUpAlone(t *testing.T) {
+func TestOnlyThoseBehindAWaiterThatLeavesCloseUp(t *testing.T) {
 	lost := fairWindow.Milliseconds()
 	for _, of := range []struct {
 		leaver  string
-		shifted map[string]int64 // what the others lose
+		shifted map[string]int64 // by how much the scores of the others fall
 	}{
 		{first, map[string]int64{second: lost, third: lost}},
 		{second, map[string]int64{first: 0, third: lost}},
@@ -165,7 +165,7 @@ func TestThoseBehindOneThatLeavesCloseUpAlone(t *testing.T) {
 
 func TestLeavingOwnerThatIsNotQueuedShiftsNobody(t *testing.T) {
 	s, c := queued(t, first, second)
-	for range 2 { // while the lock is held, and while it is free
+	for range 2 { // first while the lock is held, then while it is free
 		before := fairState(t, s)
 		require.Equal(t, lua.Released{}, leave(t, c, me))
 		require.Equal(t, before, fairState(t, s))
@@ -189,14 +189,14 @@ func TestLeavingHeadOfALockThatIsHeldTellsNobody(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestWaiterThatAsksOutlivesItsWindow(t *testing.T) {
+func TestWaiterThatAsksStaysQueuedBeyondItsWindow(t *testing.T) {
 	s, c := queued(t, first, second, third)
-	age(t, s, 10*fairWindow) // all of them would be gone
+	age(t, s, 10*fairWindow) // enough to drop all of them
 	for _, owner := range []string{first, second, third} {
 		require.Equal(t, other, ask(t, c, owner).Owner)
 	}
 	requireQueue(t, s, first, second, third)
-	// A head outlasts the lease, its window and two questions more: it may miss one.
+	// A head stays for the lease, its window and two requests more: it may miss one.
 	require.InDelta(
 		t,
 		leaseEnd(t, s, lock)+fairWindow.Milliseconds()+2*lua.MaxNap.Milliseconds(),
@@ -222,7 +222,7 @@ func TestWaiterThatAsksKeepsItsDistanceFromTheOneBefore(t *testing.T) {
 		t,
 		before[third]+fairWindow.Milliseconds()-1,
 		score(t, s, third),
-		"not put forward with it",
+		"not moved with it",
 	)
 }
 
@@ -241,7 +241,7 @@ func TestThoseBehindAWaiterThatAsksKeepTheirDistance(t *testing.T) {
 	require.Equal(t, before[third]+forward, score(t, s, third))
 }
 
-func TestQuestionsDoNotMakeScoresGrow(t *testing.T) {
+func TestRequestsDoNotMakeScoresGrow(t *testing.T) {
 	s, c := queued(t, first, second)
 	for range 100 {
 		ask(t, c, first)
@@ -256,7 +256,7 @@ func TestQuestionsDoNotMakeScoresGrow(t *testing.T) {
 	require.Equal(t, score(t, s, first)+fairWindow.Milliseconds(), score(t, s, second))
 }
 
-// Redisson's waiters do not ask again, and are told on a channel like ours.
+// Redisson's waiters do not ask again, and are woken on a channel like ours.
 func TestWaiterOfRedissonKeepsItsPlaceAmongOurs(t *testing.T) {
 	const java = "7c1f4b36-54f1-4b0f-8f51-1e0b6a5f2c09:88"
 	s, c := queued(t, first)
@@ -265,7 +265,8 @@ func TestWaiterOfRedissonKeepsItsPlaceAmongOurs(t *testing.T) {
 	require.Equal(t, score(t, s, java)+fairWindow.Milliseconds(), score(t, s, second))
 	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+java)
 
-	for range 20 { // as much time as its score would last passes, with ours asking on both sides of it
+	// As much time passes as its score would last, with ours asking on both sides of it.
+	for range 20 {
 		age(t, s, 20*time.Second)
 		ask(t, c, first)
 		ask(t, c, second)
@@ -277,13 +278,14 @@ func TestWaiterOfRedissonKeepsItsPlaceAmongOurs(t *testing.T) {
 	sub.requireBytes(
 		t,
 		array("message", fairChannel+java, "500"),
-	) // nobody listened for the first; Redisson ignores that
+	) // the first has no listener; Redisson ignores that
 	leave(t, c, first)
 	sub.requireBytes(t, array("message", fairChannel+java, "0"))
 	requireTurn(t, s, java, 10*time.Second)
 	require.Equal(t, java, ask(t, c, second).Owner)
 
-	// What its own script does: takes the lock, and its window off all behind.
+	// Do what Redisson's script does: take the lock, and subtract the window from all scores
+	// behind.
 	s.Do(t, "LPOP", fairQueue)
 	s.Do(t, "ZREM", fairScores, java)
 	s.Do(t, "ZINCRBY", fairScores, "-300000", second)
@@ -298,7 +300,7 @@ func TestWaiterOfRedissonKeepsItsPlaceAmongOurs(t *testing.T) {
 func TestStaleHeadsAreDroppedAndTheNewHeadIsTold(t *testing.T) {
 	for name, drop := range map[string]func(*testing.T, *redistest.Server, rueidis.Client){
 		"by a release": func(t *testing.T, _ *redistest.Server, c rueidis.Client) { leave(t, c, other) },
-		"by a question": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
+		"by a request": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
 			s.Do(t, "DEL", lock)
 			ask(t, c, me)
 		},
@@ -310,11 +312,11 @@ func TestStaleHeadsAreDroppedAndTheNewHeadIsTold(t *testing.T) {
 			s.Do(t, "DEL", lock)
 			leave(t, c, "last")
 		},
-		"by a forced unlock": func(t *testing.T, _ *redistest.Server, c rueidis.Client) {
+		"by a force unlock": func(t *testing.T, _ *redistest.Server, c rueidis.Client) {
 			_, err := fair.ForceUnlock(t.Context(), c)
 			require.NoError(t, err)
 		},
-		"by one forced while free": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
+		"by a force unlock while free": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
 			s.Do(t, "DEL", lock)
 			_, err := fair.ForceUnlock(t.Context(), c)
 			require.NoError(t, err)

@@ -3,7 +3,7 @@
 -- ARGV[6]  hold count to leave behind (absolute); 0 drops owners whatever their count
 -- ARGV[7]  owner; with a count of 0 more may follow
 -- Returns  {status, refusal} as release.lua, status 1 if any of the owners held the lock
--- Retry    safe: a second run answers -1 or leaves the same count behind
+-- Retry    safe: a second run returns -1 or leaves the same count behind
 
 -- Needs lower, clock, queue, turn
 if tonumber(ARGV[6]) > 0 then

@@ -11,7 +11,7 @@ import (
 	"holdfast/lua"
 )
 
-// The fair lock under test, its keys and how its waiters are told.
+// The fair lock under test, its keys and its waiters' channels.
 const (
 	fairQueue   = "redisson_lock_queue:{order:42}"
 	fairScores  = "redisson_lock_timeout:{order:42}"
@@ -22,14 +22,14 @@ const (
 
 var fair = lua.Fair{Lock: lock, Counted: true}
 
-// Owners of waiters, in the order in which most tests queue them.
+// The waiters' owners, in the order in which most tests queue them.
 const (
 	first  = "5f5d0cf4-0c2c-4a6a-9f2e-6f2a2b1d7e01:1"
 	second = "5f5d0cf4-0c2c-4a6a-9f2e-6f2a2b1d7e02:2"
 	third  = "5f5d0cf4-0c2c-4a6a-9f2e-6f2a2b1d7e03:3"
 )
 
-// ask has an owner that waits ask once, with fairWindow. It returns who is in the way.
+// ask has a waiting owner ask once, with fairWindow, and returns the holder.
 func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
 	holder, err := fair.Acquire(
@@ -41,7 +41,7 @@ func ask(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	return holder
 }
 
-// askOnce has an owner that does not wait ask.
+// askOnce has an owner ask that does not wait.
 func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	t.Helper()
 	holder, err := fair.Acquire(
@@ -53,7 +53,7 @@ func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 	return holder
 }
 
-// leave has an owner give up the lock, or its place in the queue.
+// leave has an owner give up the lock or its place in the queue.
 func leave(t *testing.T, c rueidis.Client, owner string) lua.Released {
 	t.Helper()
 	out, err := fair.Release(t.Context(), c, owner, 0)
@@ -80,7 +80,7 @@ func requireQueue(t *testing.T, s *redistest.Server, owners ...string) {
 	require.ElementsMatch(t, owners, s.DoStrings(t, "ZRANGE", fairScores, "0", "-1"))
 }
 
-// requireHolder asserts who has the lock.
+// requireHolder asserts who holds the lock.
 func requireHolder(t *testing.T, s *redistest.Server, owner string) {
 	t.Helper()
 	requireLock(t, s, lock, map[string]string{owner: "1"}, lease)
@@ -99,9 +99,9 @@ func TestFreeFairLockIsTakenAndLeavesOnlyItsKey(t *testing.T) {
 	}
 }
 
-func TestFairLockGoesToThoseWhoWaitInTheOrderOfTheirFirstQuestions(t *testing.T) {
+func TestFairLockGoesToWaitersInTheOrderOfTheirFirstRequests(t *testing.T) {
 	s, c := queued(t, first, second, third)
-	for _, owner := range []string{third, second, first} { // asking again does not change the order
+	for _, owner := range []string{third, second, first} { // requests do not change the order
 		require.Equal(t, other, ask(t, c, owner).Owner)
 	}
 	requireQueue(t, s, first, second, third)
@@ -153,7 +153,7 @@ func TestFairLockWithoutWaitNeitherQueuesNorOvertakes(t *testing.T) {
 	requireQueue(t, s, first)
 }
 
-func TestOwnerOfAFairLockHasNotToQueueForIt(t *testing.T) {
+func TestOwnerOfAFairLockNeedNotQueueForIt(t *testing.T) {
 	s, c := queued(t, first)
 	require.Nil(t, ask(t, c, other))
 	requireHolder(t, s, other)
@@ -190,7 +190,7 @@ func TestPartialFairReleaseTellsNobody(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestForcedFairUnlockTellsTheHeadOfTheQueue(t *testing.T) {
+func TestForceUnlockOfAFairLockTellsTheHeadOfTheQueue(t *testing.T) {
 	s, c := queued(t, first, second)
 	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+first)
 	for _, held := range []bool{true, false} {
@@ -203,7 +203,7 @@ func TestForcedFairUnlockTellsTheHeadOfTheQueue(t *testing.T) {
 	}
 }
 
-func TestForcedFairUnlockDropsStaleHeads(t *testing.T) {
+func TestForceUnlockOfAFairLockDropsStaleHeads(t *testing.T) {
 	s, c := queued(t, first, second)
 	s.Do(t, "ZADD", fairScores, "1", first)
 	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+second)
@@ -213,15 +213,14 @@ func TestForcedFairUnlockDropsStaleHeads(t *testing.T) {
 	sub.requireBytes(t, array("message", fairChannel+second, "0"))
 }
 
-// A reply may be lost, and the command is repeated. What another client did meanwhile must not be
-// undone.
-func TestEachFairScriptRunTwiceChangesNothingMore(t *testing.T) {
+// After a lost reply the command is sent again. It must not undo what another client did between.
+func TestFairScriptRunTwiceChangesNothingMore(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *redistest.Server, rueidis.Client) func(){
 		"queueing": func(t *testing.T, s *redistest.Server, c rueidis.Client) func() {
-			s.Do(t, "PERSIST", lock) // or the head's place is put forward
+			s.Do(t, "PERSIST", lock) // or the head's score would be moved
 			return func() { ask(t, c, me) }
 		},
-		"taking": func(t *testing.T, s *redistest.Server, c rueidis.Client) func() {
+		"request": func(t *testing.T, s *redistest.Server, c rueidis.Client) func() {
 			s.Do(t, "DEL", lock)
 			return func() { require.Nil(t, ask(t, c, first)) }
 		},
@@ -250,7 +249,7 @@ func TestEachFairScriptRunTwiceChangesNothingMore(t *testing.T) {
 	}
 }
 
-// fairState is all that Redis knows of the lock, but for its TTL.
+// fairState returns all that Redis knows of the lock but its TTL.
 func fairState(t *testing.T, s *redistest.Server) map[string]any {
 	t.Helper()
 	return map[string]any{
@@ -261,9 +260,9 @@ func fairState(t *testing.T, s *redistest.Server) map[string]any {
 	}
 }
 
-func TestInspectedFairLockShowsItsQueueAndIsUntouched(t *testing.T) {
+func TestInspectFairShowsTheQueueAndChangesNothing(t *testing.T) {
 	s, c := queued(t, first, second)
-	s.Do(t, "ZADD", fairScores, "1", first) // a stale head is shown all the same
+	s.Do(t, "ZADD", fairScores, "1", first) // a stale head is shown, too
 	before := fairState(t, s)
 	state, err := lua.InspectFair(t.Context(), c, lock)
 	require.NoError(t, err)

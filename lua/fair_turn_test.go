@@ -20,7 +20,7 @@ func TestHeadThatListensHasTenSeconds(t *testing.T) {
 	sub.requireBytes(t, array("message", fairChannel+first, "0"))
 	requireTurn(t, s, first, 10*time.Second)
 	turn := s.DoString(t, "GET", fairTurn)
-	for range 3 { // who asks in between tells it again, and does not make its turn longer
+	for range 3 { // requests of others tell it again, but do not extend its turn
 		holder := ask(t, c, second)
 		require.Equal(t, first, holder.Owner)
 		require.LessOrEqual(t, holder.Nap, 10*time.Second)
@@ -56,7 +56,7 @@ func TestHeadThatStopsListeningHasHalfASecondFromThen(t *testing.T) {
 	require.Equal(t, first, ask(t, c, second).Owner)
 	requireTurn(t, s, first, 500*time.Millisecond)
 	turn := s.DoString(t, "GET", fairTurn)
-	for range 3 { // silence that goes on is no new silence
+	for range 3 { // it is known to be silent already
 		require.LessOrEqual(t, ask(t, c, second).Nap, 500*time.Millisecond)
 	}
 	require.Equal(t, turn, s.DoString(t, "GET", fairTurn))
@@ -81,7 +81,7 @@ func TestDroppedWaiterThatAsksAgainIsQueuedAtTheEnd(t *testing.T) {
 	requireQueue(t, s, first)
 }
 
-// Where PUBLISH does not know of listeners elsewhere, silence means nothing.
+// Where PUBLISH does not count listeners elsewhere, silence means nothing.
 func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
 	s, c := queued(t, first, second, third)
 	uncounted := lua.Fair{Lock: lock}
@@ -95,7 +95,7 @@ func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
 		lua.FairRequest{Owner: third, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
 	)
 	require.NoError(t, err)
-	require.Equal(t, second, holder.Owner, "one that may listen was dropped with the one before it")
+	require.Equal(t, second, holder.Owner, "dropped a waiter that may listen")
 	requireTurn(t, s, second, 10*time.Second)
 }
 
@@ -107,7 +107,7 @@ func TestShardedAnnouncementsReachTheHead(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, out.Held)
 		require.Contains(t, out.Refusal, "Unknown Redis command")
-		requireTurn(t, s, first, 10*time.Second) // the server does not count who listens
+		requireTurn(t, s, first, 10*time.Second) // the server does not count listeners
 		return
 	}
 	sub := subscribe(t, s, "SSUBSCRIBE", fairChannel+first)
@@ -117,7 +117,7 @@ func TestShardedAnnouncementsReachTheHead(t *testing.T) {
 	requireTurn(t, s, first, 10*time.Second)
 }
 
-func TestWaitersOfADeadProcessAreDroppedTogether(t *testing.T) {
+func TestWaitersOfADeadProcessAreDroppedAtOnce(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
 	for i := range 10 {
@@ -150,9 +150,9 @@ func TestSilentWaiterBehindOneThatListenedHasItsOwnTurn(t *testing.T) {
 	requireQueue(t, s, second, third)
 }
 
-// Redisson's waiters leave without our hearing of it. One that was the head and had its turn may
-// come back behind another, and have the same score again when that one leaves: gaps close.
-func TestTurnOfAWaiterThatLeftDoesNotCountWhenItIsBackWithTheSameScore(t *testing.T) {
+// Redisson's waiters leave without telling this library. One that was the head and used up its turn
+// may come back behind another, and get the same score when that one leaves: gaps close.
+func TestTurnOfAWaiterThatLeftDoesNotCountWhenItReturnsWithTheSameScore(t *testing.T) {
 	const java = "7c1f4b36-54f1-4b0f-8f51-1e0b6a5f2c09:88"
 	s, c := queued(t, first)
 	again := serverTime(t, s) + 300_000
@@ -162,7 +162,7 @@ func TestTurnOfAWaiterThatLeftDoesNotCountWhenItIsBackWithTheSameScore(t *testin
 		fairScores,
 		strconv.FormatInt(serverTime(t, s), 10),
 		first,
-	) // so that nobody gets another score when it leaves
+	) // so that its leaving changes no score
 	enqueue(t, s, java, again)
 	s.Do(t, "DEL", lock)
 	passed := strconv.FormatInt(serverTime(t, s)-1, 10)
@@ -175,7 +175,7 @@ func TestTurnOfAWaiterThatLeftDoesNotCountWhenItIsBackWithTheSameScore(t *testin
 	requireTurn(t, s, java, 500*time.Millisecond)
 }
 
-// A client that hangs, but whose connection is open, may have many waiters.
+// A client that hangs may have many waiters while its connection is open.
 func TestWaitersOfAClientThatHangsGetLessTimeEach(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
@@ -213,7 +213,7 @@ func TestTurnOfAnEarlierRoundDropsNobody(t *testing.T) {
 			require.Nil(t, ask(t, c, first))
 			leave(t, c, first)
 		},
-		"another kind had the lock meanwhile": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
+		"held by another kind": func(t *testing.T, s *redistest.Server, c rueidis.Client) {
 			hold(t, s, lock, me, "1", lease)
 			ask(t, c, second)
 			s.Do(t, "DEL", lock)
@@ -228,7 +228,7 @@ func TestTurnOfAnEarlierRoundDropsNobody(t *testing.T) {
 			require.True(t, leave(t, c, me).Held)
 		},
 		"the head left": func(t *testing.T, _ *redistest.Server, c rueidis.Client) { leave(t, c, first) },
-		// Redisson's owners have the same name again, and its scripts know no turns.
+		// Redisson's owners reuse their names, and its scripts know no turns.
 		"left and queued again by Redisson": func(t *testing.T, s *redistest.Server, _ rueidis.Client) {
 			s.Do(t, "LPOP", fairQueue)
 			s.Do(t, "ZREM", fairScores, first)
@@ -251,7 +251,7 @@ func TestTurnOfAnEarlierRoundDropsNobody(t *testing.T) {
 			head := s.DoString(t, "LINDEX", fairQueue, "0")
 			holder := ask(t, c, third)
 			require.NotNil(t, holder)
-			require.Equal(t, head, holder.Owner, "dropped for a turn that was another's")
+			require.Equal(t, head, holder.Owner, "dropped for the turn of another")
 			requireTurn(t, s, head, 500*time.Millisecond)
 		})
 	}

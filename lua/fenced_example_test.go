@@ -8,8 +8,7 @@ import (
 	"holdfast/lua"
 )
 
-// A repeated call, after an answer that never came, gets the same number; the next acquisition gets
-// a larger one.
+// A call repeated after a lost reply gets the same number; the next acquisition gets a larger one.
 func ExampleExclusive_Acquire_fenced() {
 	client, disconnect := connect()
 	defer disconnect()

@@ -11,7 +11,7 @@ import (
 	"holdfast/lua"
 )
 
-// counter is the key that has the number of the last acquisition of the fenced lock called lock.
+// counter is the key of the number of the last acquisition of the fenced lock called lock.
 const counter = "redisson_lock_token:{order:42}"
 
 // takeFenced takes a fenced lock that is free or the owner's, and returns its token.
@@ -39,7 +39,7 @@ func TestFencedLockIsNumberedFromOneInAKeyThatNeverExpires(t *testing.T) {
 	require.EqualValues(t, 2, s.DoInt(t, "DBSIZE"))
 }
 
-func TestTokenIsOneMoreAfterEachWayInWhichALockBecomesFree(t *testing.T) {
+func TestTokenGrowsByOneHoweverTheLockBecameFree(t *testing.T) {
 	s, c := start(t)
 	token := takeFenced(t, c, me)
 	for name, leave := range map[string]func(){
@@ -71,7 +71,7 @@ func has(s *redistest.Server, key string) bool {
 	return err != nil || reply == int64(1)
 }
 
-func TestRepeatedFencedAcquireKeepsItsToken(t *testing.T) {
+func TestRetriedFencedAcquireKeepsItsToken(t *testing.T) {
 	s, c := start(t)
 	takeFenced(t, c, other)
 	free(t, c, other)
@@ -83,8 +83,8 @@ func TestRepeatedFencedAcquireKeepsItsToken(t *testing.T) {
 	require.Equal(t, strconv.FormatInt(token, 10), s.DoString(t, "GET", counter))
 }
 
-// A Java peer counts its nested acquisitions as well.
-func TestTokenContinuesFromWhateverAnotherProgramCounted(t *testing.T) {
+// Redisson counts its nested acquisitions as well.
+func TestTokenContinuesFromTheCountOfAnotherProgram(t *testing.T) {
 	s, c := start(t)
 	token := takeFenced(t, c, me)
 	free(t, c, me)
@@ -101,8 +101,8 @@ func TestOwnersFencedLockWithoutACounterGetsANumber(t *testing.T) {
 	require.EqualValues(t, 1, takeFenced(t, c, me))
 }
 
-// Somebody who lost the counter may well begin again with the time in nanoseconds, which no double
-// can tell apart.
+// An operator who lost the counter may well begin again with the time in nanoseconds, which a
+// double cannot represent exactly.
 func TestTokensBeyondTheNumbersOfLuaAreExact(t *testing.T) {
 	s, c := start(t)
 	const begin = int64(1_790_000_000_000_000_001)
@@ -139,7 +139,7 @@ func TestFencedLockOfAnotherIsRefusedAndNotNumbered(t *testing.T) {
 	}
 }
 
-func TestFencedAcquireWithoutItsCounterTakesNothingAndSaysWhatToDo(t *testing.T) {
+func TestFencedAcquireWithoutItsCounterTakesNothingAndGivesAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*testing.T, *redistest.Server)
 		code    string
@@ -176,7 +176,7 @@ func TestFencedLockThatMayNotExpireIsNotTaken(t *testing.T) {
 	requireFree(t, s, lock)
 }
 
-func TestHoldersOwnCounterThatIsNoNumberIsAnErrorAndNoToken(t *testing.T) {
+func TestHolderWhoseCounterIsNoNumberGetsAnErrorAndNoToken(t *testing.T) {
 	s, c := start(t)
 	takeFenced(t, c, me)
 	s.Do(t, "SET", counter, "a page")
@@ -185,7 +185,7 @@ func TestHoldersOwnCounterThatIsNoNumberIsAnErrorAndNoToken(t *testing.T) {
 	e := new(lua.Error)
 	require.ErrorAs(t, err, &e)
 	require.Contains(t, e.Advice, counter)
-	require.Equal(t, lua.Unknown, e.Class, "the lock is the owner's: it has to be undone")
+	require.Equal(t, lua.Unknown, e.Class, "the owner holds the lock, which must be undone")
 }
 
 func TestFencedAcquireOnAKeyThatIsNoLockDoesNotCount(t *testing.T) {
@@ -197,7 +197,7 @@ func TestFencedAcquireOnAKeyThatIsNoLockDoesNotCount(t *testing.T) {
 	require.False(t, has(s, counter))
 }
 
-func TestInspectionOfAFencedLockTellsTheLastToken(t *testing.T) {
+func TestInspectFencedReturnsTheLastToken(t *testing.T) {
 	s, c := start(t)
 	state, err := lua.InspectFenced(t.Context(), c, lock)
 	require.NoError(t, err)

@@ -14,7 +14,7 @@
 -- Returns  status, or {status, refusal, number, since}: status -1 = not the owner's, 1 = released,
 --          3 = the successor has the lock, 4 = a waiter has; refusal as in release.lua; number: the
 --          token with status 3, the successor's ticket with 4; since is ARGV[6], or left out
--- Retry    safe: a second run answers -1
+-- Retry    safe: a second run returns -1
 
 local lock, waiters, channel, verb, present = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
 local streak, began, successor, first = 1, 0, nil, false

@@ -18,7 +18,7 @@ import (
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// attend has a client of this library listen, as it does before it may have a registration.
+// attend has a client of this library listen, as it does before it registers waiters.
 func attend(tb testing.TB, s *redistest.Server, client string) subscriber {
 	tb.Helper()
 	return listen(tb, s, "SUBSCRIBE", lockChannel, present, present+":"+client)
@@ -51,8 +51,8 @@ func listen(tb testing.TB, s *redistest.Server, verb string, channels ...string)
 	return sub
 }
 
-// leave ends the connection, and returns when the server knows how many of the channel's
-// subscribers that leaves.
+// leave ends the connection, and returns when the server counts that many subscribers of the
+// channel.
 func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel string, left int) {
 	tb.Helper()
 	require.NoError(tb, s.Close())
@@ -61,8 +61,8 @@ func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel strin
 	}, eventually, poll)
 }
 
-// requireGrant asserts the message that says that an owner of the client was given the lock, which
-// was free before.
+// requireGrant asserts the message that grants an owner of the client the lock, which was free
+// before.
 func (s subscriber) requireGrant(
 	tb testing.TB,
 	client, owner string,
@@ -73,8 +73,7 @@ func (s subscriber) requireGrant(
 	s.requireGrantAfter(tb, client, owner, ticket, fence, lua.Streak{Count: 1})
 }
 
-// requireGrantAfter is requireGrant of a lock that has been handed over so often; without a time,
-// from now on.
+// requireGrantAfter is requireGrant of a lock with a streak. Without a begin, it began just now.
 func (s subscriber) requireGrantAfter(
 	tb testing.TB,
 	client, owner string,
@@ -124,7 +123,7 @@ func (s subscriber) requireGrantAfter(
 	)
 }
 
-// ago is the clock of a server on this machine, some time ago.
+// ago returns the clock of a server on this machine, d ago.
 func ago(d time.Duration) int64 { return time.Now().Add(-d).UnixMilli() }
 
 // requireAnnounced asserts the bytes of the announcement that the lock is free.

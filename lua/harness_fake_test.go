@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a server that gives every script the same reply, be it of a kind or a version that is not
-// at hand. It may be changed between two commands.
+// fake is a server that gives every script the same reply, also of a kind or a version that is not
+// at hand. The reply may be changed between two commands.
 type fake struct{ reply atomic.Value }
 
-// startFake returns a fake and a client that is connected to it through memory.
+// startFake returns a fake and a client connected to it through memory.
 func startFake(tb testing.TB) (*fake, rueidis.Client) {
 	tb.Helper()
 	f := &fake{}
@@ -54,7 +54,7 @@ func (f *fake) refuses(
 	f.says(fmt.Sprintf("!%d\r\n%s\r\n", len(message), message))
 }
 
-// hangsUp has the connection closed instead of a reply.
+// hangsUp makes it close the connection instead of replying.
 func (f *fake) hangsUp() { f.says("") }
 
 // serve ends when the client closes the connection.
@@ -63,7 +63,7 @@ func (f *fake) serve(conn net.Conn) {
 	replies := make(
 		chan string,
 		64,
-	) // more than a client has under way: a pipe has no buffer of its own
+	) // more than a client has in flight: a pipe has no buffer of its own
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for reply := range replies {
@@ -87,7 +87,7 @@ func (f *fake) serve(conn net.Conn) {
 				return
 			}
 			replies <- reply
-		default: // what sets up, checks and ends a connection
+		default: // commands that set up, check and end a connection
 			replies <- "+OK\r\n"
 		}
 	}

@@ -42,7 +42,7 @@ func subscribe(tb testing.TB, s *redistest.Server, verb, channel string) subscri
 	return sub
 }
 
-// knowsShardedChannels tells whether the server does, as Redis 7 and Valkey do.
+// knowsShardedChannels reports whether the server does, as Redis 7 and Valkey do.
 func knowsShardedChannels(tb testing.TB, s *redistest.Server) bool {
 	tb.Helper()
 	_, err := s.Call("PUBSUB", "SHARDNUMSUB")
@@ -54,7 +54,8 @@ func knowsShardedChannels(tb testing.TB, s *redistest.Server) bool {
 	return false
 }
 
-// requireNothing asserts that no message came: a server answers PING after all that it sent before.
+// requireNothing asserts that no message came: a server replies to PING after all that it sent
+// before.
 func (s subscriber) requireNothing(tb testing.TB) {
 	tb.Helper()
 	_, err := io.WriteString(s, array("PING"))
@@ -80,7 +81,7 @@ func array(texts ...string) string {
 	return encoded
 }
 
-// message reads the next message on a channel, which is a number of four digits.
+// message reads the next message on a channel, a number of four digits.
 func (s subscriber) message(tb testing.TB, channel string) int {
 	tb.Helper()
 	s.requireBytes(tb, strings.TrimSuffix(array("message", channel, "1999"), "1999\r\n"))

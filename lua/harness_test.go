@@ -20,7 +20,7 @@ const (
 	lease = 30 * time.Second
 )
 
-// How long a test waits for what happens soon, and how often it looks.
+// How long a test waits for what happens soon, and how often it checks.
 const (
 	eventually = 10 * time.Second
 	poll       = time.Millisecond
@@ -36,7 +36,7 @@ func start(tb testing.TB, opts ...redistest.Option) (*redistest.Server, rueidis.
 	return s, s.Client(tb)
 }
 
-// lockPlain takes a plain lock, or returns who is in the way.
+// lockPlain takes a plain lock, or returns the holder in the way.
 func lockPlain(
 	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration,
 ) (*lua.Holder, error) {
@@ -44,21 +44,21 @@ func lockPlain(
 	return holder, err
 }
 
-// lockFenced takes the lock as a fenced one, or returns who is in the way.
+// lockFenced takes the lock as a fenced one, or returns the holder in the way.
 func lockFenced(ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
 ) (int64, *lua.Holder, error) {
 	fence, _, holder, err := lua.NewExclusive(lock, true).Acquire(ctx, c, owner, lease, "")
 	return fence, holder, err
 }
 
-// unlock leaves so many levels of a plain or fenced lock, without hand-over.
+// unlock releases down to so many levels of a plain or fenced lock, without hand-over.
 func unlock(
 	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int,
 ) (lua.Released, error) {
 	return lua.NewExclusive(lock, false).Release(ctx, c, owner, count, lua.HandOver{})
 }
 
-// hold writes a lock with plain commands.
+// hold writes a held lock with plain commands.
 func hold(tb testing.TB, s *redistest.Server, key, owner, count string, left time.Duration) {
 	tb.Helper()
 	s.Do(tb, "HSET", key, owner, count)
@@ -69,7 +69,7 @@ func hold(tb testing.TB, s *redistest.Server, key, owner, count string, left tim
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// requireLock asserts the whole hash of a lock and, within 5 s, what is left of its lease.
+// requireLock asserts the whole hash of a lock and, within 5 s, the rest of its lease.
 func requireLock(
 	tb testing.TB,
 	s *redistest.Server,
@@ -98,7 +98,7 @@ func requireFree(tb testing.TB, s *redistest.Server, key string) {
 	require.Zero(tb, s.DoInt(tb, "EXISTS", key))
 }
 
-// requireError asserts what an error of the package says of itself, and that it has advice.
+// requireError asserts the class and code of an error of the package, and that it has advice.
 func requireError(tb testing.TB, err error, class lua.Class, code string) lua.Error {
 	tb.Helper()
 	var e *lua.Error

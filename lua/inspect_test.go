@@ -9,7 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-func TestFreeLockLooksFree(t *testing.T) {
+func TestInspectOfAFreeLockShowsNoHolder(t *testing.T) {
 	_, c := start(t)
 	state, err := lua.Inspect(t.Context(), c, lock)
 	require.NoError(t, err)

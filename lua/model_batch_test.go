@@ -11,14 +11,14 @@ import (
 	"holdfast/lua"
 )
 
-// batchModel is the model of four locks, each for one owner at a time, that are taken and released
-// alone or together.
+// batchModel is the model of four locks, each for one owner at a time, that are acquired and
+// released one by one or as a batch.
 type batchModel struct {
 	*program
 	held map[string]*grip
 }
 
-// grip is one owner's hold of one of them.
+// grip is an owner's hold of one of the locks.
 type grip struct {
 	owner string
 	count int
@@ -36,12 +36,12 @@ func TestBatchesAgreeWithTheirModel(t *testing.T) {
 		m := &batchModel{program: p, held: map[string]*grip{}}
 		p.model = m
 		return map[string]func(*rapid.T){
-			"acquire together":       m.acquireBatch,
-			"acquire together again": m.acquireBatch,
-			"release together":       m.releaseBatch,
-			"acquire":                m.acquire,
-			"release":                m.release,
-			"end":                    m.end,
+			"acquire batch":       m.acquireBatch,
+			"acquire batch again": m.acquireBatch,
+			"release batch":       m.releaseBatch,
+			"acquire":             m.acquire,
+			"release":             m.release,
+			"end":                 m.end,
 		}
 	})
 }
@@ -64,12 +64,12 @@ func (m *batchModel) expire(now int64) {
 	}
 }
 
-// owned tells whether an owner has a lock.
+// owned reports whether an owner holds a lock.
 func (m *batchModel) owned(lock, owner string) bool {
 	return m.held[lock] != nil && m.held[lock].owner == owner
 }
 
-// inTheWay is who keeps an owner from a lock.
+// inTheWay returns the holder that keeps an owner from a lock.
 func (m *batchModel) inTheWay(lock, owner string) *lua.Holder {
 	g := m.held[lock]
 	if g == nil || g.owner == owner {
@@ -86,7 +86,7 @@ func (m *batchModel) take(lock, owner string, count int, lease time.Duration) {
 	m.held[lock] = &grip{owner, count, &ends}
 }
 
-// leave returns whether the owner had the lock.
+// leave reports whether the owner held the lock.
 func (m *batchModel) leave(lock, owner string, count int) bool {
 	if !m.owned(lock, owner) {
 		return false
@@ -104,7 +104,7 @@ func some(t *rapid.T) []string {
 	return rapid.Permutation(several).Draw(t, "locks")[:n]
 }
 
-// mostly draws an owner that is most often the given one.
+// mostly draws an owner, in most cases the given one.
 func mostly(t *rapid.T, owner string) string {
 	return evenly(owner, owner, owner, ours.Draw(t, "another owner")).Draw(t, "owner")
 }
@@ -113,14 +113,14 @@ func (m *batchModel) acquireBatch(t *rapid.T) {
 	lease, owner := leases.Draw(t, "lease"), ours.Draw(t, "owner")
 	var requests []lua.BatchPart
 	for _, lock := range some(t) {
-		taking := lua.BatchPart{
+		request := lua.BatchPart{
 			Lock:  lock,
 			Owner: mostly(t, owner),
 			Count: evenly(1, 2, 3).Draw(t, "count"),
 		}
-		// Mostly what the owner believes is true.
-		taking.Nested = m.owned(lock, taking.Owner) != rarely.Draw(t, "mistaken")
-		requests = append(requests, taking)
+		// In most cases what the owner believes is true.
+		request.Nested = m.owned(lock, request.Owner) != rarely.Draw(t, "mistaken")
+		requests = append(requests, request)
 	}
 	var index int
 	var holder *lua.Holder
@@ -204,7 +204,7 @@ func (m *batchModel) release(t *rapid.T) {
 	})
 }
 
-// end has a lease end at once, as PEXPIRE of another program does.
+// end ends a lease at once, as another program's PEXPIRE does.
 func (m *batchModel) end(t *rapid.T) {
 	lock := one.Draw(t, "lock")
 	m.plainly(t, func() [][]string {

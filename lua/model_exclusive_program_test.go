@@ -14,7 +14,9 @@ func TestReentrantLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
 	checkModel(
 		t,
-		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHandOver(t, p, false).actions() },
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) {
+			return newHandOver(t, p, false).actions()
+		},
 	)
 }
 
@@ -22,7 +24,9 @@ func TestFencedLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
 	checkModel(
 		t,
-		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newHandOver(t, p, true).actions() },
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) {
+			return newHandOver(t, p, true).actions()
+		},
 	)
 }
 
@@ -60,7 +64,7 @@ func (m *exclusiveModel) acquire(t *rapid.T) {
 		}
 		require.Nil(t, holder)
 		if taken := m.owner == ""; m.fenced && taken {
-			require.Greater(t, token, m.token, "each token is larger than all before")
+			require.Greater(t, token, m.token, "tokens grow")
 			m.token++
 			m.given = m.token
 		}
@@ -131,7 +135,7 @@ func (m *exclusiveModel) forceUnlock(t *rapid.T) {
 	})
 }
 
-// renew renews for all owners at once: only the one that has the lock may be told that it has.
+// renew renews for all owners at once. Only the holder may be told that it holds the lock.
 func (m *exclusiveModel) renew(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
 	renewals := []lua.Renewal{
@@ -174,7 +178,7 @@ func (m *exclusiveModel) inspect(t *rapid.T) {
 	}, func() { m.requireState(t, state) })
 }
 
-// requireState asserts what was seen of the hold and its token, all but the queue.
+// requireState asserts all that was seen but the queue: the hold and its token.
 func (m *exclusiveModel) requireState(t *rapid.T, state lua.State) {
 	t.Helper()
 	want := lua.State{Queue: state.Queue, TTL: state.TTL}
@@ -190,8 +194,8 @@ func (m *exclusiveModel) requireState(t *rapid.T, state lua.State) {
 	require.Equal(t, want, state)
 }
 
-// javaAcquires takes the lock or re-enters it as Redisson does: it counts up, and its lease counts
-// from now, whatever was left. A lock of Redisson's that never expires cannot be taken, but found.
+// javaAcquires takes or re-enters the lock as Redisson does: it counts up, and its lease begins
+// now, whatever was left. A lock of Redisson's without expiry cannot be acquired, but found.
 func (m *exclusiveModel) javaAcquires(t *rapid.T) {
 	lease, forever := leases.Draw(t, "lease"), rarely.Draw(t, "forever")
 	m.plainly(t, func() [][]string {
@@ -214,7 +218,7 @@ func (m *exclusiveModel) javaAcquires(t *rapid.T) {
 	})
 }
 
-// javaReleases counts down. The lease begins again while levels are left.
+// javaReleases counts down. While levels are left, the lease begins anew.
 func (m *exclusiveModel) javaReleases(t *rapid.T) {
 	m.plainly(t, func() [][]string {
 		if m.owner != java {

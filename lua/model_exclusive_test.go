@@ -14,9 +14,9 @@ type exclusiveModel struct {
 
 	owner string // "" when the lock is free
 	count int
-	ends  *int64 // nil when it never does
-	token int64  // the last one given
-	given int64  // the token of the present hold, if it was numbered
+	ends  *int64 // nil: never
+	token int64  // the last one issued
+	given int64  // the token of the present hold, if it has one
 }
 
 func newExclusive(p *program, fenced bool) *exclusiveModel {
@@ -46,7 +46,7 @@ func (m *exclusiveModel) expire(now int64) {
 
 func (m *exclusiveModel) free() { m.owner, m.count, m.ends = "", 0, nil }
 
-// hold leaves the owner with a count, and a lease that is not shorter than it was.
+// hold leaves the owner with a count, and a lease that is never shorter than before.
 func (m *exclusiveModel) hold(owner string, count int, lease time.Duration) {
 	if m.owner != owner {
 		m.free()
@@ -61,7 +61,7 @@ func (m *exclusiveModel) hold(owner string, count int, lease time.Duration) {
 	m.owner, m.count = owner, count
 }
 
-// left is what is left of the lease.
+// left returns the rest of the lease.
 func (m *exclusiveModel) left() time.Duration {
 	if m.ends == nil {
 		return lua.NoExpiry

@@ -24,7 +24,7 @@ func (m *fairModel) javaPurges(t *rapid.T) (commands [][]string) {
 	return commands
 }
 
-// javaShifts takes a window off those from a place on.
+// javaShifts subtracts a window from all scores from an index on.
 func (m *fairModel) javaShifts(from int, window int64) (commands [][]string) {
 	for _, w := range m.queue[from:] {
 		w.bring(window)
@@ -38,7 +38,7 @@ func (m *fairModel) javaShifts(from int, window int64) (commands [][]string) {
 	return commands
 }
 
-// javaAsks takes the lock if it is free and nobody is before, or queues.
+// javaAsks takes the lock if it is free and none is queued before, or else queues.
 func (m *fairModel) javaAsks(t *rapid.T, waits bool) {
 	lease, window := leases.Draw(t, "lease"), windows.Draw(t, "window").Milliseconds()
 	m.plainly(t, func() [][]string {
@@ -108,7 +108,7 @@ func (m *fairModel) javaReleasesAndTells(t *rapid.T) {
 	})
 }
 
-// javaBarges takes a free lock as a reentrant one, which knows no queue; now and then without
+// javaBarges takes a free lock as a reentrant lock, which knows no queue; now and then without
 // expiry.
 func (m *fairModel) javaBarges(t *rapid.T) {
 	lease, forever := leases.Draw(t, "lease"), rarely.Draw(t, "forever")
@@ -126,7 +126,7 @@ func (m *fairModel) javaBarges(t *rapid.T) {
 	})
 }
 
-// loseScore leaves the head without a score, as Redisson has been seen to do.
+// loseScore takes the head's score away, which Redisson has been seen to do.
 func (m *fairModel) loseScore(t *rapid.T) {
 	m.plainly(t, func() [][]string {
 		if len(m.queue) == 0 || m.queue[0].score == nil || m.queue[0].owner != java {

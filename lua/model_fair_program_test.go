@@ -15,7 +15,9 @@ func TestFairLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
 	checkModel(
 		t,
-		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newFair(p, true).actions(t) },
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) {
+			return newFair(p, true).actions(t)
+		},
 	)
 }
 
@@ -23,7 +25,9 @@ func TestFairLockOnAServerThatDoesNotCountListenersAgreesWithItsModel(t *testing
 	t.Parallel()
 	checkModel(
 		t,
-		func(t *rapid.T, p *program) map[string]func(*rapid.T) { return newFair(p, false).actions(t) },
+		func(t *rapid.T, p *program) map[string]func(*rapid.T) {
+			return newFair(p, false).actions(t)
+		},
 	)
 }
 
@@ -57,8 +61,8 @@ func (m *fairModel) actions(t *rapid.T) map[string]func(*rapid.T) {
 	return actions
 }
 
-// ask is an attempt of one of ours, which keeps to its window while it waits. Those with a short
-// one stop waiting then.
+// ask is an attempt of one of our owners, which keeps its window while it waits. Owners with a
+// short window stop waiting after it.
 func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
 	r := lua.FairRequest{
 		Owner:  owner,
@@ -79,7 +83,7 @@ func (m *fairModel) ask(t *rapid.T, owner string, waits bool) {
 	m.request(t, r)
 }
 
-// askLate is a question of a caller that has left.
+// askLate is a request whose caller has left.
 func (m *fairModel) askLate(t *rapid.T) {
 	window := windows.Draw(t, "window")
 	m.request(
@@ -110,9 +114,8 @@ func (m *fairModel) request(t *rapid.T, r lua.FairRequest) {
 	})
 }
 
-// live lets time pass in which all waiters of ours listen and ask as often as they must, and the
-// holder renews its lease or does not. Those of them who do so from the beginning never lose their
-// place.
+// live lets time pass in which all our waiters listen and ask as often as they must. The holder may
+// or may not renew its lease. Waiters that do so from the beginning never lose their place.
 func (m *fairModel) live(t *rapid.T) {
 	renews := rapid.Bool().Draw(t, "holder renews")
 	for range rapid.IntRange(1, 8).Draw(t, "rounds") {
@@ -134,7 +137,7 @@ func (m *fairModel) live(t *rapid.T) {
 
 func (m *fairModel) releaseOrLeave(t *rapid.T) {
 	owner, count := ours.Draw(t, "owner"), evenly(0, 0, 1).Draw(t, "count")
-	var also []string // leave with it
+	var also []string // owners that leave with it
 	if count == 0 {
 		for range rapid.IntRange(0, 2).Draw(t, "others") {
 			also = append(also, ours.Draw(t, "also"))

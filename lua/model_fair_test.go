@@ -22,13 +22,13 @@ const (
 	budgetsName = "holdfast_lock_budget:{" + lock + "}"
 )
 
-// What a fair lock promises those who wait: how long they have to take their turn, if they listen
-// and if they do not, and for how long a place is kept after a question.
+// What a fair lock promises waiters: how long they have to take their turn, with a listener and
+// without, and how long they keep their place after a request.
 const (
 	listenersTurn = 10 * time.Second
 	silentTurn    = 500 * time.Millisecond
 	outlasts      = 2 * lua.MaxNap
-	aboutToLeave  = time.Second // one that stops waiting within that needs no such time
+	aboutToLeave  = time.Second // a waiter that stops waiting before needs no more
 )
 
 // fairModel is the model of a fair lock: the hold of an exclusive one, and a queue.
@@ -40,16 +40,16 @@ type fairModel struct {
 	listening map[string]bool
 
 	budgets    map[string]*int64 // when owners stop waiting
-	budgetsEnd *int64            // when that is forgotten
+	budgetsEnd *int64            // when the budgets expire
 }
 
-// waiter is one place in the queue.
+// waiter is a place in the queue.
 type waiter struct {
 	owner  string
-	score  *int64 // nil: it has lost it
+	score  *int64 // nil: lost
 	window int64
 	asked  int64 // when it last asked
-	kept   bool  // it has done all that it must so as never to lose its place
+	kept   bool  // it has done what it must never to lose its place
 }
 
 // chance is the turn of a head of the queue.
@@ -58,8 +58,8 @@ type chance struct {
 	until, score, ends *int64
 }
 
-// goesOn reports whether a head has the turn: its own, or if nobody listens for it that of another
-// which has gone.
+// goesOn reports whether a head has the turn: its own, or without a listener that of a head that
+// has left.
 func (m *fairModel) goesOn(head *waiter, deaf bool) bool {
 	if m.turn == nil {
 		return false
@@ -119,7 +119,7 @@ func (m *fairModel) limits() (limits []int64) {
 		limits = append(
 			limits,
 			*m.ends-lua.MaxNap.Milliseconds(),
-		) // who looks by itself is not told of a longer lease
+		) // a waiter that asks by then is not told
 	}
 	return limits
 }
@@ -133,7 +133,7 @@ func (m *fairModel) expire(now int64) {
 		m.forgetBudgets()
 	}
 	for _, w := range m.queue {
-		const ofTheTest = 200 // milliseconds that a test may take over a question
+		const ofTheTest = 200 // milliseconds that a test may take for a request
 		w.kept = w.kept && m.listening[w.owner] &&
 			now <= w.asked+lua.MaxNap.Milliseconds()+ofTheTest
 	}
@@ -149,7 +149,7 @@ func (m *fairModel) place(owner string) int {
 	return slices.IndexFunc(m.queue, func(w *waiter) bool { return w.owner == owner })
 }
 
-// shift puts off the time of those from a place on.
+// shift adds to the scores from an index on.
 func (m *fairModel) shift(from int, by int64) {
 	for _, w := range m.queue[from:] {
 		if w.score != nil {
@@ -158,8 +158,8 @@ func (m *fairModel) shift(from int, by int64) {
 	}
 }
 
-// bring takes as much off the score of a waiter. One that loses more by it than its own window is
-// safe again only when it has asked again.
+// bring subtracts as much from the score of a waiter. A waiter that loses more than its window is
+// safe only after its next request.
 func (w *waiter) bring(forward int64) {
 	if w.score != nil {
 		*w.score -= forward
@@ -167,8 +167,7 @@ func (w *waiter) bring(forward int64) {
 	w.kept = w.kept && forward <= w.window
 }
 
-// drop takes owners out of the queue. Those behind close up, to what would be before the head if
-// there is nobody.
+// drop removes owners from the queue. Those behind close up, to base if none is before them.
 func (m *fairModel) drop(leaving map[string]bool, base int64) {
 	if len(leaving) == 0 {
 		return
@@ -195,20 +194,20 @@ func (m *fairModel) drop(leaving map[string]bool, base int64) {
 	m.forgetEmpty()
 }
 
-// forgetEmpty notes that a key without content is no key.
+// forgetEmpty models that an empty key does not exist.
 func (m *fairModel) forgetEmpty() {
 	if len(m.budgets) == 0 {
 		m.forgetBudgets()
 	}
 	if len(m.queue) == 0 {
-		m.turn = nil // it is nobody's
+		m.turn = nil // it was the head's
 	}
 }
 
 func (m *fairModel) forgetBudgets() { m.budgets, m.budgetsEnd = map[string]*int64{}, nil }
 
-// sweep drops those who leave, those whose budget is over, and stale heads. It returns whether
-// there is another head now.
+// sweep drops owners that leave, owners whose budget is over, and stale heads. It reports whether
+// the head has changed.
 func (m *fairModel) sweep(t *rapid.T, leaving map[string]bool) bool {
 	t.Helper()
 	if len(m.queue) == 0 {
@@ -224,7 +223,8 @@ func (m *fairModel) sweep(t *rapid.T, leaving map[string]bool) bool {
 		}
 	}
 	m.drop(leaving, m.base(0, 0))
-	for len(m.queue) > 0 && m.stale(m.queue[0]) && (m.queue[0].score == nil || m.budgets[m.queue[0].owner] == nil) {
+	for len(m.queue) > 0 && m.stale(m.queue[0]) &&
+		(m.queue[0].score == nil || m.budgets[m.queue[0].owner] == nil) {
 		m.lose(t)
 	}
 	m.forgetEmpty()
@@ -233,19 +233,19 @@ func (m *fairModel) sweep(t *rapid.T, leaving map[string]bool) bool {
 
 func (m *fairModel) stale(head *waiter) bool { return head.score == nil || *head.score <= m.now }
 
-// lose takes the head out of the queue, for good reason or by mistake.
+// lose removes the head from the queue, rightly or by mistake.
 func (m *fairModel) lose(t *rapid.T) {
 	t.Helper()
 	require.False(
 		t,
 		m.queue[0].kept,
-		"%s listens and asks in time, and must not lose its place",
+		"%s listens and asks in time, but loses its place",
 		m.queue[0].owner,
 	)
 	m.queue = m.queue[1:]
 }
 
-// advise has the head look again in time, or the last who listens if nobody listens for the head.
+// advise has the head ask again in time, or the last waiter with a listener if the head has none.
 func (m *fairModel) advise(left time.Duration, deaf bool) {
 	if left < 0 || left >= lua.MaxNap {
 		return
@@ -265,8 +265,8 @@ func (m *fairModel) advise(left time.Duration, deaf bool) {
 	}
 }
 
-// base is what the score of somebody who asks now counts from, at the given place: the one before,
-// and at least the end of the lease.
+// base returns what the score of an owner that asks now counts from, at the given index: the score
+// before it, but at least the end of the lease.
 func (m *fairModel) base(place int, spare time.Duration) int64 {
 	base := m.now + (max(0, m.leftOrFree()) + spare).Milliseconds()
 	if place > 0 && m.queue[place-1].score != nil {
@@ -282,8 +282,8 @@ func (m *fairModel) leftOrFree() time.Duration {
 	return m.left()
 }
 
-// asks is an attempt of one of ours; late means that its caller has left. It returns who is in the
-// way.
+// asks is an attempt of one of our owners, which is late if its caller has left. It returns the
+// holder.
 func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 	t.Helper()
 	owner, late := r.Owner, r.Until.Equal(longAgo)
@@ -292,14 +292,15 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 		return nil
 	}
 	if m.owner != "" {
-		m.turn = nil // somebody came: the next has a turn of its own
+		m.turn = nil // another has asked: the next has a turn of its own
 	}
 	i := m.place(owner)
 	queued := i >= 0 && m.queue[i].score != nil
 	if queued && (r.Budget == 0 || !late && r.Budget > aboutToLeave) {
 		w := m.queue[i]
 		w.asked = m.now
-		// The place must last until the next question and beyond. Those behind keep their distance.
+		// The waiter must stay queued until its next request and longer. Those behind keep their
+		// distance.
 		m.shift(i, max(0, m.base(i, outlasts)+w.window-*w.score))
 		w.kept = m.listening[owner]
 	}
@@ -329,7 +330,7 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 		m.register(r)
 	}
 	if m.owner != "" && len(m.queue) > 0 && m.queue[0].owner != owner {
-		holder.Nap = lua.MaxNap // the end of the lease is the head's business
+		holder.Nap = lua.MaxNap // only the head waits for the end of the lease
 		if another {
 			m.advise(m.left(), false)
 		}
@@ -340,14 +341,14 @@ func (m *fairModel) asks(t *rapid.T, r lua.FairRequest) *lua.Holder {
 	return holder
 }
 
-// The times until which a request is good that was held up for too long, and one for a server with
-// another clock.
+// The times until which a request is good: one that was delayed for too long, and one for a server
+// with another clock.
 var (
 	longAgo    = time.UnixMilli(1)
 	otherClock = time.UnixMilli(1 << 52)
 )
 
-// register puts an owner at the end of the queue.
+// register appends an owner to the queue.
 func (m *fairModel) register(r lua.FairRequest) {
 	score := m.base(len(m.queue), 0) + r.Window.Milliseconds()
 	if n := len(m.queue); n > 0 && m.queue[n-1].score != nil {
@@ -368,11 +369,11 @@ func (m *fairModel) register(r lua.FairRequest) {
 	}
 }
 
-// take gives the free lock to an owner for which nobody in the queue is in the way.
+// take gives the free lock to an owner that no queued waiter keeps from it.
 func (m *fairModel) take(t *rapid.T, owner string, lease time.Duration) {
 	t.Helper()
 	for i, w := range m.queue[:max(0, m.place(owner))] {
-		require.False(t, w.kept, "%s came before, at %d", w.owner, i)
+		require.False(t, w.kept, "%s is queued before, at %d", w.owner, i)
 	}
 	if len(m.queue) > 0 {
 		m.drop(map[string]bool{owner: true}, m.now+lease.Milliseconds())
@@ -382,11 +383,11 @@ func (m *fairModel) take(t *rapid.T, owner string, lease time.Duration) {
 	m.advise(lease, false)
 }
 
-// offer tells the head that the lock is free. It returns for how long whoever asks must let it go
-// first.
+// offer tells the head that the lock is free. It returns for how long others must leave the lock to
+// it.
 func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 	t.Helper()
-	gone := false // the one before, because nobody listened for it
+	gone := false // the head before, which had no listener
 	missed := map[string]bool{}
 	for i := 0; i < len(m.queue) && m.queue[i].owner != asking; i++ {
 		head := m.queue[i]
@@ -407,7 +408,7 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 		if left > 0 && left <= given {
 			return min(left, waits)
 		}
-		// Its turn begins, or somebody listened for it then and does not any more.
+		// Its turn begins, or its listener has left since it began.
 		if left > 0 || !mine && (!gone || !deaf) {
 			m.drop(missed, m.now)
 			m.turn = &chance{
@@ -426,7 +427,7 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 		require.False(
 			t,
 			head.kept,
-			"%s listens and asks in time, and must not lose its place",
+			"%s listens and asks in time, but loses its place",
 			head.owner,
 		)
 		missed[head.owner] = true
@@ -435,8 +436,8 @@ func (m *fairModel) offer(t *rapid.T, asking string) (nap time.Duration) {
 	return 0
 }
 
-// requireDistances asserts that each in the queue comes at least its window after the one before:
-// one of Redisson's that leaves takes that off all behind it.
+// requireDistances asserts that each score is at least a window above the one before: a waiter of
+// Redisson's that leaves subtracts its window from all scores behind.
 func (m *fairModel) requireDistances(t *rapid.T) {
 	t.Helper()
 	for i, w := range m.queue[min(1, len(m.queue)):] {

@@ -33,7 +33,7 @@ func (m *handOverModel) actions() map[string]func(*rapid.T) {
 	return actions
 }
 
-// wait asks for the lock as one who waits does, with a registration if its client listens.
+// wait asks for the lock as a waiter does, with a registration if its client listens.
 func (m *handOverModel) wait(t *rapid.T, owner string) {
 	registration := ""
 	if m.listening[owner] || rarely.Draw(t, "and does not listen") {
@@ -78,7 +78,7 @@ func (m *handOverModel) wait(t *rapid.T, owner string) {
 	})
 }
 
-// crowd has all of ours wait, in any order.
+// crowd has all our owners wait, in any order.
 func (m *handOverModel) crowd(t *rapid.T) {
 	for _, owner := range rapid.Permutation([]string{anna, bert, cleo}).Draw(t, "order") {
 		if !m.lost {
@@ -87,7 +87,7 @@ func (m *handOverModel) crowd(t *rapid.T) {
 	}
 }
 
-// leave releases the lock for whoever waits.
+// leave releases the lock, and hands it over to waiters.
 func (m *handOverModel) leave(t *rapid.T) {
 	if m.lost {
 		return
@@ -122,7 +122,7 @@ func (m *handOverModel) leave(t *rapid.T) {
 	m.releases(t, owner, count, p, next)
 }
 
-// giveUp is what one who waits does when it leaves.
+// giveUp is what a waiter does when it leaves.
 func (m *handOverModel) giveUp(t *rapid.T) {
 	owner := ours.Draw(t, "owner")
 	m.releases(t, owner, 0, lua.HandOver{Others: true, Withdrawn: m.registrationOf(owner)}, "")
@@ -153,9 +153,9 @@ func (m *handOverModel) releases(t *rapid.T, owner string, count int, p lua.Hand
 	})
 }
 
-// requireNobodyForgotten asserts, from nothing but what is in Redis and what was told, that one who
-// waits has the lock that was released: the one that was to have it, or the one of those who listen
-// that has waited longest. Else all were told.
+// requireNobodyForgotten asserts, only from what Redis holds and what was published, that a waiter
+// has the lock that was released: the intended one, or the longest waiting of those that listen.
+// Otherwise all were told.
 func (m *handOverModel) requireNobodyForgotten(
 	t *rapid.T,
 	out lua.Released,
@@ -180,13 +180,13 @@ func (m *handOverModel) requireNobodyForgotten(
 			require.False(
 				t,
 				m.listening[java] || m.listening[unregistered],
-				"those who have no registration were passed by",
+				"waiters without registration were passed by",
 			)
 		}
 	}
 }
 
-// requireGrantedOnce asserts that no message answers a refusal that was answered before.
+// requireGrantedOnce asserts that no two messages have the same ticket.
 func (m *handOverModel) requireGrantedOnce(t *rapid.T) {
 	t.Helper()
 	for _, told := range m.world.told {
@@ -195,12 +195,12 @@ func (m *handOverModel) requireGrantedOnce(t *rapid.T) {
 		}
 		grant, ok := lua.ParseGrant(told.text)
 		require.True(t, ok, told.text)
-		require.False(t, m.grants[grant.Ticket], "a registration was given twice")
+		require.False(t, m.grants[grant.Ticket], "a registration was granted twice")
 		m.grants[grant.Ticket] = true
 	}
 }
 
-// hear has somebody listen from now on, or no longer.
+// hear has a client listen from now on, or stop listening.
 func (m *handOverModel) hear(t *rapid.T, who string, listens bool) {
 	m.listening[who] = listens
 	channels := []string{lockChannel}

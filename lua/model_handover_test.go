@@ -10,27 +10,28 @@ import (
 	"holdfast/lua"
 )
 
-// handOverModel is the model of a lock for one owner at a time that is handed over to those who
-// wait for it.
+// handOverModel is the model of a lock for one owner at a time that is handed over to waiters.
 type handOverModel struct {
 	*exclusiveModel
 	lock *lua.Exclusive
 
 	waiting []registration // first come first
-	keep    *int64         // when all of them are forgotten; nil when there is none
+	keep    *int64         // when all of them expire; nil: there is none
 
-	listening map[string]bool     // owners of ours whose clients listen, others who do on the channel of the lock, unregistered
-	last      lua.Ticket          // the last one given
-	grants    map[lua.Ticket]bool // that were seen
+	// listening has our owners whose clients listen, listeners on the channel of the lock, and
+	// unregistered.
+	listening map[string]bool
+	last      lua.Ticket          // the last one issued
+	grants    map[lua.Ticket]bool // grants that were seen
 }
 
-// registration is an owner who waits.
+// registration is an owner that waits.
 type registration struct {
 	owner  string
 	ticket lua.Ticket
 }
 
-// unregistered is one who waits and has no registration, of a client that may have registrations.
+// unregistered waits without a registration, for a client that may register.
 const unregistered = somebody
 
 func newHandOver(t *rapid.T, p *program, fenced bool) *handOverModel {
@@ -42,17 +43,19 @@ func newHandOver(t *rapid.T, p *program, fenced bool) *handOverModel {
 	}
 	p.model = m
 	for _, who := range []string{anna, bert, cleo, java, unregistered} {
-		m.hear(t, who, who == anna || who == bert) // whatever the program before left
+		m.hear(t, who, who == anna || who == bert) // whatever the previous program left
 	}
 	return m
 }
 
-// waiterLeaseOf is the lease of an owner that waits.
+// waiterLeaseOf returns the lease of an owner that waits.
 func waiterLeaseOf(owner string) time.Duration {
-	return map[string]time.Duration{anna: 2 * time.Second, bert: 30 * time.Second, cleo: 7 * time.Second}[owner]
+	leases := map[string]time.Duration{
+		anna: 2 * time.Second, bert: 30 * time.Second, cleo: 7 * time.Second}
+	return leases[owner]
 }
 
-// registrationOf is the registration of an owner as the package writes it.
+// registrationOf returns the registration of an owner as the package writes it.
 func (m *handOverModel) registrationOf(owner string) string {
 	return m.lock.Registration(owner, waiterLeaseOf(owner))
 }
@@ -76,7 +79,7 @@ func (m *handOverModel) expire(now int64) {
 	}
 }
 
-// ticket is that of an owner; 0 if it has none.
+// ticket returns the ticket of an owner, or 0.
 func (m *handOverModel) ticket(owner string) lua.Ticket {
 	for _, w := range m.waiting {
 		if w.owner == owner {
@@ -86,9 +89,9 @@ func (m *handOverModel) ticket(owner string) lua.Ticket {
 	return 0
 }
 
-// register notes that an owner has a registration, with the ticket that it was told. It returns
-// what that should be, as far as it is known: its own if it waited already, and else one that is
-// larger than all before.
+// register notes that an owner is registered, with the ticket it was told. It returns the ticket it
+// should have been told, as far as that is known: its own if it waited already, or else one larger
+// than all before.
 func (m *handOverModel) register(owner string, told lua.Ticket) lua.Ticket {
 	m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
 	if had := m.ticket(owner); had != 0 {
@@ -102,7 +105,7 @@ func (m *handOverModel) register(owner string, told lua.Ticket) lua.Ticket {
 	return told
 }
 
-// withdraw takes an owner's registration from it.
+// withdraw removes an owner's registration.
 func (m *handOverModel) withdraw(owner string) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(w registration) bool { return w.owner == owner })
 	if len(m.waiting) == 0 {
@@ -110,8 +113,8 @@ func (m *handOverModel) withdraw(owner string) {
 	}
 }
 
-// oldest is the owner among those who wait and whose client listens that has waited longest, and
-// does not leave the lock just then; "" if there is none.
+// oldest returns the longest waiting owner whose client listens and that does not leave the lock
+// just now, or "".
 func (m *handOverModel) oldest(leaving string) string {
 	for _, w := range m.waiting {
 		if w.owner != leaving && m.listening[w.owner] {
@@ -121,7 +124,7 @@ func (m *handOverModel) oldest(leaving string) string {
 	return ""
 }
 
-// grant gives somebody who waited a lock that is free.
+// grant grants a waiter a free lock.
 func (m *handOverModel) grant(owner string) {
 	m.withdraw(owner)
 	m.hold(owner, 1, waiterLeaseOf(owner))
@@ -136,15 +139,15 @@ func (m *handOverModel) number() {
 	}
 }
 
-// grantOldest gives a lock that is free to the one of those who wait that listens and has waited
-// longest, and tells it. Those before it are told as well, and have lost their registrations; the
-// one that leaves has lost its own. It returns "" if nobody listens.
+// grantOldest grants a free lock to the longest waiting owner that listens, and announces that.
+// Those before it lose their registrations, as does the owner that leaves. It returns "" if none
+// listens.
 func (m *handOverModel) grantOldest(leaving string, streak lua.Streak) string {
 	successor := m.oldest(leaving)
 	for len(m.waiting) > 0 {
 		w := m.waiting[0]
 		m.withdraw(w.owner)
-		if w.owner != successor { // it leaves, or nobody listens for it
+		if w.owner != successor { // it leaves, or has no listener
 			continue
 		}
 		m.number()
@@ -173,8 +176,8 @@ func (m *handOverModel) grantOldest(leaving string, streak lua.Streak) string {
 	return ""
 }
 
-// release leaves the lock, which is held, and returns what is to be told of it. A ticket in that,
-// and a time that was not noted before, are what was told.
+// release releases the lock, which is held, and returns what the reply should be. The ticket and
+// the begin of a streak, when they are new, are taken from the reply.
 func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) lua.Released {
 	leaving := m.owner
 	m.free()
@@ -188,13 +191,14 @@ func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) 
 	}
 	if p.Others && !freeForOnce(p.Streak) {
 		if m.listening[java] || m.listening[unregistered] {
-			m.lookThrough(leaving)
+			m.dropAll(leaving)
 		} else {
 			switch successor := m.grantOldest(leaving, p.Streak); {
 			case successor != "" && (next == "" || successor == next):
 				return lua.Released{Held: true, To: lua.Other}
 			case successor != "":
-				return lua.Released{Held: true, To: lua.Other, Ticket: m.register(next, told.Ticket)}
+				ticket := m.register(next, told.Ticket)
+				return lua.Released{Held: true, To: lua.Other, Ticket: ticket}
 			case next != "":
 				r := toNext()
 				if r.Began = p.Streak.Began; r.Began == 0 {
@@ -208,16 +212,15 @@ func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) 
 	return lua.Released{Held: true}
 }
 
-// tellOf tells all who wait of a short lease that began without their asking.
+// tellOf tells all waiters of a short lease that they did not ask for.
 func (m *handOverModel) tellOf(lease time.Duration) {
 	if lease < lua.MaxNap {
 		m.told = append(m.told, message{"PUBLISH", lockChannel, soon})
 	}
 }
 
-// lookThrough is what a release does that finds out only with a registration in its hands that it
-// has to be announced.
-func (m *handOverModel) lookThrough(leaving string) {
+// dropAll drops registrations as a release does that only then finds that it must be announced.
+func (m *handOverModel) dropAll(leaving string) {
 	if len(m.waiting) > 0 && m.waiting[0].owner == leaving {
 		m.withdraw(leaving)
 	}
@@ -229,11 +232,11 @@ func (m *handOverModel) lookThrough(leaving string) {
 // ever is a time that does not come.
 const ever = 1 << 52
 
-// freeForOnce tells whether a lock that was handed over so often should be free now. Either that
-// began long ago, or the clock was set back since; what is between is for the unit tests.
+// freeForOnce reports whether a lock with that streak should become free now: either the streak
+// began long ago, or the clock was set back since. What is between is left to unit tests.
 func freeForOnce(before lua.Streak) bool { return before.Began > 0 && (before.Count+1)%4 == 0 }
 
-// fence is the number of the present hold; 0 if the lock is not fenced.
+// fence returns the number of the present hold, or 0 if the lock is not fenced.
 func (m *handOverModel) fence() int64 {
 	if !m.fenced {
 		return 0

@@ -15,20 +15,19 @@ import (
 	"holdfast/lua"
 )
 
-// A model says what a lock is to be. It is written from the promises of this package and those of
-// the protocol, and does not look at Redis.
+// A model says how a lock should behave. It is written from the promises of this package and of the
+// protocol, without a look at Redis.
 type model interface {
-	// want is all that should be in Redis.
+	// want returns all that should be in Redis.
 	want() keyspace
-	// limits are times, other than scores and the ends of keys, at which the lock behaves
-	// differently.
+	// limits returns times, other than scores and the ends of keys, at which the lock's behaviour
+	// changes.
 	limits() []int64
 	// expire forgets what has ended by now.
 	expire(now int64)
 }
 
-// The owners in random programs. That of Java is played by plain commands, which do what Redisson
-// does.
+// The owners in random programs. Java's is played by plain commands, which do what Redisson does.
 const (
 	java = "b1a7c9d2-58b0-4c0e-8f3b-6b1f2f9d1c55:7"
 	anna = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:1"
@@ -39,7 +38,7 @@ const (
 var (
 	ours   = evenly(anna, bert, cleo)
 	leases = evenly(time.Second, 7*time.Second, 30*time.Second, 2*time.Minute)
-	// spells are how much time passes at once.
+	// spells has how much time passes at once.
 	spells = evenly(
 		40*time.Millisecond,
 		500*time.Millisecond,
@@ -54,7 +53,7 @@ var (
 	rarely = evenly(false, false, false, false, false, false, false, true)
 )
 
-// evenly draws each value as often. The generators of rapid prefer those that come first.
+// evenly draws each value equally often. The generators of rapid prefer the first ones.
 func evenly[V any](values ...V) *rapid.Generator[V] {
 	return rapid.Custom(func(t *rapid.T) V {
 		n := 0
@@ -71,28 +70,30 @@ func evenly[V any](values ...V) *rapid.Generator[V] {
 const (
 	// rounding is by how many milliseconds times that should be equal may differ.
 	rounding = 2
-	// stall is for how many milliseconds a script may be held up between two readings of the clock,
-	// and for longer only on a machine on which the step takes as long.
+	// stall is for how many milliseconds a script may be held up between two readings of the clock.
+	// It may be longer only where the whole step takes as long.
 	stall = 20
 )
 
-// program is one random program on an empty server, and what it is compared with.
+// program is a random program on an empty server, and the state it is compared with.
 type program struct {
 	*world
 	model model
 	now   int64     // the server's clock before the step
 	slack int64     // how long the step took
-	stall int64     // how long a script may have been held up between two readings of the clock, in any step
+	stall int64     // the longest delay of a script between two readings of the clock, in any step
 	told  []message // what the model says was published in the step
-	lost  bool      // a time in the model came too close to the step to say what was first: the rest proves nothing
+	// lost is set when a time in the model came too close to a step to tell which was first: the
+	// rest proves nothing.
+	lost  bool
 	steps *int
 }
 
-// rounds are how many times as many programs are run as the flag -rapid.checks says.
+// rounds is the number of programs for each one that the flag -rapid.checks asks for.
 const rounds = 2
 
-// checkModel runs random programs, each of actions of a model that prepare makes for it. The one
-// called "" is an assertion about the model, between two others.
+// checkModel runs random programs of the actions that prepare makes for each of them. The action
+// called "" asserts something about the model between two others.
 func checkModel(t *testing.T, prepare func(t *rapid.T, p *program) map[string]func(*rapid.T)) {
 	t.Helper()
 	w := newWorld(t)
@@ -107,7 +108,7 @@ func checkModel(t *testing.T, prepare func(t *rapid.T, p *program) map[string]fu
 			}
 		})
 	}
-	t.Logf("%d steps compared, %d programs broken off", steps, lost)
+	t.Logf("%d steps compared, %d programs aborted", steps, lost)
 }
 
 func (p *program) run(t *rapid.T, actions map[string]func(*rapid.T)) {
@@ -129,16 +130,16 @@ func (p *program) run(t *rapid.T, actions map[string]func(*rapid.T)) {
 	})
 }
 
-// step executes commands of the package, and has the model say what they should have done. It
-// repeats them sometimes, as somebody does who got no reply: nothing may change then.
+// step executes commands of the package, and lets the model say what they should have done.
+// Sometimes it repeats them, like a caller without a reply: then nothing may change.
 func (p *program) step(t *rapid.T, execute, expect func()) {
 	t.Helper()
 	var first map[string]string
 	for range times.Draw(t, "times") {
 		p.pass(t, 0)
-		p.looks, p.world.told, p.told = nil, nil, nil
+		p.snapshots, p.world.told, p.told = nil, nil, nil
 		execute()
-		before, after := parse(t, p.looks[0]), parse(t, p.looks[len(p.looks)-1])
+		before, after := parse(t, p.snapshots[0]), parse(t, p.snapshots[len(p.snapshots)-1])
 		if !p.begin(t, before, after.at) {
 			return
 		}
@@ -154,13 +155,13 @@ func (p *program) step(t *rapid.T, execute, expect func()) {
 	}
 }
 
-// plainly has the model say which plain commands somebody else executes, and executes them.
+// plainly lets the model decide which plain commands another program executes, and executes them.
 func (p *program) plainly(t *rapid.T, decide func() [][]string) {
 	t.Helper()
 	p.pass(t, 0)
-	p.looks, p.world.told, p.told = nil, nil, nil
+	p.snapshots, p.world.told, p.told = nil, nil, nil
 	p.batch(t.Context())
-	before := parse(t, p.looks[0])
+	before := parse(t, p.snapshots[0])
 	if !p.begin(t, before, before.at+1) {
 		return
 	}
@@ -171,13 +172,13 @@ func (p *program) plainly(t *rapid.T, decide func() [][]string) {
 	for i, reply := range p.batch(t.Context(), commands...) {
 		require.NoError(t, reply.Error(), "%v", commands[i])
 	}
-	after := parse(t, p.looks[len(p.looks)-1])
+	after := parse(t, p.snapshots[len(p.snapshots)-1])
 	p.slack = after.at - before.at
 	p.end(t, after)
 }
 
-// begin compares the state before a step that ended at a time. It returns false if nobody can say
-// what the step should do.
+// begin compares the state before a step that ended at a given time. It returns false if the effect
+// of the step is uncertain.
 func (p *program) begin(t *rapid.T, before sighting, ended int64) bool {
 	t.Helper()
 	p.now, p.slack = before.at, ended-before.at
@@ -186,7 +187,7 @@ func (p *program) begin(t *rapid.T, before sighting, ended int64) bool {
 		return false
 	}
 	p.model.expire(p.now)
-	p.model.want().settle(t, before, rounding, "before the step")
+	p.model.want().adopt(t, before, rounding, "before the step")
 	return true
 }
 
@@ -195,13 +196,13 @@ func (p *program) end(t *rapid.T, after sighting) {
 	if p.uncertain() {
 		return
 	}
-	p.model.want().settle(t, after, p.slack+rounding, "after the step")
+	p.model.want().adopt(t, after, p.slack+rounding, "after the step")
 	require.Equal(t, p.told, p.world.told, "messages")
 	*p.steps++
 }
 
-// uncertain tells whether some time in the model came during the step, so that nobody knows which
-// was first.
+// uncertain reports whether some time in the model came during the step, so that their order is
+// unknown.
 func (p *program) uncertain() bool {
 	for _, limit := range p.limits() {
 		p.lost = p.lost || limit >= p.now-stall && limit <= p.now+p.slack+rounding
@@ -209,7 +210,7 @@ func (p *program) uncertain() bool {
 	return p.lost
 }
 
-// limits are all times at which something happens.
+// limits returns all times at which something happens.
 func (p *program) limits() []int64 {
 	limits := p.model.limits()
 	for _, e := range p.model.want() {
@@ -223,7 +224,7 @@ func (p *program) limits() []int64 {
 	return limits
 }
 
-// pass lets time pass, for Redis and for the model: as much as given, and a little more where
+// pass lets time pass, for Redis and for the model: as much as given, and a little more if
 // something would happen at the very moment of the next step.
 func (p *program) pass(t *rapid.T, d time.Duration) {
 	t.Helper()
@@ -250,8 +251,8 @@ func (p *program) pass(t *rapid.T, d time.Duration) {
 	}
 }
 
-// requireHolder asserts who is in the way. Of several owners that hold the lock one is named, and
-// of those want names all.
+// requireHolder asserts the holder. Of several owners that hold the lock one is named; want names
+// all of them.
 func (p *program) requireHolder(t *rapid.T, want, got *lua.Holder) {
 	t.Helper()
 	if want == nil || got == nil {

@@ -6,7 +6,7 @@ import (
 	"holdfast/lua"
 )
 
-// asksToRead is an attempt to read. It returns who is in the way.
+// asksToRead is an attempt to read. It returns the holder in the way.
 func (m *readWriteModel) asksToRead(
 	owner string,
 	number int,
@@ -27,7 +27,7 @@ func (m *readWriteModel) asksToRead(
 	return holder
 }
 
-// precedes is the writer that new readers step back for.
+// precedes returns the writer that new readers step back for.
 func (m *readWriteModel) precedes() *lua.Holder {
 	if m.lock.Bound == 0 || m.waiting == nil {
 		return nil
@@ -43,7 +43,7 @@ func (m *readWriteModel) precedes() *lua.Holder {
 	}
 }
 
-// asksToWrite is an attempt to write. It returns who is in the way.
+// asksToWrite is an attempt to write. It returns the holder in the way.
 func (m *readWriteModel) asksToWrite(
 	owner string,
 	number int,
@@ -54,7 +54,7 @@ func (m *readWriteModel) asksToWrite(
 	if m.mode != "" && m.writer != owner {
 		if bound > 0 && waits && m.mode == "read" &&
 			(m.waiting == nil || m.waiting.owner == owner) {
-			// Readers step back for the bound, and then have a tenth of it to themselves.
+			// Readers step back for the bound, and then have a tenth of it for themselves.
 			since := instant(m.now)
 			if m.waiting != nil && m.now < *m.waiting.since+bound*11/10 {
 				since = m.waiting.since
@@ -75,7 +75,7 @@ func (m *readWriteModel) asksToWrite(
 	return nil
 }
 
-// stopWaiting ends a writer's precedence. It returns whether it had it.
+// stopWaiting ends a writer's precedence. It reports whether the writer had it.
 func (m *readWriteModel) stopWaiting(owner string) bool {
 	waited := m.waiting != nil && m.waiting.owner == owner
 	if waited {
@@ -84,7 +84,7 @@ func (m *readWriteModel) stopWaiting(owner string) bool {
 	return waited
 }
 
-// leaveWrite takes the write lock from an owner, or its precedence.
+// leaveWrite takes the write lock or its precedence from an owner.
 func (m *readWriteModel) leaveWrite(owner string) lua.Released {
 	waited := m.lock.Bound > 0 && m.stopWaiting(owner)
 	if m.writer != owner {

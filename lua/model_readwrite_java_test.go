@@ -32,7 +32,7 @@ func (m *readWriteModel) javaReads(t *rapid.T) {
 	})
 }
 
-// javaLasts gives the hash the end that the model says.
+// javaLasts sets the TTL of the hash to what the model says.
 func (m *readWriteModel) javaLasts() [][]string {
 	if m.ends == nil {
 		return [][]string{{"PERSIST", lock}}
@@ -40,7 +40,7 @@ func (m *readWriteModel) javaLasts() [][]string {
 	return [][]string{{"PEXPIREAT", lock, strconv.FormatInt(*m.ends, 10)}}
 }
 
-// javaStopsReading gives back the last of its read holds.
+// javaStopsReading releases the last read hold of the owner.
 func (m *readWriteModel) javaStopsReading(t *rapid.T) {
 	m.plainly(t, func() [][]string {
 		r := m.readers[java]
@@ -61,8 +61,8 @@ func (m *readWriteModel) javaStopsReading(t *rapid.T) {
 	})
 }
 
-// javaLeaves keeps the lock for the longest read hold, and deletes it if there is none. Readers
-// that died are not forgotten.
+// javaLeaves keeps the lock for the longest read hold, and deletes it if there is none. It does not
+// forget readers that died.
 func (m *readWriteModel) javaLeaves() [][]string {
 	var all []*reading
 	for _, r := range m.readers {
@@ -95,7 +95,7 @@ func (m *readWriteModel) javaWrites(t *rapid.T) {
 	})
 }
 
-// javaStopsWriting goes on reading if it has read holds.
+// javaStopsWriting keeps reading if the owner has read holds.
 func (m *readWriteModel) javaStopsWriting(t *rapid.T) {
 	m.plainly(t, func() [][]string {
 		if m.writer != java {

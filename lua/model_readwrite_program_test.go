@@ -13,7 +13,9 @@ func TestReadWriteLockAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
 	checkModel(
 		t,
-		func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, lease).actions() },
+		func(_ *rapid.T, p *program) map[string]func(*rapid.T) {
+			return newReadWrite(p, lease).actions()
+		},
 	)
 }
 
@@ -21,7 +23,9 @@ func TestReadWriteLockWithoutPrecedenceAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
 	checkModel(
 		t,
-		func(_ *rapid.T, p *program) map[string]func(*rapid.T) { return newReadWrite(p, 0).actions() },
+		func(_ *rapid.T, p *program) map[string]func(*rapid.T) {
+			return newReadWrite(p, 0).actions()
+		},
 	)
 }
 
@@ -48,8 +52,8 @@ func (m *readWriteModel) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// changeOver has a writer leave while others wait, which chance alone seldom brings about, and one
-// of those try next.
+// changeOver has a writer leave while others wait, which chance alone seldom does, and then one of
+// those ask.
 func (m *readWriteModel) changeOver(t *rapid.T) {
 	for _, attempt := range []func(){
 		func() { m.write(t, anna, false) },
@@ -96,7 +100,7 @@ func (m *readWriteModel) requireExclusion(t *rapid.T) {
 			if h == nil || m.ends == nil {
 				continue
 			}
-			require.NotNil(t, h.ends, "a read hold of %s has no end, but the lock has", owner)
+			require.NotNil(t, h.ends, "a read hold of %s never ends, but the lock does", owner)
 			// Up to Redis 7.0 the clock runs on within a script.
 			require.LessOrEqual(
 				t,
@@ -122,7 +126,7 @@ func (m *readWriteModel) read(t *rapid.T, owner string, waits bool) {
 
 func (m *readWriteModel) readAgain(t *rapid.T) {
 	owner, lease := ours.Draw(t, "owner"), leases.Draw(t, "lease")
-	number := 1 // what the library does: one more than it has
+	number := 1 // as in the library: one more than it has
 	if r := m.readers[owner]; r != nil {
 		number = len(r.holds) + 1
 	}
@@ -155,7 +159,7 @@ func (m *readWriteModel) stopReading(t *rapid.T) {
 		if number == 0 {
 			m.leaveRead(owner)
 		} else if lasts {
-			// Which holds were given back is not told: the longest stays.
+			// The reply does not say which holds were released: the longest stays.
 			r := m.readers[owner]
 			ends, _ := longest(r)
 			r.holds = r.holds[:number]

@@ -17,8 +17,8 @@ const (
 	passName   = "holdfast_rwlock_turn:{" + lock + "}"
 )
 
-// What readers and writers of this library promise each other: when one that waits and does not ask
-// again is forgotten, and how long the turn of readers is once a writer has left.
+// What readers and writers of this library promise each other: when a waiter that stops asking is
+// forgotten, and how long the turn of readers lasts after a writer has left.
 const (
 	forgotten   = 7 * time.Second
 	readersTurn = 100 * time.Millisecond
@@ -37,11 +37,11 @@ type readWriteModel struct {
 	ends    *int64 // of the hash
 
 	waiting *waitingWriter
-	row     *int64 // readers wait until then
-	turn    *int64 // those that waited have their turn until then
+	row     *int64 // until when readers wait
+	turn    *int64 // until when readers that waited have their turn
 }
 
-// reading are the read holds of one owner: when each ends. A nil time is never, a nil hold has
+// reading is the read holds of one owner, with their ends. A nil end is never; a nil hold has
 // ended.
 type reading struct{ holds []*held }
 
@@ -100,7 +100,7 @@ func (m *readWriteModel) want() keyspace {
 	return k
 }
 
-// limits are when readers no longer step back, and when they do again.
+// limits returns when readers no longer step back, and when they do so again.
 func (m *readWriteModel) limits() []int64 {
 	if m.waiting == nil {
 		return nil
@@ -138,7 +138,7 @@ func (m *readWriteModel) free() {
 	clear(m.readers)
 }
 
-// later is the later of two ends, of which nil is never.
+// later returns the later of two ends; nil is never.
 func later(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
@@ -146,7 +146,7 @@ func later(a, b *int64) *int64 {
 	return instant(max(*a, *b))
 }
 
-// longest is the end of the longest of an owner's holds, or of all; ok is false if none lasts.
+// longest returns the end of the longest of all the holds; ok is false if none lasts.
 func longest(all ...*reading) (ends *int64, ok bool) {
 	for _, r := range all {
 		for _, h := range r.holds {
@@ -165,7 +165,7 @@ func longest(all ...*reading) (ends *int64, ok bool) {
 	return ends, ok
 }
 
-// last has the hash last for the lease at least.
+// last makes the hash last for the lease at least.
 func (m *readWriteModel) last(lease time.Duration, taken bool) {
 	end := instant(m.now + lease.Milliseconds())
 	if !taken {
@@ -174,8 +174,8 @@ func (m *readWriteModel) last(lease time.Duration, taken bool) {
 	m.ends = end
 }
 
-// takeRead gives an owner the hold with a number, which lasts for the lease at least, and those
-// below it as they are. If it had some above, the longest lease goes to this one.
+// takeRead gives an owner the hold with a number, for at least the lease, and leaves those below
+// it. If there were holds above, this one gets the longest lease of them.
 func (m *readWriteModel) takeRead(owner string, number int, lease time.Duration) {
 	taken := m.mode == ""
 	if taken {
@@ -201,7 +201,7 @@ func (m *readWriteModel) takeRead(owner string, number int, lease time.Duration)
 	r.holds[number-1] = &held{end}
 }
 
-// reads tells whether an owner has a read hold that lasts.
+// reads reports whether an owner has a read hold that lasts.
 func (m *readWriteModel) reads(owner string) bool {
 	r := m.readers[owner]
 	if r == nil {
@@ -211,7 +211,7 @@ func (m *readWriteModel) reads(owner string) bool {
 	return ok
 }
 
-// leaveRead takes all read holds of an owner. It returns whether it had one that lasts.
+// leaveRead removes all read holds of an owner. It reports whether one of them lasted.
 func (m *readWriteModel) leaveRead(owner string) bool {
 	known, held := m.readers[owner] != nil, m.reads(owner)
 	delete(m.readers, owner)
@@ -221,8 +221,8 @@ func (m *readWriteModel) leaveRead(owner string) bool {
 	return held
 }
 
-// onlyReaders has the lock last as long as the longest read hold, and forgets readers that died.
-// Without any it is free.
+// onlyReaders makes the lock last as long as the longest read hold, and forgets readers that died.
+// Without a hold the lock is free.
 func (m *readWriteModel) onlyReaders(message string) {
 	for owner := range m.readers {
 		if !m.reads(owner) {
@@ -247,8 +247,9 @@ func (m *readWriteModel) onlyReaders(message string) {
 	m.mode, m.writer, m.writes, m.ends = "read", "", 0, ends
 	if message == "1" {
 		m.announce(message)
-	} else if sleeps := m.now + lua.MaxNap.Milliseconds(); ends != nil && *ends < sleeps && (before == nil || *ends < *before) {
-		m.announce(message) // those who wait went to sleep for longer
+	} else if sleeps := m.now + lua.MaxNap.Milliseconds(); ends != nil && *ends < sleeps &&
+		(before == nil || *ends < *before) {
+		m.announce(message) // waiters went to sleep for longer
 	}
 }
 
@@ -256,7 +257,7 @@ func (m *readWriteModel) announce(text string) {
 	m.told = append(m.told, message{"PUBLISH", lua.RWChannel(lock), text})
 }
 
-// left is what is left of the lease of the lock.
+// left returns the rest of the lease of the lock.
 func (m *readWriteModel) left() time.Duration {
 	if m.ends == nil {
 		return lua.NoExpiry
@@ -264,7 +265,7 @@ func (m *readWriteModel) left() time.Duration {
 	return time.Duration(*m.ends-m.now) * time.Millisecond
 }
 
-// holder is anybody who has the lock.
+// holder returns one of the holders.
 func (m *readWriteModel) holder() *lua.Holder {
 	owners := slices.Collect(maps.Keys(m.readers))
 	if m.writer != "" {

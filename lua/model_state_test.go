@@ -14,8 +14,8 @@ import (
 )
 
 // An entry is a key in Redis, as found or as a model wants it. Times are milliseconds of the
-// server's clock. They are pointers into the model, because a model that was right about one to
-// some milliseconds is then told it exactly.
+// server's clock. They point into the model: a model that was right to within some milliseconds is
+// then told the exact time.
 type entry struct {
 	ends   *int64 // when it expires; nil is never
 	text   string
@@ -25,13 +25,13 @@ type entry struct {
 	scores map[string]*int64
 }
 
-// content is all of an entry but its times.
+// content returns all of an entry but its times.
 func (e entry) content() string {
 	return fmt.Sprintf("text %q hash %v list %v scored %v expires %t", e.text, e.hash, e.list,
 		slices.Sorted(maps.Keys(e.scores)), e.ends != nil)
 }
 
-// times are those of an entry, by what they are.
+// times returns the times of an entry, by what they are.
 func (e entry) times() map[string]*int64 {
 	times := map[string]*int64{}
 	for owner, score := range e.scores {
@@ -46,10 +46,10 @@ func (e entry) times() map[string]*int64 {
 	return times
 }
 
-// keyspace is everything in a server.
+// keyspace is everything on a server.
 type keyspace map[string]entry
 
-// contents are a keyspace without its times: what a second run of a command must leave as it is.
+// contents returns a keyspace without its times, which a second run of a command must not change.
 func (k keyspace) contents() map[string]string {
 	contents := map[string]string{}
 	for key, e := range k {
@@ -58,7 +58,7 @@ func (k keyspace) contents() map[string]string {
 	return contents
 }
 
-// instants are all times in a keyspace.
+// instants returns all times in a keyspace.
 func (k keyspace) instants() []*int64 {
 	var all []*int64
 	for _, e := range k {
@@ -67,9 +67,9 @@ func (k keyspace) instants() []*int64 {
 	return all
 }
 
-// settle asserts that a model wants what was found, times within a tolerance, and makes it want the
-// times that were found.
-func (k keyspace) settle(t *rapid.T, found sighting, tolerance int64, when string) {
+// adopt asserts that a model wants what was found, times within a tolerance, and makes the model
+// want the times that were found.
+func (k keyspace) adopt(t *rapid.T, found sighting, tolerance int64, when string) {
 	t.Helper()
 	require.Equal(t, k.contents(), found.keys.contents(), when)
 	for key, want := range k {
@@ -89,8 +89,8 @@ type sighting struct {
 	keys keyspace
 }
 
-// endsScript is a function that says when a key ends. Redis 6.2 says only what is left, by a clock
-// that runs while the script does: so the millisecond must be the same before and after.
+// endsScript defines a function that returns when a key ends. Redis 6.2 returns only the time left,
+// by a clock that runs on during the script, so the millisecond must be the same before and after.
 const endsScript = `
 local function ends(key)
   local at = redis.pcall('PEXPIRETIME', key)
@@ -109,8 +109,8 @@ local function ends(key)
 end
 `
 
-// lookScript is a script that reads all there is at one moment.
-const lookScript = endsScript + `
+// snapshotScript reads all there is, at one moment.
+const snapshotScript = endsScript + `
 local time = redis.call('TIME')
 local found = {time[1] * 1000 + math.floor(time[2] / 1000)}
 local read = {string = {'GET'}, hash = {'HGETALL'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
@@ -122,13 +122,13 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return found`
 
-// stamped is a string that begins with a time.
+// stamped matches a text that begins with a time.
 var stamped = regexp.MustCompile(`^(\d{13})(?: (.*))?$`)
 
-// instant is a time to point at.
+// instant returns a pointer to a time.
 func instant(milliseconds int64) *int64 { return &milliseconds }
 
-// parse reads the reply of lookScript.
+// parse reads the reply of snapshotScript.
 func parse(t *rapid.T, reply rueidis.RedisResult) sighting {
 	values, err := reply.ToArray()
 	require.NoError(t, err)
@@ -163,7 +163,11 @@ func entryOf(t *rapid.T, kind string, content []string) (e entry) {
 	switch kind {
 	case "string":
 		e.text = content[0]
-		for parts := stamped.FindStringSubmatch(e.text); parts != nil; parts = stamped.FindStringSubmatch(e.text) {
+		for {
+			parts := stamped.FindStringSubmatch(e.text)
+			if parts == nil {
+				break
+			}
 			e.stamps, e.text = append(e.stamps, instant(number(t, parts[1]))), parts[2]
 		}
 	case "list":

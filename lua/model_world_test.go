@@ -17,27 +17,27 @@ import (
 	"holdfast/lua"
 )
 
-// world is the server on which random programs run, one after the other. It is also a client of it,
-// which looks at all that the server has right before and right after each command, so that nothing
-// is between the looks but the command.
+// world is the server on which random programs run, one after the other. It is also a client, which
+// takes a snapshot of the server right before and right after each command, so that nothing but the
+// command lies between.
 type world struct {
 	rueidis.Client
-	looking string // the SHA-1 of lookScript
-	aging   string // the SHA-1 of ageScript
-	looks   []rueidis.RedisResult
-	monitor *bufio.Reader
-	markers int
-	told    []message // what scripts have published since the step began
-	ears    map[string]*ear
+	snapshotSHA string // the SHA-1 of snapshotScript
+	aging       string // the SHA-1 of ageScript
+	snapshots   []rueidis.RedisResult
+	monitor     *bufio.Reader
+	markers     int
+	told        []message // what scripts have published since the step began
+	ears        map[string]*ear
 }
 
-// ear is a connection that listens. It counts as one of those who wait.
+// ear is a connection that listens. It counts as a waiter.
 type ear struct {
 	conn  net.Conn
 	heard *bufio.Reader
 }
 
-// message is one that was published.
+// message is a published message.
 type message struct{ verb, channel, text string }
 
 func newWorld(t *testing.T) *world {
@@ -45,8 +45,9 @@ func newWorld(t *testing.T) *world {
 	s := redistest.Start(t)
 	w := &world{
 		Client: s.Client(t, func(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }),
-	} // one connection: one order
-	for script, sha := range map[string]*string{lookScript: &w.looking, ageScript: &w.aging} {
+	} // one connection keeps one order
+	scripts := map[string]*string{snapshotScript: &w.snapshotSHA, ageScript: &w.aging}
+	for script, sha := range scripts {
 		var err error
 		*sha, err = w.Client.Do(t.Context(), w.B().ScriptLoad().Script(script).Build()).ToString()
 		require.NoError(t, err)
@@ -74,31 +75,30 @@ func dial(t *testing.T, s *redistest.Server) net.Conn {
 	return conn
 }
 
-// Do executes one command, between two looks.
+// Do executes one command, between two snapshots.
 func (w *world) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
 	replies := w.batch(ctx, command)
 	return replies[0]
 }
 
-// batch executes commands of which nobody else's come in between, between two looks.
+// batch executes commands between two snapshots, without those of others in between.
 func (w *world) batch(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
 	w.markers++
 	marker := "marker-" + strconv.Itoa(w.markers)
-	all := append([]rueidis.Completed{w.look()}, commands...)
-	all = append(all, w.look(), w.B().Echo().Message(marker).Build())
+	all := append([]rueidis.Completed{w.snapshot()}, commands...)
+	all = append(all, w.snapshot(), w.B().Echo().Message(marker).Build())
 	replies := w.DoMulti(ctx, all...)
 	end := len(commands) + 1
-	w.looks = append(w.looks, replies[0], replies[end])
+	w.snapshots = append(w.snapshots, replies[0], replies[end])
 	w.listen(marker)
 	return replies[1:end]
 }
 
-func (w *world) look() rueidis.Completed {
-	return w.B().Evalsha().Sha1(w.looking).Numkeys(0).Build()
+func (w *world) snapshot() rueidis.Completed {
+	return w.B().Evalsha().Sha1(w.snapshotSHA).Numkeys(0).Build()
 }
 
-// listen reads what scripts publish, up to the marker. A subscriber would count as one of those who
-// wait.
+// listen reads what scripts publish, up to the marker. A subscriber would count as a waiter.
 func (w *world) listen(marker string) {
 	for {
 		line, err := w.monitor.ReadString('\n')
@@ -119,14 +119,14 @@ func (w *world) listen(marker string) {
 	}
 }
 
-// somebody is who listens when it does not matter who does.
+// somebody listens where it does not matter which client does.
 const somebody = "somebody"
 
-// soon is a message that says in how many milliseconds to look again.
+// soon is a message with the number of milliseconds after which to ask again.
 const soon = "soon"
 
-// timeless is a message without the time at which a lock was handed over for the first time, or the
-// one until which to look again, which are those of the step.
+// timeless returns a message without its times, which are those of the step: when the lock was
+// first handed over, or when to ask again.
 func timeless(text string) string {
 	if left, err := strconv.Atoi(text); err == nil && left > 1 {
 		return soon
@@ -138,7 +138,7 @@ func timeless(text string) string {
 	return text
 }
 
-// subscribe has somebody listen on a channel, or no longer, from now on.
+// subscribe has a client listen on a channel from now on, or stop.
 func (w *world) subscribe(t require.TestingT, verb, channel string) {
 	w.ears[somebody].subscribe(t, verb, channel)
 }
@@ -162,8 +162,7 @@ func (e *ear) subscribe(t require.TestingT, verb, channel string) {
 	}
 }
 
-// ageScript is a script that makes everything in the server older, as if so many milliseconds had
-// passed.
+// ageScript makes everything on the server older, as if so many milliseconds had passed.
 const ageScript = endsScript + `
 local passed = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do

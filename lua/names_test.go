@@ -45,7 +45,7 @@ func TestNamesThatWouldSplitOverSlotsAreRefused(t *testing.T) {
 		t,
 		lua.CheckSlots("a", lua.Channel("a"), "b"),
 		lua.ErrCrossSlot,
-		"only the last name differs",
+		"only the last name has another slot",
 	)
 }
 

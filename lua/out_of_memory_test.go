@@ -54,7 +54,7 @@ func TestServerOutOfMemoryReleases(t *testing.T) {
 	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	fill(t, s)
 
-	// The count in Redis is not written; the level is left all the same.
+	// Redis cannot write the count, but the level is released.
 	out, err := unlock(t.Context(), c, lock, me, 1)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)

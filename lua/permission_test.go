@@ -10,7 +10,8 @@ import (
 	"holdfast/lua"
 )
 
-// startAs returns a server and a client whose user may do everything but for the given ACL rules.
+// startAs returns a server, and a client whose user may do everything but what the ACL rules
+// forbid.
 func startAs(t *testing.T, rules ...string) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -58,7 +59,7 @@ func TestLockThatMayNotExpireIsNotTaken(t *testing.T) {
 	requireFree(t, s, lock)
 }
 
-func TestRefusedLengtheningLeavesTheLockAsItWas(t *testing.T) {
+func TestRefusedExtensionLeavesTheLockAsItWas(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
 	hold(t, s, lock, me, "1", lease)
 	_, err := lockPlain(t.Context(), c, lock, me, 3*lease)

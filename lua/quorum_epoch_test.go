@@ -12,8 +12,8 @@ import (
 	"holdfast/lua"
 )
 
-// startAged returns a server that ran long enough not to be delayed for its start when the delay is
-// a second, and a client.
+// startAged returns a server and a client. The server has run long enough for a delay of a second
+// not to count its restart.
 func startAged(t *testing.T) (*redistest.Server, rueidis.Client) {
 	t.Helper()
 	s, c := start(t)
@@ -37,7 +37,7 @@ func TestNodeIsNotCountedForTheDelaySinceItsDataIsKnown(t *testing.T) {
 	t.Parallel()
 	s, c := startAged(t)
 	d := lua.Delay{For: time.Hour, Epoch: true}
-	for range 2 { // the second time after its data was dropped
+	for range 2 { // the second time, its data was dropped before
 		begin := serverTime(t, s)
 		require.Equal(t, lua.Vote{Delayed: time.Hour, Emptied: true}, vote(t, c, me, d))
 		since := epoch(t, s)
@@ -45,16 +45,16 @@ func TestNodeIsNotCountedForTheDelaySinceItsDataIsKnown(t *testing.T) {
 		require.LessOrEqual(t, since, serverTime(t, s))
 		requireTTL(t, s, lua.EpochKey, lua.NoExpiry)
 
-		v := vote(t, c, other, d) // as in a second run
+		v := vote(t, c, other, d) // by another owner
 		passed := time.Duration(serverTime(t, s)-since) * time.Millisecond
 		require.True(t, v.Emptied)
 		require.LessOrEqual(t, v.Delayed, time.Hour)
 		require.GreaterOrEqual(t, v.Delayed, time.Hour-passed)
-		require.Equal(t, since, epoch(t, s), "it does not begin anew")
+		require.Equal(t, since, epoch(t, s), "the epoch does not begin anew")
 		requireFree(t, s, lock)
 
-		// When more than the delay has passed since, it counts; but this node has run for too short
-		// a time still.
+		// After more than the delay since then the epoch counts, but this node was started too
+		// recently.
 		s.Do(t, "SET", lua.EpochKey, strconv.FormatInt(since-time.Hour.Milliseconds(), 10))
 		before := uptime(t, s)
 		v = vote(t, c, me, d)
@@ -75,7 +75,7 @@ func TestNodeWithOldDataIsCountedAndOneWhoseDataWasDroppedIsNot(t *testing.T) {
 	require.True(
 		t,
 		vote(t, c, other, lua.Delay{For: time.Second}).Granted,
-		"who does not look for it is not delayed",
+		"a vote without epoch is not delayed",
 	)
 }
 
@@ -100,7 +100,7 @@ func TestEpochOfTheFutureBeginsAnew(t *testing.T) {
 	requireFree(t, s, lock)
 }
 
-func TestEpochThatSomethingElseWroteIsAnErrorAndStays(t *testing.T) {
+func TestEpochOfAnotherProgramIsAnErrorAndStays(t *testing.T) {
 	s, c := start(t)
 	for _, garbage := range []string{"a page", "", "-5", "1e3", "0x10", "inf", "nan", "1790000000000 ", "1790000000000\n"} {
 		s.Do(t, "SET", lua.EpochKey, garbage)
@@ -130,6 +130,6 @@ func TestDurableNodeIsDelayedForItsEpochOnly(t *testing.T) {
 	require.True(t, v.Emptied)
 	require.Positive(t, v.Delayed)
 	s.Do(t, "SET", lua.EpochKey, "1")
-	require.True(t, vote(t, c, me, d).Granted, "though the server has just been started")
+	require.True(t, vote(t, c, me, d).Granted, "the restart does not count")
 	require.Positive(t, vote(t, c, me, lua.Delay{For: time.Hour, Epoch: true}).Delayed)
 }

@@ -8,8 +8,8 @@ import (
 	"holdfast/lua"
 )
 
-// Two of three nodes are a majority. On a real Redis give the longest lease as lua.Delay.For,
-// unless all nodes write each command to disk before they answer.
+// Two of three nodes are a majority. On a real Redis set lua.Delay.For to the longest lease, unless
+// all nodes write each command to disk before they reply.
 func ExampleAcquireVote() {
 	ctx := context.Background()
 	votes := map[string]int{}

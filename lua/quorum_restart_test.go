@@ -14,7 +14,7 @@ import (
 
 var uptimeLine = regexp.MustCompile(`uptime_in_seconds:(\d+)`)
 
-// uptime is what a server says of how long it runs, in whole seconds.
+// uptime returns for how long a server says that it has run, in whole seconds.
 func uptime(t *testing.T, s *redistest.Server) time.Duration {
 	t.Helper()
 	found := uptimeLine.FindStringSubmatch(s.DoString(t, "INFO", "server"))
@@ -24,8 +24,8 @@ func uptime(t *testing.T, s *redistest.Server) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// requireDelayed asserts that a vote was delayed for the restart, until the uptime has the delay
-// and a second more.
+// requireDelayed asserts that a vote was delayed for the restart, until the uptime exceeds the
+// delay by a second.
 func requireDelayed(t *testing.T, want time.Duration, before, after time.Duration, v lua.Vote) {
 	t.Helper()
 	require.False(t, v.Granted)
@@ -45,7 +45,7 @@ func TestYoungNodeIsNotCountedUntilItRanForTheDelayAndASecond(t *testing.T) {
 	}
 }
 
-// The uptime is in whole seconds and may be one too many, so no node is counted before it says 2.
+// The uptime is in whole seconds and may be one too many, so no node counts before it says 2.
 func TestNodeIsCountedWhenItRanForTheDelayAndASecond(t *testing.T) {
 	t.Parallel()
 	s, c := start(t)
@@ -65,7 +65,7 @@ func TestNodeIsCountedWhenItRanForTheDelayAndASecond(t *testing.T) {
 	require.True(
 		t,
 		vote(t, c, me, lua.Delay{For: time.Millisecond}).Granted,
-		"and again, as after a lost reply",
+		"again, as after a lost reply",
 	)
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
@@ -83,12 +83,12 @@ func TestRestartedNodeIsNotCountedThoughItRanForLongBefore(t *testing.T) {
 	s.Restart(t)
 	c = s.Client(t)
 	before := uptime(t, s)
-	v := vote(t, c, other, d) // it would have been refused before
+	v := vote(t, c, other, d) // before the restart it would have been refused
 	requireDelayed(t, time.Millisecond, before, uptime(t, s), v)
 	requireFree(t, s, lock)
 }
 
-func TestHoldThatOutlivedARestartIsStillInTheWayAndRenewedAndReleased(t *testing.T) {
+func TestHoldThatSurvivedARestartStillExcludesAndIsRenewedAndReleased(t *testing.T) {
 	s, _ := start(t, redistest.WithAppendOnly())
 	hold(t, s, lock, me, "1", lease)
 	s.Restart(t)
@@ -105,8 +105,8 @@ func TestHoldThatOutlivedARestartIsStillInTheWayAndRenewedAndReleased(t *testing
 	requireFree(t, s, lock)
 }
 
-// A server that lost its last second has the hold of somebody who released it in that second. When
-// that owner comes again, another may have the lock on the other nodes.
+// A server that lost its last second has the hold of an owner that released it in that second. When
+// that owner returns, another may hold the lock on the other nodes.
 func TestHoldThatARestartBroughtBackIsNotAVoteForItsOwner(t *testing.T) {
 	s, _ := start(t, redistest.WithAppendOnly())
 	hold(t, s, lock, me, "1", lease)
@@ -117,7 +117,7 @@ func TestHoldThatARestartBroughtBackIsNotAVoteForItsOwner(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
 
-func TestNodeThatDoesNotSayHowLongItRunsIsAnErrorThatTellsWhatToAllow(t *testing.T) {
+func TestNodeThatHidesItsUptimeIsAnErrorWithAdvice(t *testing.T) {
 	for name, rules := range map[string][]string{"INFO": {"-info"}, "the dangerous": {"-@dangerous", "+client"}} {
 		t.Run("without "+name, func(t *testing.T) {
 			s, c := startAs(t, rules...)
@@ -137,11 +137,11 @@ func TestNodeThatDoesNotSayHowLongItRunsIsAnErrorThatTellsWhatToAllow(t *testing
 			}
 		})
 	}
-	t.Run("only a part of it allowed", func(t *testing.T) {
+	t.Run("only a section allowed", func(t *testing.T) {
 		_, c := startAs(t, "-info", "+info|server")
 		require.Positive(t, vote(t, c, me, lua.Delay{For: time.Hour}).Delayed)
 	})
-	t.Run("no such part", func(t *testing.T) {
+	t.Run("no such section", func(t *testing.T) {
 		c, disconnect := connect()
 		defer disconnect()
 		_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: time.Hour})
@@ -149,8 +149,8 @@ func TestNodeThatDoesNotSayHowLongItRunsIsAnErrorThatTellsWhatToAllow(t *testing
 	})
 }
 
-// Whatever reason a version of the server gives, the advice is about INFO.
-func TestCodesOfOurOwnWinOverTheReasonBehindThem(t *testing.T) {
+// Whatever reason a server of some version gives, the advice is about INFO.
+func TestOwnCodesPrecedeTheServersReason(t *testing.T) {
 	f, c := startFake(t)
 	for _, code := range []string{"NOINFO", "NOEPOCH"} {
 		for _, reason := range []string{

@@ -15,7 +15,7 @@ import (
 // undelayed counts a node at once.
 var undelayed = lua.Delay{}
 
-// vote is what the node of a client says to an owner who wants the lock.
+// vote returns the vote of a client's node for an owner.
 func vote(t *testing.T, c rueidis.CoreClient, owner string, d lua.Delay) lua.Vote {
 	t.Helper()
 	v, err := lua.AcquireVote(t.Context(), c, lock, owner, lease, d)
@@ -23,7 +23,7 @@ func vote(t *testing.T, c rueidis.CoreClient, owner string, d lua.Delay) lua.Vot
 	return v
 }
 
-func TestVoteForAFreeLockIsGrantedWithCountOneHoweverOften(t *testing.T) {
+func TestVoteForAFreeLockLeavesACountOfOneHoweverOften(t *testing.T) {
 	s, c := start(t)
 	for i := range 3 {
 		require.Equal(t, lua.Vote{Granted: true, Again: i > 0}, vote(t, c, me, undelayed))
@@ -120,7 +120,7 @@ func TestRefusedVoteLeavesTheNodeAsItWas(t *testing.T) {
 		"no memory, epoch":     {fill, lua.Delay{For: time.Hour, Epoch: true}, "OOM"},
 		"no expiry":            {user("-pexpire"), undelayed, "NOPERM"},
 		"no clock":             {user("-time"), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM"},
-		"no look at the epoch": {user("-get"), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM"},
+		"no read of the epoch": {user("-get"), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM"},
 		"no epoch":             {user("resetkeys", "~"+lock), lua.Delay{For: time.Hour, Epoch: true}, "NOPERM"},
 	} {
 		t.Run(name, func(t *testing.T) {

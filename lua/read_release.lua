@@ -10,7 +10,7 @@
 -- ARGV[6]  PUBLISH or SPUBLISH
 -- ARGV[7]  longest sleep of a waiter in milliseconds
 -- Returns  {status, refusal} as release.lua
--- Retry    safe: a second run answers -1 or leaves the same number behind
+-- Retry    safe: a second run returns -1 or leaves the same number behind
 
 -- Needs lower, announce, reads, precedence
 local count, left = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), tonumber(ARGV[2])

@@ -1,7 +1,7 @@
 -- Renews the leases of a batch of read locks, each for the owner that is believed to hold it.
 -- KEYS[2i-1]  lock: hash of `mode`, owner -> read holds, owner:write -> write holds
 -- KEYS[2i]    the first of the owner's read holds, a key that exists: a cluster that moves the slot
---             answers TRYAGAIN for missing keys, and leases would expire
+--             replies TRYAGAIN for missing keys, and leases would expire
 -- ARGV[1]     lease in milliseconds
 -- ARGV[i+1]   owner
 -- Returns  a list: 1 = renewed, 0 = the owner holds no read lock there any more

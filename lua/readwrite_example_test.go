@@ -8,8 +8,7 @@ import (
 	"holdfast/lua"
 )
 
-// Readers share the lock, and a writer has to wait for them. As long as it does, new readers step
-// back for it.
+// Readers share the lock, and a writer waits for them. While it does, new readers step back for it.
 func ExampleReadWrite_AcquireWrite() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -34,7 +33,7 @@ func ExampleReadWrite_AcquireWrite() {
 	// client:3 has to wait for client:2 which waits itself: true
 }
 
-// A writer that reads as well goes on reading when it has given the write lock back.
+// A writer that reads as well keeps reading after it has released the write lock.
 func ExampleReadWrite_ReleaseWrite() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -56,7 +55,7 @@ func ExampleReadWrite_ReleaseWrite() {
 	// read [{client:1 1 false}] <nil>
 }
 
-// A level that is given back leaves the others their leases. The numbers are those to leave behind.
+// A level that is released leaves the others their leases. The counts are those to leave behind.
 func ExampleReadWrite_ReleaseRead() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -78,7 +77,7 @@ func ExampleReadWrite_ReleaseRead() {
 	// [{client:1 1 false}] 30s <nil>
 }
 
-// Readers do not have to wait for each other.
+// Readers do not wait for each other.
 func ExampleReadWrite_AcquireRead() {
 	client, disconnect := connect()
 	defer disconnect()

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The owner believes in the longest lease that it was given, whichever of its levels is left: a
-// nested read that was given up and is executed all the same, after others, must not take it back.
+// The owner relies on the longest lease it was given, whichever of its levels is left. A nested
+// read that was given up, but is executed late, after others, must not take that lease back.
 func TestLateNestedReadNeverShortensTheReadsAboveIt(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, time.Second)
@@ -24,7 +24,7 @@ func TestLateNestedReadNeverShortensTheReadsAboveIt(t *testing.T) {
 	requireTTL(t, s, holdKey(me, 2), 3*lease)
 	requireKeys(t, s, lock, holdKey(me, 1), holdKey(me, 2))
 
-	// Nor do others who leave take the lock away from it.
+	// Nor does the release of another reader take the lock away from it.
 	read(t, c, other, 1, lease)
 	_, err = pair.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 
 type client = rueidis.CoreClient
 
-// What happens between the modes of a read-write lock: downgrades, readers that died, readers of
-// another library, force.
+// Transitions between the modes of a read-write lock: downgrades, readers that died, readers of
+// another library, force unlocks.
 
 func TestWriterThatReadsBecomesAReaderAndLetsOthersIn(t *testing.T) {
 	s, c := start(t)
@@ -37,7 +37,7 @@ func TestWriterThatReadsBecomesAReaderAndLetsOthersIn(t *testing.T) {
 	read(t, c, other, 1, lease)
 }
 
-func TestWriterWhoseReadsHaveRunOutFreesTheLock(t *testing.T) {
+func TestWriterWhoseReadsHaveExpiredFreesTheLock(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 3*lease)
 	read(t, c, me, 1, lease)
@@ -66,7 +66,7 @@ func TestWriterThatStopsReadingGoesOnWriting(t *testing.T) {
 func TestDeadReaderIsForgottenWhenTheLastLiveOneLeaves(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, lease)
-	s.Do(t, "HSET", lock, other, "2") // its hold keys have run out
+	s.Do(t, "HSET", lock, other, "2") // the keys of its holds have expired
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	_, err := pair.ReleaseRead(t.Context(), c, me, 0)
 	require.NoError(t, err)
@@ -86,9 +86,9 @@ func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, 10*time.Second)
 }
 
-// A waiter has gone to sleep for the lease of the one that leaves, and nobody would tell it when
-// the other's is over.
-func TestReaderThatLeavesAloneWhoMayBeDeadHasWaitersLookAgain(t *testing.T) {
+// A waiter sleeps for the lease of the reader that leaves. No message would wake it when the lease
+// of the dead one ends.
+func TestReaderThatLeavesOneThatMayBeDeadHasWaitersAskAgain(t *testing.T) {
 	s, c := start(t)
 	plantReader(t, s, 2*time.Second)
 	read(t, c, me, 1, lease)
@@ -165,7 +165,7 @@ func TestHashWithoutExpiryIsHeld(t *testing.T) {
 	requireTTL(t, s, lock, lua.NoExpiry)
 }
 
-func TestForceUnlockFreesTheSideThatHolds(t *testing.T) {
+func TestForceUnlockFreesOnlyTheModeThatHolds(t *testing.T) {
 	modes := map[string]func(*testing.T, client) (lua.Released, error){
 		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "read") },
 		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "write") },
@@ -198,7 +198,7 @@ func TestForceUnlockFreesTheSideThatHolds(t *testing.T) {
 }
 
 func TestLockOfAnotherKindIsNeitherTakenNorDestroyed(t *testing.T) {
-	for name, run := range sideOperations {
+	for name, run := range readWriteOperations {
 		for _, owner := range []string{me, other} {
 			t.Run(name+" by "+owner, func(t *testing.T) {
 				s, c := start(t)
@@ -213,9 +213,9 @@ func TestLockOfAnotherKindIsNeitherTakenNorDestroyed(t *testing.T) {
 	}
 }
 
-// sideOperations are all that can be done with a read-write lock that somebody else's lock is in
-// the way of: they must say that nothing was held or got.
-var sideOperations = map[string]func(t *testing.T, c client, owner string) error{
+// operations are all uses of a read-write lock. With another owner's lock in the way, they must
+// report that nothing was held or acquired.
+var readWriteOperations = map[string]func(t *testing.T, c client, owner string) error{
 	"read": func(t *testing.T, c client, owner string) error {
 		holder, err := pair.AcquireRead(t.Context(), c, owner, 1, 3*lease, true, false)
 		require.NotNil(t, holder)
@@ -265,8 +265,8 @@ func nothingReleased(t *testing.T) func(lua.Released, error) error {
 	}
 }
 
-// snapshot is everything that a server has but for the clock: each key with its contents, and
-// whether it expires.
+// snapshot returns all that a server has but the clock: each key with its contents, and whether it
+// expires.
 func snapshot(t *testing.T, s *redistest.Server) map[string]any {
 	t.Helper()
 	keys := map[string]any{}
@@ -281,7 +281,7 @@ func snapshot(t *testing.T, s *redistest.Server) map[string]any {
 	return keys
 }
 
-// Redis need not have answered the first time: the second is to leave the same behind.
+// The reply to the first run may be lost. The second run must leave the same state behind.
 func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 	repeated := map[string]func(*testing.T, client) error{
 		"read": func(t *testing.T, c client) error {

@@ -9,7 +9,9 @@ import (
 	"holdfast/lua"
 )
 
-// A server that refuses a part of what a script of a read-write lock does must not get half of it.
+// When a server refuses a part of a script of a read-write lock, no half of it may take effect.
+//
+// preferring is pair with precedence for writers that wait.
 
 // preferring is pair with precedence for writers that wait.
 var preferring = lua.ReadWrite{Lock: lock, Bound: time.Minute}
@@ -62,7 +64,7 @@ func TestRefusedWriteLeavesTheLockFree(t *testing.T) {
 	}
 }
 
-func TestReleaseOfEitherSideSucceedsWithoutPermissionForTheChannel(t *testing.T) {
+func TestReleaseInEitherModeSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 	for name, release := range map[string]func(*testing.T, client) (lua.Released, error){
 		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseRead(t.Context(), c, me, 0) },
 		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseWrite(t.Context(), c, me, 0) },
@@ -86,7 +88,7 @@ func TestReleaseOfEitherSideSucceedsWithoutPermissionForTheChannel(t *testing.T)
 	}
 }
 
-func TestWriterThatMayNotGiveReadersTheirTurnStillLetsThemIn(t *testing.T) {
+func TestWriterThatMayNotBeginATurnStillLetsReadersIn(t *testing.T) {
 	s, c := startAs(t, "-set")
 	write(t, c, me, lease)
 	s.Do(t, "SET", readerKey, "1")
@@ -98,7 +100,7 @@ func TestWriterThatMayNotGiveReadersTheirTurnStillLetsThemIn(t *testing.T) {
 	sub.requireBytes(t, array("message", pairChannel, "1"))
 }
 
-func TestServerOutOfMemoryRefusesBothSides(t *testing.T) {
+func TestServerOutOfMemoryRefusesBothModes(t *testing.T) {
 	s, c := start(t)
 	fill(t, s)
 	_, err := preferring.AcquireRead(t.Context(), c, me, 1, lease, true, false)
@@ -130,7 +132,7 @@ func TestServerOutOfMemoryShortensNoReadHold(t *testing.T) {
 	_, err := pair.ReenterRead(t.Context(), c, me, 2, 3*lease)
 	require.NoError(t, err)
 	fill(t, s)
-	// One level is left, and for all that this owner knows it lasts for the longer lease.
+	// One level remains; as far as this owner knows, it lasts for the longer lease.
 	out, err := pair.ReleaseRead(t.Context(), c, me, 1)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)

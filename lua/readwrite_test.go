@@ -17,7 +17,7 @@ var pair = lua.ReadWrite{Lock: lock}
 
 const pairChannel = "redisson_rwlock:{order:42}"
 
-// holdKey is the key of an owner's read hold of lock.
+// holdKey returns the key of an owner's read hold of lock.
 func holdKey(owner string, number int) string {
 	return "{order:42}:" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }
@@ -38,8 +38,8 @@ func write(tb testing.TB, c client, owner string, lease time.Duration) {
 	require.Nil(tb, holder)
 }
 
-// plantReader writes what other would as a reader with another library, with plain commands. Each
-// lease is that of one hold.
+// plantReader makes other a reader of another library, with plain commands. Each lease is that of
+// one hold.
 func plantReader(tb testing.TB, s *redistest.Server, leases ...time.Duration) {
 	tb.Helper()
 	s.Do(tb, "HSET", lock, "mode", "read", other, strconv.Itoa(len(leases)))
@@ -144,7 +144,7 @@ func TestHashLivesAsLongAsTheLongestHoldThatIsLeft(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestReleasingOneReadHoldNeverShortensAnothers(t *testing.T) {
+func TestReleaseOfAReadHoldNeverShortensAnother(t *testing.T) {
 	for name, leases := range map[string][2]time.Duration{
 		"the longer one is left":  {3 * lease, lease},
 		"the shorter one is left": {lease, 3 * lease},
@@ -158,7 +158,7 @@ func TestReleasingOneReadHoldNeverShortensAnothers(t *testing.T) {
 			out, err := pair.ReleaseRead(t.Context(), c, me, 1)
 			require.NoError(t, err)
 			require.Equal(t, lua.Released{Held: true}, out)
-			// Which level had which lease is not told, so the one that is left has the longest.
+			// Which level had which lease is unknown, so the level that is left has the longest.
 			requireLock(t, s, lock, map[string]string{"mode": "read", me: "1", other: "1"}, 3*lease)
 			requireTTL(t, s, holdKey(me, 1), 3*lease)
 			requireTTL(t, s, holdKey(other, 1), lease)
@@ -167,7 +167,7 @@ func TestReleasingOneReadHoldNeverShortensAnothers(t *testing.T) {
 	}
 }
 
-func TestReadsAreRenewedForTheOwnerThatClaimsThemAlone(t *testing.T) {
+func TestReadsAreRenewedForTheirOwnerOnly(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, lease)
 	_, err := pair.ReenterRead(t.Context(), c, me, 2, 5*lease)
@@ -186,7 +186,7 @@ func TestReadsAreRenewedForTheOwnerThatClaimsThemAlone(t *testing.T) {
 	requireTTL(t, s, "plain", lease)
 }
 
-func TestReadWhoseHoldsHaveAllRunOutIsLost(t *testing.T) {
+func TestReadWhoseHoldsHaveAllExpiredIsLost(t *testing.T) {
 	s, c := start(t)
 	read(t, c, other, 1, lease)
 	read(t, c, me, 1, lease)
@@ -227,8 +227,8 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, 3*lease)
 }
 
-// Nobody announces a lock that is handed over, and those who wait know of the lease before.
-func TestWriteLockPassedOnForAShortLeaseTellsThoseWhoWait(t *testing.T) {
+// A lock that is handed over is not announced, and the waiters knew of the lease before.
+func TestWriteLockHandedOverForAShortLeaseIsAnnouncedToWaiters(t *testing.T) {
 	for _, passed := range []struct {
 		lease time.Duration
 		told  string

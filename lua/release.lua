@@ -6,7 +6,7 @@
 -- ARGV[4]  PUBLISH or SPUBLISH
 -- Returns  status, or {status, refusal}: status -1 = not the owner's, 0 = levels are left, 1 =
 --          released; refusal is the server's error if it refused only the message, else ''
--- Retry    safe: a second run answers -1 or leaves the same count behind
+-- Retry    safe: a second run returns -1 or leaves the same count behind
 
 if tonumber(ARGV[2]) > 0 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end

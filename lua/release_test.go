@@ -9,10 +9,10 @@ import (
 	"holdfast/lua"
 )
 
-// unlocked are the bytes of the announcement as a subscriber of a RESP2 connection gets them.
+// unlocked has the bytes of the announcement as a subscriber on a RESP2 connection receives them.
 const unlocked = "*3\r\n$7\r\nmessage\r\n$33\r\nredisson_lock__channel:{order:42}\r\n$1\r\n0\r\n"
 
-func TestLastReleaseDropsTheLockAndSaysSo(t *testing.T) {
+func TestLastReleaseDropsTheLockAndAnnouncesIt(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
@@ -33,7 +33,7 @@ func TestLastReleaseDropsTheLockWhateverItsCount(t *testing.T) {
 	requireFree(t, s, lock)
 }
 
-func TestPartialReleaseLeavesCountAndLeaseInSilence(t *testing.T) {
+func TestPartialReleaseLeavesCountAndLeaseAndAnnouncesNothing(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "3", 3*lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
@@ -44,7 +44,7 @@ func TestPartialReleaseLeavesCountAndLeaseInSilence(t *testing.T) {
 	sub.requireNothing(t)
 }
 
-func TestReleaseByAnotherOwnerIsRefusedInSilence(t *testing.T) {
+func TestReleaseByAnotherOwnerIsRefusedAndNotAnnounced(t *testing.T) {
 	for name, left := range map[string]int{"partial": 1, "full": 0} {
 		t.Run(name, func(t *testing.T) {
 			s, c := start(t)
@@ -59,7 +59,7 @@ func TestReleaseByAnotherOwnerIsRefusedInSilence(t *testing.T) {
 	}
 }
 
-func TestReleaseOfAFreeLockMakesNoLock(t *testing.T) {
+func TestReleaseOfAFreeLockCreatesNoLock(t *testing.T) {
 	s, c := start(t)
 	for _, left := range []int{0, 1} {
 		out, err := unlock(t.Context(), c, lock, me, left)
@@ -111,7 +111,7 @@ func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	c := cluster.Client(t)
 	node := cluster.Owner(t, cluster.Slot(t, lock))
-	if !knowsShardedChannels(t, node) { // nobody is told, and the lock is free all the same
+	if !knowsShardedChannels(t, node) { // no message is published, but the lock is free
 		hold(t, node, lock, me, "1", lease)
 		out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Sharded: true})
 		require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-func TestRenewTellsForEachClaimWhetherItHolds(t *testing.T) {
+func TestRenewReportsForEachLockWhetherItIsHeld(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, "mine", me, "2", lease)
 	hold(t, s, "other's", other, "1", lease)
@@ -30,7 +30,7 @@ func TestRenewTellsForEachClaimWhetherItHolds(t *testing.T) {
 	requireTTL(t, s, "wrong type", lease)
 }
 
-func TestRenewDoesNotLengthenTheLeaseOfAnother(t *testing.T) {
+func TestRenewDoesNotExtendTheLeaseOfAnother(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
 	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
@@ -55,7 +55,7 @@ func TestRenewIsOneCommand(t *testing.T) {
 		renewals[i] = lua.Renewal{Lock: fmt.Sprintf("{order}:%d", i), Owner: me}
 		hold(t, s, renewals[i].Lock, me, "1", lease)
 	}
-	_, err := lua.Renew(t.Context(), c, lease, renewals) // the server gets to know the script
+	_, err := lua.Renew(t.Context(), c, lease, renewals) // loads the script
 	require.NoError(t, err)
 	monitor := s.Monitor(t)
 	held, err := lua.Renew(t.Context(), c, 3*lease, renewals)

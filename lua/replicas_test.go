@@ -12,7 +12,7 @@ import (
 	"holdfast/lua"
 )
 
-// acknowledged takes the lock on a connection of its own, and counts who has it.
+// acknowledged takes the lock on a connection of its own, and returns how many replicas have it.
 func acknowledged(
 	t *testing.T,
 	c rueidis.Client,
@@ -39,7 +39,7 @@ func TestReplicasThatHaveAWriteAcknowledgeIt(t *testing.T) {
 	first, second := redistest.StartReplica(t, master), redistest.StartReplica(t, master)
 	n, took := acknowledged(t, c, 2, eventually)
 	require.Equal(t, 2, n)
-	require.Less(t, took, eventually/2, "it waited for more than the acknowledgements")
+	require.Less(t, took, eventually/2, "it waited longer than for the acknowledgements")
 	for _, replica := range []*redistest.Server{first, second} {
 		require.Equal(t, map[string]string{me: "1"}, replica.DoMap(t, "HGETALL", lock))
 	}
@@ -65,7 +65,7 @@ func TestNobodyAcknowledgesWithoutReplicas(t *testing.T) {
 	require.GreaterOrEqual(t, took, timeout)
 }
 
-func TestRefusedQuestionForAcknowledgementsIsClassified(t *testing.T) {
+func TestRefusedWaitForAcknowledgementsIsClassified(t *testing.T) {
 	t.Parallel()
 	_, c := startAs(t, "-wait")
 	_, err := lua.Acknowledged(t.Context(), c, 1, time.Second)
@@ -73,7 +73,7 @@ func TestRefusedQuestionForAcknowledgementsIsClassified(t *testing.T) {
 	require.Contains(t, e.Advice, "ACL")
 }
 
-// The master learns that it is one no longer, from a Sentinel for example, while a client waits.
+// While a client waits, the master becomes a replica, as a Sentinel may have it.
 func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 	t.Parallel()
 	master, c := start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
@@ -92,17 +92,17 @@ func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 		reply, err := master.Call("INFO", "clients")
 		info, _ := reply.(string)
 		return err == nil && blocked(info)
-	}, eventually, poll, "nobody waits")
+	}, eventually, poll, "no client waits")
 	master.Do(t, "REPLICAOF", "127.0.0.1", "1")
 	select {
 	case err := <-ended:
 		requireError(t, err, lua.Temporary, "UNBLOCKED")
 	case <-time.After(eventually):
-		require.FailNow(t, "the wait goes on")
+		require.FailNow(t, "the wait does not end")
 	}
 }
 
-// blocked tells from INFO clients whether somebody waits in a command.
+// blocked reports whether INFO clients shows a client blocked in a command.
 func blocked(info string) bool {
 	return strings.Contains(info, "blocked_clients:") &&
 		!strings.Contains(info, "blocked_clients:0")

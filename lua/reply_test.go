@@ -9,7 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-func TestReplyThatNoScriptGivesIsAnUnknownOutcome(t *testing.T) {
+func TestUnexpectedReplyIsAnUnknownOutcome(t *testing.T) {
 	const odd = "*2\r\n+a\r\n+b\r\n" // texts where numbers belong
 	f, c := startFake(t)
 	for _, o := range operations {
@@ -47,7 +47,7 @@ func TestReplyThatNoScriptGivesIsAnUnknownOutcome(t *testing.T) {
 		_, err := lua.Inspect(t.Context(), c, lock)
 		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply")
 	})
-	t.Run("renew gets too many", func(t *testing.T) {
+	t.Run("renew gets too many values", func(t *testing.T) {
 		f.says("*2\r\n:1\r\n:1\r\n")
 		_, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
 		require.ErrorContains(t, err, "2 values instead of 1")
@@ -64,7 +64,7 @@ func TestUnexpectedReplyKeepsItsCause(t *testing.T) {
 	require.ErrorIs(t, lua.Classify(rueidis.Nil), rueidis.Nil)
 }
 
-func TestErrorReplyInsideAListIsThatError(t *testing.T) {
+func TestErrorReplyInsideAListIsReturned(t *testing.T) {
 	f, c := startFake(t)
 	f.says("*2\r\n-OOM command not allowed\r\n+\r\n")
 	_, err := unlock(t.Context(), c, lock, me, 0)

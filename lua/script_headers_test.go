@@ -14,8 +14,8 @@ import (
 
 var commandCall = regexp.MustCompile(`(?:redis\.p?call|attempt)\(([^,)]+)`)
 
-// TestScriptsUseOnlyCommandsOfRedis62 allows commands by name: one that is added here must exist in
-// 6.2, with the options that the script gives it.
+// TestScriptsUseOnlyCommandsOfRedis62 lists the commands that scripts may call. A command that is
+// added must exist in 6.2, with the options that the script gives it.
 func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
 	known := []string{
 		"'DEL'",
@@ -47,8 +47,8 @@ func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
 		"'PUBSUB'", // with SHARDNUMSUB for sharded channels only, which 6.2 does not have either
 		"verb",     // of an announcement
 		"...",
-	} // what attempt was called with
-	// Lua that came with 7: script flags, the ACL check, the other name of redis, options of
+	} // the command given to attempt
+	// Lua features of Redis 7: script flags, the ACL check, the other name of redis, options of
 	// PEXPIRE.
 	newer := []string{"#!lua", "acl_check_cmd", "server.", "'NX'", "'XX'", "'GT'", "'LT'"}
 	for file, source := range scripts(t, "*.lua", "common/*.lua") {
@@ -62,7 +62,7 @@ func TestScriptsUseOnlyCommandsOfRedis62(t *testing.T) {
 	}
 }
 
-// headerOf is what a file begins with: comments.
+// headerOf returns the comments that a file begins with.
 var headerOf = regexp.MustCompile(`\A(?:--.*\n)*`)
 
 func TestScriptsSayWhatTheyDo(t *testing.T) {
@@ -74,10 +74,12 @@ func TestScriptsSayWhatTheyDo(t *testing.T) {
 		require.Regexp(t, `(?m)^-- KEYS\[`, header, file)
 		require.Regexp(t, `(?m)^-- Returns +\S`, header, file)
 		require.Regexp(t, `(?m)^-- Retry +safe`, header, file)
-		for _, named := range regexp.MustCompile(` as in (common/\w+\.lua)\n`).FindAllStringSubmatch(header, -1) {
+		references := regexp.MustCompile(` as in (common/\w+\.lua)\n`)
+		for _, named := range references.FindAllStringSubmatch(header, -1) {
 			header += headerOf.FindString(all[named[1]])
 		}
-		for _, argument := range regexp.MustCompile(`(?:KEYS|ARGV)\[\d+\]`).FindAllString(all[file], -1) {
+		arguments := regexp.MustCompile(`(?:KEYS|ARGV)\[\d+\]`)
+		for _, argument := range arguments.FindAllString(all[file], -1) {
 			require.Contains(t, header, argument, file)
 		}
 	}
@@ -97,8 +99,8 @@ func TestScriptsHaveLinesOfAtMost100Columns(t *testing.T) {
 	}
 }
 
-// A function that a file calls without declaring its fragment may be there by chance today. One that
-// nobody calls costs the server time.
+// A function that a file calls without declaring its fragment is there only by chance. One that is
+// never called costs the server time.
 func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
 	all := scripts(t, "*.lua", "common/*.lua")
 	calls := map[string]*regexp.Regexp{} // of what a fragment defines
@@ -113,7 +115,8 @@ func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
 		calls[fragment] = regexp.MustCompile(`\b(?:` + strings.Join(names, "|") + `)\b`)
 	}
 	for file, source := range all {
-		inScope, unused := map[string]int{}, map[string]bool{} // by fragment; how far it is indented
+		inScope := map[string]int{} // by fragment, how far it is indented
+		unused := map[string]bool{}
 		for line := range strings.Lines(source) {
 			code := strings.TrimLeft(line, " ")
 			indent := len(line) - len(code)
@@ -139,7 +142,8 @@ func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
 	}
 }
 
-// Each costs the server as much as a command: they wait for the branch that calls them.
+// Creating a function costs the server as much as a command, so functions wait for the branch that
+// calls them.
 func TestTakingAndReleasingAPlainLockCreatesNoFunction(t *testing.T) {
 	for _, file := range []string{"acquire.lua", "release.lua", "hand_over.lua"} {
 		source := scripts(t, file)[file]
@@ -159,7 +163,7 @@ func TestRepliesThatMayBeErrorsAreReadInOnePlace(t *testing.T) {
 	}
 }
 
-// scripts reads the .lua files of the package that match.
+// scripts returns the .lua files of the package that match.
 func scripts(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	sources := map[string]string{}

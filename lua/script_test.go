@@ -13,15 +13,15 @@ import (
 	"holdfast/lua"
 )
 
-// operation is one script with the state that it changes.
+// operation is a script with the state that it changes.
 type operation struct {
 	name string
-	// count is me's before and after; "" is a free lock.
+	// count is that of me, before and after; "" is a free lock.
 	before, after string
 	run           func(context.Context, rueidis.Client) error
 }
 
-// operations has each script, release once per outcome.
+// operations has each script, release once for each outcome.
 var operations = []operation{
 	{"acquire", "", "1", func(ctx context.Context, c rueidis.Client) error {
 		_, err := lockPlain(ctx, c, lock, me, lease)
@@ -70,7 +70,7 @@ func (o operation) requireDone(tb testing.TB, s *redistest.Server) {
 	require.LessOrEqual(tb, s.DoInt(tb, "DBSIZE"), int64(1))
 }
 
-func TestScriptRunTwiceLeavesTheStateOfOnce(t *testing.T) {
+func TestScriptRunTwiceLeavesTheSameState(t *testing.T) {
 	for _, o := range operations {
 		t.Run(o.name, func(t *testing.T) {
 			s, c := start(t)
@@ -87,7 +87,7 @@ func TestScriptThatTheServerForgotIsSentOnce(t *testing.T) {
 	for _, o := range operations {
 		t.Run(o.name, func(t *testing.T) {
 			s, c := start(t)
-			require.NoError(t, o.run(t.Context(), c)) // the server gets to know the script
+			require.NoError(t, o.run(t.Context(), c)) // loads the script
 			s.Do(t, "FLUSHALL")
 			s.Do(t, "SCRIPT", "FLUSH")
 			o.prepare(t, s)
@@ -125,7 +125,7 @@ func TestEachNodeOfAClusterIsSentAScriptOnce(t *testing.T) {
 	}
 }
 
-func TestFractionsOfAMillisecondDoNotLengthenALease(t *testing.T) {
+func TestFractionsOfAMillisecondDoNotExtendALease(t *testing.T) {
 	s, c := start(t)
 	monitor := s.Monitor(t)
 	_, err := lockPlain(t.Context(), c, lock, me, 1500*time.Millisecond+999*time.Microsecond)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestReplicaIsRefusedForGood(t *testing.T) {
-	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // nobody listens there
+	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // no server listens there
 	_, err := lockPlain(t.Context(), c, lock, me, lease)
 	e := requireError(t, err, lua.Permanent, "READONLY")
 	require.Contains(t, e.Advice, "connect to the master")
@@ -74,7 +74,7 @@ func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 		master.Do(t, "SET", fmt.Sprintf("key:%d", i), strings.Repeat("x", 512<<10))
 	}
 	master.Do(t, "CONFIG", "SET", "rdbcompression", "no")
-	// Each key takes a replica 50 ms to load, and it looks at its connections every 2 MB.
+	// A replica takes 50 ms to load each key, and checks its connections every 2 MB.
 	s, c := start(t, redistest.WithHostNetwork(), redistest.WithArgs("--key-load-delay", "50000"))
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	s.Do(t, "REPLICAOF", host, port)
@@ -86,7 +86,7 @@ func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 	requireError(t, err, lua.Temporary, "LOADING")
 }
 
-func TestServerThatDoesNotAnswerInTimeIsAnUnknownOutcome(t *testing.T) {
+func TestServerThatDoesNotReplyInTimeIsAnUnknownOutcome(t *testing.T) {
 	s, c := start(t)
 	s.Pause(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

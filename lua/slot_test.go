@@ -10,7 +10,7 @@ import (
 	"holdfast/lua"
 )
 
-// keys are the shapes that the hash tag rule tells apart.
+// keys has the cases of the hash tag rule.
 var keys = []string{
 	"", "a", "123456789", "order:42", "über", "\x00\xff",
 	"{tag}rest", "pre{tag}post", "{user1000}.following", "foo{}{bar}", "foo{{bar}}zap", "foo{bar}{zap}",
@@ -58,7 +58,7 @@ func FuzzNames(f *testing.F) {
 		if lua.CheckSlots(name, channel) != nil {
 			return
 		}
-		// One prefix stands for all: the prefixes have no brace, so the tag of the name decides.
+		// One prefix stands for all: prefixes have no brace, so the name's tag decides.
 		require.Equal(t, lua.Slot(name), lua.Slot(channel))
 		require.Equal(t, lua.Slot(name), lua.Slot(queue))
 		require.Equal(t, lua.Slot(name), lua.Slot(lua.Suffix(name, owner)), "suffix")

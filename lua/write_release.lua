@@ -12,7 +12,7 @@
 -- ARGV[9]  its lease in milliseconds
 -- Returns  {status, refusal} as release.lua, or with status 2 = released, and the owner is a reader
 --          now, or 3 = the successor has the lock
--- Retry    safe: a second run answers -1 or leaves the same number behind
+-- Retry    safe: a second run returns -1 or leaves the same number behind
 
 -- Needs attempt, lower, announce, advice, reads, precedence
 local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1

@@ -12,7 +12,7 @@ import (
 	"holdfast/lua"
 )
 
-// The keys of this library's own beside a read-write lock.
+// This library's own keys beside a read-write lock.
 const (
 	writerKey = "holdfast_rwlock_writer:{order:42}"
 	readerKey = "holdfast_rwlock_reader:{order:42}"
@@ -35,8 +35,7 @@ func waitingReaders(t *testing.T) (*redistest.Server, client) {
 
 type acquire func(context.Context, client, string, int, time.Duration, bool) (*lua.Holder, error)
 
-// asReader is the read side for somebody who comes to it, and asThatWaited for somebody who was
-// refused before.
+// asReader acquires as a new reader, and asThatWaited as one that was refused before.
 func asReader(pair lua.ReadWrite) acquire {
 	return func(ctx context.Context, c client, owner string, number int, lease time.Duration, waits bool) (*lua.Holder, error) {
 		return pair.AcquireRead(ctx, c, owner, number, lease, waits, false)
@@ -49,27 +48,27 @@ func asThatWaited(pair lua.ReadWrite) acquire {
 	}
 }
 
-// refuse has somebody wait for the lock, and returns who is in the way.
-func refuse(t *testing.T, side acquire, c client, owner string) *lua.Holder {
+// refuse has owner wait for the lock, and returns the holder.
+func refuse(t *testing.T, as acquire, c client, owner string) *lua.Holder {
 	t.Helper()
-	holder, err := side(t.Context(), c, owner, 1, lease, true)
+	holder, err := as(t.Context(), c, owner, 1, lease, true)
 	require.NoError(t, err)
 	require.NotNil(t, holder)
 	return holder
 }
 
-// grants has somebody get the lock.
-func grants(t *testing.T, side acquire, c client, owner string) {
+// grants has owner get the lock.
+func grants(t *testing.T, as acquire, c client, owner string) {
 	t.Helper()
-	holder, err := side(t.Context(), c, owner, 1, lease, true)
+	holder, err := as(t.Context(), c, owner, 1, lease, true)
 	require.NoError(t, err)
 	require.Nil(t, holder)
 }
 
-// waitingSince pretends that writer began to wait some time ago.
+// waitingSince makes it look as if writer had begun to wait that long ago.
 func waitingSince(t *testing.T, s *redistest.Server, ago time.Duration) {
 	t.Helper()
-	now := time.Now().Add(-ago).UnixMilli() // the clock of this machine is the server's
+	now := time.Now().Add(-ago).UnixMilli() // the server has this machine's clock
 	s.Do(t, "SET", writerKey, fmt.Sprintf("%d %s:write", now, writer), "PX", "7000")
 }
 
@@ -86,7 +85,7 @@ func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
 	requireTTL(t, s, writerKey, 7*time.Second)
 
-	// Not even when the lock is free: the writer has been told, and is on its way.
+	// Not even when the lock is free: the writer has been told, and is about to ask.
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	require.True(t, refuse(t, asReader(preferring), c, reader).Next)
@@ -98,7 +97,7 @@ func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
 	reentered, err := preferring.ReenterRead(t.Context(), c, other, 2, lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
-	grants(t, asReader(preferring), c, other) // a repeated command is no new reader either
+	grants(t, asReader(preferring), c, other) // nor is a retry a new reader
 	requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
 }
 
@@ -124,7 +123,7 @@ func TestLockHasNoOwnKeysWithoutPreference(t *testing.T) {
 	s, c := start(t)
 	grants(t, asReader(pair), c, other)
 	refuse(t, pair.AcquireWrite, c, writer)
-	_, err := pair.ReleaseWrite(t.Context(), c, writer, 0) // it gives up
+	_, err := pair.ReleaseWrite(t.Context(), c, writer, 0) // the writer gives up
 	require.NoError(t, err)
 	requireKeys(t, s, lock, holdKey(other, 1))
 	_, err = pair.ReleaseRead(t.Context(), c, other, 0)
@@ -137,7 +136,7 @@ func TestLockHasNoOwnKeysWithoutPreference(t *testing.T) {
 	requireKeys(t, s)
 }
 
-func TestAttemptWithoutWaitHoldsNobodyBack(t *testing.T) {
+func TestAttemptWithoutWaitHoldsNoReaderBack(t *testing.T) {
 	s, c := start(t)
 	read(t, c, other, 1, lease)
 	holder, err := preferring.AcquireWrite(t.Context(), c, writer, 1, lease, false)
@@ -153,32 +152,32 @@ func TestAttemptWithoutWaitHoldsNobodyBack(t *testing.T) {
 	requireKeys(t, s, lock)
 }
 
-func TestWriterBehindAWriterHoldsNobodyBack(t *testing.T) {
+func TestWriterBehindAWriterHoldsNoReaderBack(t *testing.T) {
 	s, c := start(t)
 	write(t, c, other, lease)
 	refuse(t, preferring.AcquireWrite, c, writer)
 	requireKeys(t, s, lock)
 }
 
-func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
+func TestReadersPassAWriterThatHasHeldThemBackForLong(t *testing.T) {
 	s, c := waitingReaders(t)
 	bound := preferring.Bound
 	waitingSince(t, s, bound-2*time.Second)
 	nap := refuse(t, asReader(preferring), c, reader).Nap
-	require.LessOrEqual(t, nap, 2*time.Second, "it must look again when it may pass")
+	require.LessOrEqual(t, nap, 2*time.Second, "it must ask again when it may pass")
 
 	waitingSince(t, s, bound+bound/20)
-	refuse(t, preferring.AcquireWrite, c, writer) // it asks again, and keeps its place
+	refuse(t, preferring.AcquireWrite, c, writer) // a retry does not renew its precedence
 	grants(t, asReader(preferring), c, reader)
 
-	// A tenth of the time later it is the writer's again.
+	// A tenth of that time later the writer has precedence again.
 	waitingSince(t, s, bound+bound/5)
 	grants(t, asReader(preferring), c, "third:3")
 	refuse(t, preferring.AcquireWrite, c, writer)
 	require.Equal(t, writer, refuse(t, asReader(preferring), c, "fourth:4").Owner)
 }
 
-func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
+func TestSecondWriterDoesNotTakeOverThePrecedenceOfTheFirst(t *testing.T) {
 	s, c := waitingReaders(t)
 	waitingSince(t, s, 20*time.Second)
 	before := s.DoString(t, "GET", writerKey)
@@ -187,7 +186,7 @@ func TestSecondWriterDoesNotTakeTheFirstOnesPlace(t *testing.T) {
 		t,
 		before,
 		s.DoString(t, "GET", writerKey),
-		"or two that take turns would keep readers back for ever",
+		"two writers in turn would hold readers back for ever",
 	)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	_, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
@@ -200,7 +199,7 @@ func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
 	s, c := waitingReaders(t)
 	refuse(t, asReader(preferring), c, reader)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-	for range 2 { // the second time after a lost reply
+	for range 2 { // the second time as after a lost reply
 		out, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
 		require.NoError(t, err)
 		require.False(t, out.Held)
@@ -211,11 +210,11 @@ func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
 	grants(t, asReader(preferring), c, reader)
 }
 
-func TestWriterThatGetsTheLockWaitsNoMore(t *testing.T) {
+func TestWriterThatGetsTheLockStopsWaiting(t *testing.T) {
 	s, c := waitingReaders(t)
 	_, err := preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
-	for range 2 { // the second time after a lost reply
+	for range 2 { // the second time as after a lost reply
 		grants(t, preferring.AcquireWrite, c, writer)
 		requireKeys(t, s, lock)
 	}
@@ -233,11 +232,11 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 		_, err = preferring.ReleaseWrite(t.Context(), c, writer, 0)
 		require.NoError(t, err)
 		left := s.DoInt(t, "PTTL", passKey)
-		if s.DoInt(t, "PEXPIRE", passKey, ms(lease)) == 1 { // so that the rest does not miss it
+		if s.DoInt(t, "PEXPIRE", passKey, ms(lease)) == 1 { // so that the test does not miss it
 			require.LessOrEqual(t, left, turn.Milliseconds())
 			break
 		}
-		// A slow machine has missed it.
+		// A slow machine has missed the turn.
 		require.Less(t, try, 5, "readers have no turn")
 		s.Do(t, "SET", readerKey, "1", "PX", ms(7*time.Second))
 		grants(t, preferring.AcquireWrite, c, writer)
@@ -255,11 +254,11 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 		t,
 		writer,
 		refuse(t, asReader(preferring), c, "fourth:4").Owner,
-		"it did not wait",
+		"it has not waited",
 	)
 	requireTTL(t, s, passKey, lease)
 
-	// Afterwards writers come first again, for those as well.
+	// Afterwards writers come first again, also for these readers.
 	s.Do(t, "DEL", passKey)
 	require.Equal(t, writer, refuse(t, asThatWaited(preferring), c, "fourth:4").Owner)
 }
@@ -271,7 +270,7 @@ func TestTurnOfReadersIsOverSoonAfterTheLastHasLeft(t *testing.T) {
 	s.Do(t, "SET", passKey, "1", "PX", ms(lease))
 	_, err := preferring.ReleaseRead(t.Context(), c, me, 0)
 	require.NoError(t, err)
-	requireTTL(t, s, passKey, lease) // somebody reads still
+	requireTTL(t, s, passKey, lease) // a reader is left
 	_, err = preferring.ReleaseRead(t.Context(), c, other, 0)
 	require.NoError(t, err)
 	require.LessOrEqual(t, s.DoInt(t, "PTTL", passKey), int64(10))
@@ -287,7 +286,7 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 		holder, err := preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
 		return err == nil && holder == nil
 	}, eventually, poll)
-	// In its last millisecond a key is there, and has no time left.
+	// In its last millisecond a key exists, but has no time left.
 	require.Eventually(
 		t,
 		func() bool { return s.DoInt(t, "EXISTS", passKey) == 0 },
@@ -297,7 +296,7 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 	requireKeys(t, s, lock)
 }
 
-func TestWriterThatNobodyWaitedForGivesNobodyATurn(t *testing.T) {
+func TestWriterWithoutWaitingReadersBeginsNoTurn(t *testing.T) {
 	s, c := start(t)
 	grants(t, preferring.AcquireWrite, c, writer)
 	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)

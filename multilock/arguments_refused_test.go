@@ -12,7 +12,8 @@ import (
 	"holdfast/rlock"
 )
 
-// requireInvalid requires that a lock is refused whatever is asked of it, before anything is sent, with a text that says why.
+// requireInvalid requires that every use of a lock is refused before anything is sent, with a text
+// that says why.
 func requireInvalid(t *testing.T, lock *multilock.Lock, texts ...string) {
 	t.Helper()
 	_, err := lock.Lock(t.Context(), longLease)
@@ -23,7 +24,7 @@ func requireInvalid(t *testing.T, lock *multilock.Lock, texts ...string) {
 	}
 	_, err = lock.TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrInvalid)
-	_, err = multilock.New(lock).TryLock(t.Context(), patience, rlock.Watchdog)
+	_, err = multilock.New(lock).TryLock(t.Context(), longWait, rlock.Watchdog)
 	require.ErrorIs(t, err, rlock.ErrInvalid, "as a part")
 	require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld)
 }
@@ -63,11 +64,11 @@ func TestPartsThatCanNeverBeHeldTogetherAreRefused(t *testing.T) {
 	require.Empty(t, first.Commands(t))
 	require.Empty(t, second.Commands(t))
 
-	// The same names on two servers are different locks.
+	// Equal names on two servers are different locks.
 	unlock(t, take(t, multilock.New(p.client.NewLock("a"), p.another.NewFairLock("a")), longLease))
 }
 
-func TestSeveralRedisesNeedNamesThatAllProcessesKnow(t *testing.T) {
+func TestSeveralServersNeedNamesThatAllProcessesKnow(t *testing.T) {
 	t.Parallel()
 	s, group := redistest.Start(t), redistest.StartSentinel(t)
 	plain := newClient(t, s, rlock.Options{})
@@ -77,7 +78,7 @@ func TestSeveralRedisesNeedNamesThatAllProcessesKnow(t *testing.T) {
 	requireInvalid(t, multilock.New(plain.NewLock("a"), unnamed.NewLock("b")), `"b"`, "rlock.Options.Server", "in all processes")
 	requireInvalid(t, multilock.New(unnamed.NewLock("b"), another.NewLock("b")), "rlock.Options.Server")
 
-	// One Redis needs none, and an address is one.
+	// A single Redis needs no name, and an address is one.
 	unlock(t, take(t, multilock.New(unnamed.NewLock("b"), unnamed.NewFairLock("a")), longLease))
 	unlock(t, take(t, multilock.New(named.NewLock("b"), plain.NewLock("a")), longLease))
 	require.Empty(t, unnamed.NewLock("b").Server())
@@ -85,8 +86,9 @@ func TestSeveralRedisesNeedNamesThatAllProcessesKnow(t *testing.T) {
 	require.Equal(t, s.Addr(), plain.NewLock("a").Server())
 }
 
-// It has two addresses, and which of them is the master's is not told: processes might call it by either.
-func TestMasterWithReplicasToReadFromHasNoNameOfItsOwn(t *testing.T) {
+// The client has two addresses and is not told which is the master's: two processes might name it
+// differently.
+func TestClientThatReadsFromReplicasHasNoNameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	master, other := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas()), redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
@@ -107,7 +109,7 @@ func TestImpossibleWaitsAndLeasesAreRefused(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, lock := range map[string]*multilock.Lock{
-		"together":    multilock.New(p.client.NewLock("a"), p.client.NewLock("b")),
+		"batch":       multilock.New(p.client.NewLock("a"), p.client.NewLock("b")),
 		"one by one":  multilock.New(p.client.NewFairLock("a"), p.another.NewFairLock("b")),
 		"empty names": multilock.New(p.client.NewLock("a"), p.client.NewLock("")),
 	} {
@@ -116,7 +118,7 @@ func TestImpossibleWaitsAndLeasesAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, rlock.ErrInvalid)
 			require.ErrorContains(t, err, "use Lock to wait without limit")
 			for _, lease := range []time.Duration{-time.Second, time.Millisecond, 2 * time.Millisecond} {
-				_, err = lock.TryLock(t.Context(), patience, lease)
+				_, err = lock.TryLock(t.Context(), longWait, lease)
 				require.ErrorIs(t, err, rlock.ErrInvalid)
 				if name != "empty names" {
 					require.ErrorContains(t, err, "want at least 3ms")

@@ -11,9 +11,9 @@ import (
 	"holdfast/rlock"
 )
 
-// One call of the owner has the turn at b for as long as it waits for that lock, and a MultiLock waits for the turn. Nothing
-// of that is about a.
-func TestMultiLockThatWaitsForTheTurnAtOnePartKeepsNobodyFromAnother(t *testing.T) {
+// One call of the owner keeps the session of b locked while it waits for b, and a MultiLock of a
+// and b waits for that session. Neither blocks a.
+func TestMultiLockThatWaitsForTheSessionOfAPartBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	a, b := p.client.NewLock("a"), p.client.NewLock("b")
@@ -22,9 +22,9 @@ func TestMultiLockThatWaitsForTheTurnAtOnePartKeepsNobodyFromAnother(t *testing.
 	defer cancel()
 	hold := takeWith(ctx, t, a, longLease)
 	alone := lockInBackground(ctx, b, longLease)
-	awaitListener(t, p.first, "b")
+	waitForListener(t, p.first, "b")
 	both := lockInBackground(ctx, multilock.New(a, b), longLease)
-	// Some of these come after the MultiLock has begun to wait.
+	// Some of these calls come after the MultiLock has begun to wait.
 	over := time.After(200 * time.Millisecond)
 	for waiting := true; waiting; {
 		select {

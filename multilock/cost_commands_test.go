@@ -21,8 +21,12 @@ func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 	learn(t, lock)
 	monitor := s.Monitor(t)
 	for name, acquire := range map[string]func() (*rlock.Hold, error){
-		"without wait":  func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), rlock.NoWait, longLease) },
-		"with wait":     func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), patience, longLease) },
+		"without wait": func() (*rlock.Hold, error) {
+			return lock.TryLock(t.Context(), rlock.NoWait, longLease)
+		},
+		"with wait": func() (*rlock.Hold, error) {
+			return lock.TryLock(t.Context(), longWait, longLease)
+		},
 		"with watchdog": func() (*rlock.Hold, error) { return lock.Lock(t.Context(), rlock.Watchdog) },
 		"short lease":   func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), rlock.NoWait, 5*time.Second) },
 	} {
@@ -30,7 +34,7 @@ func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, scriptCalls(t, monitor), name)
 		require.ElementsMatch(t, []string{"a", "b", "c"}, left(t, s))
-		monitor.Commands(t) // those of the line before
+		monitor.Commands(t) // drops those of left
 		unlock(t, hold)
 		require.Equal(t, 1, scriptCalls(t, monitor), name)
 		requireFree(t, s)
@@ -39,7 +43,7 @@ func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 
 	hold := take(t, lock, longLease)
 	inner := takeWith(hold.Context(), t, lock, longLease)
-	require.Equal(t, 2, scriptCalls(t, monitor), "a nested level is one more")
+	require.Equal(t, 2, scriptCalls(t, monitor), "a nested level is one more command")
 	require.NoError(t, lock.Unlock(hold.Context()))
 	require.Equal(t, rlock.ErrReleased, inner.Err())
 	require.NoError(t, lock.Unlock(hold.Context()))
@@ -47,7 +51,7 @@ func TestPlainLocksOfOneClientAreTwoCommands(t *testing.T) {
 	requireFree(t, s)
 }
 
-func TestPlainLocksAmongOthersAreTakenTogetherAsFarAsTheyFollowEachOther(t *testing.T) {
+func TestNeighbouringPlainLocksAreABatch(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	locks := []rlock.Locker{p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewFairLock("c"), p.client.NewLock("d"),
@@ -59,13 +63,13 @@ func TestPlainLocksAmongOthersAreTakenTogetherAsFarAsTheyFollowEachOther(t *test
 	require.Equal(t, 3, scriptCalls(t, first), "a and b, c, d and e")
 	require.Equal(t, 1, scriptCalls(t, second))
 	unlock(t, hold)
-	require.Equal(t, 2, scriptCalls(t, first), "c, and all others: for releases there is no order")
+	require.Equal(t, 2, scriptCalls(t, first), "c, and a batch of all others")
 	require.Equal(t, 1, scriptCalls(t, second))
 	requireFree(t, p.first, p.second)
 }
 
-// Its lease is no measure for those of the others.
-func TestLastPartThatTheOwnerHeldForLongerCostsNothingMore(t *testing.T) {
+// The last part's longer lease is no reason to renew the others.
+func TestLastPartThatTheOwnerHeldForLongerCostsNoCommand(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
@@ -73,7 +77,7 @@ func TestLastPartThatTheOwnerHeldForLongerCostsNothingMore(t *testing.T) {
 		outer := take(t, locks[2], longLease)
 		first, second := p.first.Monitor(t), p.second.Monitor(t)
 		hold := takeWith(outer.Context(), t, of(locks), 5*time.Minute)
-		want := map[string]int{"together": 1, "one by one": 3}[name]
+		want := map[string]int{"batch": 1, "one by one": 3}[name]
 		require.Equal(t, want, scriptCalls(t, first)+scriptCalls(t, second), name)
 		unlock(t, hold)
 		unlock(t, outer)
@@ -81,12 +85,12 @@ func TestLastPartThatTheOwnerHeldForLongerCostsNothingMore(t *testing.T) {
 	}
 }
 
-// It was taken with as many commands as there are locks, and goes with as many.
-func TestPlainLocksOfAClientThatWaitsForReplicasAreTakenOneByOne(t *testing.T) {
+// A lock that waits for replicas is acquired by a command of its own, and released by one.
+func TestPlainLocksOfAClientThatWaitsForReplicasAreNoBatch(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
 	redistest.StartReplica(t, master)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: patience})
+	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: longWait})
 	lock := multilock.New(c.NewLock("a"), c.NewLock("b"))
 	learn(t, lock, c.NewLock("a"))
 	monitor := master.Monitor(t)
@@ -106,7 +110,7 @@ func TestPlainLocksOfOneSlotOfAClusterAreTwoCommands(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	c := newClientOn(t, cluster.Client(t), rlock.Options{})
-	// Named so that their names alone would mix them.
+	// In the order of their names the slots alternate.
 	lock := multilock.New(c.NewLock("1{east}"), c.NewLock("2{west}"), c.NewLock("3{east}"),
 		c.NewLock("4{west}"), c.NewLock("5{east}"))
 	learn(t, lock, c.NewLock("1{east}"))
@@ -141,7 +145,7 @@ func TestOnePartInTheWayIsWaitedForByItself(t *testing.T) {
 	take(t, other.NewLock("b"), longLease)
 	monitor := s.Monitor(t)
 	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
-	awaitListener(t, s, "b")
+	waitForListener(t, s, "b")
 	require.Equal(t, []string{"1"}, levels(t, s, "a"), "a is held meanwhile")
 	require.False(t, exists(t, s, "c"), "c is free for others")
 	unlock(t, take(t, other.NewLock("c"), longLease))
@@ -149,8 +153,8 @@ func TestOnePartInTheWayIsWaitedForByItself(t *testing.T) {
 	unlock(t, acquired(t, waiter))
 	requireFree(t, s)
 
-	// Commands of the waiter, by the keys that they are for. That parts which were taken a while ago are still held is confirmed
-	// at the end; on a machine where all this takes a while.
+	// Count the waiter's commands by their keys. A renewal that confirms the parts acquired a while
+	// ago may come at the end, if all this takes a while on a slow machine.
 	asked := make(map[string]int)
 	confirm := script(t, "renew.lua")
 	for _, command := range monitor.Commands(t) {
@@ -160,16 +164,16 @@ func TestOnePartInTheWayIsWaitedForByItself(t *testing.T) {
 			asked[strings.Join(command[3:3+keys], " ")]++
 		}
 	}
-	require.Equal(t, 2, asked["a b c"], "all together once, and their release")
+	require.Equal(t, 2, asked["a b c"], "acquired as a batch once, and released as one")
 	require.Equal(t, 1, asked["a"])
-	require.Equal(t, 1, asked["b c"], "the rest together")
+	require.Equal(t, 1, asked["b c"], "the rest as a batch")
 	require.Equal(t, 1, asked["b"], "the one that is waited for")
 	require.GreaterOrEqual(t, asked["b holdfast_lock_waiters:{b}"], 1, "when it listens")
 	require.LessOrEqual(t, asked["b holdfast_lock_waiters:{b}"], 2)
 	require.Equal(t, 1, asked["c"])
 }
 
-// contains tells whether an argument is an owner of the client.
+// contains reports whether an argument is an owner of the client.
 func contains(command []string, client string) bool {
 	for _, argument := range command {
 		if len(argument) > len(client) && argument[:len(client)+1] == client+":" {

@@ -14,8 +14,9 @@ import (
 	"holdfast/rlock"
 )
 
-// connect stands for what a program does at its start: here with a server inside the program, so that the examples run
-// anywhere. That server does not speak all of RESP3; a real Redis needs neither of the last two options.
+// connect stands for what a program does when it starts. Here the server is inside the program, so
+// that the examples run anywhere. It does not speak all of RESP3; a real Redis needs neither of the
+// last two options.
 func connect() (client *rlock.Client, disconnect func()) {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -45,7 +46,8 @@ func ExampleNew() {
 	defer disconnect()
 	ctx := context.Background()
 
-	// A transfer needs both accounts. Whoever names them the other way round waits, and never in a circle.
+	// A transfer needs both accounts. A caller that names them the other way round waits, but never
+	// in a circle.
 	both := multilock.New(client.NewLock("account:42"), client.NewLock("account:17"))
 	err := rlock.Do(ctx, both, 3*time.Second, rlock.Watchdog, func(ctx context.Context) error {
 		fmt.Println("transfer under", both.Name())

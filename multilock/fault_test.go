@@ -14,14 +14,17 @@ import (
 	"holdfast/rlock"
 )
 
-// requireRefused requires that a lock of parts on both servers, the second of which refuses for good, is refused at once
-// however long one would wait, with that server's error, and nothing is held on the first.
+// requireRefused requires that lock, with parts on both servers, is refused at once with the error
+// of the second, which refuses it for good, however long the caller would wait. Nothing must stay
+// held on the first.
 func requireRefused(t *testing.T, p *pair, lock *multilock.Lock, code, part string) {
 	t.Helper()
 	for name, acquire := range map[string]func() (*rlock.Hold, error){
 		"no wait": func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), rlock.NoWait, longLease) },
-		"wait":    func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), patience, longLease) },
-		"lock":    func() (*rlock.Hold, error) { return lock.Lock(t.Context(), rlock.Watchdog) },
+		"wait": func() (*rlock.Hold, error) {
+			return lock.TryLock(t.Context(), longWait, longLease)
+		},
+		"lock": func() (*rlock.Hold, error) { return lock.Lock(t.Context(), rlock.Watchdog) },
 	} {
 		within(t, 3*time.Second, func() {
 			_, err := acquire()
@@ -40,13 +43,14 @@ func TestPartThatIsRefusedFailsTheWholeAfterTheOthersWereReleased(t *testing.T) 
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	one := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.another.NewLock("c"))
-	company := multilock.New(p.client.NewFairLock("a"), p.client.NewLock("b"), p.another.NewLock("c"), p.another.NewLock("d"))
+	batched := multilock.New(p.client.NewFairLock("a"), p.client.NewLock("b"),
+		p.another.NewLock("c"), p.another.NewLock("d"))
 	p.second.Do(t, "REPLICAOF", "127.0.0.1", "1")
 	requireRefused(t, p, one, "READONLY", "c")
-	requireRefused(t, p, company, "READONLY", "c")
+	requireRefused(t, p, batched, "READONLY", "c")
 	p.second.Do(t, "REPLICAOF", "NO", "ONE")
 	unlock(t, take(t, one, longLease))
-	unlock(t, take(t, company, longLease))
+	unlock(t, take(t, batched, longLease))
 	requireFree(t, p.first, p.second)
 }
 
@@ -56,13 +60,15 @@ func TestPartWhoseKeyIsForbiddenFailsTheWhole(t *testing.T) {
 	p.second.Do(t, "ACL", "SETUSER", "app", "on", ">secret", "+@all", "allchannels", "~a", "~b")
 	limited := newClient(t, p.second, rlock.Options{Server: "second"},
 		func(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" })
-	requireRefused(t, p, multilock.New(p.client.NewFairLock("a"), limited.NewLock("forbidden")), "NOPERM", "forbidden")
-	// Among those that are tried with one script, who waits finds out which.
-	company := multilock.New(p.client.NewLock("a"), limited.NewLock("a"), limited.NewLock("b"), limited.NewLock("forbidden"))
-	_, err := company.TryLock(t.Context(), rlock.NoWait, longLease)
+	requireRefused(t, p, multilock.New(p.client.NewFairLock("a"), limited.NewLock("forbidden")),
+		"NOPERM", "forbidden")
+	// TryLock of a batch does not say which lock is forbidden; a waiter finds out.
+	batched := multilock.New(p.client.NewLock("a"),
+		limited.NewLock("a"), limited.NewLock("b"), limited.NewLock("forbidden"))
+	_, err := batched.TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorContains(t, err, "NOPERM")
 	requireFree(t, p.first, p.second)
-	_, err = company.Lock(t.Context(), longLease)
+	_, err = batched.Lock(t.Context(), longLease)
 	require.ErrorContains(t, err, "NOPERM")
 	require.ErrorContains(t, err, `lock "forbidden"`)
 	requireFree(t, p.first, p.second)
@@ -71,7 +77,7 @@ func TestPartWhoseKeyIsForbiddenFailsTheWhole(t *testing.T) {
 func TestPartWhoseServerIsDownFailsTheWholeWhenTheWaitIsOver(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
-	// Or the second round might meet a connection whose end nobody has noticed in the first.
+	// On several connections, the second round might meet one that broke unnoticed in the first.
 	p.another = newClient(t, p.second, rlock.Options{Server: "second"}, redistest.OneConnection)
 	for _, lock := range []*multilock.Lock{
 		multilock.New(p.client.NewLock("a"), p.another.NewLock("c")),
@@ -91,7 +97,7 @@ func TestPartWhoseServerIsDownFailsTheWholeWhenTheWaitIsOver(t *testing.T) {
 		})
 		requireFree(t, p.first)
 
-		// Who waits long enough gets it.
+		// A caller that waits long enough acquires it.
 		waiter := lockInBackground(t.Context(), lock, longLease)
 		eventually(t, func() bool { return exists(t, p.first, "a") }, "a is taken")
 		p.second.Restart(t)
@@ -124,14 +130,14 @@ func TestReleaseGoesOnPastFailuresAndReportsAll(t *testing.T) {
 	requireFree(t, p.first, third)
 }
 
-func TestAcquisitionThatCannotGiveBackAPartSaysSo(t *testing.T) {
+func TestAcquisitionThatCannotReleaseAPartSaysSo(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{CommandTimeout: time.Second})
 	take(t, p.another.NewLock("b"), longLease)
 	lock := multilock.New(p.client.NewLock("a"), p.another.NewLock("b"))
 	ctx, cancel := context.WithCancel(t.Context())
 	waiter := lockInBackground(ctx, lock, longLease)
-	awaitListener(t, p.second, "b")
+	waitForListener(t, p.second, "b")
 	p.first.Kill(t)
 	cancel()
 	o := result(t, waiter)
@@ -140,11 +146,11 @@ func TestAcquisitionThatCannotGiveBackAPartSaysSo(t *testing.T) {
 	require.ErrorContains(t, o.Err, `lock "a"`)
 }
 
-// A hung server must not keep anybody for longer than the wait, whether its locks are tried with one script or not.
-func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
+// A hung server delays no caller for longer than its wait, in a batch or one by one.
+func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
 	t.Parallel()
 	const wait = time.Second
-	for name, names := range map[string][]string{"together": {"b", "c"}, "one by one": {"b"}} {
+	for name, names := range map[string][]string{"batch": {"b", "c"}, "one by one": {"b"}} {
 		t.Run(name, func(t *testing.T) {
 			p := startPair(t, rlock.Options{})
 			parts := []rlock.Locker{p.client.NewLock("a")}
@@ -164,13 +170,13 @@ func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
 			require.Less(t, took, wait+promptly)
 			requireFree(t, p.first)
 			p.second.Resume(t)
-			awaitFree(t, p.second)
+			waitUntilFree(t, p.second)
 		})
 	}
 }
 
-// While a server hangs that is asked for several at once, the lease of what is held on another must not run out.
-func TestPartIsKeptWhileTheServerOfTheOthersHangs(t *testing.T) {
+// While a server hangs that is asked for a batch, the lease of a part on another must not expire.
+func TestPartIsKeptWhileTheServerOfAnotherHangs(t *testing.T) {
 	t.Parallel()
 	const lease = 1500 * time.Millisecond
 	p := startPair(t, rlock.Options{})
@@ -184,10 +190,10 @@ func TestPartIsKeptWhileTheServerOfTheOthersHangs(t *testing.T) {
 	require.Positive(t, stop())
 	p.second.Resume(t)
 	unlock(t, acquired(t, waiter))
-	awaitFree(t, p.first, p.second)
+	waitUntilFree(t, p.first, p.second)
 }
 
-func TestServerThatForgotTheScriptsIsTaughtThemAgain(t *testing.T) {
+func TestScriptsAreLoadedAgainAfterAServerForgotThem(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
@@ -204,7 +210,7 @@ func TestServerThatForgotTheScriptsIsTaughtThemAgain(t *testing.T) {
 	}
 }
 
-// What the replica has of the locks is released there, by whatever goes on while the Sentinel makes it the master.
+// The replica's copies of the locks are released, whatever happens while Sentinel promotes it.
 func TestPartsAreReleasedWhileTheirServerFailsOver(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartSentinel(t)
@@ -213,14 +219,14 @@ func TestPartsAreReleasedWhileTheirServerFailsOver(t *testing.T) {
 	hold := take(t, lock, longLease)
 	master, replica := group.Nodes[0], group.Nodes[1]
 	eventually(t, func() bool { return len(left(t, replica)) == 3 }, "the replica has all")
-	// It refuses all writes, as one that was replaced does until its clients have heard of it.
+	// The old master refuses all writes, as one does from its replacement until its clients know.
 	host, port, err := net.SplitHostPort(replica.Addr())
 	require.NoError(t, err)
 	master.Do(t, "CONFIG", "SET", "replica-read-only", "yes")
 	master.Do(t, "REPLICAOF", host, port)
 	released := make(chan error, 1)
 	go func() { released <- hold.Unlock(context.Background()) }()
-	eventually(t, func() bool { return master.CommandStats(t)["evalsha"] >= 3 }, "it is tried again")
+	eventually(t, func() bool { return master.CommandStats(t)["evalsha"] >= 3 }, "it is retried")
 	master.Kill(t)
 	require.NoError(t, receive(t, released, "the release has not ended"))
 	eventually(t, func() bool { return replica.DoStrings(t, "ROLE")[0] == "master" }, "promoted")

@@ -14,7 +14,7 @@ import (
 	"holdfast/rlock"
 )
 
-// notes are what the lockers of a test were asked for, in order.
+// notes records what the lockers of a test were asked for, in order.
 type notes struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu
@@ -26,7 +26,7 @@ func (n *notes) add(line string) {
 	n.lines = append(n.lines, line)
 }
 
-// foreign is a lock that is not of package rlock.
+// foreign is a lock from outside package rlock.
 type foreign struct {
 	name, server string
 	notes        *notes
@@ -43,9 +43,9 @@ func (f *foreign) Lock(ctx context.Context, _ time.Duration) (*rlock.Hold, error
 		return nil, f.refusal
 	}
 	f.notes.add("lock " + f.name)
-	tenure := &foreignTenure{foreign: f, until: time.Now().Add(time.Hour)}
-	hold, end := rlock.NewHold(ctx, tenure)
-	f.end, tenure.end = end, end
+	acquired := &foreignAcquisition{foreign: f, until: time.Now().Add(time.Hour)}
+	hold, end := rlock.NewHold(ctx, acquired)
+	f.end, acquired.end = end, end
 	return hold, nil
 }
 
@@ -55,35 +55,36 @@ func (f *foreign) TryLock(ctx context.Context, _, lease time.Duration) (*rlock.H
 
 func (f *foreign) Unlock(context.Context) error { return rlock.ErrNotHeld }
 
-// foreignTenure is the possession of a foreign lock.
-type foreignTenure struct {
+// foreignAcquisition is the acquisition of a foreign lock.
+type foreignAcquisition struct {
 	*foreign
 	until time.Time
 	end   func(error)
 }
 
-func (f *foreignTenure) Owner() string       { return "foreign owner" }
-func (f *foreignTenure) Token() int64        { return 0 }
-func (f *foreignTenure) Deadline() time.Time { return f.until }
+func (a *foreignAcquisition) Owner() string       { return "foreign owner" }
+func (a *foreignAcquisition) Token() int64        { return 0 }
+func (a *foreignAcquisition) Deadline() time.Time { return a.until }
 
-func (f *foreignTenure) Extend(context.Context, time.Duration) error {
-	f.notes.add("extend " + f.name)
+func (a *foreignAcquisition) Extend(context.Context, time.Duration) error {
+	a.notes.add("extend " + a.name)
 	return nil
 }
 
-func (f *foreignTenure) Release(*rlock.Hold) error {
-	f.notes.add("release " + f.name)
-	f.end(rlock.ErrReleased)
-	return f.failure
+func (a *foreignAcquisition) Release(*rlock.Hold) error {
+	a.notes.add("release " + a.name)
+	a.end(rlock.ErrReleased)
+	return a.failure
 }
 
-func TestLockersOfOthersAreParts(t *testing.T) {
+func TestForeignLockersMayBeParts(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	var asked notes
 	f := &foreign{name: "f", server: "first", notes: &asked}
 	g := &foreign{name: "a", server: "third", notes: &asked}
-	lock := multilock.New(g, p.client.NewLock("z"), p.another.NewLock("b"), f, g, multilock.New(f, p.client.NewLock("a")))
+	lock := multilock.New(g, p.client.NewLock("z"), p.another.NewLock("b"), f, g,
+		multilock.New(f, p.client.NewLock("a")))
 	hold := take(t, lock, longLease)
 	require.Equal(t, []string{"lock f", "lock a"}, asked.lines, "each once, in the order of servers and names")
 	require.NoError(t, hold.Extend(t.Context(), longLease))
@@ -98,27 +99,28 @@ func TestLockersOfOthersAreParts(t *testing.T) {
 	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	require.ErrorContains(t, hold.Err(), why.Error())
 	require.Equal(t, []string{"a", "z"}, slices.Sorted(slices.Values(left(t, p.first))))
-	require.NoError(t, hold.Unlock(t.Context()), "the locker did not mind")
+	require.NoError(t, hold.Unlock(t.Context()), "the locker reports no error")
 	requireFree(t, p.first, p.second)
 }
 
-func TestErrorsOfLockersOfOthersArePassedOn(t *testing.T) {
+func TestErrorsOfForeignLockersAreReturned(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	f := &foreign{name: "f", server: "third", notes: &notes{}, refusal: errors.New("no paper left"),
 		failure: errors.New("on fire")}
 	lock := multilock.New(f, p.client.NewLock("a"), p.another.NewLock("b"))
-	_, err := lock.TryLock(t.Context(), patience, longLease)
+	_, err := lock.TryLock(t.Context(), longWait, longLease)
 	require.ErrorIs(t, err, f.refusal)
 	requireFree(t, p.first, p.second)
 	f.refusal = nil
 	require.ErrorIs(t, take(t, lock, longLease).Unlock(t.Context()), f.failure)
 	requireFree(t, p.first, p.second)
 
-	// It is held when a part after it is refused, and says that it stays so.
+	// It is held when a later part is refused, and the error says that it stays held.
 	f.server = "a server before all others"
 	p.second.Do(t, "HSET", "b", "somebody:1", "1")
-	_, err = multilock.New(f, p.client.NewLock("a"), p.another.NewLock("b")).TryLock(t.Context(), rlock.NoWait, longLease)
+	lock = multilock.New(f, p.client.NewLock("a"), p.another.NewLock("b"))
+	_, err = lock.TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.ErrorIs(t, err, f.failure)
 	require.ErrorContains(t, err, "and a part was not released")

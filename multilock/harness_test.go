@@ -23,9 +23,9 @@ import (
 	"holdfast/rlock"
 )
 
-// The names below are short for what locktest has for the tests of all locks.
+// Short names for what locktest shares with the tests of all locks.
 
-const patience = locktest.Patience
+const longWait = locktest.Timeout
 
 type process = locktest.Process
 
@@ -43,23 +43,26 @@ var (
 	startProcess     = locktest.StartProcess
 )
 
-// receive is locktest.Receive.
+// receive calls locktest.Receive.
 func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	return locktest.Receive(t, from, otherwise)
 }
 
 const (
-	// promptly is how long something may take that must not wait for a server, a lease or a time-out, all of which take
-	// seconds, on a machine that may be busy.
+	// promptly bounds what must not wait for a server, a lease or a time-out, all of which take
+	// seconds, on a busy machine.
 	promptly = 500 * time.Millisecond
-	// longLease is longer than any test: a lock that is free before it ends was released.
+	// longLease outlasts any test: a lock that becomes free was released.
 	longLease = 10 * time.Minute
 )
 
-// newClient returns a client of the server with connections of its own, both closed in clean-up. It logs nothing unless
-// options say so.
-func newClient(t testing.TB, s *redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) *rlock.Client {
+// newClient returns a client with connections of its own to the server, both closed in clean-up. It
+// logs nothing unless options say otherwise.
+func newClient(
+	t testing.TB, s *redistest.Server, options rlock.Options,
+	mutators ...func(*rueidis.ClientOption),
+) *rlock.Client {
 	t.Helper()
 	return newClientOn(t, s.Client(t, mutators...), options)
 }
@@ -76,7 +79,7 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 	return c
 }
 
-// forceUnlock frees a lock that somebody holds.
+// forceUnlock frees a lock, which must be held.
 func forceUnlock(t testing.TB, l *rlock.Lock) {
 	t.Helper()
 	held, err := l.ForceUnlock(t.Context())
@@ -84,45 +87,46 @@ func forceUnlock(t testing.TB, l *rlock.Lock) {
 	require.True(t, held, l.Name())
 }
 
-// awaitListener waits until somebody listens for releases of a plain or fenced lock whose name has no braces: from then on it
-// waits for that lock.
-func awaitListener(t testing.TB, s *redistest.Server, lock string) {
+// waitForListener waits until a client listens for releases of a plain or fenced lock, whose name
+// has no braces: from then on it waits for that lock.
+func waitForListener(t testing.TB, s *redistest.Server, lock string) {
 	t.Helper()
 	eventually(t, func() bool {
 		return s.DoStrings(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{"+lock+"}")[1] != "0"
-	}, "somebody waits for "+lock)
+	}, "a client waits for "+lock)
 }
 
-// awaitWaiting waits until part a is held, and somebody listens for releases of b: who wants both waits for b from then on.
-func awaitWaiting(t testing.TB, s *redistest.Server) {
+// waitForWaiter waits until part a is held and a client listens for releases of b: from then on an
+// acquisition of both waits for b.
+func waitForWaiter(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	eventually(t, func() bool { return exists(t, s, "a") }, "a is taken")
-	awaitListener(t, s, "b")
+	waitForListener(t, s, "b")
 }
 
-// exists tells whether the server has the key.
+// exists reports whether the server has the key.
 func exists(t testing.TB, s *redistest.Server, key string) bool {
 	t.Helper()
 	return s.DoInt(t, "EXISTS", key) == 1
 }
 
-// levels are the hold counts of a plain, fair or fenced lock, one for each owner.
+// levels returns the hold counts of a plain, fair or fenced lock, one for each owner.
 func levels(t testing.TB, s *redistest.Server, lock string) []string {
 	t.Helper()
 	return s.DoStrings(t, "HVALS", lock)
 }
 
-// lasts is what is left of the lease of a lock.
+// lasts returns the rest of the lease of a lock.
 func lasts(t testing.TB, s *redistest.Server, lock string) time.Duration {
 	t.Helper()
 	return time.Duration(s.DoInt(t, "PTTL", lock)) * time.Millisecond
 }
 
-// whatLasts is what the keys begin with that stay when a lock is free, by design: the counter of a fenced lock for ever, and
-// this library's own ones for some seconds.
+// whatLasts has the prefixes of keys that outlast a lock by design: a fenced lock's counter stays
+// for ever, this library's own keys stay for some seconds.
 var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
 
-// left are the keys of a server that hold or queue for some lock.
+// left returns the keys of a server by which a lock is held or queued for.
 func left(t testing.TB, s *redistest.Server) []string {
 	t.Helper()
 	return slices.DeleteFunc(s.DoStrings(t, "KEYS", "*"), func(key string) bool {
@@ -130,7 +134,7 @@ func left(t testing.TB, s *redistest.Server) []string {
 	})
 }
 
-// requireFree requires that nothing is left of any hold on the servers, nor of a place in a queue.
+// requireFree requires that nothing on the servers holds a lock or queues for one.
 func requireFree(t testing.TB, servers ...*redistest.Server) {
 	t.Helper()
 	for _, s := range servers {
@@ -138,15 +142,15 @@ func requireFree(t testing.TB, servers ...*redistest.Server) {
 	}
 }
 
-// awaitFree waits until requireFree would be content.
-func awaitFree(t testing.TB, servers ...*redistest.Server) {
+// waitUntilFree waits until requireFree would pass.
+func waitUntilFree(t testing.TB, servers ...*redistest.Server) {
 	t.Helper()
 	for _, s := range servers {
 		eventually(t, func() bool { return len(left(t, s)) == 0 }, "nothing is held on "+s.Addr())
 	}
 }
 
-// scriptCalls is how many scripts the server was asked to run since the monitor was last read.
+// scriptCalls returns how many scripts the server was asked to run since the monitor was last read.
 func scriptCalls(t testing.TB, m *redistest.Monitor) int {
 	t.Helper()
 	n := 0
@@ -157,13 +161,13 @@ func scriptCalls(t testing.TB, m *redistest.Monitor) int {
 	return n
 }
 
-// pair is two servers and a client of each, whose names say in which order their locks are taken.
+// pair is two servers with a client each. Locks are acquired in the order of the clients' names.
 type pair struct {
 	first, second   *redistest.Server
 	client, another *rlock.Client // of the first and of the second
 }
 
-// startPair starts two servers. What else the options say is for both clients.
+// startPair starts two servers. The rest of the options goes to both clients.
 func startPair(t testing.TB, options rlock.Options) *pair {
 	t.Helper()
 	p := &pair{first: redistest.Start(t), second: redistest.Start(t)}
@@ -171,7 +175,7 @@ func startPair(t testing.TB, options rlock.Options) *pair {
 	return p
 }
 
-// clients returns other clients of both servers, as another process would have them.
+// clients returns more clients of both servers, like those of another process.
 func (p *pair) clients(t testing.TB, options rlock.Options) (client, another *rlock.Client) {
 	t.Helper()
 	options.Server = "first"
@@ -180,10 +184,11 @@ func (p *pair) clients(t testing.TB, options rlock.Options) (client, another *rl
 	return client, newClient(t, p.second, options)
 }
 
-// shapes are MultiLocks of a, b and c: of one company, and of parts that are taken one by one, on two servers.
+// shapes returns the parts of MultiLocks a+b+c: one that acquires a batch, and one that acquires
+// its parts one by one, on two servers.
 func shapes(p *pair) map[string][]*rlock.Lock {
 	return map[string][]*rlock.Lock{
-		"together":   {p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c")},
+		"batch":      {p.client.NewLock("a"), p.client.NewLock("b"), p.client.NewLock("c")},
 		"one by one": {p.client.NewLock("a"), p.client.NewFencedLock("b"), p.another.NewLock("c")},
 	}
 }
@@ -196,20 +201,24 @@ func of(locks []*rlock.Lock) *multilock.Lock {
 	return multilock.New(all...)
 }
 
-// proxied is three plain locks of a client whose connections to the server, of which one is for commands, pass through a
-// proxy. The server knows the scripts. In clean-up the proxy lets everything pass before the client is closed.
-func proxied(t testing.TB, options rlock.Options) (*redistest.Server, *multilock.Lock, *faultproxy.Proxy) {
+// proxied returns a lock of three plain ones, whose client is connected to the server through a
+// proxy, by one connection for commands. The server knows the scripts. In clean-up the proxy lets
+// everything pass before the client is closed.
+func proxied(
+	t testing.TB, options rlock.Options,
+) (*redistest.Server, *multilock.Lock, *faultproxy.Proxy) {
 	t.Helper()
 	s := redistest.Start(t)
 	p := faultproxy.Start(t, s.Addr())
-	c := newClient(t, s, options, redistest.OneConnection, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
+	c := newClient(t, s, options, redistest.OneConnection,
+		func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
 	t.Cleanup(p.Pass)
 	lock := multilock.New(c.NewLock("a"), c.NewLock("b"), c.NewLock("c"))
 	learn(t, lock, c.NewLock("a"))
 	return s, lock, p
 }
 
-// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
+// script returns what identifies a call of a script on the network, once the server knows it.
 func script(t testing.TB, file string) string {
 	t.Helper()
 	source, known := fragments.Read(os.DirFS("../lua"))[file]
@@ -218,7 +227,7 @@ func script(t testing.TB, file string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// learn has the server know the scripts for these locks.
+// learn makes the server load the scripts of these locks.
 func learn(t testing.TB, lock *multilock.Lock, parts ...rlock.Locker) {
 	t.Helper()
 	for _, l := range append(parts, lock) {
@@ -229,9 +238,11 @@ func learn(t testing.TB, lock *multilock.Lock, parts ...rlock.Locker) {
 	}
 }
 
-// watchLease requires that a lock is held by one owner without a gap, and never for longer than lease, until stop is called,
-// which returns how long the shortest rest of its lease was.
-func watchLease(t *testing.T, s *redistest.Server, lock string, lease time.Duration) (stop func() (shortest time.Duration)) {
+// watchLease requires that one owner holds a lock without a gap, and never for longer than lease,
+// until stop is called, which returns the shortest rest of the lease.
+func watchLease(
+	t *testing.T, s *redistest.Server, lock string, lease time.Duration,
+) (stop func() (shortest time.Duration)) {
 	t.Helper()
 	var watching sync.WaitGroup
 	end := make(chan struct{})
@@ -239,12 +250,12 @@ func watchLease(t *testing.T, s *redistest.Server, lock string, lease time.Durat
 	var failure error
 	owners := make(map[string]bool)
 	watching.Go(func() {
-		for again := time.NewTicker(2 * time.Millisecond); ; {
+		for tick := time.NewTicker(2 * time.Millisecond); ; {
 			select {
 			case <-end:
-				again.Stop()
+				tick.Stop()
 				return
-			case <-again.C:
+			case <-tick.C:
 			}
 			reply, err := s.Call("PTTL", lock)
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 
 type contextKey struct{}
 
-func TestHoldIsThatOfAllParts(t *testing.T) {
+func TestHoldCoversAllParts(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
@@ -28,7 +28,7 @@ func TestHoldIsThatOfAllParts(t *testing.T) {
 			require.True(t, hold.Valid())
 			ctx, done := hold.Context(), hold.Done()
 			require.Equal(t, "value", ctx.Value(contextKey{}))
-			require.NoError(t, ctx.Err(), "it does not end with the acquisition")
+			require.NoError(t, ctx.Err(), "it outlives the acquisition")
 			require.Equal(t, ctx, hold.Context())
 			select {
 			case <-done:
@@ -65,7 +65,7 @@ func TestCancelledCallerHoldsAllPartsUntilUnlock(t *testing.T) {
 	}
 }
 
-// losses are the ways in which a part is lost, and what is said about it.
+// losses are the ways to lose a part, each with what the error says about it.
 var losses = map[string]struct {
 	lease  time.Duration
 	lose   func(t *testing.T, p *pair, part *rlock.Lock)
@@ -102,7 +102,7 @@ func TestHoldEndsWhenAPartIsLostAndSaysWhich(t *testing.T) {
 					require.False(t, hold.Valid())
 					require.ErrorIs(t, hold.Extend(t.Context(), longLease), rlock.ErrLost)
 
-					// The other parts are held, so that nobody meets what may be half done.
+					// The other parts stay held: nobody else may see work that is half done.
 					for _, other := range locks {
 						held, err := other.IsLocked(t.Context())
 						require.NoError(t, err)
@@ -126,10 +126,10 @@ func TestHoldEndsWithItsLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const lease = time.Second
-			var all []*rlock.Lock // with names of their own, because both cases go on at the same time
+			var all []*rlock.Lock // with names of their own: the cases run in parallel
 			for _, l := range locks {
-				if l.Server() == "first" && name == "together" {
-					l = p.client.NewLock("together " + l.Name())
+				if l.Server() == "first" && name == "batch" {
+					l = p.client.NewLock("batch " + l.Name())
 				}
 				all = append(all, l)
 			}
@@ -139,7 +139,7 @@ func TestHoldEndsWithItsLease(t *testing.T) {
 			require.False(t, time.Now().Before(deadline))
 			require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-			// Those whose margin is over are not kept for longer than their leases.
+			// A part whose margin is over is not kept for longer than its lease.
 			for _, l := range all {
 				eventually(t, func() bool {
 					held, err := l.IsLocked(t.Context())
@@ -170,7 +170,7 @@ func TestHoldEndsWhenAClientOfItsPartsIsClosed(t *testing.T) {
 	}
 }
 
-func TestDeadlineIsTheEarliestOfThoseOfTheParts(t *testing.T) {
+func TestDeadlineIsTheEarliestOfItsParts(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	outer := take(t, p.client.NewFairLock("a"), longLease)
@@ -209,7 +209,7 @@ func TestTokenIsThatOfTheOnlyFencedPart(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-func TestExtendLengthensAllPartsAndShortensNone(t *testing.T) {
+func TestExtendExtendsAllPartsAndShortensNone(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
@@ -227,7 +227,7 @@ func TestExtendLengthensAllPartsAndShortensNone(t *testing.T) {
 			}
 			require.ErrorIs(t, hold.Extend(t.Context(), time.Millisecond), rlock.ErrInvalid)
 
-			p.first.Do(t, "DEL", "b") // which nobody knows
+			p.first.Do(t, "DEL", "b") // behind everyone's back
 			err := hold.Extend(t.Context(), 2*time.Minute)
 			require.ErrorIs(t, err, rlock.ErrLost)
 			require.ErrorContains(t, err, `lock "b" lost`)
@@ -238,12 +238,12 @@ func TestExtendLengthensAllPartsAndShortensNone(t *testing.T) {
 	}
 }
 
-// There is one line for the part, and none for the whole, which is not known to any client.
+// One line is logged for the part. None is logged for the whole: no client knows of it.
 func TestLossIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var log logtest.Lines
 	p := startPair(t, rlock.Options{Logger: log.Logger()})
-	hold := take(t, of(shapes(p)["together"]), longLease)
+	hold := take(t, of(shapes(p)["batch"]), longLease)
 	forceUnlock(t, p.client.NewLock("b"))
 	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 	eventually(t, func() bool { return len(log.With("lost")) > 0 }, "the loss is reported")

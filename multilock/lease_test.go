@@ -14,7 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// The wait is twice as long as the lease.
+// The wait takes twice as long as the lease.
 func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testing.T) {
 	t.Parallel()
 	const lease = 1500 * time.Millisecond
@@ -40,7 +40,7 @@ func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testi
 	}
 }
 
-// Each of five waits is shorter than a third of the lease, and all of them together are longer than the lease.
+// Each of the five waits is shorter than a third of the lease; together they are longer than it.
 func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
 	t.Parallel()
 	const lease, each = 1500 * time.Millisecond, 450 * time.Millisecond
@@ -48,7 +48,7 @@ func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
 	c := newClient(t, s, rlock.Options{})
 	var locks []*rlock.Lock
 	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		lock := c.NewFencedLock(name) // each by itself
+		lock := c.NewFencedLock(name) // locked one by one
 		locks = append(locks, lock)
 		if i > 0 {
 			take(t, lock, time.Duration(i)*each)
@@ -65,7 +65,7 @@ func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
 	requireFree(t, s)
 }
 
-// Less than a third of the lease is a time in which nothing need be kept; the hold must not be shorter for it.
+// In less than a third of the lease nothing need be renewed. The hold must not be shorter for it.
 func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
@@ -76,12 +76,12 @@ func TestAllPartsHaveTheLeaseThatWasAskedForWhenAllAreHeld(t *testing.T) {
 				theirs := take(t, part, longLease)
 				waiter := lockInBackground(t.Context(), of(locks), lease)
 				eventually(t, func() bool { return exists(t, p.first, "a") }, "a is taken")
-				<-time.After(2 * 2 * watchdog.Drift(lease)) // twice what may be missing
+				<-time.After(2 * 2 * watchdog.Drift(lease)) // twice what the lease may lack
 				released := time.Now()
 				unlock(t, theirs)
 				hold := acquired(t, waiter)
 				require.True(t, hold.Deadline().After(released.Add(lease-2*watchdog.Drift(lease))),
-					"the lease is shorter by %v", released.Add(lease).Sub(hold.Deadline()))
+					"the lease is too short by %v", released.Add(lease).Sub(hold.Deadline()))
 				require.LessOrEqual(t, lasts(t, p.first, "a"), lease)
 				require.False(t, hold.Deadline().After(time.Now().Add(lease)))
 				unlock(t, hold)
@@ -97,7 +97,7 @@ func TestWaitAndLeaseMayBeAsLongAsADurationCanBe(t *testing.T) {
 	for name, locks := range shapes(p) {
 		theirs := take(t, locks[1], longLease)
 		waiter := inBackground(func() (*rlock.Hold, error) { return of(locks).TryLock(t.Context(), math.MaxInt64, math.MaxInt64) })
-		awaitWaiting(t, p.first)
+		waitForWaiter(t, p.first)
 		unlock(t, theirs)
 		hold := acquired(t, waiter)
 		require.True(t, hold.Valid(), name)
@@ -107,7 +107,7 @@ func TestWaitAndLeaseMayBeAsLongAsADurationCanBe(t *testing.T) {
 	}
 }
 
-// Nobody waited for anything, so nothing needs a second command.
+// No part was waited for, and so no part needs a second command.
 func TestPartThatTheOwnerHeldForLongerKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
@@ -131,7 +131,7 @@ func TestPartThatTheOwnerHeldForLongerKeepsItsLease(t *testing.T) {
 func TestWatchdogKeepsAllParts(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
-	for _, name := range []string{"together", "one by one"} {
+	for _, name := range []string{"batch", "one by one"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startPair(t, rlock.Options{WatchdogLease: lease})
@@ -154,12 +154,13 @@ func TestWatchdogKeepsAllParts(t *testing.T) {
 	}
 }
 
-// requireLostWhileWaiting requires that an acquisition fails at once when lose takes part a from it while it waits for b.
+// requireLostWhileWaiting requires that an acquisition fails at once when lose takes part a from it
+// while it waits for b.
 func requireLostWhileWaiting(t *testing.T, p *pair, locks []*rlock.Lock, lease time.Duration, lose func()) {
 	t.Helper()
 	theirs := take(t, p.client.NewFencedLock("b"), longLease)
 	waiter := lockInBackground(t.Context(), of(locks), lease)
-	awaitWaiting(t, p.first)
+	waitForWaiter(t, p.first)
 	lose()
 	o := result(t, waiter)
 	require.ErrorIs(t, o.Err, rlock.ErrLost)
@@ -170,7 +171,7 @@ func requireLostWhileWaiting(t *testing.T, p *pair, locks []*rlock.Lock, lease t
 	require.ErrorAs(t, o.Err, &lost)
 	require.Equal(t, "a", lost.Lock)
 	unlock(t, theirs)
-	awaitFree(t, p.first, p.second)
+	waitUntilFree(t, p.first, p.second)
 }
 
 func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testing.T) {
@@ -181,7 +182,7 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testi
 			for how, lease := range map[string]time.Duration{"renewed": rlock.Watchdog, "kept": time.Second} {
 				t.Run(how, func(t *testing.T) {
 					requireLostWhileWaiting(t, p, locks, lease, func() { forceUnlock(t, locks[0]) })
-					// Only Redis knows that; it is found out at the next renewal.
+					// Only Redis knows of this loss; the next renewal finds out.
 					requireLostWhileWaiting(t, p, locks, lease, func() { p.first.Do(t, "DEL", "a") })
 				})
 			}
@@ -189,7 +190,7 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testi
 				theirs := take(t, p.client.NewFencedLock("b"), longLease)
 				ctx := rlock.WithOwner(t.Context())
 				waiter := lockInBackground(ctx, of(locks), longLease)
-				awaitWaiting(t, p.first)
+				waitForWaiter(t, p.first)
 				eventually(t, func() bool { // Redis may know of the hold a moment before its owner does
 					err := locks[0].Unlock(ctx)
 					require.True(t, err == nil || errors.Is(err, rlock.ErrNotHeld), "%v", err)
@@ -201,13 +202,13 @@ func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testi
 				require.ErrorContains(t, o.Err, `lock "a"`)
 				require.NotContains(t, o.Err.Error(), "was not released")
 				unlock(t, theirs)
-				awaitFree(t, p.first, p.second)
+				waitUntilFree(t, p.first, p.second)
 			})
 		})
 	}
 }
 
-// With a lease that is long nobody asks about the first part until the last is held.
+// With a long lease nothing asks about the first part until the last one is held.
 func TestFinalStepThatIsRefusedFailsTheAcquisition(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
@@ -219,14 +220,14 @@ func TestFinalStepThatIsRefusedFailsTheAcquisition(t *testing.T) {
 			eventually(t, func() bool { return exists(t, p.first, "b") }, "b is taken")
 			<-time.After(300 * time.Millisecond)
 			p.first.Do(t, "DEL", "a")
-			rival := take(t, multilock.New(p.client.NewLock("a")), longLease)
+			other := take(t, multilock.New(p.client.NewLock("a")), longLease)
 			unlock(t, theirs)
 			o := result(t, waiter)
 			require.ErrorIs(t, o.Err, rlock.ErrLost)
 			require.ErrorContains(t, o.Err, `lock "a" lost`)
 			require.Equal(t, []string{"a"}, left(t, p.first))
-			require.True(t, rival.Valid())
-			unlock(t, rival)
+			require.True(t, other.Valid())
+			unlock(t, other)
 			requireFree(t, p.first, p.second)
 		})
 	}

@@ -13,7 +13,8 @@ import (
 	"holdfast/rlock"
 )
 
-// A force unlock ends what the owner has of a part level by level. It dallies here before it comes to that of all parts.
+// A force unlock ends the owner's levels of a part one by one. Here it is held up before it comes
+// to the level of the MultiLock.
 func TestExtendThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
@@ -22,9 +23,9 @@ func TestExtendThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 			hold := take(t, of(locks), longLease)
 			inner := takeWith(hold.Context(), t, locks[0], longLease)
 			var seen atomic.Bool
-			telling := make(chan struct{})
+			reporting := make(chan struct{})
 			hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
-				close(telling)
+				close(reporting)
 				for begun := time.Now(); time.Since(begun) < promptly && !seen.Load(); {
 					runtime.Gosched()
 				}
@@ -34,16 +35,16 @@ func TestExtendThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 				_, err := locks[0].ForceUnlock(context.Background())
 				forced <- err
 			}()
-			receive(t, telling, "the loss is not told")
+			receive(t, reporting, "the loss is not reported")
 			err := hold.Extend(t.Context(), longLease)
 			ended, cause := hold.Err(), context.Cause(hold.Context())
 			seen.Store(true)
-			require.NoError(t, receive(t, forced, "it hangs"))
+			require.NoError(t, receive(t, forced, "ForceUnlock hangs"))
 			require.ErrorIs(t, err, rlock.ErrLost)
 			require.ErrorIs(t, ended, rlock.ErrLost)
 			require.ErrorIs(t, cause, rlock.ErrLost)
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-			awaitFree(t, p.first, p.second)
+			waitUntilFree(t, p.first, p.second)
 		})
 	}
 }

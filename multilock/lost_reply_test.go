@@ -18,7 +18,7 @@ func requireLevels(t testing.TB, s *redistest.Server, want string) {
 	}
 }
 
-func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
+func TestAttemptWithoutWaitWhoseReplyIsLostIsUndone(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{})
 	cut := p.CutReply(script(t, "batch_acquire.lua"), 1)
@@ -26,19 +26,19 @@ func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	require.Equal(t, 1, cut.Done())
-	awaitFree(t, s)
+	waitUntilFree(t, s)
 }
 
-func TestLostReplyOfAnAcquireIsMadeUpForByWhoWaits(t *testing.T) {
+func TestWaitingAcquireRetriesAfterALostReply(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{})
 	cut := p.CutReply(script(t, "batch_acquire.lua"), 2)
-	hold, err := lock.TryLock(t.Context(), patience, longLease)
+	hold, err := lock.TryLock(t.Context(), longWait, longLease)
 	require.NoError(t, err)
 	require.Equal(t, 2, cut.Done())
 	requireLevels(t, s, "1")
 	unlock(t, hold)
-	awaitFree(t, s)
+	waitUntilFree(t, s)
 }
 
 func TestLostReplyOfANestedAcquireTakesNothingFromTheOuterLevel(t *testing.T) {
@@ -51,7 +51,7 @@ func TestLostReplyOfANestedAcquireTakesNothingFromTheOuterLevel(t *testing.T) {
 	require.Equal(t, 1, cut.Done())
 	require.True(t, outer.Valid())
 	p.CutReply(script(t, "batch_acquire.lua"), 1)
-	inner, err := lock.TryLock(outer.Context(), patience, longLease)
+	inner, err := lock.TryLock(outer.Context(), longWait, longLease)
 	require.NoError(t, err)
 	requireLevels(t, s, "2")
 	unlock(t, inner)
@@ -60,7 +60,7 @@ func TestLostReplyOfANestedAcquireTakesNothingFromTheOuterLevel(t *testing.T) {
 	requireFree(t, s)
 }
 
-func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
+func TestReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{})
 	hold := take(t, lock, longLease)
@@ -95,7 +95,7 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	requireFree(t, s)
 }
 
-func TestReleaseOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
+func TestReleaseOnAnUnreachableServerIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
@@ -104,10 +104,10 @@ func TestReleaseOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	require.Len(t, left(t, s), 3)
 	require.NoError(t, p.Accept())
-	awaitFree(t, s)
+	waitUntilFree(t, s)
 }
 
-func TestReleaseWithoutAnswerIsMadeUpForInTheBackground(t *testing.T) {
+func TestReleaseWithoutReplyIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
@@ -116,9 +116,9 @@ func TestReleaseWithoutAnswerIsMadeUpForInTheBackground(t *testing.T) {
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	})
 	require.Len(t, left(t, s), 3)
-	p.Reset() // what was kept back is lost
+	p.Reset() // loses what was held back
 	p.Pass()
-	awaitFree(t, s)
+	waitUntilFree(t, s)
 }
 
 func TestAcquireWhoseCallerLeftIsReleased(t *testing.T) {
@@ -138,12 +138,12 @@ func TestAcquireWhoseCallerLeftIsReleased(t *testing.T) {
 				p.Reset()
 			}
 			p.Pass()
-			awaitFree(t, s)
+			waitUntilFree(t, s)
 		})
 	}
 }
 
-func TestAcquireAnsweredAfterItsLeaseIsNotTrusted(t *testing.T) {
+func TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
 	s, lock, p := proxied(t, rlock.Options{})
@@ -155,15 +155,15 @@ func TestAcquireAnsweredAfterItsLeaseIsNotTrusted(t *testing.T) {
 	p.Pass()
 	o := result(t, attempt)
 	require.NoError(t, o.Err)
-	requireLevels(t, s, "1") // not what has run out
+	requireLevels(t, s, "1") // without the level whose lease ran out
 	require.Greater(t, o.Hold.Deadline().Sub(answered), lease/2, "the deadline counts from the first try")
 	unlock(t, o.Hold)
-	awaitFree(t, s)
+	waitUntilFree(t, s)
 }
 
-// A server that wants more replicas than it has refuses each write of the script, and not the script: all parts are asked
-// for again, as a single lock would be.
-func TestReleaseThatIsRefusedForNowIsTriedAgain(t *testing.T) {
+// A server that wants more replicas than it has refuses each write of the script, but not the
+// script. All parts are asked for again, as a single lock would be.
+func TestReleaseThatIsRefusedForNowIsRetried(t *testing.T) {
 	t.Parallel()
 	s, lock, _ := proxied(t, rlock.Options{})
 	hold := take(t, lock, longLease)
@@ -171,14 +171,14 @@ func TestReleaseThatIsRefusedForNowIsTriedAgain(t *testing.T) {
 	before := s.CommandStats(t)["evalsha"]
 	released := make(chan error, 1)
 	go func() { released <- hold.Unlock(context.Background()) }()
-	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] >= before+3 }, "it is tried again")
+	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] >= before+3 }, "it is retried")
 	require.Len(t, left(t, s), 3)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
 	require.NoError(t, receive(t, released, "the release has not ended"))
 	requireFree(t, s)
 }
 
-func TestReleaseThatIsRefusedForTooLongIsMadeUpForInTheBackground(t *testing.T) {
+func TestReleaseThatIsRefusedForTooLongIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	s, lock, _ := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
@@ -188,11 +188,11 @@ func TestReleaseThatIsRefusedForTooLongIsMadeUpForInTheBackground(t *testing.T) 
 	require.ErrorContains(t, err, "NOREPLICAS")
 	require.Len(t, left(t, s), 3)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
-	awaitFree(t, s)
+	waitUntilFree(t, s)
 }
 
-// Only one of the parts is refused, for good: that is reported, and the others are free.
-func TestPartThatMayNotBeReleasedDoesNotKeepTheOthers(t *testing.T) {
+// Only one part is refused, for good. Unlock reports it, and the others are free.
+func TestPartThatCannotBeReleasedDoesNotKeepTheOthers(t *testing.T) {
 	t.Parallel()
 	s, lock, _ := proxied(t, rlock.Options{})
 	hold := take(t, lock, longLease)

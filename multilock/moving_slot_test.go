@@ -12,8 +12,8 @@ import (
 	"holdfast/rlock"
 )
 
-// While a slot moves, a command about several of its locks is answered with TRYAGAIN unless one node has them all. Each by
-// itself is found, and must not be kept for as long as the slot is on its way.
+// While a slot moves, Redis answers a command about several of its locks with TRYAGAIN unless one
+// node has them all. A single lock is found, and must not wait for the slot's move to end.
 func TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
@@ -40,12 +40,12 @@ func TestPlainLocksOfAMovingSlotAreTakenAndReleasedOneByOne(t *testing.T) {
 	within(t, 2*time.Second, func() { unlock(t, hold) })
 	requireFree(t, from, to)
 
-	// One that is in the way is in the way still, and nothing is left of those that were taken before it.
+	// A part that another holds is still in the way, and nothing stays held of the parts before it.
 	theirs := take(t, c.NewLock("{job}c"), longLease)
 	_, err = lock.TryLock(t.Context(), time.Second, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	unlock(t, theirs)
-	for _, wait := range []time.Duration{rlock.NoWait, patience} {
+	for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 		hold, err := lock.TryLock(t.Context(), wait, longLease)
 		require.NoError(t, err)
 		within(t, 2*time.Second, func() { unlock(t, hold) })

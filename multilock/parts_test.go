@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// every is one lock of each kind, on both servers.
+// every returns one lock of each kind, on both servers.
 func every(p *pair) []rlock.Locker {
 	var locks []rlock.Locker
 	for _, c := range []*rlock.Client{p.another, p.client} {
@@ -22,13 +22,13 @@ func every(p *pair) []rlock.Locker {
 	return locks
 }
 
-// everyName are the keys that are held when all of every are.
+// everyName has the keys that are held while all locks of every are.
 var everyName = []string{"a", "fair", "fenced", "pages", "read", "write", "z"}
 
 func TestPartsOfEveryKindOnTwoServersAreAllHeldOrNone(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
-	rival, rivalToo := p.clients(t, rlock.Options{})
+	other, otherToo := p.clients(t, rlock.Options{})
 	all := multilock.New(every(p)...)
 	hold := take(t, all, longLease)
 	for _, s := range []*redistest.Server{p.first, p.second} {
@@ -41,9 +41,10 @@ func TestPartsOfEveryKindOnTwoServersAreAllHeldOrNone(t *testing.T) {
 	requireFree(t, p.first, p.second)
 	require.Equal(t, rlock.ErrReleased, hold.Err())
 
-	// Whichever of them somebody else has, all others are free.
+	// When another owner holds one of them, all others stay free.
 	for _, name := range everyName {
-		for server, c := range map[*redistest.Server]*rlock.Client{p.first: rival, p.second: rivalToo} {
+		servers := map[*redistest.Server]*rlock.Client{p.first: other, p.second: otherToo}
+		for server, c := range servers {
 			lock := c.NewLock(name)
 			if name == "read" || name == "write" || name == "pages" {
 				lock = c.NewReadWriteLock(name).Write()
@@ -68,7 +69,7 @@ func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	locks := []rlock.Locker{p.client.NewLock("a"), p.client.NewFairLock("b"), p.another.NewLock("a")}
-	unlock(t, take(t, multilock.New(locks...), longLease)) // the servers learn the scripts
+	unlock(t, take(t, multilock.New(locks...), longLease)) // loads the scripts
 	first, second := p.first.Monitor(t), p.second.Monitor(t)
 	orders := [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
 	for _, order := range orders {
@@ -88,7 +89,8 @@ func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
 		for _, command := range first.Commands(t) {
 			keys = append(keys, command[3])
 		}
-		require.Equal(t, []string{"a", "b"}, keys[:2], "%v", order) // and then the releases, at the same time
+		// The releases follow, in any order.
+		require.Equal(t, []string{"a", "b"}, keys[:2], "%v", order)
 		second.Commands(t)
 		requireFree(t, p.first)
 	}
@@ -100,19 +102,19 @@ func TestOrderInWhichPartsAreNamedDoesNotMatter(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-func TestLockThatIsNamedTwiceIsOnePart(t *testing.T) {
+func TestLockNamedTwiceIsOnePart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
-	hold := take(t, multilock.New(c.NewLock("a"), c.NewFairLock("b"), c.NewLock("a"), c.NewFairLock("b"),
-		multilock.New(c.NewLock("a"))), longLease)
+	hold := take(t, multilock.New(c.NewLock("a"), c.NewFairLock("b"),
+		c.NewLock("a"), c.NewFairLock("b"), multilock.New(c.NewLock("a"))), longLease)
 	require.Equal(t, []string{"1"}, levels(t, s, "a"))
 	require.Equal(t, []string{"1"}, levels(t, s, "b"))
 	unlock(t, hold)
 	requireFree(t, s)
 }
 
-func TestMultiLocksAreOneLockWithTheirParts(t *testing.T) {
+func TestMultiLocksAmongThePartsAreReplacedByTheirParts(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	inner := multilock.New(p.another.NewLock("a"), p.client.NewLock("b"))
@@ -127,7 +129,7 @@ func TestMultiLocksAreOneLockWithTheirParts(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-func TestBothSidesOfAReadWriteLockAreHeldByOneOwner(t *testing.T) {
+func TestOneOwnerHoldsTheReadAndTheWriteLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
@@ -146,7 +148,7 @@ func TestBothSidesOfAReadWriteLockAreHeldByOneOwner(t *testing.T) {
 	}
 }
 
-func TestReaderIsRefusedTheWriteSideAtOnce(t *testing.T) {
+func TestReaderIsRefusedTheWriteLockAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -174,7 +176,9 @@ func TestNestedAcquisitionAddsALevelToEachPart(t *testing.T) {
 	requireLevels("1")
 	for _, wait := range []func(context.Context) (*rlock.Hold, error){
 		func(ctx context.Context) (*rlock.Hold, error) { return lock.TryLock(ctx, rlock.NoWait, longLease) },
-		func(ctx context.Context) (*rlock.Hold, error) { return lock.TryLock(ctx, patience, longLease) },
+		func(ctx context.Context) (*rlock.Hold, error) {
+			return lock.TryLock(ctx, longWait, longLease)
+		},
 		func(ctx context.Context) (*rlock.Hold, error) { return lock.Lock(ctx, rlock.Watchdog) },
 	} {
 		inner, err := wait(outer.Context())
@@ -185,14 +189,14 @@ func TestNestedAcquisitionAddsALevelToEachPart(t *testing.T) {
 		require.True(t, outer.Valid())
 	}
 	inner := takeWith(outer.Context(), t, lock, longLease)
-	unlock(t, outer) // levels may go in any order
+	unlock(t, outer) // levels may be released in any order
 	requireLevels("1")
 	require.True(t, inner.Valid())
 	unlock(t, inner)
 	requireFree(t, p.first, p.second)
 }
 
-func TestOwnerThatHoldsSomePartsGetsALevelOfThose(t *testing.T) {
+func TestOwnerThatHoldsSomePartsAddsALevelToThose(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	b := take(t, p.client.NewLock("b"), longLease)
@@ -207,7 +211,7 @@ func TestOwnerThatHoldsSomePartsGetsALevelOfThose(t *testing.T) {
 	require.Equal(t, []string{"b"}, left(t, p.first))
 	require.Equal(t, []string{"d"}, left(t, p.second))
 
-	// Nor does an acquisition that fails take them away.
+	// A failed acquisition does not release them either.
 	p.first.Do(t, "HSET", "c", "somebody:1", "1")
 	_, err := lock.TryLock(b.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
@@ -218,7 +222,7 @@ func TestOwnerThatHoldsSomePartsGetsALevelOfThose(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-// Its hold goes on, and so does whoever comes with an owner of its own.
+// A call with the hold's context is the same owner's; one without is another's.
 func TestContextWithoutOwnerGetsOneForAllParts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

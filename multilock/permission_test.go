@@ -9,7 +9,7 @@ import (
 	"holdfast/rlock"
 )
 
-// The server refuses the script for all keys because of one.
+// Because of one key the server refuses the script for all of them.
 func TestPartWhoseKeyIsForbiddenMeanwhileDoesNotKeepTheOthers(t *testing.T) {
 	t.Parallel()
 	s, lock, _ := proxied(t, rlock.Options{})
@@ -24,7 +24,7 @@ func TestPartWhoseKeyIsForbiddenMeanwhileDoesNotKeepTheOthers(t *testing.T) {
 	require.Equal(t, []string{"b"}, left(t, s))
 }
 
-// What the lost reply was about is not lost: it was released.
+// The lock of the lost reply was released, not lost.
 func TestReleaseWhoseReplyIsLostBeforeAKeyIsForbiddenIsNoLoss(t *testing.T) {
 	t.Parallel()
 	s, lock, p := proxied(t, rlock.Options{})
@@ -32,11 +32,11 @@ func TestReleaseWhoseReplyIsLostBeforeAKeyIsForbiddenIsNoLoss(t *testing.T) {
 	p.HoldReplies()
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- hold.Unlock(context.Background()) }()
-	awaitFree(t, s)
+	waitUntilFree(t, s)
 	s.Do(t, "ACL", "SETUSER", "default", "resetkeys", "~a", "~c")
 	p.Reset()
 	p.Pass()
-	err := receive(t, unlocked, "Unlock has not ended")
+	err := receive(t, unlocked, "Unlock has not returned")
 	s.Do(t, "ACL", "SETUSER", "default", "allkeys")
 	require.NotErrorIs(t, err, rlock.ErrLost)
 	require.ErrorContains(t, err, "NOPERM")

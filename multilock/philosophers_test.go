@@ -25,22 +25,23 @@ import (
 
 const (
 	forks = 5
-	// tables is how many processes there are, and seats how many philosophers each of them has.
-	tables, seats = 3, 3
-	// famine is how long a philosopher waits at most. It is many times what it takes until all others have eaten.
+	// tables is the number of processes, and diners the number of philosophers in each.
+	tables, diners = 3, 3
+	// famine is the longest that a philosopher waits: many times what it takes all others to eat.
 	famine = 20 * time.Second
 )
 
 func init() { processes["philosophers"] = dine }
 
-// table is one process's way to the forks.
+// table is one process's access to the forks.
 type table struct {
 	redis   []rueidis.Client
 	clients []*rlock.Client
 }
 
-// dine has the philosophers of one process eat until it is told to stop, and prints how often each of them did. What they
-// want is drawn from the seed, the first argument; the addresses of the servers follow.
+// dine lets the philosophers of one process eat until it is told to stop, and prints how often each
+// of them did. They draw their forks from the seed, which is the first argument. The servers'
+// addresses follow.
 func dine(args []string) error {
 	seed, err := strconv.ParseUint(args[0], 10, 64)
 	if err != nil {
@@ -55,7 +56,8 @@ func dine(args []string) error {
 			return err
 		}
 		defer redis.Close()
-		c, err := rlock.New(redis, rlock.Options{Server: "server " + strconv.Itoa(i), Logger: slog.New(slog.DiscardHandler)})
+		c, err := rlock.New(redis, rlock.Options{
+			Server: "server " + strconv.Itoa(i), Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
@@ -67,10 +69,10 @@ func dine(args []string) error {
 	lines.Scan()
 
 	done := make(chan struct{})
-	var meals [seats]int
-	failed := make(chan error, seats)
+	var meals [diners]int
+	failed := make(chan error, diners)
 	var eating sync.WaitGroup
-	for i := range seats {
+	for i := range diners {
 		dice := rand.New(rand.NewPCG(seed, uint64(i)))
 		eating.Go(func() {
 			for {
@@ -127,7 +129,8 @@ func (t *table) eat(dice *rand.Rand) error {
 	return hold.Unlock(ctx)
 }
 
-// fork is one of the forks: every other one on the last server, and if there are several servers of different kinds.
+// fork returns a fork: every other one is on the last server, and with several servers two are of
+// other kinds.
 func (t *table) fork(i int) *rlock.Lock {
 	c, name := t.clients[i%len(t.clients)], "fork "+strconv.Itoa(i)
 	switch {
@@ -140,20 +143,21 @@ func (t *table) fork(i int) *rlock.Lock {
 	}
 }
 
-// count adds to the number of those who use a fork, which must be want then.
+// count adds to the number of users of a fork, which must be want then.
 func (t *table) count(fork int, by, want int64) error {
 	redis := t.redis[fork%len(t.redis)]
 	add := redis.B().Incrby().Key("users of " + strconv.Itoa(fork)).Increment(by).Build()
 	users, err := redis.Do(context.Background(), add).AsInt64()
 	if err == nil && users != want {
-		err = fmt.Errorf("fork %d is used by %d, and should be by %d", fork, users, want)
+		err = fmt.Errorf("fork %d has %d users, want %d", fork, users, want)
 	}
 	return err
 }
 
-// TestDiningPhilosophersAllEat has philosophers in three processes take neighbouring forks, named in any order. They must
-// never wait in a circle: that would show as a wait that is over. HOLDFAST_PHILOSOPHERS_TIME is for how long, as in 60s.
-// HOLDFAST_PHILOSOPHERS_SEED draws other forks. See make random.
+// TestDiningPhilosophersAllEat lets philosophers in three processes take neighbouring forks, named
+// in any order. They must never wait in a circle, which would show as an exceeded wait. It runs for
+// HOLDFAST_PHILOSOPHERS_TIME, as in 60s, and HOLDFAST_PHILOSOPHERS_SEED draws other forks. See make
+// random.
 func TestDiningPhilosophersAllEat(t *testing.T) {
 	t.Parallel()
 	lasts := locktest.Length(t, "HOLDFAST_PHILOSOPHERS_TIME", 3*time.Second)
@@ -187,7 +191,7 @@ func TestDiningPhilosophersAllEat(t *testing.T) {
 				for meals := range strings.FieldsSeq(strings.Trim(p.Line(t), "[]")) {
 					n, err := strconv.Atoi(meals)
 					require.NoError(t, err)
-					require.Positive(t, n, "somebody starved")
+					require.Positive(t, n, "a philosopher starved")
 					total += n
 				}
 				p.Wait(t)

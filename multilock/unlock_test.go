@@ -19,7 +19,7 @@ func TestUnlockByOwnerReleasesTheInnermostLevel(t *testing.T) {
 			lock := of(locks)
 			outer := take(t, lock, longLease)
 			inner := takeWith(outer.Context(), t, lock, longLease)
-			// Another lock of the same parts, in whatever order, is the same.
+			// Another MultiLock of the same parts, in any order, is the same lock.
 			same := multilock.New(locks[2], multilock.New(locks[1], locks[0]), locks[2])
 			require.NoError(t, same.Unlock(outer.Context()))
 			require.Equal(t, rlock.ErrReleased, inner.Err())
@@ -36,7 +36,7 @@ func TestUnlockByOwnerReleasesTheInnermostLevel(t *testing.T) {
 	}
 }
 
-func TestUnlockBySomebodyElseReturnsErrNotHeld(t *testing.T) {
+func TestUnlockByAnotherOwnerReturnsErrNotHeld(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	locks := shapes(p)["one by one"]
@@ -58,8 +58,8 @@ func TestUnlockBySomebodyElseReturnsErrNotHeld(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-// The level that is released is the inner one, whatever is wrong with it.
-func TestUnlockByOwnerOfALevelOfWhichAPartIsNotHeldReleasesNoOther(t *testing.T) {
+// Unlock releases the inner level, whatever is wrong with it.
+func TestUnlockByOwnerOfALevelThatLostAPartReleasesNoOtherLevel(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
@@ -85,8 +85,8 @@ func TestUnlockByOwnerOfALevelOfWhichAPartIsNotHeldReleasesNoOther(t *testing.T)
 	}
 }
 
-// A part that Close releases is no part that somebody else released.
-func TestCloseThatReleasesThePartsIsNoLoss(t *testing.T) {
+// A part that Close releases does not count as one released by another call.
+func TestPartsReleasedByCloseAreNotLost(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	mine, another := p.clients(t, rlock.Options{ReleaseOnClose: true})
@@ -98,7 +98,7 @@ func TestCloseThatReleasesThePartsIsNoLoss(t *testing.T) {
 	requireFree(t, p.first, p.second)
 }
 
-// Who noticed a loss first must make no difference to code that unlocks without a hold: a loss is no bug.
+// Unlocking without a hold does not depend on who noticed a loss first: a loss is no misuse.
 func TestUnlockByOwnerOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
@@ -115,7 +115,7 @@ func TestUnlockByOwnerOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
 				require.ErrorIs(t, holds[0].Err(), rlock.ErrLost)
 				return holds
 			}
-			for _, parts := range [][]*rlock.Lock{locks[:1], locks} { // some of it, or all of it
+			for _, parts := range [][]*rlock.Lock{locks[:1], locks} { // one part, or all of them
 				holds := lose(parts)
 				require.ErrorIs(t, of(locks).Unlock(ctx), rlock.ErrLost)
 				require.ErrorIs(t, holds[2].Unlock(ctx), rlock.ErrNotHeld, "no level counts twice")
@@ -126,7 +126,7 @@ func TestUnlockByOwnerOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
 			}
 			lose(locks)
 			takeWith(ctx, t, of(locks), longLease)
-			require.NoError(t, of(locks).Unlock(ctx), "what was acquired since is what is released")
+			require.NoError(t, of(locks).Unlock(ctx), "releases what was acquired since")
 			require.ErrorIs(t, of(locks).Unlock(ctx), rlock.ErrNotHeld)
 			requireFree(t, p.first, p.second)
 		})

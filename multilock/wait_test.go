@@ -13,13 +13,14 @@ import (
 	"holdfast/rlock"
 )
 
-func TestOneWaitIsForAllPartsTogether(t *testing.T) {
+func TestOneWaitIsForAllParts(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
 			const wait = 3 * time.Second
-			// The first becomes free in the middle of the wait. The rest of the wait is for the second.
+			// The first becomes free in the middle of the wait; the rest of the wait is for the
+			// second.
 			takeWith(t.Context(), t, locks[0], wait/2)
 			second := takeWith(t.Context(), t, locks[1], longLease)
 			start := time.Now()
@@ -31,9 +32,9 @@ func TestOneWaitIsForAllPartsTogether(t *testing.T) {
 			require.ErrorAs(t, err, &held)
 			require.Equal(t, "b", held.Lock)
 			require.GreaterOrEqual(t, took, wait)
-			require.Less(t, took, wait+wait/3, "each has a wait of its own")
+			require.Less(t, took, wait+wait/3, "the parts share one wait")
 			unlock(t, second)
-			awaitFree(t, p.first, p.second)
+			waitUntilFree(t, p.first, p.second)
 		})
 	}
 }
@@ -47,7 +48,7 @@ func TestPartsThatBecomeFreeOneAfterTheOtherAreWaitedFor(t *testing.T) {
 			for i, l := range locks {
 				takeWith(owner, t, l, time.Duration(i+1)*500*time.Millisecond)
 			}
-			hold, err := of(locks).TryLock(t.Context(), patience, longLease)
+			hold, err := of(locks).TryLock(t.Context(), longWait, longLease)
 			require.NoError(t, err)
 			unlock(t, hold)
 			requireFree(t, p.first, p.second)
@@ -55,7 +56,7 @@ func TestPartsThatBecomeFreeOneAfterTheOtherAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestReleaseOfAPartWakesWhoWaitsForAll(t *testing.T) {
+func TestReleaseOfAPartWakesTheWaiterForAll(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
@@ -63,18 +64,18 @@ func TestReleaseOfAPartWakesWhoWaitsForAll(t *testing.T) {
 			for _, l := range []*rlock.Lock{locks[0], locks[1]} {
 				theirs := take(t, l, longLease)
 				waiter := lockInBackground(t.Context(), of(locks), longLease)
-				awaitListener(t, p.first, l.Name())
+				waitForListener(t, p.first, l.Name())
 				start := time.Now()
 				unlock(t, theirs)
 				hold := acquired(t, waiter)
-				require.Less(t, time.Since(start), 3*time.Second, "woken, and not by the clock")
-				// And its release wakes others.
+				require.Less(t, time.Since(start), 3*time.Second, "woken by a release, not a timer")
+				// The release of the MultiLock wakes others, too.
 				waiter = lockInBackground(t.Context(), l, longLease)
-				awaitListener(t, p.first, l.Name())
+				waitForListener(t, p.first, l.Name())
 				start = time.Now()
 				unlock(t, hold)
 				unlock(t, acquired(t, waiter))
-				require.Less(t, time.Since(start), 3*time.Second, "woken, and not by the clock")
+				require.Less(t, time.Since(start), 3*time.Second, "woken by a release, not a timer")
 			}
 			requireFree(t, p.first, p.second)
 		})
@@ -96,14 +97,15 @@ func TestContextThatEndsEndsTheWaitAndLeavesNothing(t *testing.T) {
 			} {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				waiter := inBackground(func() (*rlock.Hold, error) { return lock(ctx) })
-				awaitWaiting(t, p.first)
+				waitForWaiter(t, p.first)
 				cancel(why)
 				o := result(t, waiter)
 				require.ErrorIs(t, o.Err, context.Canceled)
 				require.ErrorIs(t, o.Err, why)
 				requireNotHad(t, o.Err)
-				// What was on its way when the context ended is given back in the background.
-				eventually(t, func() bool { return slices.Equal([]string{"b"}, left(t, p.first)) }, "something of it is left")
+				// A command in flight when the context ended is undone in the background.
+				eventually(t, func() bool { return slices.Equal([]string{"b"}, left(t, p.first)) },
+					"only b is held")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
@@ -111,7 +113,8 @@ func TestContextThatEndsEndsTheWaitAndLeavesNothing(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			requireNotHad(t, err)
 			unlock(t, theirs)
-			awaitFree(t, p.first, p.second) // who left may be given the lock until that is known
+			// A grant may come before Redis knows that the waiter has left.
+			waitUntilFree(t, p.first, p.second)
 		})
 	}
 }
@@ -132,7 +135,7 @@ func TestContextThatHasEndedSendsNothing(t *testing.T) {
 	}
 }
 
-// requireNotHad requires the error of somebody who was refused, or was sent home before the answer came.
+// requireNotHad requires the error of a caller that was refused, or left before the reply came.
 func requireNotHad(t *testing.T, err error) {
 	t.Helper()
 	require.True(t, errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrOutcomeUnknown), err)
@@ -148,7 +151,7 @@ func TestCloseEndsTheWaitWithErrClosed(t *testing.T) {
 			locks := shapes(&pair{client: mine, another: another})[name]
 			theirs := take(t, p.client.NewFencedLock("b"), longLease)
 			waiter := lockInBackground(t.Context(), of(locks), longLease)
-			awaitWaiting(t, p.first)
+			waitForWaiter(t, p.first)
 			closeClient(t, mine)
 			o := result(t, waiter)
 			require.ErrorIs(t, o.Err, rlock.ErrClosed)
@@ -167,25 +170,27 @@ func TestCloseOfTheClientOfAPartThatIsHeldEndsTheWaitForAnother(t *testing.T) {
 	p := startPair(t, rlock.Options{})
 	mine, another := p.clients(t, rlock.Options{})
 	theirs := take(t, p.another.NewLock("b"), longLease)
-	waiter := lockInBackground(t.Context(), multilock.New(mine.NewLock("a"), another.NewLock("b")), longLease)
-	awaitListener(t, p.second, "b")
+	waiter := lockInBackground(t.Context(),
+		multilock.New(mine.NewLock("a"), another.NewLock("b")), longLease)
+	waitForListener(t, p.second, "b")
 	closeClient(t, mine)
 	o := result(t, waiter)
 	require.ErrorIs(t, o.Err, rlock.ErrClosed)
 	require.ErrorContains(t, o.Err, "while another part was waited for")
 	require.ErrorContains(t, o.Err, `lock "a"`)
 	unlock(t, theirs)
-	awaitFree(t, p.first, p.second) // who left may be given the lock until that is known, and gives it back
+	waitUntilFree(t, p.first, p.second) // b may be granted to the waiter, which gives it back
 }
 
-// Close releases the part that is held already, which must not pass for a release by the caller.
+// Close releases the part that is held already. That must not look like a release by the caller.
 func TestCloseThatReleasesEndsTheWait(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	mine, _ := p.clients(t, rlock.Options{ReleaseOnClose: true})
 	theirs := take(t, p.client.NewLock("b"), longLease)
-	waiter := lockInBackground(t.Context(), multilock.New(mine.NewLock("a"), mine.NewLock("b")), longLease)
-	awaitWaiting(t, p.first)
+	waiter := lockInBackground(t.Context(),
+		multilock.New(mine.NewLock("a"), mine.NewLock("b")), longLease)
+	waitForWaiter(t, p.first)
 	closeClient(t, mine)
 	o := result(t, waiter)
 	require.True(t, errors.Is(o.Err, rlock.ErrClosed) || errors.Is(o.Err, rlock.ErrLost), o.Err)
@@ -194,21 +199,21 @@ func TestCloseThatReleasesEndsTheWait(t *testing.T) {
 	requireFree(t, p.first)
 }
 
-// One call of an owner waits for a lock; until it is through, others of the same owner cannot ask for that lock.
-func TestWaitIsNotExceededWhileAnotherCallOfTheSameOwnerIsAtAPart(t *testing.T) {
+// While one call of an owner waits for a lock, others of the same owner cannot ask for it.
+func TestWaitIsNotExceededWhileAnotherCallOfTheOwnerWaitsForAPart(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	theirs := take(t, p.client.NewLock("b"), longLease)
 	ctx, cancel := context.WithCancel(rlock.WithOwner(t.Context()))
 	defer cancel()
-	waiting := lockInBackground(ctx, p.client.NewLock("b"), longLease)
-	awaitListener(t, p.first, "b")
+	alone := lockInBackground(ctx, p.client.NewLock("b"), longLease)
+	waitForListener(t, p.first, "b")
 	within(t, 200*time.Millisecond+promptly, func() {
-		_, err := of(shapes(p)["together"]).TryLock(ctx, 200*time.Millisecond, longLease)
+		_, err := of(shapes(p)["batch"]).TryLock(ctx, 200*time.Millisecond, longLease)
 		requireNotHad(t, err)
 	})
 	cancel()
-	require.ErrorIs(t, result(t, waiting).Err, context.Canceled)
+	require.ErrorIs(t, result(t, alone).Err, context.Canceled)
 	unlock(t, theirs)
-	awaitFree(t, p.first) // who left may be given the lock until that is known, and gives it back
+	waitUntilFree(t, p.first) // b may be granted to the waiter, which gives it back
 }

@@ -9,18 +9,18 @@ import (
 	"holdfast/rlock"
 )
 
-// With a watchdog the next renewal would tell, which is long after the acquisition.
-func TestPartThatIsAnothersWhenTheLastIsHeldFailsTheAcquisitionWithAWatchdog(t *testing.T) {
+// The watchdog's next renewal would notice, but long after the acquisition.
+func TestPartThatAnotherHoldsByTheEndFailsTheAcquisitionWithAWatchdog(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{})
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
 			theirs := take(t, p.client.NewFencedLock("b"), longLease)
 			waiter := lockInBackground(t.Context(), of(locks), rlock.Watchdog)
-			awaitWaiting(t, p.first)
+			waitForWaiter(t, p.first)
 			p.first.Do(t, "DEL", "a")
-			rival := take(t, p.client.NewLock("a"), longLease)
-			<-time.After(150 * time.Millisecond) // a part that has just been taken is not looked at again
+			other := take(t, p.client.NewLock("a"), longLease)
+			<-time.After(150 * time.Millisecond) // a part acquired just now is not checked again
 			unlock(t, theirs)
 			o := result(t, waiter)
 			require.ErrorIs(t, o.Err, rlock.ErrLost)
@@ -28,14 +28,14 @@ func TestPartThatIsAnothersWhenTheLastIsHeldFailsTheAcquisitionWithAWatchdog(t *
 			var lost *rlock.LostError
 			require.ErrorAs(t, o.Err, &lost)
 			require.Equal(t, "a", lost.Lock)
-			require.True(t, rival.Valid())
-			unlock(t, rival)
-			awaitFree(t, p.first, p.second)
+			require.True(t, other.Valid())
+			unlock(t, other)
+			waitUntilFree(t, p.first, p.second)
 		})
 	}
 }
 
-func TestExtendOfAllPartsMayBeWithTheLeaseOfTheWatchdog(t *testing.T) {
+func TestExtendTakesWatchdogForAllParts(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, rlock.Options{WatchdogLease: time.Minute})
 	for name, locks := range shapes(p) {

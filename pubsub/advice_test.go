@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNumberIsNoReasonToLook(t *testing.T) {
+func TestNumberIsNoReasonToAsk(t *testing.T) {
 	h := New(Options{Route: SingleRoute(nil)})
 	defer h.Close()
 	c := &channel{name: "order", phase: confirmed}
@@ -21,16 +21,16 @@ func TestNumberIsNoReasonToLook(t *testing.T) {
 	for _, s := range []*Subscription{first, second} {
 		<-s.C()
 		require.EqualValues(t, 1500, s.Advice())
-		require.Zero(t, s.Advice(), "each number is given once")
+		require.Zero(t, s.Advice(), "each number is reported once")
 	}
 
 	publish("1500")
 	publish("700")
 	<-first.C()
-	require.EqualValues(t, 700, first.Advice(), "not the latest")
+	require.EqualValues(t, 700, first.Advice(), "the earliest counts")
 	require.Empty(t, first.C())
 
-	// A reason to look is not lost to a number, whichever comes first.
+	// A number does not hide a reason to ask, in either order.
 	publish("900")
 	publish("1")
 	<-first.C()
@@ -40,7 +40,7 @@ func TestNumberIsNoReasonToLook(t *testing.T) {
 	<-first.C()
 	require.Zero(t, first.Advice())
 
-	for _, other := range []string{"-5", "2.5", "text"} { // is for everybody, as before
+	for _, other := range []string{"-5", "2.5", "text"} { // wakes all, as before
 		publish(other)
 		<-first.C()
 		require.Zero(t, first.Advice(), other)

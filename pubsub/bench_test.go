@@ -9,7 +9,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// One contended lock after another: the channel is subscribed already.
+// Contended locks follow each other: the channel is subscribed already.
 func BenchmarkSubscribeOnALingeringChannel(b *testing.B) {
 	h := newHub(b, redistest.Start(b))
 	s := h.Subscribe("c")
@@ -22,7 +22,7 @@ func BenchmarkSubscribeOnALingeringChannel(b *testing.B) {
 	}
 }
 
-// From PUBLISH to all waiters of a channel.
+// Measures from PUBLISH until all waiters of a channel have woken.
 func BenchmarkFanOut(b *testing.B) {
 	for _, waiters := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("waiters=%d", waiters), func(b *testing.B) {

@@ -14,8 +14,8 @@ import (
 	"holdfast/pubsub"
 )
 
-// clusterRoute is a small Route for sharded channels. It remembers the owners
-// of the slots until it is told to refresh.
+// clusterRoute is a small Route for sharded channels. It remembers the owners of the slots until it
+// is told to refresh.
 type clusterRoute struct {
 	client rueidis.Client
 	slot   func(channel string) int
@@ -47,7 +47,7 @@ func (r *clusterRoute) route(ctx context.Context, channel string, refresh bool) 
 			return o.node, r.client.Nodes()[o.node], nil
 		}
 	}
-	return "", nil, fmt.Errorf("nobody serves slot %d", slot)
+	return "", nil, fmt.Errorf("no node serves slot %d", slot)
 }
 
 func (r *clusterRoute) ask(ctx context.Context) ([]owner, error) {
@@ -74,7 +74,7 @@ func (r *clusterRoute) ask(ctx context.Context) ([]owner, error) {
 	return owners, nil
 }
 
-// shardChannels is what a node has subscribed.
+// shardChannels returns the channels subscribed on a node.
 func shardChannels(t testing.TB, s *redistest.Server) []string {
 	return s.DoStrings(t, "PUBSUB", "SHARDCHANNELS")
 }
@@ -90,7 +90,7 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 	r := &clusterRoute{
 		client: cluster.Client(t),
 		slot:   func(channel string) int { return slots[channel] },
-		// Everything is believed to be on the first node, so MOVED has to correct it.
+		// The route believes that everything is on the first node, so MOVED has to correct it.
 		owners: []owner{{0, 16383, cluster.Nodes[0].Addr()}},
 	}
 	h := pubsub.New(pubsub.Options{Route: r.route, Sharded: true, Linger: 50 * time.Millisecond})
@@ -100,7 +100,8 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 	for _, name := range names {
 		subscriptions[name] = h.Subscribe(name)
 	}
-	if _, err := cluster.Nodes[0].Call("PUBSUB", "SHARDNUMSUB"); err != nil { // older than Redis 7: whoever waits can know it
+	// Before Redis 7 a waiter can find out that there are no sharded channels.
+	if _, err := cluster.Nodes[0].Call("PUBSUB", "SHARDNUMSUB"); err != nil {
 		for name, s := range subscriptions {
 			require.Eventually(t, func() bool { return s.Err() != nil }, 10*time.Second, 5*time.Millisecond, name)
 			require.ErrorContains(t, s.Err(), "unknown command")
@@ -117,11 +118,11 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 		require.EqualValues(t, 1, node.DoInt(t, "SPUBLISH", name, "0"))
 		woken(t, s, 5*time.Second)
 	}
-	require.Len(t, where, 3, "the names do not spread over the nodes")
+	require.Len(t, where, 3, "the names are not spread over the nodes")
 	require.Equal(t, 3, pubsub.Links(h))
 
-	// A slot moves: its subscription ends there, is made again on the new node,
-	// and whoever waits looks again. The others do not notice.
+	// A slot moves. Its subscription ends there and is made again on the new node, and its waiter
+	// asks again. The others do not notice.
 	moving := names[0]
 	from := cluster.Owner(t, slots[moving])
 	to := cluster.Nodes[0]
@@ -149,7 +150,7 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 
 	woken(t, h.Subscribe(moving), 5*time.Second)
 	h.Close()
-	require.Empty(t, shardChannels(t, to), "at the moment Close returns")
+	require.Empty(t, shardChannels(t, to), "when Close returns")
 }
 
 func TestPlainChannelsWorkThroughAClusterClient(t *testing.T) {
@@ -161,7 +162,8 @@ func TestPlainChannelsWorkThroughAClusterClient(t *testing.T) {
 	}
 	for i, s := range subscriptions {
 		woken(t, s, 10*time.Second)
-		cluster.Nodes[i%3].Do(t, "PUBLISH", fmt.Sprint(i), "0") // the bus carries it to every node
+		// the cluster bus carries it to every node
+		cluster.Nodes[i%3].Do(t, "PUBLISH", fmt.Sprint(i), "0")
 		woken(t, s, 5*time.Second)
 	}
 	require.Equal(t, 1, pubsub.Links(h))

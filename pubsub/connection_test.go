@@ -11,7 +11,7 @@ import (
 	"holdfast/internal/redistest"
 )
 
-func TestOnlyAConnectionThatFailedIsDeniedTheFarewell(t *testing.T) {
+func TestOnlyAFailedConnectionIsClosedWithoutFarewell(t *testing.T) {
 	server := redistest.Start(t)
 	dialled, err := dialRedis(server.Client(t), false, rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func TestOnlyAConnectionThatFailedIsDeniedTheFarewell(t *testing.T) {
 	cancel()
 	_, err = c.subscribe(ctx, [][]string{{"c"}})
 	require.ErrorIs(t, err, context.Canceled)
-	require.False(t, c.broken, "we were told to stop; the server listens")
+	require.False(t, c.broken, "the server still listens after the caller's context ended")
 
 	server.Kill(t)
 	_, err = c.subscribe(t.Context(), [][]string{{"c"}})
@@ -34,7 +34,7 @@ func TestCloseOfABrokenConnectionDoesNotWaitForAFarewell(t *testing.T) {
 	server := redistest.Start(t)
 	const limit = time.Second + farewellTimeout/2 // rueidis itself takes a second
 	best := time.Hour
-	for try := 0; try < 3 && best >= limit; try++ { // a busy machine may delay one
+	for try := 0; try < 3 && best >= limit; try++ { // a busy machine may delay one attempt
 		dialled, err := dialRedis(server.Client(t), false, rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
 		require.NoError(t, err)
 		c := dialled.(*redisConnection)

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lingering returns a hub with a channel c that is confirmed with its paired channels
-// and has no subscriber.
+// lingering returns a hub with a lingering channel c, which is confirmed with its paired channels.
 func lingering(t testing.TB) *Hub {
 	h, f, _ := newPaired(t, Options{Linger: time.Hour, OnDirect: func(string, string) {}})
 	s := h.Subscribe("c")
@@ -35,7 +34,7 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 		"nothing to be resumed": func() { h.Resume("d", "d") },
 		"looking for paired":    func() { s.Paired() },
 		"looking for a refusal": func() { _ = s.Err() },
-		"a confirmation of theirs": func() {
+		"a paired confirmation": func() {
 			h.links[""].onSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: "c:direct"})
 		},
 	} {
@@ -43,14 +42,14 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 	}
 }
 
-// The Subscription, its permits, and its place among the others.
+// The objects are the Subscription, its permits, and its entry among the others.
 func TestSubscribingToALingeringChannelAllocatesThreeObjects(t *testing.T) {
 	h := lingering(t)
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Resume("c", "c").Close() }), 3.0)
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Subscribe("c").Close() }), 3.0)
 }
 
-// From the reader of the connection to the permit.
+// Measures from the reader of the connection to the permit.
 func BenchmarkDeliver(b *testing.B) {
 	h := lingering(b)
 	s := h.Resume("c", "c")
@@ -81,7 +80,7 @@ func BenchmarkResumeMiss(b *testing.B) {
 	}
 }
 
-// One contended lock after another, without the server.
+// Contended locks follow each other, without a server.
 func BenchmarkSubscribeLingering(b *testing.B) {
 	h := lingering(b)
 	b.Run("subscribe", func(b *testing.B) {

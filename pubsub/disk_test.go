@@ -11,11 +11,13 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// A server that cannot save refuses PING, and rueidis panics when that happens right behind an UNSUBSCRIBE.
+// A server that cannot save refuses PING. rueidis panics when that comes right behind an
+// UNSUBSCRIBE.
 func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
-		// No file can have this name: a snapshot is made, and then not put in its place. Without an append-only file the
-		// server would not start, since it could not look for a snapshot either.
+		// No file can have this name: a snapshot is written but cannot be renamed to it. Without an
+		// append-only file the server would not start, because it could not look for a snapshot
+		// either.
 		s := redistest.Start(t, redistest.WithAppendOnly(),
 			redistest.WithArgs("--dbfilename", strings.Repeat("x", 256), "--save", "3600", "1"))
 		h := newHub(t, s, mutate)
@@ -30,7 +32,7 @@ func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
 
 		left.Close()
 		require.Eventually(t, func() bool { return numSub(s, "left") == 0 }, 5*time.Second, 5*time.Millisecond)
-		// The connection was closed, so that who stays is subscribed again and looks.
+		// The connection was closed, so the subscribers that stay are subscribed again and wake.
 		woken(t, kept, 5*time.Second)
 		s.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 		require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", "kept", "0"))
@@ -41,7 +43,7 @@ func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
 	})
 }
 
-// numSub is how many connections listen on a channel; -1 if the server does not say.
+// numSub returns how many connections listen on a channel, or -1 if the server does not reply.
 func numSub(s *redistest.Server, channel string) int64 {
 	reply, err := s.Call("PUBSUB", "NUMSUB", channel)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// embedded starts a server inside this process, so that the examples run
-// anywhere.
+// embedded starts a server inside this process, so that the examples run anywhere.
 func embedded() (server *miniredis.Miniredis, client rueidis.Client) {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -27,8 +26,8 @@ func embedded() (server *miniredis.Miniredis, client rueidis.Client) {
 	return server, client
 }
 
-// A waiter looks, waits for a permit, and looks again. The first permit is the
-// confirmation that the server sends messages from now on.
+// A waiter tries, waits for a permit, and tries again. The first permit is the confirmation that
+// the server sends messages from now on.
 func Example() {
 	server, client := embedded()
 	defer server.Close()
@@ -84,7 +83,7 @@ func ExampleSubscription_Close() {
 	defer second.Close()
 	<-second.C()
 
-	// The first has not used its permit, and leaves: the next in line gets it.
+	// The first leaves with its permit unused, so the next one gets it.
 	first.Close()
 	<-second.C()
 	fmt.Println("handed on")
@@ -118,7 +117,7 @@ func ExampleSubscription_Err() {
 	// Output: <nil>
 }
 
-// The message does not say which of two rooms behind one door is free, so one waiter of each looks.
+// Two rooms share a door, and the message does not say which is free. So one waiter of each tries.
 func ExampleHub_SubscribeTopic() {
 	server, client := embedded()
 	defer server.Close()
@@ -140,15 +139,18 @@ func ExampleHub_SubscribeTopic() {
 	// Output: both look
 }
 
-// A channel that lingers is there at once, with what goes with it; one that is not is not waited for.
+// A channel that lingers is there at once, with its paired channels. One that does not linger is
+// not waited for.
 func ExampleHub_Resume() {
 	server, client := embedded()
 	defer server.Close()
 	defer client.Close()
 	messages := make(chan string, 1)
 	hub := pubsub.New(pubsub.Options{
-		Route:    pubsub.SingleRoute(client),
-		Paired:   func(channel string) []string { return []string{channel + ":present", channel + ":ann"} },
+		Route: pubsub.SingleRoute(client),
+		Paired: func(channel string) []string {
+			return []string{channel + ":present", channel + ":ann"}
+		},
 		OnDirect: func(_, message string) { messages <- message },
 	})
 	defer hub.Close()

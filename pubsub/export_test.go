@@ -1,6 +1,6 @@
 package pubsub
 
-// Links is how many connections the hub keeps or makes.
+// Links returns how many connections the hub has or makes.
 func Links(h *Hub) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

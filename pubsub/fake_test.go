@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeServer lets a test play the server: every SUBSCRIBE and UNSUBSCRIBE
-// arrives as a request, and nothing happens until the test answers it.
+// fakeServer lets a test play the server: every SUBSCRIBE and UNSUBSCRIBE arrives as a request, and
+// nothing happens until the test replies to it.
 type fakeServer struct {
 	requests chan *request
 
@@ -30,7 +30,7 @@ type fakeServer struct {
 type request struct {
 	conn     *fakeConnection
 	verb     string
-	channels []string   // the own names of the channels that are asked for
+	channels []string   // names of the requested channels, without paired ones
 	groups   [][]string // one per command
 	answer   chan answer
 }
@@ -49,8 +49,7 @@ type fakeConnection struct {
 	farewell func() // what happens while the connection is closed
 }
 
-// newFake returns a hub on a fake server and what it logs. The hub is closed
-// with the test.
+// newFake returns a hub on a fake server, and what it logs. The hub is closed with the test.
 func newFake(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
 	f := &fakeServer{requests: make(chan *request)}
 	lines := new(logtest.Lines)
@@ -92,13 +91,13 @@ func (f *fakeServer) next(t testing.TB, verb string) *request {
 	case r := <-f.requests:
 		require.Equal(t, verb, r.verb)
 		return r
-	case <-time.After(time.Minute): // of the bubble's clock, where there is one
+	case <-time.After(time.Minute): // of the bubble's clock, if there is one
 		t.Fatalf("no %s was sent", verb)
 		return nil
 	}
 }
 
-// accept answers as a server that agrees.
+// accept replies as a server that agrees.
 func (r *request) accept() {
 	for _, channel := range slices.Concat(r.groups...) {
 		r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: r.verb, Channel: channel})
@@ -106,7 +105,7 @@ func (r *request) accept() {
 	r.answer <- answer{replies: make([]error, len(r.channels))}
 }
 
-// refuse answers every channel with an error reply.
+// refuse replies to every channel with an error.
 func (r *request) refuse(reply string) {
 	replies := make([]error, len(r.channels))
 	for i := range replies {
@@ -160,7 +159,7 @@ func (c *fakeConnection) close() {
 	close(c.closed)
 }
 
-// take consumes a permit that must be there, or come within the given time.
+// take consumes a permit, which must be there or come within the given time.
 func take(t testing.TB, s *Subscription) {
 	t.Helper()
 	select {
@@ -170,7 +169,7 @@ func take(t testing.TB, s *Subscription) {
 	}
 }
 
-// has says whether a permit is there, and takes it.
+// has reports whether there is a permit, and takes it.
 func has(s *Subscription) bool {
 	select {
 	case <-s.C():

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// started returns the only subscriber of channel c, confirmed, with its permit
-// used.
+// started returns the only subscriber of channel c, which is confirmed and has used its permit.
 func started(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnection) {
 	t.Helper()
 	s := h.Subscribe("c")
@@ -41,7 +40,7 @@ func gone(t *testing.T, h *Hub) {
 	require.False(t, h.router.running)
 }
 
-func TestChannelLingersThenItIsUnsubscribedAndTheConnectionEnds(t *testing.T) {
+func TestChannelLingersBeforeItIsUnsubscribedAndTheConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{Linger: 3 * time.Second})
 		s, conn := started(t, h, f)
@@ -73,7 +72,7 @@ func TestSubscriberDuringTheLingerReusesTheSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		s, _ := started(t, h, f)
-		for range 5 { // each cycle starts the linger anew
+		for range 5 { // each cycle restarts the linger
 			s.Close()
 			silent(t, f, 700*time.Millisecond)
 			s = h.Subscribe("c")
@@ -108,7 +107,7 @@ func TestEachChannelLingersOnItsOwn(t *testing.T) {
 	})
 }
 
-func TestChannelThatIsUsedAgainDoesNotHoldUpTheOthers(t *testing.T) {
+func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		first, _ := started(t, h, f)
@@ -136,7 +135,7 @@ func TestSubscriberDuringAnUnsubscribeInFlightIsSubscribedAgain(t *testing.T) {
 		s.Close()
 		unsubscribe := f.next(t, "unsubscribe")
 		s = h.Subscribe("c")
-		require.False(t, has(s), "a permit while the server is forgetting us")
+		require.False(t, has(s), "a permit during the unsubscribe")
 		unsubscribe.accept()
 		f.next(t, "subscribe").accept()
 		take(t, s)

@@ -11,7 +11,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// The embedded server of the demo speaks RESP2 only once it has subscribed.
+// The demo's embedded server speaks only RESP2 once it has subscribed.
 func TestEmbeddedServerWakesAndForgets(t *testing.T) {
 	server := miniredis.RunT(t)
 	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}}

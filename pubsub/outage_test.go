@@ -21,7 +21,8 @@ func TestLostConnectionIsReplacedAndWakesAll(t *testing.T) {
 
 		conn.breakOff()
 		r := f.next(t, "subscribe")
-		require.Equal(t, []string{"c"}, r.channels, "what nobody waits for is not subscribed again")
+		require.Equal(t, []string{"c"}, r.channels,
+			"a channel without subscribers is not subscribed again")
 		require.NotSame(t, conn, r.conn)
 		require.False(t, has(s))
 		r.accept()
@@ -29,14 +30,14 @@ func TestLostConnectionIsReplacedAndWakesAll(t *testing.T) {
 		take(t, other)
 		<-conn.closed
 
-		// A word from the old connection does not count.
+		// A message of the old connection does not count.
 		conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "unsubscribe", Channel: "c"})
 		silent(t, f, time.Minute)
 		require.Equal(t, 2, f.dials)
 	})
 }
 
-func TestConnectionLostWhileAskingOrLeavingIsAskedAgain(t *testing.T) {
+func TestRequestsOfALostConnectionAreSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		s := h.Subscribe("c")
@@ -69,7 +70,7 @@ func TestUnexpectedUnsubscribeFindsTheNewNodeAndWakes(t *testing.T) {
 		require.Equal(t, []bool{true}, f.refresh)
 		r.accept()
 		take(t, s)
-		<-conn.closed // its last channel has moved away
+		<-conn.closed // its last channel has moved
 	})
 }
 
@@ -116,7 +117,7 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 		for i := range subscriptions {
 			subscriptions[i] = h.Subscribe(string(rune('a' + i)))
 		}
-		time.Sleep(time.Minute) // the bubble's clock: nothing is waited for
+		time.Sleep(time.Minute) // by the bubble's clock, so at once
 		synctest.Wait()
 		f.set(func() {
 			require.Greater(t, f.dials, 60)
@@ -138,7 +139,7 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, lines.With("connected to the node again"), 1)
 		for _, s := range subscriptions {
-			for !has(s) { // those that were placed too late for the first batch
+			for !has(s) { // of channels that came too late for the first batch
 				f.next(t, "subscribe").accept()
 			}
 		}

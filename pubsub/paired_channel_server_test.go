@@ -17,14 +17,16 @@ import (
 	"holdfast/pubsub"
 )
 
-// pair names two paired for every channel, in its slot.
+// pair names two paired channels for every channel, in its slot.
 func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
 
-// group is a channel and its paired channels.
+// group returns a channel and its paired channels.
 func group(channel string) []string { return append([]string{channel}, pair(channel)...) }
 
-// newPaired is newHub with paired and more options.
-func newPaired(t testing.TB, s *redistest.Server, o pubsub.Options, mutators ...func(*rueidis.ClientOption)) *pubsub.Hub {
+// newPaired is newHub with paired channels and more options.
+func newPaired(
+	t testing.TB, s *redistest.Server, o pubsub.Options, mutators ...func(*rueidis.ClientOption),
+) *pubsub.Hub {
 	o.Route = pubsub.SingleRoute(s.Client(t, mutators...))
 	o.Paired = pair
 	if o.Linger == 0 {
@@ -35,18 +37,18 @@ func newPaired(t testing.TB, s *redistest.Server, o pubsub.Options, mutators ...
 	return h
 }
 
-// heard requires that OnDirect is called like that.
+// heard requires that OnDirect was called with want.
 func heard(t testing.TB, direct <-chan string, want string) {
 	t.Helper()
 	select {
 	case got := <-direct:
 		require.Equal(t, want, got)
 	case <-time.After(5 * time.Second):
-		require.FailNow(t, "nothing was heard", "instead of %q", want)
+		require.FailNow(t, "OnDirect was not called", "instead of %q", want)
 	}
 }
 
-// listeners is how many connections listen on each of the channels.
+// listeners returns how many connections listen on each of the channels.
 func listeners(t testing.TB, s *redistest.Server, command string, channels ...string) []int64 {
 	t.Helper()
 	reply := s.Do(t, append([]string{"PUBSUB", command}, channels...)...).([]any)
@@ -57,8 +59,8 @@ func listeners(t testing.TB, s *redistest.Server, command string, channels ...st
 	return counts
 }
 
-// subscriptions are the monitored commands that begin or end one, without the
-// farewells of connections.
+// subscriptions returns the monitored commands that subscribe or unsubscribe, without the farewells
+// of connections.
 func subscriptions(t testing.TB, m *redistest.Monitor) [][]string {
 	t.Helper()
 	return slices.DeleteFunc(m.Commands(t), func(command []string) bool {
@@ -66,7 +68,7 @@ func subscriptions(t testing.TB, m *redistest.Monitor) [][]string {
 	})
 }
 
-func TestServerSeesOneCommandForAChannelAndThosePairedWithIt(t *testing.T) {
+func TestServerSeesOneCommandForAChannelAndItsPairedChannels(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newPaired(t, server, pubsub.Options{}, mutate)
@@ -93,12 +95,12 @@ func TestServerSeesOneCommandForAChannelAndThosePairedWithIt(t *testing.T) {
 
 		h.Close()
 		require.Empty(t, channels(t, server))
-		require.Empty(t, subscriptions(t, monitor), "the farewell is for all channels")
+		require.Empty(t, subscriptions(t, monitor), "the farewell leaves all channels")
 	})
 }
 
-// churn subscribes to channels and leaves them, loses the connections, and closes
-// the hubs, until stop is closed. Messages for the paired channels arrive all the time.
+// churn subscribes to channels and leaves them, loses the connections, and closes the hubs, until
+// stop is closed. Messages on the paired channels arrive all the time.
 func churn(t *testing.T, newHub func() *pubsub.Hub, names []string, interfere func(round int), stop <-chan struct{}) {
 	for round := 0; ; round++ {
 		h := newHub()
@@ -125,23 +127,24 @@ func churn(t *testing.T, newHub func() *pubsub.Hub, names []string, interfere fu
 	}
 }
 
-// observe asks again and again who listens, and requires that a channel and its
-// paired have the same listeners at all times. It returns when it has seen
-// each channel with and without listeners.
+// observe asks again and again which channels have listeners, and requires that a channel and its
+// paired channels always have the same. It returns when it has seen each channel with and without
+// listeners.
 func observe(t *testing.T, server *redistest.Server, command string, names []string) {
 	seen := make(map[string]bool)
 	deadline := time.Now().Add(30 * time.Second)
-	for looks := 0; looks < 500 || len(seen) < 2*len(names); looks++ {
-		require.True(t, time.Now().Before(deadline), "nothing came and went: %v", seen)
+	for rounds := 0; rounds < 500 || len(seen) < 2*len(names); rounds++ {
+		require.True(t, time.Now().Before(deadline), "the listeners did not change: %v", seen)
 		for _, name := range names {
 			counts := listeners(t, server, command, group(name)...)
-			require.Equal(t, []int64{counts[0], counts[0], counts[0]}, counts, "%s, look %d", name, looks)
+			require.Equal(t, []int64{counts[0], counts[0], counts[0]}, counts, "%s, round %d", name,
+				rounds)
 			seen[fmt.Sprint(name, counts[0] > 0)] = true
 		}
 	}
 }
 
-// numbered are n channels.
+// numbered returns n channels.
 func numbered(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -150,7 +153,7 @@ func numbered(n int) []string {
 	return names
 }
 
-func TestNobodyEverSeesAChannelWithoutItsPairedChannels(t *testing.T) {
+func TestChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		client := server.Client(t, mutate)
@@ -161,7 +164,8 @@ func TestNobodyEverSeesAChannelWithoutItsPairedChannels(t *testing.T) {
 		work.Go(func() {
 			churn(t, func() *pubsub.Hub {
 				return pubsub.New(pubsub.Options{
-					Route: pubsub.SingleRoute(client), Paired: pair, Linger: -1, OnDirect: func(string, string) {},
+					Route: pubsub.SingleRoute(client), Paired: pair, Linger: -1,
+					OnDirect: func(string, string) {},
 				})
 			}, names, func(round int) {
 				for _, name := range names {
@@ -180,13 +184,13 @@ func TestNobodyEverSeesAChannelWithoutItsPairedChannels(t *testing.T) {
 	})
 }
 
-func TestNobodyEverSeesAShardedChannelWithoutItsPairedChannels(t *testing.T) {
+func TestShardedChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	if !knowsSharded(cluster) {
 		return
 	}
 	r := routeOf(t, cluster, numbered(20))
-	var names []string // those of one node
+	var names []string // channels of one node
 	for _, name := range numbered(20) {
 		if cluster.Owner(t, r.slot(name)) == cluster.Nodes[0] {
 			names = append(names, name)
@@ -197,7 +201,8 @@ func TestNobodyEverSeesAShardedChannelWithoutItsPairedChannels(t *testing.T) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		churn(t, func() *pubsub.Hub {
-			return pubsub.New(pubsub.Options{Route: r.route, Sharded: true, Paired: pair, Linger: -1})
+			return pubsub.New(pubsub.Options{Route: r.route, Sharded: true, Paired: pair,
+				Linger: -1})
 		}, names, func(round int) {
 			for _, name := range names {
 				cluster.Nodes[0].Do(t, "SPUBLISH", name+":direct", "0")
@@ -212,14 +217,13 @@ func TestNobodyEverSeesAShardedChannelWithoutItsPairedChannels(t *testing.T) {
 	observe(t, cluster.Nodes[0], "SHARDNUMSUB", names)
 }
 
-// knowsSharded says whether the servers have sharded channels, as Redis 7 has.
+// knowsSharded reports whether the servers have sharded channels, as Redis 7 does.
 func knowsSharded(c *redistest.Cluster) bool {
 	_, err := c.Nodes[0].Call("PUBSUB", "SHARDNUMSUB")
 	return err == nil
 }
 
-// routeOf returns a Route that knows the slots of the channels, but not yet who
-// serves them.
+// routeOf returns a Route that knows the slots of the channels, but not yet their nodes.
 func routeOf(t *testing.T, c *redistest.Cluster, names []string) *clusterRoute {
 	slots := make(map[string]int)
 	for _, name := range names {
@@ -285,7 +289,7 @@ func TestMessageOnAPairedChannelReachesOnDirect(t *testing.T) {
 	})
 }
 
-func TestResumedSubscriberOfALingeringChannelIsHeardBehindEverythingElse(t *testing.T) {
+func TestResumedSubscriberIsWokenByTheNextMessage(t *testing.T) {
 	server := redistest.Start(t)
 	h := newPaired(t, server, pubsub.Options{Linger: time.Hour})
 	require.Nil(t, h.Resume("c", "c"))
@@ -306,7 +310,8 @@ func TestPairedChannelsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
 		server := redistest.Start(t)
 		server.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all", "resetchannels", "&c", "&open*")
 		lines := new(logtest.Lines)
-		h := newPaired(t, server, pubsub.Options{Logger: lines.Logger()}, mutate, func(o *rueidis.ClientOption) {
+		options := pubsub.Options{Logger: lines.Logger()}
+		h := newPaired(t, server, options, mutate, func(o *rueidis.ClientOption) {
 			o.Username, o.Password = "ann", "secret"
 		})
 		open, s := h.Subscribe("open"), h.Subscribe("c")
@@ -321,7 +326,7 @@ func TestPairedChannelsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
 		require.Eventually(t, func() bool { return len(lines.With("&c:present &c:direct")) == 1 }, 5*time.Second, time.Millisecond)
 		require.Equal(t, 1, strings.Count(server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub"), "\n"))
 
-		// The rules are added; the next connection finds out.
+		// The rules are added, and the next connection finds out.
 		server.Do(t, "ACL", "SETUSER", "ann", "&c:*")
 		server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 		woken(t, s, 5*time.Second)
@@ -339,7 +344,7 @@ func TestSubscriberOfSeveralChannelsHearsEachOnAServer(t *testing.T) {
 		s := h.SubscribeTopic("a", "topic", "b")
 		require.Eventually(t, func() bool { return len(channels(t, server)) == 2 }, 5*time.Second, time.Millisecond)
 		marker := h.Subscribe("marker")
-		woken(t, marker, 5*time.Second) // behind the confirmations
+		woken(t, marker, 5*time.Second) // comes after the confirmations
 		woken(t, s, 5*time.Second)
 		for _, channel := range []string{"a", "b"} {
 			server.Do(t, "PUBLISH", channel, "0")

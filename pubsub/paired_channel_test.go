@@ -15,13 +15,13 @@ import (
 
 const noPermission = "NOPERM No permissions to access a channel"
 
-// pair names two paired for every channel.
+// pair names two paired channels for every channel.
 func pair(channel string) []string { return []string{channel + ":present", channel + ":direct"} }
 
-// group is a channel and its paired channels.
+// group returns a channel and its paired channels.
 func group(channel string) []string { return append([]string{channel}, pair(channel)...) }
 
-// newPaired is newFake with paired.
+// newPaired is newFake with paired channels.
 func newPaired(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
 	o.Paired = pair
 	return newFake(t, o)
@@ -47,7 +47,7 @@ func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 		c = h.Subscribe("c")
 		r.accept()
 		r = f.next(t, "subscribe")
-		require.Equal(t, [][]string{group("c")}, r.groups, "somebody came meanwhile")
+		require.Equal(t, [][]string{group("c")}, r.groups, "a subscriber came meanwhile")
 		r.accept()
 		take(t, c)
 
@@ -70,7 +70,7 @@ func TestSubscriberIsPairedWhileTheChannelIsConfirmed(t *testing.T) {
 		s := h.Subscribe("c")
 		require.False(t, s.Paired())
 		r := f.next(t, "subscribe")
-		require.False(t, s.Paired(), "nobody has answered")
+		require.False(t, s.Paired(), "no reply has come")
 		r.accept()
 		take(t, s)
 		require.True(t, s.Paired())
@@ -113,7 +113,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		f.next(t, "subscribe").refuse(noPermission)
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{{"c"}}, r.groups)
-		require.Zero(t, time.Since(start), "it is asked for at once")
+		require.Zero(t, time.Since(start), "it is requested at once")
 		require.NoError(t, s.Err())
 		r.accept()
 		take(t, s)
@@ -122,7 +122,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.conn.publish("c", "0")
 		take(t, s)
 
-		// On this connection it stays like that.
+		// The server keeps that answer for this connection.
 		unsubscribed := func() {
 			s.Close()
 			r := f.next(t, "unsubscribe")
@@ -136,20 +136,21 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.accept()
 		take(t, s)
 
-		// The next one may know better. As long as it does not, that is no news.
+		// The next connection may be accepted. While it is not, nothing is logged.
 		r.conn.breakOff()
 		r = f.next(t, "subscribe")
 		require.Equal(t, [][]string{group("c")}, r.groups)
 		r.refuse(noPermission)
 		f.next(t, "subscribe").accept()
 		take(t, s)
-		told := lines.With("refuses the paired channels of the channel; it is subscribed without them")
+		told := lines.With(
+			"refuses the paired channels of the channel; it is subscribed without them")
 		require.Len(t, told, 1)
 		require.Contains(t, told[0], "&c:present &c:direct")
 		require.Contains(t, told[0], "level=WARN")
 		require.Contains(t, told[0], "NOPERM")
 
-		// So does one who comes when the channel was dropped.
+		// A subscriber that comes after the channel was dropped gets it as well.
 		s.Close()
 		f.next(t, "unsubscribe").accept()
 		gone(t, h)
@@ -158,7 +159,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		take(t, s)
 		require.True(t, s.Paired())
 
-		// They were accepted once, so that another refusal is news.
+		// The paired channels were accepted once, so another refusal is logged.
 		s.Close()
 		f.next(t, "unsubscribe").accept()
 		s = h.Subscribe("c")
@@ -176,7 +177,7 @@ func TestRefusedPairedChannelsDoNotTouchTheOthersInTheBatch(t *testing.T) {
 		h, f, _ := newPaired(t, Options{})
 		_, _ = started(t, h, f)
 		busy := h.Subscribe("busy")
-		r := f.next(t, "subscribe") // the link waits for this reply
+		r := f.next(t, "subscribe") // the link waits for the reply
 		open, closed := h.Subscribe("open"), h.Subscribe("closed")
 		synctest.Wait()
 		r.accept()
@@ -220,7 +221,7 @@ func TestChannelThatIsRefusedWithAndWithoutPairedChannelsIsLoggedOnce(t *testing
 	})
 }
 
-func TestServerThatCannotTellOrSendsUsOnKeepsThePairedChannels(t *testing.T) {
+func TestTemporaryRefusalOrRedirectionKeepsThePairedChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newPaired(t, Options{Sharded: true})
 		s := h.Subscribe("c")
@@ -254,7 +255,7 @@ func TestSlotThatMovesTakesThePairedChannelsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newPaired(t, Options{Sharded: true})
 		s, conn := started(t, h, f)
-		// The server speaks of each channel on its own.
+		// The server reports each channel on its own.
 		for _, name := range []string{"c:direct", "c", "c:present"} {
 			conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: name})
 		}
@@ -268,12 +269,12 @@ func TestSlotThatMovesTakesThePairedChannelsAlong(t *testing.T) {
 	})
 }
 
-// overheard collects what OnDirect is called with.
+// overheard collects the calls of OnDirect.
 type overheard struct{ calls []string }
 
 func (o *overheard) note(channel, message string) { o.calls = append(o.calls, channel+" "+message) }
 
-// all returns the calls since the last time.
+// all returns the calls since it was last called.
 func (o *overheard) all() []string {
 	calls := o.calls
 	o.calls = nil
@@ -293,7 +294,7 @@ func TestMessageOnAPairedChannelGoesToOnDirectAndGivesNoPermit(t *testing.T) {
 
 	conn.publish("c", "0")
 	conn.publish("d:direct", "yours")
-	require.Empty(t, heard.all(), "a message of the channel, and one of nobody's paired channel")
+	require.Empty(t, heard.all(), "messages of the channel, and of an unknown paired channel")
 	require.True(t, has(s))
 }
 
@@ -313,7 +314,7 @@ func TestOnDirectMayUseTheHub(t *testing.T) {
 		other = h.Subscribe(channel + ":other")
 	}})
 	_, conn := started(t, h, f)
-	conn.publish("c:direct", "yours") // would not return if mu were held
+	conn.publish("c:direct", "yours") // would not return if mu were locked
 	f.next(t, "subscribe").accept()
 	take(t, other)
 }
@@ -345,7 +346,7 @@ func TestDirectMessagesAreHeardUntilTheChannelIsGone(t *testing.T) {
 	})
 }
 
-func TestDirectMessagesAreHeardWhileTheHubClosesAndNotAfterThat(t *testing.T) {
+func TestDirectMessagesAreHeardUntilTheHubIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, proceed := make(chan struct{}), make(chan struct{})
 		var calls []string
@@ -394,12 +395,12 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 				require.Len(t, h.channels, before)
 				return false
 			}
-			require.False(t, has(s), "it has not looked yet")
+			require.False(t, has(s), "it has not tried yet")
 			require.True(t, s.Paired())
 			s.Close()
 			return true
 		}
-		require.False(t, resumes(), "nobody knows the channel")
+		require.False(t, resumes(), "the channel is unknown")
 		silent(t, f, time.Minute)
 		f.set(func() { f.down = true })
 		s := h.Subscribe("c")
@@ -420,7 +421,7 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 		f.next(t, "subscribe").refuse(noPermission)
 		f.next(t, "subscribe").accept()
 		take(t, s)
-		require.False(t, resumes(), "it is alone")
+		require.False(t, resumes(), "it has no paired channels")
 		r.conn.breakOff()
 		f.next(t, "subscribe").accept()
 		take(t, s)
@@ -442,7 +443,8 @@ func TestResumedSubscriberIsWokenAndKeepsTheChannel(t *testing.T) {
 		stranger := h.Subscribe("c")
 		take(t, stranger)
 		conn.publish("c", "0")
-		require.Equal(t, []bool{true, true}, []bool{has(s), has(stranger)}, "each has a topic of its own")
+		require.Equal(t, []bool{true, true}, []bool{has(s), has(stranger)},
+			"each topic has its own subscribers")
 		stranger.Close()
 		left := time.Now()
 		s.Close()
@@ -455,7 +457,8 @@ func TestPairedChannelsAreNamedAnewForEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"one"}
 		heard := new(overheard)
-		h, f, _ := newFake(t, Options{Paired: func(string) []string { return slices.Clone(names) }, OnDirect: heard.note})
+		h, f, _ := newFake(t, Options{Paired: func(string) []string { return slices.Clone(names) },
+			OnDirect: heard.note})
 		s, conn := started(t, h, f)
 		names = []string{"two", "three"}
 		conn.breakOff()

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// confirmedTrio is three subscribers of a confirmed channel that have used the
-// permits of the confirmation.
+// confirmedTrio returns three subscribers of a confirmed channel that have used the permits of the
+// confirmation.
 func confirmedTrio(t *testing.T) (first, second, third *Subscription, conn *fakeConnection) {
 	h, f, _ := newFake(t, Options{})
 	first, second, third = h.Subscribe("c"), h.Subscribe("c"), h.Subscribe("c")
@@ -53,7 +53,7 @@ func TestMessage0WakesOneSubscriberInTurn(t *testing.T) {
 	}
 }
 
-func TestMessage0PassesOverSubscribersThatHaveAPermit(t *testing.T) {
+func TestMessage0SkipsSubscribersThatHaveAPermit(t *testing.T) {
 	first, second, third, conn := confirmedTrio(t)
 	give(first)
 	conn.publish("c", "0")
@@ -62,7 +62,7 @@ func TestMessage0PassesOverSubscribersThatHaveAPermit(t *testing.T) {
 	require.False(t, has(third))
 }
 
-func TestMessage0IsDoneWhenEverybodyHasAPermit(t *testing.T) {
+func TestMessage0WakesNoneWhenAllHaveAPermit(t *testing.T) {
 	first, second, third, conn := confirmedTrio(t)
 	for range 5 {
 		conn.publish("c", "0")
@@ -81,22 +81,22 @@ func TestAnyOtherMessageWakesAll(t *testing.T) {
 	}
 }
 
-func TestMessageOfAnotherChannelWakesNobody(t *testing.T) {
+func TestMessageOfAnotherChannelWakesNone(t *testing.T) {
 	first, second, third, conn := confirmedTrio(t)
 	conn.publish("d", "1")
 	require.Equal(t, []bool{false, false, false}, []bool{has(first), has(second), has(third)})
 }
 
-func TestLeaverHandsItsUnusedPermitOn(t *testing.T) {
+func TestLeaverPassesItsUnusedPermitOn(t *testing.T) {
 	first, second, third, conn := confirmedTrio(t)
 	conn.publish("c", "0") // for first
 	first.Close()
-	require.False(t, has(first), "the permit was handed on and kept")
+	require.False(t, has(first), "the permit was passed on and kept")
 	require.True(t, has(second))
 	require.False(t, has(third))
 }
 
-func TestLeaverWithoutPermitWakesNobody(t *testing.T) {
+func TestLeaverWithoutPermitWakesNone(t *testing.T) {
 	first, second, third, _ := confirmedTrio(t)
 	first.Close()
 	first.Close()
@@ -121,7 +121,7 @@ func TestClosedHubSubscriptionsStayUsableAndSilent(t *testing.T) {
 	require.False(t, has(late))
 	require.NoError(t, late.Err())
 	give(second)
-	second.Close() // hands its permit to first
+	second.Close() // passes its permit to first
 	require.True(t, has(first))
 	late.Close()
 	require.False(t, has(late))

@@ -30,7 +30,7 @@ func TestMovedIsFollowedAtOnceAndThenWithDelays(t *testing.T) {
 	})
 }
 
-func TestServerThatCannotTellIsAskedAgain(t *testing.T) {
+func TestTemporaryRefusalIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newFake(t, Options{})
 		s := h.Subscribe("c")
@@ -84,7 +84,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		take(t, s)
 		require.NoError(t, s.Err())
 
-		// A second refusal is news again.
+		// A second refusal is logged again.
 		s.Close()
 		f.next(t, "unsubscribe").accept()
 		s = h.Subscribe("c")

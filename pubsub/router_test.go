@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRouteThatFailsIsAskedAgainAndLoggedOnce(t *testing.T) {
+func TestRouteThatFailsIsRetriedAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newFake(t, Options{})
 		f.routing = errors.New("no master is known")
 		s := h.Subscribe("c")
-		time.Sleep(time.Minute) // the bubble's clock
+		time.Sleep(time.Minute) // by the bubble's clock
 		synctest.Wait()
 		f.set(func() {
 			require.Greater(t, len(f.refresh), 60)
@@ -29,7 +29,7 @@ func TestRouteThatFailsIsAskedAgainAndLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestRouteThatHangsIsGivenUpAndAskedAgain(t *testing.T) {
+func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		hangs := true

@@ -19,7 +19,7 @@ import (
 	"holdfast/pubsub"
 )
 
-func TestKilledConnectionIsReplacedAndEverybodyWakes(t *testing.T) {
+func TestKilledConnectionIsReplacedAndWakesAll(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
@@ -35,7 +35,7 @@ func TestKilledConnectionIsReplacedAndEverybodyWakes(t *testing.T) {
 	})
 }
 
-func TestRestartedServerIsSubscribedAgainAndEverybodyWakes(t *testing.T) {
+func TestRestartedServerIsSubscribedAgainAndWakesAll(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		s := newHub(t, server, mutate).Subscribe("c")
@@ -46,7 +46,7 @@ func TestRestartedServerIsSubscribedAgainAndEverybodyWakes(t *testing.T) {
 	})
 }
 
-// With RESP2 only the second connection is lost here, the one for pub/sub.
+// With RESP2 only the second connection, the one for pub/sub, is lost here.
 func TestConnectionLostWithASubscribeInFlightIsNoticedAtOnce(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
@@ -70,7 +70,7 @@ func TestConnectionLostWithASubscribeInFlightIsNoticedAtOnce(t *testing.T) {
 		require.NoError(t, latest.Close())
 		mu.Unlock()
 		server.Resume(t)
-		woken(t, s, 3*time.Second) // less than the patience with a server that does not answer
+		woken(t, s, 3*time.Second) // less than the time-out for a server that does not reply
 	})
 }
 
@@ -98,14 +98,14 @@ func TestHungServerIsNoticedAndSubscribedAgain(t *testing.T) {
 	before := server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub")
 	server.Pause(t)
 
-	// Neither of these talks to the server.
+	// Neither of these calls needs the server.
 	start := time.Now()
 	h.Subscribe("d").Close()
 	other := h.Subscribe("e")
 	require.Less(t, time.Since(start), 800*time.Millisecond)
 
 	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second, time.Millisecond,
-		"the connection was not given up")
+		"the connection is not given up")
 	server.Resume(t)
 	woken(t, s, 5*time.Second)
 	woken(t, other, 5*time.Second)
@@ -153,13 +153,13 @@ func TestRefusedChannelDisturbsNoOther(t *testing.T) {
 		connections := server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub")
 		require.Equal(t, 1, strings.Count(connections, "\n"), connections)
 
-		// The rule is added; the channel is found open at the next attempt.
+		// The rule is added, and the next attempt succeeds.
 		server.Do(t, "ACL", "SETUSER", "ann", "&closed:*")
 		woken(t, refused, 10*time.Second)
 		require.NoError(t, refused.Err())
 		unwoken(t, open)
 
-		h.Close() // the logger is silent from here on
+		h.Close() // nothing is logged from here on
 		require.Equal(t, 1, strings.Count(log.String(), "refuses the channel"), log.String())
 		require.Contains(t, log.String(), "&closed:1")
 	})
@@ -168,7 +168,7 @@ func TestRefusedChannelDisturbsNoOther(t *testing.T) {
 func TestWrongPasswordIsARefusal(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
-	server.Do(t, "CONFIG", "SET", "requirepass", "changed") // what is connected stays so
+	server.Do(t, "CONFIG", "SET", "requirepass", "changed") // existing connections stay
 	s := newHubOf(t, client).Subscribe("c")
 	require.Eventually(t, func() bool { return s.Err() != nil }, 5*time.Second, time.Millisecond)
 	require.ErrorContains(t, s.Err(), "NOAUTH")

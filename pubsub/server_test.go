@@ -15,8 +15,8 @@ import (
 	"holdfast/pubsub"
 )
 
-// protocols runs a test over RESP3, and over RESP2, where rueidis does its
-// pub/sub on a second connection.
+// protocols runs a test with RESP3, and with RESP2, for which rueidis uses a second connection for
+// pub/sub.
 func protocols(t *testing.T, test func(t *testing.T, mutate func(*rueidis.ClientOption))) {
 	t.Run("RESP3", func(t *testing.T) { test(t, func(*rueidis.ClientOption) {}) })
 	t.Run("RESP2", func(t *testing.T) { test(t, resp2) })
@@ -44,22 +44,22 @@ func woken(t testing.TB, s *pubsub.Subscription, d time.Duration) {
 	}
 }
 
-// unwoken requires that no permit is there.
+// unwoken requires that there is no permit.
 func unwoken(t testing.TB, s *pubsub.Subscription) {
 	t.Helper()
 	select {
 	case <-s.C():
-		require.FailNow(t, "a permit out of nowhere")
+		require.FailNow(t, "an unexpected permit")
 	default:
 	}
 }
 
-// channels is what the server knows to be subscribed.
+// channels returns the channels that are subscribed on the server.
 func channels(t testing.TB, s *redistest.Server) []string {
 	return s.DoStrings(t, "PUBSUB", "CHANNELS")
 }
 
-// deserted waits until nothing is subscribed.
+// deserted waits until none is subscribed.
 func deserted(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(channels(t, s)) == 0 }, 5*time.Second, 5*time.Millisecond)
@@ -85,8 +85,8 @@ func TestPublishedMessageWakesOneOrAll(t *testing.T) {
 		for _, s := range []*pubsub.Subscription{first, second, marker} {
 			woken(t, s, 5*time.Second)
 		}
-		// Messages of one connection arrive in order: when the marker is here, so is
-		// all that was published before.
+		// Messages of one connection arrive in order: everything published before the marker is
+		// here, too.
 		server.Do(t, "PUBLISH", "c", "0")
 		server.Do(t, "PUBLISH", "marker", "0")
 		woken(t, marker, 5*time.Second)
@@ -126,7 +126,7 @@ func TestCloseLeavesNothingSubscribed(t *testing.T) {
 			woken(t, h.Subscribe(fmt.Sprint(i)), 5*time.Second)
 		}
 		h.Close()
-		require.Empty(t, channels(t, server), "at the moment Close returns")
+		require.Empty(t, channels(t, server), "when Close returns")
 	})
 }
 
@@ -164,7 +164,7 @@ func TestThousandChannelsCostOneConnectionAndOneGoroutine(t *testing.T) {
 	h.Close()
 }
 
-// ours is the goroutines started by the package, by the function they run.
+// ours returns the goroutines of this package, by the functions that they run.
 func ours() []string {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

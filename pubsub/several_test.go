@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// severally returns a subscriber of the channels a, b and c, confirmed and without
-// a permit, and the connection.
+// severally returns a subscriber of the channels a, b and c, confirmed and without a permit, and
+// the connection.
 func severally(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnection) {
 	t.Helper()
 	s := h.SubscribeTopic("a", "topic", "b", "c")
@@ -81,7 +81,7 @@ func TestChannelNamedTwiceIsLeftForGood(t *testing.T) {
 	})
 }
 
-func TestLeaverOfSeveralChannelsHandsItsPermitOnInEach(t *testing.T) {
+func TestLeaverOfSeveralChannelsPassesItsPermitOnInEach(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
 	s, conn := severally(t, h, f)
 	first, second := h.SubscribeTopic("b", "topic"), h.SubscribeTopic("c", "topic")

@@ -20,13 +20,13 @@ func TestMessage0WakesOneSubscriberOfEachTopic(t *testing.T) {
 	require.Equal(t, []bool{false, true, false, true}, []bool{has(a1), has(a2), has(b1), has(b2)})
 }
 
-func TestPermitIsHandedOnWithinItsTopic(t *testing.T) {
+func TestPermitIsPassedOnWithinItsTopic(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
 	first, stranger, second := h.SubscribeTopic("c", "a"), h.SubscribeTopic("c", "b"), h.SubscribeTopic("c", "a")
 	f.next(t, "subscribe").accept()
 	require.True(t, has(stranger))
 	require.True(t, has(second))
-	first.Close() // with the permit of the confirmation
+	first.Close() // has the permit of the confirmation
 	require.False(t, has(stranger))
 	require.True(t, has(second))
 }

@@ -14,7 +14,7 @@ import (
 	"holdfast/rlock"
 )
 
-// listedRules are what the README lists for a RedLock over locks whose names begin with "order:".
+// listedRules returns the README's rules for a RedLock over locks whose names begin with "order:".
 func listedRules(t testing.TB, rows ...string) []string {
 	t.Helper()
 	readme, err := os.ReadFile("../README.md")
@@ -61,7 +61,8 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 			options := c.options
 			options.NodeTimeout = time.Second
 			lock := redlock.NewOn("order:"+name, options, client)
-			hold, err := lock.Lock(t.Context(), rlock.Watchdog) // when the server has been up for long enough
+			// when the server has been up long enough
+			hold, err := lock.Lock(t.Context(), rlock.Watchdog)
 			require.NoError(t, err)
 			require.NoError(t, hold.Unlock(t.Context()))
 

@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-func TestContextOfAReleasedHoldIsRefusedAsThat(t *testing.T) {
+func TestContextOfAReleasedHoldIsRefusedAsSuch(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	lock := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
@@ -88,7 +88,7 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 		_, err := good.TryLock(t.Context(), 0, lease)
 		require.NotErrorIs(t, err, rlock.ErrInvalid, lease)
 	}
-	// What is wrong with the options is not wrong with the nodes.
+	// Wrong options are no fault of the nodes.
 	unlock(t, take(t, options(redlock.Options{MaxLease: -1}).WithOptions(atOnce), longLease))
 	awaitFree(t, servers...)
 }

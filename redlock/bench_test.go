@@ -16,7 +16,7 @@ import (
 	"holdfast/rlock"
 )
 
-// damages are what may be the matter with one of five nodes.
+// damages are states of one of five nodes.
 var damages = []struct {
 	name   string
 	damage func(b *testing.B, s *redistest.Server)
@@ -29,13 +29,14 @@ var damages = []struct {
 	{"one dead", func(b *testing.B, s *redistest.Server) { s.Kill(b) }},
 }
 
-// BenchmarkLockUnlock measures an uncontended Lock and Unlock over five nodes against what no RedLock can be faster than: a
-// goroutine for each node that sends the smallest scripts there are, without room for a wait, a nested lock or a restart, and
-// goes on when three have answered. It also measures the same with the scripts of this library, so that what those cost and
-// what this package costs can be told apart. All take turns of 50 locks, so that the noise of the machine is the same for
-// each, and what a turn leaves to the background is mostly its own. The ratios of p50 are the medians of those of neighbouring
-// turns. goroutines are how many more there are after the turns than before them. The floor leaves one for each lock
-// on a node that hangs.
+// BenchmarkLockUnlock measures an uncontended Lock and Unlock over five nodes against a lower bound
+// for any RedLock: a goroutine for each node that sends the smallest possible scripts, without
+// support for waits, nested locks or restarts, and continues when three have replied. It also
+// measures the same with the scripts of this library, which separates their cost from that of this
+// package. All of them alternate in laps of 50 locks, so that the noise of the machine is the same
+// for each, and what a lap leaves to the background is mostly its own. The ratios of p50 are the
+// medians of those of neighbouring laps. goroutines is how many more there are after the laps than
+// before. The floor leaves one for each lock on a node that hangs.
 func BenchmarkLockUnlock(b *testing.B) {
 	for _, c := range damages {
 		b.Run(c.name, func(b *testing.B) {
@@ -59,20 +60,20 @@ func BenchmarkLockUnlock(b *testing.B) {
 	}
 }
 
-// lapLength is how many locks one side takes before it is the turn of the other.
+// lapLength is how many locks each takes in a lap.
 const lapLength = 50
 
-// laps are what one side has needed for its turns.
+// laps has the times of one of them.
 type laps struct {
 	took   []time.Duration   // of all locks
-	turns  [][]time.Duration // of the locks of each turn, sorted
+	turns  [][]time.Duration // of the locks of each lap, sorted
 	allocs uint64
 	bytes  uint64
-	left   int // goroutines that were left by its turns
+	left   int // goroutines that its laps left
 }
 
 func (l *laps) run(n int, lap func()) {
-	// What the turn before has left to the background is over by now.
+	// By now the background work of the previous lap is over.
 	<-time.After(2 * time.Millisecond)
 	var before, after runtime.MemStats
 	goroutines := runtime.NumGoroutine()
@@ -104,7 +105,7 @@ func (l *laps) report(b *testing.B, prefix string) {
 	b.ReportMetric(float64(l.left), prefix+"goroutines")
 }
 
-// ratio is that of the medians of two sides.
+// ratio returns the ratio of the medians of the two.
 func (l *laps) ratio(floor *laps) float64 {
 	ratios := make([]float64, len(l.turns))
 	for i := range ratios {
@@ -114,8 +115,9 @@ func (l *laps) ratio(floor *laps) float64 {
 	return ratios[len(ratios)/2]
 }
 
-// BenchmarkOneNodeHung takes and releases locks while one of five nodes hangs. It reports the largest number of goroutines
-// after the first 1,000 locks, and after all of them, each beyond those that there were before the first.
+// BenchmarkOneNodeHung locks and unlocks while one of five nodes hangs. It reports the largest
+// number of goroutines after the first 1,000 locks, and after all of them, each beyond those before
+// the first.
 func BenchmarkOneNodeHung(b *testing.B) {
 	n := newBenchNodes(b)
 	last := n.servers[4]
@@ -134,16 +136,16 @@ func BenchmarkOneNodeHung(b *testing.B) {
 	b.ReportMetric(float64(most), "goroutines")
 }
 
-// benchNodes are five servers, locks over all of them, and connections of their own for the floor.
+// benchNodes is five servers, locks over all of them, and separate connections for the floor.
 type benchNodes struct {
 	servers  []*redistest.Server
 	raw      []rueidis.Client
 	locks    [16]*redlock.Lock
 	smallest scripts
-	taken    int // by any side
+	taken    int // by any of them
 }
 
-// scripts are how a floor takes and releases a key on a node. Each tells whether that was done.
+// scripts take and release a key on a node for a floor. Each reports whether it did.
 type scripts struct {
 	acquire, release func(node rueidis.Client, key, owner string) bool
 }
@@ -155,12 +157,13 @@ var ownScripts = scripts{
 		return err == nil && vote.Granted
 	},
 	release: func(node rueidis.Client, key, owner string) bool {
-		reply, err := lua.NewExclusive(key, false).Release(context.Background(), node, owner, 0, lua.HandOver{})
+		lock := lua.NewExclusive(key, false)
+		reply, err := lock.Release(context.Background(), node, owner, 0, lua.HandOver{})
 		return err == nil && reply.Held
 	},
 }
 
-// load makes the servers know the smallest scripts.
+// load makes the servers load the smallest scripts.
 func (n *benchNodes) load(b *testing.B) {
 	var acquire, release string
 	for _, s := range n.servers {
@@ -181,8 +184,9 @@ func (n *benchNodes) load(b *testing.B) {
 
 func newBenchNodes(b *testing.B) *benchNodes {
 	n := &benchNodes{servers: startNodes(b, 5)}
-	// rueidis has two ways to use a connection, and changes from the quicker to the one for many at a time when two commands
-	// first meet on it, for good. All sides use the second from the start, as in a service at work.
+	// rueidis has two ways to use a connection. It changes for good from the quicker one to the one
+	// for concurrent commands when two commands first meet. All use the second from the start, as
+	// in a running service.
 	pipelining := func(o *rueidis.ClientOption) { o.AlwaysPipelining = true }
 	for _, s := range n.servers {
 		n.raw = append(n.raw, s.Client(b, pipelining))
@@ -200,8 +204,8 @@ func newBenchNodes(b *testing.B) *benchNodes {
 	return n
 }
 
-// lap takes and releases one of the locks after the other, so that none meets what a node has not yet released of the last
-// lap.
+// lap takes and releases one lock after another, so that none meets what a node has not yet
+// released of the previous lap.
 func (n *benchNodes) lap(b *testing.B) {
 	n.taken++
 	hold, err := n.locks[n.taken%len(n.locks)].Lock(b.Context(), 10*time.Second)
@@ -213,11 +217,11 @@ func (n *benchNodes) lap(b *testing.B) {
 	}
 }
 
-// floorLap is the floor. On each node the release follows the answer to the acquire.
+// floorLap is the floor. On each node the release follows the reply to the acquire.
 func (n *benchNodes) floorLap(b *testing.B, s scripts) {
 	const quorum = 3
 	n.taken++
-	// Keys that no other lap of the last ones had, whatever scripts it used.
+	// Keys that none of the previous laps used, with whatever scripts.
 	key, owner := "raw"+strconv.Itoa(n.taken%(3*len(n.locks))), "raw:"+strconv.Itoa(n.taken)
 	granted, unlock, released := make(chan bool, len(n.raw)), make(chan struct{}), make(chan bool, len(n.raw))
 	for _, node := range n.raw {

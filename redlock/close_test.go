@@ -29,7 +29,7 @@ func TestUnlockReturnsWhileAMinorityHangsAndReleasesItLater(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsMadeUpForLater(t *testing.T) {
+func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsFinishedLater(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
 	servers, clients := startFive(t, rlock.Options{CommandTimeout: limit})
@@ -58,7 +58,7 @@ func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsMadeUpForLater(t *test
 	awaitFree(t, servers...)
 }
 
-// A refusal is no release whose answer was lost.
+// A refusal is no release with a lost reply.
 func TestUnlockOfWhatIsGoneSaysSoAlsoWhenTheNodeRefusedAtFirst(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{CommandTimeout: patience})
@@ -114,7 +114,7 @@ func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *tes
 	ctx := hold.Context()
 	closing := time.Now()
 	closeClient(t, clients[2])
-	require.ErrorIs(t, hold.Err(), rlock.ErrClosed, "it is over when Close returns")
+	require.ErrorIs(t, hold.Err(), rlock.ErrClosed, "the hold has ended when Close returns")
 	require.ErrorIs(t, context.Cause(ctx), rlock.ErrClosed)
 	require.False(t, hold.Valid())
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrClosed)
@@ -133,7 +133,7 @@ func TestCloseOfAMajorityEndsAWaitAtOnce(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{})
 	held := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
 	hold := take(t, held, longLease)
-	// On a node that a waiter gets first, what it got would stay for a lease once its client is closed.
+	// A node that a waiter gets before the client closes would stay held for a lease.
 	eventually(t, func() bool { return held.Parts(hold) == 5 }, "it is held on every node")
 	waiter := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
 	next := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
@@ -216,7 +216,7 @@ func TestCloseWhileUnlockWaitsForHungNodes(t *testing.T) {
 	}
 }
 
-// It looks at all that is in use in this process, so it does not run at the same time as others.
+// It checks all that is in use in this process, so it does not run beside other tests.
 func TestNothingIsInUseWhenEverythingIsReleased(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: time.Second})
 	lock := redlock.NewOn(name, hasty, clients...)

@@ -16,7 +16,8 @@ import (
 	"holdfast/rlock"
 )
 
-// What a release has to release is settled before anybody can hear of it. This is who hears of it first.
+// What a release must release is decided before any call can learn of it. This test's call learns
+// of it first.
 func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []time.Duration{rlock.Watchdog, longLease} {
@@ -37,8 +38,9 @@ func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
 	}
 }
 
-// Both wait for what the nodes say, and each is to hear of it, though there is not one answer more than is needed.
-func TestUnlockBesideACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) {
+// Both wait for the nodes' replies, and each must see them, though there is not one reply more than
+// needed.
+func TestUnlockDuringACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) {
 	const aMoment = 10 * time.Millisecond
 	options := redlock.Options{FsyncAlways: true, NodeTimeout: 2 * time.Second}
 	for what, call := range map[string]func(l *redlock.Lock, h *rlock.Hold) error{
@@ -48,7 +50,8 @@ func TestUnlockBesideACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 			return err
 		},
 	} {
-		// The Unlock comes before the other question, while the nodes have that, and when it has been answered.
+		// The Unlock comes before the other request, while the nodes have that, and after its
+		// replies.
 		for _, after := range []time.Duration{0, aMoment, 2 * aMoment, 3 * aMoment} {
 			t.Run(fmt.Sprint(what, " and after ", after), func(t *testing.T) {
 				inBubble(t, options, func(t *testing.T, b *bubble) {
@@ -66,7 +69,8 @@ func TestUnlockBesideACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 					start := time.Now()
 					var both sync.WaitGroup
 					both.Go(func() {
-						// It may come before the release, or after, or be over with the context of the hold.
+						// It may come before the release, or after, or end with the context of the
+						// hold.
 						if err := call(b.lock, hold); err != nil && !errors.Is(err, rlock.ErrNotHeld) && !errors.Is(err, context.Canceled) {
 							t.Error(err)
 						}
@@ -86,7 +90,8 @@ func TestUnlockBesideACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 	}
 }
 
-// The margin of a deadline is for clocks that drift. What Redis still has then is released all the same.
+// The margin of a deadline is for clocks that drift. What Redis still holds then is released
+// nevertheless.
 func TestUnlockAfterTheDeadlineLeavesNothing(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
@@ -99,7 +104,7 @@ func TestUnlockAfterTheDeadlineLeavesNothing(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-func TestExtendMayBeWithTheLeaseOfTheWatchdog(t *testing.T) {
+func TestExtendTakesWatchdog(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: time.Minute})
 	lock := redlock.NewOn(name, atOnce, clients...)

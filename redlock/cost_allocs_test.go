@@ -10,15 +10,16 @@ import (
 	"holdfast/rlock"
 )
 
-// Five nodes are ten calls. It was 37 objects when this was written, and 51 with the race detector: one more for each call is
-// too many there, and two are everywhere. It is not parallel, because the objects of all goroutines count.
+// Five nodes are ten calls. There were 37 objects when this was written, and 51 with the race
+// detector: one more for each call is too many without it, and two are with it. The test is not
+// parallel, because the objects of all goroutines count.
 func TestUncontendedLockOnFiveNodesCostsAtMost57Objects(t *testing.T) {
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{}, redistest.OneConnection)
 	warm(t, clients)
 	l := redlock.NewOn(name, atOnce, clients...)
 	least := testing.AllocsPerRun(1, func() { unlock(t, take(t, l, longLease)) })
-	for range 5 { // when the machine is busy there are now and then other things to do
+	for range 5 { // on a busy machine other goroutines run now and then
 		least = min(least, testing.AllocsPerRun(100, func() { unlock(t, take(t, l, longLease)) }))
 	}
 	t.Logf("%v objects", least)

@@ -59,7 +59,7 @@ func TestEachStepIsOneCommandForEachNode(t *testing.T) {
 	})
 }
 
-// levelsAre tells whether all servers have as many levels of the lock.
+// levelsAre reports whether all servers have that many levels of the lock.
 func levelsAre(t *testing.T, servers []*redistest.Server, levels string) bool {
 	t.Helper()
 	for _, s := range servers {

@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-func TestMinorityOfClosedClientsIsNotWhyALockIsNotHad(t *testing.T) {
+func TestMinorityOfClosedClientsIsNotTheReasonOfAFailure(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	mine := newClients(t, servers, rlock.Options{})
@@ -35,7 +35,7 @@ func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 	for _, s := range servers[:2] {
 		s.Do(t, "DEL", name)
 	}
-	require.NoError(t, hold.Extend(t.Context(), longLease), "which finds out")
+	require.NoError(t, hold.Extend(t.Context(), longLease), "it finds out")
 	eventually(t, func() bool { return redlock.NewOn(name, atOnce, clients...).Parts(hold) == 3 }, "two parts are lost")
 	require.True(t, hold.Valid())
 	servers[2].Do(t, "DEL", name)
@@ -45,8 +45,9 @@ func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 	awaitFree(t, servers[:3]...)
 }
 
-// Whoever comes to the head of the line with a moment left asks nodes that nobody could have heard from in that time.
-func TestWaitThatIsOverBeforeNodesCanHaveAnsweredIsNotAcquired(t *testing.T) {
+// A waiter that becomes the head with a moment left asks nodes that could not have replied in that
+// time.
+func TestWaitThatEndsBeforeNodesCanReplyIsNotAcquired(t *testing.T) {
 	inBubble(t, redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes {
 			n.delay("quorum_acquire.lua", 100*time.Millisecond)
@@ -63,7 +64,7 @@ func TestWaitThatIsOverBeforeNodesCanHaveAnsweredIsNotAcquired(t *testing.T) {
 	})
 }
 
-func TestUnknownOutcomeOfUnlockTellsOfAllNodes(t *testing.T) {
+func TestUnknownOutcomeOfUnlockNamesAllNodes(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{CommandTimeout: 200 * time.Millisecond})
 	giveOne(t, servers[:2], name)
@@ -86,8 +87,9 @@ func TestUnknownOutcomeOfUnlockTellsOfAllNodes(t *testing.T) {
 	awaitFree(t, servers[2:]...)
 }
 
-// The last of those that refuse for good answers late, when it is known already that this round will not do.
-func TestMajorityThatRefusesForGoodEndsAWaitAtOnceWhateverTheOthersSay(t *testing.T) {
+// The last of those that refuse for good replies late, when it is known already that this round
+// will fail.
+func TestMajorityThatRefusesForGoodEndsAWaitAtOnceWhateverTheOthersReply(t *testing.T) {
 	t.Parallel()
 	for why, others := range map[string]struct {
 		options redlock.Options

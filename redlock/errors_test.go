@@ -36,7 +36,7 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	awaitFree(t, servers[3:]...)
 }
 
-func TestHolderOnAQuorumIsWhyALockIsNotHadWhateverTheOtherNodesDo(t *testing.T) {
+func TestHolderOnAQuorumIsTheReasonWhateverTheOtherNodesDo(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
@@ -54,7 +54,7 @@ func TestHolderOnAQuorumIsWhyALockIsNotHadWhateverTheOtherNodesDo(t *testing.T) 
 		require.Len(t, e.Nodes, 5)
 		require.Zero(t, e.Granted)
 	}
-	// A third one that does not say so makes it a question, when that is known.
+	// With a third node that does not refuse, the wait goes on.
 	servers[2].Pause(t)
 	eventually(t, func() bool {
 		_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
@@ -79,7 +79,7 @@ func TestSplitVoteIsNotAcquired(t *testing.T) {
 	awaitFree(t, servers[3:]...)
 }
 
-func TestEndedContextIsToldBeforeAnybodyIsAsked(t *testing.T) {
+func TestEndedContextIsReportedBeforeAnyNodeIsAsked(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
@@ -100,7 +100,7 @@ func TestEndedContextIsToldBeforeAnybodyIsAsked(t *testing.T) {
 	require.Zero(t, scriptCalls(t, servers))
 }
 
-func TestContextThatEndsWhileNodesAreSilentIsTold(t *testing.T) {
+func TestContextThatEndsWhileNodesAreSilentIsReported(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
@@ -160,7 +160,7 @@ func TestLockOfClosedClientsIsErrClosed(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-func TestQuorumThatRefusesIsAnAnswerThoughOtherNodesHang(t *testing.T) {
+func TestQuorumThatRefusesDecidesThoughOtherNodesHang(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
@@ -173,7 +173,8 @@ func TestQuorumThatRefusesIsAnAnswerThoughOtherNodesHang(t *testing.T) {
 		_, err := redlock.NewOn(name, patient, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.ErrorContains(t, err, "a, b: its answer was not waited for")
-		for _, node := range quorumError(t, err).Nodes[2:] { // named together, unless their leases differ by now
+		// named together, unless their leases differ by now
+		for _, node := range quorumError(t, err).Nodes[2:] {
 			var held *rlock.HeldError
 			require.ErrorAs(t, node.Err, &held)
 			require.Equal(t, "somebody", held.Owner)
@@ -207,8 +208,8 @@ func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testi
 	awaitFree(t, servers...)
 }
 
-// Its nodes were not asked, because somebody of this process was before it.
-func TestErrorOfALockThatAskedNobodyDoesNotSayThatClientsAreClosed(t *testing.T) {
+// Its nodes were not asked, because a waiter of this process was queued before it.
+func TestErrorOfALockThatAskedNoNodeDoesNotSayThatClientsAreClosed(t *testing.T) {
 	err := error(&redlock.QuorumError{Want: 3})
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.NotErrorIs(t, err, rlock.ErrClosed)

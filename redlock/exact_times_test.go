@@ -33,7 +33,8 @@ func TestAnHourUnderTheWatchdogIsRenewedOnEachNodeEveryTenSeconds(t *testing.T) 
 			}
 			renewals[n] = len(n.called("renew.lua"))
 			require.InDelta(t, 380, renewals[n], 20)
-			require.Len(t, n.called("quorum_acquire.lua"), 1, "who has it need not join")
+			require.Len(t, n.called("quorum_acquire.lua"), 1,
+				"a node that granted it need not join")
 		}
 		unlock(t, hold)
 		time.Sleep(time.Hour)
@@ -44,8 +45,8 @@ func TestAnHourUnderTheWatchdogIsRenewedOnEachNodeEveryTenSeconds(t *testing.T) 
 	})
 }
 
-// Also the one that the scheduler lets ask last, when a quorum is in.
-func TestEveryNodeThatAnswersIsPartOfTheHold(t *testing.T) {
+// Also the one that is asked last, after a quorum has replied.
+func TestEveryNodeThatRepliesIsPartOfTheHold(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		for range 50 {
 			hold := take(t, b.lock, 10*time.Second)
@@ -60,7 +61,7 @@ func TestEveryNodeThatAnswersIsPartOfTheHold(t *testing.T) {
 	})
 }
 
-// Servers may have begun to count as soon as they were asked, however long the answers take.
+// Servers may begin to count as soon as they are asked, however late their replies.
 func TestDeadlineIsTheLeaseLessTheDriftFromWhenTheNodesWereAsked(t *testing.T) {
 	for _, lease := range []time.Duration{10 * time.Second, time.Minute, 3 * time.Second} {
 		inBubble(t, redlock.Options{NodeTimeout: 3 * time.Second, FsyncAlways: true}, func(t *testing.T, b *bubble) {
@@ -68,10 +69,10 @@ func TestDeadlineIsTheLeaseLessTheDriftFromWhenTheNodesWereAsked(t *testing.T) {
 				n.delay("quorum_acquire.lua", time.Duration(i)*500*time.Millisecond)
 			}
 			hold := take(t, b.lock, lease)
-			require.Equal(t, time.Second, time.Since(b.start), "the third answer decides")
+			require.Equal(t, time.Second, time.Since(b.start), "the third reply decides")
 			require.True(t, hold.Deadline().Equal(b.start.Add(lease-lease/100-2*time.Millisecond)))
 
-			time.Sleep(1500 * time.Millisecond) // the last answers change nothing
+			time.Sleep(1500 * time.Millisecond) // the last replies change nothing
 			require.True(t, hold.Deadline().Equal(watchdog.Deadline(b.start, lease)))
 			<-hold.Done()
 			require.True(t, time.Now().Equal(watchdog.Deadline(b.start, lease)))
@@ -79,12 +80,13 @@ func TestDeadlineIsTheLeaseLessTheDriftFromWhenTheNodesWereAsked(t *testing.T) {
 	}
 }
 
-func TestQuorumThatAnswersAfterTheLeaseIsNone(t *testing.T) {
+func TestQuorumThatRepliesAfterTheLeaseIsNone(t *testing.T) {
 	inBubble(t, redlock.Options{NodeTimeout: time.Minute, FsyncAlways: true}, func(t *testing.T, b *bubble) {
 		const lease = time.Second
 		margin := lease - watchdog.Drift(lease)
 		for i, n := range b.nodes {
-			n.delay("quorum_acquire.lua", margin-time.Duration(2-i)*time.Nanosecond) // the third comes just when it is over
+			// the third comes just at its end
+			n.delay("quorum_acquire.lua", margin-time.Duration(2-i)*time.Nanosecond)
 		}
 		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, lease)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
@@ -110,8 +112,8 @@ func TestEachRoundCountsFromItsOwnStart(t *testing.T) {
 	})
 }
 
-// Each watchdog renews its node at a time of its own. The hold lasts until so many of them are over that the others are no
-// quorum, and ends at that instant.
+// Each watchdog renews its node at its own time. The hold lasts until so many of them have ended
+// that the others are no quorum, and ends at that instant.
 func TestHoldEndsExactlyWhenTheQuorumthLatestPartDoes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
@@ -130,11 +132,11 @@ func TestHoldEndsExactlyWhenTheQuorumthLatestPartDoes(t *testing.T) {
 			<-hold.Context().Done()
 			require.True(t, time.Now().Equal(deadlines[2]), "%v after the deadline", time.Since(deadlines[2]))
 			require.False(t, hold.Valid())
-			require.True(t, hold.Deadline().Equal(deadlines[2]), "it stands still")
+			require.True(t, hold.Deadline().Equal(deadlines[2]), "the deadline does not change")
 			require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
 			require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-			require.True(t, time.Now().Equal(deadlines[2]), "what is lost is not waited for")
+			require.True(t, time.Now().Equal(deadlines[2]), "a lost lock is not waited for")
 			for _, n := range b.nodes {
 				n.server.Resume()
 			}
@@ -158,7 +160,7 @@ func TestHoldLastsAsLongAsAQuorumIsRenewed(t *testing.T) {
 	})
 }
 
-func TestExtendMovesTheDeadlineOnOnlyIfAQuorumSaysSo(t *testing.T) {
+func TestExtendMovesTheDeadlineOnlyWithAQuorum(t *testing.T) {
 	inBubble(t, redlock.Options{FsyncAlways: true}, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, 30*time.Second)
 		refuse := func(args []string) any { return errors.New("LOADING the dataset") }
@@ -183,7 +185,7 @@ func TestExtendMovesTheDeadlineOnOnlyIfAQuorumSaysSo(t *testing.T) {
 	})
 }
 
-func TestExtendWhoseAnswersComeAfterTheDeadlineIsALoss(t *testing.T) {
+func TestExtendWhoseRepliesComeAfterTheDeadlineIsALoss(t *testing.T) {
 	inBubble(t, redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, time.Second)
 		for _, n := range b.nodes {

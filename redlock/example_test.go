@@ -49,7 +49,8 @@ func ExampleLock_Lock() {
 	defer disconnect()
 	lock := redlock.NewOn("order:42", durable, clients...)
 
-	// Lock waits until the context ends, also while too few masters can be asked: so give it a deadline.
+	// Lock waits until the context ends, also while too few masters can be reached, so give it a
+	// deadline.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	hold, err := lock.Lock(ctx, rlock.Watchdog)
@@ -72,10 +73,10 @@ func ExampleLock_TryLock() {
 		panic(err)
 	}
 	defer hold.Unlock(ctx)
-	// The lease less one per cent and 2 ms, and less the time that it took to get it.
+	// The lease less one per cent and 2 ms, and less the time of the acquisition.
 	fmt.Println("valid for 25 s still:", time.Until(hold.Deadline()) > 25*time.Second)
 
-	// Somebody else, who does not want to wait that long.
+	// Another caller does not want to wait that long.
 	_, err = lock.TryLock(ctx, time.Second, 30*time.Second)
 	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
 	// Output:
@@ -88,7 +89,7 @@ func ExampleLock_Unlock() {
 	defer disconnect()
 	lock := redlock.NewOn("order:42", durable, clients...)
 
-	// Code ported from Java has no hold at hand. The owner in the context is what the thread was.
+	// Code ported from Java has no hold at hand. The owner in the context stands for the thread.
 	ctx := rlock.WithOwner(context.Background())
 	if _, err := lock.Lock(ctx, rlock.Watchdog); err != nil {
 		panic(err)
@@ -124,8 +125,9 @@ func ExampleOptions() {
 	defer disconnect()
 	ctx := context.Background()
 
-	// Masters without "appendfsync always" may forget locks when they restart. So they are not counted until every lock is
-	// over that they may have forgotten: nobody may take one for longer than MaxLease.
+	// Masters without "appendfsync always" may forget locks when they restart. So they are not
+	// counted until every lock is over that they may have forgotten: no lock may be taken for
+	// longer than MaxLease.
 	lock := redlock.NewOn("order:42", redlock.Options{MaxLease: time.Minute}, clients...)
 	_, err := lock.TryLock(ctx, rlock.NoWait, 2*time.Minute)
 	fmt.Println("too long:", errors.Is(err, rlock.ErrInvalid))
@@ -139,7 +141,7 @@ func ExampleOptions() {
 	// error: <nil>
 }
 
-// Which masters are to be looked after, if there is no quorum.
+// The error names the masters that need attention if there is no quorum.
 func ExampleQuorumError() {
 	clients, disconnect := masters(3)
 	defer disconnect()
@@ -168,7 +170,7 @@ func ExampleQuorumError() {
 	// master-3 did not say yes: lock client closed
 }
 
-// When it is worth to try again, after masters have restarted.
+// The error says when to try again after masters have restarted.
 func ExampleDelayedError() {
 	clients, disconnect := youngMasters(3, 2)
 	defer disconnect()

@@ -10,7 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-// Or a minority that fails would end the hold when the first lease is over.
+// Otherwise a minority that fails would end the hold with the first lease.
 func TestExtendAlsoReachesPartsWhoseGrantIsStillOnItsWay(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"extend", "nested"} {

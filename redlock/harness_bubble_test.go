@@ -19,14 +19,15 @@ import (
 	"holdfast/rlock"
 )
 
-// bubble is a lock over five servers in a testing/synctest bubble, where time is exact: it passes only while all wait.
+// bubble is a lock over five servers in a testing/synctest bubble, where time is exact: it passes
+// only while all goroutines wait.
 type bubble struct {
 	nodes []*bubbleNode
 	lock  *redlock.Lock
 	start time.Time
 }
 
-// bubbleNode is a server that answers what it is told to.
+// bubbleNode is a server whose replies the test decides.
 type bubbleNode struct {
 	server *fakeredis.Server
 	client *rlock.Client
@@ -34,10 +35,10 @@ type bubbleNode struct {
 
 	mu      sync.Mutex
 	scripts map[string]func(args []string) any // guarded by mu; by file name
-	calls   map[string][]time.Duration         // guarded by mu; when each was called, counted from start
+	calls   map[string][]time.Duration         // guarded by mu; when each was called, from start
 }
 
-// granting is what scripts answer to somebody whom nothing is in the way of.
+// granting returns the replies of scripts when nothing is in the way.
 func granting() map[string]func([]string) any {
 	return map[string]func([]string) any{
 		"quorum_acquire.lua": func([]string) any { return nil },
@@ -53,7 +54,7 @@ func granting() map[string]func([]string) any {
 	}
 }
 
-// scriptNames are the files of the scripts, by the hash under which a server knows each.
+// scriptNames returns the files of the scripts, by their hashes.
 func scriptNames() map[string]string {
 	names := map[string]string{}
 	for file, source := range fragments.Read(os.DirFS("../lua")) {
@@ -82,7 +83,7 @@ func inBubble(t *testing.T, options redlock.Options, test func(*testing.T, *bubb
 			defer redis.Close()
 			n.client = newClientOn(t, redis, rlock.Options{Server: called(i)})
 			defer closeClient(t, n.client) // before redis is closed
-			defer n.server.Resume()        // and not while nobody answers
+			defer n.server.Resume()        // not while the server is paused
 			b.nodes, clients = append(b.nodes, n), append(clients, n.client)
 		}
 		b.lock = redlock.NewOn(name, options, clients...)
@@ -93,7 +94,7 @@ func inBubble(t *testing.T, options redlock.Options, test func(*testing.T, *bubb
 	})
 }
 
-// execute notes the call of a script, and answers it. args are its keys and arguments.
+// execute records the call of a script, and replies. args are its keys and arguments.
 func (n *bubbleNode) execute(script string, args []string) any {
 	n.mu.Lock()
 	n.calls[script] = append(n.calls[script], time.Since(n.start))
@@ -102,14 +103,14 @@ func (n *bubbleNode) execute(script string, args []string) any {
 	return answer(args)
 }
 
-// answer makes a script answer like this from now on.
+// answer makes a script reply like this from now on.
 func (n *bubbleNode) answer(script string, answer func(args []string) any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.scripts[script] = answer
 }
 
-// delay makes a script answer as before, and later by d.
+// delay makes a script reply as before, but later by d.
 func (n *bubbleNode) delay(script string, d time.Duration) {
 	n.answer(script, func(args []string) any {
 		time.Sleep(d)
@@ -117,14 +118,15 @@ func (n *bubbleNode) delay(script string, d time.Duration) {
 	})
 }
 
-// called is when a script was called, counted from the start.
+// called returns when a script was called, counted from the start.
 func (n *bubbleNode) called(script string) []time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]time.Duration(nil), n.calls[script]...)
 }
 
-// rounds is when nodes were asked for the lock. A node need not be asked when the others have refused.
+// rounds returns when nodes were asked for the lock. A node need not be asked when the others have
+// refused.
 func (b *bubble) rounds() []time.Duration {
 	var asked []time.Duration
 	for _, n := range b.nodes {
@@ -134,7 +136,7 @@ func (b *bubble) rounds() []time.Duration {
 	return slices.Compact(asked)
 }
 
-// heldBy is the answer that an owner has the lock for as many milliseconds still.
+// heldBy returns the reply that an owner holds the lock for that many milliseconds.
 func heldBy(owner string, milliseconds int) func([]string) any {
 	return func([]string) any { return []any{milliseconds, owner, -1} }
 }

@@ -14,8 +14,9 @@ import (
 	"holdfast/rlock"
 )
 
-// masters stands for what a program does at its start: one client for each of n masters, which here are inside the program,
-// so that the examples run anywhere. Those do not speak all of RESP3; a real Redis needs neither of the last two options.
+// masters stands for what a program does when it starts: it makes a client for each of n masters.
+// Here they are inside the program, so that the examples run anywhere. They do not speak all of
+// RESP3; a real Redis needs neither of the last two options.
 func masters(n int) (clients []*rlock.Client, disconnect func()) {
 	var undo []func()
 	for i := range n {
@@ -25,7 +26,7 @@ func masters(n int) (clients []*rlock.Client, disconnect func()) {
 		}
 		client, disconnect := exampleClient(i, rueidis.ClientOption{
 			InitAddress:       []string{server.Addr()},
-			ForceSingleClient: true, // a program must be able to start while some of the masters are down
+			ForceSingleClient: true, // a program must be able to start while some masters are down
 			AlwaysRESP2:       true,
 			DisableCache:      true,
 		})
@@ -34,7 +35,7 @@ func masters(n int) (clients []*rlock.Client, disconnect func()) {
 	return clients, all(undo)
 }
 
-// youngMasters is masters, the first so many of which have just restarted.
+// youngMasters is masters, of which the first few have just restarted.
 func youngMasters(n, young int) (clients []*rlock.Client, disconnect func()) {
 	var undo []func()
 	for i := range n {
@@ -79,6 +80,7 @@ func all(undo []func()) func() {
 	}
 }
 
-// durable states that the masters of the examples write each command to disk before they answer, as none of them does that
-// runs inside a program. It also gives them time for an answer on a machine that is busy with tests.
+// durable states that the masters of the examples write each command to disk before they reply,
+// which no master inside a program does. It also gives them time to reply on a machine that is busy
+// with tests.
 var durable = redlock.Options{FsyncAlways: true, NodeTimeout: 2 * time.Second}

@@ -23,9 +23,9 @@ import (
 	"holdfast/rlock"
 )
 
-// The names below are short for what locktest has for the tests of all locks.
+// Short names for what locktest shares with the tests of all locks.
 
-const patience = locktest.Patience
+const patience = locktest.Timeout
 
 type (
 	outcome = locktest.Outcome
@@ -47,27 +47,27 @@ var (
 	startProcess     = locktest.StartProcess
 )
 
-// receive is locktest.Receive.
+// receive calls locktest.Receive.
 func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	return locktest.Receive(t, from, otherwise)
 }
 
 const (
-	// promptly is how long something may take that must not wait for a server, a lease or a time-out, all of which take
-	// seconds, on a machine that may be busy.
+	// promptly bounds what must not wait for a server, a lease or a time-out, all of which take
+	// seconds, on a busy machine.
 	promptly = 500 * time.Millisecond
-	// longLease is longer than any test: a lock that is free before it ends was released.
+	// longLease outlasts any test: a lock that becomes free was released.
 	longLease = 10 * time.Minute
-	// name is what tests call their lock, unless it matters.
+	// name is the name of the tests' lock, unless it matters.
 	name = "order"
 )
 
-// atOnce has nodes counted from their first second on, and gives them more time for an answer than a busy machine takes: for
-// tests of anything but that.
+// atOnce counts nodes from their first second, and gives them more time to reply than a busy
+// machine needs. It is for tests of anything else.
 var atOnce = redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}
 
-// hasty is atOnce for tests in which nodes do not answer, and which wait for that.
+// hasty is atOnce for tests that wait for nodes that do not reply.
 var hasty = redlock.Options{FsyncAlways: true, NodeTimeout: 100 * time.Millisecond}
 
 // startNodes starts n servers without persistence, all at once.
@@ -76,8 +76,9 @@ func startNodes(t testing.TB, n int, options ...redistest.Option) []*redistest.S
 	return redistest.StartAll(t, n, options...)
 }
 
-// newClients returns a client of each server, as a process of its own would have them. They and their connections are closed
-// in clean-up. Servers are called a, b, c and so on. They log nothing unless options say so.
+// newClients returns a client of each server, like those of a separate process. They and their
+// connections are closed in clean-up. Servers are called a, b, c and so on. They log nothing unless
+// options say otherwise.
 func newClients(t testing.TB, servers []*redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) []*rlock.Client {
 	t.Helper()
 	clients := make([]*rlock.Client, len(servers))
@@ -88,7 +89,7 @@ func newClients(t testing.TB, servers []*redistest.Server, options rlock.Options
 	return clients
 }
 
-// called is what the i-th server is called.
+// called returns the name of the i-th server.
 func called(i int) string { return string(rune('a' + i)) }
 
 // newClientOn returns a client on the given connections, closed in clean-up.
@@ -103,8 +104,8 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 	return c
 }
 
-// proxied is newClients with a proxy in front of each server. In clean-up the proxies let everything pass before the clients
-// are closed.
+// proxied is newClients with a proxy before each server. In clean-up the proxies let everything
+// pass before the clients are closed.
 func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) ([]*rlock.Client, []*faultproxy.Proxy) {
 	t.Helper()
 	clients, proxies := make([]*rlock.Client, len(servers)), make([]*faultproxy.Proxy, len(servers))
@@ -123,7 +124,7 @@ func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options, m
 	return clients, proxies
 }
 
-// warm makes the clients connect and the servers know the scripts.
+// warm makes the clients connect and the servers load the scripts.
 func warm(t testing.TB, clients []*rlock.Client) {
 	t.Helper()
 	for _, c := range clients {
@@ -135,7 +136,7 @@ func warm(t testing.TB, clients []*rlock.Client) {
 	}
 }
 
-// keysOf are the keys of all servers that answer, each after the name of its server, as in "a/order".
+// keysOf returns the keys of all servers that reply, each after its server's name, as in "a/order".
 func keysOf(t testing.TB, servers ...*redistest.Server) []string {
 	t.Helper()
 	var keys []string
@@ -151,7 +152,7 @@ func keysOf(t testing.TB, servers ...*redistest.Server) []string {
 	return keys
 }
 
-// awaitFree waits until no server has a key, all of which must answer.
+// awaitFree waits until all servers reply that they have no key.
 func awaitFree(t testing.TB, servers ...*redistest.Server) {
 	t.Helper()
 	for i, s := range servers {
@@ -162,7 +163,7 @@ func awaitFree(t testing.TB, servers ...*redistest.Server) {
 	}
 }
 
-// ownersOf are the owners that a lock has on each server, "" where it is free.
+// ownersOf returns the owner of a lock on each server, or "".
 func ownersOf(t testing.TB, servers []*redistest.Server, lock string) []string {
 	t.Helper()
 	owners := make([]string, len(servers))
@@ -174,7 +175,7 @@ func ownersOf(t testing.TB, servers []*redistest.Server, lock string) []string {
 	return owners
 }
 
-// channelOf is the channel of a lock whose name has no braces.
+// channelOf returns the channel of a lock whose name has no braces.
 func channelOf(lock string) string { return "redisson_lock__channel:{" + lock + "}" }
 
 // awaitListeners waits until exactly n connections listen for releases of a lock on each of the servers.
@@ -197,7 +198,8 @@ func onAll(servers []*redistest.Server, f func(s *redistest.Server)) {
 	all.Wait()
 }
 
-// quorumError is the *QuorumError in err, whose nodes have one error each, and are named in its text.
+// quorumError returns the *QuorumError in err, whose nodes have one error each, and are named in
+// its text.
 func quorumError(t testing.TB, err error) *redlock.QuorumError {
 	t.Helper()
 	var e *redlock.QuorumError
@@ -219,7 +221,7 @@ func startFive(t testing.TB, options rlock.Options) ([]*redistest.Server, []*rlo
 	return servers, newClients(t, servers, options)
 }
 
-// count is on how many of the servers the lock "order" has an owner.
+// count returns on how many of the servers the lock "order" is held.
 func count(servers []*redistest.Server) int {
 	n := 0
 	for _, s := range servers {
@@ -233,10 +235,12 @@ func count(servers []*redistest.Server) int {
 // awaitHeld waits until the lock "order" has an owner on all of the servers.
 func awaitHeld(t testing.TB, servers []*redistest.Server) {
 	t.Helper()
-	eventually(t, func() bool { return count(servers) == len(servers) }, "the lock is held on every node")
+	eventually(t, func() bool { return count(servers) == len(servers) },
+		"the lock is held on every node")
 }
 
-// lostTo requires that the hold ends soon with ErrLost, that the error has each of the words, and that releasing says so, too.
+// lostTo requires that the hold ends soon with ErrLost, that the error has each of the words, and
+// that a release reports it as well.
 func lostTo(t testing.TB, hold *rlock.Hold, words ...string) {
 	t.Helper()
 	ctx := hold.Context()
@@ -252,21 +256,24 @@ func lostTo(t testing.TB, hold *rlock.Hold, words ...string) {
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
 }
 
-// takenAway gives the lock on a node to somebody else.
+// takenAway gives the lock on a node to another owner.
 func takenAway(t testing.TB, s *redistest.Server) {
 	t.Helper()
-	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'somebody', 1)", "1", name)
+	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'somebody', 1)", "1",
+		name)
 }
 
-// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
+// script returns what identifies a call of a script on the network, once the server knows it.
 func script(file string) string {
 	sum := sha1.Sum([]byte(fragments.Read(os.DirFS("../lua"))[file]))
 	return hex.EncodeToString(sum[:])
 }
 
-// takeOnAll acquires the lock on every one of the servers. To one of them the connections may be broken at first, and nobody
-// joins for an explicit lease.
-func takeOnAll(t *testing.T, lock *redlock.Lock, servers []*redistest.Server, lease time.Duration) *rlock.Hold {
+// takeOnAll acquires the lock on every one of the servers. A connection may be broken at first, and
+// for an explicit lease no node joins later.
+func takeOnAll(
+	t *testing.T, lock *redlock.Lock, servers []*redistest.Server, lease time.Duration,
+) *rlock.Hold {
 	t.Helper()
 	for range 20 {
 		hold := acquired(t, lockInBackground(t.Context(), lock, lease))
@@ -282,7 +289,7 @@ func takeOnAll(t *testing.T, lock *redlock.Lock, servers []*redistest.Server, le
 	return nil
 }
 
-// scriptCalls is how many scripts the servers were asked to run since their statistics were reset.
+// scriptCalls returns how many scripts the servers were asked to run since the last reset.
 func scriptCalls(t testing.TB, servers []*redistest.Server) int {
 	t.Helper()
 	n := 0
@@ -300,8 +307,10 @@ func resetStats(t testing.TB, servers []*redistest.Server) {
 	}
 }
 
-// queueUp waits for a lock in a goroutine, and returns when it stands in line.
-func queueUp(ctx context.Context, t testing.TB, l *redlock.Lock, lease time.Duration) <-chan outcome {
+// queueUp waits for a lock in a goroutine, and returns when it is queued.
+func queueUp(
+	ctx context.Context, t testing.TB, l *redlock.Lock, lease time.Duration,
+) <-chan outcome {
 	t.Helper()
 	w := waiting{ctx, make(chan struct{}, 1)}
 	done := lockInBackground(w, l, lease)
@@ -309,7 +318,8 @@ func queueUp(ctx context.Context, t testing.TB, l *redlock.Lock, lease time.Dura
 	return done
 }
 
-// give has another program, such as a Java one, hold a lock for a long time, which is another owner on each node.
+// give makes another program, such as a Java one, hold a lock for a long time, with another owner
+// on each node.
 func give(t testing.TB, servers []*redistest.Server, lock string) {
 	t.Helper()
 	for i, s := range servers {
@@ -336,8 +346,8 @@ func giveBack(t testing.TB, servers []*redistest.Server, lock string) {
 	}
 }
 
-// callsDuring is how many scripts the servers are asked to run in d, once they have been asked for nothing for a moment, or
-// patience is over.
+// callsDuring returns how many scripts the servers are asked to run in d, once they have been asked
+// for nothing for a moment, or a test's time is over.
 func callsDuring(t testing.TB, servers []*redistest.Server, d time.Duration) int {
 	t.Helper()
 	const moment = 200 * time.Millisecond
@@ -363,7 +373,7 @@ func pause(done <-chan struct{}, d time.Duration) {
 	}
 }
 
-// connect returns a client of each address, and what closes them.
+// connect returns a client of each address, and a function that closes them.
 func connect(addresses []string) ([]*rlock.Client, func(), error) {
 	var clients []*rlock.Client
 	var closes []func()
@@ -393,7 +403,7 @@ func connect(addresses []string) ([]*rlock.Client, func(), error) {
 	return clients, closeAll, nil
 }
 
-// addressesOf are the addresses of servers.
+// addressesOf returns the addresses of servers.
 func addressesOf(servers []*redistest.Server) []string {
 	addresses := make([]string, len(servers))
 	for i, s := range servers {

@@ -22,10 +22,16 @@ var losses = map[string]func(t testing.TB, s *redistest.Server, c *rlock.Client)
 		require.NoError(t, err)
 		require.True(t, forced)
 	},
-	"deleted":        func(t testing.TB, s *redistest.Server, _ *rlock.Client) { s.Do(t, "DEL", name) },
-	"emptied":        func(t testing.TB, s *redistest.Server, _ *rlock.Client) { s.Do(t, "FLUSHALL") },
-	"clock jumped":   func(t testing.TB, s *redistest.Server, _ *rlock.Client) { s.Do(t, "PEXPIRE", name, "1") },
-	"somebody's now": func(t testing.TB, s *redistest.Server, _ *rlock.Client) { takenAway(t, s) },
+	"deleted": func(t testing.TB, s *redistest.Server, _ *rlock.Client) {
+		s.Do(t, "DEL", name)
+	},
+	"emptied": func(t testing.TB, s *redistest.Server, _ *rlock.Client) {
+		s.Do(t, "FLUSHALL")
+	},
+	"clock jumped": func(t testing.TB, s *redistest.Server, _ *rlock.Client) {
+		s.Do(t, "PEXPIRE", name, "1")
+	},
+	"another's now": func(t testing.TB, s *redistest.Server, _ *rlock.Client) { takenAway(t, s) },
 }
 
 func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
@@ -38,7 +44,7 @@ func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 			other := newClients(t, servers, rlock.Options{})
 			hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
 			awaitHeld(t, servers)
-			// Nobody can join again, so that losses add up.
+			// No node can join again, so that losses add up.
 			for i := range 2 {
 				lose(t, servers[i], clients[i])
 				takenAway(t, servers[i])
@@ -46,7 +52,7 @@ func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 			before := hold.Deadline()
 			eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2)) }, "it is renewed")
 			require.True(t, hold.Valid(), "%v", hold.Err())
-			if how != "somebody's now" { // then it is not free on three
+			if how != "another's now" { // then it is not free on three
 				_, err := redlock.NewOn(name, atOnce, other...).TryLock(t.Context(), rlock.NoWait, lease)
 				require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			}
@@ -101,7 +107,7 @@ func TestExplicitLeaseEndsInTimeAndIsNotRenewed(t *testing.T) {
 	require.Equal(t, deadline, hold.Deadline())
 }
 
-func TestAnswersThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
+func TestGrantsThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
 	warm(t, clients)
@@ -115,7 +121,7 @@ func TestAnswersThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
 	}
 	awaitHeld(t, servers)
 	require.Equal(t, []string{hold.Owner()}, slices.Compact(ownersOf(t, servers, name)))
-	// They count: without two others it is still a quorum.
+	// They count: without two others there is still a quorum.
 	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "the late answers are noted")
 	for i := range 2 {
 		_, err := clients[i].NewLock(name).ForceUnlock(t.Context())
@@ -126,7 +132,7 @@ func TestAnswersThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-func TestAnswersThatComeAfterAFailureAreReleased(t *testing.T) {
+func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
 	warm(t, clients)
@@ -141,7 +147,7 @@ func TestAnswersThatComeAfterAFailureAreReleased(t *testing.T) {
 	awaitFree(t, servers...)
 	require.Never(t, func() bool { return count(servers) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
 
-	// Here the failure is certain while nodes may still answer in time.
+	// Here the failure is certain while nodes may still reply in time.
 	for _, s := range servers[:3] {
 		takenAway(t, s)
 	}
@@ -158,8 +164,8 @@ func TestAnswersThatComeAfterAFailureAreReleased(t *testing.T) {
 	require.Never(t, func() bool { return count(servers[3:]) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
 }
 
-// The process was stopped, or is very busy: nobody has told yet that the deadline has passed.
-func TestNothingRevivesAHoldAfterItsDeadlineThoughNobodyReportedItYet(t *testing.T) {
+// The process was stopped, or is very busy: the passed deadline is not reported yet.
+func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 	t.Parallel()
 	const lease = 1500 * time.Millisecond
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
@@ -170,7 +176,7 @@ func TestNothingRevivesAHoldAfterItsDeadlineThoughNobodyReportedItYet(t *testing
 	hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
 	require.Equal(t, 3, redlock.NewOn(name, atOnce, clients...).Parts(hold))
 
-	// The third node cannot be reached any more, and its client's watchdog is kept busy.
+	// The third node cannot be reached any more, and its client's watchdog is busy.
 	busy := take(t, clients[2].NewLock("busy"), time.Second)
 	servers[2].Pause(t)
 	blocked, unblock := make(chan struct{}), make(chan struct{})
@@ -182,7 +188,7 @@ func TestNothingRevivesAHoldAfterItsDeadlineThoughNobodyReportedItYet(t *testing
 	for _, s := range servers[3:] {
 		s.Do(t, "DEL", name)
 	}
-	require.Never(t, hold.Valid, lease, 5*time.Millisecond, "it was revived by a node that joined")
+	require.Never(t, hold.Valid, lease, 5*time.Millisecond, "a node that joined revived it")
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 }
 
@@ -197,11 +203,12 @@ func TestValidityIsOverAtTheDeadlineWhenAMajorityDies(t *testing.T) {
 	killed := time.Now()
 	receive(t, ctx.Done(), "a hold without a quorum goes on")
 	ended := time.Now()
-	require.False(t, ended.Before(hold.Deadline()), "while it could be trusted it was held")
+	require.False(t, ended.Before(hold.Deadline()), "it ended while it could be trusted")
 	require.True(t, hold.Deadline().Before(killed.Add(lease)))
 	require.Less(t, ended.Sub(hold.Deadline()), promptly)
 	require.False(t, hold.Valid())
-	lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed", "; b") // c and d with it, unless they found out in another way
+	// c and d with it, unless they found out before
+	lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed", "; b")
 	awaitFree(t, servers[0], servers[4])
 	lost := new(rlock.LostError)
 	require.ErrorAs(t, hold.Err(), &lost)

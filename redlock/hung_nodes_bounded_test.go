@@ -16,10 +16,10 @@ import (
 	"holdfast/rlock"
 )
 
-// What nodes cost that hang for as long as many locks take. HOLDFAST_REDLOCK_LOCKS is how many; the tests count goroutines,
-// so none of them is parallel.
+// These tests measure what nodes cost that hang while many locks are taken, HOLDFAST_REDLOCK_LOCKS
+// of them. They count goroutines, so they are not parallel.
 
-// manyLocks is how many locks are taken.
+// manyLocks returns how many locks are taken.
 func manyLocks(t *testing.T) int {
 	t.Helper()
 	return locktest.Times(t, "HOLDFAST_REDLOCK_LOCKS", 2000)
@@ -28,7 +28,7 @@ func manyLocks(t *testing.T) int {
 // boundLease is the lease of all locks here.
 const boundLease = 5 * time.Second
 
-// footprint is what the process has.
+// footprint is what the process uses.
 type footprint struct {
 	goroutines     int
 	objects, bytes int64
@@ -36,13 +36,13 @@ type footprint struct {
 
 func weigh() footprint {
 	runtime.GC()
-	runtime.GC() // what the first one's finalizers have let go
+	runtime.GC() // collects what finalizers of the first run released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return footprint{runtime.NumGoroutine(), int64(m.HeapObjects), int64(m.HeapAlloc)}
 }
 
-// crowded is five nodes, clients of two processes, and what lock after lock is tried with.
+// crowded is five nodes with clients of two processes that take lock after lock.
 type crowded struct {
 	servers []*redistest.Server
 	clients []*rlock.Client
@@ -52,7 +52,7 @@ type crowded struct {
 func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	c := &crowded{servers: startNodes(t, 5)}
-	// With one connection to each server, which is there from the start.
+	// With one connection to each server, made at the start.
 	c.clients = newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, redistest.OneConnection)
 	warm(t, c.clients)
 	others := newClients(t, c.servers, rlock.Options{WatchdogLease: boundLease}, redistest.OneConnection)
@@ -62,7 +62,8 @@ func newCrowded(t *testing.T) *crowded {
 	return c
 }
 
-// lock takes and releases the i-th lock: the same or a new one, by the watchdog or not. Each fourth one is somebody else's.
+// lock takes and releases the i-th lock: the same or a new one, with the watchdog or without. Every
+// fourth one is held by another owner.
 func (c *crowded) lock(t *testing.T, same *redlock.Lock, i int) {
 	t.Helper()
 	lease := []time.Duration{rlock.Watchdog, boundLease}[i/4%2]
@@ -80,8 +81,8 @@ func (c *crowded) lock(t *testing.T, same *redlock.Lock, i int) {
 	unlock(t, again(t, l, lease))
 }
 
-// again takes a lock that was just released. Unlock does not wait for all nodes: there may be some, with those that hang too
-// many, that have not heard of it yet.
+// again takes a lock that was just released. Unlock does not wait for all nodes, and together with
+// those that hang too many may not have executed it yet.
 func again(t *testing.T, l *redlock.Lock, lease time.Duration) (hold *rlock.Hold) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -95,8 +96,8 @@ func again(t *testing.T, l *redlock.Lock, lease time.Duration) (hold *rlock.Hold
 	return hold
 }
 
-// requireUnlucky requires an error of a lock that was held; or, while two nodes hang and the machine is busy, of nodes that
-// did not answer in time.
+// requireUnlucky requires the error of a lock that was held; or, while two nodes hang and the
+// machine is busy, of nodes that did not reply in time.
 func requireUnlucky(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -131,25 +132,29 @@ func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
 				calls := int64(max(0, late.goroutines-early.goroutines)) // a call has about 50 objects
 				return late.objects-early.objects < more/2+calls*100 && late.bytes-early.bytes < more*100+calls*10_000
 			}
-			// On a busy machine some answers of the other nodes are still due; what hangs does so for seconds.
+			// On a busy machine some replies of the other nodes are still due; what hangs does so
+			// for seconds.
 			for soon := time.Now().Add(promptly); !bounded() && time.Now().Before(soon); {
 				late = weigh()
 			}
 			t.Logf("goroutines: %d before, %d at most, %d at the end; objects %d, %d, %d; bytes %d, %d, %d", before.goroutines, most,
 				late.goroutines, before.objects, early.objects, late.objects, before.bytes, early.bytes, late.bytes)
 
-			// As many calls may be under way to the two nodes that no quorum needs: those that hang, or one that is starved by
-			// the others for a moment. Besides there are a few goroutines at work for the lock of the moment.
+			// As many calls may be in flight to the two nodes that no quorum needs: those that
+			// hang, or one that the others starve for a moment. Besides, a few goroutines work for
+			// the present lock.
 			require.LessOrEqual(t, most, before.goroutines+2*wait.Workers+30)
 			atMost := func(n int) func() bool { return func() bool { return runtime.NumGoroutine() <= n } }
-			eventually(t, atMost(before.goroutines+hung*wait.Workers+10+4*len(c.clients)), "the others have ended")
+			eventually(t, atMost(before.goroutines+hung*wait.Workers+10+4*len(c.clients)),
+				"the others have ended")
 			require.True(t, bounded(), "what hangs costs memory for each lock")
 
 			for _, s := range c.servers[5-hung:] {
 				s.Resume(t)
 			}
-			// What hung is answered and released. Only a command in the buffer of a connection that was given up meanwhile is
-			// carried out without anybody knowing: it holds the node for one lease.
+			// What hung gets its reply and is released. Only a command in the buffer of a
+			// connection that was given up is executed without anyone knowing: it holds the node
+			// for one lease.
 			free := func() bool {
 				for _, key := range keysOf(t, c.servers...) {
 					if key[2:] != "held" {
@@ -175,20 +180,21 @@ func TestNodeThatHangsIsAskedByTheLocksOfOneTimeoutOnly(t *testing.T) {
 	l := redlock.NewOn(name, hasty, clients...)
 	servers[4].Pause(t)
 	hold := again(t, l, boundLease)
-	<-time.After(2 * hasty.NodeTimeout) // before the unlock, which would take back a question that has not been sent yet
+	// before the unlock, which would withdraw a request not sent yet
+	<-time.After(2 * hasty.NodeTimeout)
 	unlock(t, hold)
 	for range 50 {
 		unlock(t, again(t, l, boundLease))
 	}
 	servers[4].Resume(t)
 	awaitFree(t, servers...)
-	// The first lock's question, and its release; and before, those that made it known. If each of the others asked as well,
-	// there would be a hundred more.
+	// The first lock's request and its release, and before them those that loaded the scripts. If
+	// each of the others asked as well, there would be a hundred more.
 	eventually(t, func() bool { return servers[4].CommandStats(t)["evalsha"] > 0 }, "it goes on")
 	stats := servers[4].CommandStats(t)
-	require.Less(t, stats["evalsha"]+stats["eval"], 25, "it was asked by others too")
+	require.Less(t, stats["evalsha"]+stats["eval"], 25, "other locks asked it as well")
 
-	// It is asked again once its client has read the answers.
+	// It is asked again once its client has read the replies.
 	eventually(t, func() bool {
 		hold := again(t, l, longLease)
 		defer unlock(t, hold)

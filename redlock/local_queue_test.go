@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-func TestWaitersOfOneProcessGetTheLockInTheOrderInWhichTheyCame(t *testing.T) {
+func TestWaitersOfOneProcessGetTheLockInTheirOrder(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
@@ -21,7 +21,7 @@ func TestWaitersOfOneProcessGetTheLockInTheOrderInWhichTheyCame(t *testing.T) {
 	hold := take(t, redlock.NewOn(name, atOnce, clients...), longLease)
 	var waiters []<-chan outcome
 	for i := range 6 {
-		// Locks of the same nodes in any order are one lock, in one line.
+		// Locks of the same nodes in any order are one lock, with one queue.
 		nodes := clients
 		if i%2 == 1 {
 			nodes = backwards
@@ -70,8 +70,8 @@ func TestWaiterBehindOthersThatLeftGetsTheLock(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-// Waiters behind the head are told the same as it is: one waiter asks the nodes, however many there are.
-func TestOnlyTheHeadOfTheLineAsksTheNodes(t *testing.T) {
+// Waiters behind the head learn what it learns: one waiter asks the nodes, however many there are.
+func TestOnlyTheHeadOfTheQueueAsksTheNodes(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
@@ -90,15 +90,15 @@ func TestOnlyTheHeadOfTheLineAsksTheNodes(t *testing.T) {
 	for _, w := range waiters {
 		unlock(t, acquired(t, w))
 	}
-	// An acquisition and a release each, and now and then a round that came while the release was still under way.
+	// An acquisition and a release each, and now and then a round during a release.
 	calls := scriptCalls(t, servers)
 	t.Logf("%d commands for each of %d waiters", calls/len(waiters), len(waiters))
 	require.Less(t, calls, 25*len(waiters))
 	awaitFree(t, servers...)
 }
 
-// The nodes of a line are in the order of the lock that was first in it.
-func TestWaiterHearsOfAReleaseWhateverOrderItsNodesAreIn(t *testing.T) {
+// The nodes of a queue are in the order of its first lock.
+func TestReleaseWakesAWaiterWhateverTheOrderOfItsNodes(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
@@ -113,7 +113,7 @@ func TestWaiterHearsOfAReleaseWhateverOrderItsNodesAreIn(t *testing.T) {
 	cancel()
 	require.Error(t, result(t, head).Err)
 	calls := callsDuring(t, servers, time.Second)
-	require.LessOrEqual(t, calls, 10, "it hears its own retreat from the other two")
+	require.LessOrEqual(t, calls, 10, "it hears its own releases on the other two")
 	within(t, promptly, func() {
 		giveBack(t, servers[:3], name)
 		unlock(t, acquired(t, second))
@@ -121,8 +121,8 @@ func TestWaiterHearsOfAReleaseWhateverOrderItsNodesAreIn(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-// What the head was told when it asked is not true any more once it has the lock itself.
-func TestEndOfAWaitInLineDoesNotNameWhoHeldTheLockBeforeTheHeadGotIt(t *testing.T) {
+// What the head learned from its request is outdated once it holds the lock itself.
+func TestEndOfAWaitInTheQueueDoesNotNameAnOutdatedHolder(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 1)
 	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)

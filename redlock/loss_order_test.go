@@ -14,7 +14,7 @@ import (
 	"holdfast/rlock"
 )
 
-// goneFrom makes the nodes say that the lock is not held there.
+// goneFrom makes the nodes reply that the lock is not held there.
 func goneFrom(nodes []*bubbleNode) {
 	for _, n := range nodes {
 		n.answer("reenter.lua", func([]string) any { return 0 })
@@ -34,8 +34,8 @@ func requireLost(t testing.TB, h *rlock.Hold) {
 	}
 }
 
-// A node's answer, or a watchdog, ends the levels on a goroutine of its own. It dallies here between the inner one and the outer
-// one.
+// A node's reply, or a watchdog, ends the levels on its own goroutine. Here it is held up between
+// the inner one and the outer one.
 func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	const lease = 10 * time.Second
 	calls := map[string]func(b *bubble, outer *rlock.Hold) error{
@@ -69,7 +69,7 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 				var seen atomic.Bool
 				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
 					for i := 0; i < 10_000 && !seen.Load(); i++ {
-						runtime.Gosched() // lets everybody go on who does not wait for this
+						runtime.Gosched() // lets all others run that do not wait for this
 					}
 				})
 				losses[c.loss](b, outer)
@@ -83,7 +83,7 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	}
 }
 
-func TestOwnerThatWasToldOfALossTakesTheLockAfresh(t *testing.T) {
+func TestOwnerThatLearnedOfALossAcquiresTheLockAnew(t *testing.T) {
 	t.Parallel()
 	inBubble(t, atOnce, func(t *testing.T, b *bubble) {
 		goneFrom(b.nodes[:3])

@@ -1,6 +1,6 @@
 package redlock_test
 
-// trusts tells whether enough parts may be trusted at this instant.
+// trusts reports whether enough parts may be trusted at this instant.
 func (w *world) trusts(t *modelTenure) bool {
 	now := t.client.clock.at(w.now)
 	trusted, granted := 0, 0
@@ -18,10 +18,10 @@ func (w *world) trusts(t *modelTenure) bool {
 	return trusted >= w.quorum()
 }
 
-// believes tells whether its client takes the lock for its own.
+// believes reports whether its client believes that it holds the lock.
 func (w *world) believes(t *modelTenure) bool { return t != nil && t.phase == holding && w.trusts(t) }
 
-// violation says what is wrong; "" if nothing is.
+// violation returns what is wrong, or "".
 func (w *world) violation() string {
 	var believers []*modelClient
 	for _, c := range w.clients {

@@ -12,13 +12,13 @@ type modelClient struct {
 	tenure *modelTenure // nil before the first
 }
 
-// modelTenure is the client's way to the lock, its possession, or the rest of that.
+// modelTenure is the client's acquisition: requested, held, or being released.
 type modelTenure struct {
 	client *modelClient
 	phase  modelPhase
 	lease  int64
 	parts  []modelPart
-	broken bool // somebody else has had the lock since it was held
+	broken bool // another has held the lock since
 }
 
 type modelPhase uint8
@@ -29,15 +29,15 @@ const (
 	ended
 )
 
-// modelPart is what a tenure has on one node.
+// modelPart is the part of a tenure on one node.
 type modelPart struct {
-	question *request // not answered yet; nil if there is none
+	question *request // without reply yet, or nil
 	granted  bool
 	owner    string
 	deadline int64 // by the clock of the client
 }
 
-// asks tells whether there is a question that was not answered yet.
+// asks reports whether a request has no reply yet.
 func (t *modelTenure) asks() bool {
 	return slices.ContainsFunc(t.parts, func(p modelPart) bool { return p.question != nil })
 }
@@ -62,7 +62,7 @@ func (w *world) ask(t *modelTenure, node int, owner string) {
 	t.parts[node].question = w.send(&request{kind: acquires, from: t, node: node, owner: owner, lease: t.lease})
 }
 
-// begin has a client ask nodes for a lock that it does not have.
+// begin has a client ask nodes for a lock that it does not hold.
 func (w *world) begin(c *modelClient, lease int64, nodes ...int) {
 	c.tenure = &modelTenure{client: c, lease: lease, parts: make([]modelPart, len(w.nodes))}
 	owner := w.newName(c)
@@ -72,7 +72,7 @@ func (w *world) begin(c *modelClient, lease int64, nodes ...int) {
 	}
 }
 
-// deadline is until when the client trusts what it was granted.
+// deadline returns until when the client trusts what it was granted.
 func (w *world) deadline(r *request) int64 {
 	from := r.sent
 	if w.fromReply {
@@ -85,7 +85,7 @@ func (w *world) deadline(r *request) int64 {
 	return from + (r.lease-drift)*1000
 }
 
-// receive is the client's part when an answer comes.
+// receive is what the client does with a reply.
 func (w *world) receive(r *request) {
 	r.given = true
 	t, part := r.from, &r.from.parts[r.node]
@@ -101,7 +101,7 @@ func (w *world) receive(r *request) {
 			return
 		}
 		if t.phase == holding && !w.believes(t) && !w.joinsLate {
-			w.end(t) // it was lost before, and nobody has come to tell
+			w.end(t) // it was lost before, but not reported
 			w.release(t, r.node, r.owner)
 			return
 		}
@@ -117,7 +117,7 @@ func (w *world) receive(r *request) {
 	}
 }
 
-// giveUpOn is the client's part when it is told that nobody knows what became of a request, which may arrive yet.
+// giveUpOn is what the client does when the outcome of a request is unknown: it may still arrive.
 func (w *world) giveUpOn(r *request) {
 	r.given = true
 	part := &r.from.parts[r.node]
@@ -139,7 +139,7 @@ func (w *world) decide(t *modelTenure) {
 	}
 }
 
-// lapse ends the parts whose deadline is over, and the tenure that has not enough of them left.
+// lapse ends the parts whose deadline is over, and the tenure without enough of them.
 func (w *world) lapse(t *modelTenure) {
 	now, left := t.client.clock.at(w.now), 0
 	for i := range t.parts {
@@ -157,7 +157,7 @@ func (w *world) lapse(t *modelTenure) {
 	}
 }
 
-// renew has those of the parts renewed that have not ended.
+// renew renews those of the parts that have not ended.
 func (w *world) renew(t *modelTenure, parts []int) {
 	now := t.client.clock.at(w.now)
 	for _, i := range parts {
@@ -183,7 +183,7 @@ func (w *world) join(t *modelTenure) {
 	}
 }
 
-// end gives back all there is.
+// end releases all parts.
 func (w *world) end(t *modelTenure) {
 	if t.phase == ended {
 		return
@@ -197,7 +197,7 @@ func (w *world) end(t *modelTenure) {
 	}
 }
 
-// crash is the end of a process. What it has sent is still on its way.
+// crash ends a process. What it has sent is still on its way.
 func (w *world) crash(c *modelClient) {
 	w.tell("%s crashes", c.name)
 	if c.tenure != nil {
@@ -208,7 +208,8 @@ func (w *world) crash(c *modelClient) {
 	}
 }
 
-// unanswered are the requests whose sender still waits: those that have been carried out, or those that have not.
+// unanswered returns the requests whose sender still waits: those that were executed, or those that
+// were not.
 func (w *world) unanswered(carriedOut bool) []*request {
 	return slices.DeleteFunc(slices.Clone(w.requests), func(r *request) bool { return r.given || r.answered != carriedOut })
 }

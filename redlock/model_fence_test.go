@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// counters are three masters that count: how a lock over them might number its acquisitions. Each adds one to its
-// counter when it grants the lock, and the largest of the quorum's answers is the token. In the second form the new
-// holder writes the token back to the quorum before it uses it.
+// counters are three masters that count, as a lock over them might number its acquisitions. Each
+// adds one to its counter when it grants the lock, and the largest of the quorum's replies is the
+// token. In the second form the new holder writes the token back to the quorum before it uses it.
 type counters struct {
 	nodes     [3]int
 	writeBack bool
@@ -36,11 +36,11 @@ func (c *counters) write(token int, nodes ...int) {
 	}
 }
 
-// restart is that of a node without its data. It is delayed, which changes nothing: what it has forgotten it does not know
-// after the delay either.
+// restart restarts a node without its data. A delay would change nothing: what it has forgotten it
+// does not know afterwards either.
 func (c *counters) restart(node int) { c.nodes[node] = 0 }
 
-// Why a hold of this package has no token. Kept short: each is the whole history of a lock.
+// These histories of a lock show why a hold of this package has no token.
 func TestLargestCounterOfAQuorumIsNoFencingToken(t *testing.T) {
 	t.Parallel()
 	t.Run("when nodes miss acquisitions", func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestLargestCounterOfAQuorumIsNoFencingToken(t *testing.T) {
 	})
 }
 
-// number is a random history of acquisitions, of which each misses one node at most, and fails or not. It returns what went
-// wrong; "" if all tokens were larger than those before.
+// number is a random history of acquisitions, each of which misses at most one node, and may fail.
+// It returns what went wrong, or "" if tokens grew.
 func number(t *rapid.T, c counters, forgets bool) string {
 	var tokens []int
 	var story []string
@@ -93,8 +93,9 @@ func number(t *rapid.T, c counters, forgets bool) string {
 	return ""
 }
 
-// With two round trips, and if no node ever forgets, there would be a token. Both are too much to ask.
-func TestTokensOfAQuorumGrowOnlyIfTheyAreWrittenBackAndNobodyForgets(t *testing.T) {
+// With two round trips, and nodes that never forget, there would be a token. Both are too much to
+// ask.
+func TestTokensOfAQuorumGrowOnlyIfWrittenBackAndNoNodeForgets(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		require.Empty(t, number(t, counters{writeBack: true}, false))
@@ -108,7 +109,7 @@ func TestTokensOfAQuorumGrowOnlyIfTheyAreWrittenBackAndNobodyForgets(t *testing.
 	}
 }
 
-// seeds are the numbers below n.
+// seeds returns the numbers below n.
 func seeds(n int) []int {
 	all := make([]int, n)
 	for i := range all {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onThree is a model with three nodes and the clients A and B. A asks all nodes, and holds the lock on 0 and 1; what it
-// asked of node 2 is still on its way.
+// onThree returns a model with three nodes and the clients A and B. A asks all nodes, and holds the
+// lock on 0 and 1; its request to node 2 is still on its way.
 func onThree(t *testing.T, p protocol) (w *world, a, b *modelClient) {
 	t.Helper()
 	right := clock{rate: 1_000_000}
@@ -23,7 +23,7 @@ func onThree(t *testing.T, p protocol) (w *world, a, b *modelClient) {
 	return w, a, b
 }
 
-// answer has the nodes carry out what the client has asked of them last, and the client hear of it.
+// answer has the nodes execute the client's last requests, and the client get the replies.
 func (w *world) answer(c *modelClient, nodes ...int) {
 	for _, i := range nodes {
 		r := w.last(c, i)
@@ -33,7 +33,7 @@ func (w *world) answer(c *modelClient, nodes ...int) {
 	}
 }
 
-// last is what the client has asked of a node last.
+// last returns the last request of the client to a node.
 func (w *world) last(c *modelClient, node int) *request {
 	for _, r := range slices.Backward(w.requests) {
 		if r.from.client == c && r.node == node {
@@ -43,8 +43,8 @@ func (w *world) last(c *modelClient, node int) *request {
 	return nil
 }
 
-// The client cannot know when a release is carried out whose part it has given up. If it asks again under the same name, it
-// may be its own release that takes the part away from it.
+// The client cannot know when a release of a part that it gave up is executed. If it asks again
+// under the same name, its own release may take the new part away.
 func TestPartThatJoinsUnderItsFormerNameIsReleasedByALateCommand(t *testing.T) {
 	t.Parallel()
 	play := func(p protocol) string {
@@ -53,7 +53,7 @@ func TestPartThatJoinsUnderItsFormerNameIsReleasedByALateCommand(t *testing.T) {
 		release := w.last(a, 2)
 		w.join(a.tenure)
 		w.answer(a, 2)
-		// Nodes 0 and 2 are renewed, and node 1 not: A has a quorum as long as it has both.
+		// Nodes 0 and 2 are renewed, but not node 1: A has a quorum as long as it has both.
 		w.now += 1_000_000
 		w.renew(a.tenure, []int{0, 2})
 		w.answer(a, 0, 2)
@@ -67,9 +67,10 @@ func TestPartThatJoinsUnderItsFormerNameIsReleasedByALateCommand(t *testing.T) {
 	require.Equal(t, "A and B hold it at a time", play(protocol{sameName: true}))
 }
 
-// A process that was stopped may hear of the answer to a question of long ago before it hears of the deadlines that passed
-// meanwhile. Then the new part must not make good for those that ended: somebody else has had the lock.
-func TestPartThatJoinsDoesNotMendAHoldThatHasRunOut(t *testing.T) {
+// A process that was stopped may see the reply to an old request before it notices the deadlines
+// that passed meanwhile. The new part must not make up for those that ended: another has held the
+// lock.
+func TestPartThatJoinsDoesNotReviveAnExpiredHold(t *testing.T) {
 	t.Parallel()
 	play := func(p protocol) string {
 		w, a, b := onThree(t, p)
@@ -79,7 +80,7 @@ func TestPartThatJoinsDoesNotMendAHoldThatHasRunOut(t *testing.T) {
 		w.giveUpOn(w.last(a, 2))
 		w.join(a.tenure)
 		question := w.last(a, 2)
-		// The lease on node 1 ends. A is stopped and does not see it.
+		// The lease on node 1 ends. A is stopped and does not notice.
 		w.now = modelStart + modelMaxLease*1000
 		w.begin(b, modelMaxLease, 1, 2)
 		w.answer(b, 1, 2)
@@ -87,7 +88,7 @@ func TestPartThatJoinsDoesNotMendAHoldThatHasRunOut(t *testing.T) {
 		require.Empty(t, w.violation())
 		w.end(b.tenure)
 		w.carryOut(w.last(b, 2))
-		// Now the late question is answered, and A goes on.
+		// Now the late reply comes, and A resumes.
 		w.carryOut(question)
 		w.receive(question)
 		return w.violation()

@@ -5,10 +5,10 @@ import "pgregory.net/rapid"
 // clock shows offset at the beginning, and runs at rate millionths of the right speed.
 type clock struct{ offset, rate int64 }
 
-// at is what the clock shows, in microseconds.
+// at returns what the clock shows, in microseconds.
 func (c clock) at(now int64) int64 { return c.offset + now*c.rate/1_000_000 }
 
-// when is the first instant at which the clock shows at least this.
+// when returns the first instant at which the clock shows at least that.
 func (c clock) when(shows int64) int64 {
 	return (max(0, shows-c.offset)*1_000_000 + c.rate - 1) / c.rate
 }
@@ -24,17 +24,17 @@ type modelNode struct {
 // nodeData is what a node forgets, if it forgets.
 type nodeData struct {
 	owner string
-	until int64 // by its clock, in milliseconds; the owner has it before
-	epoch int64 // since when it has its data; 0 if nobody has asked since
+	until int64 // by its clock, in milliseconds; until then the owner holds it
+	epoch int64 // since when it has its data; 0 if not asked since
 }
 
 func (n *modelNode) ms(now int64) int64 { return n.clock.at(now) / 1000 }
 
-// counted tells whether the node gives locks to somebody new.
+// counted reports whether the node grants locks to a new owner.
 func (n *modelNode) counted(p *protocol, now int64) bool {
 	ms := n.ms(now)
 	if !p.fsyncAlways && !p.noDelay {
-		uptime := ms/1000 - n.started/1000 // in whole seconds, as Redis says it
+		uptime := ms/1000 - n.started/1000 // in whole seconds, as in Redis
 		wait := int64(p.delayed()) - uptime*1000
 		if !p.noSecond {
 			wait += 1000
@@ -52,7 +52,7 @@ func (n *modelNode) counted(p *protocol, now int64) bool {
 	return true
 }
 
-// execute carries out a request, and gives the answer.
+// execute executes a request, and returns the reply.
 func (n *modelNode) execute(p *protocol, r *request, now int64) bool {
 	ms := n.ms(now)
 	if ms >= n.data.until {

@@ -6,24 +6,25 @@ import (
 	"pgregory.net/rapid"
 )
 
-// protocol is how clients and nodes go about it. The zero value is what package redlock does by default; fsyncAlways and
-// epoch are its options, and each other field leaves something out that it does.
+// protocol is how clients and nodes behave. The zero value is what package redlock does by default;
+// fsyncAlways and epoch are its options, and each other field leaves something out.
 type protocol struct {
 	fsyncAlways bool // nodes do not forget when they restart, and are not delayed
-	epoch       bool // nodes that were emptied are delayed, and some are
+	epoch       bool // nodes that were emptied are delayed, and some are emptied
 
 	noDelay    bool // a node that has restarted is counted at once
-	noSecond   bool // the uptime of a node is taken at its word
-	shortDelay bool // somebody takes longer leases than the nodes are told of
-	emptied    bool // nodes are emptied, and nobody looks
-	sameName   bool // a part is asked for again under the name it had before
+	noSecond   bool // the uptime of a node is taken as exact
+	shortDelay bool // a client takes longer leases than the nodes are told
+	emptied    bool // nodes are emptied, and nobody checks
+	sameName   bool // a part is requested again under its former name
 	noDrift    bool // a lease is trusted to its very end
 	fromReply  bool // a lease is counted from when its grant arrives
 	latest     bool // a tenure is trusted until the last of its parts ends
-	joinsLate  bool // parts may join a tenure that has run out unnoticed
+	joinsLate  bool // parts may join a tenure that has expired unnoticed
 }
 
-// delayed is for how many milliseconds a node that may have forgotten something is not counted.
+// delayed returns for how many milliseconds a node that may have forgotten something does not
+// count.
 func (p *protocol) delayed() int {
 	if p.shortDelay {
 		return modelMaxLease / 2
@@ -34,12 +35,12 @@ func (p *protocol) delayed() int {
 const (
 	// modelSteps is how long a run is.
 	modelSteps = 80
-	// modelSeed is where the search for counterexamples begins. From here all are found within a few hundred runs; the rarest
-	// is found in one run of 2500.
+	// modelSeed is where the search for counterexamples begins. From here all are found within a
+	// few hundred runs; the rarest one is found in one of 2500 runs.
 	modelSeed = 5476
 )
 
-// play is one random run. It returns what went wrong and how; "" if nothing did.
+// play plays a random run. It returns what went wrong and how, or "".
 func play(t *rapid.T, p protocol) string {
 	w := newWorld(t, &p)
 	w.open(t)
@@ -53,7 +54,8 @@ func play(t *rapid.T, p protocol) string {
 	return ""
 }
 
-// open gives the first client the lock on a quorum in half of the runs: most that can go wrong comes after that.
+// open gives the first client the lock on a quorum in half of the runs: most that can go wrong
+// comes after that.
 func (w *world) open(t *rapid.T) {
 	if c := w.clients[0]; among(t, 2) > 0 {
 		w.want(t, c)
@@ -63,7 +65,7 @@ func (w *world) open(t *rapid.T) {
 	}
 }
 
-// step is whatever may happen next.
+// step does anything that may happen next.
 func (w *world) step(t *rapid.T) {
 	c := w.clients[among(t, len(w.clients))]
 	switch chosen := among(t, 64); {
@@ -87,7 +89,7 @@ func (w *world) step(t *rapid.T) {
 func (w *world) transmit(t *rapid.T, c *modelClient) bool {
 	fresh, late, flying := w.unanswered(false), w.unanswered(true), w.underWay()
 	switch chosen := among(t, 16); {
-	case chosen < 6 && len(fresh) > 0: // what usually happens: most of it is answered at once
+	case chosen < 6 && len(fresh) > 0: // the usual case: most get a reply at once
 		for _, r := range fresh {
 			if r.from == c.tenure && among(t, 4) > 0 {
 				w.exchange(t, r)
@@ -109,7 +111,7 @@ func (w *world) transmit(t *rapid.T, c *modelClient) bool {
 	return true
 }
 
-// act is whatever a client may do next.
+// act does anything that a client may do next.
 func (w *world) act(t *rapid.T, c *modelClient) {
 	own := c.tenure
 	switch chosen := among(t, 16); {
@@ -122,7 +124,7 @@ func (w *world) act(t *rapid.T, c *modelClient) {
 			w.end(own)
 		}
 	case chosen < 6:
-		var parts []int // of which watchdogs renew each by itself
+		var parts []int // watchdogs renew each by itself
 		for i := range w.nodes {
 			if among(t, 3) > 0 {
 				parts = append(parts, i)
@@ -138,7 +140,7 @@ func (w *world) act(t *rapid.T, c *modelClient) {
 	}
 }
 
-// want asks all nodes, but perhaps one that is known not to answer.
+// want asks all nodes, except perhaps one that is known not to reply.
 func (w *world) want(t *rapid.T, c *modelClient) {
 	leases := []int64{modelMaxLease, modelMaxLease, modelMaxLease, modelMaxLease, modelMaxLease / 2, 30}
 	lease, silent := leases[among(t, len(leases))], among(t, 2*len(w.nodes))
@@ -158,8 +160,9 @@ func (w *world) exchange(t *rapid.T, r *request) {
 	w.decide(r.from)
 }
 
-// While a quorum of its parts can be trusted, nobody else has one; and whoever holds the lock has held it without a break.
-// Whatever the nodes forget when they restart, however late commands come, and whether clients live or not.
+// While a quorum of its parts can be trusted, no other client has one; and a client that holds the
+// lock has held it without a gap. That holds whatever the nodes forget when they restart, however
+// late commands come, and whether clients live or not.
 func TestNoTwoClientsOfTheModelHoldTheLockAtATime(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]protocol{
@@ -179,7 +182,8 @@ func TestNoTwoClientsOfTheModelHoldTheLockAtATime(t *testing.T) {
 	}
 }
 
-// Without any of these the model finds two holders: so each is needed, and the model would see it if it were wrong.
+// Without any one of these the model finds two holders: each is needed, and the model notices when
+// one is wrong.
 func TestModelFindsTwoHoldersWithout(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]protocol{
@@ -188,7 +192,7 @@ func TestModelFindsTwoHoldersWithout(t *testing.T) {
 		"one MaxLease for all":                 {shortDelay: true},
 		"the epoch when a node is emptied":     {emptied: true},
 		"the drift":                            {noDrift: true},
-		"counting from before the question":    {fromReply: true},
+		"counting from before the request":     {fromReply: true},
 		"a quorum of parts up to the deadline": {latest: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model of the protocol: nodes, clients and messages, without Redis and without the code of this package. Real time is
-// counted in microseconds, and nobody can read it: everybody has a clock of its own. Leases are in milliseconds, as on the
-// wire.
+// This is a model of the protocol: nodes, clients and messages, without Redis and without the code
+// of this package. Real time is in microseconds, and no one can read it: each has its own clock.
+// Leases are in milliseconds, as in messages.
 
-// modelMaxLease is the longest lease that anybody takes.
+// modelMaxLease is the longest lease of any client.
 const modelMaxLease = 2000
 
 // requestKind is what a client asks of a node.
@@ -26,7 +26,8 @@ const (
 
 func (k requestKind) String() string { return [...]string{"acquires", "renews", "releases"}[k] }
 
-// request is a command on its way. It may arrive at any time, or twice, or never, whether its sender still waits or not.
+// request is a command on its way. It may arrive at any time, or twice, or never, whether its
+// sender still waits or not.
 type request struct {
 	kind     requestKind
 	from     *modelTenure
@@ -36,8 +37,8 @@ type request struct {
 	sent     int64 // by the clock of the client
 	answered bool
 	yes      bool
-	gone     bool // it will not be carried out any more
-	given    bool // its sender has had the answer, or given it up
+	gone     bool // it will not be executed any more
+	given    bool // its sender got the reply, or gave up
 }
 
 // world is one run of the model.
@@ -51,7 +52,7 @@ type world struct {
 	story    []event
 }
 
-// event is what happened in a run, and when. It is put into words only if the run went wrong.
+// event is what happened in a run, and when. It is formatted only if the run went wrong.
 type event struct {
 	at     int64
 	format string
@@ -61,7 +62,7 @@ type event struct {
 // modelStart is when a run starts: all nodes have been up for long then.
 const modelStart = 1_000_000_000
 
-// newWorld draws clocks that differ by one per cent at most from each other.
+// newWorld draws clocks that differ by at most one per cent from each other.
 func newWorld(t *rapid.T, p *protocol) *world {
 	w := &world{protocol: p, now: modelStart}
 	rates := []int64{995_000, 1_000_000, 1_005_000}
@@ -84,7 +85,7 @@ func (w *world) tell(format string, args ...any) {
 	w.story = append(w.story, event{w.now, format, args})
 }
 
-// told is the story of the run.
+// told returns the story of the run.
 func (w *world) told() string {
 	var b strings.Builder
 	for _, e := range w.story {
@@ -93,7 +94,7 @@ func (w *world) told() string {
 	return b.String()
 }
 
-// carryOut has the node carry out a request.
+// carryOut has the node execute a request.
 func (w *world) carryOut(r *request) {
 	yes := w.nodes[r.node].execute(w.protocol, r, w.now)
 	w.tell("node %d carries out: %s %v, %v", r.node, r.owner, r.kind, yes)
@@ -102,19 +103,19 @@ func (w *world) carryOut(r *request) {
 	}
 }
 
-// deliver is carryOut for a request that stays on its way now and then, to be carried out again.
+// deliver is carryOut for a request that sometimes stays on its way, to be executed again.
 func (w *world) deliver(t *rapid.T, r *request) {
 	w.carryOut(r)
 	r.gone = among(t, 8) > 0
 	w.requests = slices.DeleteFunc(w.requests, func(r *request) bool { return r.gone && r.given })
 }
 
-// underWay are the requests that may still be carried out, or be so again.
+// underWay returns the requests that may still be executed, or be executed again.
 func (w *world) underWay() []*request {
 	return slices.DeleteFunc(slices.Clone(w.requests), func(r *request) bool { return r.gone })
 }
 
-// limits are instants to come at which something ends.
+// limits returns future instants at which something ends.
 func (w *world) limits() []int64 {
 	var limits []int64
 	for _, n := range w.nodes {
@@ -135,7 +136,7 @@ func (w *world) limits() []int64 {
 	return limits
 }
 
-// pass has some time go by: often just up to the end of something.
+// pass lets time pass, often just up to the end of something.
 func (w *world) pass(t *rapid.T) {
 	spells := []int64{300, 1_000, 5_000, 40_000, 300_000, 1_100_000}
 	limits := w.limits()
@@ -148,7 +149,8 @@ func (w *world) pass(t *rapid.T) {
 	}
 }
 
-// among draws an index below n, which is below 128, each about as often. The generators of rapid prefer small numbers.
+// among draws an index below n, which is below 128, each about equally often. The generators of
+// rapid prefer small numbers.
 func among(t *rapid.T, n int) int {
 	drawn := 0
 	for range 7 {

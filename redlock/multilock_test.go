@@ -38,14 +38,15 @@ func TestRedLockIsAPartOfAMultiLock(t *testing.T) {
 	eventually(t, func() bool { return len(keysOf(t, servers...)) == 0 }, "all servers are empty")
 }
 
-func TestServersAreCalledTheSameInAnyOrder(t *testing.T) {
+func TestServerHasTheSameNameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	c := newClients(t, servers, rlock.Options{})
 	require.Equal(t, "a,b,c", redlock.NewOn(name, atOnce, c[2], c[0], c[1]).Server())
 
 	unnamed := newClientOn(t, servers[0].Client(t, func(o *rueidis.ClientOption) {
-		o.Standalone.ReplicaAddress = []string{servers[1].Addr()} // which of its addresses rueidis names first is not known
+		// which of its addresses rueidis names first is unknown
+		o.Standalone.ReplicaAddress = []string{servers[1].Addr()}
 		o.SendToReplicas = func(rueidis.Completed) bool { return false }
 	}), rlock.Options{})
 	lock := redlock.NewOn(name, atOnce, unnamed, c[1], c[2])

@@ -12,7 +12,7 @@ import (
 )
 
 // The name is part of the order in which a MultiLock takes its parts.
-func TestLockWhoseNodesHaveDifferentNamesIsCalledTheSameInAnyOrder(t *testing.T) {
+func TestLockWithDifferentNamesOnItsNodesHasTheSameNameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	c := newClients(t, startNodes(t, 3), rlock.Options{})
 	x, y, z := c[0].NewLock("x"), c[1].NewLock("y"), c[2].NewLock("z")
@@ -26,7 +26,8 @@ func TestSeveralRedLocksOnServersWithoutANameAreRefusedByAMultiLock(t *testing.T
 	servers := startNodes(t, 2)
 	unnamed := func(i int) *rlock.Client {
 		return newClientOn(t, servers[i].Client(t, func(o *rueidis.ClientOption) {
-			o.Standalone.ReplicaAddress = []string{servers[1-i].Addr()} // which of them is the master's is not told
+			// which of them is the master's is unknown
+			o.Standalone.ReplicaAddress = []string{servers[1-i].Addr()}
 			o.SendToReplicas = func(rueidis.Completed) bool { return false }
 		}), rlock.Options{})
 	}
@@ -36,7 +37,7 @@ func TestSeveralRedLocksOnServersWithoutANameAreRefusedByAMultiLock(t *testing.T
 	_, err := multilock.New(first, second).TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrInvalid)
 	require.ErrorContains(t, err, "rlock.Options.Server")
-	// One is taken in no order, and twice is one.
+	// A single one needs no order, and naming it twice makes it one part.
 	unlock(t, take(t, multilock.New(first, first), longLease))
 	awaitFree(t, servers...)
 }

@@ -14,7 +14,7 @@ import (
 	"holdfast/rlock"
 )
 
-func TestOwnerReentersAndTheLockIsFreeAfterTheLastLevelInWhateverOrder(t *testing.T) {
+func TestOwnerReentersAndTheLockIsFreeAfterTheLastLevelInAnyOrder(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
 	other := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
@@ -41,7 +41,7 @@ func TestOwnerReentersAndTheLockIsFreeAfterTheLastLevelInWhateverOrder(t *testin
 	}
 }
 
-func TestNestedLockLengthensTheLeaseOnEveryNode(t *testing.T) {
+func TestNestedLockExtendsTheLeaseOnEveryNode(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
 	lock := redlock.NewOn(name, atOnce, clients...)
@@ -149,13 +149,13 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// Another goroutine of the owner may have given it back, as the innermost.
+				// Another goroutine of the owner may have released it, as the innermost one.
 				if valid, err := hold.Valid(), hold.Err(); !valid && !errors.Is(err, rlock.ErrReleased) {
 					t.Errorf("a level is not valid: %v", err)
 				}
 				if another, err := other.TryLock(t.Context(), rlock.NoWait, time.Second); err == nil {
 					if hold.Valid() && another.Valid() && hold.Valid() {
-						t.Error("somebody else has it at the same time")
+						t.Error("another owner holds it at the same time")
 					}
 					if err := another.Unlock(t.Context()); err != nil {
 						t.Error(err)
@@ -166,7 +166,8 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 				} else {
 					err = hold.Unlock(ctx)
 				}
-				// The innermost level, given back by who has only the context, may be ours; then there is another for us.
+				// A release with only the context may have taken this goroutine's level as the
+				// innermost one; then another one is left for it.
 				for range 100 {
 					if errors.Is(err, rlock.ErrNotHeld) {
 						err = lock.Unlock(ctx)
@@ -183,7 +184,7 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 }
 
-// Who noticed a loss first must make no difference to code that unlocks without a hold: a loss is no bug.
+// Unlocking without a hold does not depend on who noticed a loss first: a loss is no misuse.
 func TestUnlockByContextOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
@@ -210,12 +211,13 @@ func TestUnlockByContextOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T)
 
 	lose()
 	takeWith(ctx, t, lock, longLease)
-	require.NoError(t, lock.Unlock(ctx), "what was acquired since is what is released")
+	require.NoError(t, lock.Unlock(ctx), "releases what was acquired since")
 	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 	awaitFree(t, servers...)
 }
 
-// The first of them takes the lock, and the others come in with it, although nobody of them has its hold.
+// The first of them takes the lock, and the others enter with it, although none of them has its
+// hold.
 func TestGoroutinesOfOneOwnerAreInsideAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})

@@ -13,17 +13,17 @@ import (
 	"holdfast/rlock"
 )
 
-// askedOfANode are the scripts that a lock without renewals sends.
+// askedOfANode has the scripts that a lock without renewals sends.
 var askedOfANode = []string{"quorum_acquire.lua", "reenter.lua", "release.lua", "renew.lua"}
 
-// away makes the answers of a node take that long from now on.
+// away makes the replies of a node take that long from now on.
 func (n *bubbleNode) away(roundTrip time.Duration) {
 	for _, script := range askedOfANode {
 		n.delay(script, roundTrip)
 	}
 }
 
-// anew is the lock as a call makes it that makes its own.
+// anew returns a new Lock value for the same lock.
 func (b *bubble) anew() *redlock.Lock {
 	clients := make([]*rlock.Client, len(b.nodes))
 	for i, n := range b.nodes {
@@ -32,7 +32,7 @@ func (b *bubble) anew() *redlock.Lock {
 	return redlock.NewOn(name, redlock.Options{}, clients...)
 }
 
-// learn takes and releases the lock so often that all nodes that answer are known.
+// learn locks and unlocks so often that the round trips of all nodes that reply are known.
 func (b *bubble) learn(t *testing.T) {
 	t.Helper()
 	for range 40 {
@@ -43,7 +43,7 @@ func (b *bubble) learn(t *testing.T) {
 	}
 }
 
-func TestFreeLockIsHadAtOnceHoweverFarTheNodesAre(t *testing.T) {
+func TestFreeLockIsAcquiredAtOnceHoweverFarTheNodesAre(t *testing.T) {
 	t.Parallel()
 	for _, roundTrip := range []time.Duration{100 * time.Microsecond, 30 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond} {
 		for _, lease := range []time.Duration{3 * time.Second, rlock.Watchdog} {
@@ -64,7 +64,7 @@ func TestFreeLockIsHadAtOnceHoweverFarTheNodesAre(t *testing.T) {
 							hold, err := b.anew().TryLock(t.Context(), rlock.NoWait, lease)
 							require.NoError(t, err)
 							require.Equal(t, roundTrip, time.Since(start))
-							synctest.Wait() // for the other nodes, which say so at the same time
+							synctest.Wait() // for the other nodes, which reply at the same time
 							require.NoError(t, hold.Extend(t.Context(), lease))
 							require.Equal(t, 2*roundTrip, time.Since(start))
 							synctest.Wait()
@@ -112,7 +112,8 @@ func TestNodesThatHangAreWaitedForThreeOfTheirRoundTrips(t *testing.T) {
 	}
 }
 
-// Each node has a time-out of its own. Without a fourth of them the other three are no quorum, whatever the slow one will say.
+// Each node has its own time-out. Without a fourth of them the other three are no quorum, whatever
+// the slow one replies.
 func TestSlowOrHungNodeDoesNotMakeTheTimeoutsOfTheOthersLong(t *testing.T) {
 	for name, slow := range map[string]func(*bubbleNode){
 		"slow":            func(n *bubbleNode) { n.away(200 * time.Millisecond) },
@@ -122,7 +123,8 @@ func TestSlowOrHungNodeDoesNotMakeTheTimeoutsOfTheOthersLong(t *testing.T) {
 			inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 				slow(b.nodes[4])
 				b.learn(t)
-				time.Sleep(200 * time.Millisecond) // less than it takes to know that a node hangs that never answered
+				// less than it takes to find that a node that never replied hangs
+				time.Sleep(200 * time.Millisecond)
 				for _, n := range b.nodes[:3] {
 					n.server.Pause()
 				}
@@ -133,7 +135,7 @@ func TestSlowOrHungNodeDoesNotMakeTheTimeoutsOfTheOthersLong(t *testing.T) {
 }
 
 // As when a route changes.
-func TestLateAnswersTeachThatTheNodesAreFarNow(t *testing.T) {
+func TestLateRepliesTeachThatTheNodesAreFarNow(t *testing.T) {
 	t.Parallel()
 	for _, roundTrip := range []time.Duration{80 * time.Millisecond, 200 * time.Millisecond} {
 		inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
@@ -164,7 +166,7 @@ func TestExtendLearnsThatTheNodesAreFarNow(t *testing.T) {
 		for _, n := range b.nodes {
 			n.delay("renew.lua", 80*time.Millisecond)
 		}
-		require.NoError(t, hold.Extend(t.Context(), 10*time.Second)) // tries again meanwhile
+		require.NoError(t, hold.Extend(t.Context(), 10*time.Second)) // retries meanwhile
 		time.Sleep(time.Second)
 		start := time.Now()
 		require.NoError(t, hold.Extend(t.Context(), 10*time.Second))
@@ -173,7 +175,7 @@ func TestExtendLearnsThatTheNodesAreFarNow(t *testing.T) {
 	})
 }
 
-func TestNodeThatHungIsSoonWaitedForAsShortAsBefore(t *testing.T) {
+func TestNodeThatHungIsSoonWaitedForAsBrieflyAsBefore(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		b.learn(t)
 		for _, n := range b.nodes[:3] {
@@ -183,7 +185,7 @@ func TestNodeThatHungIsSoonWaitedForAsShortAsBefore(t *testing.T) {
 			_, err := b.anew().TryLock(t.Context(), rlock.NoWait, 10*time.Second)
 			require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		}
-		time.Sleep(5 * time.Second) // and not for so long that rueidis gives the connections up
+		time.Sleep(5 * time.Second) // not so long that rueidis gives up the connections
 		for _, n := range b.nodes[:3] {
 			n.server.Resume()
 		}
@@ -196,7 +198,7 @@ func TestNodeThatHungIsSoonWaitedForAsShortAsBefore(t *testing.T) {
 	})
 }
 
-func TestGivenNodeTimeoutIsThatWhateverTheRoundTrips(t *testing.T) {
+func TestGivenNodeTimeoutHoldsWhateverTheRoundTrips(t *testing.T) {
 	inBubble(t, redlock.Options{NodeTimeout: 40 * time.Millisecond}, func(t *testing.T, b *bubble) {
 		b.learn(t)
 		for _, n := range b.nodes[:3] {
@@ -209,7 +211,8 @@ func TestGivenNodeTimeoutIsThatWhateverTheRoundTrips(t *testing.T) {
 	})
 }
 
-// An error may be of this side, and quick: a connection that is refused says nothing about how far the node is.
+// An error may come from this side, and quickly: a refused connection says nothing about the
+// distance of the node.
 func TestErrorsTeachNoRoundTrip(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes {
@@ -228,8 +231,8 @@ func TestErrorsTeachNoRoundTrip(t *testing.T) {
 	})
 }
 
-// The servers do not know the scripts yet, which takes another round trip.
-func TestFreeLockIsHadFromServersFarAwayOfWhichOneHangs(t *testing.T) {
+// The servers do not know the scripts yet, which costs another round trip.
+func TestFreeLockIsAcquiredFromDistantServersOfWhichOneHangs(t *testing.T) {
 	t.Parallel()
 	clients, proxies := proxied(t, startNodes(t, 5), rlock.Options{})
 	for _, p := range proxies {

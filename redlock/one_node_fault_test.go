@@ -11,17 +11,20 @@ import (
 	"holdfast/rlock"
 )
 
-// nodeFaults are those that may happen to a server that has a lock, and a few that are about this one.
+// nodeFaults returns those that may happen to a server that has a lock, and a few that are special
+// to a node.
 func nodeFaults() map[string]faults.Fault {
 	all := faults.All()
 	all["loses replies to acquisitions"] = faults.LosesReplies(script("quorum_acquire.lua"))
 	all["loses replies to renewals"] = faults.LosesReplies(script("renew.lua"))
-	all["loses replies to releases"] = faults.LosesReplies(script("release.lua"), script("hand_over.lua"))
+	all["loses replies to releases"] = faults.LosesReplies(script("release.lua"),
+		script("hand_over.lua"))
 	return all
 }
 
-// Whatever happens to one node of five: the lock can be taken, is held without interruption, excludes others, can be
-// released, and when the node is well again nothing is left on it for longer than a lease.
+// Whatever happens to one node of five, the lock can be acquired, is held without a gap, excludes
+// others, and can be released. When the node is well again nothing stays on it for longer than a
+// lease.
 func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -30,13 +33,15 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			t.Parallel()
 			servers := startNodes(t, 5, f.Options...)
 			clients, proxies := proxied(t, servers, rlock.Options{WatchdogLease: lease})
-			lock := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: 250 * time.Millisecond}, clients...)
+			lock := redlock.NewOn(name,
+				redlock.Options{FsyncAlways: true, NodeTimeout: 250 * time.Millisecond}, clients...)
 			other := redlock.NewOn(name, hasty, newClients(t, servers, rlock.Options{})...)
 			warm(t, clients)
-			v := &faults.Victim{Server: servers[1], Proxy: proxies[1], Lock: name, ForceUnlock: func(t testing.TB) {
+			v := &faults.Victim{Server: servers[1], Proxy: proxies[1], Lock: name}
+			v.ForceUnlock = func(t testing.TB) {
 				_, err := clients[1].NewLock(name).ForceUnlock(t.Context())
 				require.NoError(t, err)
-			}}
+			}
 			excluded := func(hold *rlock.Hold) {
 				t.Helper()
 				require.True(t, hold.Valid(), "%v", hold.Err())
@@ -56,10 +61,14 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			awaitHeld(t, servers)
 			f.Begin(t, v)
 			before := hold.Deadline()
-			eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2)) }, "it is renewed")
+			eventually(t, func() bool {
+				return hold.Err() != nil || hold.Deadline().After(before.Add(lease/2))
+			}, "it is renewed")
 			excluded(hold)
 			f.End(t, v)
-			eventually(t, func() bool { return lock.Parts(hold) == len(servers) && count(servers) == len(servers) },
+			eventually(t, func() bool {
+				return lock.Parts(hold) == len(servers) && count(servers) == len(servers)
+			},
 				"the node has joined again")
 			unlock(t, hold)
 			awaitFree(t, servers...)

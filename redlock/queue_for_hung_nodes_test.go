@@ -13,7 +13,8 @@ import (
 	"holdfast/rlock"
 )
 
-// tryAtOnce tries that many locks of the bubble's nodes at once, once each, and returns how each ended and when.
+// tryAtOnce tries that many locks of the bubble's nodes at once, once each, and returns how each
+// ended and when.
 func (b *bubble) tryAtOnce(t *testing.T, n int, o redlock.Options) (holds []*rlock.Hold, errs []error, ended []time.Duration) {
 	clients := make([]*rlock.Client, len(b.nodes))
 	for i, node := range b.nodes {
@@ -32,9 +33,9 @@ func (b *bubble) tryAtOnce(t *testing.T, n int, o redlock.Options) (holds []*rlo
 	return holds, errs, ended
 }
 
-// There are more than may be under way at a time, so most stand in line, for longer than a node may take to answer. That
-// is nobody's fault but their own: all nodes answer each question in time.
-func TestTimeInLineIsNotHeldAgainstTheNodes(t *testing.T) {
+// There are more locks than may be in flight, so most are queued, for longer than a node may take
+// to reply. That is no fault of the nodes: all of them reply in time.
+func TestTimeInTheQueueDoesNotCountAgainstTheNodes(t *testing.T) {
 	t.Parallel()
 	o := redlock.Options{NodeTimeout: 100 * time.Millisecond, FsyncAlways: true}
 	inBubble(t, o, func(t *testing.T, b *bubble) {
@@ -45,15 +46,15 @@ func TestTimeInLineIsNotHeldAgainstTheNodes(t *testing.T) {
 		for i := range holds {
 			require.NoError(t, errs[i], "lock %d", i)
 		}
-		require.Greater(t, slices.Max(ended), o.NodeTimeout, "or this proves nothing")
+		require.Greater(t, slices.Max(ended), o.NodeTimeout, "otherwise this proves nothing")
 		for _, hold := range holds {
 			unlock(t, hold)
 		}
 	})
 }
 
-// The other two nodes are busy for longer, which is of no use without a third.
-func TestLocksInLineForNodesThatHangWaitForOneNodeTimeoutOnly(t *testing.T) {
+// The other two nodes are busy for longer, which does not matter without a third.
+func TestLocksQueuedForNodesThatHangWaitForOneNodeTimeoutOnly(t *testing.T) {
 	t.Parallel()
 	o := redlock.Options{NodeTimeout: 100 * time.Millisecond, FsyncAlways: true}
 	inBubble(t, o, func(t *testing.T, b *bubble) {

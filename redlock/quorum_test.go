@@ -18,7 +18,8 @@ import (
 	"holdfast/rlock"
 )
 
-// death is a way in which a node stops to answer. Each test of one has nodes of its own, behind proxies.
+// death is a way in which a node stops replying. Each test of one has its own nodes, behind
+// proxies.
 type death struct {
 	name string
 	die  func(t testing.TB, s *redistest.Server, p *faultproxy.Proxy)
@@ -43,10 +44,11 @@ var deaths = []death{
 	},
 }
 
-// quorumOptions give a node a time that the table below can wait for again and again, and that a busy machine seldom takes.
+// quorumOptions give a node a time that the table below can wait for again and again, and that a
+// busy machine seldom needs.
 var quorumOptions = redlock.Options{FsyncAlways: true, NodeTimeout: 400 * time.Millisecond}
 
-func TestLockIsHadIffThreeOfFiveNodesAreAlive(t *testing.T) {
+func TestLockIsAcquiredIffThreeOfFiveNodesAreAlive(t *testing.T) {
 	t.Parallel()
 	for _, d := range deaths {
 		t.Run(d.name, func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestLockIsHadIffThreeOfFiveNodesAreAlive(t *testing.T) {
 				}
 				for i, s := range servers {
 					if !dead(i) {
-						awaitFree(t, s) // without the help of those that are away
+						awaitFree(t, s) // without the help of those that are down
 					}
 				}
 				for i, s := range servers {
@@ -83,8 +85,8 @@ func TestLockIsHadIffThreeOfFiveNodesAreAlive(t *testing.T) {
 	}
 }
 
-// requireQuorum requires that the lock is had and released soon, whether the caller is willing to wait or not, and long before
-// a node that is silent is given up.
+// requireQuorum requires that the lock is acquired and released soon, with a wait or without, and
+// long before a silent node is given up.
 func requireQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 	t.Helper()
 	for _, wait := range []time.Duration{rlock.NoWait, patience} {
@@ -92,12 +94,13 @@ func requireQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 			start := time.Now()
 			hold, err := redlock.NewOn(name, quorumOptions, clients...).TryLock(t.Context(), wait, longLease)
 			for try := 0; wait == rlock.NoWait && errors.Is(err, redlock.ErrNoQuorum) && try < 2; try++ {
-				// A node was slow. Another name, because what it has not given back yet would be in the way.
+				// A node was slow. Use another name, because what it has not released yet is in the
+				// way.
 				start = time.Now()
 				hold, err = redlock.NewOn(fmt.Sprint(name, try), quorumOptions, clients...).TryLock(t.Context(), wait, longLease)
 			}
 			require.NoError(t, err, "dead: %05b", dead)
-			wait = patience // if it is measured again: what was released then may still be on its way
+			wait = patience // for another attempt: the release may still be on its way
 			require.True(t, hold.Valid())
 			unlock(t, hold)
 			require.False(t, hold.Valid())
@@ -106,7 +109,8 @@ func requireQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 	}
 }
 
-// requireNoQuorum requires that the lock is not had, and that the answer comes in time and says which nodes are to blame.
+// requireNoQuorum requires that the lock is not acquired, and that the error comes in time and
+// names the nodes at fault.
 func requireNoQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 	t.Helper()
 	const wait = 50 * time.Millisecond
@@ -116,21 +120,22 @@ func requireNoQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 			err   error
 		)
 		for try := range 3 {
-			// Another name for each, or what the first one has not given back yet would be in the way of the second.
+			// Each attempt has its own name, or what the first has not released yet would be in the
+			// way of the second.
 			l := redlock.NewOn(fmt.Sprint(wait, try), quorumOptions, clients...)
 			start = time.Now()
 			_, err = l.TryLock(t.Context(), wait, longLease)
 			if wait == rlock.NoWait || errors.Is(err, redlock.ErrNoQuorum) {
 				break
 			}
-			// On a busy machine a round may have found what the round before it had not given back yet.
+			// On a busy machine a round may meet what the previous round had not released yet.
 			require.ErrorIs(t, err, rlock.ErrNotAcquired, "dead: %05b", dead)
 			ours := func(c *rlock.Client) bool { return strings.Contains(err.Error(), "held by "+c.ID()) }
 			require.True(t, slices.ContainsFunc(clients, ours), "%v; dead: %05b", err, dead)
 		}
 		require.Less(t, time.Since(start), max(wait, quorumOptions.NodeTimeout)+promptly, "dead: %05b", dead)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum, "dead: %05b", dead)
-		require.NotErrorIs(t, err, rlock.ErrNotAcquired, "nobody holds it; dead: %05b", dead)
+		require.NotErrorIs(t, err, rlock.ErrNotAcquired, "it is not held; dead: %05b", dead)
 		var e *redlock.QuorumError
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, 3, e.Want)
@@ -142,8 +147,8 @@ func requireNoQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 	}
 }
 
-// awaitAnswers waits until every client reaches its server again, and has the answers to everything that it has asked: a
-// server counts as silent until then.
+// awaitAnswers waits until every client reaches its server again and has the replies to all its
+// requests: until then a server counts as silent.
 func awaitAnswers(t testing.TB, clients []*rlock.Client) {
 	t.Helper()
 	for i, c := range clients {
@@ -167,7 +172,7 @@ func TestQuorumIsMoreThanHalfOfTheNodes(t *testing.T) {
 			servers := startNodes(t, n)
 			clients := newClients(t, servers, rlock.Options{})
 			l := redlock.NewOn(name, atOnce, clients...)
-			may := n - (n/2 + 1) // this many may be somebody else's
+			may := n - (n/2 + 1) // this many may be held by another
 			for _, s := range servers[:may] {
 				s.Do(t, "HSET", name, "somebody", "1")
 			}
@@ -182,7 +187,8 @@ func TestQuorumIsMoreThanHalfOfTheNodes(t *testing.T) {
 	}
 }
 
-// A hold on one set of nodes and one on another set always have a node in common, whatever nodes the owners reach.
+// A hold on one set of nodes and one on another set always share a node, whatever nodes the owners
+// reach.
 func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)

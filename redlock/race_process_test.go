@@ -19,8 +19,8 @@ import (
 
 func init() { processes["racer"] = racer }
 
-// racer takes the lock on the nodes args[2:] args[0] times, and looks each time whether somebody else is inside, by the key
-// "inside" of the server args[1].
+// racer takes the lock on the nodes args[2:] args[0] times, and checks each time whether another
+// process is inside, by the key "inside" of the server args[1].
 func racer(args []string) error {
 	times, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -49,7 +49,7 @@ func racer(args []string) error {
 		err := rlock.Do(ctx, l, time.Minute, rlock.Watchdog, func(ctx context.Context) error {
 			longest = max(longest, time.Since(start))
 			if err := guard.Do(ctx, guard.B().Set().Key("inside").Value("1").Nx().Build()).Error(); err != nil {
-				return fmt.Errorf("somebody else is inside: %w", err)
+				return fmt.Errorf("another process is inside: %w", err)
 			}
 			return guard.Do(ctx, guard.B().Del().Key("inside").Build()).Error()
 		})

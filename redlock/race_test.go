@@ -16,7 +16,7 @@ import (
 	"holdfast/rlock"
 )
 
-// TestTwoClientsThatRaceNeverBothHold has as many rounds as HOLDFAST_REDLOCK_ROUNDS says: see make random.
+// TestTwoClientsThatRaceNeverBothHold has HOLDFAST_REDLOCK_ROUNDS rounds: see make random.
 func TestTwoClientsThatRaceNeverBothHold(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
@@ -35,7 +35,7 @@ func TestTwoClientsThatRaceNeverBothHold(t *testing.T) {
 		var ready, over sync.WaitGroup
 		ready.Add(2)
 		for k := range locks {
-			i := (k + round) % 2 // who is started last mostly comes first
+			i := (k + round) % 2 // the one that is started last mostly comes first
 			over.Go(func() {
 				ready.Done()
 				ready.Wait()
@@ -63,14 +63,14 @@ func TestTwoClientsThatRaceNeverBothHold(t *testing.T) {
 	}
 	t.Logf("%d rounds in %v: %d and %d won, nobody %d times", n, time.Since(start), won[0], won[1], neither.Load())
 	require.Zero(t, both.Load(), "both held")
-	require.Zero(t, failed.Load(), "another error than that the lock was not to be had")
+	require.Zero(t, failed.Load(), "another error than that the lock was held")
 	require.Positive(t, won[0])
 	require.Positive(t, won[1])
 	awaitFree(t, servers...)
 }
 
-// contenders are processes' worth of clients that all want the same lock, and take it each times often. It returns the time
-// that the longest wait took, having checked that never two of them held it.
+// contenders are processes' worth of clients that all want the same lock, and take it that often
+// each. run returns the longest wait, and checks that no two of them held it at once.
 func contenders(t *testing.T, servers []*redistest.Server, contenders, times int) (longest time.Duration) {
 	t.Helper()
 	var inside, waited atomic.Int64
@@ -90,7 +90,7 @@ func contenders(t *testing.T, servers []*redistest.Server, contenders, times int
 					return
 				}
 				others := inside.Add(1) - 1
-				<-time.After(200 * time.Microsecond) // for somebody else to come in
+				<-time.After(200 * time.Microsecond) // so that another could come in
 				inside.Add(-1)
 				failures[i] = hold.Unlock(t.Context())
 				if others > 0 {
@@ -109,7 +109,7 @@ func contenders(t *testing.T, servers []*redistest.Server, contenders, times int
 	return time.Duration(waited.Load())
 }
 
-func TestContendersAllGetTheLockAgainAndAgain(t *testing.T) {
+func TestContendersAllGetTheLockRepeatedly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ contenders, times, commands int }{{2, 100, 60}, {4, 50, 120}} {
 		t.Run(fmt.Sprint(c.contenders, " contenders"), func(t *testing.T) {

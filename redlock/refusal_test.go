@@ -14,11 +14,13 @@ import (
 
 func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing.T) {
 	t.Parallel()
-	for what, f := range faults.Telling(faults.ForGood) {
+	for what, f := range faults.WithEffect(faults.ForGood) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			servers := startNodes(t, 5, f.Options...)
-			refuse := func(s *redistest.Server) { f.Begin(t, &faults.Victim{Server: s, Lock: name}) }
+			refuse := func(s *redistest.Server) {
+				f.Begin(t, &faults.Victim{Server: s, Lock: name})
+			}
 			clients := newClients(t, servers, rlock.Options{})
 			warm(t, clients)
 			l := redlock.NewOn(name, atOnce, clients...)
@@ -30,11 +32,11 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 			giveOne(t, servers[2:], name)
 			for _, wait := range []time.Duration{rlock.NoWait, time.Second} {
 				_, err := l.TryLock(t.Context(), wait, longLease)
-				require.ErrorIs(t, err, rlock.ErrNotAcquired, "it is had when somebody unlocks it")
+				require.ErrorIs(t, err, rlock.ErrNotAcquired, "it is acquired once it is unlocked")
 				require.NotErrorIs(t, err, redlock.ErrNoQuorum)
 			}
 
-			// Whoever waits already finds out when it looks again.
+			// A waiter finds out with its next request.
 			var err error
 			done := queueUp(t.Context(), t, l, longLease)
 			awaitListeners(t, servers[2:], name, 1)
@@ -70,15 +72,15 @@ func TestServersOutOfMemoryStillExtend(t *testing.T) {
 	require.NoError(t, hold.Extend(t.Context(), 20*time.Second))
 	require.Greater(t, time.Until(hold.Deadline()), 15*time.Second)
 	_, err := l.TryLock(hold.Context(), rlock.NoWait, 10*time.Second)
-	require.ErrorContains(t, err, "OOM", "a level more takes memory")
+	require.ErrorContains(t, err, "OOM", "another level takes memory")
 	unlock(t, nested)
 	unlock(t, hold)
 	awaitFree(t, servers...)
 }
 
-func TestRefusalThatPassesIsWaitedFor(t *testing.T) {
+func TestTemporaryRefusalIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	// A replica that has no master, and says so.
+	// A replica that has no master, and replies so.
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
 	warm(t, clients)

@@ -28,7 +28,7 @@ func TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne(t *testing.T) {
 		}, "the node joins again")
 		require.True(t, hold.Valid(), "%v", hold.Err())
 	}
-	// No node that was there at the beginning is needed any more.
+	// None of the original nodes is needed any more.
 	for i := range 2 {
 		_, err := clients[4*i].NewLock(name).ForceUnlock(t.Context())
 		require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) 
 	owners := ownersOf(t, servers, name)
 	require.Equal(t, []string{hold.Owner()}, slices.Compact(owners[2:]))
 	require.NotContains(t, owners[:2], hold.Owner(), "that name may have been given up on these nodes")
-	// What has joined is renewed as well.
+	// Nodes that joined are renewed as well.
 	before := hold.Deadline()
 	for _, i := range []int{2, 3} {
 		takenAway(t, servers[i])
@@ -75,7 +75,7 @@ func TestExplicitLeaseDoesNotJoinNodes(t *testing.T) {
 	hold := take(t, lock, longLease)
 	eventually(t, func() bool { return lock.Asked(hold) == 0 }, "all have answered")
 	servers[0].Do(t, "DEL", name)
-	// Another lock is renewed by the same watchdogs.
+	// The same watchdogs renew another lock.
 	renewed := take(t, redlock.NewOn("another", atOnce, clients...), rlock.Watchdog)
 	before := renewed.Deadline()
 	eventually(t, func() bool { return renewed.Deadline().After(before.Add(lease / 2)) }, "the watchdogs work")
@@ -84,8 +84,8 @@ func TestExplicitLeaseDoesNotJoinNodes(t *testing.T) {
 	unlock(t, hold)
 }
 
-// A node that hangs holds up nothing but its own part, and its renewals do not pile up.
-func TestRenewalsGoOnWhileTwoNodesHangAndTheyStayInWhenTheyAreBackInTime(t *testing.T) {
+// A node that hangs delays only its own part, and its renewals do not pile up.
+func TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
@@ -110,9 +110,9 @@ func TestRenewalsGoOnWhileTwoNodesHangAndTheyStayInWhenTheyAreBackInTime(t *test
 	awaitFree(t, servers...)
 }
 
-// The nodes' parts are lost and joined again and again, by turns and as fast as that goes, while another client tries to get
-// in and the owner nests.
-func TestHoldWhosePartsAreLostAndJoinedAgainIsAlwaysHeldByAQuorum(t *testing.T) {
+// The nodes' parts are lost and joined again and again, in turn and as fast as possible, while
+// another client tries to acquire the lock and the owner nests.
+func TestHoldWhosePartsAreLostAndRejoinedAlwaysHasAQuorum(t *testing.T) {
 	t.Parallel()
 	const lease = 300 * time.Millisecond
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
@@ -130,7 +130,7 @@ func TestHoldWhosePartsAreLostAndJoinedAgainIsAlwaysHeldByAQuorum(t *testing.T) 
 			}
 		}
 		if another, err := other.TryLock(t.Context(), rlock.NoWait, lease); err == nil {
-			require.False(t, hold.Valid(), "two at the same time")
+			require.False(t, hold.Valid(), "two holders at the same time")
 			unlock(t, another)
 		}
 		if nested, err := lock.TryLock(hold.Context(), patience, rlock.Watchdog); err == nil {

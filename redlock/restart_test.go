@@ -15,15 +15,17 @@ import (
 	"holdfast/rlock"
 )
 
-// crashCase is the crash case of the Redlock description. The first client has the lock on a, b and c, and cannot reach d
-// and e. Then c restarts, and has forgotten everything. A second client finds d and e free, and c.
+// crashCase is the crash case of the Redlock description. The first client holds the lock on a, b
+// and c, and cannot reach d and e. Then c restarts, and has forgotten everything. A second client
+// finds d, e and c free.
 type crashCase struct {
 	servers       []*redistest.Server
 	first, second *redlock.Lock
 	hold          *rlock.Hold // the first client's
 }
 
-// counted waits until nodes are counted for leases of at most delay: they have to run for that long and a second.
+// counted waits until nodes are counted for leases of at most delay: they must run that long and a
+// second.
 func counted(t testing.TB, servers []*redistest.Server, delay time.Duration) {
 	t.Helper()
 	for i, s := range servers {
@@ -31,7 +33,7 @@ func counted(t testing.TB, servers []*redistest.Server, delay time.Duration) {
 	}
 }
 
-// uptime is for how long the server runs, as it says itself.
+// uptime returns for how long the server has run, according to itself.
 func uptime(t testing.TB, s *redistest.Server) time.Duration {
 	t.Helper()
 	_, rest, found := strings.Cut(s.DoString(t, "INFO", "server"), "uptime_in_seconds:")
@@ -63,7 +65,7 @@ func startCrashCase(t testing.TB, o redlock.Options, clientOptions rlock.Options
 	return c
 }
 
-// Without this the next test would prove nothing.
+// Without this one the next test would prove nothing.
 func TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely(t *testing.T) {
 	t.Parallel()
 	c := startCrashCase(t, atOnce, rlock.Options{}, longLease)
@@ -71,7 +73,7 @@ func TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely(
 	require.NoError(t, err)
 	require.True(t, second.Valid())
 	require.True(t, c.hold.Valid(), "the first holder does not know")
-	require.True(t, second.Valid(), "both at the same time")
+	require.True(t, second.Valid(), "both hold it at the same time")
 }
 
 func TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo(t *testing.T) {
@@ -84,9 +86,9 @@ func TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo(t *testing.T) {
 	eventually(t, func() bool {
 		_, err = c.second.TryLock(t.Context(), rlock.NoWait, lease)
 		require.ErrorAs(t, err, &quorum)
-		return errors.As(err, &delayed) // the first time it may find its connection broken
+		return errors.As(err, &delayed) // the first time its connection may be broken
 	}, "the node says that it has restarted")
-	require.LessOrEqual(t, quorum.Granted, 2) // whether d and e have answered does not matter
+	require.LessOrEqual(t, quorum.Granted, 2) // whether d and e have replied does not matter
 	require.Equal(t, "c", quorum.Nodes[2].Server)
 	require.ErrorAs(t, quorum.Nodes[2].Err, &delayed)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
@@ -103,14 +105,15 @@ func TestRestartOfANodeThatForgetsDoesNotGiveTheLockToTwo(t *testing.T) {
 	require.ErrorIs(t, c.hold.Unlock(t.Context()), rlock.ErrLost)
 }
 
-// The holder's watchdog works, but d and e are out of its reach and c does not count: its lock is lost, and only then free.
-func TestHolderWhoseNodeRestartedIsLostBeforeAnybodyElseGetsTheLock(t *testing.T) {
+// The holder's watchdog works, but d and e are out of its reach and c does not count. Its lock is
+// lost, and only then free.
+func TestHolderWhoseNodeRestartedLosesTheLockBeforeAnotherGetsIt(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second
 	o := redlock.Options{MaxLease: lease, NodeTimeout: time.Second}
 	c := startCrashCase(t, o, rlock.Options{WatchdogLease: lease}, rlock.Watchdog)
 	second := acquired(t, lockInBackground(t.Context(), c.second, rlock.Watchdog))
-	require.False(t, c.hold.Valid(), "two at the same time")
+	require.False(t, c.hold.Valid(), "two holders at the same time")
 	require.True(t, second.Valid())
 	lostTo(t, c.hold, "held on 2 of 5 nodes, 3 are needed; c: ")
 	unlock(t, second)
@@ -128,7 +131,7 @@ func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *te
 	for _, s := range servers[:2] {
 		s.Restart(t)
 	}
-	// With two nodes gone for good it depends on those that have restarted.
+	// With two nodes gone for good, the restarted ones decide.
 	for _, s := range servers[2:4] {
 		s.Kill(t)
 	}
@@ -153,7 +156,7 @@ func TestNewNodesAreNotCountedAndALeaseBeyondMaxLeaseIsRefused(t *testing.T) {
 	for _, node := range quorum.Nodes {
 		delayed := new(redlock.DelayedError)
 		if !errors.As(node.Err, &delayed) {
-			continue // its answer did not matter any more
+			continue // its reply did not matter any more
 		}
 		require.Greater(t, delayed.For, 9*time.Minute)
 		require.False(t, delayed.Emptied)
@@ -209,7 +212,7 @@ func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T)
 		stillValid := hold.Valid()
 		if !epoch {
 			require.NoError(t, err)
-			require.True(t, stillValid && another.Valid(), "or this proves nothing")
+			require.True(t, stillValid && another.Valid(), "otherwise this proves nothing")
 			unlock(t, another)
 			require.Error(t, hold.Unlock(t.Context()))
 			continue
@@ -222,7 +225,7 @@ func TestNodesThatWereEmptiedGiveTheLockToTwoUnlessTheyKeepAnEpoch(t *testing.T)
 	}
 }
 
-func TestNodesThatDoNotSayHowLongTheyRunAreAnErrorThatSaysWhatToAllow(t *testing.T) {
+func TestNodesThatHideTheirUptimeAreAnErrorWithAdvice(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
 	for _, s := range servers[:3] {

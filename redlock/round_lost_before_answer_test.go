@@ -11,9 +11,10 @@ import (
 	"holdfast/rlock"
 )
 
-// The holder has the lock on three of the four nodes that are left. The round is lost before the slowest of the three has said
-// so, and a waiter that took that for a split vote would ask again and again, and be deaf in between.
-func TestWaiterFindsOutThatOneOwnerHasAQuorumThoughItsRoundIsLostBefore(t *testing.T) {
+// The holder has the lock on three of the four remaining nodes. The round is lost before the
+// slowest of the three has replied. A waiter that took that for a split vote would ask again and
+// again, and be deaf in between.
+func TestWaiterFindsTheHolderOfAQuorumThoughItsRoundIsLostBefore(t *testing.T) {
 	const free, slow, dead = 0, 3, 4
 	inBubble(t, redlock.Options{NodeTimeout: time.Second}, func(t *testing.T, b *bubble) {
 		for i, node := range b.nodes {

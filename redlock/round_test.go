@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// Those that have never answered: they may be far.
+// This is about nodes that have never replied: they may be far away.
 func TestSilentNodesAreWaitedForATenthOfTheLeaseAtMost(t *testing.T) {
 	for _, c := range []struct{ given, lease, timeout time.Duration }{
 		{0, 3 * time.Millisecond, 5 * time.Millisecond},
@@ -34,8 +34,9 @@ func TestSilentNodesAreWaitedForATenthOfTheLeaseAtMost(t *testing.T) {
 	}
 }
 
-// With two nodes silent, one refusal is enough to know that there is no quorum. It takes three to know that this is because
-// somebody holds the lock: they decide whether a caller is told of a holder or of a fault, and what a waiter waits for.
+// With two nodes silent, one refusal is enough to know that there is no quorum. It takes three to
+// know that another owner holds the lock. They decide whether the error names a holder or a fault,
+// and what a waiter waits for.
 func TestSilentNodesDoNotHideWhoHoldsTheLock(t *testing.T) {
 	inBubble(t, redlock.Options{FsyncAlways: true}, func(t *testing.T, b *bubble) {
 		b.nodes[3].server.Pause()
@@ -52,13 +53,13 @@ func TestSilentNodesDoNotHideWhoHoldsTheLock(t *testing.T) {
 			_, err := b.lock.TryLock(t.Context(), rlock.NoWait, 10*time.Second)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired, "silence known: %v", i == 1)
 			require.NotErrorIs(t, err, redlock.ErrNoQuorum)
-			require.Equal(t, took, time.Since(start), "no longer than it takes to be impossible")
+			require.Equal(t, took, time.Since(start), "no longer than until a quorum is impossible")
 			time.Sleep(time.Second)
 		}
 	})
 }
 
-func TestNodeThatAnswersAgainIsAskedAgain(t *testing.T) {
+func TestNodeThatRepliesAgainIsAskedAgain(t *testing.T) {
 	inBubble(t, redlock.Options{FsyncAlways: true}, func(t *testing.T, b *bubble) {
 		n := b.nodes[4]
 		asked := func() int { return len(n.called("quorum_acquire.lua")) }
@@ -68,7 +69,7 @@ func TestNodeThatAnswersAgainIsAskedAgain(t *testing.T) {
 		unlock(t, hold)
 		time.Sleep(time.Second + time.Millisecond)
 		for range 9 {
-			unlock(t, take(t, b.lock, 10*time.Second)) // do not
+			unlock(t, take(t, b.lock, 10*time.Second)) // do not ask it
 			time.Sleep(time.Millisecond)
 		}
 		n.server.Resume()
@@ -83,8 +84,9 @@ func TestNodeThatAnswersAgainIsAskedAgain(t *testing.T) {
 	})
 }
 
-// Nobody has a quorum: the others are as unlucky. Who asked at the same time must not ask at the same time again.
-func TestSplitVoteIsRepeatedAfterARandomDelayThatDoubles(t *testing.T) {
+// No one has a quorum: the others failed as well. Callers that asked at the same time must not ask
+// again at the same time.
+func TestSplitVoteIsRetriedAfterARandomDelayThatDoubles(t *testing.T) {
 	t.Parallel()
 	firsts := map[time.Duration]int{}
 	for range 12 {
@@ -123,7 +125,7 @@ func TestWaiterAsksAgainWhenTheHoldersLeaseShouldBeOver(t *testing.T) {
 		_, err := b.lock.TryLock(t.Context(), 3500*time.Millisecond, 10*time.Second)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, 3500*time.Millisecond, time.Since(b.start))
-		// The confirmations of its subscriptions, which come one by one, make it look again as well.
+		// The confirmations of its subscriptions, which come one by one, also make it ask again.
 		asked := b.rounds()
 		require.LessOrEqual(t, len(asked), 2+len(b.nodes), "%v", asked)
 		require.GreaterOrEqual(t, asked[len(asked)-1], 3*time.Second, "%v", asked)

@@ -9,7 +9,7 @@ import (
 	"holdfast/rlock"
 )
 
-// A server that is there twice would be one that a quorum can be made of alone.
+// A server that counted twice could form a quorum alone.
 func TestServerUnderTwoNamesCountsOnce(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 2)

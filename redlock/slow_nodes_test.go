@@ -13,18 +13,18 @@ import (
 	"holdfast/rlock"
 )
 
-// slowness is by how much a slow node's answers are late.
+// slowness is how late a slow node's replies are.
 const slowness = 100 * time.Millisecond
 
-// slowDown makes the answers behind the proxies late.
+// slowDown delays the replies through the proxies.
 func slowDown(proxies []*faultproxy.Proxy) {
 	for _, p := range proxies {
 		p.Delay(slowness / 2) // each way
 	}
 }
 
-// takeAgain acquires a lock that was just released on a quorum of its nodes. When slow nodes were among those, a release that
-// is still on its way to a fast one may be in the way.
+// takeAgain acquires a lock that was just released on a quorum of its nodes. If slow nodes were
+// among those, a release that is still on its way to a fast one may be in the way.
 func takeAgain(t testing.TB, l *redlock.Lock) *rlock.Hold {
 	t.Helper()
 	hold, err := l.TryLock(t.Context(), patience, longLease)
@@ -32,7 +32,7 @@ func takeAgain(t testing.TB, l *redlock.Lock) *rlock.Hold {
 	return hold
 }
 
-// median is that of how long it takes to lock and unlock.
+// median returns the median time of a lock and unlock.
 func median(t testing.TB, l *redlock.Lock) time.Duration {
 	t.Helper()
 	const times = 31
@@ -69,7 +69,7 @@ func TestSlowMinorityDoesNotSlowTheLockDown(t *testing.T) {
 	}
 }
 
-func TestSlowNodeIsHeldAsSoonAsItAnswersAndNotWaitedForAtTheEnd(t *testing.T) {
+func TestSlowNodeIsHeldAsSoonAsItRepliesAndNotWaitedForAtTheEnd(t *testing.T) {
 	servers := startNodes(t, 5)
 	clients, proxies := proxied(t, servers, rlock.Options{})
 	warm(t, clients)
@@ -80,7 +80,7 @@ func TestSlowNodeIsHeldAsSoonAsItAnswersAndNotWaitedForAtTheEnd(t *testing.T) {
 		for _, owner := range ownersOf(t, servers, "slow") {
 			require.Equal(t, hold.Owner(), owner)
 		}
-		awaitAnswers(t, clients) // they have come by now
+		awaitAnswers(t, clients) // the late replies have come by now
 		start := time.Now()
 		unlock(t, hold)
 		took := time.Since(start)
@@ -89,7 +89,7 @@ func TestSlowNodeIsHeldAsSoonAsItAnswersAndNotWaitedForAtTheEnd(t *testing.T) {
 	})
 }
 
-func TestLockReleasedBeforeASlowNodeAnswersIsReleasedThereToo(t *testing.T) {
+func TestLockReleasedBeforeASlowNodeRepliesIsReleasedThereToo(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients, proxies := proxied(t, servers, rlock.Options{})
@@ -100,7 +100,7 @@ func TestLockReleasedBeforeASlowNodeAnswersIsReleasedThereToo(t *testing.T) {
 	for range 10 {
 		unlock(t, takeAgain(t, l))
 	}
-	// Once the last answer is there, nothing may be on its way any more.
+	// After the last reply nothing may be on its way any more.
 	awaitAnswers(t, clients)
 	awaitFree(t, servers...)
 	acquired := make(map[string]bool)
@@ -118,11 +118,12 @@ func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {
 	slowDown(proxies[2:])
 	impatient := redlock.Options{FsyncAlways: true, NodeTimeout: 5 * time.Millisecond}
 	for i := range 5 {
-		// Another name each time, or what the last attempt has not given back yet would be in the way.
+		// Each attempt has its own name, or what the last one has not released yet would be in the
+		// way.
 		_, err := redlock.NewOn(name+strconv.Itoa(i), impatient, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
-		// The first time they are asked, and later they are known to be slow.
+		// The first time they are asked; later they are known to be slow.
 		require.Regexp(t, `c.*: (no answer in time \(see redlock.Options.NodeTimeout\)|it has not answered for \d+ms)`,
 			err.Error())
 	}
@@ -133,7 +134,7 @@ func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-func TestLockIsHadFromASlowMajorityWhileWaiting(t *testing.T) {
+func TestLockIsAcquiredFromASlowMajorityWhileWaiting(t *testing.T) {
 	t.Parallel()
 	// Each round fails, until the nodes are fast again.
 	servers := startNodes(t, 5)
@@ -144,7 +145,7 @@ func TestLockIsHadFromASlowMajorityWhileWaiting(t *testing.T) {
 	done := lockInBackground(t.Context(), redlock.NewOn(name, options, clients...), longLease)
 	select {
 	case o := <-done:
-		require.FailNow(t, "acquired from nodes that answer too late", "%v", o.Err)
+		require.FailNow(t, "acquired from nodes that reply too late", "%v", o.Err)
 	case <-time.After(4 * slowness):
 	}
 	for _, p := range proxies {

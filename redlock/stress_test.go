@@ -21,16 +21,16 @@ import (
 const (
 	stressLease   = 400 * time.Millisecond
 	stressTimeout = 150 * time.Millisecond
-	// stressSlack is how late a call may come back on a busy machine, with all that goes on in this test.
+	// stressSlack is how late a call may return on a busy machine, with all that this test does.
 	stressSlack = 3 * time.Second
-	// enough acquisitions have something to show.
+	// enough is how many acquisitions prove something.
 	enough = 5
 )
 
-// TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets owners of two processes' worth of clients lock, nest, extend, unlock
-// and give up at random, while connections to any of five nodes break, hang and lose replies at random. In the second
-// run nodes also restart empty, or are emptied. HOLDFAST_STRESS_SEED draws other faults, HOLDFAST_STRESS_TIME
-// makes it longer: see make random.
+// TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets owners of two processes' worth of clients
+// lock, nest, extend, unlock and give up at random, while connections to any of five nodes break,
+// hang and lose replies at random. In the second run nodes also restart empty, or are emptied.
+// HOLDFAST_STRESS_SEED draws other faults, HOLDFAST_STRESS_TIME makes it longer: see make random.
 func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	t.Parallel()
 	length := locktest.Length(t, "HOLDFAST_STRESS_TIME", 3*time.Second)
@@ -69,7 +69,7 @@ type stress struct {
 	forgetful bool
 
 	mu    sync.Mutex
-	holds map[*rlock.Hold]bool // guarded by mu; those that were taken and not given back
+	holds map[*rlock.Hold]bool // guarded by mu; acquired and not released
 
 	acquired, nested, lost, doubtful, faults atomic.Int64
 }
@@ -79,7 +79,7 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	watched := time.AfterFunc(length, func() {
-		// A machine that is busy with other tests gets few attempts done in time.
+		// A machine that is busy with other tests makes few attempts in time.
 		for late := time.Now().Add(4 * patience); st.acquired.Load() <= enough && time.Now().Before(late); {
 			pause(ctx.Done(), time.Millisecond)
 		}
@@ -113,8 +113,8 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(), st.nested.Load(),
 		st.lost.Load(), st.doubtful.Load(), st.faults.Load())
 
-	// The network is in order again, and all who meant to release have.
-	// What was under way may still come later; so once is enough.
+	// The network works again, and all that meant to release have done so.
+	// What was in flight may still come later, so once is enough.
 	late := time.Now().Add(stressLease + stressSlack)
 	for count(st.servers) > 0 {
 		require.True(t, time.Now().Before(late), "one lease later a node is not free")
@@ -124,18 +124,18 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	require.Greater(t, st.faults.Load(), int64(20))
 }
 
-// dice are random, and the same for the same seed and player.
+// dice returns random numbers, the same for the same seed and player.
 func dice(seed uint64, client, player int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
 }
 
-// upTo is a random time.
+// upTo returns a random time.
 func upTo(d *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(1 + d.Int64N(int64(limit)))
 }
 
-// check requires that those holds that are valid belong to one owner. Each that was valid is asked again after all others: if
-// it still is, it was valid all the time. It is called with mu held.
+// check requires that all valid holds belong to one owner. A hold that was valid is asked again
+// after all others: if it still is, it was valid all the time. It is called with mu held.
 func (st *stress) check() {
 	var valid []*rlock.Hold
 	for hold := range st.holds {
@@ -154,9 +154,10 @@ func (st *stress) check() {
 	}
 }
 
-// disturb plays faults on the way to one node until ctx ends, and leaves the network in order.
+// disturb plays faults on the way to one node until ctx ends, and leaves none behind.
 func (st *stress) disturb(ctx context.Context, p *faultproxy.Proxy, d *rand.Rand) {
-	scripts := []string{"quorum_acquire.lua", "reenter.lua", "release.lua", "hand_over.lua", "renew.lua"}
+	scripts := []string{"quorum_acquire.lua", "reenter.lua", "release.lua", "hand_over.lua",
+		"renew.lua"}
 	for ctx.Err() == nil {
 		pause(ctx.Done(), upTo(d, 800*time.Millisecond))
 		st.faults.Add(1)
@@ -193,7 +194,7 @@ func (st *stress) disturb(ctx context.Context, p *faultproxy.Proxy, d *rand.Rand
 func (st *stress) work(ctx context.Context, lock *redlock.Lock, d *rand.Rand) {
 	owner := rlock.WithOwner(context.Background())
 	for ctx.Err() == nil {
-		from := context.Background() // a fresh owner each time
+		from := context.Background() // a new owner each time
 		if d.IntN(2) == 0 {
 			from = owner
 		}
@@ -201,7 +202,8 @@ func (st *stress) work(ctx context.Context, lock *redlock.Lock, d *rand.Rand) {
 	}
 }
 
-// section is one way through acquiring, nesting, extending and releasing. Now and then a hold with a lease is not released.
+// section acquires, nests, extends and releases once. Now and then a hold with a lease is not
+// released.
 func (st *stress) section(ctx context.Context, lock *redlock.Lock, d *rand.Rand) {
 	lease := rlock.Watchdog
 	if d.IntN(3) == 0 {
@@ -209,7 +211,8 @@ func (st *stress) section(ctx context.Context, lock *redlock.Lock, d *rand.Rand)
 	}
 	hold := st.acquire(ctx, lock, lease, d)
 	if hold == nil {
-		pause(nil, upTo(d, 5*time.Millisecond)) // some attempts fail at once, and must not keep the machine from the others
+		// attempts that fail at once must not starve the others
+		pause(nil, upTo(d, 5*time.Millisecond))
 		return
 	}
 	st.acquired.Add(1)
@@ -245,7 +248,7 @@ func (st *stress) section(ctx context.Context, lock *redlock.Lock, d *rand.Rand)
 	st.release(hold, d)
 }
 
-// acquire makes an attempt, which must end in time and with an error that can be explained.
+// acquire makes an attempt, which must end in time and with an expected error.
 func (st *stress) acquire(ctx context.Context, lock *redlock.Lock, lease time.Duration, d *rand.Rand) (hold *rlock.Hold) {
 	limit := upTo(d, 300*time.Millisecond)
 	start := time.Now()
@@ -268,7 +271,7 @@ func (st *stress) acquire(ctx context.Context, lock *redlock.Lock, lease time.Du
 	return hold
 }
 
-// release gives a hold back, in time and with an error that can be explained.
+// release releases a hold, in time and with an expected error.
 func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -295,7 +298,7 @@ func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 	st.explain(err, rlock.ErrLost, rlock.ErrOutcomeUnknown)
 }
 
-// explain fails the test for an error that is none of those expected.
+// explain fails the test for an error that is not expected.
 func (st *stress) explain(err error, expected ...error) {
 	for _, e := range expected {
 		if errors.Is(err, e) {

@@ -59,14 +59,15 @@ func TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds(t *testing.T) {
 	})
 }
 
-// The next in line has not asked the nodes itself: it knows of the lease from who was before it. Nobody announces its end.
-func TestWaiterGetsTheLockWhenTheLeaseOfTheOneBeforeItEnds(t *testing.T) {
+// The next waiter has not asked the nodes itself: it knows of the lease from its predecessor. Its
+// end is not announced.
+func TestWaiterGetsTheLockWhenTheLeaseOfItsPredecessorEnds(t *testing.T) {
 	t.Parallel()
 	const lease = 700 * time.Millisecond
-	servers := startNodes(t, 1) // more would wake it by their late confirmations of the subscription
+	servers := startNodes(t, 1) // more would wake it by late confirmations of the subscription
 	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
 	bestOf(t, lease+promptly, func() time.Duration {
-		take(t, l, lease) // nobody unlocks, so no message tells anybody to look
+		take(t, l, lease) // not unlocked, so no message wakes a waiter
 		first := queueUp(t.Context(), t, l, lease)
 		awaitListeners(t, servers, name, 1)
 		second := queueUp(t.Context(), t, l, longLease)

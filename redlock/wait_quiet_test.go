@@ -13,14 +13,15 @@ import (
 
 func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
 	t.Parallel()
-	// Just less than what a waiter sleeps at most before it looks by itself.
+	// Just less than a waiter's longest sleep before it asks by itself.
 	const length = 3 * time.Second
 	for _, c := range []struct {
 		name          string
 		held, waiters int
 	}{
 		{"one waiter, held on all nodes", 5, 1},
-		{"one waiter, held on a bare quorum", 3, 1},  // it gets the others, and hears its own retreat from them
+		// it gets the others, and hears its own releases on them
+		{"one waiter, held on a bare quorum", 3, 1},
 		{"two waiters, held on a bare quorum", 3, 2}, // and each other's
 		{"four waiters, held on four", 4, 4},
 	} {
@@ -37,13 +38,13 @@ func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
 				waiters = append(waiters, queueUp(ctx, t, redlock.NewOn(name, atOnce, clients...), longLease))
 			}
 			awaitListeners(t, servers, name, int64(c.waiters))
-			// Each looks once more at most.
+			// Each asks once more at most.
 			calls := callsDuring(t, servers, length)
 			t.Logf("%d commands in %v", calls, length)
 			require.LessOrEqual(t, calls, c.waiters*10)
 			giveBack(t, servers[:c.held], name)
 			for range waiters {
-				// Whoever it is unlocks for the next one.
+				// Whichever it is unlocks for the next one.
 				hold := acquiredByAny(t, waiters)
 				unlock(t, hold)
 			}
@@ -52,7 +53,7 @@ func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
 	}
 }
 
-// acquiredByAny is the hold of the first of the waiters to get one.
+// acquiredByAny returns the hold of the first waiter to get one.
 func acquiredByAny(t testing.TB, waiters []<-chan outcome) *rlock.Hold {
 	t.Helper()
 	var hold *rlock.Hold
@@ -74,7 +75,7 @@ func acquiredByAny(t testing.TB, waiters []<-chan outcome) *rlock.Hold {
 	return hold
 }
 
-func TestLockOfAnotherProgramIsWaitedForWithoutHammeringAndItsUnlockWakes(t *testing.T) {
+func TestLockOfAnotherProgramIsWaitedForWithoutPollingAndItsUnlockWakes(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
@@ -98,8 +99,9 @@ func TestLockOfAnotherProgramIsWaitedForWithoutHammeringAndItsUnlockWakes(t *tes
 	})
 }
 
-// With two nodes away a round is lost at the first refusal, so a waiter never hears that one owner has a quorum.
-func TestWaiterDoesNotHammerWhileAMinorityIsAway(t *testing.T) {
+// With two nodes down a round is lost at the first refusal, so a waiter never learns that one owner
+// has a quorum.
+func TestWaiterDoesNotPollWhileAMinorityIsDown(t *testing.T) {
 	t.Parallel()
 	for _, d := range deaths {
 		t.Run(d.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"holdfast/rlock"
 )
 
-// waiting is a context that tells when somebody waits for its end: for a RedLock that is whoever has put a question to the
-// nodes, or stands in line behind somebody who has.
+// waiting is a context that reports when a call waits for its end: for a RedLock, when it has asked
+// the nodes, or is queued behind one that has.
 type waiting struct {
 	context.Context
 	begun chan struct{}
@@ -76,8 +76,8 @@ func TestWaiterThatLeavesDoesNotKeepTheNextOneFromTheLock(t *testing.T) {
 	awaitFree(t, servers...)
 }
 
-// A head that leaves may have heard of a release that nobody has made use of.
-func TestNextInLineLooksAtOnceWhenTheHeadLeaves(t *testing.T) {
+// A head that leaves may have been woken by a release that is still unused.
+func TestNextInTheQueueAsksAtOnceWhenTheHeadLeaves(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 1)
 	clients := newClients(t, servers, rlock.Options{})
@@ -91,7 +91,7 @@ func TestNextInLineLooksAtOnceWhenTheHeadLeaves(t *testing.T) {
 		awaitListeners(t, servers, "another", 1)
 		require.Zero(t, callsDuring(t, servers, 0))
 		next := queueUp(t.Context(), t, l, longLease)
-		servers[0].Do(t, "DEL", "another") // and nobody hears of it
+		servers[0].Do(t, "DEL", "another") // without an announcement
 		start := time.Now()
 		cancel()
 		require.Error(t, result(t, head).Err)
@@ -117,7 +117,7 @@ func TestLockWaitsForNodesThatAreDown(t *testing.T) {
 			done := queueUp(t.Context(), t, redlock.NewOn(name, hasty, clients...), longLease)
 			select {
 			case o := <-done:
-				require.FailNow(t, "ended although a majority is away", "%v", o.Err)
+				require.FailNow(t, "ended although a majority is down", "%v", o.Err)
 			case <-time.After(5 * hasty.NodeTimeout):
 			}
 			for i := range 3 {

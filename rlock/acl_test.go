@@ -41,7 +41,7 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 					unlock(t, hold)
 					cancel()
 					if o := result(t, waiter); o.Err == nil {
-						unlock(t, o.Hold) // it looked in between, as each does when it begins to listen
+						unlock(t, o.Hold) // it asked when it began to listen
 					}
 					awaitFree(t, s, name+k.name)
 				}
@@ -95,7 +95,7 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 	}
 }
 
-func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
+func TestWaiterThatMayNotSubscribeAsksByItself(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string][]string{
 		"no SUBSCRIBE": {"-subscribe"},
@@ -114,8 +114,9 @@ func TestWaiterThatMayNotSubscribeLooksByItself(t *testing.T) {
 			for _, k := range rivalries() {
 				log := new(logtest.Lines)
 				c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
-				unlock(t, take(t, k.lock(c, "another "+k.name), time.Second)) // so that it has a connection
-				take(t, k.rival(other, k.name), 4*time.Second)                // and never released
+				// to have a connection
+				unlock(t, take(t, k.lock(c, "another "+k.name), time.Second))
+				take(t, k.rival(other, k.name), 4*time.Second) // never released
 				requireRefusedAfter(t, 100*time.Millisecond, k.lock(c, k.name))
 				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
 				logs = append(logs, log)
@@ -162,13 +163,15 @@ func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
 // permissions are rules of an ACL.
 type permissions struct{ commands, keys, channels, onClusters []string }
 
-// forEveryLock is the row of the README with what locks of all kinds need, forHandOvers that with what some need besides.
+// forEveryLock is the row of the README with what locks of all kinds need, forHandOvers the row
+// with what some need besides.
 const (
 	forEveryLock = "every lock"
 	forHandOvers = "hand-overs of plain and fenced locks"
 )
 
-// listedPermissions are those that the README lists for locks of a kind whose names begin with "order:".
+// listedPermissions returns the permissions that the README lists for locks of a kind whose names
+// begin with "order:".
 func listedPermissions(t testing.TB, k kind) permissions {
 	t.Helper()
 	p := listedWithoutHandOvers(t, k)
@@ -180,13 +183,13 @@ func listedPermissions(t testing.TB, k kind) permissions {
 	return p
 }
 
-// listedWithoutHandOvers are those for locks that are announced when they are released, and nothing else.
+// listedWithoutHandOvers returns the permissions for locks whose releases are only announced.
 func listedWithoutHandOvers(t testing.TB, k kind) permissions {
 	t.Helper()
 	return listedUnder(t, forEveryLock, k.family()+" locks")
 }
 
-// family is what kinds that need the same permissions are called in the README.
+// family returns the README's name of kinds that need the same permissions.
 func (k kind) family() string {
 	switch {
 	case k.mode != "":
@@ -198,7 +201,7 @@ func (k kind) family() string {
 	}
 }
 
-// listedUnder are the permissions that the README lists in these rows.
+// listedUnder returns the permissions that the README lists in these rows.
 func listedUnder(t testing.TB, titles ...string) (p permissions) {
 	t.Helper()
 	readme, err := os.ReadFile("../README.md")
@@ -236,7 +239,7 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 		onEveryRivalry(t, func(t *testing.T, k kind) {
 			requirePermitted(t, k, func() rueidis.Client { return s.Client(t, asUserOf(k)) },
 				func(lock string) { k.awaitListeners(t, s, lock, 1) })
-			requireNothingDenied(t, s) // also where a script does without
+			requireNothingDenied(t, s) // not even where a script can do without
 		})
 	})
 	t.Run("cluster", func(t *testing.T) {
@@ -246,7 +249,7 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 		for _, node := range c.Nodes {
 			for _, k := range rivalries() {
 				p := listedPermissions(t, k)
-				if !sharded { // an old server knows no permission for what it does not have
+				if !sharded { // an old server has no permission for what it lacks
 					p.onClusters = slices.DeleteFunc(p.onClusters, func(command string) bool {
 						return slices.Contains([]string{"+spublish", "+ssubscribe", "+sunsubscribe"}, command)
 					})
@@ -267,8 +270,8 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 	})
 }
 
-// requireNothingDenied requires that no user was refused anything, in a script or elsewhere, but what rueidis asks to find out
-// whether this is a cluster.
+// requireNothingDenied requires that no user was refused anything, in a script or elsewhere, but
+// rueidis' question whether this is a cluster.
 func requireNothingDenied(t *testing.T, nodes ...*redistest.Server) {
 	t.Helper()
 	for _, node := range nodes {
@@ -280,8 +283,8 @@ func requireNothingDenied(t *testing.T, nodes ...*redistest.Server) {
 	}
 }
 
-// A user from before there were hand-overs.
-func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsToldOnce(t *testing.T) {
+// The user is from before there were hand-overs.
+func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		if !k.placed {
@@ -307,7 +310,7 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsToldOnce(t *testi
 				for _, name := range []string{"order:a", "order:b", "order:a"} {
 					for _, from := range []*rlock.Client{c, other} {
 						hold := take(t, k.lock(from, name), rlock.Watchdog)
-						waiter := k.parked(t, s, k.lock(c, name)) // which may be told by either
+						waiter := k.parked(t, s, k.lock(c, name)) // which may be woken by either
 						start := time.Now()
 						unlock(t, hold)
 						o := result(t, waiter)
@@ -327,7 +330,7 @@ func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsToldOnce(t *testi
 	}
 }
 
-// What nobody calls is not listed: that can only be told by reading the scripts.
+// Unused commands must not be listed, which only the scripts can tell.
 func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 	t.Parallel()
 	calls := regexp.MustCompile(`(?:redis\.p?call|attempt)\('([A-Z]+)'`)
@@ -335,7 +338,9 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 	ofFamily, all := make(map[string][]string), slices.Clone(connection)
 	scripts := fragments.Read(os.DirFS("../lua"))
 	for _, k := range kinds {
-		for _, file := range []string{k.acquire, k.reenter, k.release, k.lowers(), k.forceUnlock, k.inspect, k.renew} {
+		for _, file := range []string{
+			k.acquire, k.reenter, k.release, k.lowers(), k.forceUnlock, k.inspect, k.renew,
+		} {
 			for _, call := range calls.FindAllStringSubmatch(scripts[file], -1) {
 				command := "+" + strings.ToLower(call[1])
 				require.Contains(t, listedPermissions(t, k).commands, command, "%s calls it", file)
@@ -345,7 +350,7 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 		}
 	}
 	for _, command := range listedUnder(t, forEveryLock).commands {
-		require.Contains(t, all, command, "nobody calls it")
+		require.Contains(t, all, command, "no script calls it")
 	}
 	for _, k := range kinds {
 		rows := []string{k.family() + " locks"}
@@ -358,7 +363,7 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 	}
 }
 
-// permit makes a user for a kind of locks, which may do nothing but execute these commands on them.
+// permit makes a user for a kind of locks that may only execute these commands on them.
 func permit(t testing.TB, s *redistest.Server, k kind, p permissions, commands []string) {
 	t.Helper()
 	// Before Redis 7 a new user may have all channels.
@@ -368,12 +373,12 @@ func permit(t testing.TB, s *redistest.Server, k kind, p permissions, commands [
 
 func userOf(k kind) string { return strings.ReplaceAll(k.name, " ", "-") }
 
-// asUserOf has a client connect as the user that permit makes.
+// asUserOf makes a client connect as the user that permit makes.
 func asUserOf(k kind) func(*rueidis.ClientOption) {
 	return func(o *rueidis.ClientOption) { o.Username, o.Password = userOf(k), "secret" }
 }
 
-// requirePermitted does everything that there is to do with a lock.
+// requirePermitted does everything that can be done with a lock.
 func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, awaitListener func(lock string)) {
 	t.Helper()
 	var log logtest.Lines
@@ -387,7 +392,7 @@ func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, await
 	if k.rivalMode == "write" {
 		reading = takeWith(owner, t, newReadLock(c, name), rlock.Watchdog)
 	}
-	requireRefusedAfter(t, 200*time.Millisecond, k.lock(other, name)) // and leaves the queue
+	requireRefusedAfter(t, 200*time.Millisecond, k.lock(other, name)) // it leaves the queue, too
 	waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
 	awaitListener(name)
 	before := hold.Deadline()
@@ -398,7 +403,7 @@ func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, await
 	require.Equal(t, hold.Owner(), info.Owner)
 	unlock(t, nested)
 	unlock(t, hold)
-	if reading != nil { // or its owner still does, after the downgrade
+	if reading != nil { // otherwise its owner still holds it, after the downgrade
 		unlock(t, reading)
 	}
 	acquired(t, waiter)
@@ -407,7 +412,8 @@ func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, await
 	require.Empty(t, log.With("NOPERM"))
 }
 
-// Who releases is told that nobody was told: then the next one in its process must not wait for the message.
+// The releaser learns that its announcement was refused. The next waiter of its process must not
+// wait for that message.
 func TestNextInTheProcessDoesNotWaitForAnAnnouncementThatIsRefused(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
@@ -422,11 +428,13 @@ func TestNextInTheProcessDoesNotWaitForAnAnnouncementThatIsRefused(t *testing.T)
 		}
 		unlock(t, hold)
 		hold = acquired(t, waiters[0])
-		<-time.After(110 * time.Millisecond) // now the lock has been in the process for as long as it may be
-		listen(t, s, lua.Channel(k.name))    // as one of Redisson, for whose sake it is announced
+		// now the lock has been in the process as long as it may
+		<-time.After(110 * time.Millisecond)
+		listen(t, s, lua.Channel(k.name)) // like a Redisson client, for which it is announced
 		start := time.Now()
 		unlock(t, hold)
 		unlock(t, acquired(t, waiters[1]))
-		require.Less(t, time.Since(start), 3*time.Second, "only the cap on sleeping woke it")
+		require.Less(t, time.Since(start), 3*time.Second,
+			"it was woken only by the limit on sleeping")
 	})
 }

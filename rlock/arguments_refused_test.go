@@ -12,7 +12,7 @@ import (
 )
 
 // What can never work is refused before anything is sent.
-func TestImpossibleArgumentsAreRefusedAtTheDoor(t *testing.T) {
+func TestImpossibleArgumentsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
@@ -58,7 +58,7 @@ func TestImpossibleArgumentsAreRefusedAtTheDoor(t *testing.T) {
 	require.Empty(t, monitor.Commands(t))
 }
 
-func TestRefusedLeaseIsShownAsItWasGiven(t *testing.T) {
+func TestRefusedLeaseIsShownAsGiven(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	_, err := newClient(t, s, rlock.Options{}).NewLock("lock").Lock(t.Context(), 700*time.Microsecond)
@@ -87,14 +87,14 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	_, forceErr := lock.ForceUnlock(ctx)
 	for _, err := range []error{lockErr, tryErr, infoErr, forceErr} {
 		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errWork, "the cause of the cancellation is told")
+		require.ErrorIs(t, err, errWork, "the error names the cause of the cancellation")
 	}
 	require.ErrorIs(t, lockErr, rlock.ErrNotAcquired)
 	require.ErrorContains(t, lockErr, "no answer yet on who holds it")
 	require.Empty(t, monitor.Commands(t))
 }
 
-func TestContextOfAReleasedHoldIsRefusedAsThat(t *testing.T) {
+func TestContextOfAReleasedHoldIsRefusedAsSuch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -118,13 +118,13 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	s := redistest.Start(t)
 	redis := s.Client(t)
 	for name, options := range map[string]rlock.Options{
-		"WatchdogLease":         {WatchdogLease: 5 * time.Millisecond},
-		"negative lease":        {WatchdogLease: -time.Second},
-		"CommandTimeout":        {CommandTimeout: -1},
-		"no answer is so quick": {CommandTimeout: time.Millisecond - 1},
-		"RenewBatch":            {RenewBatch: -1},
-		"PubSub":                {PubSub: rlock.PubSubSharded + 1},
-		"PubSub below":          {PubSub: rlock.PubSubAuto - 1},
+		"WatchdogLease":          {WatchdogLease: 5 * time.Millisecond},
+		"negative lease":         {WatchdogLease: -time.Second},
+		"CommandTimeout":         {CommandTimeout: -1},
+		"shorter than any reply": {CommandTimeout: time.Millisecond - 1},
+		"RenewBatch":             {RenewBatch: -1},
+		"PubSub":                 {PubSub: rlock.PubSubSharded + 1},
+		"PubSub below":           {PubSub: rlock.PubSubAuto - 1},
 	} {
 		_, err := rlock.New(redis, options)
 		require.ErrorIs(t, err, rlock.ErrInvalid, name)

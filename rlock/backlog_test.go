@@ -10,7 +10,7 @@ import (
 	"holdfast/internal/wait"
 )
 
-func TestCallersWaitWhileManyAreOwedAnAnswer(t *testing.T) {
+func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backlog
 		await := func(lock string, limit time.Duration) (passed bool, after time.Duration) {
@@ -23,7 +23,7 @@ func TestCallersWaitWhileManyAreOwedAnAnswer(t *testing.T) {
 			b.add("job", 1)
 		}
 		passed, after := await("job", time.Second)
-		require.True(t, passed, "as many may be lost")
+		require.True(t, passed, "as many replies may be lost")
 		require.Zero(t, after)
 
 		b.add("job", 1)
@@ -42,7 +42,7 @@ func TestCallersWaitWhileManyAreOwedAnAnswer(t *testing.T) {
 	})
 }
 
-func TestAnswerThatComesBeforeItsCallerIsKnownToHaveLeftIsCounted(t *testing.T) {
+func TestReplyThatComesBeforeItsCallerIsKnownToHaveLeftCounts(t *testing.T) {
 	var b backlog
 	b.add("job", -1)
 	b.add("job", 1)

@@ -13,8 +13,8 @@ import (
 	"holdfast/rlock"
 )
 
-// The floor of a lock and an unlock: the same two scripts without a client around them. Compare the others with it, in
-// the same run.
+// BenchmarkFloor measures the floor of a lock and an unlock: the same two scripts without a client
+// around them. Compare the others with it in the same run.
 func BenchmarkFloor(b *testing.B) {
 	redis := redistest.Start(b).Client(b)
 	cycle := floor(b, redis)
@@ -51,7 +51,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 	}
 }
 
-// All goroutines want the same lock: what a hand-over within a process costs.
+// BenchmarkContended measures a hand-over within a process: all goroutines want the same lock.
 func BenchmarkContended(b *testing.B) {
 	client := newClientOn(b, redistest.Start(b).Client(b), rlock.Options{})
 	cycle := lockUnlock(context.Background(), b, client)
@@ -65,7 +65,7 @@ func BenchmarkContended(b *testing.B) {
 	})
 }
 
-// floor takes and releases a lock with bare scripts.
+// floor returns cycles of bare scripts that take and release a lock.
 func floor(b *testing.B, redis rueidis.Client) func(name string) func() {
 	ctx := context.Background()
 	return func(name string) func() {

@@ -14,8 +14,9 @@ import (
 	"holdfast/rlock"
 )
 
-// scene is where the ends of an attempt are tried out, for all kinds of locks at the same time: the attempts are made by
-// client, through proxy. Each lock is called after its kind; where it is held, another client holds its rival.
+// scene is where attempts at locks of all kinds are ended, all at the same time. client makes the
+// attempts, through proxy. Each lock is named after its kind; to keep it held, another client holds
+// its rival.
 type scene struct {
 	server *redistest.Server
 	proxy  *faultproxy.Proxy
@@ -46,7 +47,7 @@ func (s *scene) hold(t *testing.T) (release func()) {
 	}
 }
 
-// awaitListeners waits until n attempts listen at each lock, or the head of their line.
+// awaitListeners waits until n attempts listen at each lock, or the head of their queue.
 func (s *scene) awaitListeners(t *testing.T, n int) {
 	t.Helper()
 	for _, k := range s.kinds {
@@ -58,7 +59,7 @@ func (s *scene) awaitListeners(t *testing.T, n int) {
 	}
 }
 
-// lonely is how many of the locks have no local line.
+// lonely returns how many of the locks have no local queue.
 func (s *scene) lonely() (n int) {
 	for _, k := range s.kinds {
 		if k.lonely {
@@ -68,7 +69,7 @@ func (s *scene) lonely() (n int) {
 	return n
 }
 
-// places are the keys in which those who wait have a place in Redis: it must not outlive them.
+// places returns the keys of waiters in Redis. They must not outlive the waiters.
 func (s *scene) places(t *testing.T) []string {
 	t.Helper()
 	var keys []string
@@ -78,13 +79,14 @@ func (s *scene) places(t *testing.T) []string {
 	return keys
 }
 
-// allPlaces is how many there are when one waits at each lock: of a fair lock two, and one of a writer behind readers.
+// allPlaces is the number of those keys with one waiter for each lock: two for a fair lock, and one
+// for a writer behind readers.
 const allPlaces = 3
 
-// beforeItLapses is how long it may take until a place is given up. That of a writer is gone by itself after 7 s.
+// beforeItLapses is how long a waiter's key may stay. A writer's expires after 7 s.
 const beforeItLapses = 3 * time.Second
 
-// awaitPlaces waits until n of them are taken.
+// awaitPlaces waits until there are n such keys.
 func (s *scene) awaitPlaces(t *testing.T, n int) {
 	t.Helper()
 	start := time.Now()
@@ -92,16 +94,17 @@ func (s *scene) awaitPlaces(t *testing.T, n int) {
 	require.Less(t, time.Since(start), beforeItLapses)
 }
 
-// stage brings attempts to a certain point and ends the fault that this took.
+// stage brings attempts to a certain point, and ends the fault that this needed.
 type stage struct {
 	name string
-	// before is called before the attempts, and returns what ends the fault, and is called after the attempts have ended.
+	// before is called before the attempts. It returns what ends the fault, which is called after
+	// the attempts have ended.
 	before func(t *testing.T, s *scene) (after func())
-	// reached waits until the attempts are there.
+	// reached waits until the attempts are at that point.
 	reached func(t *testing.T, s *scene)
 }
 
-// stages are all the points at which an attempt can be when its end comes.
+// stages are all the points at which an attempt can be when it ends.
 var stages = []stage{
 	{
 		name: "queued behind another waiter of this process",
@@ -130,7 +133,7 @@ var stages = []stage{
 		name: "subscribing",
 		before: func(t *testing.T, s *scene) func() {
 			release := s.hold(t)
-			s.proxy.BlackHoleNew() // the subscription has a connection of its own
+			s.proxy.BlackHoleNew() // the subscription has its own connection
 			return func() {
 				for _, k := range s.kinds {
 					require.Zero(t, k.listeners(s.server, k.name), "the attempt was subscribed already")
@@ -166,7 +169,9 @@ var stages = []stage{
 			s.server.Pause(t)
 			return func() { s.server.Resume(t) }
 		},
-		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds)) },
+		reached: func(t *testing.T, s *scene) {
+			awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds))
+		},
 	},
 	{
 		name: "in flight, executed and not answered",
@@ -193,7 +198,9 @@ var stages = []stage{
 				release()
 			}
 		},
-		reached: func(t *testing.T, s *scene) { awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds)) },
+		reached: func(t *testing.T, s *scene) {
+			awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds))
+		},
 	},
 	{
 		name: "in flight behind a holder, executed and not answered",
@@ -210,9 +217,9 @@ var stages = []stage{
 	},
 }
 
-// onEveryStage runs attempts at every stage: it begins one at each lock, waits until they have reached the stage, and ends
-// them. It may return what is to be waited for when the fault is over. Then nothing may be left: no key, no channel, no
-// goroutine.
+// onEveryStage runs attempts at every stage: it begins one at each lock, waits until they have
+// reached the stage, and ends them. end may return what to wait for when the fault is over. Then
+// nothing may be left: no key, no channel, no goroutine.
 func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached func()) (finish func())) {
 	for _, stage := range stages {
 		t.Run(stage.name, func(t *testing.T) {
@@ -239,7 +246,8 @@ func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached fu
 	}
 }
 
-// unoccupied are goroutines that a client keeps for its next commands, and that do nothing: no leak until it is closed.
+// unoccupied are goroutines that a client keeps for its next commands. They do nothing, and are no
+// leak before it is closed.
 var unoccupied = goleak.IgnoreTopFunction("holdfast/internal/wait.(*Group).work")
 
 func TestCancelledContextEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
@@ -288,7 +296,8 @@ func TestCloseEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 				}
 				within := promptly
 				if ctx == context.Background() && strings.Contains(t.Name(), "in_flight") {
-					// With a context that cannot end a caller may send the command itself, and then it stays for the answer.
+					// With a context that cannot end, a caller may send the command itself, and
+					// then stays for the reply.
 					within += 3 * time.Second // Options.CommandTimeout
 				}
 				attempts := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
@@ -301,7 +310,7 @@ func TestCloseEndsAnAttemptAnywhereAndLeavesNothing(t *testing.T) {
 					require.ErrorIs(t, o.Err, rlock.ErrClosed)
 					require.Less(t, o.At.Sub(start), within, s.kinds[i].name)
 				}
-				return func() { require.NoError(t, receive(t, closing, "Close has not ended")) }
+				return func() { require.NoError(t, receive(t, closing, "Close has not returned")) }
 			})
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"holdfast/lua"
 )
 
-// withCleaner returns a client that has a cleaner and nothing else, and what closes it.
+// withCleaner returns a client with only a cleaner, and a function that closes it.
 func withCleaner(t *testing.T) (c *Client, shut func()) {
 	t.Helper()
 	c = &Client{redis: goneRedis{}, tasks: wait.NewGroup(), closing: make(chan struct{})}
@@ -59,7 +59,7 @@ func (l *Lock) left(owner string) cleanup {
 	return cleanup{lock: l, request: request{owner: owner}, until: time.Now().Add(time.Hour)}
 }
 
-// commands notes which owners each command releases. A command takes a second.
+// commands records which owners each command releases. A command takes a second.
 type commands struct {
 	mu       sync.Mutex
 	sent     []string // guarded by mu
@@ -67,7 +67,7 @@ type commands struct {
 	most     int      // guarded by mu
 }
 
-// lock returns a lock whose commands are noted, and end with what end returns.
+// lock returns a lock whose commands are recorded, and end with what end returns.
 func (of *commands) lock(name string, most int, end func() error) *Lock {
 	return stubbed(name, most, func(owners []string) error {
 		of.mu.Lock()
@@ -137,8 +137,8 @@ func TestCleanerSendsOneCommandAtATimeInASession(t *testing.T) {
 	})
 }
 
-// Callers may leave at any pace, and one command after the other would be too slow.
-func TestCleanerHasManyCommandsUnderWayButNotAnyNumber(t *testing.T) {
+// Callers may leave at any pace, and one command at a time would be too slow.
+func TestCleanerHasManyCommandsInFlightButNotAnyNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
@@ -153,8 +153,8 @@ func TestCleanerHasManyCommandsUnderWayButNotAnyNumber(t *testing.T) {
 	})
 }
 
-// As on a cluster of which one shard hangs, or refuses.
-func TestWhatTheCleanerCannotReleaseDelaysNothingElse(t *testing.T) {
+// This is like a cluster with a shard that hangs, or refuses.
+func TestCleanupThatFailsDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
@@ -174,8 +174,8 @@ func TestWhatTheCleanerCannotReleaseDelaysNothingElse(t *testing.T) {
 	})
 }
 
-// The first tries are soon, however many others fail.
-func TestCleanerTriesAgainSoon(t *testing.T) {
+// The first retries come soon, however many others fail.
+func TestCleanerRetriesSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		down := stubbed("down", 1, func([]string) error { return fail() })
@@ -199,8 +199,8 @@ func TestCleanerTriesAgainSoon(t *testing.T) {
 	})
 }
 
-// During an outage they pile up. When it is over, none of them may keep others out for long.
-func TestCleanerIsThroughSoonAfterAnOutage(t *testing.T) {
+// Cleanups pile up during an outage. Afterwards none of them may keep others out for long.
+func TestCleanerFinishesSoonAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, outage = 5000, 5 * time.Second
 		c, _ := withCleaner(t)
@@ -226,8 +226,8 @@ func TestCleanerIsThroughSoonAfterAnOutage(t *testing.T) {
 	})
 }
 
-// Everything gets one more try, and nothing does when the server has hung. It has not when some
-// commands are refused, and others take long.
+// Each cleanup gets one more try, but none if the server hangs. It does not hang if some commands
+// are refused and others take long.
 func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	const many = 10 * mostAtOnce
 	minute := func(then func() error) func() error {
@@ -275,7 +275,7 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 	}
 }
 
-// One that hangs does not keep the others from their last try.
+// A command that hangs does not keep others from their last try.
 func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, shut := withCleaner(t)
@@ -291,7 +291,7 @@ func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 		require.Len(t, of.news(), 2)
 		for range 5 * mostAtOnce {
 			c.cleaner.add(lock.left("1"))
-			c.cleaner.add(queue.left("1")) // to be released when the first has been
+			c.cleaner.add(queue.left("1")) // to be released after the first
 		}
 		shut()
 		released := slices.DeleteFunc(of.news(), func(sent string) bool { return sent == "hanging 1" })
@@ -299,8 +299,9 @@ func TestCleanerOfAClosingClientTriesAllWhileOneHangs(t *testing.T) {
 	})
 }
 
-// What is adrift of one fair lock is repeated by one command, as far as it is due at the same time.
-func TestCleanerRepeatsByOneCommandWhatItCan(t *testing.T) {
+// One command retries the unconfirmed commands of a fair lock, as far as they are due at the same
+// time.
+func TestCleanerRetriesByOneCommandWhatItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, shut := withCleaner(t)
 		var of commands
@@ -313,7 +314,7 @@ func TestCleanerRepeatsByOneCommandWhatItCan(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		of.news()
 		shut()
-		require.LessOrEqual(t, len(of.news()), 2, "one may have been under way")
+		require.LessOrEqual(t, len(of.news()), 2, "one may have been in flight")
 	})
 }
 
@@ -325,8 +326,8 @@ func TestCleanerOfAClosedClientDoesNothing(t *testing.T) {
 	require.Empty(t, c.cleaner.ready)
 }
 
-// Of a server that is down for long there would be more and more.
-func TestCleanerForgetsWhatIsOver(t *testing.T) {
+// There would be more and more of them while a server is down.
+func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		var of commands
@@ -346,7 +347,7 @@ func TestCleanerForgetsWhatIsOver(t *testing.T) {
 	})
 }
 
-// It may have registered its owner as well, which is found by what was asked for.
+// The request may also have registered its owner, which its arguments tell.
 func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	c := &Client{options: Options{WatchdogLease: time.Second}}
 	c.cleaner = newCleaner(c)
@@ -362,8 +363,8 @@ func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	require.False(t, l.until.Before(began.Add(registrationKept)))
 }
 
-// It doubles from 10 ms at first, then grows with what it is about.
-func TestWhatMayComeLateIsRemovedTheMoreSeldomTheOlderItIs(t *testing.T) {
+// The delay doubles from 10 ms at first, then grows with the age of the cleanup.
+func TestCleanupOfALateCommandIsRepeatedMoreSeldomWithAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
 		began := time.Now()

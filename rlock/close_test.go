@@ -24,7 +24,7 @@ func TestCloseEndsWaitsWithErrClosed(t *testing.T) {
 	defer cancel()
 	for _, k := range rivalries() {
 		take(t, k.rival(holder, k.name), longLease)
-		for range 3 { // where there is a line, its head and two behind it
+		for range 3 { // in a queue, its head and two behind it
 			here = append(here, lockInBackground(ctx, k.lock(staying, k.name), rlock.Watchdog))
 		}
 		elsewhere = append(elsewhere, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
@@ -35,14 +35,15 @@ func TestCloseEndsWaitsWithErrClosed(t *testing.T) {
 		require.ErrorIs(t, result(t, waiter).Err, rlock.ErrClosed)
 	}
 	for _, waiter := range here {
-		require.Empty(t, waiter, "another client's Close is not theirs")
+		require.Empty(t, waiter, "the Close of another client does not end them")
 	}
 	for _, k := range rivalries() {
 		k.awaitWaiters(t, s, k.name, 3)
 	}
 }
 
-// awaitWaiters waits until so many waiters of each of several clients listen: those of a fair lock each for itself.
+// awaitWaiters waits until that many waiters of each of several clients listen; each waiter for a
+// fair lock listens by itself.
 func (k kind) awaitWaiters(t *testing.T, s *redistest.Server, name string, ofEach ...int) {
 	t.Helper()
 	n := len(ofEach)
@@ -55,7 +56,7 @@ func (k kind) awaitWaiters(t *testing.T, s *redistest.Server, name string, ofEac
 	k.awaitListeners(t, s, name, n)
 }
 
-func TestCloseEndsTheWholeLine(t *testing.T) {
+func TestCloseEndsTheWholeQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	holder, client := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
@@ -121,7 +122,7 @@ func TestCloseEndsHoldsAndLeavesTheLocks(t *testing.T) {
 		require.Equal(t, k.hash(outer[k.name].Owner(), 2), s.DoMap(t, "HGETALL", k.name))
 	}
 	for _, k := range kinds {
-		awaitFree(t, s, k.name) // nobody renews it
+		awaitFree(t, s, k.name) // it is not renewed
 	}
 }
 
@@ -174,7 +175,7 @@ func TestReleaseOnCloseReleasesEverything(t *testing.T) {
 }
 
 // A writer that reads has two holds under one name, which may be released in any order.
-func TestReleaseOnCloseReleasesBothSidesOfAReadWriteLock(t *testing.T) {
+func TestReleaseOnCloseReleasesTheReadAndTheWriteLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for range 10 {
@@ -230,7 +231,8 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	for _, k := range kinds {
 		before := rlock.Sessions(client)
 		waiters = append(waiters, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
-		eventually(t, func() bool { return rlock.Sessions(client) == before+1 }, "the acquisition is under way")
+		eventually(t, func() bool { return rlock.Sessions(client) == before+1 },
+			"the acquisition is under way")
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -245,17 +247,17 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	s.Resume(t)
 	closeClient(t, client)
 	for _, k := range kinds {
-		requireFree(t, s, k.name) // what was acquired on nobody's behalf is released
+		requireFree(t, s, k.name) // an acquisition whose caller left is released
 	}
 }
 
-func TestCloseDoesNotWaitForCallersThatComeBackAgainAndAgain(t *testing.T) {
+func TestCloseDoesNotWaitForCallersThatKeepComing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) { requireCloseToEnd(t, s, k) })
 }
 
-// requireCloseToEnd requires that Close comes back while callers want the lock again and again.
+// requireCloseToEnd requires that Close returns while callers want the lock again and again.
 func requireCloseToEnd(t *testing.T, s *redistest.Server, k kind) {
 	t.Helper()
 	client := newClient(t, s, rlock.Options{})
@@ -274,7 +276,8 @@ func requireCloseToEnd(t *testing.T, s *redistest.Server, k kind) {
 				}
 				hold, err := k.lock(client, k.name).TryLock(t.Context(), time.Second, time.Minute)
 				if err != nil {
-					pause(stop, time.Millisecond) // or 64 goroutines that are refused keep other tests off the processors
+					// or 64 refused goroutines keep other tests from the processors
+					pause(stop, time.Millisecond)
 					continue
 				}
 				held.Add(1)

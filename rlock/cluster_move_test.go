@@ -13,7 +13,7 @@ import (
 	"holdfast/rlock"
 )
 
-// move is the slot of {job} on its way from one node to another.
+// move is the slot of {job} while it moves from one node to another.
 type move struct {
 	cluster  *redistest.Cluster
 	slot     int
@@ -34,7 +34,7 @@ func newMove(t testing.TB, cluster *redistest.Cluster) move {
 
 func (m move) begin(t testing.TB) { m.cluster.BeginMove(t, m.slot, m.from, m.to) }
 
-// moveKeys moves some keys of the slot ahead of the others.
+// moveKeys moves some keys of the slot before the others.
 func (m move) moveKeys(t testing.TB, keys ...string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(m.to.Addr())
@@ -44,12 +44,12 @@ func (m move) moveKeys(t testing.TB, keys ...string) {
 
 func (m move) finish(t testing.TB) { m.cluster.FinishMove(t, m.slot, m.from, m.to) }
 
-// While a slot moves, a command about several keys is answered with TRYAGAIN unless one node has them all. So is one about
-// a key that is nowhere yet, and all locks but the plain one have such keys: they are taken and released when the slot has
-// arrived. Renewals cannot wait that long.
+// While a slot moves, Redis answers a command about several keys with TRYAGAIN unless one node has
+// them all, and so one about a key that does not exist yet. All locks but the plain one have such
+// keys: they are acquired and released when the slot has arrived. Renewals cannot wait that long.
 func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second // two clusters at a time start slowly on a small machine
+	const lease = 3 * time.Second // two clusters at once start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
@@ -63,7 +63,8 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	requireKept(t, slices.Collect(maps.Values(holds)), 2*lease, "lost while the slot was moving")
 	plain := kindNamed("reentrant")
 	unlock(t, takeWith(holds[plain.name].Context(), t, plain.lock(client, "{job}"+plain.name), rlock.Watchdog))
-	unlock(t, take(t, plain.lock(client, "{job}newer"), time.Minute)) // its key is made on the new node
+	// its key is created on the new node
+	unlock(t, take(t, plain.lock(client, "{job}newer"), time.Minute))
 	nested, fresh := make(map[string]<-chan outcome), make(map[string]<-chan outcome)
 	for _, k := range kinds {
 		nested[k.name] = lockInBackground(holds[k.name].Context(), k.lock(client, "{job}"+k.name), rlock.Watchdog)
@@ -84,7 +85,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 
 func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second // two clusters at a time start slowly on a small machine
+	const lease = 3 * time.Second // two clusters at once start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
@@ -95,11 +96,11 @@ func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	}
 	m.begin(t)
 	m.moveKeys(t, m.from.DoStrings(t, "KEYS", "*{job}moves *")...)
-	// Made on the new node: the old one says ASK.
+	// Created on the new node: the old one replies ASK.
 	holds = append(holds, take(t, client.NewLock("{job}moved"), rlock.Watchdog))
 	require.Len(t, m.to.DoStrings(t, "KEYS", "{job}move*"), len(kinds)+2) // a read lock has two keys
 
-	// Now one command for all would be answered with TRYAGAIN.
+	// Now the reply to one command for all would be TRYAGAIN.
 	requireKept(t, holds, 2*lease, "lost")
 	m.finish(t)
 	for _, hold := range holds {
@@ -107,7 +108,7 @@ func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	}
 }
 
-// The keys of a lock move one after the other. The lock waits for that, and others do not wait for it.
+// The keys of a lock move one after another. The lock waits for that, but others do not.
 func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -165,10 +166,10 @@ func TestReleaseWhileTheWaitersSlotMovesIsNotMissed(t *testing.T) {
 	l.awaitListeners(t, []*redistest.Server{l.from}, true)
 	l.begin(t)
 	l.finish(t)
-	l.requireWoken(t) // most likely nobody listens yet
+	l.requireWoken(t) // most likely no client listens yet
 }
 
-func TestReleaseInAMovingSlotIsMadeUpForWhenItHasMoved(t *testing.T) {
+func TestReleaseInAMovingSlotIsFinishedWhenItHasMoved(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	l := waitInASlot(t, cluster, rlock.Options{CommandTimeout: patience})
@@ -188,7 +189,7 @@ func TestReleaseInAMovingSlotIsMadeUpForWhenItHasMoved(t *testing.T) {
 	}
 }
 
-// waitingInASlot are locks of all kinds in one slot, each held and waited for.
+// waitingInASlot has locks of all kinds in one slot, each held and waited for.
 type waitingInASlot struct {
 	move
 	kinds   []kind
@@ -207,20 +208,21 @@ func waitInASlot(t *testing.T, cluster *redistest.Cluster, options rlock.Options
 	return l
 }
 
-// awaitListeners waits until somebody listens for each of the locks on one of the nodes; on an old cluster, on any.
+// awaitListeners waits until each of the locks has a listener on one of the nodes; on an old
+// cluster, on any.
 func (l *waitingInASlot) awaitListeners(t *testing.T, nodes []*redistest.Server, sharded bool) {
 	t.Helper()
 	if sharded && !knowsSharded(t, l.cluster) {
 		nodes, sharded = l.cluster.Nodes, false
 	}
 	for _, k := range l.kinds {
-		if k.name != "write" { // a pattern for its channel is one for that of the writers behind readers too
+		if k.name != "write" { // its pattern also matches the channel of writers behind readers
 			k.awaitListener(t, nodes, sharded, "{job}"+k.name)
 		}
 	}
 }
 
-// requireWoken requires that each waiter is woken when the lock is released.
+// requireWoken requires that each waiter is woken when its lock is released.
 func (l *waitingInASlot) requireWoken(t *testing.T) {
 	t.Helper()
 	for i, k := range l.kinds {

@@ -20,7 +20,7 @@ func TestLocksWorkOnACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	for name, variant := range variants {
 		if name == "ForceSingleClient" {
-			continue // knows one node
+			continue // knows only one node
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +77,7 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
-// awaitListener waits until one listens on the channels of a lock, on any of the nodes of a cluster.
+// awaitListener waits until a client listens on the channels of a lock, on any node of a cluster.
 func (k kind) awaitListener(t testing.TB, nodes []*redistest.Server, sharded bool, name string) {
 	t.Helper()
 	prefix := ""
@@ -113,7 +113,7 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 		k := kinds[i%len(kinds)]
 		holds = append(holds, take(t, k.lock(client, fmt.Sprint("spread-", i)), rlock.Watchdog))
 	}
-	// As many again in one slot: they cost one command for a hundred, and reads one of their own.
+	// As many again in one slot: one command renews a hundred, and reads have their own.
 	for i := range locks {
 		k := kinds[i%len(kinds)]
 		holds = append(holds, take(t, k.lock(client, fmt.Sprint("{one slot}-", i)), rlock.Watchdog))
@@ -131,7 +131,8 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	}
 	rounds := float64(time.Since(start)) / float64(lease/3) / 0.9 // the period is jittered by a tenth
 	require.GreaterOrEqual(t, keys, 2*2*locks, "too few renewals")
-	// Per round: one for each of the 200 slots, and three to six for the slot of the other 200, which one tick may cut.
+	// Per round: one for each of the 200 slots, and three to six for the slot of the other 200,
+	// which one tick may split.
 	require.LessOrEqual(t, float64(calls), (rounds+1)*(locks+6))
 	for _, h := range holds {
 		unlock(t, h)
@@ -144,8 +145,8 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 
 func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
-	const lease = 6 * time.Second // renewals on all nodes wait for the dead one for a sixth of it
-	// The other nodes go on without it.
+	const lease = 6 * time.Second // renewals on all nodes wait a sixth of it for the dead one
+	// The other nodes continue without it.
 	cluster := redistest.StartCluster(t, 3, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease, CommandTimeout: 5 * time.Second})
 	holds := make(map[*redistest.Server][]*rlock.Hold)
@@ -181,13 +182,13 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 	start := time.Now()
 	_, err := client.NewLock(doomed[0].Name()).Lock(ctx, lease)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, time.Since(start), 3*time.Second) // and not for the CommandTimeout
+	require.Less(t, time.Since(start), 3*time.Second) // not for the CommandTimeout
 	for _, hold := range others {
 		unlock(t, hold)
 	}
 }
 
-func TestSlotThatNobodyServesIsWaitedFor(t *testing.T) {
+func TestUnservedSlotIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{})
@@ -212,13 +213,13 @@ func TestSlotThatNobodyServesIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestSlotThatNobodyServesCostsItsOwnLocksOnly(t *testing.T) {
+func TestUnservedSlotCostsItsOwnLocksOnly(t *testing.T) {
 	t.Parallel()
 	const lease = 6 * time.Second
 	cluster := redistest.StartCluster(t, 2, redistest.WithArgs("--cluster-require-full-coverage", "no"))
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	node := nodeOf(t, cluster, "{job}")
-	var doomed, kept []*rlock.Hold // renewed in the same batch
+	var doomed, kept []*rlock.Hold // renewed in one batch
 	for _, k := range kinds {
 		doomed = append(doomed, take(t, k.lock(client, "{job}"+k.name), rlock.Watchdog))
 	}

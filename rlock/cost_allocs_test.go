@@ -15,7 +15,7 @@ import (
 	"holdfast/rlock"
 )
 
-// What a cycle of Lock and Unlock costs in objects of memory. The race detector makes more of them.
+// A cycle of Lock and Unlock costs this many objects of memory. The race detector allocates more.
 
 func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
 	s := redistest.Start(t)
@@ -47,7 +47,7 @@ func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
 			}
 			work.Wait()
 		}
-		cycles(10) // what is made once
+		cycles(10) // allocates what is made once
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		cycles(of.cycles)

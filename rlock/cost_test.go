@@ -15,12 +15,13 @@ import (
 	"holdfast/rlock"
 )
 
-// What operations cost, in commands: a gate against regressions that needs no clock.
+// These tests bound the commands of operations, as a gate against regressions that needs no clock.
 
-// clientCommands are those that clients of this library send, other than to set up a connection. Scripts call none of them.
+// clientCommands are the commands of this library's clients, other than those that set up a
+// connection. Scripts call none of them.
 var clientCommands = []string{"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "wait"}
 
-// sent is how many commands clients have sent since the last reset.
+// sent returns how many commands clients have sent since the last reset.
 func sent(t testing.TB, s *redistest.Server) (n int) {
 	t.Helper()
 	stats := s.CommandStats(t)
@@ -81,7 +82,7 @@ func TestCommandsOfEachOperation(t *testing.T) {
 	}
 }
 
-// Who waits in vain asks, listens, asks again, and takes back what it has put into Redis.
+// A waiter that waits in vain asks, listens, asks again, and removes what it has put into Redis.
 func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 	t.Parallel()
 	onEach(t, rivalries(), func(t *testing.T, k kind) {
@@ -93,7 +94,7 @@ func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 		_, err := k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, time.Minute)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		want := []string{"evalsha", "subscribe", "evalsha", "evalsha"}
-		if k.shared { // readers have no place
+		if k.shared { // readers are not registered
 			want = []string{"evalsha", "subscribe", "evalsha"}
 		}
 		k.awaitListeners(t, s, k.name, 0) // a second later
@@ -103,7 +104,7 @@ func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 	})
 }
 
-func TestLockThatOneProcessContendsForCostsOneCommandEachTime(t *testing.T) {
+func TestContentionInOneProcessCostsOneCommandPerAcquisition(t *testing.T) {
 	t.Parallel()
 	const (
 		goroutines = 64
@@ -114,14 +115,14 @@ func TestLockThatOneProcessContendsForCostsOneCommandEachTime(t *testing.T) {
 		c := newClient(t, s, rlock.Options{})
 		k.warm(t, c, k.name)
 		most := 1.05
-		if k.mode != "" { // after 16 hand-overs the lock is free for once: whether others wait elsewhere is not known
+		if k.mode != "" { // after 16 hand-overs the lock is free once, as others may wait elsewhere
 			most = 1.0 + 1.0/16
 		}
 		requireCost(t, s, most, goroutines*rounds, crowd(t, k, goroutines, rounds, c))
 	})
 }
 
-func TestLockThatSeveralProcessesContendForCostsTwoCommandsEachTime(t *testing.T) {
+func TestContentionAmongProcessesCostsTwoCommandsPerAcquisition(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ clients, goroutines int }{{2, 1}, {2, 8}, {8, 1}, {8, 8}} {
 		t.Run(fmt.Sprint(of.clients, " clients, ", of.goroutines, " goroutines each"), func(t *testing.T) {
@@ -135,7 +136,7 @@ func TestLockThatSeveralProcessesContendForCostsTwoCommandsEachTime(t *testing.T
 					k.warm(t, c, k.name)
 					clients = append(clients, c)
 				}
-				// After 16 turns, and some time, the lock is free for once, and all ask.
+				// After 16 hand-overs, and some time, the lock is free once, and all ask.
 				most := min(2.5, 2+float64(of.clients+2)/16)
 				if of.goroutines > 1 { // 16 of 17 are handed over within a process
 					most = 1.2
@@ -147,7 +148,7 @@ func TestLockThatSeveralProcessesContendForCostsTwoCommandsEachTime(t *testing.T
 	}
 }
 
-// crowd is so many goroutines of each client that take and release a lock, each as often as told.
+// crowd has that many goroutines of each client lock and unlock, each that often.
 func crowd(t *testing.T, k kind, goroutines, rounds int, clients ...*rlock.Client) func() {
 	return func() {
 		var work sync.WaitGroup
@@ -172,8 +173,9 @@ func crowd(t *testing.T, k kind, goroutines, rounds int, clients ...*rlock.Clien
 	}
 }
 
-// requireCost requires that run, which acquires as often as told, sends no more commands for each acquisition; but for one in
-// 100 ms, after which a lock leaves a process, or is free for once, though it was not passed on so often.
+// requireCost requires that run, with that many acquisitions, sends no more commands for each;
+// except one in 100 ms, after which a lock leaves its process or is free once, however short its
+// streak.
 func requireCost(t *testing.T, s *redistest.Server, most float64, acquisitions int, run func()) {
 	t.Helper()
 	s.ResetStats(t)
@@ -185,7 +187,7 @@ func requireCost(t *testing.T, s *redistest.Server, most float64, acquisitions i
 	require.Less(t, cost, most)
 }
 
-// However many wait, for however long: the head of their line looks every 5 s.
+// However many wait, and however long: the head of their queue asks every 5 s.
 func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 	t.Parallel()
 	for _, k := range rivalries() {
@@ -204,7 +206,8 @@ func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 				const length = 10 * time.Minute
 				<-time.After(length)
 				synctest.Wait()
-				looks := int(length/(5*time.Second)) + 3 // before and after it listens, and one more who came at the same time
+				// before and after it listens, and one waiter that came at the same time
+				looks := int(length/(5*time.Second)) + 3
 				if k.lonely {
 					looks *= waiters
 				}
@@ -218,7 +221,7 @@ func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 	}
 }
 
-// A round of renewals begins some 9 to 10 s after the last one.
+// Rounds of renewals begin every 9 to 10 s.
 func TestWatchdogRenewsAHundredLocksWithOneCommand(t *testing.T) {
 	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {

@@ -13,9 +13,9 @@ import (
 	"holdfast/rlock"
 )
 
-// A writer that reads: what becomes of either hold when the other ends.
+// These tests are about a writer that reads, and about either hold when the other ends.
 
-// writerThatReads takes both sides with one owner.
+// writerThatReads acquires the write and the read lock with one owner.
 func writerThatReads(t *testing.T, lock *rlock.ReadWriteLock, writing, reading time.Duration) (write, read *rlock.Hold) {
 	t.Helper()
 	owner := rlock.WithOwner(t.Context())
@@ -50,7 +50,7 @@ func TestDowngradeLetsReadersInAtOnceAndKeepsWritersOut(t *testing.T) {
 	_, err := d.NewReadWriteLock("page").Write().TryLock(t.Context(), rlock.NoWait, time.Minute)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	_, err = lock.Write().TryLock(read.Context(), time.Second, time.Minute)
-	require.ErrorIs(t, err, rlock.ErrUpgrade, "the way back is closed")
+	require.ErrorIs(t, err, rlock.ErrUpgrade, "it cannot upgrade again")
 	for _, hold := range append(holds, read) {
 		unlock(t, hold)
 	}
@@ -74,7 +74,7 @@ func TestWriterReadsAtOnceThoughOthersOfItsClientWaitToRead(t *testing.T) {
 	unlock(t, acquired(t, reader))
 }
 
-func TestWriteLeaseThatRunsOutLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
+func TestWriteLeaseThatExpiresLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
 	t.Parallel()
 	const lease = 700 * time.Millisecond
 	s := redistest.Start(t)
@@ -94,7 +94,7 @@ func TestWriteLeaseThatRunsOutLetsReadersInThoughItsOwnerReadsOn(t *testing.T) {
 	requireFree(t, s, "page")
 }
 
-func TestWriteLeaseThatRunsOutWhileRedisIsAwayLetsReadersInWhenItIsBack(t *testing.T) {
+func TestWriteLeaseThatExpiresWhileRedisIsDownLetsReadersInWhenItIsBack(t *testing.T) {
 	t.Parallel()
 	const lease, timeout = time.Second, time.Second
 	s := redistest.Start(t)
@@ -112,7 +112,7 @@ func TestWriteLeaseThatRunsOutWhileRedisIsAwayLetsReadersInWhenItIsBack(t *testi
 	requireFree(t, s, "page")
 }
 
-func TestReadLeaseThatRunsOutLeavesTheWriterItsLock(t *testing.T) {
+func TestReadLeaseThatExpiresLeavesTheWriterItsLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -130,12 +130,13 @@ func TestReadLeaseThatRunsOutLeavesTheWriterItsLock(t *testing.T) {
 	requireFree(t, s, "page")
 }
 
-// stepwise is a rueidis client that sends each command with a given argument when it is told to.
+// stepwise is a rueidis client that holds each command with a given argument until it is told to
+// send it.
 type stepwise struct {
 	rueidis.Client
 	argument string
-	arrived  chan struct{} // gets a value for each command that waits
-	step     chan struct{} // lets one through; all when it is closed
+	arrived  chan struct{} // receives a value for each waiting command
+	step     chan struct{} // lets one pass; all of them when it is closed
 }
 
 func (s *stepwise) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
@@ -146,7 +147,7 @@ func (s *stepwise) Do(ctx context.Context, command rueidis.Completed) rueidis.Re
 	return s.Client.Do(ctx, command)
 }
 
-// readingStepwise returns a lock whose releases of read holds are sent when they are told to.
+// readingStepwise returns a lock that releases read holds when it is told to.
 func readingStepwise(t *testing.T, s *redistest.Server, options rlock.Options) (*rlock.ReadWriteLock, *stepwise) {
 	t.Helper()
 	gate := &stepwise{Client: s.Client(t), argument: loaded(t, s, "read_release.lua"),
@@ -156,8 +157,9 @@ func readingStepwise(t *testing.T, s *redistest.Server, options rlock.Options) (
 	return c.NewReadWriteLock("page"), gate
 }
 
-// The next read hold of a writer has the name of the one before: what cleans up after that must let it be.
-func TestWriterThatReadsAgainKeepsItsReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
+// The next read hold of a writer has the name of the previous one. What cleans up the previous one
+// must leave it alone.
+func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	for name, lose := range map[string]func(*testing.T, *rlock.Hold){
@@ -182,7 +184,7 @@ func TestWriterThatReadsAgainKeepsItsReadLockWhenTheLostOneIsCleanedUp(t *testin
 				var hold *rlock.Hold
 				for hold == nil {
 					select {
-					case <-gate.arrived: // a second clean-up came first
+					case <-gate.arrived: // a second clean-up comes first
 						gate.step <- struct{}{}
 					case o := <-again:
 						require.NoError(t, o.Err)
@@ -194,7 +196,7 @@ func TestWriterThatReadsAgainKeepsItsReadLockWhenTheLostOneIsCleanedUp(t *testin
 				late := time.After(20 * time.Millisecond)
 				for waiting := true; waiting; {
 					select {
-					case <-gate.arrived: // a clean-up once more
+					case <-gate.arrived: // one more clean-up
 						gate.step <- struct{}{}
 					case <-late:
 						waiting = false
@@ -213,9 +215,9 @@ func TestWriterThatReadsAgainKeepsItsReadLockWhenTheLostOneIsCleanedUp(t *testin
 	}
 }
 
-// A release whose answer did not come may still be executed, and the name of the next read hold is the same. As long as the
-// owner writes nothing can come of it; when it stops, it hears.
-func TestWriterWhoseReadHoldALateReleaseTookHearsOfItWhenItStopsWriting(t *testing.T) {
+// A release without reply may be executed later, and the next read hold has the same name. While
+// the owner writes this does no harm; when it stops, it learns of the loss.
+func TestWriterLearnsOfAReadHoldThatALateReleaseTookWhenItStopsWriting(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: promptly})

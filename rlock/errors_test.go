@@ -37,8 +37,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	require.Equal(t, "another:7", held.Owner)
 }
 
-// Four different things: not acquired, context ended, server said no, outcome unknown.
-func TestErrorsOfARefusalAreNotThoseOfAWait(t *testing.T) {
+// Four different results: not acquired, context ended, refused by the server, outcome unknown.
+func TestErrorsOfARefusalDifferFromThoseOfAWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewLock("lock")
@@ -52,7 +52,7 @@ func TestErrorsOfARefusalAreNotThoseOfAWait(t *testing.T) {
 	require.Equal(t, "not a lock", s.DoString(t, "GET", "lock"))
 }
 
-func TestHeldErrorWithoutAnAnswerNamesNobody(t *testing.T) {
+func TestHeldErrorWithoutReplyNamesNoHolder(t *testing.T) {
 	t.Parallel()
 	err := &rlock.HeldError{Lock: "lock"}
 	require.EqualError(t, err, "not acquired: no answer yet on who holds it; wait longer or shorten its lease")

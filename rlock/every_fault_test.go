@@ -11,10 +11,10 @@ import (
 	"holdfast/rlock"
 )
 
-// Whatever happens to the server: who does not wait is told what is wrong, and who waits gets the
-// lock when it is over, unless nobody can know that it will be. What was held before is still
+// Whatever happens to the server: an attempt without wait reports what is wrong, and one with wait
+// acquires the lock when the fault is over, unless it may never be. What was held before is still
 // held, if the server knows of it.
-func TestEveryFaultIsToldAndOutlasted(t *testing.T) {
+func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
 	t.Parallel()
 	for what, f := range faults.All() {
 		t.Run(what, func(t *testing.T) {
@@ -22,24 +22,25 @@ func TestEveryFaultIsToldAndOutlasted(t *testing.T) {
 			s := redistest.Start(t, f.Options...)
 			c, p := proxied(t, s, rlock.Options{CommandTimeout: time.Second})
 			lock := c.NewLock("order")
-			v := &faults.Victim{Server: s, Proxy: p, Lock: "order", ForceUnlock: func(t testing.TB) {
+			v := &faults.Victim{Server: s, Proxy: p, Lock: "order"}
+			v.ForceUnlock = func(t testing.TB) {
 				_, err := lock.ForceUnlock(t.Context())
 				require.NoError(t, err)
-			}}
+			}
 			warm(t, c, "order")
 
 			f.Begin(t, v)
 			requireTold(t, f, lock)
 			waiter := lockInBackground(t.Context(), lock, longLease)
-			if f.Told == faults.ForGood {
+			if f.Effect == faults.ForGood {
 				requireRefusal(t, result(t, waiter).Err, f.Code)
 				waiter = nil
 			}
-			if f.Told == faults.Held {
+			if f.Effect == faults.Held {
 				awaitListeners(t, s, "order", 1)
 			}
 			f.End(t, v)
-			if f.Told == faults.Held {
+			if f.Effect == faults.Held {
 				s.Do(t, "PUBLISH", channelOf("order"), "0")
 			}
 			if waiter == nil {
@@ -66,13 +67,13 @@ func TestEveryFaultIsToldAndOutlasted(t *testing.T) {
 	}
 }
 
-// requireTold requires that somebody who asks for a lock while a fault lasts, and does not wait,
-// is told what the table says.
+// requireTold requires that an attempt without wait reports the effect in the table while a fault
+// lasts.
 func requireTold(t *testing.T, f faults.Fault, lock *rlock.Lock) {
 	t.Helper()
 	hold, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
-	switch f.Told {
-	case faults.Nothing: // or the connection was broken just then
+	switch f.Effect {
+	case faults.Nothing: // or the connection broke just then
 		if err != nil {
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 			hold = acquired(t, lockInBackground(t.Context(), lock, longLease))
@@ -80,7 +81,7 @@ func requireTold(t *testing.T, f faults.Fault, lock *rlock.Lock) {
 		if err := hold.Unlock(t.Context()); err != nil {
 			require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		}
-	case faults.NoAnswer:
+	case faults.NoReply:
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		var e *rlock.ServerError
 		require.ErrorAs(t, err, &e)

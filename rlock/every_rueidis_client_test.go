@@ -34,7 +34,7 @@ func TestLocksWorkWithAWrappedClient(t *testing.T) {
 	requireAllBasics(t, func() rueidis.Client { return wrapped{s.Client(t)} }, true)
 }
 
-// The clock of miniredis stands still, so nothing is learnt about leases here.
+// The clock of miniredis stands still, so this shows nothing about leases.
 func TestLocksWorkOnMiniredis(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)

@@ -36,7 +36,7 @@ func TestAnHourUnderTheWatchdogIsRenewedEveryTenSeconds(t *testing.T) {
 	})
 }
 
-func TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered(t *testing.T) {
+func TestHoldEndsExactlyAtItsDeadlineWithoutRepliesToRenewals(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		time.Sleep(time.Minute)
@@ -51,12 +51,12 @@ func TestHoldEndsExactlyAtItsDeadlineWhenRenewalsAreNotAnswered(t *testing.T) {
 		require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
 		require.ErrorIs(t, hold.Err(), watchdog.ErrExpired)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-		require.True(t, time.Now().Equal(deadline), "what is lost is not waited for")
+		require.True(t, time.Now().Equal(deadline), "a lost lock is not waited for")
 	})
 }
 
-// The server may have begun to count as soon as the command was sent, however long the answer takes.
-func TestDeadlineIsReckonedFromBeforeTheCommandWasSent(t *testing.T) {
+// The server may begin to count as soon as the command was sent, however late the reply comes.
+func TestDeadlineCountsFromBeforeTheCommandWasSent(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		slow := func(script string) {
 			b.answer(script, func(args []string) any {
@@ -79,7 +79,7 @@ func TestHoldSurvivesAServerThatIsSilentForLessThanTheLease(t *testing.T) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		for range 5 {
 			b.server.Pause()
-			time.Sleep(18 * time.Second) // with the 10 s before: less than the lease
+			time.Sleep(18 * time.Second) // less than the lease, with the 10 s before
 			b.server.Resume()
 			time.Sleep(10 * time.Second)
 			require.NoError(t, hold.Err())
@@ -92,14 +92,15 @@ func TestHoldSurvivesRefusedRenewals(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		b.answer(k.renew, func([]string) any { return errors.New("LOADING the dataset") })
-		time.Sleep(28 * time.Second) // the next try comes within a second, and the deadline 300 ms before the lease ends
+		// the next try comes within a second, the deadline 300 ms before the lease ends
+		time.Sleep(28 * time.Second)
 		b.answer(k.renew, granted[k.renew])
 		time.Sleep(time.Minute)
 		require.NoError(t, hold.Err())
 	})
 }
 
-func TestRenewalThatSaysGoneEndsTheHoldAtOnce(t *testing.T) {
+func TestRenewalThatFindsTheLockGoneEndsTheHoldAtOnce(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		b.answer(k.renew, func([]string) any { return []any{0} })
@@ -155,7 +156,7 @@ func TestWaitIsExactWhileTheServerHangs(t *testing.T) {
 	})
 }
 
-// rueidis gives up a connection that does not answer for 10 s. The command may have been executed all the same.
+// rueidis gives up a connection without a reply after 10 s. The command may have been executed.
 func TestBrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{CommandTimeout: time.Minute}, func(t *testing.T, b *bubble, k kind) {
 		b.server.Pause()
@@ -182,7 +183,7 @@ func TestWaitIsExactWhileTheLockIsHeld(t *testing.T) {
 	})
 }
 
-// A server that says 0 ms again and again must not make the waiter spin.
+// A server that keeps replying with 0 ms must not make the waiter spin.
 func TestWaiterNeverParksForNothing(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		b.answer(k.acquire, func(args []string) any {
@@ -197,7 +198,7 @@ func TestWaiterNeverParksForNothing(t *testing.T) {
 	})
 }
 
-func TestWaiterLooksWhenTheLeaseShouldBeOver(t *testing.T) {
+func TestWaiterAsksWhenTheLeaseShouldBeOver(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		b.answer(k.acquire, heldFor(1234))
 		waiter := lockInBackground(t.Context(), b.lock, rlock.Watchdog)
@@ -208,8 +209,8 @@ func TestWaiterLooksWhenTheLeaseShouldBeOver(t *testing.T) {
 	})
 }
 
-// The cap bounds the harm of a message that was lost; it is all there is for a lock without expiry.
-func TestWaiterLooksEveryFiveSecondsAtTheLatest(t *testing.T) {
+// The limit on sleeping bounds the harm of a lost message. A lock without expiry has nothing else.
+func TestWaiterAsksEveryFiveSecondsAtTheLatest(t *testing.T) {
 	for name, ttl := range map[string]int{"no expiry": -1, "long lease": 3_600_000} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
@@ -260,8 +261,9 @@ func TestWaiterBacksOffWhileTheServerIsLoading(t *testing.T) {
 	})
 }
 
-// The answer of an acquire that came after the lease was over is worth nothing, and is undone.
-func TestAcquireThatTookLongerThanItsLeaseIsNoSuccess(t *testing.T) {
+// A reply to an acquire that comes after the end of the lease is worthless, and the acquire is
+// undone.
+func TestAcquireThatTookLongerThanItsLeaseFails(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		b.answer(k.acquire, func([]string) any {
 			time.Sleep(200 * time.Millisecond)
@@ -274,22 +276,22 @@ func TestAcquireThatTookLongerThanItsLeaseIsNoSuccess(t *testing.T) {
 	})
 }
 
-func TestReleaseWithoutAnAnswerIsRepeatedInTheBackground(t *testing.T) {
+func TestReleaseWithoutReplyIsRetriedInTheBackground(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, time.Minute)
 		b.answer(k.release, func([]string) any { return errors.New("LOADING the dataset") })
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 		require.Equal(t, 3*time.Second, time.Since(b.start))
-		require.ErrorIs(t, hold.Err(), rlock.ErrReleased, "it is over for this process")
+		require.ErrorIs(t, hold.Err(), rlock.ErrReleased, "the hold has ended for this process")
 		time.Sleep(10 * time.Second)
 		tries := len(b.called(k.release))
 		b.answer(k.release, granted[k.release])
 		time.Sleep(2 * time.Second)
-		require.Len(t, b.called(k.release), tries+1, "until it succeeds, and not once more")
+		require.Len(t, b.called(k.release), tries+1, "no retry after it succeeded")
 	})
 }
 
-func TestReleaseIsNotRepeatedForLongerThanTheLease(t *testing.T) {
+func TestReleaseIsRetriedNoLongerThanTheLease(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, 10*time.Second)
 		b.answer(k.release, func([]string) any { return errors.New("LOADING the dataset") })
@@ -298,18 +300,19 @@ func TestReleaseIsNotRepeatedForLongerThanTheLease(t *testing.T) {
 		tries := b.called(k.release)
 		last := 10 * time.Second
 		if k.mode != "" {
-			last += 3 * time.Second // the other side may keep the key for longer
+			last += 3 * time.Second // the other mode may keep the key longer
 		}
 		require.LessOrEqual(t, tries[len(tries)-1], last)
 		require.Greater(t, tries[len(tries)-1], 8*time.Second)
 	})
 }
 
-// A handler that writes to a full pipe blocks for as long as nobody reads.
+// A handler that writes to a full pipe blocks as long as nothing reads from it.
 func TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline(t *testing.T) {
 	handler := &stuckHandler{Handler: slog.DiscardHandler}
 	inBubbleOnEveryKind(t, rlock.Options{Logger: slog.New(handler)}, func(t *testing.T, b *bubble, k kind) {
-		handler.freed = make(chan struct{}) // of the bubble, so that waiting for it is waiting
+		// made in the bubble, so that waiting for it counts as waiting
+		handler.freed = make(chan struct{})
 		defer close(handler.freed)
 		var holds []*rlock.Hold
 		for _, name := range []string{"a", "b", "c"} {
@@ -348,8 +351,8 @@ func TestWaiterForALeaseOfCenturiesDoesNotPoll(t *testing.T) {
 	})
 }
 
-// Nobody said that the lock is held: to take this for a lock that somebody else has would be a mistake.
-func TestWaiterBehindAHeadWithoutAnAnswerSaysThatRedisDoesNotAnswer(t *testing.T) {
+// Nothing says that the lock is held, so the error must not claim that another owner holds it.
+func TestWaiterBehindAHeadWithoutReplySaysThatRedisDoesNotReply(t *testing.T) {
 	for trouble, begin := range map[string]func(*bubble, kind){
 		"no answer from Redis": func(b *bubble, _ kind) { b.server.Pause() },
 		"LOADING": func(b *bubble, k kind) {
@@ -360,7 +363,7 @@ func TestWaiterBehindAHeadWithoutAnAnswerSaysThatRedisDoesNotAnswer(t *testing.T
 			inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 				begin(b, k)
 				var before []<-chan outcome
-				for range 2 { // the first asks without standing in line, the second is the head of the line
+				for range 2 { // the first asks before it queues, the second is the head
 					before = append(before, inBackground(func() (*rlock.Hold, error) {
 						return b.lock.TryLock(t.Context(), 5*time.Second, rlock.Watchdog)
 					}))
@@ -381,7 +384,7 @@ func TestWaiterBehindAHeadWithoutAnAnswerSaysThatRedisDoesNotAnswer(t *testing.T
 	}
 }
 
-func TestPartialUnlockInDoubtOfALockThatIsGoneSaysLost(t *testing.T) {
+func TestUnconfirmedPartialUnlockOfALockThatIsGoneSaysLost(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		outer := take(t, b.lock, time.Minute)
 		inner := takeWith(outer.Context(), t, b.lock, time.Minute)

@@ -13,8 +13,9 @@ import (
 	"holdfast/rlock"
 )
 
-// connect stands for what a program does at its start: here with a server inside the program, so that the examples run
-// anywhere. That server does not speak all of RESP3; a real Redis needs neither of the last two options.
+// connect stands for what a program does when it starts. Here the server is inside the program, so
+// that the examples run anywhere. It does not speak all of RESP3; a real Redis needs neither of the
+// last two options.
 func connect() (client *rlock.Client, disconnect func()) {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -118,7 +119,7 @@ func ExampleLock_TryLock() {
 	}
 	defer hold.Unlock(ctx)
 
-	// Somebody else, who does not want to wait that long.
+	// Another caller does not want to wait that long.
 	_, err = lock.TryLock(ctx, time.Second, 30*time.Second)
 	var held *rlock.HeldError
 	if errors.As(err, &held) {
@@ -139,7 +140,7 @@ func ExampleHold_Unlock() {
 	if err != nil {
 		panic(err)
 	}
-	cancel() // does not keep Unlock from working
+	cancel() // Unlock works nevertheless
 	fmt.Println(hold.Unlock(ctx))
 	fmt.Println(hold.Unlock(ctx))
 	// Output:
@@ -153,12 +154,12 @@ func ExampleHold_Context() {
 	ctx := context.Background()
 	lock := client.NewLock("order:42")
 
-	// Ends when the lock is lost, and carries the owner.
+	// The context ends when the lock is lost, and carries the owner.
 	outer, err := lock.Lock(ctx, rlock.Watchdog)
 	if err != nil {
 		panic(err)
 	}
-	// So what it is handed to can take the lock again.
+	// So functions that get it can take the lock again.
 	inner, err := lock.Lock(outer.Context(), rlock.Watchdog)
 	if err != nil {
 		panic(err)
@@ -182,7 +183,7 @@ func ExampleHold_Valid() {
 		panic(err)
 	}
 	fmt.Println("may write:", hold.Valid())
-	<-hold.Done() // the lease ends, and nobody renews it
+	<-hold.Done() // the lease ends without renewal
 	fmt.Println("may write:", hold.Valid())
 	fmt.Println(errors.Is(hold.Unlock(ctx), rlock.ErrLost))
 	// Output:
@@ -196,7 +197,7 @@ func ExampleLock_Unlock() {
 	defer disconnect()
 	lock := client.NewLock("order:42")
 
-	// Code ported from Java has no hold at hand. The owner in the context is what the thread was.
+	// Code ported from Java has no hold at hand. The owner in the context stands for the thread.
 	ctx := rlock.WithOwner(context.Background())
 	if _, err := lock.Lock(ctx, rlock.Watchdog); err != nil {
 		panic(err)

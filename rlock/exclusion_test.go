@@ -16,8 +16,8 @@ import (
 
 func init() { processes["count"] = countInProcess }
 
-// The counter is read and written in two commands: only the lock keeps increments from being lost. Of readers most only
-// look, again and again, and must find the same.
+// The counter is read and written by two commands, so only the lock prevents lost increments. Most
+// readers only read it, again and again, and must find the same value.
 func TestNoTwoHoldersAmong32GoroutinesIn3Processes(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -49,10 +49,12 @@ func TestNoTwoHoldersAmong32GoroutinesIn3Processes(t *testing.T) {
 	})
 }
 
-// readersPerWriter is of how many goroutines one writes, when the lock is for readers.
+// readersPerWriter is how many goroutines there are for each one that writes, when the lock is for
+// readers.
 const readersPerWriter = 4
 
-// countInProcess increments a counter under a lock of a kind, as often in as many goroutines as the arguments say.
+// countInProcess increments a counter under a lock of a kind. Its arguments say how often, and in
+// how many goroutines.
 func countInProcess(args []string) error {
 	k := kindNamed(args[1])
 	goroutines, err := strconv.Atoi(args[2])
@@ -116,7 +118,7 @@ func increment(ctx context.Context, counter rueidis.Client) error {
 	return counter.Do(ctx, counter.B().Set().Key("counter").Value(strconv.FormatInt(n+1, 10)).Build()).Error()
 }
 
-// lookOn reads for long enough to see a writer that should not be there.
+// lookOn reads long enough to see a writer that should not be there.
 func lookOn(ctx context.Context, counter rueidis.Client) error {
 	first := int64(-1)
 	for range 10 {
@@ -128,7 +130,7 @@ func lookOn(ctx context.Context, counter rueidis.Client) error {
 			first = n
 		}
 		if n != first {
-			return fmt.Errorf("somebody counted from %d to %d while this one read", first, n)
+			return fmt.Errorf("a writer counted from %d to %d during a read", first, n)
 		}
 	}
 	return nil
@@ -176,7 +178,8 @@ func TestOneOwnerOfTwoClientsIsTwoOwners(t *testing.T) {
 	})
 }
 
-// Two acquisitions of one owner at a time take their turns at its seat: the second becomes a level of the first.
+// Two simultaneous acquisitions of one owner lock its session one after the other: the second
+// becomes a level of the first.
 func TestGoroutinesThatShareAnOwnerShareTheHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -14,7 +14,7 @@ import (
 	"holdfast/watchdog"
 )
 
-func TestExtendLengthensALeaseAndNeverShortensIt(t *testing.T) {
+func TestExtendNeverShortensALease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -57,7 +57,8 @@ func TestExtendWithTheLeaseOfTheWatchdogLastsForThatLeaseOnce(t *testing.T) {
 	})
 }
 
-// It is not the level that lasts, but the lock: until the last of the levels is released, in whatever order that is.
+// An extension is for the lock, not for its level: it lasts until the last level is released, in
+// whatever order.
 func TestExtendOfOneLevelLastsForAll(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -154,7 +155,7 @@ func TestExtendOfAHoldThatHasEndedSendsNothing(t *testing.T) {
 	})
 }
 
-// Nothing is sent, and nothing has become of this hold.
+// Nothing is sent, and the hold is unchanged.
 func TestExtendWithAContextThatHasEndedSaysOnlyThat(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -171,7 +172,7 @@ func TestExtendWithAContextThatHasEndedSaysOnlyThat(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, `lock "order"`)
 		require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
-		require.NotErrorIs(t, err, rlock.ErrLost, "that is another hold's")
+		require.NotErrorIs(t, err, rlock.ErrLost, "that is the state of another hold")
 	}
 	require.Empty(t, monitor.Commands(t))
 	require.True(t, hold.Valid())
@@ -189,7 +190,7 @@ func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
 	})
 }
 
-func TestExtendIsRepeatedWhenItsReplyIsLost(t *testing.T) {
+func TestExtendIsRetriedWhenItsReplyIsLost(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -230,7 +231,7 @@ func TestExtendThatIsRefusedChangesNothing(t *testing.T) {
 	})
 }
 
-func TestExtendOnAHungServerComesBackInTime(t *testing.T) {
+func TestExtendOnAHungServerReturnsInTime(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -246,7 +247,7 @@ func TestExtendOnAHungServerComesBackInTime(t *testing.T) {
 		defer cancel()
 		within(t, promptly, func() { require.ErrorIs(t, hold.Extend(ctx, longLease), context.DeadlineExceeded) })
 		require.True(t, hold.Valid())
-		require.Equal(t, deadline, hold.Deadline(), "nobody knows that it lasts longer")
+		require.Equal(t, deadline, hold.Deadline(), "the extension is unconfirmed")
 		s.Resume(t)
 		eventually(t, func() bool { return hold.Extend(t.Context(), longLease) == nil }, "extended")
 		require.Greater(t, time.Until(hold.Deadline()), longLease/2)
@@ -255,7 +256,8 @@ func TestExtendOnAHungServerComesBackInTime(t *testing.T) {
 	})
 }
 
-// The server executes it when it goes on. By then the hold is over, and nobody would release what lasts so long.
+// The server executes it when it resumes. By then the hold is over, and nothing else would release
+// the extended lock.
 func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -274,8 +276,9 @@ func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
 	})
 }
 
-// Redis has done what it was asked to, and its answer comes when the hold has been given up: the lock was lost all the same.
-func TestExtendWhoseAnswerComesAfterTheHoldWasLostReturnsErrLost(t *testing.T) {
+// Redis did what it was asked, but its reply comes after the hold was given up: the lock was lost
+// all the same.
+func TestExtendWhoseReplyComesAfterTheLossReturnsErrLost(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -288,7 +291,7 @@ func TestExtendWhoseAnswerComesAfterTheHoldWasLostReturnsErrLost(t *testing.T) {
 		go func() { extended <- hold.Extend(t.Context(), longLease) }()
 		receive(t, hold.Done(), "the lease does not end")
 		p.Pass()
-		require.ErrorIs(t, receive(t, extended, "Extend has not ended"), rlock.ErrLost)
+		require.ErrorIs(t, receive(t, extended, "Extend has not returned"), rlock.ErrLost)
 		awaitFree(t, s, "order")
 	})
 }

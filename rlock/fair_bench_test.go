@@ -12,11 +12,12 @@ import (
 	"holdfast/rlock"
 )
 
-// lengths of the queue.
+// lengths has the lengths of the queue.
 var lengths = []int{1, 10, 100, 1000}
 
-// What Redis needs for a hand-over by the clock of its own SLOWLOG, so without the network: the holder releases, and the
-// head takes the lock. The one who had it queues at the end again, which is not counted.
+// BenchmarkFairHandOverScripts measures what a hand-over costs Redis by its own SLOWLOG, without
+// the network: the holder releases, and the head takes the lock. The old holder then queues at the
+// end, which is not counted.
 func BenchmarkFairHandOverScripts(b *testing.B) {
 	for _, length := range lengths {
 		b.Run(strconv.Itoa(length), func(b *testing.B) {
@@ -69,7 +70,8 @@ func BenchmarkFairHandOverScripts(b *testing.B) {
 
 func ownerNumber(n int) string { return fmt.Sprintf("3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:%d", n) }
 
-// A hand-over between two clients, from Unlock to the return of the other's Lock, with more waiters of both behind.
+// BenchmarkFairHandOver measures a hand-over between two clients, from Unlock to the return of the
+// other's Lock, with more waiters of both behind.
 func BenchmarkFairHandOver(b *testing.B) {
 	for _, length := range lengths {
 		b.Run(strconv.Itoa(length), func(b *testing.B) {

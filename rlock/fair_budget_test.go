@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-// The arguments of fair_acquire.lua, behind its five keys, that say how long a caller waits.
+// The arguments of fair_acquire.lua, after its five keys, that say how long a caller waits.
 const (
 	budgetArg = 5 + 10
 	untilArg  = 5 + 11
@@ -78,7 +78,7 @@ func TestFairLockIsToldHowLongItsCallerWaits(t *testing.T) {
 	})
 }
 
-func TestWaitersOfAFairLockThatLeaveTogetherCostFewCommands(t *testing.T) {
+func TestSimultaneousLeaversOfAFairLockCostFewCommands(t *testing.T) {
 	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		if !k.lonely {

@@ -28,7 +28,7 @@ func TestFairQueueSurvivesLostReplies(t *testing.T) {
 	first := awaitFairQueue(t, s, 1)
 	last := waitInTurn(t, s, holder)[0]
 	queue := awaitFairQueue(t, s, 2)
-	require.Equal(t, first[0], queue[0], "it has lost its place")
+	require.Equal(t, first[0], queue[0], "it lost its place")
 
 	cut = p.CutReply(script(t, "fair_acquire.lua"), 1) // of the taking
 	unlock(t, hold)
@@ -57,7 +57,7 @@ func TestFairQueueSurvivesLostReplies(t *testing.T) {
 	requireNothingFairLeft(t, s)
 }
 
-// A server without persistence forgets the queue. Whoever waits queues again.
+// A server without persistence forgets the queue. Its waiters queue again.
 func TestFairWaitersOutlastARestart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -82,8 +82,8 @@ func TestFairWaitersOutlastARestart(t *testing.T) {
 	requireNothingFairLeft(t, s)
 }
 
-// Nobody may be made to ask again and again by what is in Redis: a waiter asks when it comes, when it listens, and then
-// every 5 s.
+// Nothing in Redis may make waiters ask again and again: a waiter asks when it comes, when it
+// listens, and then every 5 s.
 func TestFairWaitersDoNotSpin(t *testing.T) {
 	t.Parallel()
 	for name, arrange := range map[string]func(*testing.T, *redistest.Server){
@@ -138,9 +138,9 @@ func TestFairWaitersDoNotSpin(t *testing.T) {
 			}, "each has asked, and once more when it listens")
 			<-time.After(time.Second)
 			count()
-			t.Log(asked, "questions")
-			// One more each: a first question may find the lock free, and another waiter's head before it. And one when the head is
-			// dropped.
+			t.Log(asked, "requests")
+			// Each may ask once more, because a first request may find the lock free with another
+			// waiter at the head; and once when the head is dropped.
 			require.LessOrEqual(t, asked, 4*waiters)
 			cancel()
 			for _, d := range done {

@@ -20,7 +20,7 @@ import (
 	"holdfast/rlock"
 )
 
-// throng are callers that go on asking for one fair lock and hardly wait for it.
+// throng is callers that keep asking for one fair lock and hardly wait for it.
 type throng struct {
 	clients  []*rlock.Client
 	acquired atomic.Int64
@@ -29,7 +29,7 @@ type throng struct {
 	callers  sync.WaitGroup
 }
 
-// throngSize is how many callers there are, of four clients.
+// throngSize is the number of callers, of four clients.
 const throngSize = 20
 
 // gather starts a throng whose callers ask as given.
@@ -66,19 +66,20 @@ func (c *throng) leave() {
 	c.callers.Wait()
 }
 
-// requireAlive requires that callers go on to get the lock. An idle machine gives them hundreds a second.
+// requireAlive requires that callers keep acquiring the lock. On an idle machine they do so
+// hundreds of times a second.
 func (c *throng) requireAlive(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	c.watch(t, s, &c.acquired, 5, "nobody gets a lock that nobody keeps")
 }
 
-// requireDeparted requires that callers come and go, and that nothing more is left of them.
+// requireDeparted requires that callers come and go, and leave nothing behind.
 func (c *throng) requireDeparted(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	c.watch(t, s, &c.refused, 25*throngSize, "callers stay for longer than they wait")
 }
 
-// watch waits until a count has grown, and requires meanwhile that the places of those who left go.
+// watch waits until a count has grown, and requires meanwhile that places of callers that left go.
 func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, by int64, otherwise string) {
 	t.Helper()
 	before := count.Load()
@@ -88,7 +89,8 @@ func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, b
 	}, otherwise)
 }
 
-// servedBeforeAndAfterAPause requires that callers get the lock before the server hangs, and afterwards.
+// servedBeforeAndAfterAPause requires that callers acquire the lock before the server hangs, and
+// afterwards.
 func servedBeforeAndAfterAPause(t *testing.T, s *redistest.Server, c *throng) {
 	t.Helper()
 	c.requireAlive(t, s)
@@ -114,13 +116,14 @@ func TestFairLockOutlivesImpatientCallers(t *testing.T) {
 			return l.TryLock(rlock.WithOwner(context.Background()), short(), rlock.Watchdog)
 		}, servedBeforeAndAfterAPause},
 		"deadlines": {asking(short), servedBeforeAndAfterAPause},
-		// On a busy machine most of these are gone before they could answer to their turn.
+		// On a busy machine most of these are gone before they could take their turn.
 		"shorter deadlines": {asking(shorter), func(t *testing.T, s *redistest.Server, c *throng) {
 			c.requireDeparted(t, s)
 			s.Do(t, "CLIENT", "PAUSE", "400", "WRITE")
 			c.requireDeparted(t, s)
 		}},
-		// The server does not know when these leave: what they send while it hangs is executed as if they were here still.
+		// The server does not know when these leave: what they send while it hangs is executed as
+		// if they were still there.
 		"cancelled contexts": {func(l *rlock.Lock) (*rlock.Hold, error) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer time.AfterFunc(shorter(), cancel).Stop()
@@ -144,7 +147,7 @@ func TestFairLockOutlivesImpatientCallers(t *testing.T) {
 					require.NoError(t, client.Close(t.Context()))
 				}
 			})
-			require.Zero(t, s.DoInt(t, "DBSIZE"), "places are left over")
+			require.Zero(t, s.DoInt(t, "DBSIZE"), "places are left")
 		})
 	}
 }
@@ -172,8 +175,8 @@ func waitInMasses(args []string) error {
 	return err
 }
 
-// Nobody listens for any of them, which one look tells.
-func TestFairLockIsHadSoonAfterManyWaitersWereKilled(t *testing.T) {
+// None of them has a listener, which one check shows.
+func TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled(t *testing.T) {
 	const killed = 10
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -193,14 +196,14 @@ func TestFairLockIsHadSoonAfterManyWaitersWereKilled(t *testing.T) {
 	released := time.Now()
 	o := result(t, behind)
 	require.NoError(t, o.Err)
-	require.Less(t, o.At.Sub(released), 3*time.Second, "it looked by itself, and was not told when")
+	require.Less(t, o.At.Sub(released), 3*time.Second, "it asked by itself, without being woken")
 	unlock(t, o.Hold)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-// They give up after at most 15 ms, and an answer takes 20. However much they were granted, it is released soon, and not after one
-// round trip for each.
-func TestCallersThatLeaveBeforeTheAnswerKeepNobodyOut(t *testing.T) {
+// They give up after at most 15 ms, and a reply takes 20. However often the lock was granted to
+// them, it is released soon, not after a round trip for each.
+func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const callers, departures = 20, 2000

@@ -22,8 +22,9 @@ import (
 
 func init() { processes["fair waiters"] = waitFairly }
 
-// waitFairly waits for the fair lock "job" once for each line that it reads, each in a goroutine. Who gets the lock appends
-// the line, and its name in Redis, to the list "served", and releases it.
+// waitFairly waits for the fair lock "job" once for each line that it reads, each in a goroutine. A
+// waiter that gets the lock appends the line, and its name in Redis, to the list "served", and
+// releases the lock.
 func waitFairly(args []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
 	if err != nil {
@@ -35,7 +36,8 @@ func waitFairly(args []string) error {
 		return err
 	}
 	ctx := context.Background()
-	// As a service that has been up for a while: connected, and the server knows the scripts.
+	// Like a service that has been up for a while, it is connected, and the server knows the
+	// scripts.
 	for range 20 {
 		hold, err := c.NewFairLock("before").Lock(ctx, longLease)
 		if err != nil {
@@ -85,7 +87,7 @@ func startFairWaiters(t *testing.T, s *redistest.Server, n int) []*process {
 	return started
 }
 
-// length is that of the queue.
+// length returns the length of the queue.
 func length(t *testing.T, redis rueidis.Client) int64 {
 	t.Helper()
 	n, err := redis.Do(t.Context(), redis.B().Llen().Key(fairQueue).Build()).AsInt64()
@@ -93,9 +95,9 @@ func length(t *testing.T, redis rueidis.Client) int64 {
 	return n
 }
 
-// fairRuns is how often the order is tested. With HOLDFAST_FAIR_RUNS it is measured that often: on an idle machine, where
-// a process that is told something reads it within 5 ms. Without, a waiter is not started before the last one is queued,
-// however busy the machine is.
+// fairRuns returns how often the order is tested. With HOLDFAST_FAIR_RUNS it is measured that
+// often, on an idle machine, where a process reads what it is told within 5 ms. Otherwise a waiter
+// is started only after the previous one is queued, however busy the machine is.
 func fairRuns(t *testing.T) (runs int, measured bool) {
 	text := os.Getenv("HOLDFAST_FAIR_RUNS")
 	if text == "" {
@@ -143,8 +145,8 @@ func TestWaitersOfFourProcessesAcquireAFairLockInTheOrderInWhichTheyWereStarted(
 	}
 }
 
-// fairDelay tells s's waiters, of whom the last belongs to the test, that the lock is free, and returns how long the test had
-// to wait for it.
+// fairDelay releases the lock to s's waiters, the last of which belongs to the test, and returns
+// how long the test had to wait for it.
 func fairDelay(t *testing.T, hold *rlock.Hold, mine <-chan outcome) time.Duration {
 	t.Helper()
 	freed := time.Now()
@@ -159,7 +161,7 @@ func fairDelay(t *testing.T, hold *rlock.Hold, mine <-chan outcome) time.Duratio
 	return time.Since(freed)
 }
 
-// queueBehind queues n waiters of p and then one of the test's own, whose outcome it returns.
+// queueBehind queues n waiters of p, and then one of the test's own, whose outcome it returns.
 func queueBehind(t *testing.T, s *redistest.Server, lock *rlock.Lock, p *process, n int) <-chan outcome {
 	t.Helper()
 	for i := range n {
@@ -192,7 +194,7 @@ func TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds(t *testing.T) {
 	p := startFairWaiters(t, s, 1)[0]
 	hold := take(t, lock, longLease)
 	mine := queueBehind(t, s, lock, p, 1)
-	// Its connections stay open: to the server it listens.
+	// Its connections stay open: for the server it listens.
 	require.NoError(t, p.Signal(syscall.SIGSTOP))
 	var status syscall.WaitStatus
 	_, err := syscall.Wait4(p.Pid, &status, syscall.WUNTRACED, nil)
@@ -203,7 +205,7 @@ func TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds(t *testing.T) {
 	require.Less(t, delay, 20*time.Second)
 	require.Zero(t, s.DoInt(t, "EXISTS", "served"))
 
-	// It has lost its place and nothing else.
+	// It lost only its place.
 	require.NoError(t, p.Signal(syscall.SIGCONT))
 	eventually(t, func() bool { return s.DoInt(t, "LLEN", "served") == 1 }, "it was not served")
 	require.NoError(t, p.Stdin.Close())

@@ -12,8 +12,9 @@ import (
 	"holdfast/rlock"
 )
 
-// The longest wait there is, as some write "for ever", must not make the reckoning of when a place is gone overflow.
-func TestPlaceOfAWaiterForEverIsTakenOutAlsoAfterAnOutage(t *testing.T) {
+// The longest possible wait, as some write "for ever", must not overflow the time at which a waiter
+// is dropped.
+func TestWaiterWithoutLimitLeavesTheQueueAlsoAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	const lease = 100 * time.Millisecond
 	s := redistest.Start(t)

@@ -36,7 +36,7 @@ func TestFairLocksThatShareAQueueAreReportedOncePerPair(t *testing.T) {
 	use("z", "{x}", "x", "{z}")
 	eventually(t, func() bool { return warnings() == 2 }, "{z} and z")
 	use("x", "{x}", "z", "{z}")
-	closeClient(t, c) // which waits for what is still to be written
+	closeClient(t, c) // waits for pending log lines
 	require.Equal(t, 2, warnings())
 }
 

@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// sooner is how long a waiter may take that was told. One that has to look by itself may take 5 s.
+// sooner is how long a woken waiter may take. One that must ask by itself may take 5 s.
 const sooner = 2 * time.Second
 
 // fairWaiter is a goroutine that waits for the fair lock "job".
@@ -20,7 +20,7 @@ type fairWaiter struct {
 	leave context.CancelFunc
 }
 
-func TestFairLockAlternatesBetweenClientsAsTheyCame(t *testing.T) {
+func TestFairLockAlternatesBetweenClientsInTheirOrder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	a := newClient(t, s, rlock.Options{}).NewFairLock("job")
@@ -40,7 +40,7 @@ func TestFairLockAlternatesBetweenClientsAsTheyCame(t *testing.T) {
 	requireNothingFairLeft(t, s)
 }
 
-func TestReleaserOfAFairLockThatWantsItAgainComesLast(t *testing.T) {
+func TestReleaserThatWantsAFairLockAgainComesLast(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
@@ -63,7 +63,7 @@ func TestFairAttemptWithoutWaitStepsBackForTheQueue(t *testing.T) {
 	var held *rlock.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, "java:1", held.Owner)
-	require.True(t, held.Next, "it does not hold the lock, it comes first")
+	require.True(t, held.Next, "it is the next, not the holder")
 	require.EqualValues(t, 1, s.DoInt(t, "LLEN", fairQueue))
 	require.True(t, absent(s, "job"))
 }
@@ -115,8 +115,8 @@ func TestFairWaitersThatGiveUpLeaveTheQueueAtOnce(t *testing.T) {
 	requireNothingFairLeft(t, s)
 }
 
-// The message may be on its way to a waiter that leaves. Then the next one must be told.
-func TestFairHeadThatLeavesWhenItIsToldPassesTheTurnOn(t *testing.T) {
+// The message may be on its way to a waiter that leaves. Then the next one must be woken.
+func TestFairHeadThatLeavesWhenItIsWokenPassesItsTurnOn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
@@ -126,7 +126,7 @@ func TestFairHeadThatLeavesWhenItIsToldPassesTheTurnOn(t *testing.T) {
 		within(t, sooner, func() {
 			go waiters[0].leave()
 			unlock(t, hold)
-			if o := result(t, waiters[0].done); o.Err == nil { // it was quicker
+			if o := result(t, waiters[0].done); o.Err == nil { // it acquired the lock first
 				unlock(t, o.Hold)
 			}
 			unlock(t, acquired(t, waiters[1].done))
@@ -155,7 +155,7 @@ func TestClosingAClientTakesItsWaitersOutOfAFairQueue(t *testing.T) {
 	requireNothingFairLeft(t, s)
 }
 
-func TestForcedFairUnlockWakesTheHead(t *testing.T) {
+func TestForceUnlockOfAFairLockWakesTheHead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")

@@ -44,7 +44,8 @@ func ExampleHold_Token() {
 	}
 	fmt.Println("first:", table.write("by the first", first.Token()))
 
-	// The first is stopped for longer than its lease, and does not know it yet. This is what becomes of the lock.
+	// The first process is stopped for longer than its lease, and does not know it yet. The lock
+	// looks like this then.
 	if _, err := lock.ForceUnlock(ctx); err != nil {
 		panic(err)
 	}
@@ -55,7 +56,7 @@ func ExampleHold_Token() {
 	defer second.Unlock(ctx)
 	fmt.Println("second:", table.write("by the second", second.Token()))
 
-	// It goes on, with a write that was on its way.
+	// It resumes, with a write that was on its way.
 	fmt.Println("first:", table.write("by the first, late", first.Token()))
 	fmt.Println("the table was written", table.entry)
 	// Output:

@@ -25,12 +25,12 @@ import (
 
 const (
 	numbersLease = 250 * time.Millisecond
-	// numbersOwners are the goroutines of each process that want the lock.
+	// numbersOwners is how many goroutines of each process want the lock.
 	numbersOwners = 4
 )
 
-// journal notes an acquisition, once, if its owner holds the lock at this moment. It returns how many there are then, and
-// 0 if the owner does not hold the lock.
+// journal records an acquisition once, if its owner holds the lock at this moment. It returns the
+// number of entries, or 0 if the owner does not hold it.
 //
 // KEYS[1] lock, KEYS[2] journal; ARGV[1] owner, ARGV[2] token
 const journal = `
@@ -45,8 +45,9 @@ return redis.call('RPUSH', KEYS[2], entry)`
 
 func init() { processes["numbered"] = acquireNumbers }
 
-// acquireNumbers takes one fenced lock again and again and prints the token and the owner of each acquisition, before it
-// does anything else, then notes it in the journal. It never ends by itself.
+// acquireNumbers takes one fenced lock again and again. It prints the token and the owner of each
+// acquisition before it does anything else, then records it in the journal. It never ends by
+// itself.
 func acquireNumbers(args []string) error {
 	runtime.GOMAXPROCS(1) // there are eight of these
 	option := rueidis.ClientOption{InitAddress: []string{args[0]}, PipelineMultiplex: -1}
@@ -75,7 +76,7 @@ func acquireNumbers(args []string) error {
 	return <-failed
 }
 
-// acquireNumber is one way through the lock. An error is one that no fault in this test explains.
+// acquireNumber locks and unlocks once. It returns errors that no fault of this test explains.
 func acquireNumber(lock *rlock.Lock, redis rueidis.Client, note *rueidis.Lua) error {
 	hold, err := lock.Lock(context.Background(), numbersLease)
 	if err != nil {
@@ -98,14 +99,15 @@ func acquireNumber(lock *rlock.Lock, redis rueidis.Client, note *rueidis.Lua) er
 	return err
 }
 
-// told is what the processes have printed: tokens by owner. It outlives whatever the server forgets.
+// told has what the processes have printed: tokens by owner. It survives whatever the server
+// forgets.
 type told struct {
 	mu     sync.Mutex
 	tokens map[string]int64 // guarded by mu
 	wrong  []string         // guarded by mu
 }
 
-// listen notes what a process prints until it ends.
+// listen records what a process prints until it ends.
 func (n *told) listen(p *process) {
 	for lines := bufio.NewScanner(p.Stdout); lines.Scan(); {
 		var token int64
@@ -122,18 +124,21 @@ func (n *told) listen(p *process) {
 	}
 }
 
-// TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled has eight processes take one lock, and kills and stops them, and
-// kills and restarts the server, at random. HOLDFAST_FENCED_ACQUISITIONS is for how many acquisitions: 100000 take a
-// minute, and two with the race detector. HOLDFAST_FENCED_SEED draws other faults. See make random.
+// TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled has eight processes take one lock. It kills
+// and stops them, and kills and restarts the server, at random. HOLDFAST_FENCED_ACQUISITIONS is the
+// number of acquisitions: 100000 take a minute, and two with the race detector.
+// HOLDFAST_FENCED_SEED draws other faults. See make random.
 //
-// What orders acquisitions is Redis: one comes after another if the other's owner no longer held the lock in Redis when it
-// began. Clocks and pipes of processes cannot tell that, since a process can be stopped between its acquisition and any
-// report. So each owner notes its token in a list in Redis, by a script that does so only while the owner holds the lock.
-// Owners hold it one after the other, and therefore the list has the order of the acquisitions. It lacks those of holders
-// that were killed or stopped too early, which only makes gaps.
+// Redis orders acquisitions: one comes after another if the other's owner no longer held the lock
+// in Redis when it began. Clocks and pipes of processes cannot show that, since a process can be
+// stopped between its acquisition and any report. So each owner records its token in a list in
+// Redis, by a script that does so only while the owner holds the lock. Owners hold it one after
+// another, so the list has the order of the acquisitions. It lacks those of holders that were
+// killed or stopped too early, which only leaves gaps.
 //
-// A server that forgets would forget the list as well as the counter. So each owner also tells its token to the test
-// before that: no two owners may tell the same one, whatever the server knows of them.
+// A server that forgets would forget the list with the counter. So each owner also prints its token
+// for the test before that: no two owners may print the same one, whatever the server knows of
+// them.
 func TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled(t *testing.T) {
 	t.Parallel()
 	want := locktest.Times(t, "HOLDFAST_FENCED_ACQUISITIONS", 2000)
@@ -177,7 +182,7 @@ func TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled(t *testing.T) {
 			require.NoError(t, running[i].Kill())
 			start(i)
 			kills++
-		default: // it goes on when others have had the lock
+		default: // it resumes after others have held the lock
 			stopped := running[i]
 			require.NoError(t, stopped.Signal(syscall.SIGSTOP))
 			<-time.After(numbersLease + upTo(d, numbersLease))
@@ -199,7 +204,7 @@ func TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled(t *testing.T) {
 	require.Empty(t, said.wrong)
 	slices.Sort(given)
 	for i := 1; i < len(given); i++ {
-		require.Less(t, given[i-1], given[i], "given twice")
+		require.Less(t, given[i-1], given[i], "issued twice")
 	}
 	last := int64(0)
 	for _, entry := range entries {
@@ -212,7 +217,7 @@ func TestTokensIncreaseOverAllAcquisitionsWhateverIsKilled(t *testing.T) {
 		}
 		last = token
 		if told, known := said.tokens[owner]; !known || told != token {
-			require.Equal(t, told, token, "its owner told another: %s", entry)
+			require.Equal(t, told, token, "its owner printed another: %s", entry)
 		}
 	}
 	counter, err := strconv.ParseInt(s.DoString(t, "GET", orderCounter), 10, 64)

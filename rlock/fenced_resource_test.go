@@ -20,8 +20,9 @@ import (
 
 func init() { processes["ledger keeper"] = keepLedger }
 
-// keepLedger takes a fenced lock, and then writes to a resource as often as it is told to: without asking whether its hold
-// is still valid, as a write does that is on its way already. At last it tells what Unlock says.
+// keepLedger takes a fenced lock, and then writes to a resource as often as it is told to, without
+// checking whether its hold is still valid, like a write that is on its way already. At last it
+// prints the result of Unlock.
 func keepLedger(args []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
 	if err != nil {
@@ -43,7 +44,7 @@ func keepLedger(args []string) error {
 	fmt.Println(hold.Token())
 	orders := bufio.NewScanner(os.Stdin)
 	for orders.Scan() && orders.Text() == "write" {
-		fmt.Println(hold.Token()) // this is the write: the resource is on the other side of the pipe
+		fmt.Println(hold.Token()) // this is the write: the resource is at the other end of the pipe
 	}
 	fmt.Println(errors.Is(hold.Unlock(context.Background()), rlock.ErrLost))
 	return c.Close(context.Background())
@@ -55,13 +56,13 @@ func TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused(t *testing.T) {
 	s := redistest.Start(t)
 	var table ledger
 	stopped := startProcess(t, "ledger keeper", s.Addr(), lease.String())
-	// written is what the process writes next, with its token.
+	// written returns the token of the next write of the process.
 	written := func() (token int64) {
 		_, err := fmt.Sscan(stopped.Line(t), &token)
 		require.NoError(t, err)
 		return token
 	}
-	token := written() // it says so when it has the lock
+	token := written() // it writes when it holds the lock
 	stopped.Tell(t, "write")
 	require.NoError(t, table.write("by the first", written()))
 
@@ -71,7 +72,7 @@ func TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused(t *testing.T) {
 	require.Greater(t, next.Token(), token)
 	require.NoError(t, table.write("by the second", next.Token()))
 
-	stopped.Tell(t, "write") // which it does first of all
+	stopped.Tell(t, "write") // which it does first
 	require.NoError(t, stopped.Signal(syscall.SIGCONT))
 	late := written()
 	require.Equal(t, token, late)
@@ -87,8 +88,8 @@ func TestWriteOfAHolderThatWasStoppedBeyondItsLeaseIsRefused(t *testing.T) {
 	unlock(t, next)
 }
 
-// A resource that has not heard of the second holder yet cannot refuse the late write of the first. What it refuses is that
-// the first goes on after the second has begun.
+// A resource that does not know of the second holder yet cannot refuse a late write of the first.
+// It refuses writes of the first once the second has begun.
 func TestResourceTakesAnyTokenThatIsNotSmallerThanTheLargest(t *testing.T) {
 	t.Parallel()
 	var table ledger

@@ -15,7 +15,7 @@ import (
 // orderCounter is the key of the counter of the lock called order.
 const orderCounter = "redisson_lock_token:{order}"
 
-// counted is what the counter of the lock called order says.
+// counted returns the value of the counter of the lock called order.
 func counted(t testing.TB, s *redistest.Server) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(s.DoString(t, "GET", orderCounter), 10, 64)
@@ -60,11 +60,11 @@ func TestTokenIncreasesWhateverEndedTheHoldBefore(t *testing.T) {
 		end(hold)
 		require.Equal(t, last, counted(t, s), "after end %d", i)
 		require.False(t, exists(s, "order"))
-		require.Equal(t, last, hold.Token(), "of a hold that has ended")
+		require.Equal(t, last, hold.Token(), "the token of an ended hold")
 	}
 }
 
-func TestTokenIsTheSameOnAllLevelsAndToldByInfo(t *testing.T) {
+func TestTokenIsTheSameOnAllLevelsAndShownByInfo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: time.Second})
@@ -107,7 +107,7 @@ func TestTokensIncreaseOverTheNestedHoldsOfAJavaPeer(t *testing.T) {
 	lock := newClient(t, s, rlock.Options{}).NewFencedLock("order")
 	unlock(t, take(t, lock, longLease))
 	const java = "5d1ce8ac-4d0b-4e8e-a9a5-5d4c3c0e6a5b:31"
-	for range 3 { // of whom each level is numbered
+	for range 3 { // each level has a number
 		s.Do(t, "HINCRBY", "order", java, "1")
 		s.Do(t, "INCR", orderCounter)
 	}
@@ -116,7 +116,7 @@ func TestTokensIncreaseOverTheNestedHoldsOfAJavaPeer(t *testing.T) {
 	s.Do(t, "DEL", "order")
 	hold := take(t, lock, longLease)
 	require.EqualValues(t, 5, hold.Token())
-	s.Do(t, "INCR", orderCounter) // whoever that may be, the hold has the token that it has
+	s.Do(t, "INCR", orderCounter) // whatever this means, the hold keeps its token
 	inner := takeWith(hold.Context(), t, lock, longLease)
 	require.EqualValues(t, 5, inner.Token())
 	unlock(t, inner)
@@ -124,7 +124,7 @@ func TestTokensIncreaseOverTheNestedHoldsOfAJavaPeer(t *testing.T) {
 	require.EqualValues(t, 7, take(t, lock, longLease).Token())
 }
 
-func TestTokenIsKeptWhenTheReplyOfTheAcquisitionIsLost(t *testing.T) {
+func TestTokenIsKeptWhenTheReplyToTheAcquisitionIsLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c, p := proxied(t, s, rlock.Options{})
@@ -140,7 +140,7 @@ func TestTokenIsKeptWhenTheReplyOfTheAcquisitionIsLost(t *testing.T) {
 	require.EqualValues(t, 3, take(t, lock, longLease).Token())
 }
 
-func TestTokenOfAnAcquisitionThatNobodyWaitedForIsNotGivenAgain(t *testing.T) {
+func TestTokenOfAnAcquisitionWhoseCallerLeftIsNotIssuedAgain(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c, p := proxied(t, s, rlock.Options{})
@@ -157,7 +157,7 @@ func TestTokenOfAnAcquisitionThatNobodyWaitedForIsNotGivenAgain(t *testing.T) {
 	require.EqualValues(t, 3, take(t, lock, longLease).Token())
 }
 
-func TestFencedLockWithoutACounterIsNotTakenAndSaysWhatToDo(t *testing.T) {
+func TestFencedLockWithoutACounterIsNotTakenAndAdvises(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare      func(*testing.T, *redistest.Server)

@@ -11,10 +11,10 @@ import (
 	"holdfast/rlock"
 )
 
-// Waiters that leave while they are being given the lock: it goes to the next one without delay, and nothing of theirs
-// remains.
+// These tests are about waiters that leave while they are granted the lock. It must go to the next
+// one without delay, and nothing of theirs may remain.
 
-func TestHeirThatLeavesWhileItsLockIsBeingReleasedPassesItOn(t *testing.T) {
+func TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn(t *testing.T) {
 	t.Parallel()
 	for stage, unsent := range map[string]bool{"before it is executed": true, "after it was executed": false} {
 		t.Run(stage, func(t *testing.T) {
@@ -28,7 +28,8 @@ func TestHeirThatLeavesWhileItsLockIsBeingReleasedPassesItOn(t *testing.T) {
 	}
 }
 
-// leavesAsHeir has a waiter leave while the release that names it as the heir is on its way there, or on its way back.
+// leavesAsHeir has a waiter leave while the release that names it as the successor is on its way
+// there, or its reply on its way back.
 func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -39,7 +40,7 @@ func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
 	k.warm(t, c, k.name)
 	way := departures(t, c)[departing]
 	first := take(t, k.lock(c, k.name), longLease)
-	gate.argument = k.field(first.Owner()) // nothing is under way
+	gate.argument = k.field(first.Owner()) // nothing is in flight
 	heir, leave := way.begin(k.lock(c, k.name), longLease)
 	k.awaitListeners(t, s, k.name, 1)
 	next := k.waitsElsewhere(t, s, 2)
@@ -50,19 +51,20 @@ func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
 	require.Equal(t, unsent, s.DoString(t, "HGET", k.name, k.field(first.Owner())) != "", "it is handed over when it is executed")
 	leave()
 	require.ErrorIs(t, result(t, heir).Err, way.err, way.name)
-	awaitQuiet(t, s) // what it took back when it left was there to be taken back, or not
+	awaitQuiet(t, s) // its withdrawal found a registration, or none
 
 	start := time.Now()
 	gate.open()
 	require.NoError(t, receive(t, released, "the release hangs"))
 	o := result(t, next)
 	require.NoError(t, o.Err)
-	require.Less(t, o.At.Sub(start), promptly, "after one that %s", way.name)
+	require.Less(t, o.At.Sub(start), promptly, "after a waiter that %s", way.name)
 	unlock(t, o.Hold)
 	awaitFree(t, s, k.name)
 }
 
-// waitsElsewhere starts a waiter in a client of its own, and returns when so many clients wait for the lock.
+// waitsElsewhere starts a waiter in a new client, and returns when that many clients wait for the
+// lock.
 func (k kind) waitsElsewhere(t *testing.T, s *redistest.Server, n int) <-chan outcome {
 	t.Helper()
 	waiter := lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
@@ -71,7 +73,7 @@ func (k kind) waitsElsewhere(t *testing.T, s *redistest.Server, n int) <-chan ou
 	return waiter
 }
 
-func TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn(t *testing.T) {
+func TestWaiterThatLeavesDuringItsGrantPassesTheLockOn(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		for i := range departures(t, nil) {
@@ -96,10 +98,10 @@ func TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn(t *testing.T) {
 
 			o = result(t, next)
 			require.NoError(t, o.Err)
-			require.Less(t, o.At.Sub(left), promptly, "after one that %s", way.name)
+			require.Less(t, o.At.Sub(left), promptly, "after a waiter that %s", way.name)
 			sent := calls(s, "evalsha")
-			p.Pass()                        // whose lock it is no more
-			if way.err != rlock.ErrClosed { //nolint:errorlint // it is one of ours
+			p.Pass()                        // the grant is not its own any more
+			if way.err != rlock.ErrClosed { //nolint:errorlint // compared by identity on purpose
 				eventually(t, func() bool { return calls(s, "evalsha") > sent }, "the message was not answered")
 			}
 			require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
@@ -109,7 +111,7 @@ func TestWaiterThatLeavesWhileItsGiftIsUnderWayPassesItOn(t *testing.T) {
 	})
 }
 
-func TestWaiterThatLeavesBeforeTheReleaseGivesUpItsPlace(t *testing.T) {
+func TestWaiterThatLeavesBeforeTheReleaseIsUnregistered(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		for i := range departures(t, nil) {
@@ -131,8 +133,8 @@ func TestWaiterThatLeavesBeforeTheReleaseGivesUpItsPlace(t *testing.T) {
 	})
 }
 
-// The answer that gives a place comes for somebody who has left: the command was executed late.
-func TestPlaceThatWasTakenAfterItsOwnerHadLeftIsGivenBackWithTheLock(t *testing.T) {
+// The reply that registers a waiter comes after it has left: the command was executed late.
+func TestRegistrationThatComesAfterItsOwnerLeftIsRemovedWithTheLock(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -154,7 +156,8 @@ func TestPlaceThatWasTakenAfterItsOwnerHadLeftIsGivenBackWithTheLock(t *testing.
 	})
 }
 
-// Nobody can tell what a waiter is about to do when it is given the lock: it may leave at that very moment.
+// Nobody knows what a waiter is about to do when it is granted the lock: it may leave at that very
+// moment.
 func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	const rounds = 60
@@ -163,7 +166,7 @@ func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) 
 		c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 		for name, leaves := range map[string]*rlock.Client{"here": c, "elsewhere": other} {
 			for round := range rounds {
-				// It may be had for a moment by what the last one that left had sent.
+				// A late command of the last waiter that left may hold the lock for a moment.
 				first := acquired(t, lockInBackground(t.Context(), k.lock(c, k.name), longLease))
 				ctx, cancel := context.WithCancel(t.Context())
 				leaver := lockInBackground(ctx, k.lock(leaves, k.name), longLease)
@@ -172,7 +175,8 @@ func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) 
 				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 2 }, "the second does not wait")
 				k.awaitListeners(t, s, k.name, 1)
 				go func() {
-					pause(ctx.Done(), time.Duration(round)*20*time.Microsecond) // it takes some 500 us to hand over
+					// a hand-over takes about 500 us
+					pause(ctx.Done(), time.Duration(round)*20*time.Microsecond)
 					cancel()
 				}()
 				start := time.Now()

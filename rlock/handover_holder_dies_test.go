@@ -10,19 +10,22 @@ import (
 	"holdfast/rlock"
 )
 
-// A release that gives the lock away tells nobody else, and those who wait know only of the lease before.
-func TestSomebodyWhoDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
+// A release that hands the lock over wakes no other waiter, and waiters know only of the lease
+// before.
+func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 	t.Parallel()
 	const (
 		lease   = 200 * time.Millisecond
-		notSoon = 10 * lease // less than the 3 s after which everybody looks
+		notSoon = 10 * lease // less than the 3 s after which every waiter asks
 	)
 	for name, mode := range map[string]rlock.HandOver{"to all": rlock.HandOverToAll, "local": rlock.HandOverLocal} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, k := range kinds {
 				if k.mode != "" {
-					continue // one that lost a read-write lock releases it all the same, which is announced: see package lua
+					// a read-write lock that is lost is still released, which is announced: see
+					// package lua
+					continue
 				}
 				t.Run(k.name, func(t *testing.T) {
 					t.Parallel()
@@ -44,7 +47,7 @@ func TestSomebodyWhoDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 					unlock(t, first)
 					last := receive(t, waiting, "nobody was given the lock")
 					require.NoError(t, last.Err)
-					for range waiters[1:] { // and nobody unlocks
+					for range waiters[1:] { // none of them unlocks
 						next := receive(t, waiting, "nobody has the lock after a death")
 						require.NoError(t, next.Err)
 						require.Greater(t, next.At.Sub(last.At), lease/2)

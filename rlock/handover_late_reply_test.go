@@ -11,9 +11,10 @@ import (
 	"holdfast/rlock"
 )
 
-// The release has given the lock to its heir, and only the answer is late. The heir does not wait for it: it has looked by
-// itself, and holds the lock when the answer comes, which must not be taken for that of somebody who has left.
-func TestHeirThatLookedByItselfKeepsTheLockWhenTheAnswerToTheReleaseComes(t *testing.T) {
+// The release has handed the lock to its successor, and only the reply is late. The successor does
+// not wait for it: it asked by itself, and holds the lock when the reply comes, which must not be
+// taken for that of a waiter that left.
+func TestSuccessorThatAskedByItselfKeepsTheLockWhenTheReplyToTheReleaseComes(t *testing.T) {
 	t.Parallel()
 	onEach(t, passing(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -25,21 +26,23 @@ func TestHeirThatLookedByItselfKeepsTheLockWhenTheAnswerToTheReleaseComes(t *tes
 		released := make(chan error, 1)
 		go func() { released <- first.Unlock(t.Context()) }()
 		receive(t, gate.kept, "the release was not sent")
-		s.Do(t, "PUBLISH", k.channel+":{"+k.name+"}", "1") // everybody looks
+		s.Do(t, "PUBLISH", k.channel+":{"+k.name+"}", "1") // wakes all waiters
 		heir := acquired(t, waiter)
 		gate.pass()
 		require.NoError(t, receive(t, released, "the release hangs"))
 
 		gate.open()
-		unlock(t, take(t, c.NewLock("another"), longLease)) // whatever the clean-up has sent was before that
+		// comes after all that the clean-up has sent
+		unlock(t, take(t, c.NewLock("another"), longLease))
 		require.Equal(t, k.hash(heir.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 		require.NoError(t, heir.Unlock(t.Context()))
 		requireFree(t, s, k.name)
 	})
 }
 
-// The answer that tells the next in line of its place is late. Before it comes, the lock has been given away and given back.
-func TestGiftThatOvertakesTheAnswerWithItsTicketIsTaken(t *testing.T) {
+// The reply that tells the next in the queue of its registration is late. Before it comes, the lock
+// has been granted and released.
+func TestGrantThatOvertakesTheReplyWithItsTicketIsAccepted(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		for range 10 {
@@ -51,7 +54,7 @@ func TestGiftThatOvertakesTheAnswerWithItsTicketIsTaken(t *testing.T) {
 	})
 }
 
-// overtaken plays that once. It returns false if the lock has left the process too early.
+// overtaken plays that once. It returns false if the lock left the process too early.
 func overtaken(t *testing.T, k kind) bool {
 	t.Helper()
 	const run = 16
@@ -84,7 +87,7 @@ func overtaken(t *testing.T, k kind) bool {
 			gate.open()
 			unlock(t, o.Hold)
 		case <-time.After(patience):
-			require.Fail(t, "nobody was given the lock")
+			require.Fail(t, "the lock was granted to nobody")
 		}
 		for _, waiter := range line[i:] {
 			unlock(t, acquired(t, waiter))
@@ -96,7 +99,7 @@ func overtaken(t *testing.T, k kind) bool {
 	go func() { released <- holding.Unlock(t.Context()) }()
 	receive(t, gate.kept, "the release was not sent")
 	elsewhere := acquired(t, other)
-	require.Equal(t, 1, places(s, k.name), "the last in line was given one")
+	require.Equal(t, 1, places(s, k.name), "the last waiter has one")
 	unlock(t, elsewhere)
 	require.Equal(t, c.ID(), holderOf(t, s, k.name))
 	require.Empty(t, line[run])
@@ -113,9 +116,10 @@ func overtaken(t *testing.T, k kind) bool {
 	return true
 }
 
-// A waiter looked by itself, and found that it has the lock. The message that says so comes when it has done its work and
-// releases the lock, in the one moment in which nobody in its client seems to have it.
-func TestGiftThatComesWhileItsLockIsBeingReleasedIsNoReasonToReleaseIt(t *testing.T) {
+// A waiter asked by itself, and found that it holds the lock. The grant message comes when its work
+// is done and it releases the lock, in the one moment in which no one in its client seems to hold
+// it.
+func TestGrantThatComesDuringTheReleaseReleasesNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -124,7 +128,7 @@ func TestGiftThatComesWhileItsLockIsBeingReleasedIsNoReasonToReleaseIt(t *testin
 		c, other := newClientOn(t, gate, rlock.Options{}), newClient(t, s, rlock.Options{})
 		t.Cleanup(p.Pass)
 		t.Cleanup(gate.open)
-		first := take(t, k.lock(other, k.name), 4*time.Second) // after which the waiter looks
+		first := take(t, k.lock(other, k.name), 4*time.Second) // after which the waiter asks
 		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
 		second := take(t, k.lock(other, "another"), longLease)
 		witness := enlists(t, s, 1, k.lock(c, "another"), longLease)

@@ -13,10 +13,10 @@ import (
 	"holdfast/rlock"
 )
 
-// What becomes of a lock that was handed over when the news of it is lost, or late.
+// These tests are about locks that were handed over when the reply or the message is lost, or late.
 
-// It is executed, and the heir is told to look.
-func TestLostReplyOfAReleaseWithAnHeirMakesTheHeirTheOnlyHolder(t *testing.T) {
+// The release is executed, and the successor is told to ask.
+func TestLostReplyToAReleaseWithASuccessorMakesItTheOnlyHolder(t *testing.T) {
 	t.Parallel()
 	onEach(t, passing(), func(t *testing.T, k kind) {
 		for _, lost := range []int{1, 2} {
@@ -39,8 +39,8 @@ func TestLostReplyOfAReleaseWithAnHeirMakesTheHeirTheOnlyHolder(t *testing.T) {
 	})
 }
 
-// It is not executed at all.
-func TestReleaseWithAnHeirThatIsRefusedAtFirstFreesTheLockInTheEnd(t *testing.T) {
+// The release is not executed at all.
+func TestReleaseWithASuccessorThatIsRefusedAtFirstFreesTheLockInTheEnd(t *testing.T) {
 	t.Parallel()
 	onEach(t, passing(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -48,7 +48,8 @@ func TestReleaseWithAnHeirThatIsRefusedAtFirstFreesTheLockInTheEnd(t *testing.T)
 		k.warm(t, c, k.name)
 		first := take(t, k.lock(c, k.name), longLease)
 		heir := k.parked(t, s, k.lock(c, k.name))
-		refused := p.Answer(script(t, k.release), 2, "LOADING Redis is loading the dataset in memory")
+		refused := p.Reply(script(t, k.release), 2,
+			"LOADING Redis is loading the dataset in memory")
 		start := time.Now()
 		unlock(t, first)
 		hold := acquired(t, heir)
@@ -59,7 +60,7 @@ func TestReleaseWithAnHeirThatIsRefusedAtFirstFreesTheLockInTheEnd(t *testing.T)
 	})
 }
 
-func TestWaiterWhoseGiftIsLostWithItsConnectionFindsItsLock(t *testing.T) {
+func TestWaiterWhoseGrantIsLostWithItsConnectionFindsItsLock(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -70,7 +71,7 @@ func TestWaiterWhoseGiftIsLostWithItsConnectionFindsItsLock(t *testing.T) {
 		unlock(t, first)
 		require.Equal(t, c.ID(), holderOf(t, s, k.name))
 		given := s.DoMap(t, "HGETALL", k.name)
-		require.Positive(t, p.Reset(), "what it kept is lost")
+		require.Positive(t, p.Reset(), "what it held back is lost")
 		start := time.Now()
 		p.Pass()
 		hold := acquired(t, waiter)
@@ -84,8 +85,8 @@ func TestWaiterWhoseGiftIsLostWithItsConnectionFindsItsLock(t *testing.T) {
 	})
 }
 
-// A message that is lost on a connection that stays is what the look every 5 s is for.
-func TestWaiterWhoseGiftIsLostLooksWithin5Seconds(t *testing.T) {
+// For a message that is lost on a connection that stays, there is the request every 5 s.
+func TestWaiterWhoseGrantIsLostAsksWithin5Seconds(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -100,9 +101,9 @@ func TestWaiterWhoseGiftIsLostLooksWithin5Seconds(t *testing.T) {
 	})
 }
 
-// The message says "you have the lock" long after that is over, to somebody who has asked again since and was refused.
-// Whoever may publish on one channel of this client must not have it release the locks of others.
-func TestGiftOfSomebodyElseOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
+// The message grants the lock long after that is over, to a waiter that has asked again since and
+// was refused. A publisher on one channel of this client must not make it release locks of others.
+func TestGrantToAnotherOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -111,14 +112,16 @@ func TestGiftOfSomebodyElseOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	client, _, _ := strings.Cut(ours.Owner(), ":")
 	waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
 	s.Do(t, "HSET", "elsewhere", client+":ghost", "1")
-	say := func(lock, text string) { s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel(lock), client)[1], text) }
+	say := func(lock, text string) {
+		s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel(lock), client)[1], text)
+	}
 	theirs := take(t, newClient(t, s, rlock.Options{}).NewLock("theirs"), longLease)
 	second := enlistsBy(t, s, 1, "theirs", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("theirs"), longLease) })
 	say("theirs", theirs.Owner()+" 1 0 0 0 theirs")
 	say("order", victim.Owner()+" 1 0 0 0 precious")
 	say("order", client+":ghost 1 0 0 0 elsewhere")
 
-	// One that is believed, and is dealt with after them.
+	// This one is accepted, and handled after the others.
 	unlock(t, ours)
 	unlock(t, acquired(t, waiter))
 	s.Do(t, "HSET", "order", client+":ghost", "1")
@@ -134,11 +137,11 @@ func TestGiftOfSomebodyElseOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	unlock(t, victim)
 }
 
-func TestGiftThatComesAfterItsLeaseIsNotBelieved(t *testing.T) {
+func TestGrantThatComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		const (
-			holding = 3 * time.Second // after which the waiter looks again
+			holding = 3 * time.Second // after which the waiter asks again
 			lease   = time.Second
 		)
 		s := redistest.Start(t)
@@ -156,14 +159,14 @@ func TestGiftThatComesAfterItsLeaseIsNotBelieved(t *testing.T) {
 		anew := s.DoStrings(t, "ZRANGE", waitersKey(k.name), "0", "-1", "WITHSCORES")
 		require.Equal(t, stale[0], anew[0], "the same owner")
 		require.Greater(t, anew[1], stale[1], "with another ticket")
-		awaitQuiet(t, s) // and has its answer
+		awaitQuiet(t, s) // and has its reply
 		require.Empty(t, waiter)
 
 		sent := calls(s, "evalsha")
 		p.Pass()
-		s.Do(t, "PUBLISH", channelOf(k.name), "0") // comes after the other one, and makes it look
+		s.Do(t, "PUBLISH", channelOf(k.name), "0") // comes after the other one, and makes it ask
 		eventually(t, func() bool { return calls(s, "evalsha") > sent }, "it has not looked")
-		require.Empty(t, waiter, "two have the lock")
+		require.Empty(t, waiter, "two hold the lock")
 		require.True(t, second.Valid())
 		require.Equal(t, k.hash(second.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 		unlock(t, second)
@@ -177,8 +180,9 @@ func TestGiftThatComesAfterItsLeaseIsNotBelieved(t *testing.T) {
 	})
 }
 
-// In watchdog mode a gift has a short lease. What is left of it must last until the first renewal.
-func TestGiftOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted(t *testing.T) {
+// In watchdog mode a granted lock has a short lease. The rest of it must last until the first
+// renewal.
+func TestGrantOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		for _, late := range []bool{false, true} {
@@ -221,8 +225,8 @@ func TestGiftOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted(t *testing.T) {
 	})
 }
 
-// An explicit lease is to be about as long as it was asked for.
-func TestGiftIsWorthNineTenthsOfAnExplicitLease(t *testing.T) {
+// An explicit lease should be about as long as requested.
+func TestGrantIsWorthNineTenthsOfAnExplicitLease(t *testing.T) {
 	t.Parallel()
 	const lease = 5 * time.Second
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
@@ -243,7 +247,8 @@ func TestGiftIsWorthNineTenthsOfAnExplicitLease(t *testing.T) {
 	})
 }
 
-// Neither for an heir, whose lease begins when the release is executed, nor for a gift, which may have been under way for long.
+// Neither for a successor, whose lease begins when the release is executed, nor for a grant, which
+// may have been on its way for long.
 func TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry(t *testing.T) {
 	t.Parallel()
 	const lease = 20 * time.Second

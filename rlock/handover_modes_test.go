@@ -13,9 +13,9 @@ import (
 	"holdfast/rlock"
 )
 
-// Where locks are handed over less, or not at all.
+// These tests are about locks that are handed over less often, or not at all.
 
-// ownWords are those in commands that name what only this library knows.
+// ownWords returns the words of commands that name what only this library knows.
 func ownWords(commands [][]string) (words []string) {
 	for _, command := range commands {
 		for _, word := range command {
@@ -27,8 +27,8 @@ func ownWords(commands [][]string) (words []string) {
 	return words
 }
 
-// handOver has a lock of one client wait for that of another, and for one of its own, and requires that both get it. It
-// returns what the server was told meanwhile, by clients and by scripts.
+// handOver has a lock of one client wait for that of another, and for one of its own, and requires
+// that both acquire it. It returns the commands that clients and scripts sent meanwhile.
 func handOver(t *testing.T, s *redistest.Server, k kind, here, elsewhere *rlock.Client) (told [][]string) {
 	t.Helper()
 	k.warm(t, here, k.name)
@@ -45,13 +45,13 @@ func handOver(t *testing.T, s *redistest.Server, k kind, here, elsewhere *rlock.
 	unlock(t, hold)
 	for range waiters {
 		var o outcome
-		select { // once it was received from, a channel is closed
+		select { // after its value the channel is closed
 		case o = <-waiters[0]:
 			waiters[0] = nil
 		case o = <-waiters[1]:
 			waiters[1] = nil
 		case <-time.After(patience):
-			require.Fail(t, "nobody was woken")
+			require.Fail(t, "no waiter was woken")
 		}
 		require.NoError(t, o.Err)
 		unlock(t, o.Hold)
@@ -70,7 +70,7 @@ func TestWithoutHandOversOnlyWhatRedissonKnowsIsTouched(t *testing.T) {
 		require.Empty(t, ownWords(told))
 		require.True(t, slices.ContainsFunc(told, func(command []string) bool { return command[0] == "publish" }))
 
-		// The same words are found where there are hand-overs.
+		// With hand-overs such words are found.
 		s = redistest.Start(t)
 		require.NotEmpty(t, ownWords(handOver(t, s, k, newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{}))))
 	})
@@ -88,7 +88,7 @@ func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
 				require.Equal(t, []string{"subscribe", channelOf(k.name)}, command)
 			}
 		}
-		// And within a process it is handed over.
+		// Within a process it is handed over.
 		c := newClient(t, s, local)
 		hold := take(t, k.lock(c, k.name), longLease)
 		waiter := k.parked(t, s, k.lock(c, k.name))
@@ -102,7 +102,7 @@ func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
 	})
 }
 
-// Whoever is given a lock would have it before the replicas do.
+// A lock that is handed over would be held before the replicas have it.
 func TestLockThatReplicasMustHaveIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	master, _ := startReplicated(t, 1)
@@ -117,7 +117,7 @@ func TestLockThatReplicasMustHaveIsNotHandedOver(t *testing.T) {
 				waits++
 			}
 		}
-		require.GreaterOrEqual(t, waits, 3, "for each acquisition")
+		require.GreaterOrEqual(t, waits, 3, "one for each acquisition")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	if !knowsSharded(t, cluster) {
-		return // a server that is too old has no such channels, and TestClusterWithClassicChannels is about it
+		return // too old for such channels: see TestClusterWithClassicChannels
 	}
 	here, elsewhere := newClientOn(t, cluster.Client(t), rlock.Options{}), newClientOn(t, cluster.Client(t), rlock.Options{})
 	for node, name := range oneLockPerNode(t, cluster) {
@@ -142,14 +142,15 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 			o := result(t, waiter)
 			require.NoError(t, o.Err)
 			seen := slices.DeleteFunc(verbs(monitor.Commands(t)), func(verb string) bool { return verb == "sunsubscribe" })
-			require.Equal(t, []string{"evalsha"}, seen, "the release alone") // and a farewell of the waiter before, which comes late
+			// besides a late farewell of the previous waiter
+			require.Equal(t, []string{"evalsha"}, seen, "the release alone")
 			require.Zero(t, node.DoInt(t, "EXISTS", waiters))
 			unlock(t, o.Hold)
 		}
 	}
 }
 
-// A node cannot tell who listens on others.
+// A node does not know who listens on others.
 func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
@@ -166,7 +167,7 @@ func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T
 			awaitQuiet(t, node)
 			second := lockInBackground(t.Context(), k.lock(here, name), longLease)
 			eventually(t, func() bool { return rlock.Waiting(k.lock(here, name)) == 1 }, "it does not wait")
-			awaitQuiet(t, node) // or the other may be quicker
+			awaitQuiet(t, node) // otherwise the other may be quicker
 			require.Zero(t, node.DoInt(t, "EXISTS", waitersKey(name)))
 			unlock(t, hold)
 			start := time.Now()
@@ -180,8 +181,8 @@ func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T
 	}
 }
 
-// An ACL may be from before there were hand-overs. Then locks are announced, as ever.
-func TestUserWithTheNamesOfRedissonAloneWaitsAsBefore(t *testing.T) {
+// An ACL may be older than hand-overs. Then locks are announced, as before.
+func TestUserLimitedToRedissonsNamesWaitsAsBefore(t *testing.T) {
 	t.Parallel()
 	for _, k := range givenAway() {
 		s := redistest.Start(t)
@@ -203,8 +204,8 @@ func TestUserWithTheNamesOfRedissonAloneWaitsAsBefore(t *testing.T) {
 	}
 }
 
-// A client of that user hears of releases by others that do hand over, and they of its own.
-func TestUserWithTheNamesOfRedissonAloneIsHeardAndHearsOthers(t *testing.T) {
+// A client of that user hears of releases by clients that do hand over, and they of its own.
+func TestUserLimitedToRedissonsNamesWakesOthersAndIsWoken(t *testing.T) {
 	t.Parallel()
 	for _, k := range givenAway() {
 		s := redistest.Start(t)

@@ -17,9 +17,9 @@ import (
 	"holdfast/rlock"
 )
 
-// What becomes of a lock that is given to a process that is stopped, or dead.
+// These tests are about locks that are granted to a process that is stopped, or dead.
 
-// Of a lease in watchdog mode a gift gets a tenth.
+// In watchdog mode a grant gets a tenth of the lease.
 const (
 	watchdogLease = 20 * time.Second
 	giftLease     = watchdogLease / 10
@@ -27,8 +27,8 @@ const (
 
 func init() { processes["given"] = waitToBeGiven }
 
-// waitToBeGiven waits for a lock in watchdog mode, tells whether it may be trusted when it has it, and releases it when it
-// is told to.
+// waitToBeGiven waits for a lock in watchdog mode. When it holds the lock it prints whether it may
+// be trusted, and releases it when it is told to.
 func waitToBeGiven(args []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
 	if err != nil {
@@ -54,7 +54,7 @@ func waitToBeGiven(args []string) error {
 	return c.Close(context.Background())
 }
 
-// startGiven starts such a process, and returns when it has a place, the n-th.
+// startGiven starts such a process, and returns when it is registered as the n-th.
 func startGiven(t *testing.T, s *redistest.Server, k kind, n int) *process {
 	t.Helper()
 	p := startProcess(t, "given", s.Addr(), k.name)
@@ -62,7 +62,7 @@ func startGiven(t *testing.T, s *redistest.Server, k kind, n int) *process {
 	return p
 }
 
-// stop stops a process, and returns when none of its threads runs any more.
+// stop stops a process, and returns when none of its threads runs.
 func stop(t *testing.T, p *process) {
 	t.Helper()
 	require.NoError(t, p.Signal(syscall.SIGSTOP))
@@ -72,9 +72,9 @@ func stop(t *testing.T, p *process) {
 	require.True(t, status.Stopped())
 }
 
-// It cannot be seen from outside that it is stopped: its connection takes messages still. One that waits already is told how short
-// the lease is.
-func TestGiftToAProcessThatIsStoppedCostsAShortLease(t *testing.T) {
+// From outside one cannot see that it is stopped: its connection still takes messages. Another
+// waiter is told how short the lease is.
+func TestGrantToAStoppedProcessCostsAShortLease(t *testing.T) {
 	t.Parallel()
 	for name, waits := range map[string]bool{"one that comes later": false, "one that waits already": true} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,8 @@ func TestGiftToAProcessThatIsStoppedCostsAShortLease(t *testing.T) {
 				require.Greater(t, o.At.Sub(released), giftLease-promptly)
 				require.Less(t, o.At.Sub(released), giftLease+promptly)
 
-				require.NoError(t, stopped.Signal(syscall.SIGCONT)) // and reads that it has the lock
+				// it reads that it holds the lock
+				require.NoError(t, stopped.Signal(syscall.SIGCONT))
 				eventually(t, func() bool { return places(s, k.name) == 1 }, "it does not ask again")
 				require.True(t, o.Hold.Valid())
 				require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
@@ -116,8 +117,8 @@ func TestGiftToAProcessThatIsStoppedCostsAShortLease(t *testing.T) {
 	}
 }
 
-// The server has noticed that its connections have ended, and says so within the script.
-func TestProcessThatWasKilledIsPassedOverAtOnce(t *testing.T) {
+// The server has noticed that its connections ended, and the script learns so.
+func TestKilledProcessIsSkippedAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -143,8 +144,8 @@ func TestProcessThatWasKilledIsPassedOverAtOnce(t *testing.T) {
 	})
 }
 
-// It has the lock, and is gone before it reads the message.
-func TestProcessThatIsKilledWithItsGiftCostsAShortLease(t *testing.T) {
+// It is granted the lock, and dies before it reads the message.
+func TestProcessKilledWithItsGrantCostsAShortLease(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)

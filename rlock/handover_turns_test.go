@@ -17,10 +17,10 @@ import (
 	"holdfast/rlock"
 )
 
-// Who gets its turn while others pass the lock on among themselves.
+// These tests are about who gets the lock while others hand it over among themselves.
 
-// contend has so many goroutines take and release a lock until the test is told that it is enough, and returns how to tell it.
-// section runs under the lock, and nothing else at the same time.
+// contend has that many goroutines lock and unlock until the returned function is called. section
+// runs under the lock, alone.
 func contend(t *testing.T, goroutines int, lock rlock.Locker, section func(*rlock.Hold)) (enough func()) {
 	t.Helper()
 	var over atomic.Bool
@@ -47,14 +47,16 @@ func contend(t *testing.T, goroutines int, lock rlock.Locker, section func(*rloc
 	}
 }
 
-// turns is who held a lock, in order; guarded by that lock alone, so that the race detector sees if two hold it.
+// turns records who held a lock, in order. Only that lock guards it, so that the race detector sees
+// two holders.
 type turns struct{ of []int }
 
 func (ts *turns) take(who int) func(*rlock.Hold) {
 	return func(*rlock.Hold) { ts.of = append(ts.of, who) }
 }
 
-// foreigner waits for plain locks as Redisson does: it has no place, and tries when it is told that the lock is free.
+// foreigner waits for plain locks as Redisson does: without registration, trying when it hears that
+// the lock is free.
 type foreigner struct {
 	server   *redistest.Server
 	lock     string
@@ -63,12 +65,13 @@ type foreigner struct {
 
 const foreignOwner = "3f0c1f1e-6a4e-4b63-9d0e-0a4c6f0b7a11:7"
 
-// takeTurn gets the lock and releases it, and returns after how many announcements it had it.
+// takeTurn acquires the lock and releases it, and returns how many announcements that took.
 func (f *foreigner) takeTurn(t *testing.T) (announcements int) {
 	t.Helper()
 	redis := f.server.Client(t)
 	for {
-		_, _, holder, err := lua.NewExclusive(f.lock, false).Acquire(t.Context(), redis, foreignOwner, 30*time.Second, "")
+		plain := lua.NewExclusive(f.lock, false)
+		_, _, holder, err := plain.Acquire(t.Context(), redis, foreignOwner, 30*time.Second, "")
 		require.NoError(t, err)
 		if holder == nil {
 			break
@@ -76,12 +79,13 @@ func (f *foreigner) takeTurn(t *testing.T) (announcements int) {
 		f.listener.next(t)
 		announcements++
 	}
-	_, err := lua.NewExclusive(f.lock, false).Release(t.Context(), redis, foreignOwner, 0, lua.HandOver{})
+	plain := lua.NewExclusive(f.lock, false)
+	_, err := plain.Release(t.Context(), redis, foreignOwner, 0, lua.HandOver{})
 	require.NoError(t, err)
 	return announcements
 }
 
-func TestWaiterOfRedissonGetsItsTurnWhileOthersPassTheLockOn(t *testing.T) {
+func TestWaiterOfRedissonGetsTheLockAmongHandOvers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for _, k := range givenAway() {
@@ -105,16 +109,17 @@ func TestWaiterOfRedissonGetsItsTurnWhileOthersPassTheLockOn(t *testing.T) {
 	}
 }
 
-// Not everybody who waits can be seen: some listen by pattern, or on a replica.
-func TestLockThatIsPassedOnIsAnnouncedNowAndThenAllTheSame(t *testing.T) {
+// Not every waiter can be seen: some listen by pattern, or on a replica.
+func TestLockThatIsHandedOverIsAnnouncedNowAndThen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		clients, goroutines int
 		interval            time.Duration // at least
 	}{
 		"within processes and between them": {2, 8, 100 * time.Millisecond},
-		"between them":                      {4, 1, 0}, // now and then all but the holder are about to ask
-		"within a process":                  {1, 8, 100 * time.Millisecond},
+		// sometimes all but the holder are about to ask
+		"between them":     {4, 1, 0},
+		"within a process": {1, 8, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +151,7 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	for len(heard) > 0 {
 		<-heard
 	}
-	receive(t, heard, "the first announcement") // so that what is counted begins with the run
+	receive(t, heard, "the first announcement") // the count begins with the run
 	start := time.Now()
 	const times = 3
 	for range times {
@@ -161,12 +166,12 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	require.Greater(t, took, (times-1)*interval)
 	require.Less(t, took, times*3*time.Second)
 	if interval > 0 {
-		require.Greater(t, len(history.of), times*16, "the lock is passed on in between")
+		require.Greater(t, len(history.of), times*16, "the lock is handed over in between")
 	}
 }
 
-// The line of a process is empty whenever its only waiter is given the lock.
-func TestTwoWhoPassTheLockToEachOtherLetOthersHaveTheirTurn(t *testing.T) {
+// The queue of a process is empty whenever its only waiter is granted the lock.
+func TestTwoThatHandTheLockToEachOtherLetOthersHaveIt(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		if !k.heirs {
@@ -218,7 +223,7 @@ func TestTwoWhoPassTheLockToEachOtherLetOthersHaveTheirTurn(t *testing.T) {
 	}
 }
 
-func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {
+func TestContendingProcessesHoldTheLockEquallyOften(t *testing.T) {
 	t.Parallel()
 	const acquisitions = 3000
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
@@ -241,7 +246,7 @@ func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {
 		select {
 		case <-done:
 		case <-time.After(3 * patience):
-			require.Fail(t, "they do not get on")
+			require.Fail(t, "they make no progress")
 		}
 		took := time.Since(start)
 		for _, enough := range stop {
@@ -261,7 +266,7 @@ func TestProcessesThatContendHaveTheLockEquallyOften(t *testing.T) {
 	})
 }
 
-func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfSomebodyWaitsElsewhere(t *testing.T) {
+func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfOthersWaitElsewhere(t *testing.T) {
 	t.Parallel()
 	const waiters = 40
 	for name, c := range map[string]struct {
@@ -305,7 +310,8 @@ func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfSomebodyWaitsElsew
 				unlock(t, hold)
 				line.Wait()
 				require.LessOrEqual(t, before, c.most)
-				if took < 100*time.Millisecond || c.section > 0 { // else the machine is too busy
+				// otherwise the machine is too busy
+				if took < 100*time.Millisecond || c.section > 0 {
 					require.GreaterOrEqual(t, before, c.least)
 				}
 				require.Len(t, history.of, waiters)
@@ -315,7 +321,7 @@ func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfSomebodyWaitsElsew
 	}
 }
 
-func TestRedLockGetsItsTurnWhileOthersPassItsNodesOn(t *testing.T) {
+func TestRedLockGetsItsNodesAmongHandOvers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	var history turns
@@ -324,7 +330,7 @@ func TestRedLockGetsItsTurnWhileOthersPassItsNodesOn(t *testing.T) {
 		stop = append(stop, contend(t, 8, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
 	}
 	for _, c := range []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone})} {
-		// FsyncAlways, so that a server that has just started counts.
+		// With FsyncAlways a server that has just started counts.
 		red := redlock.New(c.NewLock("order")).WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
 		for turn := range 3 {
 			start := time.Now()
@@ -340,9 +346,9 @@ func TestRedLockGetsItsTurnWhileOthersPassItsNodesOn(t *testing.T) {
 	awaitFree(t, s, "order")
 }
 
-// Who releases the plain lock cannot number the acquisition of a fenced one, so the lock is announced then. All get on, if not
-// evenly.
-func TestPlainAndFencedWaitersOfOneNameAllGetOn(t *testing.T) {
+// The releaser of a plain lock cannot number an acquisition of a fenced one, so the lock is
+// announced. All make progress, though not evenly.
+func TestPlainAndFencedWaitersOfOneNameAllProgress(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	var history turns
@@ -376,8 +382,8 @@ func TestPlainAndFencedWaitersOfOneNameAllGetOn(t *testing.T) {
 	awaitFree(t, s, "order")
 }
 
-// One that has left is given the lock, and passes it on.
-func TestLockThatIsGivenToNobodyKeepsItsTurns(t *testing.T) {
+// A waiter that left is granted the lock, and passes it on.
+func TestLockGrantedToNobodyKeepsItsStreak(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]struct {
 		turns     string // and since when
@@ -407,7 +413,8 @@ func TestLockThatIsGivenToNobodyKeepsItsTurns(t *testing.T) {
 			s.Do(t, "HSET", "order", client+ghost, "1")
 			s.Do(t, "PEXPIRE", "order", "30000")
 			waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
-			s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel("order"), client)[1], client+ghost+" 1 0 "+of.turns+" order")
+			s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel("order"), client)[1],
+				client+ghost+" 1 0 "+of.turns+" order")
 			hold = acquired(t, waiter)
 			s.Do(t, "PUBLISH", lua.Channel("order"), "all")
 			require.Equal(t, of.announced, receive(t, heard, "the end") != "all")

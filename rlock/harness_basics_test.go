@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-// variants are ways to set up a rueidis client that change how it talks to the server.
+// variants are options of a rueidis client that change how it talks to the server.
 var variants = map[string]func(*rueidis.ClientOption){
 	"as it comes":           func(*rueidis.ClientOption) {},
 	"AlwaysRESP2":           resp2,
@@ -28,13 +28,13 @@ var variants = map[string]func(*rueidis.ClientOption){
 
 func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
 
-// requireAllBasics requires that clients, made by newRedis, nest, wait, are woken and renewed, with every kind of lock. Without
-// renewed the server's clock may stand still.
+// requireAllBasics requires that clients, made by newRedis, nest, wait, are woken and renewed, with
+// every kind of lock. Without renewed the server's clock may stand still.
 func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool) {
 	t.Helper()
-	// All locks are taken before their renewals are waited for, by clients that still have to dial.
+	// All locks are taken before their renewals are awaited, by clients that must dial first.
 	options := rlock.Options{WatchdogLease: 6 * time.Second}
-	if !renewed { // where the clock stands still nobody's precedence ends
+	if !renewed { // where the clock stands still, precedence never ends
 		options.WriterPreference = rlock.PreferNobody
 	}
 	newClient := func() *rlock.Client { return newClientOn(t, newRedis(), options) }
@@ -64,14 +64,14 @@ func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool
 	}
 }
 
-// requireWoken requires that a release by one client wakes a waiter of another. The lease outlasts the test: only a message
-// can wake the waiter in time. Without one it would look after 5 s. The machine may be busy, so not every wake-up need be
-// quick.
+// requireWoken requires that a release by one client wakes a waiter of another. The lease outlasts
+// the test, so only a message can wake the waiter in time; otherwise it asks after 5 s. The machine
+// may be busy, so not every wake-up need be quick.
 func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 	t.Helper()
 	name, quick := t.Name()+" "+k.name, 0
 	for try := 0; try < 12 && quick < 2; try++ {
-		// It may have to wait, as long as readers have their turn.
+		// It may have to wait while readers have their turn.
 		hold := acquired(t, lockInBackground(t.Context(), k.rival(mine, name), time.Minute))
 		waiter := lockInBackground(t.Context(), k.lock(theirs, name), time.Minute)
 		// By then the waiter listens.
@@ -91,7 +91,7 @@ func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 	require.Equal(t, 2, quick, "waiters of the %s lock are not woken", k.name)
 }
 
-// wrapped is a rueidis client inside another type, as hooks and tracing make them.
+// wrapped is a rueidis client inside another type, like those of hooks and tracing.
 type wrapped struct {
 	rueidis.Client
 }

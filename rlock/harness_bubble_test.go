@@ -19,7 +19,8 @@ import (
 	"holdfast/rlock"
 )
 
-// bubble is a client and a server in a testing/synctest bubble, where time is exact: it passes only while all wait.
+// bubble is a client and a server in a testing/synctest bubble, where time is exact: it passes only
+// while all goroutines wait.
 type bubble struct {
 	server *fakeredis.Server
 	client *rlock.Client
@@ -28,10 +29,10 @@ type bubble struct {
 
 	mu      sync.Mutex
 	scripts map[string]func(args []string) any // guarded by mu; by file name
-	calls   map[string][]time.Duration         // guarded by mu; when each was called, counted from start
+	calls   map[string][]time.Duration         // guarded by mu; when each was called, from start
 }
 
-// granted is what scripts answer to somebody whom nothing is in the way of.
+// granted has the replies of scripts when nothing is in the way.
 var granted = map[string]func([]string) any{
 	"acquire.lua":                func([]string) any { return nil },
 	"fair_acquire.lua":           func([]string) any { return nil },
@@ -56,7 +57,7 @@ var granted = map[string]func([]string) any{
 
 func released([]string) any { return []any{1, ""} }
 
-// renewed is the answer that as many leases were renewed.
+// renewed returns the reply for that many renewed leases.
 func renewed(leases int) any {
 	held := make([]any, leases)
 	for i := range held {
@@ -68,7 +69,7 @@ func renewed(leases int) any {
 // inBubble runs a test against a server that grants everything.
 func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble)) {
 	t.Helper()
-	names := map[string]string{} // by the hash under which a server knows a script
+	names := map[string]string{} // by the hash of the script
 	for file, source := range fragments.Read(os.DirFS("../lua")) {
 		if file == "release.lua" {
 			file = "hand_over.lua" // which of them releases a lock does not matter here
@@ -93,13 +94,14 @@ func inBubble(t *testing.T, options rlock.Options, test func(*testing.T, *bubble
 		defer redis.Close()
 		b.client = newClientOn(t, redis, options)
 		defer closeClient(t, b.client) // before redis is closed
-		defer b.server.Resume()        // and not while nobody answers
+		defer b.server.Resume()        // not while the server is paused
 		b.lock = b.client.NewLock("lock")
 		test(t, b)
 	})
 }
 
-// inBubbleOnEveryKind runs a test in a bubble for each kind of lock, of which the bubble's lock is one.
+// inBubbleOnEveryKind runs a test in a bubble for each kind of lock; the bubble's lock is of that
+// kind.
 func inBubbleOnEveryKind(t *testing.T, options rlock.Options, test func(*testing.T, *bubble, kind)) {
 	t.Helper()
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -110,7 +112,7 @@ func inBubbleOnEveryKind(t *testing.T, options rlock.Options, test func(*testing
 	})
 }
 
-// execute notes the call of a script, and answers it. args are its keys and arguments.
+// execute records the call of a script, and replies. args are its keys and arguments.
 func (b *bubble) execute(name string, args []string) any {
 	b.mu.Lock()
 	b.calls[name] = append(b.calls[name], time.Since(b.start))
@@ -119,20 +121,20 @@ func (b *bubble) execute(name string, args []string) any {
 	return script(args)
 }
 
-// answer makes a script answer like this from now on.
+// answer makes a script reply like this from now on.
 func (b *bubble) answer(name string, script func(args []string) any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.scripts[name] = script
 }
 
-// heldFor is acquire's answer while another owner has the lock for as many milliseconds still.
+// heldFor returns acquire's reply while another owner holds the lock for that many milliseconds.
 func heldFor(milliseconds int) func([]string) any {
 	return func(args []string) any {
 		answer := []any{milliseconds, "another:7", -1}
 		for _, key := range args {
 			if strings.HasPrefix(key, "holdfast_lock_waiters") {
-				return append(answer, "1763671234567890") // the ticket of a place
+				return append(answer, "1763671234567890") // the ticket of a registration
 			}
 			if strings.HasPrefix(key, "holdfast_lock_budget") {
 				return append(answer, strconv.FormatInt(time.Now().UnixMilli(), 10)) // the clock of the server
@@ -142,7 +144,7 @@ func heldFor(milliseconds int) func([]string) any {
 	}
 }
 
-// called is when a script was called, counted from the start.
+// called returns when a script was called, counted from the start.
 func (b *bubble) called(name string) []time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

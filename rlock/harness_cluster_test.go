@@ -9,13 +9,13 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// nodeOf is the node of a cluster that serves a lock.
+// nodeOf returns the node of a cluster that serves a lock.
 func nodeOf(t testing.TB, c *redistest.Cluster, lock string) *redistest.Server {
 	t.Helper()
 	return c.Owner(t, c.Slot(t, lock))
 }
 
-// oneLockPerNode are names, each served by another node.
+// oneLockPerNode returns lock names, each served by another node.
 func oneLockPerNode(t testing.TB, c *redistest.Cluster) map[*redistest.Server]string {
 	t.Helper()
 	found := make(map[*redistest.Server]string)
@@ -26,7 +26,7 @@ func oneLockPerNode(t testing.TB, c *redistest.Cluster) map[*redistest.Server]st
 	return found
 }
 
-// knowsSharded tells whether the cluster has sharded channels, as one of Redis 7 and newer or of Valkey has.
+// knowsSharded reports whether the cluster has sharded channels, as Redis 7 and Valkey do.
 func knowsSharded(t testing.TB, cluster *redistest.Cluster) bool {
 	t.Helper()
 	_, err := cluster.Nodes[0].Call("PUBSUB", "SHARDNUMSUB")

@@ -11,8 +11,8 @@ import (
 	"holdfast/rlock"
 )
 
-// countUnder increments a counter that only the lock protects: it reads, and writes what it read plus one, in a nested
-// section. After n of them the counter is n, unless two overlapped.
+// countUnder increments a counter that only the lock protects: it reads it, and writes the value
+// plus one, in a nested section. After n of them the counter is n, unless two overlapped.
 func countUnder(ctx context.Context, lock *rlock.Lock, redis rueidis.Client, counter string) error {
 	return rlock.Do(ctx, lock, 30*time.Second, rlock.Watchdog, func(ctx context.Context) error {
 		n, err := redis.Do(ctx, redis.B().Get().Key(counter).Build()).AsInt64()

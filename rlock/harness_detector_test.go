@@ -10,11 +10,12 @@ import (
 	"holdfast/rlock"
 )
 
-// detector knows who believes to hold which lock.
+// detector knows which owners believe that they hold which lock.
 type detector struct {
-	mu     sync.Mutex
-	holds  map[string]map[*rlock.Hold]kind // guarded by mu; by the name of the lock
-	latest map[string]*rlock.Hold          // guarded by mu; the one with the largest token so far, by the name of a fenced lock
+	mu    sync.Mutex
+	holds map[string]map[*rlock.Hold]kind // guarded by mu; by the name of the lock
+	// guarded by mu; the one with the largest token, by fenced lock
+	latest map[string]*rlock.Hold
 }
 
 func newDetector() *detector {
@@ -32,7 +33,7 @@ func (dt *detector) enter(t *testing.T, k kind, hold *rlock.Hold) {
 	if !k.fenced {
 		return
 	}
-	// Somebody has had the largest token before: a hold of another owner that is still valid came after that.
+	// Another owner has had the largest token: a hold of that owner that is still valid came later.
 	latest := dt.latest[hold.Name()]
 	if latest == nil || hold.Token() > latest.Token() {
 		dt.latest[hold.Name()] = hold
@@ -47,7 +48,7 @@ func (dt *detector) leave(hold *rlock.Hold) {
 	delete(dt.holds[hold.Name()], hold)
 }
 
-// watch looks again and again, as a hold may also become valid for longer.
+// watch checks again and again, because a hold may also become valid for longer.
 func (dt *detector) watch(ctx context.Context, t *testing.T) {
 	for ctx.Err() == nil {
 		dt.mu.Lock()
@@ -57,8 +58,8 @@ func (dt *detector) watch(ctx context.Context, t *testing.T) {
 	}
 }
 
-// check requires that of all holds of a lock those that are valid belong to one owner, or to readers. Each that was valid is
-// asked again after all others: if it still is, it was valid all the time.
+// check requires that all valid holds of a lock belong to one owner, or to readers. A hold that was
+// valid is asked again after all others: if it still is, it was valid all the time.
 func (dt *detector) check(t *testing.T) {
 	for name, holds := range dt.holds {
 		var valid []*rlock.Hold

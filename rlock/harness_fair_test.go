@@ -21,11 +21,13 @@ const (
 // awaitFairQueue waits until n owners are queued, and returns them, head first.
 func awaitFairQueue(t *testing.T, s *redistest.Server, n int) []string {
 	t.Helper()
-	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == int64(n) }, strconv.Itoa(n)+" waiters in the queue")
+	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == int64(n) },
+		strconv.Itoa(n)+" waiters in the queue")
 	return s.DoStrings(t, "LRANGE", fairQueue, "0", "-1")
 }
 
-// waitInTurn has one goroutine wait at each of the locks, in that order. It returns when all are queued and listen.
+// waitInTurn has one goroutine wait for each of the locks, in that order. It returns when all are
+// queued and listen.
 func waitInTurn(t *testing.T, s *redistest.Server, at ...*rlock.Lock) []fairWaiter {
 	t.Helper()
 	before := int(s.DoInt(t, "LLEN", fairQueue))
@@ -40,19 +42,20 @@ func waitInTurn(t *testing.T, s *redistest.Server, at ...*rlock.Lock) []fairWait
 	return waiters
 }
 
-// fairListeners is how many connections listen for an owner that waits for the lock "job".
+// fairListeners returns how many connections listen for an owner that waits for the lock "job".
 func fairListeners(t *testing.T, s *redistest.Server, owner string) int64 {
 	t.Helper()
 	return s.Do(t, "PUBSUB", "NUMSUB", channelOf("job")+":"+owner).([]any)[1].(int64)
 }
 
-// requireNothingFairLeft waits until nothing is left in Redis of the lock "job" and of its waiters.
+// requireNothingFairLeft waits until nothing is left in Redis of the lock "job" and its waiters.
 func requireNothingFairLeft(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	eventually(t, func() bool { return s.DoInt(t, "EXISTS", "job", fairQueue, fairScores) == 0 }, "something is left")
+	eventually(t, func() bool { return s.DoInt(t, "EXISTS", "job", fairQueue, fairScores) == 0 },
+		"something is left")
 }
 
-// fairScore is that of a queued owner.
+// fairScore returns the score of a queued owner.
 func fairScore(t *testing.T, s *redistest.Server, owner string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(s.DoString(t, "ZSCORE", fairScores, owner), 10, 64)
@@ -64,5 +67,6 @@ func fairScore(t *testing.T, s *redistest.Server, owner string) int64 {
 func plantHead(t *testing.T, s *redistest.Server, owner string) {
 	t.Helper()
 	s.Do(t, "RPUSH", fairQueue, owner)
-	s.Do(t, "ZADD", fairScores, strconv.FormatInt(time.Now().Add(5*time.Minute).UnixMilli(), 10), owner)
+	s.Do(t, "ZADD", fairScores, strconv.FormatInt(time.Now().Add(5*time.Minute).UnixMilli(), 10),
+		owner)
 }

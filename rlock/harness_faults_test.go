@@ -19,23 +19,26 @@ import (
 	"holdfast/rlock"
 )
 
-// promptly is how long something may take that must not wait for a server, a lease or a time-out, all of which take
-// seconds, on a machine that may be busy.
+// promptly bounds what must not wait for a server, a lease or a time-out, all of which take
+// seconds, on a busy machine.
 const promptly = 500 * time.Millisecond
 
-// longLease is longer than any test: a lock that is free before it ends was released.
+// longLease outlasts any test: a lock that becomes free was released.
 const longLease = 10 * time.Minute
 
-// steadyConnection is redistest.OneConnection without goroutines that rueidis starts when they are first needed and keeps: for tests
-// that look for goroutines that are left.
+// steadyConnection is redistest.OneConnection without the goroutines that rueidis starts on demand
+// and keeps. It is for tests that look for leaked goroutines.
 func steadyConnection(o *rueidis.ClientOption) {
 	redistest.OneConnection(o)
 	o.AlwaysPipelining = true
 }
 
-// proxied returns a client whose connections to the server, of which one is for commands, pass through a proxy. In clean-up the proxy lets everything pass
-// before the client is closed.
-func proxied(t testing.TB, s *redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) (*rlock.Client, *faultproxy.Proxy) {
+// proxied returns a client whose connections to the server pass through a proxy, with one
+// connection for commands. In clean-up the proxy lets everything pass before the client is closed.
+func proxied(
+	t testing.TB, s *redistest.Server, options rlock.Options,
+	mutators ...func(*rueidis.ClientOption),
+) (*rlock.Client, *faultproxy.Proxy) {
 	t.Helper()
 	p := faultproxy.Start(t, s.Addr())
 	c := newClient(t, s, options, append(mutators, through(p), redistest.OneConnection)...)
@@ -47,7 +50,7 @@ func through(p *faultproxy.Proxy) func(*rueidis.ClientOption) {
 	return func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }
 }
 
-// warm makes c connect and the server know the scripts.
+// warm makes c connect and the server load the scripts.
 func warm(t testing.TB, c *rlock.Client, lock string) {
 	t.Helper()
 	hold := take(t, c.NewLock(lock), longLease)
@@ -64,7 +67,7 @@ func (k kind) warm(t testing.TB, c *rlock.Client, lock string) {
 	unlock(t, hold)
 }
 
-// script is how a call of one of the scripts can be recognised on the wire, once the server knows it.
+// script returns what identifies a call of a script on the network, once the server knows it.
 func script(t testing.TB, file string) string {
 	t.Helper()
 	sum := sha1.Sum(source(t, file))
@@ -84,8 +87,9 @@ func source(t testing.TB, file string) []byte {
 	return []byte(source)
 }
 
-// awaitGoroutines waits until n goroutines run, or wait in, the named function of package rlock: what they do there
-// cannot be seen from outside. It counts those of all tests, so it is not for tests that run in parallel.
+// awaitGoroutines waits until n goroutines run, or wait in, the named function of package rlock,
+// when what they do there cannot be seen from outside. It counts goroutines of all tests, so it is
+// not for parallel tests.
 func awaitGoroutines(t testing.TB, function string, n int) {
 	t.Helper()
 	eventually(t, func() bool { return goroutinesIn(function) == n }, "goroutines in "+function)
@@ -110,13 +114,13 @@ func goroutinesIn(function string) int {
 	return n
 }
 
-// exists tells whether the server has the key, from any goroutine.
+// exists reports whether the server has the key. Any goroutine may call it.
 func exists(s *redistest.Server, key string) bool {
 	reply, err := s.Call("EXISTS", key)
 	return err == nil && reply == int64(1)
 }
 
-// absent tells whether the server answers, and does not have the key.
+// absent reports whether the server replies, and does not have the key.
 func absent(s *redistest.Server, key string) bool {
 	reply, err := s.Call("EXISTS", key)
 	return err == nil && reply == int64(0)
@@ -136,7 +140,7 @@ func awaitEmpty(t testing.TB, s *redistest.Server) {
 	}, "a channel is left")
 }
 
-// befall has a fault of the table happen to a server that has no proxy, and returns what ends it.
+// befall makes a fault of the table happen to a server without proxy, and returns what ends it.
 func befall(t testing.TB, s *redistest.Server, what string) (end func()) {
 	t.Helper()
 	f, v := faults.Named(t, what), &faults.Victim{Server: s}
@@ -144,22 +148,24 @@ func befall(t testing.TB, s *redistest.Server, what string) (end func()) {
 	return func() { f.End(t, v) }
 }
 
-// asUser has a client connect as the user that restrict makes.
+// asUser makes a client connect as the user that restrict makes.
 func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "app", "secret" }
 
-// restrict makes a user that may do everything except what the ACL rules take away.
+// restrict makes a user that may do everything but what the ACL rules forbid.
 func restrict(t testing.TB, s *redistest.Server, rules ...string) {
 	t.Helper()
-	s.Do(t, append([]string{"ACL", "SETUSER", "app", "reset", "on", ">secret", "allkeys", "allchannels", "+@all"}, rules...)...)
+	user := []string{
+		"ACL", "SETUSER", "app", "reset", "on", ">secret", "allkeys", "allchannels", "+@all"}
+	s.Do(t, append(user, rules...)...)
 }
 
-// counts are the fields of the lock "order": owner and hold count.
+// counts returns the fields of the lock "order": owner and hold count.
 func counts(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	return s.DoMap(t, "HGETALL", "order")
 }
 
-// requireRefusal requires that err is the server's refusal with the given code, and says what to do about it.
+// requireRefusal requires that err is the server's refusal with the given code, and has advice.
 func requireRefusal(t testing.TB, err error, code string) {
 	t.Helper()
 	var refusal *rlock.ServerError
@@ -171,7 +177,7 @@ func requireRefusal(t testing.TB, err error, code string) {
 	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
 }
 
-// requireRefusedAtOnce requires that a wait ends with a refusal long before its time is over.
+// requireRefusedAtOnce requires that a wait ends with a refusal long before its time.
 func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
 	t.Helper()
 	start := time.Now()
@@ -180,7 +186,7 @@ func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
 	require.Less(t, time.Since(start), patience)
 }
 
-// unanswered requires an error that says that the server did not answer, and not that somebody holds the lock.
+// unanswered requires an error that says that the server did not reply, not that the lock is held.
 func unanswered(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)

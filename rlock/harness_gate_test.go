@@ -8,25 +8,27 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// gated is a rueidis client that keeps some commands back, those that have a given argument: before they are sent, or
-// their answers.
+// gated is a rueidis client that holds commands with a given argument back before they are sent, or
+// their replies.
 type gated struct {
 	rueidis.Client
 	argument string
 	unsent   bool
-	kept     chan struct{} // gets a value for each command kept back
+	kept     chan struct{} // receives a value for each command held back
 	opened   chan struct{}
 	passes   chan struct{}
 	once     sync.Once
 }
 
-// keepAnswers makes a client that executes commands with that argument, and keeps their answers back.
+// keepAnswers returns a client that executes commands with that argument, and holds their replies
+// back.
 func keepAnswers(c rueidis.Client, argument string) *gated {
 	return &gated{Client: c, argument: argument, kept: make(chan struct{}, 1000), opened: make(chan struct{}),
 		passes: make(chan struct{})}
 }
 
-// keepCommands makes a client that keeps commands with that argument back, as a connection that hangs would.
+// keepCommands returns a client that holds commands with that argument back, as a connection that
+// hangs would.
 func keepCommands(c rueidis.Client, argument string) *gated {
 	g := keepAnswers(c, argument)
 	g.unsent = true
@@ -53,8 +55,8 @@ func (g *gated) wait() {
 	}
 }
 
-// pass lets one through that is kept back.
+// pass lets one that is held back pass.
 func (g *gated) pass() { g.passes <- struct{}{} }
 
-// open lets everything through from now on.
+// open lets everything pass from now on.
 func (g *gated) open() { g.once.Do(func() { close(g.opened) }) }

@@ -13,10 +13,10 @@ import (
 	"holdfast/rlock"
 )
 
-// passing are the kinds of locks whose release may give the lock to the next one of the same process.
+// passing returns the kinds whose release may hand the lock over within the process.
 func passing() []kind { return append(givenAway(), kindNamed("write")) }
 
-// givenAway are those whose release may give it to a waiter of another process as well.
+// givenAway returns the kinds whose release may also grant it to a waiter of another process.
 func givenAway() []kind { return []kind{kindNamed("reentrant"), kindNamed("fenced")} }
 
 // onEach runs a test in parallel for each of some kinds.
@@ -30,7 +30,7 @@ func onEach(t *testing.T, kinds []kind, test func(t *testing.T, k kind)) {
 	}
 }
 
-// waitersKey is where those who may be given a lock have their places.
+// waitersKey returns the key of the registrations of a lock's waiters.
 func waitersKey(lock string) string {
 	if strings.Contains(lock, "{") {
 		return "holdfast_lock_waiters::" + lock
@@ -38,7 +38,7 @@ func waitersKey(lock string) string {
 	return "holdfast_lock_waiters:{" + lock + "}"
 }
 
-// places is how many owners have one; -1 if the server does not say.
+// places returns how many waiters are registered, or -1 if the server does not reply.
 func places(s *redistest.Server, lock string) int {
 	n, err := s.Call("ZCARD", waitersKey(lock))
 	if err != nil {
@@ -47,13 +47,14 @@ func places(s *redistest.Server, lock string) int {
 	return int(n.(int64))
 }
 
-// enlists starts a waiter of a client that has none for this lock yet, and returns when it has the n-th place.
+// enlists starts the first waiter of a client for this lock, and returns when it is registered as
+// the n-th.
 func enlists(t testing.TB, s *redistest.Server, n int, lock *rlock.Lock, lease time.Duration) <-chan outcome {
 	t.Helper()
 	return enlistsBy(t, s, n, lock.Name(), func() <-chan outcome { return lockInBackground(t.Context(), lock, lease) })
 }
 
-// enlistsBy is enlists for a waiter that is started in some other way.
+// enlistsBy is enlists for a waiter that is started in another way.
 func enlistsBy(t testing.TB, s *redistest.Server, n int, lock string, start func() <-chan outcome) <-chan outcome {
 	t.Helper()
 	require.Equal(t, n-1, places(s, lock))
@@ -62,20 +63,20 @@ func enlistsBy(t testing.TB, s *redistest.Server, n int, lock string, start func
 	return waiter
 }
 
-// holderOf is the client that Redis says has the lock, which must be one alone; "" if nobody has.
+// holderOf returns the only client that holds the lock according to Redis, or "".
 func holderOf(t testing.TB, s *redistest.Server, lock string) (client string) {
 	t.Helper()
 	for field := range s.DoMap(t, "HGETALL", lock) {
 		if field == "mode" {
 			continue
 		}
-		require.Empty(t, client, "two have the lock")
+		require.Empty(t, client, "two hold the lock")
 		client, _, _ = strings.Cut(field, ":")
 	}
 	return client
 }
 
-// lastNumber is that of the last acquisition of a fenced lock.
+// lastNumber returns the number of the last acquisition of a fenced lock.
 func lastNumber(t testing.TB, s *redistest.Server, lock string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(s.DoString(t, "GET", "redisson_lock_token:{"+lock+"}"), 10, 64)
@@ -83,14 +84,14 @@ func lastNumber(t testing.TB, s *redistest.Server, lock string) int64 {
 	return n
 }
 
-// departure is a way in which a waiter leaves without the lock.
+// departure is a way for a waiter to leave without the lock.
 type departure struct {
 	name  string
 	begin func(lock *rlock.Lock, lease time.Duration) (waiter <-chan outcome, leave func())
 	err   error
 }
 
-// departures are all of them. What they leave must be called before the test ends.
+// departures returns all of them. Their leave must be called before the test ends.
 func departures(t testing.TB, c *rlock.Client) []departure {
 	return []departure{
 		{"is cancelled", func(lock *rlock.Lock, lease time.Duration) (<-chan outcome, func()) {

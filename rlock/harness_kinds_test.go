@@ -13,42 +13,47 @@ import (
 	"holdfast/rlock"
 )
 
-// kind is what a test has to know of a kind of lock, so that one test holds for all of them.
+// kind is what a test must know of a kind of lock, so that one test serves all kinds.
 type kind struct {
 	name string
 	// lock makes the lock.
 	lock func(c *rlock.Client, name string) *rlock.Lock
-	// rival makes the lock that keeps another owner out of this one: mostly itself, for the read lock the write lock.
+	// rival makes the lock that keeps another owner out of this one: usually the same, for the read
+	// lock the write lock.
 	rival func(c *rlock.Client, name string) *rlock.Lock
-	// shared tells that any number of owners hold it at a time.
+	// shared is set when any number of owners may hold it at once.
 	shared bool
-	// lonely tells that each waiter has its place in Redis and a channel of its own, instead of one in a local line.
+	// lonely is set when each waiter has its own place in Redis and its own channel, instead of a
+	// local queue.
 	lonely bool
-	// withdraws tells that a waiter that leaves takes something back from Redis.
+	// withdraws is set when a waiter that leaves removes something from Redis.
 	withdraws bool
-	// heirs tells that a release may give the lock to the next one of the same process, placed to any waiter of this library.
+	// heirs is set when a release may hand the lock over within the process, placed when it may
+	// grant it to any waiter of this library.
 	heirs, placed bool
-	// fenced tells that holds have a token.
+	// fenced is set when holds have a token.
 	fenced bool
-	// mode is what the hash of the lock says while it is held; "" if it says nothing.
+	// mode is the mode in the hash of the lock while it is held, or "".
 	mode string
-	// rivalMode is mode while the rival holds it.
+	// rivalMode is mode while the rival is held.
 	rivalMode string
-	// channel is what the channels of the lock begin with, before its name in braces.
+	// channel is the prefix of the lock's channels, before its name in braces.
 	channel string
 	// The files of the scripts.
 	acquire, reenter, release, forceUnlock, inspect, renew string
-	lower                                                  string // release of one level, if it is not release
+	// release of one level, if it is not release
+	lower string
 }
 
-// lowers is the file of the script that gives back one level of several.
+// lowers returns the file of the script that releases one level of several.
 func (k kind) lowers() string { return cmp.Or(k.lower, k.release) }
 
-// kinds are all kinds of locks. What the reentrant lock can do, each of them can.
+// kinds has all kinds of locks. Each of them can do what the reentrant lock can.
 var kinds = []kind{
 	{
 		name: "reentrant", lock: (*rlock.Client).NewLock, rival: (*rlock.Client).NewLock, channel: "redisson_lock__channel",
-		heirs: true, placed: true, acquire: "acquire.lua", reenter: "reenter.lua", release: "hand_over.lua", lower: "release.lua", forceUnlock: "force_unlock.lua",
+		heirs: true, placed: true, acquire: "acquire.lua", reenter: "reenter.lua",
+		release: "hand_over.lua", lower: "release.lua", forceUnlock: "force_unlock.lua",
 		inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
@@ -69,8 +74,9 @@ var kinds = []kind{
 	{
 		name: "fenced", lock: (*rlock.Client).NewFencedLock, rival: (*rlock.Client).NewFencedLock,
 		channel: "redisson_lock__channel", heirs: true, placed: true, fenced: true,
-		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "hand_over.lua", lower: "release.lua",
-		forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua", renew: "renew.lua",
+		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "hand_over.lua",
+		lower: "release.lua", forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua",
+		renew: "renew.lua",
 	},
 }
 
@@ -78,8 +84,8 @@ func newReadLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWri
 
 func newWriteLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Write() }
 
-// onEveryKind runs a test for each kind of lock, one after the other unless the test says t.Parallel. Those that share a
-// server call their locks after the kind, so that they do not meet.
+// onEveryKind runs a test for each kind of lock, one after another unless the test calls
+// t.Parallel. Tests that share a server name their locks after the kind, so that they do not meet.
 func onEveryKind(t *testing.T, test func(t *testing.T, k kind)) {
 	t.Helper()
 	for _, k := range kinds {
@@ -87,7 +93,8 @@ func onEveryKind(t *testing.T, test func(t *testing.T, k kind)) {
 	}
 }
 
-// rivalries are the kinds for tests in which somebody waits for the rival: writers wait for writers, and for readers too.
+// rivalries returns the kinds for tests in which a waiter waits for the rival: writers wait for
+// writers, and for readers as well.
 func rivalries() []kind {
 	behind := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == "write" })]
 	behind.name, behind.rival, behind.rivalMode = "write behind readers", newReadLock, "read"
@@ -102,12 +109,12 @@ func onEveryRivalry(t *testing.T, test func(t *testing.T, k kind)) {
 	}
 }
 
-// kindNamed is the kind that is called like that, for test processes.
+// kindNamed returns the kind of that name, for test processes.
 func kindNamed(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
 
-// field is the field of the hash of the lock that an owner's levels are in.
+// field returns the field of an owner's levels in the hash of the lock.
 func (k kind) field(owner string) string { return fieldIn(k.mode, owner) }
 
 func fieldIn(mode, owner string) string {
@@ -117,7 +124,7 @@ func fieldIn(mode, owner string) string {
 	return owner
 }
 
-// hash is the hash of the lock when an owner has as many levels.
+// hash returns the hash of the lock when an owner holds that many levels.
 func (k kind) hash(owner string, levels int) map[string]string {
 	return hashIn(k.mode, owner, levels)
 }
@@ -145,20 +152,21 @@ func plant(t testing.TB, s *redistest.Server, name string, hash map[string]strin
 	s.Do(t, command...)
 }
 
-// levels is what Redis says of the number of an owner's levels; "" if it has none.
+// levels returns the number of an owner's levels according to Redis, or "".
 func (k kind) levels(t testing.TB, s *redistest.Server, name, owner string) string {
 	t.Helper()
 	return s.DoString(t, "HGET", name, k.field(owner))
 }
 
-// awaitListeners waits until exactly n listen on the channels of a lock whose name has no braces: waiters of a fair lock, of
-// others connections.
+// awaitListeners waits until exactly n listen on the channels of a lock whose name has no braces:
+// waiters of a fair lock, connections of others.
 func (k kind) awaitListeners(t testing.TB, s *redistest.Server, name string, n int) {
 	t.Helper()
 	eventually(t, func() bool { return k.listeners(s, name) == n }, strconv.Itoa(n)+" listeners for "+name)
 }
 
-// listeners is how many listen on the channels of a lock. -1 if the server does not say. From any goroutine.
+// listeners returns how many listen on the channels of a lock, or -1 if the server does not reply.
+// Any goroutine may call it.
 func (k kind) listeners(s *redistest.Server, name string) int {
 	reply, err := s.Call("PUBSUB", "CHANNELS", k.channel+":{"+name+"}*")
 	if err != nil {
@@ -177,12 +185,12 @@ func (k kind) listeners(s *redistest.Server, name string) int {
 	return total
 }
 
-// whatLasts is what the keys begin with that stay when a lock is free, by design: the counter of a fenced lock for ever, and
-// this library's own ones for some seconds.
+// whatLasts has the prefixes of keys that outlast a lock by design: a fenced lock's counter stays
+// for ever, this library's own keys stay for some seconds.
 var whatLasts = []string{"redisson_lock_token:", "holdfast_rwlock_"}
 
-// left are the keys of a server that hold or queue for some lock, or for the named one. nil and false if the server does not
-// answer. From any goroutine.
+// left returns the keys of a server by which any lock, or a named one, is held or queued for; nil
+// and false if the server does not reply. Any goroutine may call it.
 func left(s *redistest.Server, names ...string) (keys []string, ok bool) {
 	reply, err := s.Call("KEYS", "*")
 	if err != nil {
@@ -201,15 +209,15 @@ func left(s *redistest.Server, names ...string) (keys []string, ok bool) {
 	return keys, true
 }
 
-// requireFree requires that the server has nothing left of a hold of the lock, or of a place in its queue.
+// requireFree requires that the server has nothing left of a hold of the lock, or of a waiter.
 func requireFree(t testing.TB, s *redistest.Server, name string) {
 	t.Helper()
 	keys, ok := left(s, name)
-	require.True(t, ok, "the server does not answer")
+	require.True(t, ok, "the server does not reply")
 	require.Empty(t, keys)
 }
 
-// awaitFree waits until requireFree would be content.
+// awaitFree waits until requireFree would pass.
 func awaitFree(t testing.TB, s *redistest.Server, name string) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -218,7 +226,7 @@ func awaitFree(t testing.TB, s *redistest.Server, name string) {
 	}, name+" is free")
 }
 
-// awaitNothingLeft waits until the server has no hold, no place in a queue and no channel left of any lock.
+// awaitNothingLeft waits until the server has no hold, no waiter and no channel left of any lock.
 func awaitNothingLeft(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -232,14 +240,14 @@ func awaitNothingLeft(t testing.TB, s *redistest.Server) {
 	}, "a channel is left")
 }
 
-// lasts is how many milliseconds an owner's hold lasts in Redis, if nothing lengthens it.
+// lasts returns how many milliseconds an owner's hold lasts in Redis, unless it is extended.
 func (k kind) lasts(t testing.TB, s *redistest.Server, name, owner string) int64 {
 	t.Helper()
 	lasts := s.DoInt(t, "PTTL", name)
 	if !k.shared {
 		return lasts
 	}
-	// Each read hold has a key of its own, and the hash lasts as long as the holds of others also.
+	// Each read hold has its own key, and the hash lasts as long as the longest hold of any owner.
 	longest := int64(-2)
 	for level := range 3 {
 		key := "{" + name + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(level+1)

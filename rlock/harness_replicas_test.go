@@ -11,8 +11,10 @@ import (
 	"holdfast/rlock"
 )
 
-// startReplicated starts a master and replicas of it that are in step.
-func startReplicated(t testing.TB, replicas int) (master *redistest.Server, copies []*redistest.Server) {
+// startReplicated starts a master and replicas of it that are in sync.
+func startReplicated(
+	t testing.TB, replicas int,
+) (master *redistest.Server, copies []*redistest.Server) {
 	t.Helper()
 	master = redistest.Start(t, redistest.WithHostNetwork(), redistest.WithFastReplicas())
 	for range replicas {
@@ -31,7 +33,7 @@ func awaitBlocked(t testing.TB, s *redistest.Server, n string) {
 	}, n+" clients in WAIT")
 }
 
-// shortfall requires an error that tells how many replicas had the acquisition.
+// shortfall requires an error that says how many replicas had the acquisition.
 func shortfall(t testing.TB, err error, want, got int, waited time.Duration) {
 	t.Helper()
 	require.ErrorIs(t, err, rlock.ErrNotReplicated)
@@ -39,9 +41,10 @@ func shortfall(t testing.TB, err error, want, got int, waited time.Duration) {
 	require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	short := new(rlock.ReplicationError)
 	require.ErrorAs(t, err, &short)
-	require.Equal(t, rlock.ReplicationError{Lock: short.Lock, Want: want, Got: got, Waited: waited}, *short)
+	require.Equal(t, rlock.ReplicationError{Lock: short.Lock, Want: want, Got: got, Waited: waited},
+		*short)
 	require.ErrorContains(t, err, "SyncTimeout")
 }
 
-// enough is a time for acknowledgements that healthy replicas do not use up.
+// enough is more time for acknowledgements than healthy replicas need.
 const enough = patience

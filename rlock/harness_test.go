@@ -20,9 +20,9 @@ import (
 	"holdfast/rlock"
 )
 
-// The names below are short for what locktest has for the tests of all locks.
+// Short names for what locktest shares with the tests of all locks.
 
-const patience = locktest.Patience
+const patience = locktest.Timeout
 
 type (
 	outcome = locktest.Outcome
@@ -44,14 +44,14 @@ var (
 	startProcess     = locktest.StartProcess
 )
 
-// receive is locktest.Receive.
+// receive calls locktest.Receive.
 func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	return locktest.Receive(t, from, otherwise)
 }
 
-// requireRefusedAfter requires that somebody who waits does not get the lock. A machine that is too busy to answer in that time
-// is asked again.
+// requireRefusedAfter requires that a waiter does not get the lock. A machine that is too busy to
+// reply in that time gets another chance.
 func requireRefusedAfter(t testing.TB, wait time.Duration, l *rlock.Lock) {
 	t.Helper()
 	var err error
@@ -80,15 +80,15 @@ func requireKept(t testing.TB, holds []*rlock.Hold, length time.Duration, otherw
 	}
 }
 
-// newClient returns a client of the server with connections of its own, both closed in clean-up. It logs nothing unless
-// options say so.
+// newClient returns a client with connections of its own to the server, both closed in clean-up. It
+// logs nothing unless options say otherwise.
 func newClient(t testing.TB, s *redistest.Server, options rlock.Options, mutators ...func(*rueidis.ClientOption)) *rlock.Client {
 	t.Helper()
 	return newClientOn(t, s.Client(t, mutators...), options)
 }
 
-// newClientOn returns a client on the given connections, closed in clean-up. Close is given time enough to be called
-// a failure if it hangs.
+// newClientOn returns a client on the given connections, closed in clean-up. Close gets time enough
+// to be called a failure if it hangs.
 func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlock.Client {
 	t.Helper()
 	if options.Logger == nil {
@@ -98,19 +98,20 @@ func newClientOn(t testing.TB, redis rueidis.Client, options rlock.Options) *rlo
 	require.NoError(t, err)
 	t.Cleanup(func() { closeClient(t, c) })
 	switch redis.(type) {
-	case *gated, *stepwise: // these let nobody leave, whatever becomes of the context
+	case *gated, *stepwise: // with these no caller can leave, even if its context ends
 		rlock.Detach(c)
 	}
 	return c
 }
 
-// channelOf is the channel of a lock whose name has no braces.
+// channelOf returns the channel of a lock whose name has no braces.
 func channelOf(lock string) string { return "redisson_lock__channel:{" + lock + "}" }
 
-// subscribers is how many connections listen on the channel of a lock. -1 if the server does not say.
+// subscribers returns how many connections listen on the channel of a lock, or -1 if the server
+// does not reply.
 func subscribers(s *redistest.Server, lock string) int { return listening(s, "NUMSUB", lock) }
 
-// listening is subscribers for channels of either kind, which numsub tells: NUMSUB or SHARDNUMSUB.
+// listening is subscribers for channels of either kind; numsub is NUMSUB or SHARDNUMSUB.
 func listening(s *redistest.Server, numsub, lock string) int {
 	return subscribed(s, numsub, channelOf(lock))
 }
@@ -131,7 +132,8 @@ func awaitListeners(t testing.TB, s *redistest.Server, lock string, n int) {
 	eventually(t, func() bool { return subscribers(s, lock) == n }, strconv.Itoa(n)+" listeners on "+channelOf(lock))
 }
 
-// calls is how often the server has executed a command, also in scripts. Unlike CommandStats it may be called in a condition.
+// calls returns how often the server has executed a command, also in scripts. Unlike CommandStats
+// it may be called in a condition.
 func calls(s *redistest.Server, command string) int {
 	reply, _ := s.Call("INFO", "commandstats")
 	info, _ := reply.(string)
@@ -165,7 +167,7 @@ func awaitRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
 	return deadlines
 }
 
-// awaitQuiet waits until nobody has sent a script for a while: who has subscribed has looked again.
+// awaitQuiet waits until no script was sent for a while: all that subscribed have asked again.
 func awaitQuiet(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	monitor := s.Monitor(t)
@@ -187,12 +189,12 @@ func awaitParked(t testing.TB, s *redistest.Server, n int) {
 	}, strconv.Itoa(n)+" listeners on "+channel)
 }
 
-// dice are random, and the same for the same seed and player.
+// dice returns random numbers, the same for the same seed and player.
 func dice(seed uint64, client, player int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, uint64(client)<<32|uint64(player)))
 }
 
-// upTo is a random time.
+// upTo returns a random time.
 func upTo(d *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(1 + d.Int64N(int64(limit)))
 }
@@ -207,8 +209,8 @@ func pause(done <-chan struct{}, d time.Duration) {
 	}
 }
 
-// lostTo requires that the hold ends soon with ErrLost for the given reason, that its context says so, and that releasing
-// it says so as well.
+// lostTo requires that the hold ends soon with ErrLost for the given reason, and that its context
+// and its release report that.
 func lostTo(t *testing.T, hold *rlock.Hold, reason error) {
 	t.Helper()
 	ctx := hold.Context()
@@ -241,7 +243,7 @@ func awaitCommands(t *testing.T, m *redistest.Monitor, n int) [][]string {
 	return commands
 }
 
-// verbs are the names of commands, without those that redistest itself sends to look.
+// verbs returns the names of commands, without those of redistest itself.
 func verbs(commands [][]string) []string {
 	names := make([]string, len(commands))
 	for i, command := range commands {

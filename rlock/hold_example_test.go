@@ -19,7 +19,7 @@ func ExampleHold_Extend() {
 		panic(err)
 	}
 	defer hold.Unlock(ctx)
-	// The work takes longer than was thought.
+	// The work takes longer than expected.
 	if err := hold.Extend(ctx, time.Minute); err != nil {
 		panic(err)
 	}
@@ -28,7 +28,7 @@ func ExampleHold_Extend() {
 	// more than ten seconds are left: true
 }
 
-// paper is a lock for the tests of code that takes locks: it excludes nobody.
+// paper is a lock for tests of code that uses locks: it excludes nobody.
 type paper struct {
 	name string
 	end  func(reason error)
@@ -59,7 +59,7 @@ func ExampleNewHold() {
 	if err != nil {
 		panic(err)
 	}
-	// What would the code under test do if it lost the lock?
+	// What does the code under test do if it loses the lock?
 	lock.end(&rlock.LostError{Lock: "printer", Reason: errors.New("the test says so")})
 	fmt.Println(context.Cause(hold.Context()))
 	// Output:

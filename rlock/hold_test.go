@@ -25,7 +25,7 @@ func TestContextOfAHoldCarriesTheOwnerAndTheCallersValues(t *testing.T) {
 		held, err := lock.IsHeld(ctx)
 		require.NoError(t, err)
 		require.True(t, held)
-		require.Equal(t, ctx, hold.Context(), "there is one context for a hold")
+		require.Equal(t, ctx, hold.Context(), "a hold has one context")
 	})
 }
 
@@ -50,7 +50,7 @@ func TestContextOfAHoldEndsWithUnlock(t *testing.T) {
 	})
 }
 
-// Nobody asked for the channel and the context while the hold lasted.
+// The channel and the context are first requested after the end.
 func TestEndedHoldHasAnEndedContext(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -11,7 +11,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// All kinds are tried at the same time, so that a server need hang only once.
+// All kinds are tested at the same time, so that a server need hang only once.
 
 func TestHungServerEndsTheHoldAtItsDeadline(t *testing.T) {
 	const lease = 500 * time.Millisecond
@@ -62,7 +62,7 @@ func TestServerThatHangsForLessThanTheLeaseCostsNothing(t *testing.T) {
 		holds = append(holds, take(t, k.lock(c, k.name), rlock.Watchdog))
 	}
 	renewed := awaitRenewal(t, holds)
-	// From here the deadlines are at least 0.8 s away; a renewal is due and fails meanwhile.
+	// From here the deadlines are at least 0.8 s away; a renewal comes due and fails meanwhile.
 	s.Pause(t)
 	<-time.After(lease / 2)
 	s.Resume(t)
@@ -74,7 +74,8 @@ func TestServerThatHangsForLessThanTheLeaseCostsNothing(t *testing.T) {
 	}
 }
 
-// A renewal that was under way when the lock was given up may be executed, and would keep others out for another lease.
+// A renewal in flight when the lock was given up may be executed, and would keep others out for
+// another lease.
 func TestRenewalExecutedAfterTheDeadlineIsUndone(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -91,7 +92,8 @@ func TestRenewalExecutedAfterTheDeadlineIsUndone(t *testing.T) {
 		asked := time.Now()
 		left := time.Duration(s.DoInt(t, "PTTL", "order")) * time.Millisecond
 		require.Positive(t, left, "no renewal was executed, or the machine was too busy to see it")
-		require.Greater(t, asked.Add(left).Sub(expired), lease/6, "no renewal was executed: this test proves nothing")
+		require.Greater(t, asked.Add(left).Sub(expired), lease/6,
+			"no renewal was executed, so this test proves nothing")
 		p.Pass()
 		require.Eventually(t, func() bool { return absent(s, "order") }, lease/2, time.Millisecond)
 	})

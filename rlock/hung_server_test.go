@@ -17,10 +17,10 @@ import (
 	"holdfast/rlock"
 )
 
-// onTime is how late an answer may be that a time limit of ours forces.
+// onTime is how late a call may return after a time limit of this library.
 const onTime = 20 * time.Millisecond
 
-func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
+func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const wait = 200 * time.Millisecond
 		s := redistest.Start(t)
@@ -40,7 +40,7 @@ func TestHungServerDoesNotKeepTryLockBeyondItsWait(t *testing.T) {
 	})
 }
 
-func TestHungServerKeepsAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) {
+func TestHungServerDelaysAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const limit = 200 * time.Millisecond
 		s := redistest.Start(t)
@@ -60,7 +60,7 @@ func TestHungServerKeepsAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) {
 	})
 }
 
-// Whose context cannot end sends the command itself, with one that ends.
+// A caller whose context cannot end sends the command itself, with a context that does.
 func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const limit = 200 * time.Millisecond
@@ -79,23 +79,23 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 	})
 }
 
-// Nor of that of another caller, whose end is that of the connection they share. A command ends a connection only if it is sent
-// soon after an answer, which a busy machine may be too slow for.
+// Nor of another caller's context, whose end is that of their shared connection. A command ends a
+// connection only if it is sent soon after a reply, for which a busy machine may be too slow.
 func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
 	for try := 0; !leaveWithAnother(t); try++ {
 		require.Less(t, try, 5, "the connection never ended with the context of another")
 	}
 }
 
-// leaveWithAnother has two callers wait for a server that hangs, on one connection, and returns whether the patient one heard of
-// the end of the hasty one's context.
+// leaveWithAnother has two callers wait on one connection for a server that hangs. It reports
+// whether the patient one saw the end of the other's context.
 func leaveWithAnother(t *testing.T) bool {
 	t.Helper()
 	s := redistest.Start(t)
 	redis := s.Client(t, redistest.OneConnection)
 	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
 	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience / 2})
-	for range 2 { // one at a time: together they would leave the mode in which a command is alone
+	for range 2 { // one by one: together they would leave the mode with one command at a time
 		unlock(t, takeWith(context.Background(), t, hasty.NewLock("order"), longLease))
 	}
 	s.Pause(t)
@@ -114,7 +114,7 @@ func leaveWithAnother(t *testing.T) bool {
 	return heard
 }
 
-func TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater(t *testing.T) {
+func TestHungServerDelaysUnlockForTheCommandTimeoutAndIsUnlockedLater(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		const limit = 200 * time.Millisecond
 		s := redistest.Start(t)
@@ -140,7 +140,7 @@ func TestHungServerKeepsUnlockForTheCommandTimeoutAndIsToldLater(t *testing.T) {
 	})
 }
 
-func TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
+func TestUnlockOnAnUnreachableServerIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -156,7 +156,7 @@ func TestUnlockOnAnUnreachableServerIsMadeUpForInTheBackground(t *testing.T) {
 	})
 }
 
-// connections are the ids of the connections of the client that calls itself by name.
+// connections returns the ids of the connections of the client with that name.
 func connections(t *testing.T, s *redistest.Server, name string) []string {
 	t.Helper()
 	var ids []string
@@ -198,11 +198,11 @@ func TestDeadlineOfACallersContextDoesNotCloseTheConnectionOfAll(t *testing.T) {
 	}
 }
 
-// dials is a dialer that can be made to hang, as with an address behind which packets get lost.
+// dials is a dialer that can be made to hang, as if packets to the address were lost.
 type dials struct {
 	hanging atomic.Bool
-	begun   chan struct{} // gets a value for each dial that hangs
-	release chan struct{} // closed to end the hanging
+	begun   chan struct{} // receives a value for each dial that hangs
+	release chan struct{} // closed when dials no longer hang
 }
 
 func newDials() *dials {
@@ -223,14 +223,14 @@ func (d *dials) use(o *rueidis.ClientOption) {
 	}
 }
 
-// hang makes new dials hang, and ends the connections there are.
+// hang makes new dials hang, and ends existing connections.
 func (d *dials) hang(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	d.hanging.Store(true)
 	s.DoInt(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 }
 
-func TestCallerComesBackInTimeWhileADialOfAnotherHangs(t *testing.T) {
+func TestCallerReturnsInTimeWhileADialOfAnotherHangs(t *testing.T) {
 	s := redistest.Start(t)
 	d := newDials()
 	c := newClient(t, s, rlock.Options{}, redistest.OneConnection, d.use)
@@ -248,13 +248,13 @@ func TestCallerComesBackInTimeWhileADialOfAnotherHangs(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		return took - limit
 	})
-	require.Empty(t, patient, "the impatient callers have ended the wait of the patient one")
+	require.Empty(t, patient, "callers that gave up ended the wait of the other")
 	close(d.release)
 	unlock(t, acquired(t, patient))
 	awaitEmpty(t, s)
 }
 
-func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
+func TestCallerThatGivesUpDoesNotEndTheDialOfOthers(t *testing.T) {
 	s := redistest.Start(t)
 	d := newDials()
 	c := newClient(t, s, rlock.Options{}, redistest.OneConnection, d.use)
@@ -263,7 +263,7 @@ func TestImpatientCallerDoesNotEndTheDialOfOthers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	impatient := lockInBackground(ctx, c.NewLock("order"), longLease)
 	receive(t, d.begun, "no dial") // it is shared from here on
-	// One attempt only, so that it fails if the dial does.
+	// There is only one attempt, so it fails if the dial does.
 	patient := inBackground(func() (*rlock.Hold, error) {
 		return c.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	})

@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// info is what the lock tells of an owner with as many levels, besides the TTL.
+// info returns what the lock shows of an owner with that many levels, besides the TTL.
 func (k kind) info(name, owner string, levels int, token int64) rlock.Info {
 	info := rlock.Info{Name: name, Locked: true, Owner: owner, Count: levels, Mode: k.mode, Token: token}
 	if k.shared {
@@ -20,7 +20,7 @@ func (k kind) info(name, owner string, levels int, token int64) rlock.Info {
 	return info
 }
 
-// lookAt is what the lock tells. A queue that is empty counts as none.
+// lookAt returns what the lock shows. An empty queue counts as none.
 func lookAt(t *testing.T, l *rlock.Lock) rlock.Info {
 	t.Helper()
 	info, err := l.Info(t.Context())
@@ -74,7 +74,7 @@ func TestLookingAtAHeldLock(t *testing.T) {
 	})
 }
 
-// Who waits for a lock does not hold it, and whom it waits for is told.
+// A waiter does not hold the lock, and is shown whom it waits for.
 func TestLookingAtALockThatIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -101,7 +101,7 @@ func TestLookingAtALockThatIsWaitedFor(t *testing.T) {
 	})
 }
 
-// look is what a lock looks like to somebody who does not hold it.
+// look is what a lock shows to another owner.
 type look struct{ locked, ttl bool }
 
 func requireLook(t *testing.T, l *rlock.Lock, want look) {
@@ -163,7 +163,7 @@ func TestLookingChangesNothing(t *testing.T) {
 	})
 }
 
-// changes is how many changes of its data the server has made, be it values, leases or keys.
+// changes returns how often the server has changed its data: values, leases or keys.
 func changes(t *testing.T, s *redistest.Server) string {
 	t.Helper()
 	_, after, found := strings.Cut(s.DoString(t, "INFO", "persistence"), "rdb_changes_since_last_save:")

@@ -10,7 +10,7 @@ import (
 	"holdfast/lua"
 )
 
-func TestPauseIsNeverNothingAndNeverLongerThanFiveSeconds(t *testing.T) {
+func TestPauseIsNeverZeroAndNeverLongerThanFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := new(known)
 		for ttl, pause := range map[time.Duration]time.Duration{
@@ -34,7 +34,7 @@ func TestPauseIsNeverNothingAndNeverLongerThanFiveSeconds(t *testing.T) {
 	})
 }
 
-func TestCallersThatClaimTheInnermostLevelAtOnceGetOneEach(t *testing.T) {
+func TestConcurrentCallsForTheInnermostLevelGetOneEach(t *testing.T) {
 	outer, inner := new(Hold), new(Hold)
 	a := &acquisition{levels: []*Hold{outer, inner}}
 	require.Same(t, inner, a.claimInnermost())

@@ -10,8 +10,8 @@ import (
 	"holdfast/rlock"
 )
 
-// afterReconnecting is how long a waiter may take that has to subscribe again first. Without a wake-up it would look again
-// after 5 s.
+// afterReconnecting is how long a waiter may take that must first subscribe again. Without a
+// wake-up it would ask after 5 s.
 const afterReconnecting = 2 * time.Second
 
 func TestKilledConnectionsDoNotLoseTheWakeUp(t *testing.T) {
@@ -69,7 +69,7 @@ func TestHoldSurvivesAKilledConnection(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		// A busy machine may stand still for two seconds, and the next renewal has to dial first.
+		// A busy machine may stand still for two seconds, and the next renewal must dial first.
 		c := newClient(t, s, rlock.Options{WatchdogLease: 6 * time.Second})
 		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 		for range 3 {

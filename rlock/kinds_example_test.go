@@ -18,7 +18,7 @@ func ExampleClient_NewFairLock() {
 	if err != nil {
 		panic(err)
 	}
-	// Whoever calls Lock now is queued, and gets the lock in the order of coming.
+	// From now on callers of Lock are queued, and get the lock in their order.
 	info, err := lock.Info(ctx)
 	if err != nil {
 		panic(err)
@@ -87,8 +87,8 @@ func ExampleReadWriteLock_Read() {
 	// error: <nil>
 }
 
-// A writer that goes on as a reader. Both locks are taken with one owner, and not one with the context of the other's hold,
-// which ends with it.
+// A writer becomes a reader. Both locks are acquired with one owner, not one with the context of
+// the other's hold, which ends with it.
 func ExampleReadWriteLock_Write() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -103,7 +103,7 @@ func ExampleReadWriteLock_Write() {
 	if err != nil {
 		panic(err)
 	}
-	_ = writing.Unlock(ctx) // other readers are let in, and no writer
+	_ = writing.Unlock(ctx) // lets other readers in, but no writer
 
 	_, err = catalogue.Write().Lock(ctx, rlock.Watchdog)
 	fmt.Println("and back again:", errors.Is(err, rlock.ErrUpgrade))

@@ -11,8 +11,9 @@ import (
 	"holdfast/watchdog"
 )
 
-// A release of a read lock that got no answer may be executed at any time, and the next read hold of a writer has the same
-// name. While the owner writes nobody else gets in; when it ceases to, that read hold cannot be trusted.
+// A release of a read lock without reply may be executed at any time, and the writer's next read
+// hold has the same name. While the owner writes no one else gets in; afterwards that read hold
+// cannot be trusted.
 func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -38,7 +39,7 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 			require.ErrorContains(t, again.Err(), "earlier release")
 			eventually(t, func() bool {
 				select {
-				case gate.step <- struct{}{}: // the late one, or what cleans up
+				case gate.step <- struct{}{}: // the late one, or the cleanup
 				default:
 				}
 				return absent(s, "page")
@@ -47,8 +48,9 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 	}
 }
 
-// Whoever finds out that a late release took a read hold is told of that release, and not that somebody else took the hold.
-func TestReadHoldThatALateReleaseTookIsNotCalledGone(t *testing.T) {
+// Whatever finds that a late release took a read hold must report that release, and not that
+// another took the hold.
+func TestReadHoldThatALateReleaseTookIsNotReportedGone(t *testing.T) {
 	t.Parallel()
 	told := func(t *testing.T, err error) {
 		t.Helper()
@@ -90,7 +92,7 @@ func TestReadHoldThatALateReleaseTookIsNotCalledGone(t *testing.T) {
 	}
 }
 
-// One that was executed before the next read hold was taken takes nothing from that.
+// A release that was executed before the next read hold was taken takes nothing from it.
 func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	s := redistest.Start(t)
 	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: promptly})
@@ -100,7 +102,8 @@ func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	require.ErrorIs(t, read.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	receive(t, gate.arrived, "not sent")
 	gate.step <- struct{}{}
-	eventually(t, func() bool { return goroutinesIn("rlock.(*acquisition).detach") == 0 }, "the answer has not come")
+	eventually(t, func() bool { return goroutinesIn("rlock.(*acquisition).detach") == 0 },
+		"the answer has not come")
 
 	again := takeWith(owner, t, lock.Read(), time.Minute)
 	unlock(t, write)

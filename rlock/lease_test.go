@@ -12,10 +12,11 @@ import (
 	"holdfast/watchdog"
 )
 
-// shortLease is short enough to see several of them go by, and long enough for a renewal on a busy machine.
+// shortLease is short enough to see several of them pass, and long enough for a renewal on a busy
+// machine.
 const shortLease = 2 * time.Second
 
-// All kinds at the same time, because five leases take long.
+// All kinds are tested at the same time, because five leases take long.
 func TestWatchdogKeepsALockForFiveLeases(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -47,7 +48,7 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		// The watchdog is kept busy by another lock, so that a tick passes.
+		// Another lock keeps the watchdog busy, so that a tick passes.
 		client := newClient(t, s, rlock.Options{WatchdogLease: shortLease})
 		other := take(t, k.lock(client, "other "+k.name), rlock.Watchdog)
 		hold := take(t, k.lock(client, k.name), shortLease)
@@ -108,7 +109,7 @@ func TestNestedExplicitLeaseDoesNotEndTheRenewals(t *testing.T) {
 	})
 }
 
-// The deadline is reckoned from before the command was sent, so it comes before the key expires.
+// The deadline counts from before the command was sent, so it comes before the key expires.
 func TestHoldEndsAtItsDeadline(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	s := redistest.Start(t)

@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// line is a lock whose rival somebody holds, with waiters in line behind each other.
+// line is a lock whose rival is held, with a queue of waiters.
 type line struct {
 	kind    kind
 	server  *redistest.Server
@@ -22,8 +22,8 @@ type line struct {
 	leave   []context.CancelFunc
 }
 
-// inLine runs a test on a line of each kind that has one: waiters of a fair lock stand in line in Redis. All waiters have
-// come to rest: the head listens and has looked for the second time.
+// inLine runs a test with such a queue for each kind that has one: waiters of a fair lock are
+// queued in Redis. All waiters have come to rest: the head listens and has asked twice.
 func inLine(t *testing.T, waiters int, test func(*testing.T, *line)) {
 	t.Helper()
 	for _, k := range rivalries() {
@@ -41,7 +41,7 @@ func newLine(t *testing.T, k kind, waiters int) *line {
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
 	lock, rival := k.lock(client, k.name), k.rival(client, k.name)
-	unlock(t, take(t, lock, rlock.Watchdog)) // so that the server knows the scripts
+	unlock(t, take(t, lock, rlock.Watchdog)) // loads the scripts
 	unlock(t, take(t, rival, rlock.Watchdog))
 	q := &line{kind: k, server: s, lock: lock, hold: take(t, rival, 30*time.Second), monitor: s.Monitor(t)}
 	for i := range waiters {
@@ -52,19 +52,21 @@ func newLine(t *testing.T, k kind, waiters int) *line {
 		eventually(t, func() bool { return rlock.Waiting(lock) == i+1 }, "the waiter is in line")
 	}
 	require.Equal(t, []string{"evalsha", "subscribe", "evalsha"}, verbs(awaitCommands(t, q.monitor, 3)))
-	eventually(t, func() bool { return rlock.Refusals(lock) == 2 }, "the head has its answer") // or it would undo the question, too
+	// otherwise it would undo the request, too
+	eventually(t, func() bool { return rlock.Refusals(lock) == 2 }, "the head has its reply")
 	return q
 }
 
-func TestOnlyTheHeadOfTheLineAsksRedis(t *testing.T) {
+func TestOnlyTheHeadOfTheQueueAsksRedis(t *testing.T) {
 	t.Parallel()
-	inLine(t, 20, func(t *testing.T, q *line) { // which requires it
+	inLine(t, 20, func(t *testing.T, q *line) { // newLine requires it
 		require.Empty(t, q.monitor.Commands(t))
 		q.kind.awaitListeners(t, q.server, q.kind.name, 1)
 	})
 }
 
-// The release that gives the lock to the next in line is the only one. Readers get it at the same time, and ask for it.
+// The release that hands the lock to the next in the queue is the only command. Readers get it at
+// the same time, and ask for it.
 func TestContendedAcquisitionInOneProcessCostsOneCommand(t *testing.T) {
 	t.Parallel()
 	const waiters = 20
@@ -80,12 +82,13 @@ func TestContendedAcquisitionInOneProcessCostsOneCommand(t *testing.T) {
 			require.Equal(t, "evalsha", verb)
 		}
 		switch {
-		case q.kind.placed: // Redis knows that nobody waits elsewhere; after a second and four turns it lets others ask all the same
+		// no waiters are registered elsewhere; after a second and four hand-overs it is announced
+		case q.kind.placed:
 			require.GreaterOrEqual(t, len(seen), 1+waiters)
 			require.LessOrEqual(t, len(seen), 1+waiters+int(took/time.Second))
 		case q.kind.heirs:
-			// Whether somebody waits elsewhere is not known: so after 16 in a row, or 100 ms, the next one has to ask. It also
-			// has to after readers.
+			// Whether others wait elsewhere is unknown, so after 16 hand-overs or 100 ms the next
+			// one must ask. After readers it must ask, too.
 			asked := len(seen) - (1 + waiters)
 			if q.kind.mode != q.kind.rivalMode {
 				asked--
@@ -105,7 +108,7 @@ func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
 		for i, waiter := range q.waiters {
 			hold := acquired(t, waiter)
 			for _, later := range q.waiters[i+1:] {
-				require.True(t, q.kind.shared || len(later) == 0, "two have it")
+				require.True(t, q.kind.shared || len(later) == 0, "two hold it")
 			}
 			unlock(t, hold)
 		}
@@ -117,8 +120,8 @@ func TestHeadThatLeavesPromotesTheNext(t *testing.T) {
 	inLine(t, 3, func(t *testing.T, q *line) {
 		q.leave[0]()
 		require.ErrorIs(t, result(t, q.waiters[0]).Err, context.Canceled)
-		// The next one looks at once: a wake-up may have come for the head while it left. The head gives up its place among
-		// those who are given the lock. A writer that waits also withdraws, which readers hear of.
+		// The next one asks at once: a wake-up may have come for the head while it left. The head
+		// removes its registration. A writer that waits also withdraws, which wakes readers.
 		expected := 1
 		if q.kind.placed {
 			expected = 2

@@ -92,12 +92,12 @@ func TestForceUnlockEndsTheHoldOfAnotherClientAtItsNextRenewal(t *testing.T) {
 	})
 }
 
-// watchedLease is short enough to wait for a renewal, and long enough not to mistake it for the end.
+// watchedLease is short enough to wait for a renewal, and long enough not to mistake its end for
+// one.
 const watchedLease = 1500 * time.Millisecond
 
-// A force unlock is known to those who wait before it is known to the one who asked for it: what they take then was not
-// meant.
-func TestForceUnlockSparesWhoeverTookTheLockAfterIt(t *testing.T) {
+// Waiters learn of a force unlock before its caller does. What they acquire then must not be freed.
+func TestForceUnlockSparesTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryRivalry(t, func(t *testing.T, k kind) {

@@ -13,8 +13,8 @@ import (
 	"holdfast/rlock"
 )
 
-// A force unlock, or the watchdog, ends the levels on a goroutine of its own. It dallies here between the inner one and the
-// outer one.
+// A force unlock, or the watchdog, ends the levels on its own goroutine. Here it is held up between
+// the inner one and the outer one.
 func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	for name, call := range map[string]func(b *bubble, outer *rlock.Hold) error{
 		"Extend": func(_ *bubble, outer *rlock.Hold) error { return outer.Extend(context.Background(), time.Minute) },
@@ -29,7 +29,7 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
 					close(telling)
 					for i := 0; i < 10_000 && !seen.Load(); i++ {
-						runtime.Gosched() // lets everybody go on who does not wait for this
+						runtime.Gosched() // lets all others run that do not wait for this
 					}
 				})
 				forced := make(chan error, 1)
@@ -50,8 +50,9 @@ func TestCallThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 	}
 }
 
-// Work under the inner level hears of the loss first, and may try again before the outer level has ended.
-func TestOwnerThatHearsOfALossTakesTheLockAfresh(t *testing.T) {
+// Work under the inner level learns of the loss first, and may try again before the outer level has
+// ended.
+func TestOwnerThatLearnsOfALossAcquiresTheLockAnew(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, _ kind) {
 		owner := rlock.WithOwner(context.Background())
 		outer := takeWith(owner, t, b.lock, time.Minute)

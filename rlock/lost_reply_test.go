@@ -24,7 +24,7 @@ func TestLostReplyOfAnAcquireCountsOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, cut.Done())
 		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
-		if k.fenced { // it is one acquisition, however often it was asked for
+		if k.fenced { // it is one acquisition, however often it was requested
 			require.Equal(t, strconv.FormatInt(hold.Token(), 10), s.DoString(t, "GET", "redisson_lock_token:{order}"))
 			require.EqualValues(t, 2, hold.Token())
 		}
@@ -45,7 +45,7 @@ func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, 1, cut.Done())
-		awaitFree(t, s, "order") // an acquisition that nobody knows of
+		awaitFree(t, s, "order") // an acquisition without a caller
 	})
 }
 
@@ -63,7 +63,8 @@ func TestLostReplyOfANestedLockCountsOnce(t *testing.T) {
 		require.Equal(t, 2, cut.Done())
 		require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
 
-		// One that nobody waits for adds a level in Redis that nobody has. The next one and the last release do not mind.
+		// A nested lock whose caller has left adds a level in Redis that no hold stands for. The
+		// next one and the last release ignore it.
 		p.CutReply(script(t, k.reenter), 1)
 		_, err = k.lock(c, "order").TryLock(hold.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
@@ -77,7 +78,7 @@ func TestLostReplyOfANestedLockCountsOnce(t *testing.T) {
 	})
 }
 
-func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
+func TestReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -98,7 +99,7 @@ func TestLostReplyOfAReleaseIsARelease(t *testing.T) {
 	})
 }
 
-func TestLostReplyOfARenewalIsMadeUpFor(t *testing.T) {
+func TestRenewalIsRetriedAfterALostReply(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -152,11 +153,12 @@ func TestAcquireWhoseCallerLeftIsReleasedWhenItsReplyIsLost(t *testing.T) {
 		require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 		p.Reset()
 		p.Pass()
-		awaitFree(t, s, "order") // an acquisition that nobody knows of
+		awaitFree(t, s, "order") // an acquisition without a caller
 	})
 }
 
-// The server executes what it finds in its buffers when it goes on, however old it is: the lease begins then.
+// When the server resumes it executes what is in its buffers, however old that is: the lease begins
+// then.
 func TestAcquireExecutedAfterItsLeaseIsReleased(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -176,7 +178,7 @@ func TestAcquireExecutedAfterItsLeaseIsReleased(t *testing.T) {
 	})
 }
 
-func TestAcquireAnsweredAfterItsLeaseIsNotTrusted(t *testing.T) {
+func TestAcquireWhoseReplyComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()

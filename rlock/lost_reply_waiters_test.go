@@ -11,10 +11,11 @@ import (
 	"holdfast/rlock"
 )
 
-// Faults that only locks of some kinds can suffer: of those that have a queue in Redis, and of a writer that also reads.
+// Faults that only locks of some kinds can suffer: those with a queue in Redis, and a writer that
+// also reads.
 
-// A place in a queue outlasts the wait of its owner, and so does the effort to give it up.
-func TestPlaceInAQueueIsGivenUpWhenTheServerCanBeReachedAgain(t *testing.T) {
+// A place in a queue outlasts the wait of its owner, and so do the attempts to remove it.
+func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 	t.Parallel()
 	const wait = 500 * time.Millisecond
 	s := redistest.Start(t)
@@ -90,7 +91,7 @@ func parkedWaiterFor(t *testing.T, s *redistest.Server, k kind, lock *rlock.Lock
 	return waiter
 }
 
-// writing returns a read-write lock behind a proxy, whose write side is held.
+// writing returns a read-write lock behind a proxy, with the write lock held.
 func writing(t *testing.T, s *redistest.Server, options rlock.Options) (*writerOfOrder, func(file string, n int)) {
 	t.Helper()
 	c, p := proxied(t, s, options)
@@ -108,7 +109,8 @@ type writerOfOrder struct {
 	hold *rlock.Hold
 }
 
-// hash is the hash of the lock in a mode, while its owner has so many holds; those it has none of are left out.
+// hash returns the hash of the lock in a mode with the owner's numbers of holds; zeros are left
+// out.
 func (w *writerOfOrder) hash(mode string, fields ...string) map[string]string {
 	hash := map[string]string{"mode": mode}
 	for _, field := range fields {
@@ -136,7 +138,7 @@ func TestLostReplyOfAReadLockOfTheWriterIsUndone(t *testing.T) {
 	require.Equal(t, w.hash("write", ":write"), counts(t, s))
 	require.True(t, w.hold.Valid())
 
-	// A writer that leaves meanwhile must not become a reader for good.
+	// A writer that leaves meanwhile must not stay a reader for ever.
 	cut("read_acquire.lua", 1)
 	_, err = w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
@@ -154,7 +156,7 @@ func TestReadLockThatTheWriterTakesAgainIsNotUndone(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		reading := takeWith(w.ctx, t, w.pair.Read(), longLease)
 		require.Equal(t, w.hash("write", "", ":write"), counts(t, s))
-		unlock(t, reading) // ErrLost if the clean-up had removed it
+		unlock(t, reading) // ErrLost if the cleanup had removed it
 	}
 	unlock(t, w.hold)
 	awaitFree(t, s, "order")
@@ -179,7 +181,7 @@ func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
 			require.True(t, reading.Valid())
 			require.NoError(t, reading.Err())
 
-			// The others are readers too now.
+			// Now the others are readers, too.
 			unlock(t, acquired(t, parked))
 			require.Equal(t, w.hash("read", ""), counts(t, s))
 			_, err = newWriteLock(newClient(t, s, rlock.Options{}), "order").TryLock(t.Context(), rlock.NoWait, time.Second)

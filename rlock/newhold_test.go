@@ -14,10 +14,10 @@ import (
 	"holdfast/watchdog"
 )
 
-// fakeTenure is the possession of a lock that does not exist.
+// fakeTenure is an acquisition of a lock that does not exist.
 type fakeTenure struct {
 	deadline time.Time
-	failure  error // of what it is asked to do
+	failure  error // the error of its methods
 	end      func(error)
 
 	mu       sync.Mutex
@@ -45,7 +45,7 @@ func (f *fakeTenure) Release(h *rlock.Hold) error {
 	return f.failure
 }
 
-// newFake is a hold of what does not exist.
+// newFake returns a hold of a lock that does not exist.
 func newFake(ctx context.Context) (*rlock.Hold, *fakeTenure) {
 	f := &fakeTenure{deadline: time.Now().Add(time.Hour)}
 	var hold *rlock.Hold
@@ -53,7 +53,7 @@ func newFake(ctx context.Context) (*rlock.Hold, *fakeTenure) {
 	return hold, f
 }
 
-func TestHoldOfAnotherLocksTenureSaysWhatTheTenureSays(t *testing.T) {
+func TestHoldReportsWhatItsAcquisitionReports(t *testing.T) {
 	t.Parallel()
 	hold, f := newFake(t.Context())
 	require.Equal(t, "printer", hold.Name())
@@ -65,7 +65,7 @@ func TestHoldOfAnotherLocksTenureSaysWhatTheTenureSays(t *testing.T) {
 	require.False(t, hold.Valid())
 }
 
-func TestUnlockReleasesATenureOnce(t *testing.T) {
+func TestUnlockReleasesAnAcquisitionOnce(t *testing.T) {
 	t.Parallel()
 	hold, f := newFake(t.Context())
 	errs := make(chan error, 10)
@@ -87,20 +87,20 @@ func TestUnlockReleasesATenureOnce(t *testing.T) {
 	require.Equal(t, rlock.ErrReleased, hold.Err())
 }
 
-// Somebody may have to give back what is left of it.
-func TestUnlockOfAHoldThatHasEndedAsksTheTenureAllTheSame(t *testing.T) {
+// A part of the lock may have to be released still.
+func TestUnlockOfAnEndedHoldAsksItsAcquisition(t *testing.T) {
 	t.Parallel()
 	hold, f := newFake(t.Context())
 	lost := &rlock.LostError{Lock: "printer", Reason: watchdog.ErrGone}
 	f.failure = lost
 	f.end(lost)
-	require.Equal(t, lost, hold.Unlock(t.Context()), "it names the lock already")
+	require.Equal(t, lost, hold.Unlock(t.Context()), "the error names the lock already")
 	require.Len(t, f.released, 1)
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
 	require.Len(t, f.released, 1)
 }
 
-func TestErrorsOfATenureNameTheLock(t *testing.T) {
+func TestErrorsOfAnAcquisitionNameTheLock(t *testing.T) {
 	t.Parallel()
 	hold, f := newFake(t.Context())
 	f.failure = errors.New("paper jam")
@@ -126,7 +126,7 @@ func TestFirstEndOfAHoldCounts(t *testing.T) {
 	}
 }
 
-func TestExtendOfATenureIsAskedOnlyWhileItIsHeld(t *testing.T) {
+func TestExtendOfAnAcquisitionIsCalledOnlyWhileItIsHeld(t *testing.T) {
 	t.Parallel()
 	hold, f := newFake(t.Context())
 	require.NoError(t, hold.Extend(t.Context(), time.Minute))
@@ -151,7 +151,7 @@ func TestContextOfAHoldOfAnotherLockCarriesTheOwner(t *testing.T) {
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	onEveryKind(t, func(t *testing.T, k kind) {
-		// The caller's, if there is one, so that what was locked with it is entered again.
+		// The caller's, if there is one, so that its other locks can be re-entered.
 		ctx := rlock.WithOwner(t.Context())
 		outer := takeWith(ctx, t, k.lock(c, k.name), longLease)
 		hold, _ := newFake(ctx)
@@ -160,7 +160,7 @@ func TestContextOfAHoldOfAnotherLockCarriesTheOwner(t *testing.T) {
 		unlock(t, inner)
 		unlock(t, outer)
 
-		// Else one of its own, which stays the same.
+		// Otherwise a new one, which stays the same.
 		hold, _ = newFake(t.Context())
 		outer = takeWith(hold.Context(), t, k.lock(c, k.name), longLease)
 		inner = takeWith(hold.Context(), t, k.lock(c, k.name), longLease)

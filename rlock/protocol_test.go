@@ -39,7 +39,7 @@ func TestLockIsAHashUnderItsNameAndItsReleaseIsPublished(t *testing.T) {
 			require.LessOrEqual(t, ttl, int64(30_000))
 
 			inner := takeWith(hold.Context(), t, client.NewLock(name), rlock.Watchdog)
-			unlock(t, inner) // publishes nothing: the next message must be the last release's
+			unlock(t, inner) // publishes nothing: the next message must come from the last release
 			require.Equal(t, map[string]string{hold.Owner(): "1"}, s.DoMap(t, "HGETALL", name))
 			before := s.CommandStats(t)["publish"]
 			unlock(t, hold)
@@ -78,7 +78,7 @@ func TestUncontendedLockAndUnlockAreTwoCommands(t *testing.T) {
 		unlock(t, inner)
 		unlock(t, outer)
 	}
-	nest() // the server learns the scripts
+	nest() // loads the scripts
 	monitor := s.Monitor(t)
 
 	for range 3 {
@@ -95,5 +95,5 @@ func TestUncontendedLockAndUnlockAreTwoCommands(t *testing.T) {
 	require.NoError(t, err)
 	seen := verbs(monitor.Commands(t))
 	require.Equal(t, "evalsha", seen[0])
-	require.LessOrEqual(t, len(seen), 2, "the first look teaches the server one more script")
+	require.LessOrEqual(t, len(seen), 2, "the first inspection loads one more script")
 }

@@ -11,9 +11,10 @@ import (
 	"holdfast/rlock"
 )
 
-// Only the first reader of a client asks, so the others were never refused themselves. They waited all the same, and have
-// their turn with the first when the writer leaves, before another writer who waits.
-func TestReadersThatStoodBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
+// Only the first reader of a client asks, so the others were never refused themselves. They waited
+// all the same, and have their turn with the first when the writer leaves, before another writer
+// that waits.
+func TestReadersQueuedBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
 	t.Parallel()
 	const readers = 5
 	s := redistest.Start(t)
@@ -24,13 +25,13 @@ func TestReadersThatStoodBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
 	}
 	waiting := []<-chan outcome{join()}
 	awaitParked(t, s, 1)
-	awaitQuiet(t, s) // the first has looked again, and does not ask any more
+	awaitQuiet(t, s) // the first has asked again, and now waits
 	for range readers - 1 {
 		waiting = append(waiting, join())
 	}
 	eventually(t, func() bool { return rlock.Waiting(c.NewReadWriteLock("page").Read()) == readers }, "all stand in line")
 
-	// Another writer, who began to wait when there were readers.
+	// Another writer began to wait when there were readers.
 	since := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	s.Do(t, "SET", ownKeys+"writer:{page}", since+" another client:1", "PX", "5000")
 	unlock(t, writer)

@@ -9,7 +9,8 @@ import (
 	"holdfast/rlock"
 )
 
-// What each side costs when nobody is in its way, to compare with BenchmarkLockUnlock.
+// BenchmarkReadWrite measures either mode with nothing in its way, to compare with
+// BenchmarkLockUnlock.
 func BenchmarkReadWrite(b *testing.B) {
 	client := newClientOn(b, redistest.Start(b).Client(b), rlock.Options{})
 	sides := map[string]func(name string) *rlock.Lock{
@@ -32,7 +33,7 @@ func BenchmarkReadWrite(b *testing.B) {
 	}
 }
 
-// All read under one name: each release looks through all who read.
+// BenchmarkReadersOfOneLock has all readers under one name: each release looks through all readers.
 func BenchmarkReadersOfOneLock(b *testing.B) {
 	lock := newClientOn(b, redistest.Start(b).Client(b), rlock.Options{}).NewReadWriteLock("lock").Read()
 	b.SetParallelism(32) // times GOMAXPROCS
@@ -43,7 +44,8 @@ func BenchmarkReadersOfOneLock(b *testing.B) {
 	})
 }
 
-// Fifty readers that loop and a writer: how long it waits, by preference. An operation is a second of that.
+// BenchmarkWriterAmongReaders measures how long a writer waits among fifty readers that loop, by
+// preference. An operation is a second of that.
 func BenchmarkWriterAmongReaders(b *testing.B) {
 	preferences := map[string]rlock.WriterPreference{"writers": rlock.PreferWriters, "nobody": rlock.PreferNobody}
 	for name, preference := range preferences {

@@ -17,9 +17,9 @@ import (
 	"holdfast/rlock"
 )
 
-// How readers and writers get on with each other when there are many. HOLDFAST_MIX_TIME makes these tests longer.
+// These tests are about many readers and writers of one lock. HOLDFAST_MIX_TIME makes them longer.
 
-// distributions are over how many clients the callers of a test are spread.
+// distributions has the numbers of clients over which the callers of a test are spread.
 var distributions = map[string]int{"of one client": 1, "of four clients": 4}
 
 // pairsOn returns a read-write lock of each of as many new clients.
@@ -32,15 +32,15 @@ func pairsOn(t testing.TB, s *redistest.Server, clients int, options rlock.Optio
 	return pairs
 }
 
-// letReadersIn parks readers behind a writer, with another one waiting if asked to, and returns how long after the writer's
-// release the last of them is in.
+// letReadersIn parks readers behind a writer, on demand with a second one waiting. It returns how
+// long after the writer's release the last reader is in.
 func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	t.Helper()
 	const readers = 20
 	s := redistest.Start(t)
 	pairs := pairsOn(t, s, clients, rlock.Options{})
 	elsewhere := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
-	unlock(t, take(t, elsewhere.Read(), time.Minute)) // so that the server knows the scripts
+	unlock(t, take(t, elsewhere.Read(), time.Minute)) // loads the scripts
 	writer := take(t, elsewhere.Write(), time.Minute)
 	var waiting []<-chan outcome
 	for i := range readers {
@@ -82,7 +82,8 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 	}
 	released := time.Now()
 	unlock(t, writer)
-	// On a slow machine the readers' turn may be over before all are in, and then the second writer is next.
+	// On a slow machine the readers' turn may end before all are in, and then the second writer is
+	// next.
 	defer time.AfterFunc(time.Second, letGo).Stop()
 	last := released
 	for range readers {
@@ -111,15 +112,15 @@ func TestReadersBehindAWriterAreAllInWithin50MillisecondsOfItsRelease(t *testing
 	}
 }
 
-// mix is a load of readers and writers that take the lock, keep it for a while, and come back at once. With fifty readers
-// that take 20 ms there is always one.
+// mix is a load of readers and writers that acquire the lock, keep it for a while, and come back at
+// once. With fifty readers of 20 ms each there is always one.
 type mix struct {
 	readers, writers, clients int
 	reading                   time.Duration
 	options                   rlock.Options
 }
 
-// waits are how long each acquisition of a mix took, the shortest first.
+// waits has how long each acquisition of a mix took, the shortest first.
 type waits struct{ reads, writes []time.Duration }
 
 func (m mix) run(t testing.TB, length time.Duration) waits {
@@ -141,7 +142,7 @@ func (m mix) run(t testing.TB, length time.Duration) waits {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				began := time.Now()
-				// One that waits at the end is let in, or who starves would not be seen.
+				// A waiter at the end is let in, or starvation would not be seen.
 				hold, err := lock.TryLock(context.Background(), patience, rlock.Watchdog)
 				mu.Lock()
 				*took = append(*took, time.Since(began))
@@ -166,7 +167,7 @@ func (m mix) run(t testing.TB, length time.Duration) waits {
 	return result
 }
 
-// summary is how many waits there were, the middle one and the longest.
+// summary returns the number of waits, the median and the longest.
 func summary(sorted []time.Duration) string {
 	if len(sorted) == 0 {
 		return "none"
@@ -175,7 +176,7 @@ func summary(sorted []time.Duration) string {
 	return fmt.Sprintf("%d times, after %v, at most %v", len(sorted), middle, longest)
 }
 
-// mixTime is for how long a mix runs.
+// mixTime returns how long a mix runs.
 func mixTime(t testing.TB) time.Duration {
 	t.Helper()
 	return locktest.Length(t, "HOLDFAST_MIX_TIME", 1500*time.Millisecond)

@@ -14,7 +14,7 @@ import (
 	"holdfast/rlock"
 )
 
-// readKey is the key of a read hold of a lock whose name has no braces.
+// readKey returns the key of a read hold of a lock whose name has no braces.
 func readKey(lock, owner string, number int) string {
 	return "{" + lock + "}:" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }
@@ -74,7 +74,7 @@ func TestOwnerThatReadsIsRefusedTheWriteLockAtOnce(t *testing.T) {
 	} {
 		_, err := attempt()
 		require.ErrorIs(t, err, rlock.ErrUpgrade)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired, "as tryLock answers in Java")
+		require.ErrorIs(t, err, rlock.ErrNotAcquired, "like tryLock in Java")
 	}
 	require.Empty(t, monitor.Commands(t), "there is nothing to ask Redis")
 	require.Equal(t, before, s.DoMap(t, "HGETALL", "page"))
@@ -206,7 +206,7 @@ func TestReleasedReadLevelNeverShortensTheOther(t *testing.T) {
 			require.True(t, stays.Valid())
 			require.Greater(t, time.Until(stays.Deadline()), 50*time.Minute)
 			require.Greater(t, s.DoInt(t, "PTTL", readKey("page", stays.Owner(), 1)), (50 * time.Minute).Milliseconds(),
-				"Redis must keep it for as long as we believe in it")
+				"Redis must keep it as long as this client trusts it")
 			require.Greater(t, s.DoInt(t, "PTTL", "page"), (50 * time.Minute).Milliseconds())
 			unlock(t, stays)
 			require.Zero(t, s.DoInt(t, "DBSIZE"))

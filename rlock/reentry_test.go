@@ -66,8 +66,8 @@ func TestWaitingLockReentersAtOnce(t *testing.T) {
 	})
 }
 
-// Others that wait come first in the queue of a fair lock, and readers step back for a writer that waits: not those who
-// hold the lock already.
+// Other waiters come first in the queue of a fair lock, and readers step back for a writer that
+// waits; but an owner that already holds the lock does not wait.
 func TestWaitingLockReentersAtOnceWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -98,7 +98,7 @@ func TestOneOwnerHoldsTwoLocks(t *testing.T) {
 	})
 }
 
-// A second section inside a first that was lost would look protected and not be.
+// A section inside one that was lost would look protected without being so.
 func TestLostLockIsNotReentered(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -135,7 +135,9 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 				inner := takeWith(outer.Context(), t, k.lock(client, k.name), rlock.Watchdog)
 				ctx := inner.Context()
 				ended := make(chan error, 1)
-				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
+				hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
+					ended <- ctx.Err()
+				})
 				end.hold(t, client, outer)
 				require.NoError(t, receive(t, ended, "the inner level has not ended"))
 				receive(t, ctx.Done(), "the context of the inner level has not ended")
@@ -145,8 +147,9 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 	}
 }
 
-// Work under the inner level hears of a loss first, and may give back what is around it before that has ended too.
-func TestLevelThatIsReleasedWhileALossIsBeingToldIsLost(t *testing.T) {
+// Work under the inner level learns of a loss first, and may release the outer level before that
+// has ended as well.
+func TestLevelReleasedWhileALossIsReportedIsLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -164,7 +167,7 @@ func TestLevelThatIsReleasedWhileALossIsBeingToldIsLost(t *testing.T) {
 		err := outer.Unlock(t.Context())
 		ended := outer.Err()
 		close(told)
-		require.NoError(t, receive(t, forced, "it hangs"))
+		require.NoError(t, receive(t, forced, "ForceUnlock hangs"))
 		require.ErrorIs(t, err, rlock.ErrLost)
 		require.ErrorIs(t, ended, rlock.ErrLost)
 		require.ErrorIs(t, context.Cause(outer.Context()), rlock.ErrLost)
@@ -181,11 +184,11 @@ func TestNestedShorterLeaseDoesNotShortenTheTTL(t *testing.T) {
 		inner := takeWith(outer.Context(), t, lock, time.Second)
 		require.Greater(t, k.lasts(t, s, k.name, outer.Owner()), int64(50_000))
 		require.Equal(t, deadline, outer.Deadline())
-		require.Equal(t, deadline, inner.Deadline(), "what the owner has is one lease")
+		require.Equal(t, deadline, inner.Deadline(), "the owner has one lease")
 	})
 }
 
-func TestNestedLongerLeaseLengthensTheTTL(t *testing.T) {
+func TestNestedLongerLeaseExtendsTheTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -198,7 +201,7 @@ func TestNestedLongerLeaseLengthensTheTTL(t *testing.T) {
 	})
 }
 
-// The level that is given back may be any: it is the longer lease that stays.
+// Whichever level is released, the longer lease stays.
 func TestPartialUnlockDoesNotShortenTheTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -51,13 +51,14 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 	onEveryRivalry(t, func(t *testing.T, k kind) {
 		unlock(t, inner[k.name])
 		require.True(t, outer[k.name].Valid())
-		waiter := lockInBackground(t.Context(), k.lock(other, k.name), longLease) // or one that is late would have to ask
+		// otherwise a late one would have to ask
+		waiter := lockInBackground(t.Context(), k.lock(other, k.name), longLease)
 		k.awaitListeners(t, s, k.name, 1)
 		if k.placed {
 			eventually(t, func() bool { return s.DoInt(t, "ZCARD", "holdfast_lock_waiters:{"+k.name+"}") == 1 }, "no place")
 		}
 		unlock(t, outer[k.name])
-		if k.placed { // it takes no memory to give the lock to somebody else
+		if k.placed { // handing the lock over takes no memory
 			hold := acquired(t, waiter)
 			require.True(t, hold.Valid())
 			require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
@@ -65,13 +66,13 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 			requireFree(t, s, k.name)
 			return
 		}
-		// The waiter learns that the lock is free, and that it cannot have it.
+		// The waiter learns that the lock is free, but refused.
 		requireRefusal(t, result(t, waiter).Err, "OOM")
 		awaitFree(t, s, k.name)
 	})
 }
 
-// To extend a lock takes no memory, however many levels it has. To add a level does.
+// Extending a lock takes no memory, however many levels it has. Adding a level does.
 func TestServerOutOfMemoryStillExtends(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -90,7 +91,7 @@ func TestServerOutOfMemoryStillExtends(t *testing.T) {
 		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000))
 		require.NoError(t, inner[k.name].Extend(t.Context(), time.Second))
 		require.Greater(t, k.lasts(t, s, k.name, hold.Owner()), int64(50_000), "what lasts longer is not shortened")
-		require.Equal(t, k.hash(hold.Owner(), 2), s.DoMap(t, "HGETALL", k.name), "it is no level")
+		require.Equal(t, k.hash(hold.Owner(), 2), s.DoMap(t, "HGETALL", k.name), "it adds no level")
 		_, err := k.lock(c, k.name).Lock(hold.Context(), rlock.Watchdog)
 		requireRefusal(t, err, "OOM")
 
@@ -99,7 +100,8 @@ func TestServerOutOfMemoryStillExtends(t *testing.T) {
 	})
 }
 
-// A level that is given back does not shorten what the owner has left, whichever level had the longest lease.
+// Releasing a level does not shorten what is left to the owner, whichever level had the longest
+// lease.
 func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
@@ -113,7 +115,7 @@ func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 		unlock(t, inner)
 		end()
 	}
-	// Other readers, whose leaving makes the lock last as long as those who stay.
+	// When other readers leave, the lock lasts as long as those that stay.
 	unlock(t, take(t, newReadLock(other, "read"), lease))
 	<-time.After(2 * lease)
 	unlock(t, take(t, newReadLock(other, "read"), lease))
@@ -175,8 +177,8 @@ func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 	}
 	befall(t, s, "has become a replica")
 	if strings.Contains(s.DoString(t, "INFO", "server"), "redis_version:6.") {
-		// It shows a script what has expired, until a master has deleted it: the locks are not free yet, and only the script
-		// of fair locks writes before it says so.
+		// A replica shows expired keys to scripts until a master has deleted them: the locks are
+		// not free yet, and only the script of fair locks writes before it replies so.
 		require.Never(t, func() bool {
 			for name, waiter := range waiters {
 				if name != "fair" && len(waiter) > 0 {
@@ -232,7 +234,7 @@ func TestLockThatWasOverwrittenIsReportedAndLeftAlone(t *testing.T) {
 		s.Do(t, "SET", "renewed "+k.name, "precious")
 	}
 
-	awaitRenewal(t, neighbours) // by the command that is told of what was overwritten
+	awaitRenewal(t, neighbours) // by the command that meets the overwritten key
 	for _, k := range kinds {
 		requireRefusal(t, explicit[k.name].Unlock(t.Context()), "WRONGTYPE")
 		receive(t, renewed[k.name].Done(), "a lock that was overwritten was not lost")

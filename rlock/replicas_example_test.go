@@ -12,7 +12,7 @@ import (
 	"holdfast/rlock"
 )
 
-// A lock that one replica must know of before anybody works under it, on a server that has none.
+// A lock that a replica must have before anyone works under it, on a server that has none.
 func ExampleReplicationError() {
 	server, err := miniredis.Run()
 	if err != nil {

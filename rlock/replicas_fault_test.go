@@ -13,7 +13,8 @@ import (
 	"holdfast/rlock"
 )
 
-// The second try, on another connection, finds the lock taken by itself. It must wait for replicas as the first did.
+// The second try, on another connection, finds that it holds the lock already. It must wait for
+// replicas as the first did.
 func TestConnectionKilledInWaitIsReplacedByOneThatWaitsAsWell(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)
@@ -35,7 +36,7 @@ func TestConnectionKilledInWaitIsReplacedByOneThatWaitsAsWell(t *testing.T) {
 	})
 }
 
-// killWaiting kills the connections that are in WAIT, and returns how many there were.
+// killWaiting kills the connections blocked in WAIT, and returns how many there were.
 func killWaiting(t testing.TB, s *redistest.Server) (killed int) {
 	t.Helper()
 	for line := range strings.Lines(s.DoString(t, "CLIENT", "LIST")) {
@@ -48,7 +49,7 @@ func killWaiting(t testing.TB, s *redistest.Server) (killed int) {
 	return killed
 }
 
-func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsInDoubtAndUndone(t *testing.T) {
+func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsUnconfirmedAndUndone(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)
 	replicas[0].Pause(t)
@@ -62,7 +63,7 @@ func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsInDoubtAndUndone(t *te
 	awaitFree(t, master, "order")
 }
 
-func TestCallerThatLeavesDuringWaitComesBackAtOnceAndLeavesNothing(t *testing.T) {
+func TestCallerThatLeavesDuringWaitReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const timeout = 1500 * time.Millisecond
 	master, replicas := startReplicated(t, 1)
@@ -98,12 +99,12 @@ func TestCallerThatLeftDuringWaitLeavesNothingWhenTheReplicaAcknowledgesLate(t *
 	awaitFree(t, master, "order")
 }
 
-func TestCallerWithLittleTimeHearsThatReplicasAreMissing(t *testing.T) {
+func TestCallerWithLittleTimeLearnsThatReplicasAreMissing(t *testing.T) {
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)
 	replicas[0].Pause(t)
 	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Minute})
-	const wait = 3 * time.Second // a part of it is left for the answer
+	const wait = 3 * time.Second // a part of it is left for the reply
 	_, err := c.NewLock("waits").TryLock(t.Context(), wait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotReplicated)
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -114,7 +115,7 @@ func TestCallerWithLittleTimeHearsThatReplicasAreMissing(t *testing.T) {
 	awaitFree(t, master, "has a deadline")
 }
 
-func TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose(t *testing.T) {
+func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 	t.Parallel()
 	const (
 		wait    = 500 * time.Millisecond
@@ -123,7 +124,7 @@ func TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose(t *testing.T) {
 	master, replicas := startReplicated(t, 1)
 	replicas[0].Pause(t)
 	for _, closing := range []bool{false, true} {
-		// What rueidis gives up by itself, all but a WAIT, it gives up soon.
+		// rueidis soon gives up all commands by itself but a WAIT.
 		c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: time.Second, CommandTimeout: timeout},
 			func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
 		start := time.Now()
@@ -135,7 +136,7 @@ func TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose(t *testing.T) {
 		require.GreaterOrEqual(t, o.At.Sub(start), wait)
 		require.Less(t, o.At.Sub(start), wait+2*time.Second)
 		if closing {
-			closeClient(t, c) // while nobody answers
+			closeClient(t, c) // while the server does not reply
 		}
 		master.Resume(t)
 		if !closing {
@@ -144,7 +145,7 @@ func TestServerThatHangsDuringWaitKeepsNeitherTryLockNorClose(t *testing.T) {
 	}
 }
 
-func TestCloseSendsACallerHomeThatWaitsForReplicasAndUndoesWhatItTook(t *testing.T) {
+func TestCloseEndsAWaitForReplicasAndUndoesTheAcquisition(t *testing.T) {
 	t.Parallel()
 	const timeout = 1500 * time.Millisecond
 	master, replicas := startReplicated(t, 1)
@@ -160,7 +161,7 @@ func TestCloseSendsACallerHomeThatWaitsForReplicasAndUndoesWhatItTook(t *testing
 	requireFree(t, master, "order")
 }
 
-// Were it not undone, it would be held for its whole lease by nobody.
+// If it were not undone, it would stay held for its whole lease, by nobody.
 func TestServerThatRefusesToWaitForReplicasIsNotLeftWithALock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -182,7 +183,7 @@ func TestCallerThatLeftBeforeTheServerRefusedToWaitLeavesNothing(t *testing.T) {
 	restrict(t, s, "-wait")
 	c, p := proxied(t, s, rlock.Options{SyncReplicas: 1}, asUser)
 	lock := c.NewLock("order")
-	requireRefusedAtOnce(t, lock, "NOPERM") // the connection and the script are there
+	requireRefusedAtOnce(t, lock, "NOPERM") // connects, and loads the script
 	awaitFree(t, s, "order")
 	p.HoldReplies()
 	_, err := lock.TryLock(t.Context(), 100*time.Millisecond, longLease)

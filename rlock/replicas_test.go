@@ -14,7 +14,8 @@ import (
 	"holdfast/rlock"
 )
 
-// One of the replicas is far away, or it would mostly have the lock as soon as anybody looks.
+// One of the replicas is far away; otherwise it would mostly have the lock before the test can
+// look.
 func TestReplicasHaveALockOfAnyKindBeforeItsHolderKnows(t *testing.T) {
 	t.Parallel()
 	const distance = 30 * time.Millisecond
@@ -23,7 +24,7 @@ func TestReplicasHaveALockOfAnyKindBeforeItsHolderKnows(t *testing.T) {
 	address, port, err := net.SplitHostPort(line.Addr())
 	require.NoError(t, err)
 	replicas[1].Do(t, "REPLICAOF", address, port)
-	redistest.AwaitReplica(t, master, replicas[1])
+	redistest.WaitForReplica(t, master, replicas[1])
 	line.Delay(distance)
 	c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: enough})
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -43,7 +44,7 @@ func TestReplicasHaveALockOfAnyKindBeforeItsHolderKnows(t *testing.T) {
 	})
 }
 
-// A connection that was used before knows of acknowledgements that are older than the acquisition.
+// A connection that was used before knows of acknowledgements older than the acquisition.
 func TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition(t *testing.T) {
 	t.Parallel()
 	const timeout = 500 * time.Millisecond
@@ -101,7 +102,7 @@ func TestAcquisitionThatALaggingReplicaMissesIsUndoneAndWakesWaiters(t *testing.
 	replicas[1].Pause(t)
 	onEveryRivalry(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		// The rival is the one that is not replicated, and its waiter does not mind.
+		// The rival is not the replicated one, so its waiter does not wait for replicas.
 		c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: timeout})
 		other := newClient(t, master, rlock.Options{})
 		name := strings.ReplaceAll(k.name, " ", "-")
@@ -122,7 +123,7 @@ func TestAcquisitionThatALaggingReplicaMissesIsUndoneAndWakesWaiters(t *testing.
 	})
 }
 
-// longestParkLess is less than the time after which a waiter looks by itself.
+// longestParkLess is less than the time after which a waiter asks by itself.
 const longestParkLess = 3 * time.Second
 
 func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
@@ -150,7 +151,7 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 				if c.waited == time.Millisecond {
 					require.Less(t, took, patience)
 					awaitFree(t, master, "order")
-					continue // such a lease may be over before anything is known
+					continue // such a lease may be over before the reply
 				}
 				shortfall(t, err, c.want, c.replicas, c.waited)
 				require.GreaterOrEqual(t, took, c.waited)
@@ -173,7 +174,7 @@ func TestReplicaThatWasKilledIsMissedAtOnceAndCountsAgainWhenItIsBack(t *testing
 	requireFree(t, master, "order")
 	redistest.StartReplica(t, master)
 	hold := take(t, lock, longLease)
-	require.EqualValues(t, 3, hold.Token(), "what was undone is not given again")
+	require.EqualValues(t, 3, hold.Token(), "the token of what was undone is not issued again")
 	unlock(t, hold)
 }
 
@@ -181,7 +182,8 @@ func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {
 	t.Parallel()
 	master, _ := startReplicated(t, 1)
 	holder := newClient(t, master, rlock.Options{})
-	// With two connections of this sort, one of them for subscriptions, those who kept one would be in each other's way.
+	// With two such connections, one of them for subscriptions, waiters that kept one would be in
+	// each other's way.
 	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough}, func(o *rueidis.ClientOption) {
 		o.BlockingPoolSize = 2
 	})

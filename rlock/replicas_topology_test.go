@@ -15,7 +15,7 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	group := redistest.StartSentinel(t, redistest.WithFastReplicas())
-	redistest.AwaitReplica(t, group.Nodes[0], group.Nodes[1])
+	redistest.WaitForReplica(t, group.Nodes[0], group.Nodes[1])
 	c := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
 	impatient := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
 	hold := take(t, c.NewFencedLock("order"), longLease)
@@ -23,7 +23,8 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 
 	master := failOver(t, group)
 	require.Equal(t, map[string]string{hold.Owner(): "1"}, master.DoMap(t, "HGETALL", "order"))
-	// Nobody is left to acknowledge. While the Sentinel's clients move there may be other trouble.
+	// No replica is left to acknowledge. While the Sentinel's clients move there may be other
+	// errors.
 	eventually(t, func() bool {
 		_, err := impatient.NewLock("another").TryLock(t.Context(), patience, longLease)
 		require.Error(t, err)
@@ -52,11 +53,11 @@ func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 	slot := cluster.Slot(t, name)
 	impatient := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
 	patient := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	// bothWays takes and releases the lock, of any kind, without and with a wait.
+	// bothWays acquires and releases the lock, without and with a wait.
 	bothWays := func(when string, c *rlock.Client, judge func(*testing.T, *rlock.Hold, error)) {
 		onEveryKind(t, func(t *testing.T, k kind) {
 			if when == "moving" && k.name != "reentrant" {
-				return // has several keys, which Redis keeps from everybody until it knows where all of them are
+				return // has several keys, which Redis refuses until it knows where all of them are
 			}
 			for _, wait := range []time.Duration{rlock.NoWait, patience} {
 				hold, err := k.lock(c, name).TryLock(t.Context(), wait, longLease)
@@ -73,7 +74,7 @@ func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 	missed := func(t *testing.T, _ *rlock.Hold, err error) { shortfall(t, err, 1, 0, timeout) }
 	acknowledged := func(t *testing.T, _ *rlock.Hold, err error) {
 		require.NoError(t, err)
-		require.Equal(t, []string{name}, to.DoStrings(t, "KEYS", name)) // which asks this node alone
+		require.Equal(t, []string{name}, to.DoStrings(t, "KEYS", name)) // which asks only this node
 	}
 	bothWays("before", impatient, missed)
 	cluster.BeginMove(t, slot, from, to)

@@ -38,7 +38,8 @@ func TestUnlockAfterTheServerRestartedEmptySaysThatTheLockWasLost(t *testing.T) 
 		lock := k.lock(newClient(t, s, rlock.Options{}, redistest.OneConnection), k.name)
 		hold := take(t, lock, longLease)
 		s.Restart(t)
-		// A release on the connection that died would be in doubt: it might have been executed just before.
+		// A release on the connection that died would be unconfirmed: it might have been executed
+		// before.
 		eventually(t, func() bool {
 			locked, err := lock.IsLocked(t.Context())
 			return err == nil && !locked
@@ -119,7 +120,7 @@ func TestWaiterWaitsForAServerThatIsDown(t *testing.T) {
 			}
 		})
 		lock := k.lock(c, k.name)
-		unlock(t, take(t, lock, longLease)) // so that it is connected
+		unlock(t, take(t, lock, longLease)) // connects it
 		s.Kill(t)
 		waiter := lockInBackground(t.Context(), lock, longLease)
 		for range 5 {

@@ -11,10 +11,10 @@ import (
 	"holdfast/rlock"
 )
 
-// The tests of this file are about goroutines that share an owner while the server hangs: what one of them has sent, the
-// others can only wait for.
+// These tests are about goroutines that share an owner while the server hangs: the others can only
+// wait for what one of them has sent.
 
-func TestCallWaitsForItsTurnNoLongerThanItsWait(t *testing.T) {
+func TestCallWaitsForItsSessionNoLongerThanItsWait(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		ctx := rlock.WithOwner(t.Context())
 		b.server.Pause()
@@ -34,7 +34,7 @@ func TestCallWaitsForItsTurnNoLongerThanItsWait(t *testing.T) {
 	})
 }
 
-func TestUnlockThatDoesNotGetItsTurnIsMadeUpForInTheBackground(t *testing.T) {
+func TestUnlockThatCannotLockItsSessionIsFinishedInTheBackground(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		ctx := rlock.WithOwner(t.Context())
 		outer := takeWith(ctx, t, b.lock, time.Minute)
@@ -47,7 +47,7 @@ func TestUnlockThatDoesNotGetItsTurnIsMadeUpForInTheBackground(t *testing.T) {
 		require.ErrorIs(t, outer.Err(), rlock.ErrReleased)
 		b.server.Resume()
 
-		// The nested one finds that there is nothing left to nest in, and acquires anew.
+		// The nested call finds nothing left to nest in, and acquires the lock anew.
 		hold := acquired(t, inner)
 		require.NotEqual(t, outer.Owner(), hold.Owner())
 		require.True(t, hold.Valid())
@@ -58,7 +58,7 @@ func TestUnlockThatDoesNotGetItsTurnIsMadeUpForInTheBackground(t *testing.T) {
 	})
 }
 
-func TestPartialUnlockThatDoesNotGetItsTurnLeavesTheOuterLevel(t *testing.T) {
+func TestPartialUnlockThatCannotLockItsSessionLeavesTheOuterLevel(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		outer := take(t, b.lock, time.Minute)
 		inner := takeWith(outer.Context(), t, b.lock, time.Minute)

@@ -50,7 +50,8 @@ func TestScriptFlushBetweenOperationsIsNotNoticed(t *testing.T) {
 func TestScriptFlushDuringOperationsIsNotNoticed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second}) // of which a busy machine may take one
+	// a busy machine may take one of them
+	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second})
 
 	flushing, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()

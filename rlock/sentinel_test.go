@@ -72,16 +72,17 @@ func TestLocksSurviveAFailover(t *testing.T) {
 	for _, hold := range renewed {
 		unlock(t, hold)
 	}
-	// Those who tried in vain give up their places in the background: they may be given a lock meanwhile, and give it back.
+	// Waiters that gave up are unregistered in the background: they may be granted a lock
+	// meanwhile, and release it.
 	eventually(t, func() bool {
 		keys, ok := left(master)
 		return ok && len(keys) == 0
 	}, "a key is left")
 }
 
-func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndPassesOn(t *testing.T) {
+func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndGoesToTheNext(t *testing.T) {
 	t.Parallel()
-	const lease = 400 * time.Millisecond // the Sentinel waits 500 ms before it does anything
+	const lease = 400 * time.Millisecond // the Sentinel waits 500 ms before it acts
 	group := redistest.StartSentinel(t)
 	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: lease})
 	c := newClientOn(t, group.Client(t), rlock.Options{})
@@ -94,7 +95,8 @@ func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndPassesOn(t *testing.T) {
 	master := failOver(t, group)
 
 	for _, k := range rivalries() {
-		// The Sentinel counts from when it last heard of the master, which may be before the last renewal.
+		// The Sentinel counts from its last contact with the master, which may be before the last
+		// renewal.
 		<-holds[k.name].Done()
 		require.ErrorIs(t, holds[k.name].Err(), rlock.ErrLost, k.name)
 		next := acquired(t, waiters[k.name])

@@ -21,7 +21,7 @@ func startClockless(t *testing.T) *redistest.Server {
 	return redistest.Start(t, redistest.WithArgs("--rename-command", "TIME", ""))
 }
 
-func TestServerThatRefusesTimeToScriptsDoesWithoutHandOversAndTheLogSaysSoOnce(t *testing.T) {
+func TestServerThatRefusesTimeToScriptsHasNoHandOversAndTheLogSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		if !k.placed {
@@ -34,7 +34,7 @@ func TestServerThatRefusesTimeToScriptsDoesWithoutHandOversAndTheLogSaysSoOnce(t
 			c, other := newClient(t, s, rlock.Options{Logger: log.Logger()}), newClient(t, s, rlock.Options{})
 			for name, from := range map[string]*rlock.Client{"a": c, "b": other} {
 				hold := take(t, k.lock(from, name), rlock.Watchdog)
-				waiter := k.parked(t, s, k.lock(c, name)) // which may be told by either
+				waiter := k.parked(t, s, k.lock(c, name)) // which may be woken by either
 				start := time.Now()
 				unlock(t, hold)
 				o := result(t, waiter)

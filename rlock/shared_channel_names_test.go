@@ -25,8 +25,8 @@ var names = []struct {
 	{"x{}y", "redisson_lock__channel:x{}y", false},
 }
 
-// requireName requires that a lock is kept on s under its very name, and its release announced on the given channel, for
-// which somebody listens on one of the nodes.
+// requireName requires that a lock is kept on s under its very name, and its release announced on
+// the given channel, which has a listener on one of the nodes.
 func requireName(t *testing.T, s *redistest.Server, c *rlock.Client, name, channel string, nodes []*redistest.Server, numsub string) {
 	t.Helper()
 	lock := c.NewLock(name)
@@ -102,12 +102,12 @@ func TestWakeUpIsNotLostOnALockThatSharesTheChannel(t *testing.T) {
 	start := time.Now()
 	unlock(t, taggedHold)
 	unlock(t, acquired(t, second))
-	require.Less(t, time.Since(start), 3*time.Second, "only the cap on sleeping woke it")
+	require.Less(t, time.Since(start), 3*time.Second, "it was woken only by the limit on sleeping")
 	unlock(t, plainHold)
 }
 
-// Who waits for one of them must not be given the other.
-func TestLockIsNotGivenToAWaiterForTheOneThatSharesTheChannel(t *testing.T) {
+// A waiter for one of them must not be granted the other.
+func TestLockIsNotGrantedToAWaiterForTheOneThatSharesTheChannel(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
@@ -116,15 +116,15 @@ func TestLockIsNotGivenToAWaiterForTheOneThatSharesTheChannel(t *testing.T) {
 		held := take(t, k.lock(holder, plain), longLease)
 		waiter := enlists(t, s, 1, k.lock(waiting, plain), longLease)
 		unlock(t, take(t, k.lock(releasing, tagged), longLease))
-		require.Empty(t, holderOf(t, s, tagged), "it was given to somebody")
+		require.Empty(t, holderOf(t, s, tagged), "it was granted to a waiter")
 		require.Equal(t, 1, places(s, plain))
 		unlock(t, held)
 		unlock(t, acquired(t, waiter))
 	})
 }
 
-// A message is for one waiter. Which of the two locks it is about it does not say.
-func TestReleaseIsHeardByWhoWaitsForThisOneOfTwoThatShareTheChannel(t *testing.T) {
+// A message is for one waiter, but does not say which of the two locks it is about.
+func TestReleaseWakesTheWaiterForThisOneOfTwoThatShareTheChannel(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]rlock.HandOver{"announcing": rlock.HandOverNone, "local": rlock.HandOverLocal} {
 		t.Run(name, func(t *testing.T) {

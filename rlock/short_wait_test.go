@@ -10,9 +10,9 @@ import (
 	"holdfast/rlock"
 )
 
-// A waiter that gets to the head of its line just before its time is over has no time for an answer of its own. That is
-// no fault of the server's, and the line knows who has the lock.
-func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
+// A waiter that becomes the head just before its time is over has no time for a reply of its own.
+// That is no fault of the server's, and the queue knows the holder.
+func TestWaiterCutOffInItsFirstTryNamesTheHolder(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		b.answer(k.acquire, func(args []string) any {
 			time.Sleep(5 * time.Millisecond)
@@ -28,7 +28,8 @@ func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
 		var held *rlock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, "another:7", held.Owner)
-		answered := 10 * time.Millisecond // the line; who has none asks when it comes
+		// time for the head's reply; kinds without queue ask when they come
+		answered := 10 * time.Millisecond
 		if k.lonely {
 			answered += 20 * time.Millisecond
 		}
@@ -37,9 +38,9 @@ func TestWaiterCutOffInItsFirstTryHearsWhoHasTheLock(t *testing.T) {
 	})
 }
 
-// What was sent and not answered may have taken the lock, however short the time for an answer was: on a server that hangs
-// nobody is told otherwise.
-func TestWaiterWhoseOnlyQuestionWasNotAnsweredIsToldSoHoweverShortItsTime(t *testing.T) {
+// A request without reply may have acquired the lock, however short the time for a reply was. On a
+// server that hangs the error must say so.
+func TestWaiterWithoutAReplySaysSoHoweverShortItsTime(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		if k.lonely { // it asks when it comes
@@ -68,8 +69,9 @@ func TestWaiterWhoseOnlyQuestionWasNotAnsweredIsToldSoHoweverShortItsTime(t *tes
 	}
 }
 
-// A waiter that gets to the head with no time left for an answer does not ask, unless a message says that it should.
-func TestWaiterWithoutTimeForAnAnswerAsksNothing(t *testing.T) {
+// A waiter that becomes the head with no time left for a reply does not ask, unless a message says
+// that it should.
+func TestWaiterWithoutTimeForAReplyAsksNothing(t *testing.T) {
 	for _, k := range kinds {
 		if k.lonely {
 			continue

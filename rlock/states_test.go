@@ -32,7 +32,7 @@ func (ev event) String() string {
 // A model of an acquisition: levels come and go, the watchdog loses it, its client closes, and the
 // last release is answered in every way, also when nobody waits any more.
 
-// scripted is a kind of lock whose releases are answered as a test says.
+// scripted is a kind of lock whose releases get the replies of a test.
 type scripted struct {
 	exclusive
 	answer func() (lua.Released, error)
@@ -57,7 +57,7 @@ type modelAcquisition struct {
 	ended  bool // by a loss or by Close
 	err    error
 	over   bool        // the last level was released, with err
-	late   atomic.Bool // the reply to that comes when nobody waits any more: it was released
+	late   atomic.Bool // the reply comes when nobody waits any more: it was released
 }
 
 func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition {
@@ -68,14 +68,16 @@ func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition 
 		sessions: session.New[sessionKey, owned](),
 		queues:   waitqueue.New[queueName, known](),
 	}
-	c.options, _ = Options{CommandTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+	c.options, _ = Options{CommandTimeout: time.Second,
+		Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	c.transport = transport.New(idleRedis{}, transport.Options{})
 	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
 	lock := c.newLock("order", &traits{family: "lock", cleanups: 1}, scripted{newExclusive(c, "order", "lock", false), answer})
 	m := &modelAcquisition{client: c}
-	m.a = &acquisition{client: c, lock: lock, owner: "client:1", session: c.sessions.Open(lock.key(1))}
+	m.a = &acquisition{client: c, lock: lock, owner: "client:1",
+		session: c.sessions.Open(lock.key(1))}
 	m.holds = []*Hold{m.a.begin(context.Background(), time.Now().Add(time.Hour), false)}
 	return m
 }
@@ -86,7 +88,7 @@ func (m *modelAcquisition) close() {
 	m.client.tasks.Wait()
 }
 
-// state returns that of the acquisition, when nothing is under way any more.
+// state returns the state of the acquisition, when nothing is in flight any more.
 func (m *modelAcquisition) state() state {
 	synctest.Wait()
 	m.a.mu.Lock()
@@ -94,7 +96,7 @@ func (m *modelAcquisition) state() state {
 	return m.a.state
 }
 
-// check compares the state with what was told.
+// check compares the state with what was reported.
 func (m *modelAcquisition) check(t require.TestingT) {
 	s := m.state()
 	switch {
@@ -113,8 +115,9 @@ func (m *modelAcquisition) check(t require.TestingT) {
 	}
 }
 
-// runPrograms runs so many programs, each of which does whatever may happen to an acquisition in some
-// order. It stops at a transition that does not exist, and returns whether there was one.
+// runPrograms runs that many programs, each of which does anything that may happen to an
+// acquisition, in some order. It stops at a transition that does not exist, and reports whether
+// there was one.
 func runPrograms(t *testing.T, programs int) bool {
 	var bug atomic.Bool
 	before := illegal
@@ -136,7 +139,7 @@ func runPrograms(t *testing.T, programs int) bool {
 func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 	var (
 		m       *modelAcquisition
-		answers atomic.Pointer[[4]int] // to the next releases; after those none comes
+		answers atomic.Pointer[[4]int] // replies to the next releases; later ones get none
 		next    atomic.Int32
 	)
 	m = newModelAcquisition(func() (lua.Released, error) {
@@ -195,7 +198,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 			m.over = last == 0
 			m.err = h.Unlock(context.Background())
 			m.ended = m.ended || errors.Is(m.err, ErrLost)
-			time.Sleep(2 * time.Minute) // what is under way ends
+			time.Sleep(2 * time.Minute) // what is in flight ends
 			require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
 		},
 		"lose": func(rt *rapid.T) {
@@ -217,7 +220,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 
 func TestModelOfAcquisitions(t *testing.T) { require.False(t, runPrograms(t, 200)) }
 
-// The model walks each transition: it finds out when one is left out.
+// The model uses each transition: it notices when one is left out.
 func TestModelOfAcquisitionsMissesEachTransitionThatIsLeftOut(t *testing.T) {
 	all := transitions
 	defer func() { transitions = all }()
@@ -227,7 +230,8 @@ func TestModelOfAcquisitionsMissesEachTransitionThatIsLeftOut(t *testing.T) {
 				continue
 			}
 			transitions[s][e] = 0
-			require.True(t, runPrograms(t, 200), "nobody misses %v of an acquisition that is %v", e, s)
+			require.True(t, runPrograms(t, 200), "nobody misses %v of an acquisition that is %v", e,
+				s)
 			transitions[s][e] = all[s][e]
 		}
 	}

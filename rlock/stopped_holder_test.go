@@ -20,8 +20,8 @@ import (
 
 func init() { processes["busy holder"] = holdBusily }
 
-// holdBusily takes a lock and works on, asking Valid before each step, as code should that writes under a lock. When it is
-// told no it says how late its context was.
+// holdBusily takes a lock and keeps working, checking Valid before each step, as code that writes
+// under a lock should. When Valid is false it prints how late its context was.
 func holdBusily(args []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
 	if err != nil {
@@ -44,21 +44,21 @@ func holdBusily(args []string) error {
 	ctx := hold.Context()
 	fmt.Println("holding")
 
-	// Whether the process was stopped shows in the time that passes between two steps.
+	// The time between two steps shows whether the process was stopped.
 	last, resumed, valid := time.Now(), time.Now(), hold.Valid()
 	for resumed.Sub(last) <= lease {
 		last, resumed, valid = resumed, time.Now(), hold.Valid()
 	}
 	<-ctx.Done()
 	fmt.Println(valid, time.Since(resumed), errors.Is(context.Cause(ctx), rlock.ErrLost))
-	// Until it is told to end, so that the lock is passed on by its lease alone.
+	// Lives until it is told to end, so that only the end of its lease frees the lock.
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 		return err
 	}
 	return c.Close(context.Background())
 }
 
-func TestStoppedProcessFindsItsHoldInvalidAtTheFirstLook(t *testing.T) {
+func TestStoppedProcessFindsItsHoldInvalidAtTheFirstCheck(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {

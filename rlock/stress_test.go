@@ -22,13 +22,14 @@ import (
 const (
 	stressLease   = 400 * time.Millisecond
 	stressTimeout = 150 * time.Millisecond
-	// stressSlack is how late a call may come back on a busy machine, with all that goes on in this test.
+	// stressSlack is how late a call may return on a busy machine, with all that this test does.
 	stressSlack = time.Second
 )
 
-// TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets many owners of several clients lock, nest, unlock, give up and go
-// away at random, while connections break, hang and lose replies at random. HOLDFAST_STRESS_SEED draws other
-// faults, HOLDFAST_STRESS_TIME makes it longer: see make random.
+// TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes lets many owners of several clients lock,
+// nest, unlock, give up and leave at random, while connections break, hang and lose replies at
+// random. HOLDFAST_STRESS_SEED draws other faults, HOLDFAST_STRESS_TIME makes it longer: see make
+// random.
 func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	seed := locktest.Seed(t, "HOLDFAST_STRESS_SEED")
 	length := locktest.Length(t, "HOLDFAST_STRESS_TIME", 3*time.Second)
@@ -66,7 +67,7 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	running.Go(func() { st.detector.watch(ctx, t) })
 	running.Wait()
 
-	// The network is in order again, and all who meant to release have.
+	// The network works again, and all that meant to release have done so.
 	var keys []string
 	free := func() (ok bool) {
 		keys, ok = left(s)
@@ -95,7 +96,7 @@ type stress struct {
 	acquired, nested, lost, doubtful, faults atomic.Int64
 }
 
-// disturb plays faults until ctx ends, and leaves the network in order.
+// disturb plays faults until ctx ends, and leaves the network without faults.
 func (st *stress) disturb(ctx context.Context, p *faultproxy.Proxy, d *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx.Done(), upTo(d, 60*time.Millisecond))
@@ -139,7 +140,7 @@ func (st *stress) disturb(ctx context.Context, p *faultproxy.Proxy, d *rand.Rand
 func (st *stress) work(ctx context.Context, c *rlock.Client, d *rand.Rand) {
 	owner := rlock.WithOwner(context.Background())
 	for ctx.Err() == nil {
-		from := context.Background() // a fresh owner each time
+		from := context.Background() // a new owner each time
 		if d.IntN(2) == 0 {
 			from = owner
 		}
@@ -147,8 +148,8 @@ func (st *stress) work(ctx context.Context, c *rlock.Client, d *rand.Rand) {
 	}
 }
 
-// section is one way through acquiring, nesting and releasing. Now and then a hold with a lease is not released, and now
-// and then a writer also reads, and may go on when it does not write any more.
+// section acquires, nests and releases once. Now and then a hold with a lease is not released, and
+// now and then a writer also reads, and may go on reading when it stops writing.
 func (st *stress) section(ctx context.Context, c *rlock.Client, k kind, d *rand.Rand) {
 	lock := k.lock(c, "lock "+k.name)
 	if k.mode != "" {
@@ -210,7 +211,7 @@ func (st *stress) section(ctx context.Context, c *rlock.Client, k kind, d *rand.
 	}
 }
 
-// acquire makes an attempt, which must end in time and with an error that can be explained.
+// acquire makes an attempt, which must end in time and with an expected error.
 func (st *stress) acquire(ctx context.Context, lock *rlock.Lock, lease time.Duration, d *rand.Rand) (hold *rlock.Hold) {
 	limit := upTo(d, 300*time.Millisecond)
 	start := time.Now()
@@ -234,7 +235,7 @@ func (st *stress) acquire(ctx context.Context, lock *rlock.Lock, lease time.Dura
 	return hold
 }
 
-// release gives a hold back, in time and with an error that can be explained.
+// release releases a hold, in time and with an expected error.
 func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -248,7 +249,7 @@ func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 		st.t.Errorf("Unlock took %v: %v", took, err)
 	}
 	if gone || errors.Is(err, watchdog.ErrGone) && start.Before(hold.Deadline()) && time.Now().Before(hold.Deadline()) {
-		st.t.Errorf("somebody took the lock from %s before its deadline: %v", hold.Owner(), err)
+		st.t.Errorf("%s lost the lock before its deadline: %v", hold.Owner(), err)
 	}
 	if hold.Valid() {
 		st.t.Errorf("a hold is valid after Unlock: %v", err)
@@ -262,7 +263,7 @@ func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 	st.explain(err, rlock.ErrLost, rlock.ErrOutcomeUnknown)
 }
 
-// explain fails the test for an error that is none of those expected, nor of a server that cannot be reached.
+// explain fails the test for an error that is neither expected nor that of an unreachable server.
 func (st *stress) explain(err error, expected ...error) {
 	for _, e := range expected {
 		if errors.Is(err, e) {

@@ -18,7 +18,7 @@ func TestSyncLockerExcludes(t *testing.T) {
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
 	locker := rlock.AsSyncLocker(t.Context(), client.NewLock("lock"), rlock.Watchdog)
-	counter := 0 // the race detector and the sum tell whether it is protected
+	counter := 0 // the race detector and the sum show whether it is protected
 	var running sync.WaitGroup
 	for range 8 {
 		running.Go(func() {
@@ -34,7 +34,7 @@ func TestSyncLockerExcludes(t *testing.T) {
 	require.Zero(t, s.DoInt(t, "EXISTS", "lock"))
 }
 
-// Even with a context that has an owner: a sync.Mutex that is locked twice does not let anybody in.
+// Even with an owner in the context: a sync.Mutex locked twice blocks as well.
 func TestSyncLockerDoesNotReenter(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -54,7 +54,7 @@ func TestSyncLockerDoesNotReenter(t *testing.T) {
 	locker.Unlock()
 }
 
-func TestSyncLockerPanicsWhenTheLockCannotBeHad(t *testing.T) {
+func TestSyncLockerPanicsWhenTheLockCannotBeAcquired(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewLock("lock")

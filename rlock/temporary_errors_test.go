@@ -12,11 +12,11 @@ import (
 	"holdfast/rlock"
 )
 
-// Troubles that pass by themselves: a wait outlasts them, an attempt without wait tells of them.
+// Errors that pass by themselves: a wait outlasts them, an attempt without wait returns them.
 
-func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
+func TestWaitOutlastsATemporaryError(t *testing.T) {
 	t.Parallel()
-	for what, f := range faults.Telling(faults.ForNow) {
+	for what, f := range faults.WithEffect(faults.ForNow) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, f.Options...)
@@ -37,7 +37,8 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 					return lock.TryLock(t.Context(), 300*time.Millisecond, time.Second)
 				}))
 			}
-			// At the end of a wait a try may be on its way. What was known before is told all the same.
+			// At the end of a wait a try may be in flight. The error still has what was known
+			// before.
 			for _, waiter := range impatient {
 				err := result(t, waiter).Err
 				require.ErrorContains(t, err, f.Code)
@@ -45,7 +46,8 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 			}
 
 			for _, k := range kinds {
-				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, "other "+k.name), time.Minute))
+				waiters = append(waiters,
+					lockInBackground(t.Context(), k.lock(c, "other "+k.name), time.Minute))
 				done := make(chan error, 1)
 				released[k.name] = done
 				go func() { done <- holds[k.name].Unlock(t.Context()) }()
@@ -56,7 +58,9 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 						return true
 					}
 				}
-				return slices.ContainsFunc(waiters, func(waiter <-chan outcome) bool { return len(waiter) > 0 })
+				return slices.ContainsFunc(waiters, func(waiter <-chan outcome) bool {
+					return len(waiter) > 0
+				})
 			}, 100*time.Millisecond, 10*time.Millisecond)
 			end()
 			for i, k := range kinds {
@@ -69,7 +73,7 @@ func TestWaitOutlastsATroubleThatPasses(t *testing.T) {
 	}
 }
 
-func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
+func TestEndOfAWaitReturnsTheErrorBeforeTheLastTry(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -84,7 +88,7 @@ func TestEndOfAWaitTellsOfTheTroubleBeforeTheLastTry(t *testing.T) {
 			return k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, time.Minute)
 		}))
 	}
-	tries := make(map[string]int) // the second is sent after the answer to the first
+	tries := make(map[string]int) // the second is sent after the reply to the first
 	eventually(t, func() bool {
 		for _, command := range monitor.Commands(t) {
 			for _, k := range kinds {

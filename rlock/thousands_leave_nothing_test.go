@@ -16,12 +16,12 @@ import (
 
 const many = 1000
 
-// lockOf is one of many locks: they are of all kinds.
+// lockOf returns one of many locks, which are of all kinds.
 func lockOf(c *rlock.Client, i int) *rlock.Lock {
 	return kinds[i%len(kinds)].lock(c, "lock "+strconv.Itoa(i))
 }
 
-// locked is how many of them are held. -1 if the server does not say.
+// locked returns how many of them are held, or -1 if the server does not reply.
 func locked(s *redistest.Server) int {
 	reply, err := s.Call("KEYS", "lock *")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 	held.Wait()
 	require.Empty(t, failures)
 	awaitRenewal(t, holds)
-	require.Equal(t, many, locked(s), "the watchdog has let some go")
+	require.Equal(t, many, locked(s), "the watchdog lost some")
 	close(release)
 	workers.Wait()
 	close(failures)
@@ -121,7 +121,7 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		require.Zero(t, rlock.Waiting(k.lock(c, k.name)))
 	}
 	awaitNothingLeft(t, s)
-	// What was sent and not waited for is cleaned up more than once, as it may come late.
+	// Abandoned commands are cleaned up more than once, because they may come late.
 	require.NoError(t, c.Close(t.Context()))
 	require.Zero(t, rlock.Sessions(c))
 	goleak.VerifyNone(t, append(goroutines, unoccupied)...)
@@ -148,7 +148,7 @@ func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	}
 	s.Resume(t)
 	awaitNothingLeft(t, s)
-	// What was sent and not waited for is cleaned up more than once, as it may come late.
+	// Abandoned commands are cleaned up more than once, because they may come late.
 	require.NoError(t, c.Close(t.Context()))
 	awaitNothingLeft(t, s)
 	goleak.VerifyNone(t, append(goroutines, unoccupied)...)

@@ -9,7 +9,7 @@ import (
 	"holdfast/rlock"
 )
 
-func TestReleaseTogetherDoesNotWaitForAPartThatAnotherCallIsBusyWith(t *testing.T) {
+func TestBatchReleaseDoesNotWaitForAPartThatAnotherCallUses(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	g := keepAnswers(s.Client(t), loaded(t, s, "renew.lua"))

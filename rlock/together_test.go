@@ -15,15 +15,15 @@ import (
 	"holdfast/watchdog"
 )
 
-// inside is what package rlock shows to package multilock, whose tests cover what is not here.
+// inside is the hooks of package rlock for package multilock, whose tests cover the rest.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// three are locks that can be taken together.
+// three returns locks that can be acquired as a batch.
 func three(c *rlock.Client) []*rlock.Lock {
 	return []*rlock.Lock{c.NewLock("a"), c.NewLock("b"), c.NewLock("c")}
 }
 
-// takeThree takes them, for the owner in ctx.
+// takeThree acquires them, for the owner in ctx.
 func takeThree(ctx context.Context, t *testing.T, c *rlock.Client, lease time.Duration) []*rlock.Hold {
 	t.Helper()
 	holds, err := hook.TryBatch(ctx, lease, three(c))
@@ -39,7 +39,7 @@ func releaseThree(t *testing.T, holds []*rlock.Hold) {
 	}
 }
 
-func TestLocksTakenTogetherAreHeldLikeAnyOther(t *testing.T) {
+func TestLocksOfABatchAreHeldLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{WatchdogLease: 6 * time.Second})
@@ -58,7 +58,7 @@ func TestLocksTakenTogetherAreHeldLikeAnyOther(t *testing.T) {
 	require.Zero(t, rlock.Sessions(c))
 }
 
-func TestAttemptToTakeTogetherIsRefusedForOneInTheWay(t *testing.T) {
+func TestBatchIsRefusedWhenOneLockIsHeld(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -95,12 +95,12 @@ func TestNestedPartThatIsGoneFailsAllAndEndsItsHold(t *testing.T) {
 	require.ErrorContains(t, err, `lock "b" lost`)
 	require.ErrorIs(t, outer.Err(), rlock.ErrLost)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
-	releaseThree(t, takeThree(ctx, t, c, longLease)) // afresh
+	releaseThree(t, takeThree(ctx, t, c, longLease)) // a new acquisition
 	require.ErrorIs(t, outer.Unlock(t.Context()), rlock.ErrLost)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-// keptAttempt starts an attempt whose answer is kept back; the script is done.
+// keptAttempt starts an attempt whose script is executed, but its reply is held back.
 func keptAttempt(
 	ctx context.Context, t *testing.T, s *redistest.Server, options rlock.Options,
 ) (*rlock.Client, *gated, <-chan outcome) {
@@ -116,7 +116,7 @@ func keptAttempt(
 	return c, g, attempt
 }
 
-func TestAttemptToTakeTogetherThatIsGivenUpIsUndone(t *testing.T) {
+func TestBatchThatIsGivenUpIsUndone(t *testing.T) {
 	t.Parallel()
 	t.Run("by its caller", func(t *testing.T) {
 		t.Parallel()
@@ -156,8 +156,8 @@ func TestAttemptToTakeTogetherThatIsGivenUpIsUndone(t *testing.T) {
 	})
 }
 
-// What the others of the attempt got is given back, and what was held before stays.
-func TestPartThatIsForceUnlockedWhileTheAnswerIsOnItsWayFailsAll(t *testing.T) {
+// The other locks of the attempt are released, and what was held before stays.
+func TestPartForceUnlockedBeforeTheReplyFailsTheBatch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	g := keepAnswers(s.Client(t), loaded(t, s, "batch_acquire.lua"))
@@ -184,7 +184,7 @@ func TestPartThatIsForceUnlockedWhileTheAnswerIsOnItsWayFailsAll(t *testing.T) {
 	requireFree(t, s, "a")
 }
 
-func TestReleaseTogetherHasAnErrorForEach(t *testing.T) {
+func TestBatchReleaseHasAnErrorForEach(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
@@ -192,7 +192,7 @@ func TestReleaseTogetherHasAnErrorForEach(t *testing.T) {
 	outer := takeThree(ctx, t, c, longLease)
 	inner := takeThree(ctx, t, c, longLease)
 	unlock(t, inner[0])
-	s.Do(t, "DEL", "c") // which nobody knows
+	s.Do(t, "DEL", "c") // behind everyone's back
 	errs := hook.ReleaseBatch(inner)
 	require.ErrorIs(t, errs[0], rlock.ErrNotHeld)
 	require.NoError(t, errs[1])
@@ -212,7 +212,7 @@ func TestReleaseTogetherHasAnErrorForEach(t *testing.T) {
 	require.Zero(t, rlock.Sessions(c))
 }
 
-// They come from both sides to each seat, and take their turns in one order.
+// They lock each session in either order, but are served in one order.
 func TestManyCallsOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

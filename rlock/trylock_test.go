@@ -31,12 +31,13 @@ func TestTryLockWithoutWaitReturnsAtOnce(t *testing.T) {
 		require.InDelta(t, 30*time.Second, held.TTL, float64(2*time.Second))
 		require.Less(t, took, time.Second)
 		require.Zero(t, k.listeners(s, k.name), "an attempt without wait does not listen")
-		require.ElementsMatch(t, before, s.DoStrings(t, "KEYS", "*"), "and has no place in a queue")
+		require.ElementsMatch(t, before, s.DoStrings(t, "KEYS", "*"), "and is not queued")
 		unlock(t, hold)
 	})
 }
 
-// The best of a few is compared: a busy machine can make one of them late, but nothing may make one of them early.
+// The best of several tries is compared: a busy machine can make one of them late, but nothing may
+// make one early.
 func TestTryLockWaitIsHonouredWithin20Milliseconds(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryRivalry(t, func(t *testing.T, k kind) {
@@ -49,9 +50,9 @@ func TestTryLockWaitIsHonouredWithin20Milliseconds(t *testing.T) {
 				start := time.Now()
 				_, err := lock.TryLock(t.Context(), wait, rlock.Watchdog)
 				took := time.Since(start)
-				require.GreaterOrEqual(t, took, wait, "never earlier")
+				require.GreaterOrEqual(t, took, wait, "it must not return earlier")
 				if errors.Is(err, rlock.ErrOutcomeUnknown) {
-					continue // the machine is too busy to answer in so short a time
+					continue // the machine is too busy to reply in so short a time
 				}
 				var held *rlock.HeldError
 				require.ErrorAs(t, err, &held)
@@ -78,7 +79,7 @@ func TestTryLockOfAFreeLockDoesNotWait(t *testing.T) {
 	})
 }
 
-// Waiters behind the head have asked nobody, and still know who is in the way from what the head was told.
+// Waiters behind the head have asked nothing, but still know the holder from the head's reply.
 func TestWaiterBehindAnotherSaysWhoHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -98,7 +99,7 @@ func TestWaiterBehindAnotherSaysWhoHoldsTheLock(t *testing.T) {
 	})
 }
 
-// What a loser hears is about now, not about when it last asked.
+// The error is about now, not about the last request.
 func TestHeldErrorSaysHowLongTheLockIsStillHeldWhenTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -13,10 +13,10 @@ import (
 	"holdfast/watchdog"
 )
 
-// What a call left behind that its caller gave up is undone in the background. These tests are about what happens to the
-// lock meanwhile.
+// What a call that gave up left behind is undone in the background. These tests are about what
+// happens to the lock meanwhile.
 
-// awaitOnly waits until nothing but one level of a hold is left of the lock "order".
+// awaitOnly waits until only one level of a hold is left of the lock "order".
 func awaitOnly(t *testing.T, s *redistest.Server, k kind, hold *rlock.Hold) {
 	t.Helper()
 	eventually(t, func() bool { return maps.Equal(k.hash(hold.Owner(), 1), counts(t, s)) }, "something else is left")
@@ -45,13 +45,13 @@ func TestOwnerWhoseAcquireIsBeingUndoneAcquiresAgainAndKeepsTheLock(t *testing.T
 			inner := takeWith(hold.Context(), t, lock, longLease)
 			require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
 			unlock(t, inner)
-			unlock(t, hold) // ErrLost if the clean-up had removed it
+			unlock(t, hold) // ErrLost if the cleanup had removed it
 			requireFree(t, s, "order")
 		}
 	})
 }
 
-func TestOwnerWhoseReleaseIsInDoubtAcquiresAgainAndKeepsTheLock(t *testing.T) {
+func TestOwnerWhoseReleaseIsUnconfirmedAcquiresAgainAndKeepsTheLock(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -74,7 +74,7 @@ func TestOwnerWhoseReleaseIsInDoubtAcquiresAgainAndKeepsTheLock(t *testing.T) {
 	})
 }
 
-// heldWhileRenewing returns a hold with a renewal that is under way and has not reached the server.
+// heldWhileRenewing returns a hold with a renewal in flight that has not reached the server.
 func heldWhileRenewing(t *testing.T, s *redistest.Server, k kind, lease time.Duration) (*rlock.Hold, *gated) {
 	t.Helper()
 	gate := keepCommands(s.Client(t), loaded(t, s, k.renew))
@@ -85,7 +85,7 @@ func heldWhileRenewing(t *testing.T, s *redistest.Server, k kind, lease time.Dur
 	return hold, gate
 }
 
-func TestRenewalUnderWayDoesNotBringAReleasedLockBack(t *testing.T) {
+func TestRenewalInFlightDoesNotBringAReleasedLockBack(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -101,7 +101,7 @@ func TestRenewalUnderWayDoesNotBringAReleasedLockBack(t *testing.T) {
 	})
 }
 
-func TestRenewalUnderWayDoesNotRenewTheLockOfTheNextHolder(t *testing.T) {
+func TestRenewalInFlightDoesNotRenewTheLockOfTheNextHolder(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -141,7 +141,7 @@ func TestLossEndsAllLevelsAtOnce(t *testing.T) {
 	})
 }
 
-// A nested lock that the server executes after the hold was lost would keep the lock for the lease of the nested one.
+// A nested lock that the server executes after the loss would keep the lock for its lease.
 func TestNestedLockExecutedAfterTheLossIsUndone(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -164,7 +164,7 @@ func TestNestedLockExecutedAfterTheLossIsUndone(t *testing.T) {
 	})
 }
 
-func TestNestedLockInDoubtDoesNotOutliveTheHold(t *testing.T) {
+func TestUnconfirmedNestedLockDoesNotOutliveTheHold(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -182,7 +182,8 @@ func TestNestedLockInDoubtDoesNotOutliveTheHold(t *testing.T) {
 	})
 }
 
-// A writer that reads has one name for both. What is undone of a read hold that is over must not take the next one.
+// A writer that reads has one name for both. Undoing a read hold that is over must not take the
+// next one.
 func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
@@ -197,8 +198,9 @@ func TestReadHoldAfterAnExpiredOneOfTheSameWriterIsKept(t *testing.T) {
 	receive(t, gate.kept, "nothing is undone")
 
 	again := lockInBackground(writing.Context(), pair.Read(), longLease)
-	gate.pass()                         // what the loss had to undo
-	<-time.After(50 * time.Millisecond) // whatever else is undone is on its way now, or waits for the new hold
+	gate.pass() // what the loss had to undo
+	// any other undo is in flight now, or waits for the new hold
+	<-time.After(50 * time.Millisecond)
 	gate.open()
 	reading := acquired(t, again)
 	<-time.After(50 * time.Millisecond)

@@ -15,10 +15,11 @@ import (
 	"holdfast/rlock"
 )
 
-// What the caller itself sends can be left by all only, and be executed after what undoes it: rueidis has several connections.
+// A command that its caller sends itself may be left by all, and be executed after what undoes it:
+// rueidis has several connections.
 
-// drifting is a rueidis client that keeps what is sent for one lock until its context ends, once, and then says that it was
-// not answered.
+// drifting is a rueidis client that, once, holds a command for one lock until its context ends, and
+// then reports that there was no reply.
 type drifting struct {
 	rueidis.Client
 	lock string
@@ -30,7 +31,7 @@ type drifting struct {
 
 func (d *drifting) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
 	words := command.Commands()
-	// As rueidis does when it has a connection: Err first.
+	// Like rueidis with a connection, it checks Err first.
 	if ctx.Err() == nil && slices.Contains(words, d.lock) && ctx.Done() != nil && d.keep(words) {
 		<-ctx.Done()
 	}
@@ -47,7 +48,7 @@ func (d *drifting) keep(words []string) bool {
 	return true
 }
 
-// arm has the next command kept, and tells on which is kept at present.
+// arm holds the next command back, and returns the one held back now.
 func (d *drifting) arm() (command []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,20 +56,21 @@ func (d *drifting) arm() (command []string) {
 	return d.command
 }
 
-func TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased(t *testing.T) {
+func TestLockTakenLateByAnAbandonedCommandIsReleased(t *testing.T) {
 	t.Parallel()
 	const limit = 2 * time.Second
-	endless := context.Background() // who has another may leave, and sends nothing itself
+	// a caller with another context may leave, and sends nothing itself
+	endless := context.Background()
 	for name, try := range map[string]func(t *testing.T, lock *rlock.Lock){
-		"by who has had it": func(t *testing.T, lock *rlock.Lock) {
+		"by the last holder": func(t *testing.T, lock *rlock.Lock) {
 			hold, err := lock.Lock(endless, longLease)
 			require.NoError(t, err)
 			unlock(t, hold)
 		},
-		"by who gave up": func(t *testing.T, lock *rlock.Lock) {
+		"by the caller that gave up": func(t *testing.T, lock *rlock.Lock) {
 			hold, err := lock.TryLock(endless, limit, longLease)
 			if err == nil {
-				unlock(t, hold) // it did not go that way, or was answered after that in time
+				unlock(t, hold) // it went another way, or its reply came in time after all
 			}
 		},
 	} {
@@ -80,7 +82,8 @@ func TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased(t *testing.T) {
 				c := newClientOn(t, redis, rlock.Options{CommandTimeout: limit})
 				var command []string
 				eventually(t, func() bool {
-					unlock(t, take(t, k.lock(c, "warm"), longLease)) // nothing goes that way unless answers come
+					// callers send commands themselves only if replies come
+					unlock(t, take(t, k.lock(c, "warm"), longLease))
 					redis.arm()
 					try(t, k.lock(c, "order"))
 					command = redis.arm()
@@ -95,8 +98,8 @@ func TestLockThatIsTakenLateByACommandThatAllHaveLeftIsReleased(t *testing.T) {
 	}
 }
 
-// Many of them are released again and again, for as long as their leases last.
-func TestWhatIsAdriftDoesNotDelayOthers(t *testing.T) {
+// Many of them are released again and again, as long as their leases last.
+func TestUnconfirmedCommandsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const limit = 300 * time.Millisecond
@@ -132,5 +135,5 @@ func TestWhatIsAdriftDoesNotDelayOthers(t *testing.T) {
 	start := time.Now()
 	unlock(t, hold)
 	unlock(t, acquired(t, lockInBackground(t.Context(), other.NewLock("order"), longLease)))
-	require.Less(t, time.Since(start), 3*time.Second, "its place was not given up")
+	require.Less(t, time.Since(start), 3*time.Second, "its place was not removed")
 }

@@ -9,7 +9,8 @@ import (
 	"holdfast/rlock"
 )
 
-// The margin of a lease grows with it: without the release, others would wait 36 s for a lock that was given back.
+// The margin of a lease grows with it: without the release, others would wait 36 s for a lock that
+// was unlocked.
 func TestUnlockInTheMarginOfALongLeaseSaysLostAndStillReleases(t *testing.T) {
 	t.Parallel()
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
@@ -18,7 +19,7 @@ func TestUnlockInTheMarginOfALongLeaseSaysLostAndStillReleases(t *testing.T) {
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 		before := len(b.called(k.release))
 		if k.mode == "" {
-			require.Zero(t, before, "nobody asked for it")
+			require.Zero(t, before, "no call asked for it")
 		} else {
 			require.Equal(t, 1, before, "the other side of a read-write lock may keep what this one had")
 		}
@@ -28,7 +29,7 @@ func TestUnlockInTheMarginOfALongLeaseSaysLostAndStillReleases(t *testing.T) {
 	})
 }
 
-// After Close nobody watches the deadline but Unlock itself.
+// After Close only Unlock itself checks the deadline.
 func TestUnlockReadsTheClockItself(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, _ kind) {
 		hold := take(t, b.lock, 30*time.Second)

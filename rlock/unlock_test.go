@@ -29,7 +29,7 @@ func TestUnlockByAnotherOwnerIsRefused(t *testing.T) {
 	})
 }
 
-// Also of the other side of a read-write lock.
+// Also for the other mode of a read-write lock.
 func TestUnlockOfALockOfAnotherKindIsRefused(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -67,7 +67,7 @@ func TestSecondUnlockOfAHoldIsRefused(t *testing.T) {
 	})
 }
 
-func TestOfManyUnlocksAtOnceOneSucceeds(t *testing.T) {
+func TestOfManyConcurrentUnlocksOneSucceeds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -120,7 +120,7 @@ func TestUnlockAfterExpiryIsNeverASuccess(t *testing.T) {
 		receive(t, hold.Done(), "the hold did not end with its lease")
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 
-		// Not even when somebody else has the lock by then, whose hold must not be touched.
+		// Not even when another owner holds the lock by then, whose hold must not change.
 		hold = take(t, waitUntilFree(t, s, lock), time.Second)
 		receive(t, hold.Done(), "the hold did not end with its lease")
 		other := take(t, waitUntilFree(t, s, lock), rlock.Watchdog)
@@ -131,7 +131,7 @@ func TestUnlockAfterExpiryIsNeverASuccess(t *testing.T) {
 	})
 }
 
-// The server has forgotten the lock, and this client does not know it yet.
+// The server forgot the lock, and this client does not know yet.
 func TestUnlockOfALockThatIsGoneSaysLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -161,20 +161,20 @@ func TestUnlockOfALockKnownToBeLostSendsNothing(t *testing.T) {
 	})
 }
 
-// waitUntilFree returns lock when the server has let its keys expire.
+// waitUntilFree returns lock when its keys have expired on the server.
 func waitUntilFree(t *testing.T, s *redistest.Server, lock *rlock.Lock) *rlock.Lock {
 	t.Helper()
 	awaitFree(t, s, lock.Name())
 	return lock
 }
 
-// Who noticed a loss first must make no difference to code that unlocks without a hold: a loss is no bug.
+// Unlocking without a hold does not depend on who noticed a loss first: a loss is no misuse.
 func TestUnlockWithoutAHoldOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T) {
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(client, k.name)
-		// lose takes as many levels, and has the client notice that they are lost.
+		// lose acquires that many levels, and makes the client notice that they are lost.
 		lose := func(ctx context.Context, levels int) (holds []*rlock.Hold) {
 			for range levels {
 				holds = append(holds, takeWith(ctx, t, lock, longLease))
@@ -205,7 +205,7 @@ func TestUnlockWithoutAHoldOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing
 		require.ErrorIs(t, lock.Unlock(rlock.WithOwner(t.Context())), rlock.ErrNotHeld, "another owner")
 		require.ErrorIs(t, k.lock(client, "another").Unlock(ctx), rlock.ErrNotHeld, "another lock")
 		takeWith(ctx, t, lock, longLease)
-		require.NoError(t, lock.Unlock(ctx), "what was acquired since is what is released")
+		require.NoError(t, lock.Unlock(ctx), "releases what was acquired since")
 		require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 		requireFree(t, s, k.name)
 	})

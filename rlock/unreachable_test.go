@@ -16,10 +16,11 @@ import (
 	"holdfast/rlock"
 )
 
-// dialTimeout of the clients here is longer than any wait.
+// dialTimeout is longer than any wait of these tests.
 const dialTimeout = 5 * time.Second
 
-// newForcedClient returns a client whose server may be out of reach: rueidis gives one and an error then.
+// newForcedClient returns a client even if its server is out of reach: rueidis returns one with an
+// error then.
 func newForcedClient(t testing.TB, option rueidis.ClientOption, options rlock.Options) *rlock.Client {
 	t.Helper()
 	option.ForceSingleClient = true
@@ -31,8 +32,8 @@ func newForcedClient(t testing.TB, option rueidis.ClientOption, options rlock.Op
 	return newClientOn(t, redis, options)
 }
 
-// requireTimely requires that TryLock fails within its wait, and without wait within the command time-out of a second, and
-// that each error passes the check.
+// requireTimely requires that TryLock fails within its wait, and without wait within the command
+// time-out of a second, and that each error passes the check.
 func requireTimely(t testing.TB, l *rlock.Lock, check func(testing.TB, error)) {
 	t.Helper()
 	const limit = time.Second
@@ -54,7 +55,7 @@ func requireTimely(t testing.TB, l *rlock.Lock, check func(testing.TB, error)) {
 	check(t, err)
 }
 
-// saying checks that an error gives a piece of advice.
+// saying checks that an error gives this advice.
 func saying(advice string) func(testing.TB, error) {
 	return func(t testing.TB, err error) {
 		t.Helper()
@@ -116,7 +117,7 @@ func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 	}
 }
 
-// silent returns the address of a listener whose connections the system accepts, and nobody answers.
+// silent returns the address of a listener whose connections the system accepts, but nobody serves.
 func silent(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

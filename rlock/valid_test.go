@@ -10,7 +10,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Code that comes back from a pause may ask before any timer has run, which a watchdog that is closed stands for.
+// Code that resumes after a pause may call Valid before any timer has fired, for which a closed
+// watchdog stands here.
 func TestValidReadsTheClockItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchdog.New(watchdog.Options{Lease: time.Minute, Renew: (&Client{}).renew})
@@ -22,6 +23,6 @@ func TestValidReadsTheClockItself(t *testing.T) {
 		require.True(t, level.Valid())
 		time.Sleep(time.Nanosecond)
 		require.False(t, level.Valid())
-		require.NoError(t, level.Err(), "it was not told")
+		require.NoError(t, level.Err(), "the level has not ended")
 	})
 }

@@ -10,12 +10,13 @@ import (
 	"holdfast/rlock"
 )
 
-// wakeUp is how long after release a waiter has the lock whose holder's lease is 30 s.
+// wakeUp returns how long after the release a waiter acquires the lock, whose holder's lease is 30
+// s.
 func (k kind) wakeUp(
 	t *testing.T, s *redistest.Server, waiting, holding *rlock.Lock, release func(*rlock.Hold),
 ) time.Duration {
 	t.Helper()
-	// A writer may have to let readers pass that waited with the round before.
+	// A writer may have to let readers pass that waited in the previous round.
 	hold := acquired(t, lockInBackground(t.Context(), holding, 30*time.Second))
 	waiter := k.parked(t, s, waiting)
 	start := time.Now()
@@ -26,8 +27,8 @@ func (k kind) wakeUp(
 	return o.At.Sub(start)
 }
 
-// parked starts a waiter for a lock that is held, and returns when it has looked for the second time, which it does once it
-// listens. From then on only a message, or the clock, makes it look again.
+// parked starts a waiter for a lock that is held, and returns when it has asked twice, the second
+// time once it listens. From then on only a message, or the clock, makes it ask again.
 func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan outcome {
 	t.Helper()
 	before := s.CommandStats(t)["evalsha"]
@@ -37,8 +38,8 @@ func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan
 	return waiter
 }
 
-// requireFast requires that what should take less than 50 ms does so at least once in a few times; a busy machine may
-// delay the others.
+// requireFast requires that what should take less than 50 ms does so at least once in a few times;
+// a busy machine may delay the others.
 func requireFast(t *testing.T, measure func() time.Duration) {
 	t.Helper()
 	bestOf(t, 50*time.Millisecond, measure)
@@ -64,13 +65,13 @@ func TestWaiterIsWokenByAnUnlockInAnotherClient(t *testing.T) {
 	})
 }
 
-// What Redisson does, without the keys that only this library knows.
+// A release like Redisson's, without the keys that only this library knows.
 func TestWaiterIsWokenByAPlainRelease(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryRivalry(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		requireFast(t, func() time.Duration {
-			k.awaitListeners(t, s, k.name, 0) // the waiter of the try before listened
+			k.awaitListeners(t, s, k.name, 0) // the waiter of the previous try listened
 			plant(t, s, k.name, k.rivalHash("another:1", 1))
 			s.Do(t, "PEXPIRE", k.name, "30000")
 			waiter := k.parked(t, s, lock)
@@ -99,22 +100,23 @@ func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 		client := newClient(t, s, rlock.Options{})
 		lock := k.lock(client, k.name)
 		warm(t, client, "scripts that all kinds share")
-		unlock(t, take(t, lock, rlock.Watchdog)) // so that the server knows the scripts
+		unlock(t, take(t, lock, rlock.Watchdog)) // loads the scripts
 		hold := take(t, k.rival(client, k.name), 30*time.Second)
 		monitor := s.Monitor(t)
 		const waiters = 20
 		for i := range waiters {
 			lockInBackground(t.Context(), lock, rlock.Watchdog)
-			if i == 0 { // who comes at the same time as the first does not know yet that the lock is not free
+			// a caller that comes with the first does not know yet that the lock is held
+			if i == 0 {
 				eventually(t, func() bool { return rlock.Waiting(lock) == 1 }, "the first is in line")
 			}
 		}
 		eventually(t, func() bool { return rlock.Waiting(lock) == waiters }, "all wait")
-		asking := 1 // the head of the line
+		asking := 1 // the head of the queue
 		if k.lonely {
 			asking = waiters
 		}
-		// Whoever asks tries, listens, and tries again.
+		// Each that asks tries, listens, and tries again.
 		k.awaitListeners(t, s, k.name, asking)
 		tries := 0
 		eventually(t, func() bool {
@@ -134,7 +136,7 @@ func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 	})
 }
 
-// A lock without expiry is nobody's to take, and not a reason to spin.
+// A lock without expiry cannot be taken, but waiting for it must not spin.
 func TestLockWithoutExpiryIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -149,12 +151,13 @@ func TestLockWithoutExpiryIsWaitedFor(t *testing.T) {
 		require.Equal(t, rlock.NoExpiry, held.TTL)
 		require.Equal(t, "another:1", held.Owner)
 		require.GreaterOrEqual(t, time.Since(start), 500*time.Millisecond)
-		require.LessOrEqual(t, s.CommandStats(t)["evalsha"]-before, 3, "it spins") // two looks, and perhaps a clean-up
+		// two requests, and perhaps a cleanup
+		require.LessOrEqual(t, s.CommandStats(t)["evalsha"]-before, 3, "it spins")
 		require.Equal(t, k.rivalHash("another:1", 2), s.DoMap(t, "HGETALL", k.name))
 	})
 }
 
-func TestLeaseExpiryPassesTheLockOn(t *testing.T) {
+func TestExpiredLockGoesToTheNext(t *testing.T) {
 	t.Parallel()
 	onEveryRivalry(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -164,8 +167,9 @@ func TestLeaseExpiryPassesTheLockOn(t *testing.T) {
 		hold := take(t, holding, 2*time.Second)
 		o := result(t, lockInBackground(t.Context(), waiting, rlock.Watchdog))
 		require.NoError(t, o.Err)
-		require.False(t, o.At.Before(hold.Deadline()), "two may not trust the lock at a time")
-		require.Less(t, o.At.Sub(hold.Deadline()), 2*time.Second, "long before a park of 5 s")
+		require.False(t, o.At.Before(hold.Deadline()), "two owners trust the lock at once")
+		require.Less(t, o.At.Sub(hold.Deadline()), 2*time.Second,
+			"long before it would ask by itself")
 		require.False(t, hold.Valid())
 		receive(t, hold.Done(), "the hold did not end with its lease")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)

@@ -47,7 +47,8 @@ func awaitWriter(t testing.TB, s *redistest.Server) {
 	eventually(t, func() bool { return exists(s, ownKeys+"writer:{page}") }, "no writer waits")
 }
 
-// readersBehindAWriter returns a lock that one reads, another waits to write, and two more, of two clients, wait to read.
+// readersBehindAWriter returns a lock that one reads, another waits to write, and two more, of two
+// clients, wait to read.
 func readersBehindAWriter(t *testing.T, s *redistest.Server, wait func()) (reader *rlock.Hold, behind []<-chan outcome) {
 	t.Helper()
 	c, d := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
@@ -90,7 +91,7 @@ func TestNewReadersComeAfterAWriterThatWaits(t *testing.T) {
 	}
 }
 
-func TestNestedReadIsNotHeldBackByAWriterThatWaits(t *testing.T) {
+func TestNestedReadIsNotHeldBackByAWaitingWriter(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
@@ -154,9 +155,9 @@ func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
 	}
 }
 
-func TestWriterWhoseProcessDiedKeepsReadersBackForSomeSecondsOnly(t *testing.T) {
+func TestWriterWhoseProcessDiedHoldsReadersBackForSeconds(t *testing.T) {
 	t.Parallel()
-	const lapse = 7 * time.Second // from when it asked last
+	const lapse = 7 * time.Second // since its last request
 	s := redistest.Start(t)
 	writer := startProcess(t, "waiting writer", s.Addr())
 	_, behind := readersBehindAWriter(t, s, func() {})
@@ -170,7 +171,7 @@ func TestWriterWhoseProcessDiedKeepsReadersBackForSomeSecondsOnly(t *testing.T) 
 	}
 }
 
-func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
+func TestReadersPassAWriterThatHasHeldThemBackForLong(t *testing.T) {
 	t.Parallel()
 	const bound = time.Second
 	s := redistest.Start(t)
@@ -190,7 +191,7 @@ func TestReadersPassAWriterThatHasKeptThemBackForLong(t *testing.T) {
 	unlock(t, acquired(t, writer))
 }
 
-// Only precedence needs GET: a server that was never asked for one has none of its keys.
+// Only precedence needs GET, so a server without one GET has none of its keys.
 func TestNothingIsWrittenBesideTheLockWithoutPreference(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -201,7 +202,7 @@ func TestNothingIsWrittenBesideTheLockWithoutPreference(t *testing.T) {
 	awaitParked(t, s, 1)
 	_, err := far.Write().TryLock(t.Context(), 20*time.Millisecond, time.Minute)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	unlock(t, take(t, lock.Read(), time.Minute)) // nobody steps back
+	unlock(t, take(t, lock.Read(), time.Minute)) // no reader steps back
 	unlock(t, reader)
 	write := acquired(t, writer)
 	behind := lockInBackground(t.Context(), lock.Read(), time.Minute)
@@ -212,7 +213,7 @@ func TestNothingIsWrittenBesideTheLockWithoutPreference(t *testing.T) {
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
 
-func TestAttemptWithoutWaitKeepsNobodyBack(t *testing.T) {
+func TestAttemptWithoutWaitHoldsNoReaderBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
@@ -227,10 +228,11 @@ func TestAttemptWithoutWaitKeepsNobodyBack(t *testing.T) {
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	unlock(t, write)
 	require.Empty(t, s.DoStrings(t, "KEYS", ownKeys+"*"))
-	unlock(t, take(t, lock.Write(), time.Minute)) // and no reader has its turn
+	unlock(t, take(t, lock.Write(), time.Minute)) // no turn of readers begins
 }
 
-// A loss of what is known of who waits costs the writer its precedence until it asks again, and nobody the lock.
+// Losing what is known of the waiters costs a writer its precedence until it asks again, but no one
+// the lock.
 func TestLockSurvivesTheLossOfItsOwnKeys(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -246,15 +248,15 @@ func TestLockSurvivesTheLossOfItsOwnKeys(t *testing.T) {
 	unlock(t, reader)
 	var ends []<-chan error
 	for _, waiting := range append(behind, writer) {
-		ends = append(ends, passedOn(waiting)) // in whatever order they get it
+		ends = append(ends, passedOn(waiting)) // in whatever order they acquire it
 	}
 	for _, end := range ends {
-		require.NoError(t, receive(t, end, "somebody waits for ever"))
+		require.NoError(t, receive(t, end, "a waiter waits for ever"))
 	}
 	awaitFree(t, s, "page")
 }
 
-// passedOn releases what is acquired, and tells how either went.
+// passedOn releases what is acquired, and sends the error of either.
 func passedOn(waiting <-chan outcome) <-chan error {
 	done := make(chan error, 1)
 	go func() {

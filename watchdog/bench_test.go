@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// BenchmarkAddRemove is what a watched Lock and Unlock cost here, next to leases that stay.
+// BenchmarkAddRemove measures the share of a watched Lock and Unlock here, beside leases that stay.
 func BenchmarkAddRemove(b *testing.B) {
 	for _, bench := range []struct {
 		name string

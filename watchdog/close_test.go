@@ -26,7 +26,7 @@ func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
 
 		w.Close()
 
-		require.ErrorIs(t, ended, context.Canceled, "Close came back before the call in flight")
+		require.ErrorIs(t, ended, context.Canceled, "Close returned before the call in flight")
 		require.Zero(t, failures)
 		w.Close()
 		_, addedLate := addNew(w, "node", true)

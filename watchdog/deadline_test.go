@@ -14,7 +14,8 @@ func TestDeadlineIsLeaseMinusDrift(t *testing.T) {
 	require.Equal(t, 302*time.Millisecond, Drift(lease))
 	start := time.Now()
 	require.Equal(t, lease-302*time.Millisecond, Deadline(start, lease).Sub(start))
-	require.False(t, Deadline(start, 2*time.Millisecond).After(start), "a lease of 2 ms is all drift")
+	require.False(t, Deadline(start, 2*time.Millisecond).After(start),
+		"the drift of a lease of 2 ms is all of it")
 }
 
 func TestDeadlineKeepsItsMonotonicReading(t *testing.T) {
@@ -27,7 +28,7 @@ func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
 		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
-			<-release // deaf to its context
+			<-release // ignores its context
 			return all(c.leases, true), nil
 		}}
 		w := watch(t, Options{Renew: s.renew})
@@ -49,8 +50,9 @@ func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 	})
 }
 
-// A process that was stopped comes back with everything overdue: a reply may be seen before the timer.
-func TestNothingRevivesALeaseAfterItsDeadlineThoughNobodyReportedItYet(t *testing.T) {
+// When a stopped process resumes, everything is overdue: a reply may be seen before the timer
+// fires.
+func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		reply, callback := make(chan struct{}), make(chan struct{})
 		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
@@ -115,7 +117,7 @@ func TestDeadlineThatHasPassedIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-func TestLeaseForEverIsNeverLost(t *testing.T) {
+func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := watch(t, Options{Renew: (&store{}).renew})
 		lost := &losses{}

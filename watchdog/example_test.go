@@ -8,7 +8,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// The store of this example renews a lease once and has lost it by the next renewal.
+// The store of this example renews a lease once, and has lost it by the next renewal.
 func Example() {
 	renewals := 0
 	w := watchdog.New(watchdog.Options{
@@ -51,7 +51,7 @@ func ExampleDrift() {
 	// Output: 302ms
 }
 
-// renewAll is a store that renews whatever it is asked to.
+// renewAll is a store that renews all leases.
 func renewAll(_ context.Context, _ string, leases []*watchdog.Lease) ([]watchdog.Outcome, error) {
 	outcomes := make([]watchdog.Outcome, len(leases))
 	for i := range outcomes {
@@ -60,7 +60,7 @@ func renewAll(_ context.Context, _ string, leases []*watchdog.Lease) ([]watchdog
 	return outcomes, nil
 }
 
-// A lease that is not renewed is watched all the same.
+// A lease that is not renewed is watched as well.
 func ExampleWatchdog_Add() {
 	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
 	defer w.Close()
@@ -72,7 +72,7 @@ func ExampleWatchdog_Add() {
 	// Output: watchdog: lease expired: its deadline came before a renewal succeeded
 }
 
-// A request of the caller's own, such as a nested lock with a longer lease, has lengthened the lease.
+// A request of the caller, such as a nested lock with a longer lease, has extended the lease.
 func ExampleWatchdog_Extend() {
 	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
 	defer w.Close()
@@ -85,14 +85,14 @@ func ExampleWatchdog_Extend() {
 	w.Extend(l, watchdog.Deadline(start, time.Hour))
 	fmt.Println(l.Deadline().After(before))
 
-	w.Extend(l, watchdog.Deadline(start, time.Second)) // never back
+	w.Extend(l, watchdog.Deadline(start, time.Second)) // never shortens
 	fmt.Println(l.Deadline().Equal(watchdog.Deadline(start, time.Hour)))
 	// Output:
 	// true
 	// true
 }
 
-// A lease that nobody wants to be renewed any more runs out.
+// A lease that need not be renewed any more expires.
 func ExampleWatchdog_SetRenew() {
 	const lease = 900 * time.Millisecond
 	renewed := make(chan struct{}, 1)
@@ -130,7 +130,7 @@ func ExampleWatchdog_Remove() {
 	// watched until now: false
 }
 
-// Close neither releases nor reports the leases that are left.
+// Close neither releases nor reports the remaining leases.
 func ExampleWatchdog_Close() {
 	w := watchdog.New(watchdog.Options{Lease: 30 * time.Second, Renew: renewAll})
 	l := &watchdog.Lease{OnLost: func(error) { fmt.Println("never said") }}

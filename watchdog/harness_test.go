@@ -15,7 +15,7 @@ const lease = 30 * time.Second
 
 var errNode = errors.New("node does not answer")
 
-// inBubble runs test on a clock that moves only while every goroutine waits.
+// inBubble runs test with a clock that moves only while all goroutines wait.
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
@@ -28,7 +28,8 @@ type call struct {
 	leases []*Lease
 }
 
-// store records the calls of its renew and answers what answer says, or that all leases are held.
+// store records the calls of its renew, and replies with what answer returns, or that all leases
+// are held.
 type store struct {
 	answer func(ctx context.Context, c call) ([]Outcome, error)
 
@@ -48,21 +49,21 @@ func (s *store) renew(ctx context.Context, group string, leases []*Lease) ([]Out
 	return all(leases, true), nil
 }
 
-// answerWith sets answer while calls may be under way.
+// answerWith sets answer while calls may be in flight.
 func (s *store) answerWith(answer func(context.Context, call) ([]Outcome, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = answer
 }
 
-// seen is the calls so far.
+// seen returns the calls so far.
 func (s *store) seen() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]call(nil), s.calls...)
 }
 
-// of is the calls so far that renewed l.
+// of returns the calls so far that renewed l.
 func (s *store) of(l *Lease) (calls []call) {
 	for _, c := range s.seen() {
 		for _, other := range c.leases {
@@ -109,7 +110,7 @@ func (ls *losses) require(t *testing.T, at time.Time, reason error) {
 	require.Equal(t, reason, seen[0].reason)
 }
 
-// watch starts a watchdog that the end of the test closes.
+// watch starts a watchdog that is closed with the test.
 func watch(t *testing.T, o Options) *Watchdog {
 	t.Helper()
 	if o.Lease == 0 {
@@ -120,7 +121,7 @@ func watch(t *testing.T, o Options) *Watchdog {
 	return w
 }
 
-// addNew adds a new lease of the group that was taken this instant.
+// addNew adds a new lease of the group that was acquired this instant.
 func addNew(w *Watchdog, group string, renew bool) (*Lease, *losses) {
 	ls := &losses{}
 	l := &Lease{Group: group, OnLost: ls.add}
@@ -128,13 +129,13 @@ func addNew(w *Watchdog, group string, renew bool) (*Lease, *losses) {
 	return l, ls
 }
 
-// sleep lets d pass and everything happen that was to happen by then. It is for use in a bubble, where it takes no time.
+// sleep lets d pass, with everything due by then. In a bubble it takes no time.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// outcome is what a store says about a lease that its owner holds or does not.
+// outcome returns what a store reports about a lease that is held or not.
 func outcome(held bool) Outcome {
 	if held {
 		return Held

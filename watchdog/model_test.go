@@ -36,7 +36,8 @@ func (m *model) upTo(d time.Duration) time.Duration {
 	return time.Duration(m.random.Int64N(int64(d)))
 }
 
-// renew is the store: slow, failing and forgetful at random. It foretells the effect of its own answers.
+// renew is the store: slow, failing and forgetful at random. It predicts the effect of its own
+// replies.
 func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outcome, error) {
 	m.mu.Lock()
 	start := time.Now()
@@ -52,7 +53,7 @@ func (m *model) renew(_ context.Context, group string, leases []*Lease) ([]Outco
 			m.t.Errorf("renewed for no reason: %+v", ml)
 		}
 	}
-	// An odd number of nanoseconds keeps replies apart from deadlines and from what the test does.
+	// An odd number of nanoseconds keeps replies apart from deadlines and from the test's steps.
 	latency := time.Duration(m.random.IntN(4))*m.upTo(2*time.Second) + 333
 	verdict := m.random.IntN(10)
 	m.mu.Unlock()
@@ -109,8 +110,8 @@ func (m *model) add(w *Watchdog) {
 	w.Add(ml.lease, ml.deadline, ml.renew)
 }
 
-// step does one random thing to a random lease and returns how long to wait before the next. The watchdog is at rest
-// meanwhile, but for calls in flight.
+// step does one random thing to a random lease, and returns how long to wait before the next step.
+// The watchdog is at rest meanwhile, except for calls in flight.
 func (m *model) step(w *Watchdog) (pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +148,7 @@ func (m *model) check(w *Watchdog) {
 	watching, renewable := 0, 0
 	for _, ml := range m.leases {
 		require.Equal(m.t, ml.expected, ml.lost)
-		require.True(m.t, ml.over || time.Now().Before(ml.deadline), "a deadline went by unreported")
+		require.True(m.t, ml.over || time.Now().Before(ml.deadline), "a deadline passed unreported")
 		require.True(m.t, ml.lease.Deadline().Equal(ml.deadline))
 		if !ml.over {
 			watching++
@@ -166,7 +167,7 @@ func (m *model) check(w *Watchdog) {
 	}
 }
 
-func TestWatchdogDoesWhatTheModelDoes(t *testing.T) {
+func TestWatchdogAgreesWithItsModel(t *testing.T) {
 	for seed := range uint64(50) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

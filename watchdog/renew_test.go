@@ -71,8 +71,8 @@ func TestTenThousandLeasesCostOneGoroutineAndAHundredCallsAPeriod(t *testing.T) 
 	})
 }
 
-// goroutines is how many goroutines are at work for watchdogs. It looks at stacks because runtime.NumGoroutine counts
-// those of earlier tests for a moment after they ended.
+// goroutines returns how many goroutines work for watchdogs. It reads stacks, because
+// runtime.NumGoroutine counts those of earlier tests for a moment after their end.
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -131,7 +131,7 @@ func TestHungGroupDelaysNoOther(t *testing.T) {
 			require.LessOrEqual(t, calls[0].at.Sub(added), lease/3)
 			require.LessOrEqual(t, calls[1].at.Sub(calls[0].at), lease/3)
 		}
-		require.Greater(t, len(s.of(hung)), 1, "a call that timed out is tried again")
+		require.Greater(t, len(s.of(hung)), 1, "a call that timed out is retried")
 		hungLost.require(t, Deadline(added, lease), ErrExpired)
 	})
 }
@@ -159,13 +159,13 @@ func TestGroupThatIsBusyAtATickGetsNoSecondGoroutine(t *testing.T) {
 		synctest.Wait()
 
 		require.Equal(t, 1, most)
-		require.Len(t, s.of(second), 1, "what became due meanwhile follows at once")
+		require.Len(t, s.of(second), 1, "leases that became due meanwhile follow at once")
 		require.Len(t, s.of(first), 2, "a lease that was in flight at the tick is renewed again")
 		require.True(t, first.Deadline().Equal(Deadline(time.Now(), lease)))
 	})
 }
 
-func TestLineOfAHungGroupDoesNotGrow(t *testing.T) {
+func TestQueueOfAHungGroupDoesNotGrow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
 		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
@@ -188,7 +188,7 @@ func TestLineOfAHungGroupDoesNotGrow(t *testing.T) {
 	})
 }
 
-func TestNewLeasesDoNotPutTheTickOff(t *testing.T) {
+func TestNewLeasesDoNotDelayTheTick(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
 		w := watch(t, Options{Renew: s.renew})

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFailedBatchIsTriedAgainAtOnceAndStopsNoOther(t *testing.T) {
+func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
 		failures := 0
@@ -30,17 +30,17 @@ func TestFailedBatchIsTriedAgainAtOnceAndStopsNoOther(t *testing.T) {
 			addNew(w, "node", true)
 		}
 		sleep(lease / 3)
-		sleep(lease / 30 * 3) // the tries that the back-off allows
+		sleep(lease / 30 * 3) // long enough for three retries
 
 		calls := s.seen()
-		require.Len(t, calls, 13, "ten batches and three more tries")
+		require.Len(t, calls, 13, "ten batches and three retries")
 		tick := calls[0].at
 		for _, c := range calls[:10] {
 			require.Equal(t, tick, c.at, "the first tries wait for nothing")
 		}
 		tries := s.of(bad)
 		require.Len(t, tries, 4)
-		require.Equal(t, tries[1:], calls[10:], "the failed batch goes to the end of the line")
+		require.Equal(t, tries[1:], calls[10:], "the failed batch is queued last")
 		// lease/300, doubled each time
 		for i, pause := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 			require.GreaterOrEqual(t, tries[i+1].at.Sub(tries[i].at), pause/2)
@@ -52,7 +52,7 @@ func TestFailedBatchIsTriedAgainAtOnceAndStopsNoOther(t *testing.T) {
 	})
 }
 
-func TestFailingBatchIsTriedUntilItsDeadline(t *testing.T) {
+func TestFailingBatchIsRetriedUntilItsDeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{answer: func(context.Context, call) ([]Outcome, error) { return nil, errNode }}
 		w := watch(t, Options{Renew: s.renew})
@@ -87,8 +87,9 @@ func TestLeaseWithoutAnOutcomeIsAFailure(t *testing.T) {
 	})
 }
 
-// A batch may meet two nodes, one of which does not answer. That must not cost the leases of the other one.
-func TestOnlyLeasesOfUnknownOutcomeAreTriedAgain(t *testing.T) {
+// A batch may be for two nodes, one of which does not reply. That must not cost the leases of the
+// other.
+func TestOnlyLeasesWithUnknownOutcomeAreRetried(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
 		unknown := 0
@@ -113,7 +114,7 @@ func TestOnlyLeasesOfUnknownOutcomeAreTriedAgain(t *testing.T) {
 			return outcomes, errNode
 		})
 
-		sleep(lease/3 + lease/30) // the tick and at least one more try
+		sleep(lease/3 + lease/30) // the tick and at least one retry
 
 		require.Equal(t, 1, unknown)
 		require.True(t, answered.Deadline().After(before))
@@ -132,7 +133,7 @@ func TestCallEndsAfterItsTimeout(t *testing.T) {
 			start := time.Now()
 			<-ctx.Done()
 			took = time.Since(start)
-			return all(leases, true), nil // late, but it is an answer
+			return all(leases, true), nil // late, but a reply
 		}})
 		l, _ := addNew(w, "node", true)
 		before := l.Deadline()

@@ -31,7 +31,7 @@ func TestShortLeaseIsRenewedWhenAThirdOfItIsOverAndOthersAreNot(t *testing.T) {
 	})
 }
 
-func TestShortLeasesThatComeAndGoCostACallNowAndThen(t *testing.T) {
+func TestShortLeasesThatComeAndGoCostFewCalls(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
 		w := watch(t, Options{Renew: s.renew})

@@ -31,7 +31,7 @@ func TestSetRenewSwitchesRenewing(t *testing.T) {
 		l, lost := addNew(w, "node", false)
 		sleep(lease / 6)
 		w.SetRenew(l, true)
-		w.SetRenew(l, true) // counted once
+		w.SetRenew(l, true) // counts once
 		sleep(lease)
 		on := len(s.of(l))
 		require.GreaterOrEqual(t, on, 3)
@@ -48,7 +48,7 @@ func TestSetRenewSwitchesRenewing(t *testing.T) {
 	})
 }
 
-func TestSwitchingOffAndOnDoesNotPutTheRenewalOff(t *testing.T) {
+func TestSwitchingOffAndOnDoesNotDelayTheRenewal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
 		w := watch(t, Options{Renew: s.renew})
@@ -69,12 +69,12 @@ func TestSwitchingOffAndOnDoesNotPutTheRenewalOff(t *testing.T) {
 	})
 }
 
-func TestSwitchingOnWhatIsOnChangesNothing(t *testing.T) {
+func TestSwitchingOnTwiceChangesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &store{}
 		w := watch(t, Options{Renew: s.renew})
 		l := &Lease{}
-		w.Add(l, time.Now().Add(lease/2), true) // as old as one that waits to be tried again
+		w.Add(l, time.Now().Add(lease/2), true) // as old as one that waits for a retry
 		w.SetRenew(l, true)
 		sleep(lease * 29 / 100)
 		require.Empty(t, s.seen())
@@ -168,13 +168,13 @@ func TestResultForALeaseRemovedInFlightIsIgnored(t *testing.T) {
 				require.Empty(t, lost.seen())
 				require.True(t, l.Deadline().Equal(deadline))
 				require.Len(t, s.seen(), 1)
-				require.Empty(t, w.rounds, "a batch of nothing is left in line")
+				require.Empty(t, w.rounds, "an empty batch is left in the queue")
 			})
 		})
 	}
 }
 
-// Many leases expire at once; what is removed by the first callback must not be reported by the next.
+// Many leases expire at once. What the first callback removes must not be reported by the next.
 func TestRemoveThatReturnsTrueComesBeforeAnyReport(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := watch(t, Options{Renew: (&store{}).renew})

@@ -16,11 +16,11 @@ func TestQuantileIsTheNearestRank(t *testing.T) {
 	for q, want := range map[float64]int{0: 10, 0.2: 10, 0.21: 20, 0.5: 30, 0.99: 50, 1: 50} {
 		require.Equal(t, want, measure.Quantile(values, q), "q = %v", q)
 	}
-	require.Equal(t, []int{50, 10, 40, 20, 30}, values, "the order of the values was changed")
+	require.Equal(t, []int{50, 10, 40, 20, 30}, values, "the values were reordered")
 	require.Zero(t, measure.Quantile([]float64{}, 0.5))
 }
 
-func TestMedianLeavesOutWhatIsNotANumber(t *testing.T) {
+func TestMedianIgnoresNaN(t *testing.T) {
 	require.InDelta(t, 2.5, measure.Median([]float64{4, math.NaN(), 1, 2, 3}), 0)
 	require.InDelta(t, 7, measure.Median([]float64{9, 7, 1}), 0)
 	require.True(t, math.IsNaN(measure.Median(nil)))
@@ -31,7 +31,7 @@ func TestHistogramKeepsQuantilesWithinHalfAPercent(t *testing.T) {
 	var h measure.Histogram
 	var exact []int64
 	for range 20_000 {
-		d := time.Duration(math.Exp(random.Float64() * 23)) // from 1 ns to 10 s, all magnitudes alike
+		d := time.Duration(math.Exp(random.Float64() * 23)) // from 1 ns to 10 s, log-uniform
 		h.Record(d)
 		exact = append(exact, int64(d))
 	}
@@ -43,7 +43,7 @@ func TestHistogramKeepsQuantilesWithinHalfAPercent(t *testing.T) {
 	require.Equal(t, measure.Quantile(exact, 1), int64(h.Max()))
 }
 
-func TestHistogramCountsWhatIsTooLongForIt(t *testing.T) {
+func TestHistogramCountsValuesBeyondItsRange(t *testing.T) {
 	var h measure.Histogram
 	h.Record(24 * time.Hour)
 	h.Record(-time.Second)
@@ -52,7 +52,7 @@ func TestHistogramCountsWhatIsTooLongForIt(t *testing.T) {
 	require.Zero(t, h.Quantile(0.5))
 }
 
-func TestHistogramsMergeIntoOneOfAll(t *testing.T) {
+func TestHistogramsMerge(t *testing.T) {
 	var all, first, second, merged measure.Histogram
 	for i := range 1000 {
 		d := time.Duration(i) * time.Microsecond
@@ -73,7 +73,7 @@ func TestRecordingDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { h.Record(time.Millisecond) }))
 }
 
-func TestJainIsOneForEqualSharesAndOneOverNForOneTaker(t *testing.T) {
+func TestJainIsOneForEqualSharesAndOneOverNForASingleTaker(t *testing.T) {
 	require.InDelta(t, 1, measure.Jain([]int{7, 7, 7, 7}), 1e-12)
 	require.InDelta(t, 0.25, measure.Jain([]int{0, 9, 0, 0}), 1e-12)
 	require.InDelta(t, 0.9, measure.Jain([]int{1, 2}), 1e-12)

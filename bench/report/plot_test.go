@@ -10,7 +10,7 @@ import (
 	"holdfast/bench/report"
 )
 
-func TestPlotsSayHowTheyWereMade(t *testing.T) {
+func TestPlotsShowHowTheyWereMade(t *testing.T) {
 	table := sample()
 	table.Plots = []report.Plot{
 		{File: "rates", Title: "Rates", Keys: []string{"rate"}, Label: "ratio"},
@@ -26,7 +26,8 @@ func TestPlotsSayHowTheyWereMade(t *testing.T) {
 		require.Contains(t, string(svg), "make bench")
 		require.Contains(t, string(svg), "Redis 7.0.15")
 		require.Contains(t, string(svg), "holdfast")
-		require.NotContains(t, string(svg), "quick rival", "its lock let two in, so it has no figures")
+		require.NotContains(t, string(svg), "quick rival",
+			"its lock let two holders in, so it has no figures")
 	}
 	require.NoFileExists(t, filepath.Join(dir, "empty.svg"))
 }

@@ -60,7 +60,7 @@ func TestTextIsAnAlignedMarkdownTable(t *testing.T) {
 	require.Equal(t, 2, all)
 }
 
-func TestGoalsThatWereNotMeasuredAreNotMetAndCanBeWrittenAsJSON(t *testing.T) {
+func TestGoalsWithoutMeasurementAreNotMetAndCanBeWrittenAsJSON(t *testing.T) {
 	for _, g := range []report.Goal{{Got: math.NaN(), Most: true}, {Got: math.NaN()}} {
 		require.False(t, g.Met())
 		raw, err := json.Marshal(g)

@@ -12,14 +12,14 @@ import (
 	"holdfast/bench/contest"
 )
 
-// recorder is a client without a server that remembers the contexts of its commands.
+// recorder is a client without a server that records the contexts of its commands.
 type recorder struct {
 	rueidis.Client
 	mu   sync.Mutex
 	seen []context.Context
 }
 
-// slot0 is the name of a lock in the slot that the zero Builder builds commands for.
+// slot0 is the name of a lock in the slot of the commands that the zero Builder builds.
 const slot0 = "{06S}"
 
 func (r *recorder) B() rueidis.Builder { return rueidis.Builder{} }
@@ -43,7 +43,7 @@ func TestFloorsSendTheirCommandsWithTheCallersContext(t *testing.T) {
 	for _, floor := range []struct {
 		name string
 		of   func(rawClient) contest.Client
-		sent []string // the verbs that send commands
+		sent []string // the methods that send commands
 	}{
 		{"raw scripts", func(c rawClient) contest.Client { return &c }, both},
 		{"local queue", func(c rawClient) contest.Client {
@@ -66,7 +66,7 @@ func TestFloorsSendTheirCommandsWithTheCallersContext(t *testing.T) {
 		t.Run(floor.name, func(t *testing.T) {
 			redis := &recorder{}
 			l := floor.of(rawClient{redis: redis}).Locker(slot0)
-			// The recorder answers with nothing, so both fail.
+			// The recorder returns no reply, so both fail.
 			_ = l.Lock(context.WithValue(t.Context(), verb{}, "Lock"))
 			_ = l.Unlock(context.WithValue(t.Context(), verb{}, "Unlock"))
 			var sent []string
@@ -79,12 +79,13 @@ func TestFloorsSendTheirCommandsWithTheCallersContext(t *testing.T) {
 	}
 }
 
-func TestTheParallelQuorumSendsItsCommandsWithTheCallersContext(t *testing.T) {
+func TestParallelQuorumSendsItsCommandsWithTheCallersContext(t *testing.T) {
 	redis := &recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l := (&quorumClient{nodes: []rueidis.Client{redis, redis, redis}}).Locker(slot0)
-	// Nothing is granted, so Lock releases what it may have got, and each node is sent two scripts.
+	// Nothing is granted, so Lock releases what it may have acquired: each node is sent two
+	// scripts.
 	require.ErrorIs(t, l.Lock(ctx), contest.ErrGaveUp)
 	require.Eventually(t, func() bool { return len(redis.contexts()) == 6 },
 		10*time.Second, time.Millisecond)
@@ -93,7 +94,7 @@ func TestTheParallelQuorumSendsItsCommandsWithTheCallersContext(t *testing.T) {
 	}
 }
 
-func TestFloorsThatWaitComeBackWhenTheContextEnds(t *testing.T) {
+func TestFloorsThatWaitReturnWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	never := make(chan struct{})

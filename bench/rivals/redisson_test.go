@@ -15,7 +15,7 @@ import (
 	"holdfast/bench/worker"
 )
 
-func TestJavasClockAndHistogramAreThisPrograms(t *testing.T) {
+func TestJavaUsesTheClockAndTheHistogramOfThisProgram(t *testing.T) {
 	t.Chdir("..")
 	program, about, err := rivals.BuildRedisson(t.Context())
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestJavasClockAndHistogramAreThisPrograms(t *testing.T) {
 	at, err := worker.Call[time.Duration](t.Context(), p, "clock", struct{}{})
 	require.NoError(t, err)
 	after := measure.Now()
-	// Go adds up what has passed since it began, which may differ by a little.
+	// Go adds the time since the start, which may differ a little.
 	require.Greater(t, at, before-time.Millisecond)
 	require.Less(t, at, after+time.Millisecond)
 

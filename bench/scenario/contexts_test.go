@@ -17,8 +17,8 @@ import (
 	"holdfast/bench/worker"
 )
 
-// calls is a lock without a server that remembers the contexts of its calls, one for those in a row
-// that had the same.
+// calls is a lock without a server that records the contexts of its calls, once for successive
+// calls with the same one.
 type calls struct {
 	mu           sync.Mutex
 	lock, unlock []context.Context
@@ -67,10 +67,10 @@ func called(t *testing.T, n int, of contexts) (*session, []*calls) {
 	return s, f.locks
 }
 
-// soon is the end of a run: late enough for all goroutines to have begun.
+// soon returns the end of a run: late enough for all goroutines to have begun.
 func soon() time.Duration { return measure.Now() + 200*time.Millisecond }
 
-func TestEveryTaskCallsLocksWithContextsThatCanBeCancelled(t *testing.T) {
+func TestEveryTaskCallsLocksWithCancellableContexts(t *testing.T) {
 	for name, task := range map[string]func(*session) error{
 		"cycles": func(s *session) error {
 			_, err := s.cycles(3)
@@ -102,7 +102,7 @@ func TestEveryTaskCallsLocksWithContextsThatCanBeCancelled(t *testing.T) {
 			return err
 		},
 		"park": func(s *session) error {
-			_, _ = s.park(park{Each: 1}) // an error: the locks are free
+			_, _ = s.park(park{Each: 1}) // fails: the locks are free
 			return nil
 		},
 	} {
@@ -151,7 +151,7 @@ func TestContextsEndAfterTheClientIsClosed(t *testing.T) {
 	require.ErrorIs(t, s.contexts[0].Err(), context.Canceled)
 }
 
-// closer notes whether a context has ended when it is closed.
+// closer records whether a context has ended when it is closed.
 type closer struct {
 	fake
 	ctx context.Context
@@ -160,7 +160,7 @@ type closer struct {
 
 func (c *closer) Close() { c.err = c.ctx.Err() }
 
-func TestBackgroundIsWhatCallersHaveThatAskForIt(t *testing.T) {
+func TestCallersThatAskForBackgroundGetIt(t *testing.T) {
 	s, cs := called(t, 2, background)
 	_, err := s.cycles(3)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestBackgroundIsWhatCallersHaveThatAskForIt(t *testing.T) {
 	}
 }
 
-// beside is a table with Background beside contexts that can be cancelled.
+// beside returns a table with Background beside contexts that can be cancelled.
 func beside() *report.Table {
 	return &report.Table{
 		Scenario: "some", Title: "Some", About: "What it is.", Floor: "raw scripts",
@@ -183,7 +183,7 @@ func beside() *report.Table {
 	}
 }
 
-func TestBackgroundIsShownBesideAndComparedWithTheFloorThatHasItToo(t *testing.T) {
+func TestBackgroundIsAColumnAndComparedWithTheFloorsBackground(t *testing.T) {
 	type at struct {
 		name string
 		contexts
@@ -228,7 +228,7 @@ func TestBackgroundIsShownBesideAndComparedWithTheFloorThatHasItToo(t *testing.T
 		"\nredisson: Background: Java has no contexts.\n", table.Text())
 }
 
-func TestJSONKeepsTheKeysOfContextsThatCanBeCancelled(t *testing.T) {
+func TestJSONKeepsTheKeysOfCancellableContexts(t *testing.T) {
 	row := &report.Row{}
 	for i := range 2 {
 		entrant{contexts: cancellable}.add(row, i, report.Figures{"p50": 2})

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCallsLeaveOutTheBenchmarksOwn(t *testing.T) {
+func TestCallsOmitTheBenchmarksOwn(t *testing.T) {
 	calls, err := parseCalls("# Commandstats\r\n" +
 		"cmdstat_evalsha:calls=12,usec=40,usec_per_call=3.33,rejected_calls=0,failed_calls=0\r\n" +
 		"cmdstat_client|tracking:calls=2,usec=1\r\ncmdstat_client|id:calls=1,usec=1\r\ncmdstat_info:calls=3,usec=9\r\n")
@@ -15,7 +15,7 @@ func TestCallsLeaveOutTheBenchmarksOwn(t *testing.T) {
 	require.Equal(t, Calls{"evalsha": {12, 40 * time.Microsecond}, "client": {3, 2 * time.Microsecond}}, calls)
 }
 
-func TestCommandsOfScriptsAreNotCountedAsThoseOfClients(t *testing.T) {
+func TestCommandsOfScriptsAreNotCountedForClients(t *testing.T) {
 	o := Origins{clients: counts{}, scripts: counts{}}
 	for _, line := range []string{
 		"+1700000000.1 [0 127.0.0.1:50000] \"EVALSHA\" \"] \\\"hset\\\"\"\r\n",
@@ -31,5 +31,5 @@ func TestCommandsOfScriptsAreNotCountedAsThoseOfClients(t *testing.T) {
 	sent, took := o.Clients(Calls{"evalsha": {10, 100}, "hset": {20, 30}, "publish": {6, 20}, "ping": {Count: 5}})
 	require.EqualValues(t, 100+10, took)
 	require.InDelta(t, 10+3+5, sent, 1e-9,
-		"half of what is published came from clients, and a ping that was not seen is nobody's script")
+		"clients sent half of the publishes, and a ping that was not seen is no script's")
 }

@@ -38,7 +38,7 @@ func call[Out any](t *testing.T, p *worker.Process, task string, in any) Out {
 	return out
 }
 
-// stopped tells whether the system has stopped a process.
+// stopped reports whether the system has stopped a process.
 func stopped(t *testing.T, pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestAnotherProgramIsStoppedWhileItHasNoTask(t *testing.T) {
 	}
 }
 
-func TestPoolGivesOutTheWorkersOfEachProgram(t *testing.T) {
+func TestPoolReturnsTheWorkersOfEachProgram(t *testing.T) {
 	pool, other := &worker.Pool{}, program(t)
 	defer pool.Stop()
 	pids := map[*worker.Program]map[int]bool{nil: {}, other: {}}

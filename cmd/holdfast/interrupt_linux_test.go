@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// workers counts the processes that run this program. Each test has a copy of its own.
+// workers counts the processes of this program. Each test has its own copy of it.
 func workers(t *testing.T, program string) (count int) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
@@ -28,7 +28,7 @@ func workers(t *testing.T, program string) (count int) {
 	return count
 }
 
-// startDemo starts a demo with a copy of the program, and returns when it is under way.
+// startDemo starts a demo with a copy of the program, and returns when it is running.
 func startDemo(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "holdfast")
@@ -40,7 +40,8 @@ func startDemo(t *testing.T, args ...string) *exec.Cmd {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(stdout)
-	for handovers := 0; handovers < 3 && lines.Scan(); { // by then those who stay have settled
+	// by then all processes that stay have started
+	for handovers := 0; handovers < 3 && lines.Scan(); {
 		if strings.Contains(lines.Text(), " let go") {
 			handovers++
 		}
@@ -70,7 +71,7 @@ func TestSignalStopsEverything(t *testing.T) {
 
 func TestWorkersDoNotOutliveTheDemo(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t) // one that stays, so that nobody fails for want of it
+	redis := redistest.Start(t) // it outlives the demo, so no worker fails because of it
 	cmd := startDemo(t, "--redis", redis.Addr())
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "holdfast.exe") // Windows wants the ending, the others do not mind
+	binary = filepath.Join(dir, "holdfast.exe") // Windows needs the extension
 	build := exec.Command("go", "build", "-o", binary, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// outcome is what a run of the program has shown.
+// outcome is the result of a run of the program.
 type outcome struct {
 	stdout, stderr string
 	status         int
@@ -59,7 +59,7 @@ func run(t *testing.T, args ...string) outcome {
 	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// Each demo has 27 processes with leases of a second: so one runs at a time.
+// Each demo has 27 processes with leases of a second, so only one runs at a time.
 func TestDemoRunsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	requireStories(t, func() string {
@@ -86,8 +86,9 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 	})
 }
 
-// requireStories makes sure that the lines of a demo tell of the queue and of the readers, in the order of what happened. What a
-// process reports too late, on a busy machine, is shown too late: so one run in three is enough.
+// requireStories requires that the lines of a demo tell of the queue and of the readers, in order.
+// On a busy machine a process reports too late and is shown too late, so one run in three is
+// enough.
 func requireStories(t *testing.T, demo func() string) {
 	t.Helper()
 	var lines, missing string
@@ -101,7 +102,7 @@ func requireStories(t *testing.T, demo func() string) {
 	require.Fail(t, "not told: "+missing)
 }
 
-// untold is the first part of the stories that the lines do not tell; "" if they tell all.
+// untold returns the first part of the stories that is missing in the lines, or "".
 func untold(lines string) string {
 	for _, story := range [][]string{{
 		`queue +paul +queues up for up to 20 s: liam, .*noah, olga, paul\n`,
@@ -166,7 +167,7 @@ func TestUnreachableServerIsOneLine(t *testing.T) {
 	}
 }
 
-func TestHelpIsHelpful(t *testing.T) {
+func TestHelpShowsTheUsage(t *testing.T) {
 	t.Parallel()
 	o := run(t, "--help")
 	require.Zero(t, o.status)

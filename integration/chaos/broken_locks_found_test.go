@@ -18,45 +18,48 @@ import (
 	"holdfast/integration/history"
 )
 
-// edit changes one place of a source file.
+// edit changes one passage of a source file.
 type edit struct {
 	file     string // from the top of the repository
 	old, new string
 }
 
-// lastOfABurst has nobody who makes up for a wake-up that is missed.
+// lastOfABurst has no other worker that makes up for a missed wake-up.
 var lastOfABurst = chaos.Scenario{
 	Lease: 10 * time.Second, Peace: time.Second, Burst: 1500 * time.Millisecond, Copies: 4, Latency: 40 * time.Millisecond,
-	Processes: 6, Workers: 1, // or somebody else would always make up for it
+	Processes: 6, Workers: 1, // another worker would make up for it
 	Wait: 5 * time.Second,
-	// MultiLocks keep locks while they wait for others, so on a plain lock nobody can tell.
+	// MultiLocks keep locks while they wait for others, so nothing can be judged on a plain lock.
 	Kinds: []history.Kind{history.Fenced},
-	// Who has a place is given the lock, told or not, and then passes it on.
+	// A registered waiter is granted the lock, with or without a message, and passes it on.
 	HandOver: chaos.None,
 }
 
-// lateMessages are of locks that were given away for a second, and come when others have them. Workers wait for longer than
-// that, or nobody would be there to believe them. Nobody is given a lock in another way.
+// lateMessages are about locks that were granted for a second, and come when others hold them.
+// Workers wait longer than that, or none would be left to believe them. There are no other grants.
 var lateMessages = chaos.Scenario{
 	Lease: 8 * time.Second, Wait: 8 * time.Second, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.AllMessagesLate.Within(0.5)},
 	Kinds: []history.Kind{history.Fenced}, HandOver: chaos.ToAll, Processes: 4, Workers: 3,
 }
 
-// broken are locks with a mistake that others have made, and what has to be found.
+// broken has locks with a mistake that others have made, and what must be found.
 var broken = []struct {
 	mistake string
 	edits   []edit
 	in      chaos.Scenario
-	found   []string // invariants, of which one has to be breached
-	always  bool     // played by make test as well
+	found   []string // invariants, one of which must be breached
+	always  bool     // also played by make test
 }{
 	{
 		mistake: "release without owner check",
 		edits: []edit{
-			{"lua/release.lua", "if redis.call('HDEL', KEYS[1], ARGV[1]) == 0", "if redis.call('DEL', KEYS[1]) == 0"},
-			{"lua/hand_over.lua", "if redis.call('HDEL', lock, ARGV[1]) == 0", "if redis.call('DEL', lock) == 0"},
+			{"lua/release.lua", "if redis.call('HDEL', KEYS[1], ARGV[1]) == 0",
+				"if redis.call('DEL', KEYS[1]) == 0"},
+			{"lua/hand_over.lua", "if redis.call('HDEL', lock, ARGV[1]) == 0",
+				"if redis.call('DEL', lock) == 0"},
 		},
-		in:     chaos.Scenario{Lease: time.Second / 2, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.ProcessStopped}},
+		in: chaos.Scenario{Lease: time.Second / 2, Peace: time.Second / 4,
+			Faults: []chaos.Fault{chaos.ProcessStopped}},
 		found:  []string{history.Exclusion, history.Linearizable},
 		always: true,
 	},
@@ -72,8 +75,10 @@ var broken = []struct {
 	{
 		mistake: "a release that nobody is told of",
 		edits: []edit{
-			{"lua/release.lua", "local heard = redis.pcall(verb, channel, '0')\n", "local heard = 0\n"},
-			{"lua/hand_over.lua", "local heard = redis.pcall(verb, channel, '0')\n", "local heard = 0\n"},
+			{"lua/release.lua", "local heard = redis.pcall(verb, channel, '0')\n",
+				"local heard = 0\n"},
+			{"lua/hand_over.lua", "local heard = redis.pcall(verb, channel, '0')\n",
+				"local heard = 0\n"},
 		},
 		in:     lastOfABurst,
 		found:  []string{history.WakeUps},
@@ -99,13 +104,15 @@ var broken = []struct {
 			{
 				"lua/release.lua",
 				"if tonumber(ARGV[2]) > 0 then\n",
-				"if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 and redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then\n" +
+				"if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 and " +
+					"redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then\n" +
 					"  return 0\nend\nif false then\n",
 			},
 			{
 				"lua/hand_over.lua",
 				"if redis.call('HDEL', lock, ARGV[1]) == 0",
-				"if redis.call('HEXISTS', lock, ARGV[1]) == 1 and redis.call('HINCRBY', lock, ARGV[1], -1) > 0 then\n" +
+				"if redis.call('HEXISTS', lock, ARGV[1]) == 1 and " +
+					"redis.call('HINCRBY', lock, ARGV[1], -1) > 0 then\n" +
 					"  return 0\nend\nif redis.call('HDEL', lock, ARGV[1]) == 0",
 			},
 		},
@@ -138,16 +145,17 @@ var broken = []struct {
 }
 
 const (
-	// firstLength is how long a broken lock is played with at first, which is enough for most, and brokenLength after that.
+	// firstLength is how long a broken lock is played first, which is enough for most; later rounds
+	// last for brokenLength.
 	firstLength, brokenLength = 4 * time.Second, 12 * time.Second
-	// attempts is how often that may be, until it is found. Each mistake was found in two runs of brokenLength out of three at
-	// least, beside others.
+	// attempts is how often it is played until the mistake is found. Each mistake was found in at
+	// least two of three runs of brokenLength, with others running.
 	attempts = 9
 )
 
-// TestBrokenLocksAreFound builds the client processes from sources that have been broken on purpose, and has the same runs
-// and the same judgement find each of the mistakes: one for each of the main invariants, and with HOLDFAST_CHAOS_BROKEN=all
-// all of them.
+// TestBrokenLocksAreFound builds the client processes from sources that were broken on purpose. The
+// same runs and the same judges must find each mistake: one for each main invariant, and all of
+// them with HOLDFAST_CHAOS_BROKEN=all.
 func TestBrokenLocksAreFound(t *testing.T) {
 	all := os.Getenv("HOLDFAST_CHAOS_BROKEN") == "all"
 	for _, b := range broken {
@@ -155,7 +163,8 @@ func TestBrokenLocksAreFound(t *testing.T) {
 			continue
 		}
 		t.Run(b.mistake, func(t *testing.T) {
-			program := buildBroken(t, edited(t, b.edits)) // before any of them runs, whom it would disturb
+			// Build before any of them runs: building would disturb them.
+			program := buildBroken(t, edited(t, b.edits))
 			t.Parallel()
 			scenario := b.in
 			if scenario.Name == "" {
@@ -181,23 +190,23 @@ func TestBrokenLocksAreFound(t *testing.T) {
 					return
 				}
 			}
-			require.Fail(t, "not found", "one of %v has to be breached", b.found)
+			require.Fail(t, "not found", "one of %v must be breached", b.found)
 		})
 	}
 }
 
-// For those that are not played each time.
+// This also covers the broken locks that are not played every time.
 func TestLocksCanStillBeBroken(t *testing.T) {
 	for _, b := range broken {
 		require.NotEmpty(t, edited(t, b.edits), b.mistake)
 	}
 }
 
-// top is the directory of the repository.
+// top returns the directory of the repository.
 const top = "../.."
 
-// edited returns the sources in which there are edits, by file. Each edit has to fit exactly once, so that it does not silently
-// change nothing when the code has moved on.
+// edited returns the sources that the edits change, by file. Each edit must match exactly once, so
+// that it does not silently change nothing when the code has changed.
 func edited(t *testing.T, edits []edit) map[string]string {
 	t.Helper()
 	sources := map[string]string{}
@@ -213,8 +222,8 @@ func edited(t *testing.T, edits []edit) map[string]string {
 	return sources
 }
 
-// buildBroken builds this test binary, which is also the client process, with some files replaced; without the race detector,
-// which takes half of the time and finds nothing here.
+// buildBroken builds this test binary, which is also the client process, with some files replaced.
+// It does so without the race detector, which takes half of the time and finds nothing here.
 func buildBroken(t *testing.T, sources map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -231,7 +240,8 @@ func buildBroken(t *testing.T, sources map[string]string) string {
 	overlayFile := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, list, 0o600))
 	program := filepath.Join(dir, "client")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", program, "./integration/chaos")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", program,
+		"./integration/chaos")
 	build.Dir = top
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)

@@ -18,14 +18,14 @@ import (
 	"holdfast/integration/history"
 )
 
-// atOnce is how many scenarios are played at a time. Most of their time they wait.
+// atOnce is how many scenarios are played at once. They mostly wait.
 const atOnce = 2
 
-// TestLocksKeepTheirPromisesWhateverFails plays all scenarios, with a seed that is always the same.
+// TestLocksKeepTheirPromisesWhateverFails plays all scenarios, always with the same seed.
 //
-// HOLDFAST_CHAOS_TIME is how long that takes in all, about; HOLDFAST_CHAOS_SEED is the only seed then, and "new" draws one to play
-// beside a known one; HOLDFAST_CHAOS_SCENARIO is the only scenario, and HOLDFAST_CHAOS_HANDOVER (all, mixed, local or none) the
-// only hand-over.
+// HOLDFAST_CHAOS_TIME is about how long that takes in all. HOLDFAST_CHAOS_SEED is another seed, and
+// "new" draws one to play beside the known one. HOLDFAST_CHAOS_SCENARIO is the only scenario, and
+// HOLDFAST_CHAOS_HANDOVER (all, mixed, local or none) the only hand-over.
 func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("HOLDFAST_CHAOS_TIME"), "12s"))
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	places := make(chan struct{}, atOnce)
 	tried := &tally{counts: map[string]int{}}
 	if length >= longEnough {
-		t.Cleanup(func() { // which comes after all the runs
+		t.Cleanup(func() { // runs after all scenarios
 			tried.check(t, scenarios)
 			if only == "" && runs >= len(chaos.HandOvers) {
 				tried.checkHandOvers(t)
@@ -72,8 +72,8 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	}
 }
 
-// Faults may come, and go, before a process has reached its servers.
-func TestARunThatIsOverAtOnceHasNoBreach(t *testing.T) {
+// Faults may begin and end before a process has reached its servers.
+func TestRunThatEndsAtOnceHasNoBreach(t *testing.T) {
 	t.Parallel()
 	scenario := chaos.Scenario{
 		Name: "over at once", Topology: integration.Single, Kinds: []history.Kind{history.Plain},
@@ -85,10 +85,11 @@ func TestARunThatIsOverAtOnceHasNoBreach(t *testing.T) {
 	}
 }
 
-// longEnough is the time in which every fault has its turn and every invariant is tried.
+// longEnough is how long a run takes in which every fault happens and every invariant is judged.
 const longEnough = 100 * time.Second
 
-// tally counts how often each fault was played in a scenario, each invariant tried, and each hand-over used.
+// tally counts how often each fault was played in a scenario, each invariant was judged, and each
+// hand-over was used.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int // guarded by mu
@@ -102,7 +103,7 @@ func (c *tally) add(s *chaos.Scenario, happened *history.History, verdict histor
 	for _, fault := range happened.Faults {
 		c.counts[scenario+": "+fault.Fault]++
 		if fault.Fault == chaos.Unplanned {
-			return // which excuses nearly everything
+			return // it excuses nearly everything
 		}
 	}
 	for invariant, cases := range verdict.Judged {
@@ -110,7 +111,7 @@ func (c *tally) add(s *chaos.Scenario, happened *history.History, verdict histor
 	}
 }
 
-// check requires that nothing was left out: what is not tried is not shown.
+// check requires that nothing was left out: what is not tried is not proven.
 func (c *tally) check(t *testing.T, scenarios []chaos.Scenario) {
 	t.Helper()
 	for _, s := range scenarios {
@@ -125,7 +126,7 @@ func (c *tally) check(t *testing.T, scenarios []chaos.Scenario) {
 	}
 }
 
-// checkHandOvers requires that there were runs with each.
+// checkHandOvers requires a run with each hand-over.
 func (c *tally) checkHandOvers(t *testing.T) {
 	t.Helper()
 	for _, h := range chaos.HandOvers {
@@ -133,7 +134,7 @@ func (c *tally) checkHandOvers(t *testing.T) {
 	}
 }
 
-// chosen are the scenarios with a name; all if there is none.
+// chosen returns the scenarios with a name, or all without one.
 func chosen(t *testing.T, name string) []chaos.Scenario {
 	t.Helper()
 	if name == "" {

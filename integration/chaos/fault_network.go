@@ -83,7 +83,7 @@ var (
 		answer := answers[r.dice.IntN(len(answers))]
 		var given []*faultproxy.Fault
 		for _, link := range s.links {
-			given = append(given, link.Answer("EVALSHA", 1+r.dice.IntN(20), answer))
+			given = append(given, link.Reply("EVALSHA", 1+r.dice.IntN(20), answer))
 		}
 		return []string{s.process.name}, func() {
 			for _, g := range given {

@@ -146,7 +146,7 @@ func (c *process) collect(from io.Reader) error {
 // awaitBegin waits until the process uses locks. One that has ended instead is seen to by end.
 func (c *process) awaitBegin(tb testing.TB) {
 	tb.Helper()
-	const limit = 3 * locktest.Patience
+	const limit = 3 * locktest.Timeout
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {

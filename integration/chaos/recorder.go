@@ -111,7 +111,7 @@ func (a *attempt) release(unlock func() error) {
 	err := unlock()
 	e := history.Event{At: history.Now(), What: history.Released, Number: a.number}
 	if err != nil {
-		e.What, e.Error = history.Doubtful, err.Error()
+		e.What, e.Error = history.Unconfirmed, err.Error()
 		if errors.Is(err, rlock.ErrLost) || errors.Is(err, rlock.ErrNotHeld) {
 			e.What = history.NotHeld
 		}

@@ -14,9 +14,9 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// TestConnectionThatRueidisForgetsIsForgivenOnlyOfSentinels does what a failover does now and then. When rueidis gets over
-// that, this test is red, and the exception can go.
-func TestConnectionThatRueidisForgetsIsForgivenOnlyOfSentinels(t *testing.T) {
+// TestConnectionThatRueidisForgetsIsExcusedOnlyWithSentinel does what a failover sometimes does.
+// When rueidis fixes that, this test fails, and the exception can go.
+func TestConnectionThatRueidisForgetsIsExcusedOnlyWithSentinel(t *testing.T) {
 	server := redistest.Start(t)
 	before := goleak.IgnoreCurrent()
 	dialling, closed := make(chan struct{}), make(chan struct{})
@@ -37,11 +37,11 @@ func TestConnectionThatRueidisForgetsIsForgivenOnlyOfSentinels(t *testing.T) {
 	select {
 	case <-dialling:
 	case err := <-answer:
-		require.Fail(t, "it was not dialled again", err)
+		require.Fail(t, "no second dial", err)
 	}
 	redis.Close()
 	close(closed)
-	require.NoError(t, <-answer, "of a client that is closed")
+	require.NoError(t, <-answer, "from a client that is closed")
 
 	of := func(a address) error {
 		return goleak.Find(append(plan{Redises: []address{a}}.outlivesClose(), before)...)

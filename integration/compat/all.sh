@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# all.sh: runs run.sh with each server of servers.sh, and goes on when one fails. This is `make compat`.
+# all.sh runs run.sh with each server of servers.sh, and continues when one fails. This is `make
+# compat`.
 #
 #   integration/compat/all.sh [name ...]     # names as for servers.sh
 #
-# Exit status 0 when holdfast works with all of them. Ctrl-C, or SIGTERM, ends everything that was started here.
+# The exit status is 0 when holdfast works with all of them. Ctrl-C, or SIGTERM, ends everything
+# that was started here.
 set -euo pipefail
 here=$(dirname "$0")
 
 # end ends a run with all its processes, and returns when they are gone.
 end() {
-  kill -TERM "$1" && kill -INT -- "-$1" || return 0 # go cleans up upon SIGINT; run.sh would go on to its next tests
+  # go cleans up after SIGINT; run.sh would continue with its next tests.
+  kill -TERM "$1" && kill -INT -- "-$1" || return 0
   local attempt
   for ((attempt = 0; attempt < 100; attempt++)); do
     sleep 0.1
@@ -30,10 +33,12 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 servers=$("$here/servers.sh" "$@")
-# All at a time: the tests wait for leases more than they work. Each is a process group of its own, with its tests and servers.
+# All run at once, because the tests mostly wait for leases. Each is a process group of its own,
+# with its tests and servers.
 set -m
 while read -r name version program; do
-  HOLDFAST_TEST_BACKEND=process HOLDFAST_TEST_SERVER=$program "$here/run.sh" "${name%-*} $version" >"$logs/$name" 2>&1 </dev/null &
+  HOLDFAST_TEST_BACKEND=process HOLDFAST_TEST_SERVER=$program \
+    "$here/run.sh" "${name%-*} $version" >"$logs/$name" 2>&1 </dev/null &
   runs+=($!) names+=("$name")
 done <<<"$servers"
 set +m

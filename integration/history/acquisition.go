@@ -31,7 +31,7 @@ type Acquisition struct {
 	Lost     Instant
 
 	Releasing Instant
-	Release   What    // Released, NotHeld or Doubtful; "" if it was not released, or the process was killed before
+	Release   What    // Released, NotHeld or Unconfirmed; "" if it was not released, or the process was killed before
 	Gone      Instant // when that was known
 
 	Error string // the last that it was told
@@ -83,7 +83,7 @@ func (a *Acquisition) add(e Event) error {
 			a.Trusted, a.Promised = e.At, e.Until
 		}
 		return nil
-	case Valid, Lost, Releasing, Released, NotHeld, Doubtful:
+	case Valid, Lost, Releasing, Released, NotHeld, Unconfirmed:
 		if !a.Granted() {
 			return fmt.Errorf("%v: %s without a hold", a, e.What)
 		}
@@ -95,7 +95,7 @@ func (a *Acquisition) add(e Event) error {
 		a.Lost = e.At
 	case Releasing:
 		a.Releasing = e.At
-	case Released, NotHeld, Doubtful:
+	case Released, NotHeld, Unconfirmed:
 		if a.Releasing == 0 || a.Release != "" {
 			return fmt.Errorf("%v: %s, but Unlock was not called just once", a, e.What)
 		}

@@ -8,12 +8,15 @@ import (
 // tooShort is a wait that may be over before the first answer comes, on a machine that is busy.
 const tooShort = 250 * time.Millisecond
 
-// answers: whoever asks for a lock or releases one is told what came of it, unless a fault concerned the process. An unknown
-// outcome is for when something failed, not for when the lock has lost its way.
+// answers: whoever asks for a lock or releases one is told what came of it, unless a fault
+// concerned the process. An unknown outcome is for when something failed, not for when the lock has
+// lost its way.
 //
-// A wait may be over while a command is under way, such as one after a wake-up, so that is only a breach if it is the rule.
+// A wait may be over while a command is under way, such as one after a wake-up, so that is only a
+// breach if it is the rule.
 //
-// RedLocks are not judged: a node that has just started is not counted, so even a lock that nobody has may not be had.
+// RedLocks are not judged: a node that has just started is not counted, so even a lock that nobody
+// has may not be had.
 func (h *History) answers(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	var cutOff []*Acquisition // in the middle of a command, or so it says
@@ -36,9 +39,10 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 		}
 		if a.Gone != 0 && h.calm(a, bounds, a.Gone) && (h.Stopping == 0 || a.Gone < h.Stopping) {
 			verdict.Judged[Answers]++
-			if a.Release == Doubtful {
+			if a.Release == Unconfirmed {
 				verdict.breach(Breach{Invariant: Answers, At: a.Gone, Between: []*Acquisition{a},
-					Text: fmt.Sprintf("%v: a doubtful release, although no fault was near: %s", a, a.Error)})
+					Text: fmt.Sprintf("%v: an unconfirmed release, although no fault was near: %s",
+						a, a.Error)})
 			}
 		}
 	}

@@ -14,12 +14,12 @@ const (
 	Unknown What = "unknown" // it returned an error after which nobody knows whether the lock was taken: Error
 	Failed  What = "failed"  // it returned an error that says that nothing was taken: Error
 
-	Valid     What = "valid"     // the hold was still valid at At or after, and its deadline is Until
-	Lost      What = "lost"      // the hold has ended by itself: Error
-	Releasing What = "releasing" // Unlock is called
-	Released  What = "released"  // it returned nil
-	NotHeld   What = "notheld"   // it returned ErrLost or ErrNotHeld: Error
-	Doubtful  What = "doubtful"  // it returned any other error, so the lock may be held until its lease ends: Error
+	Valid       What = "valid"       // the hold was still valid at At or after, and its deadline is Until
+	Lost        What = "lost"        // the hold has ended by itself: Error
+	Releasing   What = "releasing"   // Unlock is called
+	Released    What = "released"    // it returned nil
+	NotHeld     What = "notheld"     // it returned ErrLost or ErrNotHeld: Error
+	Unconfirmed What = "unconfirmed" // it returned any other error, so the lock may be held until its lease ends: Error
 )
 
 // What became of processes and servers, and what the runner saw.

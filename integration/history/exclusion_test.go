@@ -18,14 +18,14 @@ func TestHoldsThatFollowEachOtherAreNoBreach(t *testing.T) {
 	kept(t, Exclusion, held("a", 1, plain, 0, 10, 30, 33), held("b", 1, plain, 0, 31, 40, 41))
 }
 
-func TestTwoReadersAreNoBreachAndAWriterAmongThemIs(t *testing.T) {
+func TestTwoReadersAreNoBreachButAWriterAmongThemIs(t *testing.T) {
 	kept(t, Exclusion, held("a", 1, read, 0, 10, 30, 31), held("b", 1, read, 0, 20, 40, 41), held("c", 1, write, 0, 42, 50, 51))
 	inBreach(t, Exclusion, 1, held("a", 1, read, 0, 10, 30, 31), held("b", 1, write, 0, 20, 40, 41))
 	inBreach(t, Exclusion, 1, held("a", 1, write, 0, 10, 30, 31), held("b", 1, read, 0, 20, 40, 41))
 	inBreach(t, Exclusion, 2, held("a", 1, read, 0, 10, 50, 51), held("b", 1, read, 0, 20, 40, 41), held("c", 1, write, 5, 30, 35, 36))
 }
 
-func TestLevelsOfOneOwnerAreNoBreachAndOneThatOutlivesTheOutermostCounts(t *testing.T) {
+func TestLevelsOfOneOwnerAreNoBreachAndOneBeyondTheOutermostCounts(t *testing.T) {
 	levels := [][]Event{held("a", 1, plain, 0, 10, 30, 31), nested(held("a", 2, plain, 12, 13, 50, 51))}
 	kept(t, Exclusion, append(levels, held("b", 1, plain, 0, 52, 60, 61))...)
 	inBreach(t, Exclusion, 1, append(levels, held("b", 1, plain, 0, 45, 60, 61))...)
@@ -41,7 +41,7 @@ func TestEachPartOfAMultiLockExcludes(t *testing.T) {
 		Event{At: at(90_000), What: Free, Name: "third"}))
 }
 
-func TestAnOverlapAfterTheServersForgotIsExpectedUntilItMustHaveBeenNoticed(t *testing.T) {
+func TestOverlapAfterTheServersForgotIsExpectedUntilItMustBeNoticed(t *testing.T) {
 	a := func(releasing int) []Event {
 		return append(held("a", 1, plain, 0, 10, releasing, releasing+1)[:4], did(releasing+1, "a", 1, NotHeld))
 	}
@@ -56,17 +56,19 @@ func TestAnOverlapAfterTheServersForgotIsExpectedUntilItMustHaveBeenNoticed(t *t
 	inBreach(t, Exclusion, 1, held("a", 1, plain, 101, 110, 170, 171), b, fault("flush", 50, 100))
 }
 
-func TestAnOverlapIsExpectedWithAHoldThatWasForgottenBeforeItsHolderHeardOfIt(t *testing.T) {
+func TestOverlapIsExpectedWithAHoldForgottenBeforeItsReply(t *testing.T) {
 	b := held("b", 1, plain, 121, 150, 300, 301)
 	late := func(asked int) []Event { return held("a", 1, plain, asked, 200, 210, 211) }
 	stopped := fault("stop", 50, 190, "a")
 	require.Len(t, of(Exclusion, kept(t, Exclusion, late(0), b, fault("flush", 100, 120), stopped).Expected), 1)
 
-	inBreach(t, Exclusion, 1, late(0), b, fault("flush", 100, 120))            // nothing kept the answer from a
-	inBreach(t, Exclusion, 1, late(121), b, fault("flush", 100, 120), stopped) // asked for when the servers had forgotten
+	// nothing kept the reply from a
+	inBreach(t, Exclusion, 1, late(0), b, fault("flush", 100, 120))
+	// requested when the servers had forgotten
+	inBreach(t, Exclusion, 1, late(121), b, fault("flush", 100, 120), stopped)
 }
 
-func TestAnOwnerThatTookTheLockAgainAfterTheServersForgotMayTrustIt(t *testing.T) {
+func TestOwnerThatRelockedAfterTheServersForgotMayTrustIt(t *testing.T) {
 	verdict := kept(t, Exclusion, held("a", 1, plain, 0, 10, 3000, 3001), fault("flush", 100, 120),
 		held("b", 1, plain, 0, 150, 160, 161), nested(held("a", 2, plain, 170, 180, 190, 191)))
 	require.Len(t, of(Exclusion, verdict.Expected), 1)

@@ -10,11 +10,11 @@ func queue(from, until int, owners ...string) []Event {
 	return []Event{{At: at(from), What: Queue, Name: "lock", Owners: owners, Until: at(until)}}
 }
 
-func TestOneThatAskedAfterAnotherOneWasQueuedMustNotOvertakeIt(t *testing.T) {
+func TestLaterRequestMustNotOvertakeAQueuedWaiter(t *testing.T) {
 	verdict := inBreach(t, Fairness, 1, queue(10, 11, "a"), held("b", 1, fair, 12, 20, 30, 31), held("a", 1, fair, 0, 32, 40, 41))
 	require.Contains(t, of(Fairness, verdict.Breaches)[0].Text, `b#1 fair "lock" got it before a#1 fair "lock", which was in the queue before`)
 	kept(t, Fairness, queue(10, 11, "a"), held("a", 1, fair, 0, 20, 30, 31), held("b", 1, fair, 12, 32, 40, 41))
-	// It may have been in the queue before.
+	// b may have been in the queue before.
 	inBreach(t, Fairness, 0, queue(10, 12, "a"), held("b", 1, fair, 12, 20, 30, 31), held("a", 1, fair, 0, 32, 40, 41))
 	inBreach(t, Fairness, 0, held("b", 1, fair, 12, 20, 30, 31), held("a", 1, fair, 0, 32, 40, 41))
 }
@@ -24,7 +24,7 @@ func TestTheQueueIsServedInItsOrder(t *testing.T) {
 	verdict := inBreach(t, Fairness, 1, queue(10, 11, "a", "b"), queue(12, 13, "a", "x", "b"), a, b)
 	require.Contains(t, of(Fairness, verdict.Breaches)[0].Text, "before it in the queue")
 	kept(t, Fairness, queue(10, 11, "b", "a"), a, b)
-	// Not long enough ago to be about these.
+	// It was not long enough ago to concern these.
 	inBreach(t, Fairness, 0, queue(50, 51, "a", "b"), a, b)
 }
 
@@ -36,18 +36,18 @@ func TestOnlyWaitersThatWereAliveKeepTheirPlace(t *testing.T) {
 	inBreach(t, Fairness, 1, queue(10, 11, "a", "b"), a, b, fault("cut", 15, 16, "c"))
 }
 
-func TestAnOwnerThatHasTheLockTakesItAgainWithoutWaiting(t *testing.T) {
+func TestOwnerThatHoldsTheLockRelocksWithoutWaiting(t *testing.T) {
 	kept(t, Fairness, held("b", 1, fair, 0, 5, 30, 31), nested(held("b", 2, fair, 15, 16, 17, 18)),
 		queue(10, 11, "a"), held("a", 1, fair, 6, 32, 40, 41), held("c", 1, fair, 12, 42, 50, 51))
 }
 
-func TestAnOwnerThatMayBeEitherOfTwoIsNotJudged(t *testing.T) {
+func TestOwnerThatMayBeEitherOfTwoIsNotJudged(t *testing.T) {
 	one, two := held("a", 1, fair, 0, 32, 40, 41), held("c", 1, fair, 0, 42, 50, 51)
 	two[1].Owner = "a"
 	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), one, two, held("b", 1, fair, 0, 20, 30, 31))
 }
 
-func TestAMultiLockLeavesTheQueueMeanwhile(t *testing.T) {
+func TestMultiLockMayLeaveTheQueueMeanwhile(t *testing.T) {
 	both := held("a", 1, fair, 0, 32, 40, 41)
 	both[0].Locks = append(both[0].Locks, Lock{"other", Plain})
 	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), both, held("b", 1, fair, 0, 20, 30, 31))

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// simBounds are those that the simulated runs keep.
+// simBounds are the bounds that the simulated runs keep.
 var simBounds = Bounds{Lease: 2 * time.Second, Command: 500 * time.Millisecond, Slack: 300 * time.Millisecond,
 	WakeUp: 300 * time.Millisecond, Strict: true}
 
-// simulator is a server with locks and some processes that use them, in a time of its own. Without a defect the locks are
-// perfect, and each fault has the effect that it may have, but no other.
+// simulator is a server with locks and some processes that use them, in simulated time. Without a
+// defect the locks are perfect, and faults have only the effects that they may have.
 type simulator struct {
 	random    *rand.Rand
 	defect    string
@@ -24,16 +24,16 @@ type simulator struct {
 	events    []Event
 	locks     map[string]*simLock
 	processes map[string]*simProcess
-	names     []Lock // what the workers use; several of one name for the kinds that go together
+	names     []Lock // the workers' locks; kinds that go together share a name
 	fixed     bool   // some leases are explicit
-	multi     bool   // some take two locks
-	long      bool   // some stay for longer than a lease
+	multi     bool   // some calls take two locks
+	long      bool   // some holds last longer than a lease
 }
 
 type simLock struct {
 	fair    bool
 	token   int64
-	holds   []*simLevel // in the order in which they were taken
+	holds   []*simLevel // in the order of their acquisition
 	waiters []*simLevel
 }
 
@@ -58,7 +58,7 @@ type simLevel struct {
 	asked    Instant
 	held     bool
 	expiry   Instant
-	deadline Instant // its holder's
+	deadline Instant // the holder's
 	token    int64
 	answered bool
 	asking   bool
@@ -104,7 +104,7 @@ func (s *simulator) after(d time.Duration, run func()) {
 	heap.Push(&s.due, timer{s.now.Add(d), s.serial, run})
 }
 
-// client runs in a process: not while it is stopped, and not after it was killed.
+// client runs something in a process: not while it is stopped, and not after it was killed.
 func (s *simulator) client(p *simProcess, d time.Duration, run func()) {
 	s.after(d, func() {
 		switch {
@@ -127,13 +127,13 @@ func (s *simulator) tell(l *simLevel, e Event) {
 	s.record(e)
 }
 
-// latency of a request or a reply.
+// latency returns that of a request or a reply.
 func (s *simulator) latency() time.Duration {
 	return s.between(50*time.Microsecond, 3*time.Millisecond)
 }
 
-// request has the server execute something, which can be repeated, and calls done with what it said, or with false if nobody
-// knows whether it was executed.
+// request makes the server execute something, possibly several times. It calls done with the
+// result; known is false if it is unknown whether it was executed.
 func (s *simulator) request(p *simProcess, execute func() bool, done func(said, known bool)) {
 	if p.cut {
 		if s.chance(50) { // only the reply is lost
@@ -152,7 +152,7 @@ func (s *simulator) request(p *simProcess, execute func() bool, done func(said, 
 	})
 }
 
-// worker takes one lock after the other.
+// worker takes one lock after another.
 func (s *simulator) worker(p *simProcess, worker int) {
 	if s.now >= s.end {
 		return
@@ -204,7 +204,7 @@ func (s *simulator) ask(l *simLevel) {
 	s.try(l)
 }
 
-// giveUp when the time is over, unless an answer is under way.
+// giveUp ends the wait when its time is over, unless a reply is on its way.
 func (s *simulator) giveUp(l *simLevel) {
 	if l.answered || l.asking {
 		return
@@ -229,7 +229,7 @@ func (s *simulator) try(l *simLevel) {
 			if s.defect == "no deadline" {
 				l.deadline = s.end.Add(time.Hour)
 			}
-			if s.now >= l.deadline { // taken too late to be of use
+			if s.now >= l.deadline { // too late to be of use
 				s.answer(l, Unknown)
 				return
 			}
@@ -242,7 +242,7 @@ func (s *simulator) try(l *simLevel) {
 			s.answer(l, Refused)
 		case l.wait < 0 && s.now >= s.end:
 			s.answer(l, Failed)
-		case l.again: // it was woken meanwhile
+		case l.again: // woken meanwhile
 			s.try(l)
 		}
 	})
@@ -301,7 +301,7 @@ func (s *simulator) acquire(l *simLevel) bool {
 	return true
 }
 
-// free tells whether l may have the lock.
+// free reports whether l may take the lock.
 func (s *simulator) free(k *simLock, l *simLevel, kind Kind) bool {
 	mine := false
 	for _, o := range k.holds {
@@ -369,7 +369,7 @@ func (s *simulator) drop(l *simLevel) {
 	}
 }
 
-// wake has the waiters ask again.
+// wake makes the waiters ask again.
 func (s *simulator) wake(k *simLock) {
 	for _, w := range k.waiters {
 		if s.reachable(w) {
@@ -384,7 +384,7 @@ func (s *simulator) wakeAll() {
 	}
 }
 
-// work while the hold is valid, perhaps take it again meanwhile, and release it.
+// work works while the hold is valid, perhaps relocks it meanwhile, and releases it.
 func (s *simulator) work(l *simLevel, then func()) {
 	if !l.fixed {
 		s.renew(l)
@@ -469,7 +469,7 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 		return
 	}
 	was := l.lost
-	l.lost = true // which ends the watchdog
+	l.lost = true // ends the watchdog
 	released := false
 	s.request(l.process, func() bool {
 		if s.defect == "release of anybody's hold" && !l.held {
@@ -487,7 +487,7 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 	}, func(said, known bool) {
 		switch {
 		case !known:
-			s.tell(l, Event{What: Doubtful, Error: "time-out"})
+			s.tell(l, Event{What: Unconfirmed, Error: "time-out"})
 		case said && !was:
 			s.tell(l, Event{What: Released})
 		default:
@@ -497,7 +497,7 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 	})
 }
 
-// start a process, also one that takes the place of another one.
+// start starts a process, possibly in place of another.
 func (s *simulator) start(name string, workers int) {
 	p := &simProcess{name: name}
 	s.processes[name] = p
@@ -571,7 +571,7 @@ func (s *simulator) forget() {
 	}
 }
 
-// watchQueues as the runner does.
+// watchQueues records queues as the runner does.
 func (s *simulator) watchQueues() {
 	s.after(s.between(5*time.Millisecond, 30*time.Millisecond), func() {
 		for name, k := range s.locks {
@@ -589,7 +589,7 @@ func (s *simulator) watchQueues() {
 	})
 }
 
-// run gives the history.
+// run returns the history.
 func (s *simulator) run(processes, workers int, faults []string) []Event {
 	for i := range processes {
 		s.start(fmt.Sprint("p", i), workers)
@@ -598,7 +598,7 @@ func (s *simulator) run(processes, workers int, faults []string) []Event {
 		s.fault(faults, workers)
 	}
 	s.watchQueues()
-	s.after(s.end.Sub(s.now), func() { // those without limit are cancelled
+	s.after(s.end.Sub(s.now), func() { // calls without limit are cancelled
 		s.record(Event{What: Stopping})
 		for _, k := range s.locks {
 			for _, w := range slices.Clone(k.waiters) {
@@ -620,7 +620,7 @@ func (s *simulator) run(processes, workers int, faults []string) []Event {
 	return s.close()
 }
 
-// close says what is left.
+// close reports what is left.
 func (s *simulator) close() []Event {
 	var last Instant
 	for _, e := range s.events {

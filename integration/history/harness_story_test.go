@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Histories by hand. Instants are milliseconds.
+// Histories made by hand. Instants are milliseconds.
 
 const ms = time.Millisecond
 
@@ -24,12 +24,12 @@ var (
 
 func at(millis int) Instant { return Instant(millis) * Instant(ms) }
 
-// asked is a call without limit and with a lease of Bounds.Lease.
+// asked returns a call without limit and with a lease of Bounds.Lease.
 func asked(millis int, process string, number int, lock Lock) Event {
 	return Event{At: at(millis), What: Asked, Process: process, Number: number, Locks: []Lock{lock}, Wait: -1, Lease: bounds.Lease}
 }
 
-// waitingFor is asked with a wait.
+// waitingFor adds a wait to a call.
 func waitingFor(wait time.Duration, e Event) Event {
 	e.Wait = wait
 	return e
@@ -40,7 +40,7 @@ func within(root int, e Event) Event {
 	return e
 }
 
-// did is anything else that a process did.
+// did returns any other event of a process.
 func did(millis int, process string, number int, what What) Event {
 	return Event{At: at(millis), What: what, Process: process, Number: number}
 }
@@ -50,7 +50,7 @@ func token(token int64, e Event) Event {
 	return e
 }
 
-// held is a hold that is asked for, granted, and trusted until it is released.
+// held returns a hold that is requested, granted, and trusted until it is released.
 func held(process string, number int, lock Lock, call, answered, releasing, gone int) []Event {
 	granted := did(answered, process, number, Granted)
 	granted.Owner = process
@@ -58,19 +58,19 @@ func held(process string, number int, lock Lock, call, answered, releasing, gone
 		did(releasing, process, number, Releasing), did(gone, process, number, Released)}
 }
 
-// fault is a period; it forgets if its name is flush.
+// fault returns a period of a fault. It forgets if its name is flush.
 func fault(name string, from, to int, processes ...string) []Event {
 	return []Event{{At: at(from), What: Fault, Fault: name, Processes: processes, Forgets: name == "flush"},
 		{At: at(to), What: Healed, Fault: name}}
 }
 
-// delaying is a fault that keeps commands until it is over.
+// delaying makes a fault hold commands until it is over.
 func delaying(fault []Event) []Event {
 	fault[0].Delays = true
 	return fault
 }
 
-// settling is a fault that may be felt until later.
+// settling makes a fault last in its effects until later.
 func settling(until int, fault []Event) []Event {
 	fault[1].Until = at(until)
 	return fault
@@ -81,13 +81,13 @@ func withToken(number int64, events []Event) []Event {
 	return events
 }
 
-// nested in the process's first acquisition.
+// nested puts the events into the process's first acquisition.
 func nested(events []Event) []Event {
 	events[0].Root = 1
 	return events
 }
 
-// freeAt is the end of the run, at which the lock can be taken.
+// freeAt returns the end of the run, when the lock can be taken.
 func freeAt(millis int) []Event { return []Event{{At: at(millis), What: Free, Name: "lock"}} }
 
 func story(t testing.TB, events ...[]Event) *History {
@@ -97,7 +97,7 @@ func story(t testing.TB, events ...[]Event) *History {
 	return h
 }
 
-// inBreach fails unless the invariant is in breach, so often.
+// inBreach fails unless the invariant is breached that many times.
 func inBreach(t testing.TB, invariant string, times int, events ...[]Event) Verdict {
 	t.Helper()
 	verdict := story(t, events...).Judge(bounds)
@@ -105,10 +105,11 @@ func inBreach(t testing.TB, invariant string, times int, events ...[]Event) Verd
 	return verdict
 }
 
-// unexplained are invariants that these stories may breach by the way, because they lose holds and answers without a fault.
+// unexplained has the invariants that these stories may also breach, because they lose holds and
+// replies without a fault.
 var unexplained = []string{Answers, Kept, Waits, Remains}
 
-// kept fails unless all invariants are kept, but for those, and this one was tried.
+// kept fails unless all invariants but those are kept, and this one was judged.
 func kept(t testing.TB, invariant string, events ...[]Event) Verdict {
 	t.Helper()
 	verdict := story(t, append(events, freeAt(100_000))...).Judge(bounds)

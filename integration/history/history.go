@@ -32,8 +32,8 @@ type Period struct {
 	Forgets     bool     // the servers may have forgotten holds and tokens
 	KeepsTokens bool     // but no tokens
 	Delays      bool     // what was said to the servers meanwhile was done when it was over, whoever still listened
-	// To is until when it may have been felt. That counts for Forgets as well: a master that has been replaced may go on to
-	// answer those who have not heard of it yet.
+	// To is until when it may have been felt. That counts for Forgets as well: a master that has
+	// been replaced may go on to answer those who have not heard of it yet.
 	From, To Instant
 }
 
@@ -50,8 +50,8 @@ func (p Period) over() Instant {
 	return p.To
 }
 
-// New makes a history of events, which may come in any order. It returns an error if they do not fit together: then
-// whoever recorded them is at fault, not a lock.
+// New makes a history of events, which may come in any order. It returns an error if they do not
+// fit together: then whoever recorded them is at fault, not a lock.
 func New(events []Event) (*History, error) {
 	h := &History{Events: slices.Clone(events), Killed: map[string]Instant{}}
 	// Stable, because those of one process at one instant are in their order.
@@ -89,7 +89,8 @@ func (h *History) pair() error {
 			}
 			all[key{e.Process, e.Number}] = a
 			h.Acquisitions = append(h.Acquisitions, a)
-		case Granted, Refused, Unknown, Failed, Valid, Lost, Releasing, Released, NotHeld, Doubtful:
+		case Granted, Refused, Unknown, Failed, Valid, Lost,
+			Releasing, Released, NotHeld, Unconfirmed:
 			a := all[key{e.Process, e.Number}]
 			if a == nil {
 				return fmt.Errorf("%s#%d: %s, but it was never asked for", e.Process, e.Number, e.What)

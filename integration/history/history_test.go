@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEventsThatDoNotFitTogetherAreAnError(t *testing.T) {
+func TestInconsistentEventsAreAnError(t *testing.T) {
 	hold := held("a", 1, plain, 0, 1, 2, 3)
 	for message, events := range map[string][]Event{
 		"no events":                       nil,
@@ -47,7 +47,7 @@ func TestEventsMayComeInAnyOrder(t *testing.T) {
 	require.Equal(t, at(7), h.Acquisitions[0].Trusted)
 }
 
-func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
+func TestHistoryIsReadAsItWasWritten(t *testing.T) {
 	h, err := New(newSimulator(3, 2*time.Second, simNames...).run(3, 2, []string{"kill", "forget"}))
 	require.NoError(t, err)
 	var file bytes.Buffer
@@ -62,12 +62,12 @@ func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
 	require.Error(t, h.Encode(full{}))
 }
 
-// full is a disk that takes nothing.
+// full is a disk that is full.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestAPeriodLastsUntilItIsHealedOrTheEnd(t *testing.T) {
+func TestPeriodLastsUntilItIsHealedOrTheEnd(t *testing.T) {
 	h := story(t, fault("cut", 1, 5, "a"), fault("flush", 2, 3)[:1], []Event{
 		{At: at(1), What: Stopped, Process: "a"}, {At: at(2), What: Stopped, Process: "a"}, {At: at(3), What: Resumed, Process: "a"},
 		{At: at(4), What: Stopped, Process: "b"}, {At: at(5), What: Killed, Process: "b"}, {At: at(6), What: Resumed, Process: "b"},
@@ -83,7 +83,7 @@ func TestAPeriodLastsUntilItIsHealedOrTheEnd(t *testing.T) {
 	require.Equal(t, map[string]Instant{"b": at(5)}, h.Killed)
 }
 
-func TestAPeriodLastsUntilItHasSettled(t *testing.T) {
+func TestPeriodLastsUntilItHasSettled(t *testing.T) {
 	flush := settling(50, fault("flush", 10, 20))
 	flush[0].KeepsTokens = true
 	h := story(t, flush, settling(5, fault("cut", 1, 7)), []Event{{At: at(30), What: Stopping}, {At: at(31), What: Stopping}})
@@ -95,7 +95,7 @@ func TestAPeriodLastsUntilItHasSettled(t *testing.T) {
 	require.Equal(t, at(30), h.Stopping)
 }
 
-func TestTheClockIsMonotonicAndAgreesWithGo(t *testing.T) {
+func TestClockIsMonotonicAndAgreesWithGo(t *testing.T) {
 	before := Now()
 	now := At(time.Now())
 	after := Now()

@@ -6,20 +6,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// promised is a hold whose deadline was seen to be at 100, and which is lost at another instant.
+// promised returns a hold with a deadline at 100 that is lost at another instant.
 func promised(lock Lock, lost int) []Event {
 	granted := did(10, "a", 1, Granted)
 	granted.Until = at(100)
 	return []Event{waitingFor(0, asked(0, "a", 1, lock)), granted, did(lost, "a", 1, Lost)}
 }
 
-// lasting is a hold with a lease that is not renewed.
+// lasting returns a hold whose lease is not renewed.
 func lasting(events []Event) []Event {
 	events[0].Fixed = true
 	return events
 }
 
-func TestAHoldThatIsLostBeforeItsDeadlineIsABreach(t *testing.T) {
+func TestHoldThatIsLostBeforeItsDeadlineIsABreach(t *testing.T) {
 	verdict := inBreach(t, Kept, 1, promised(plain, 99))
 	require.Contains(t, of(Kept, verdict.Breaches)[0].Text, "was lost 1ms before its deadline")
 	kept(t, Kept, lasting(promised(plain, 100)))
@@ -30,7 +30,7 @@ func TestAHoldThatIsLostBeforeItsDeadlineIsABreach(t *testing.T) {
 	inBreach(t, Kept, 1, append(lasting(promised(plain, 150)), later))
 }
 
-func TestAHoldThatTheServersForgotMayBeLostBeforeItsDeadline(t *testing.T) {
+func TestHoldThatTheServersForgotMayBeLostBeforeItsDeadline(t *testing.T) {
 	verdict := kept(t, Kept, promised(plain, 99), fault("flush", 50, 60))
 	require.Len(t, of(Kept, verdict.Expected), 1)
 	inBreach(t, Kept, 1, promised(plain, 99), fault("flush", 99, 110))
@@ -45,29 +45,29 @@ func TestHoldsThatMayBeGivenUpAreNotJudged(t *testing.T) {
 	require.Positive(t, inBreach(t, Kept, 1, promised(read, 99)).Judged[Kept])
 }
 
-func TestARenewedHoldIsNotLostUnlessAFaultWasNear(t *testing.T) {
+func TestRenewedHoldIsLostOnlyNearAFault(t *testing.T) {
 	verdict := inBreach(t, Kept, 1, promised(plain, 5000))
 	require.Contains(t, of(Kept, verdict.Breaches)[0].Text, "although it is renewed and no fault was near")
 	require.Positive(t, kept(t, Kept, lasting(promised(plain, 5000))).Judged[Kept])
-	later := func(lost int) []Event { // asked for at 2000
+	later := func(lost int) []Event { // requested at 2000
 		return []Event{asked(2000, "a", 1, plain), did(2001, "a", 1, Granted), did(lost, "a", 1, Lost)}
 	}
-	// From a command and a lease before it was asked for.
+	// A fault counts from a command and a lease before the request,
 	inBreach(t, Kept, 1, later(5000), fault("cut", 100, 799, "a"))
 	kept(t, Kept, later(5000), fault("cut", 100, 800, "a"), held("b", 1, Lock{"other", Plain}, 3000, 3001, 3002, 3003))
 	kept(t, Kept, later(5000), settling(800, fault("cut", 100, 200, "a")), held("b", 1, Lock{"other", Plain}, 3000, 3001, 3002, 3003))
-	// Until it is lost.
+	// until the loss,
 	inBreach(t, Kept, 1, later(5000), fault("cut", 5001, 5002))
 	inBreach(t, Kept, 0, later(5000), fault("cut", 5000, 5002))
 	inBreach(t, Kept, 0, later(5000), []Event{{At: at(3000), What: Stopped, Process: "a"}, {At: at(4500), What: Resumed, Process: "a"}})
-	// Of its own process.
+	// in its own process.
 	inBreach(t, Kept, 1, later(5000), fault("cut", 100, 4000, "b"))
-	// Found out by Unlock.
+	// Unlock finds out.
 	inBreach(t, Kept, 1, append(later(9)[:2], did(5000, "a", 1, Releasing), did(5001, "a", 1, NotHeld)))
 	require.Positive(t, kept(t, Kept, held("a", 1, plain, 2000, 2001, 5000, 5001)).Judged[Kept])
 }
 
-func TestOfSeveralLevelsOnlyThoseAreJudgedThatAreRenewed(t *testing.T) {
+func TestOnlyRenewedLevelsAreJudged(t *testing.T) {
 	inner := func() []Event {
 		return nested([]Event{asked(20, "a", 2, plain), did(21, "a", 2, Granted), did(5000, "a", 2, Lost)})
 	}

@@ -18,7 +18,7 @@ func draw(t *testing.T, events ...[]Event) string {
 	return page.String()
 }
 
-// inPage is the text as it is written in the data of the page.
+// inPage returns the text as it is written in the data of the page.
 func inPage(t *testing.T, text string) string {
 	t.Helper()
 	quoted, err := json.Marshal(text)
@@ -26,16 +26,17 @@ func inPage(t *testing.T, text string) string {
 	return string(quoted)
 }
 
-func TestThePictureShowsEachOperationStateAndFault(t *testing.T) {
+func TestPictureShowsEachOperationStateAndFault(t *testing.T) {
 	page := draw(t, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 23, 30, 31), fault("cut", 12, 14, "a", "b", "d"),
 		fault("flush", 24, 25), fault("cut", 500, 501),
 		withToken(7, held("c", 1, Lock{"number", Fenced}, 0, 10, 20, 21)),
-		append(held("d", 1, Lock{"book", Read}, 0, 10, 20, 21)[:4], did(22, "d", 1, Doubtful)),
+		append(held("d", 1, Lock{"book", Read}, 0, 10, 20, 21)[:4], did(22, "d", 1, Unconfirmed)),
 		[]Event{{At: at(600), What: Free, Name: "book"}})
 	require.Contains(t, page, "<html")
 	for _, text := range []string{
 		`a#1 plain "lock": taken`, `a#1 plain "lock": ends (released)`, `b#1 plain "lock": taken`, `b#1 plain "lock": ends (released)`,
-		`c#1 fenced "number": taken with token 7`, `d#1 read "book": taken`, `d#1 read "book": ends (lost, doubtful)`,
+		`c#1 fenced "number": taken with token 7`,
+		`d#1 read "book": taken`, `d#1 read "book": ends (lost, unconfirmed)`,
 		`"lock" is free`, `held by a#1 (1)`, `free`, `the servers may forget the token`,
 		`cut [a b d]`, `flush`, `the servers may forget`,
 	} {
@@ -43,7 +44,7 @@ func TestThePictureShowsEachOperationStateAndFault(t *testing.T) {
 	}
 }
 
-func TestThePictureShowsAllThatHappenedNearABreachOfALock(t *testing.T) {
+func TestPictureShowsAllThatHappenedNearABreachOfALock(t *testing.T) {
 	a, b := held("a", 1, plain, 0, 10, 9020, 9021), held("b", 1, plain, 15, 9010, 9030, 9031)
 	waiter := []Event{waitingFor(100*ms, asked(9005, "c", 1, plain)), did(9105, "c", 1, Refused)}
 	refused := func(number, from, to int) []Event {
@@ -64,7 +65,7 @@ func TestThePictureShowsAllThatHappenedNearABreachOfALock(t *testing.T) {
 	}
 }
 
-func TestAPictureHasTheTimesThatWereRecorded(t *testing.T) {
+func TestPictureHasTheTimesThatWereRecorded(t *testing.T) {
 	h := story(t, held("a", 1, plain, 1, 20, 30, 41), held("b", 1, plain, 0, 25, 50, 51), []Event{asked(26, "c", 1, plain)},
 		[]Event{asked(51, "d", 1, plain), did(52, "d", 1, Granted)}, freeAt(9000))
 	h.Judge(bounds)
@@ -77,11 +78,12 @@ func TestAPictureHasTheTimesThatWereRecorded(t *testing.T) {
 	require.Equal(t, map[string][2]int64{
 		`a#1 plain "lock": taken`: {1, 20}, `a#1 plain "lock": ends (released)`: {30, 41}, `b#1 plain "lock": taken`: {0, 25},
 		`b#1 plain "lock": ends (released)`: {50, 51}, `c#1 plain "lock": no answer`: {26, 1025},
-		`d#1 plain "lock": taken`: {51, 52}, `d#1 plain "lock": ends (lost)`: {52, 1025}, // which is where the scene ends
+		// where the scene ends
+		`d#1 plain "lock": taken`: {51, 52}, `d#1 plain "lock": ends (lost)`: {52, 1025},
 	}, times)
 }
 
-func TestABreachIsDrawnWithTheLocksThatAllOfItHaveInCommon(t *testing.T) {
+func TestBreachIsDrawnWithTheLocksThatAllItsPartsShare(t *testing.T) {
 	one := &Acquisition{Locks: []Lock{{"x", Plain}, {"y", Plain}}}
 	other := &Acquisition{Locks: []Lock{{"y", Plain}, {"z", Plain}}}
 	require.Equal(t, []string{"y"}, Breach{Between: []*Acquisition{one, other}}.names())
@@ -89,7 +91,7 @@ func TestABreachIsDrawnWithTheLocksThatAllOfItHaveInCommon(t *testing.T) {
 	require.Empty(t, Breach{}.names())
 }
 
-func TestThePictureOfALongHistoryHasItsLastOperations(t *testing.T) {
+func TestPictureOfALongHistoryHasItsLastOperations(t *testing.T) {
 	t.Parallel()
 	var events [][]Event
 	for i := range mostOperations {
@@ -116,6 +118,6 @@ func TestOperationsOnOneLineOfThePictureDoNotOverlap(t *testing.T) {
 	require.Greater(t, len(lines), 2)
 }
 
-func TestAPictureThatCannotBeWrittenIsAnError(t *testing.T) {
+func TestPictureThatCannotBeWrittenIsAnError(t *testing.T) {
 	require.ErrorContains(t, story(t, held("a", 1, plain, 0, 10, 20, 21)).Picture(full{}), "no space left")
 }

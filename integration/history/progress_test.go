@@ -20,7 +20,7 @@ func impatient(process string, lock Lock, from, to int, what What) []Event {
 	return events
 }
 
-func TestALockThatIsGrantedToNobodyWhileSomebodyWaitsPatientlyIsABreachWhoeverLeavesMeanwhile(t *testing.T) {
+func TestFreeLockThatIsNotGrantedDuringALongWaitIsABreachWhoeverLeaves(t *testing.T) {
 	for _, lock := range []Lock{plain, fair, fenced, read, write} {
 		for _, what := range []What{Refused, Unknown} {
 			leaving := impatient("c", lock, 0, 3000, what)
@@ -33,38 +33,38 @@ func TestALockThatIsGrantedToNobodyWhileSomebodyWaitsPatientlyIsABreachWhoeverLe
 			inBreach(t, Progress, 0, a, b(121), leaving)
 		}
 	}
-	// The outcomes that are not clear are an excuse for who is late to be woken.
+	// Unclear outcomes excuse a late wake-up.
 	inBreach(t, WakeUps, 0, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 122, 9010, 9011), impatient("c", plain, 0, 3000, Unknown))
 }
 
-func TestWhoIsImpatientProvesNoStall(t *testing.T) {
+func TestShortWaitsProveNoStall(t *testing.T) {
 	inBreach(t, Progress, 0, impatient("a", plain, 0, 5000, Refused), impatient("b", plain, 0, 5000, Unknown))
-	// Nor does one that does not wait, or waits for a MultiLock.
+	// Nor does a call that does not wait, or one for a MultiLock.
 	inBreach(t, Progress, 0, []Event{waitingFor(0, asked(0, "a", 1, plain)), did(5000, "a", 1, Refused)})
 	both := []Event{asked(0, "a", 1, plain), did(5000, "a", 1, Refused)}
 	both[0].Locks = append(both[0].Locks, Lock{"other", Plain})
 	inBreach(t, Progress, 0, both)
 }
 
-func TestPatientOnesProveAStallTogether(t *testing.T) {
+func TestSeveralLongWaitsProveAStall(t *testing.T) {
 	waits := func(process string, from, to int) []Event {
 		return []Event{waitingFor(time.Duration(to-from)*ms, asked(from, process, 1, plain)), did(to, process, 1, Refused)}
 	}
 	verdict := inBreach(t, Progress, 1, waits("a", 0, 60), waits("b", 51, 101))
 	require.Contains(t, of(Progress, verdict.Breaches)[0].Text, "2 waited patiently, such as a#1")
-	inBreach(t, Progress, 0, waits("a", 0, 60), waits("b", 61, 161)) // for a moment nobody wanted it
+	inBreach(t, Progress, 0, waits("a", 0, 60), waits("b", 61, 161)) // for a moment no call waited
 	inBreach(t, Progress, 0, waits("a", 0, 60), waits("b", 50, 100))
 	inBreach(t, Progress, 0, waits("a", 0, 60), waits("b", 60, 200), []Event{{At: at(100), What: Stopping}})
 }
 
-func TestAStallEndsWhenSomebodyIsGrantedTheLockWhoeverThatIs(t *testing.T) {
+func TestStallEndsWhenTheLockIsGrantedToAny(t *testing.T) {
 	b := held("b", 1, fair, 0, 201, 210, 211)
 	inBreach(t, Progress, 1, b)
 	verdict := inBreach(t, Progress, 0, b, held("c", 1, fair, 99, 100, 101, 101))
 	require.Equal(t, 1, verdict.Judged[Progress])
 }
 
-func TestNothingIsExpectedWhileTheLockIsHeldOrItsLeaseGoesOn(t *testing.T) {
+func TestNothingIsExpectedWhileTheLockIsHeldOrItsLeaseLasts(t *testing.T) {
 	b := func(millis int) []Event { return held("b", 1, fair, 15, millis, 9010, 9011) }
 	inBreach(t, Progress, 0, held("a", 1, fair, 0, 10, 4000, 4001), b(4101))
 	inBreach(t, Progress, 1, held("a", 1, fair, 0, 10, 4000, 4001), b(4102))
@@ -74,11 +74,12 @@ func TestNothingIsExpectedWhileTheLockIsHeldOrItsLeaseGoesOn(t *testing.T) {
 	inBreach(t, Progress, 1, dead, b(10+300+50+101))
 	both := held("c", 1, fair, 5, 400, 410, 411)
 	both[0].Locks = append(both[0].Locks, Lock{"other", Plain})
-	inBreach(t, Progress, 0, held("a", 1, fair, 0, 10, 20, 21), both, b(511)) // keeps what it has while it waits for the rest
+	// keeps its parts while it waits for the rest
+	inBreach(t, Progress, 0, held("a", 1, fair, 0, 10, 20, 21), both, b(511))
 }
 
-// It does not count whom the fault concerned: others may be in its way.
-func TestAfterAFaultALockGoesOnWhenWhatWasLockedMeanwhileIsOver(t *testing.T) {
+// The process of the fault does not matter: others may be in its way.
+func TestProgressIsDueAfterAFaultWhenHoldsOfThatTimeAreOver(t *testing.T) {
 	for _, lock := range []Lock{plain, fair} {
 		over := 200 + 1000 + 200 // a lease and a command later
 		b := func(millis int) []Event { return held("b", 1, lock, 15, millis, 9010, 9011) }
@@ -93,15 +94,15 @@ func TestAfterAFaultALockGoesOnWhenWhatWasLockedMeanwhileIsOver(t *testing.T) {
 	}
 }
 
-func TestAFairLockHasTwoSecondsToPassOverADeadWaiterOnceSomebodyHasLookedAndOthersHaveNone(t *testing.T) {
+func TestFairLockHasTwoSecondsAfterARequestToSkipADeadWaiter(t *testing.T) {
 	killed := []Event{asked(5, "d", 1, fair), {At: at(20), What: Killed, Process: "d"}}
 	over := 20 + 1000 + 200
 	b := func(lock Lock, millis int) []Event { return held("b", 1, lock, 15, millis, 19_010, 19_011) }
-	// Somebody asks all the time.
+	// Requests come all the time.
 	leaving := func(lock Lock) []Event { return impatient("c", lock, over-1000, over+9000, Refused) }
 	inBreach(t, Progress, 0, b(fair, over+2000+100), killed, leaving(fair))
 	inBreach(t, Progress, 1, b(fair, over+2000+100+24+1), killed, leaving(fair))
-	// Nobody does, but those who wait look every five seconds.
+	// No requests come, but waiters ask every five seconds.
 	inBreach(t, Progress, 0, b(fair, over+5000+2000+5000+100), killed)
 	inBreach(t, Progress, 1, b(fair, over+5000+2000+5000+101), killed)
 
@@ -110,7 +111,7 @@ func TestAFairLockHasTwoSecondsToPassOverADeadWaiterOnceSomebodyHasLookedAndOthe
 	inBreach(t, Progress, 1, b(plain, over+101), killed, leaving(plain))
 }
 
-func TestProgressIsJudgedWhereAStallWouldHaveBeenSeen(t *testing.T) {
+func TestProgressIsJudgedWhereAStallWouldBeSeen(t *testing.T) {
 	judged := func(events ...[]Event) int { return inBreach(t, Progress, 0, events...).Judged[Progress] }
 	require.Equal(t, 1, judged(held("a", 1, plain, 0, 10, 150, 151), held("b", 1, plain, 15, 152, 153, 154)))
 	wait := func(wait time.Duration) []Event {

@@ -2,16 +2,17 @@ package history
 
 import "testing"
 
-func TestALockThatCannotBeTakenAtTheEndIsABreach(t *testing.T) {
+func TestLockThatCannotBeTakenAtTheEndIsABreach(t *testing.T) {
 	hold := held("a", 1, plain, 0, 1, 2, 3)
 	inBreach(t, Remains, 0, hold, freeAt(1253))
 	inBreach(t, Remains, 1, hold, freeAt(1254))
 	inBreach(t, Remains, 1, hold)
 	inBreach(t, Remains, 1, hold, []Event{{At: at(9), What: Taken, Name: "lock", Error: "held by a"}})
-	inBreach(t, Remains, 1, append(hold[:4:4], did(5, "a", 1, Doubtful)), []Event{{At: at(9), What: Taken, Name: "lock"}})
+	inBreach(t, Remains, 1, append(hold[:4:4], did(5, "a", 1, Unconfirmed)),
+		[]Event{{At: at(9), What: Taken, Name: "lock"}})
 }
 
-func TestTheLeaseAtTheEndCountsFromTheLastFault(t *testing.T) {
+func TestLeaseAtTheEndCountsFromTheLastFault(t *testing.T) {
 	hold := held("a", 1, plain, 0, 1, 2, 3)
 	inBreach(t, Remains, 0, hold, fault("cut", 100, 200), freeAt(1450))
 	inBreach(t, Remains, 1, hold, fault("cut", 100, 200), freeAt(1451))
@@ -25,8 +26,8 @@ func TestWhatIsLeftBehindIsABreach(t *testing.T) {
 	inBreach(t, Remains, 1, hold, freeAt(9), []Event{{At: at(8), What: Left, Error: "a key"}})
 }
 
-// Only the queue of a fair lock keeps places, and only for those who could not give them up.
-func TestAFairLockIsFreeLaterWhereAPlaceMayHaveBeenLeft(t *testing.T) {
+// Only the queue of a fair lock keeps places, and only of waiters that could not leave it.
+func TestFairLockMayBeFreeLaterIfAWaiterIsLeftInItsQueue(t *testing.T) {
 	late := freeAt(10_000)
 	stopping := []Event{{At: at(150), What: Stopping}}
 	of := func(l Lock) []Event { return held("a", 1, l, 0, 1, 2, 3) }
@@ -34,7 +35,7 @@ func TestAFairLockIsFreeLaterWhereAPlaceMayHaveBeenLeft(t *testing.T) {
 	inBreach(t, Remains, 0, of(fair), []Event{{At: at(200), What: Killed, Process: "b"}}, late)
 
 	inBreach(t, Remains, 1, of(plain), fault("cut", 100, 200), stopping, late)
-	inBreach(t, Remains, 1, of(fair), fault("cut", 100, 149), stopping, late) // it was over before
+	inBreach(t, Remains, 1, of(fair), fault("cut", 100, 149), stopping, late) // over before
 	inBreach(t, Remains, 1, of(fair), stopping, late)
 	inBreach(t, Remains, 1, of(fair), fault("cut", 100, 200), stopping, freeAt(17_000))
 }

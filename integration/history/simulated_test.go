@@ -11,7 +11,7 @@ import (
 
 var simNames = []Lock{{"plain", Plain}, {"fair", Fair}, {"fenced", Fenced}, {"rw", Read}, {"rw", Read}, {"rw", Write}, {"quorum", Quorum}}
 
-func TestAPerfectLockIsNeverInBreach(t *testing.T) {
+func TestPerfectLockIsNeverInBreach(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SampledFrom([][]Lock{simNames, {{"fair", Fair}}, {{"fenced", Fenced}}, {{"rw", Read}, {"rw", Write}}}).Draw(t, "names")
@@ -28,8 +28,8 @@ func TestAPerfectLockIsNeverInBreach(t *testing.T) {
 	})
 }
 
-// Each defect is one that a lock has had, and each must be seen by the check that is for it within one run.
-func TestABrokenLockIsInBreach(t *testing.T) {
+// Each defect is one that a lock has had. Within one run the check made for it must see it.
+func TestBrokenLockIsInBreach(t *testing.T) {
 	t.Parallel()
 	for defect, c := range map[string]struct {
 		invariant string
@@ -68,7 +68,7 @@ func TestABrokenLockIsInBreach(t *testing.T) {
 	}
 }
 
-func TestEachInvariantIsTriedInAnOrdinaryRun(t *testing.T) {
+func TestEachInvariantIsJudgedInAnOrdinaryRun(t *testing.T) {
 	t.Parallel()
 	h, err := New(newSimulator(3, 20*time.Second, simNames...).run(4, 2, nil))
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestEachInvariantIsTriedInAnOrdinaryRun(t *testing.T) {
 	t.Log(verdict.Judged)
 }
 
-func TestAnOverlapBecauseTheServersForgotIsExpectedOnly(t *testing.T) {
+func TestOverlapBecauseTheServersForgotIsOnlyExpected(t *testing.T) {
 	t.Parallel()
 	s := newSimulator(5, 60*time.Second, Lock{"plain", Plain}, Lock{"fenced", Fenced})
 	h, err := New(s.run(4, 2, []string{"forget"}))
@@ -94,7 +94,7 @@ func TestAnOverlapBecauseTheServersForgotIsExpectedOnly(t *testing.T) {
 	require.Positive(t, found[Exclusion])
 	require.Positive(t, found[Fences])
 
-	// The same without a word about it.
+	// The same without a record of the fault.
 	for i := range h.Events {
 		h.Events[i].Forgets = false
 	}
@@ -110,9 +110,9 @@ func TestAnOverlapBecauseTheServersForgotIsExpectedOnly(t *testing.T) {
 	require.Negative(t, found[Linearizable])
 }
 
-// Two minutes of fifteen workers are judged in seconds, also on a lock that is never idle. What counts is the time of the
-// processor: the machine may be busy with other things.
-func TestALongHistoryIsJudgedInSeconds(t *testing.T) {
+// Two minutes of fifteen workers are judged in seconds, also on a lock that is never idle.
+// Processor time counts: the machine may be busy with other things.
+func TestLongHistoryIsJudgedInSeconds(t *testing.T) {
 	for _, names := range [][]Lock{{{"plain", Plain}}, {{"fenced", Fenced}}, {{"fair", Fair}}, {{"rw", Read}, {"rw", Read}, {"rw", Write}}} {
 		s := newSimulator(11, 120*time.Second, names...)
 		s.fixed = true
@@ -123,7 +123,8 @@ func TestALongHistoryIsJudgedInSeconds(t *testing.T) {
 		took := processorTime(t) - began
 		t.Logf("%s: %d operations judged in %v: %v", names[0].Name, len(h.Acquisitions), took, verdict.Judged)
 		require.Empty(t, verdict.Breaches)
-		require.Less(t, took, 30*time.Second) // with the race detector; a second or less without
+		// with the race detector; without it takes a second or less
+		require.Less(t, took, 30*time.Second)
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hindered is a fault that has nothing to do with the call, but was near it.
+// hindered is a fault that was near the call, but has nothing to do with it.
 var hindered = fault("cut", 0, 1, "a")
 
-func TestACallThatOutlastsItsWaitIsABreach(t *testing.T) {
+func TestCallThatOutlastsItsWaitIsABreach(t *testing.T) {
 	call := waitingFor(300*ms, asked(0, "a", 1, plain))
 	inBreach(t, Waits, 0, []Event{call, did(550, "a", 1, Unknown)}, hindered)
 	inBreach(t, Waits, 1, []Event{call, did(551, "a", 1, Unknown)}, hindered)
@@ -17,7 +17,7 @@ func TestACallThatOutlastsItsWaitIsABreach(t *testing.T) {
 	inBreach(t, Waits, 1, []Event{waitingFor(0, call), did(251, "a", 1, Unknown)})
 }
 
-func TestWithoutAFaultAWaitIsNotACommandLonger(t *testing.T) {
+func TestWaitWithoutAFaultIsNotACommandLonger(t *testing.T) {
 	call := waitingFor(300*ms, asked(0, "a", 1, plain))
 	inBreach(t, Waits, 0, []Event{call, did(350, "a", 1, Refused)})
 	inBreach(t, Waits, 1, []Event{call, did(351, "a", 1, Refused)})
@@ -30,7 +30,7 @@ func TestWithoutAFaultAWaitIsNotACommandLonger(t *testing.T) {
 	require.Len(t, late(311), 1)
 }
 
-func TestARefusalBeforeTheWaitIsOverIsABreachUnlessAFaultWasNear(t *testing.T) {
+func TestEarlyRefusalIsABreachUnlessAFaultWasNear(t *testing.T) {
 	refused := func(lock Lock, after int) []Event {
 		return []Event{waitingFor(300*ms, asked(2000, "a", 1, lock)), did(2000+after, "a", 1, Refused)}
 	}
@@ -51,7 +51,7 @@ func TestARefusalBeforeTheWaitIsOverIsABreachUnlessAFaultWasNear(t *testing.T) {
 	inBreach(t, Waits, 0, []Event{unlimited[0], did(2001, "a", 1, Refused)})
 }
 
-func TestAnUnlockThatTakesTooLongIsABreach(t *testing.T) {
+func TestUnlockThatTakesTooLongIsABreach(t *testing.T) {
 	hold := func(gone int) []Event {
 		return append(held("a", 1, plain, 0, 1, 2, 3)[:4], did(gone, "a", 1, Released))
 	}
@@ -66,12 +66,12 @@ func TestAnUnlockThatTakesTooLongIsABreach(t *testing.T) {
 	require.Len(t, of(Waits, story(t, hold(2+251), hindered).Judge(brief).Breaches), 1)
 }
 
-func TestACallWithoutLimitMayLast(t *testing.T) {
+func TestCallWithoutLimitMayLast(t *testing.T) {
 	inBreach(t, Waits, 0, []Event{asked(0, "a", 1, plain), did(9000, "a", 1, Unknown)}, held("b", 1, plain, 0, 1, 8900, 8901),
 		[]Event{waitingFor(0, asked(0, "c", 1, plain)), did(1, "c", 1, Failed)})
 }
 
-func TestTheTimeDuringWhichAProcessIsStoppedDoesNotCount(t *testing.T) {
+func TestTimeOfAStoppedProcessDoesNotCount(t *testing.T) {
 	call := []Event{waitingFor(300*ms, asked(0, "a", 1, plain)), did(651, "a", 1, Unknown)}
 	stop := func(process string) []Event {
 		return []Event{{At: at(100), What: Stopped, Process: process}, {At: at(201), What: Resumed, Process: process}}
@@ -80,7 +80,7 @@ func TestTheTimeDuringWhichAProcessIsStoppedDoesNotCount(t *testing.T) {
 	inBreach(t, Waits, 1, call, stop("b"))
 }
 
-func TestACallWithoutAnswerIsABreachUnlessItsProcessWasKilledOrIsStoppedStill(t *testing.T) {
+func TestCallWithoutAnswerIsABreachUnlessItsProcessIsKilledOrStopped(t *testing.T) {
 	call := []Event{asked(0, "a", 1, plain)}
 	other := held("b", 1, plain, 0, 1, 2, 3)
 	other[0].Wait = 0
@@ -90,7 +90,7 @@ func TestACallWithoutAnswerIsABreachUnlessItsProcessWasKilledOrIsStoppedStill(t 
 	inBreach(t, Waits, 1, call, other, []Event{{At: at(5), What: Killed, Process: "b"}})
 }
 
-func TestAnUnlockWithoutAnswerIsABreach(t *testing.T) {
+func TestUnlockWithoutAnswerIsABreach(t *testing.T) {
 	hold := held("a", 1, plain, 0, 1, 2, 3)[:4]
 	hold[0].Wait = 0
 	inBreach(t, Waits, 1, hold, freeAt(5000))

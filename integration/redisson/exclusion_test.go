@@ -37,7 +37,8 @@ func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 				s.requireLevels(t, c.hold, level)
 			}
 		}
-		if c.hold.kind != fair || holds.name != javaSide.name { // Redisson lets anybody unlock a fair lock that is free
+		// Redisson lets anyone unlock a fair lock that is free.
+		if c.hold.kind != fair || holds.name != javaSide.name {
 			require.ErrorIs(t, holder.unlock(c.hold), errNotHolder)
 		}
 		s.requireFree(t, c.hold)
@@ -49,7 +50,7 @@ func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 	})
 }
 
-// requireLevels requires that a lock has one owner, with so many levels.
+// requireLevels requires that a lock has one owner, with that many levels.
 func (s *site) requireLevels(t testing.TB, l target, levels int) {
 	t.Helper()
 	for _, name := range l.names {
@@ -76,15 +77,16 @@ func unlockWakesTheOtherSideWithin100ms(t *testing.T, s *site) {
 	})
 }
 
-// timeToWake is how long a waiter takes to get a lock after its holder has been told to unlock it.
+// timeToWake returns how long a waiter takes to acquire a lock after its holder has been told to
+// unlock it.
 func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor, waits side) time.Duration {
 	t.Helper()
 	take(t, holder, c.hold, longLease)
 	waiting := waitInBackground(waiter, c.want)
-	s.awaitWaiters(t, c.want, 1)
+	s.waitForWaiters(t, c.want, 1)
 	s.letSleep(t, c.want)
-	if waits.hasPlaces(c.want.kind) {
-		s.awaitPlaces(t, c.want, 1)
+	if waits.registersFor(c.want.kind) {
+		s.waitForRegistrations(t, c.want, 1)
 	}
 	stillWaits(t, waiting)
 	start := time.Now()
@@ -92,17 +94,18 @@ func (s *site) timeToWake(t testing.TB, c contest, holder, waiter actor, waits s
 	return acquired(t, waiting).Sub(start)
 }
 
-// letSleep gives those who wait for a lock the time to try once more after they have subscribed, and to go to sleep: the
-// time in which a bystander waits in vain.
+// letSleep gives waiters the time to try once more after they have subscribed, and to go to sleep.
+// A bystander waits in vain meanwhile.
 func (s *site) letSleep(t testing.TB, l target) {
 	t.Helper()
 	err := goSide.newActor(t, s).tryLock(l, 200*time.Millisecond, longLease)
-	if !unanswered(err) { // the machine is busy
+	if !noReply(err) { // the machine is busy
 		require.ErrorIs(t, err, errRefused)
 	}
 }
 
-// Redisson's spin lock is the plain lock without messages: its waiters ask again and again, and nobody is told of its release.
+// Redisson's spin lock is the plain lock without messages: its waiters ask again and again, and its
+// release is not announced.
 func spinLockOfRedissonExcludesReentrantLock(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, _ side) {
 		ours := target{reentrant, []string{newName()}}
@@ -112,10 +115,10 @@ func spinLockOfRedissonExcludesReentrantLock(t *testing.T, s *site) {
 			take(t, java, spinning, longLease)
 			refused(t, holdfast, ours)
 			waiting := waitInBackground(holdfast, ours)
-			s.awaitWaiters(t, ours, 1)
+			s.waitForWaiters(t, ours, 1)
 			start := time.Now()
 			unlock(t, java, spinning)
-			// Waiters of this library look at least every 5 s.
+			// Waiters of this library ask at least every 5 s.
 			require.Less(t, acquired(t, waiting).Sub(start), 6*time.Second)
 			unlock(t, holdfast, ours)
 		} else {

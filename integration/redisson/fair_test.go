@@ -25,10 +25,10 @@ func mixedFairQueueIsServedInOrder(t *testing.T, s *site) {
 					if err := a.lock(l, longLease); err != nil {
 						return err
 					}
-					served <- who // in turn: the others are kept out
+					served <- who // in turn: the lock excludes the others
 					return a.unlock(l)
 				}))
-				s.awaitWaiters(t, l, i+1)
+				s.waitForWaiters(t, l, i+1)
 			}
 			refused(t, first.newActor(t, s), l)
 			refused(t, second.newActor(t, s), l)

@@ -17,7 +17,7 @@ func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
 		c, holder, rival := contest(), holds.newActor(t, s), waits.newActor(t, s)
 		take(t, holder, c.hold, 0)
 		waiting := waitInBackground(waits.newActor(t, s), c.want)
-		s.awaitWaiters(t, c.want, 1)
+		s.waitForWaiters(t, c.want, 1)
 		s.letSleep(t, c.want)
 		ended := make(chan time.Time, 1)
 		if holder, ok := holder.(*goActor); ok {
@@ -26,11 +26,11 @@ func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
 		}
 		start := time.Now()
 		require.NoError(t, rival.forceUnlock(c.hold))
-		// Else it would sleep until the end of the lease, but for five seconds at most.
+		// Otherwise it would sleep until the end of the lease, but at most five seconds.
 		require.Less(t, acquired(t, waiting).Sub(start), told)
 
 		if holder, ok := holder.(*goActor); ok {
-			// Its next renewal, after a third of the lease, tells it.
+			// Its next renewal, after a third of the lease, finds out.
 			end := locktest.Receive(t, ended, "the hold has not ended")
 			require.ErrorIs(t, holder.last.Err(), rlock.ErrLost)
 			require.Less(t, end.Sub(start), watchdogLease)

@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// turn is how long one who joins others that contend without a pause may wait. They are many, and a release that is
-	// announced to all is for the fastest; so it has several chances in that time.
+	// turn is how long a waiter may take that joins others which contend without a pause. They are
+	// many, and a release that is announced to all goes to the fastest, so it has several chances
+	// in that time.
 	turn = 5 * time.Second
 	// turns is how often it joins.
 	turns = 3
 )
 
-// Clients of this library pass a lock on to each other, so that it is never free. A waiter of Redisson only hears when it is
-// announced.
+// Clients of this library hand a lock over to each other, so that it is never free. A waiter of
+// Redisson hears only of announcements.
 func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
 	for _, kind := range []string{reentrant, fenced} {
 		t.Run(kind, func(t *testing.T) {
@@ -34,8 +35,10 @@ func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
 			stop := contend(t, l, append(newGoActors(t, s, rlock.HandOverToAll, 4), newGoActors(t, s, rlock.HandOverToAll, 4)...))
 			waiters := lua.Prefix("holdfast_lock_waiters", l.name())
 			for range turns {
-				// Now it goes from client to client, and is announced to nobody.
-				locktest.Eventually(t, func() bool { return s.node(t, waiters).DoInt(t, "EXISTS", waiters) == 1 }, "nobody has a place")
+				// Now it goes from client to client, and is not announced.
+				locktest.Eventually(t, func() bool {
+					return s.node(t, waiters).DoInt(t, "EXISTS", waiters) == 1
+				}, "no waiter is registered")
 				requireTurn(t, java, l)
 			}
 			stop()
@@ -44,7 +47,8 @@ func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
 	}
 }
 
-// The other way round nothing is handed over: each release is announced, and the waiter has its chance each time.
+// The other way round nothing is handed over: each release is announced, so the waiter always has a
+// chance.
 func waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson(t *testing.T, s *site) {
 	for _, kind := range []string{reentrant, fenced} {
 		t.Run(kind, func(t *testing.T) {
@@ -65,7 +69,7 @@ func waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson(t *testing.T, s *site)
 	}
 }
 
-// requireTurn requires that an actor gets a lock in bounded time, and gives it back.
+// requireTurn requires that an actor acquires a lock in bounded time, and releases it.
 func requireTurn(t *testing.T, a actor, l target) {
 	t.Helper()
 	began := time.Now()
@@ -74,7 +78,7 @@ func requireTurn(t *testing.T, a actor, l target) {
 	unlock(t, a, l)
 }
 
-// contend has actors take a lock and release it without a pause, until the function that it returns is called.
+// contend has actors lock and unlock without a pause, until the returned function is called.
 func contend(t *testing.T, l target, actors []actor) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,6 +104,6 @@ func contend(t *testing.T, l target, actors []actor) (stop func()) {
 			acquired(t, w)
 		}
 	}
-	t.Cleanup(cancel) // when the test has failed before
+	t.Cleanup(cancel) // in case the test fails before
 	return stop
 }

@@ -13,22 +13,24 @@ import (
 	"holdfast/rlock"
 )
 
-// actor is one owner of locks on one side: a Java thread, or a Go context with an owner. One operation at a time.
+// actor is one owner of locks on one side: a Java thread, or a Go context with an owner. It does
+// one operation at a time.
 type actor interface {
-	// tryLock takes a lock, waiting at most for so long; errRefused if somebody else had it. A lease of 0 is the watchdog's.
+	// tryLock takes a lock, waiting at most that long. It returns errRefused if another owner holds
+	// it. A lease of 0 is the watchdog's.
 	tryLock(l target, wait, lease time.Duration) error
-	// lock is tryLock without an end of the wait.
+	// lock is tryLock without a limit.
 	lock(l target, lease time.Duration) error
-	// unlock gives back one level; errNotHolder if there is none.
+	// unlock releases one level. It returns errNotHolder if there is none.
 	unlock(l target) error
 	// forceUnlock frees all parts of the lock.
 	forceUnlock(l target) error
-	// count is how many levels this owner has.
+	// count returns how many levels this owner holds.
 	count(l target) (int, error)
-	// locked tells whether anybody has the lock, and ttl for how long still.
+	// locked reports whether the lock is held, and ttl for how long.
 	locked(l target) (bool, error)
 	ttl(l target) (time.Duration, error)
-	// token is the number of the acquisition of a fenced lock that was just made.
+	// token returns the token of the last acquisition of a fenced lock.
 	token() int64
 }
 
@@ -37,28 +39,31 @@ var (
 	errNotHolder = errors.New("not the holder")
 )
 
-// side is Go or Java. Its actors are those of one process.
+// side is Go or Java. Its actors belong to one process.
 type side struct {
-	name     string
-	newActor func(testing.TB, *site) actor
-	places   bool // it hands locks over
+	name      string
+	newActor  func(testing.TB, *site) actor
+	registers bool // its waiters register for hand-overs
 }
 
 var (
-	goSide   = side{name: "Go", newActor: newGoActor, places: true}
+	goSide   = side{name: "Go", newActor: newGoActor, registers: true}
 	javaSide = side{name: "Java", newActor: newJavaActor}
 
-	// announcingSide is Go without hand-overs: it announces each release, as Redisson does.
+	// announcingSide is Go without hand-overs: it announces each release, like Redisson.
 	announcingSide = side{name: goSide.name, newActor: func(t testing.TB, s *site) actor {
 		t.Helper()
 		return newGoActors(t, s, rlock.HandOverNone, 1)[0]
 	}}
 )
 
-// hasPlaces tells whether those of a side who wait for a lock have a place in Redis, at which they are given it.
-func (s side) hasPlaces(kind string) bool { return s.places && (kind == reentrant || kind == fenced) }
+// registersFor reports whether waiters of a side register in Redis, so that they may be granted the
+// lock.
+func (s side) registersFor(kind string) bool {
+	return s.registers && (kind == reentrant || kind == fenced)
+}
 
-// directions are who holds and who waits.
+// directions has the pairs of the side that holds and the side that waits.
 var directions = []struct {
 	name         string
 	holds, waits side
@@ -67,13 +72,13 @@ var directions = []struct {
 	{"Go holds and Java waits", goSide, javaSide},
 }
 
-// outcome is what became of something in the background, and when.
+// outcome is the result of something in the background, and when it came.
 type outcome struct {
 	err error
 	at  time.Time
 }
 
-// inBackground does something in a goroutine.
+// inBackground runs do in a goroutine.
 func inBackground(do func() error) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
@@ -83,20 +88,20 @@ func inBackground(do func() error) <-chan outcome {
 	return done
 }
 
-// waitInBackground takes a lock in a goroutine, for a long lease, waiting as long as a test has patience.
+// waitInBackground takes a lock in a goroutine, for a long lease, waiting as long as a test waits.
 func waitInBackground(a actor, l target) <-chan outcome {
-	return inBackground(func() error { return a.tryLock(l, locktest.Patience, longLease) })
+	return inBackground(func() error { return a.tryLock(l, locktest.Timeout, longLease) })
 }
 
-// acquired is when an acquisition in the background succeeded, which it must.
+// acquired returns when an acquisition in the background succeeded, which it must.
 func acquired(t testing.TB, waiting <-chan outcome) time.Time {
 	t.Helper()
-	// The wait itself ends after Patience.
+	// The wait itself ends after Timeout.
 	select {
 	case o := <-waiting:
 		require.NoError(t, o.err)
 		return o.at
-	case <-time.After(2 * locktest.Patience):
+	case <-time.After(2 * locktest.Timeout):
 		require.FailNow(t, "the acquisition has not ended")
 		panic("unreachable")
 	}
@@ -112,25 +117,25 @@ func stillWaits(t testing.TB, waiting <-chan outcome) {
 	}
 }
 
-// take acquires a lock that is free or the actor's.
+// take acquires a lock that is free or held by the actor.
 func take(t testing.TB, a actor, l target, lease time.Duration) {
 	t.Helper()
 	require.NoError(t, a.tryLock(l, 0, lease))
 }
 
-// refused requires that the lock is not to be had.
+// refused requires that the lock cannot be acquired.
 func refused(t testing.TB, a actor, l target) {
 	t.Helper()
 	require.ErrorIs(t, a.tryLock(l, 0, longLease), errRefused)
 }
 
-// unlock gives back a level, which must succeed.
+// unlock releases a level, which must succeed.
 func unlock(t testing.TB, a actor, l target) {
 	t.Helper()
 	require.NoError(t, a.unlock(l))
 }
 
-// count is how many levels an actor has by its own account.
+// count returns how many levels an actor holds according to itself.
 func count(t testing.TB, a actor, l target) int {
 	t.Helper()
 	n, err := a.count(l)
@@ -138,7 +143,7 @@ func count(t testing.TB, a actor, l target) int {
 	return n
 }
 
-// locked tells whether somebody has the lock by the account of this actor.
+// locked reports whether the lock is held according to this actor.
 func locked(t testing.TB, a actor, l target) bool {
 	t.Helper()
 	is, err := a.locked(l)

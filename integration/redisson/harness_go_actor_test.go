@@ -26,13 +26,13 @@ type goActor struct {
 	last    *rlock.Hold     // of the last acquisition
 }
 
-// newGoActor returns an owner of a client of its own, which hands locks over as clients do by default.
+// newGoActor returns an owner with its own client, which hands locks over by default.
 func newGoActor(t testing.TB, s *site) actor {
 	t.Helper()
 	return newGoActors(t, s, rlock.HandOverToAll, 1)[0]
 }
 
-// newGoActors returns owners of one client, which hands locks over like that.
+// newGoActors returns owners of one client with the given hand-over.
 func newGoActors(t testing.TB, s *site, handOver rlock.HandOver, n int) []actor {
 	t.Helper()
 	var clients []*rlock.Client
@@ -46,7 +46,7 @@ func newGoActors(t testing.TB, s *site, handOver rlock.HandOver, n int) []actor 
 	return actors
 }
 
-// newClient returns a client with the watchdog of these tests. Clean-up closes it.
+// newClient returns a client with the watchdog of these tests, closed in clean-up.
 func newClient(t testing.TB, redis rueidis.Client, handOver rlock.HandOver) *rlock.Client {
 	t.Helper()
 	c, err := rlock.New(redis, rlock.Options{WatchdogLease: watchdogLease, HandOver: handOver, Logger: slog.New(slog.DiscardHandler)})
@@ -55,7 +55,7 @@ func newClient(t testing.TB, redis rueidis.Client, handOver rlock.HandOver) *rlo
 	return c
 }
 
-// lockerOf makes the lock of this library that a target is.
+// lockerOf returns this library's lock for a target.
 func lockerOf(clients []*rlock.Client, l target) rlock.Locker {
 	switch l.kind {
 	case multi:
@@ -65,14 +65,14 @@ func lockerOf(clients []*rlock.Client, l target) rlock.Locker {
 		}
 		return multilock.New(parts...)
 	case red:
-		// The servers of a test have just been started, and a busy machine answers late.
+		// The servers of a test have just been started, and a busy machine is slow.
 		return redlock.NewOn(l.name(), redlock.Options{FsyncAlways: true, NodeTimeout: time.Second}, clients...)
 	default:
 		return lockOf(clients[0], l)
 	}
 }
 
-// lockOf makes the lock of package rlock that a target is.
+// lockOf returns the lock of package rlock for a target.
 func lockOf(c *rlock.Client, l target) *rlock.Lock {
 	switch l.kind {
 	case reentrant:

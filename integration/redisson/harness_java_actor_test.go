@@ -21,14 +21,14 @@ type javaActor struct {
 // threads counts the Java threads of this run.
 var threads atomic.Int64
 
-// newJavaActor returns a thread of the site's peer that has not taken a lock.
+// newJavaActor returns a thread of the site's peer that holds no lock.
 func newJavaActor(_ testing.TB, s *site) actor { return newThread(s.java, s.clients) }
 
 func newThread(p *peer, clients []string) *javaActor {
 	return &javaActor{peer: p, clients: clients, thread: fmt.Sprint("thread-", threads.Add(1))}
 }
 
-// do has the thread do something with a lock, and reads its answer into value.
+// do makes the thread do something with a lock, and decodes its answer into value.
 func (a *javaActor) do(op string, l target, wait, lease time.Duration, value any) error {
 	r, err := a.peer.do(order{
 		"thread": a.thread, "op": op, "clients": a.clients, "kind": l.kind, "names": l.names,

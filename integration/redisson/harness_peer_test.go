@@ -25,12 +25,13 @@ import (
 // classPath is the environment variable with the class path of the Java program.
 const classPath = "HOLDFAST_REDISSON_CLASSPATH"
 
-// peer is a Java process with Redisson clients. It carries out the orders of one thread in turn, and those of several at the
-// same time. Its methods may be called by several goroutines, except those that take a testing.TB.
+// peer is a Java process with Redisson clients. It executes the orders of one thread one after
+// another, and those of several at the same time. Its methods are safe for concurrent use, except
+// those that take a testing.TB.
 type peer struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	log   bytes.Buffer // its standard error; to be read when it has ended
+	log   bytes.Buffer // its standard error, to be read when it has ended
 	ended chan struct{}
 
 	mu      sync.Mutex
@@ -53,7 +54,8 @@ type reply struct {
 // errPeerEnded is the error of orders that a peer cannot answer any more.
 var errPeerEnded = errors.New("the Java peer has ended")
 
-// startPeer starts a Java process. Clean-up ends its input, upon which it has to end in peace, unless it was killed before.
+// startPeer starts a Java process. Clean-up ends its input, upon which it has to end in peace,
+// unless it was killed before.
 func startPeer(t testing.TB) *peer {
 	t.Helper()
 	path := os.Getenv(classPath)
@@ -103,7 +105,8 @@ func (p *peer) listen(stdout io.Reader) {
 	_ = p.cmd.Wait() // close looks at the state
 }
 
-// do has the peer carry out an order, and waits for its answer: for ever, if the order takes that long, or until the peer ends.
+// do has the peer carry out an order, and waits for its answer: for ever, if the order takes that
+// long, or until the peer ends.
 func (p *peer) do(o order) (reply, error) {
 	answer := make(chan reply, 1)
 	p.mu.Lock()
@@ -149,7 +152,7 @@ func (p *peer) close(t testing.TB) {
 	select {
 	case <-p.ended:
 		assert.True(t, p.cmd.ProcessState.Success(), "the Java peer ended with %v", p.cmd.ProcessState)
-	case <-time.After(locktest.Patience):
+	case <-time.After(locktest.Timeout):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 		assert.Fail(t, "the Java peer did not end at the end of its input")
@@ -160,7 +163,7 @@ func (p *peer) close(t testing.TB) {
 	}
 }
 
-// open makes a Redisson client in the peer. Clean-up closes it, before its servers end.
+// open makes a Redisson client in the peer. Clean-up closes it before its servers end.
 func (p *peer) open(t testing.TB, client, topology string, addresses []string, watchdog time.Duration) {
 	t.Helper()
 	r, err := p.do(order{

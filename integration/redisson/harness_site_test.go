@@ -17,25 +17,27 @@ import (
 )
 
 const (
-	// watchdogLease is that of both sides.
+	// watchdogLease is the lease of the watchdogs of both sides.
 	watchdogLease = 2 * time.Second
-	// longLease is longer than any wait in these tests: who gets the lock before was told of its release.
+	// longLease is longer than any wait in these tests: a waiter that acquires a lock earlier was
+	// woken by its release.
 	longLease = time.Minute
-	// soon is within what a message must wake, where nothing else is going on.
+	// soon bounds a wake-up by a message while nothing else runs.
 	soon = 100 * time.Millisecond
-	// told is within what it does on a machine that is busy with other tests. Who is not told sleeps longer.
+	// told bounds it on a machine that is busy with other tests. A waiter that missed the message
+	// sleeps longer.
 	told = 3 * time.Second
 )
 
-// site is a Redis, with clients of both sides.
+// site is a Redis with clients of both sides.
 type site struct {
 	topology string
 	nodes    []*redistest.Server
 	cluster  *redistest.Cluster // nil if it is none
-	// connect makes connections of the Go side: one for each of several independent servers.
+	// connect makes connections of the Go side: one for each independent server.
 	connect []func(testing.TB) rueidis.Client
 	java    *peer
-	clients []string // of the peer, one for each of several independent servers
+	clients []string // of the peer, one for each independent server
 }
 
 // newSingle starts a server. Its locks are announced on classic channels.
@@ -47,7 +49,7 @@ func newSingle(t testing.TB, java *peer) *site {
 	return s.with(t, java, watchdogLease)
 }
 
-// newCluster starts three masters. Both sides find out that these know sharded channels.
+// newCluster starts three masters. Both sides find out that they know sharded channels.
 func newCluster(t testing.TB, java *peer) *site {
 	t.Helper()
 	cluster := redistest.StartCluster(t, 3)
@@ -68,7 +70,7 @@ func newMasters(t testing.TB, java *peer) *site {
 	return s.with(t, java, watchdogLease)
 }
 
-// with is the site with other clients, of this peer, on the Redisson side.
+// with returns the site with other clients on the Redisson side, those of the given peer.
 func (s *site) with(t testing.TB, java *peer, watchdog time.Duration) *site {
 	t.Helper()
 	other := *s
@@ -87,7 +89,7 @@ func (s *site) with(t testing.TB, java *peer, watchdog time.Duration) *site {
 	return &other
 }
 
-// addresses are those of the nodes.
+// addresses returns those of the nodes.
 func (s *site) addresses() []string {
 	addresses := make([]string, len(s.nodes))
 	for i, node := range s.nodes {
@@ -96,7 +98,7 @@ func (s *site) addresses() []string {
 	return addresses
 }
 
-// node is the server that has a key or a channel.
+// node returns the server of a key or a channel.
 func (s *site) node(t testing.TB, key string) *redistest.Server {
 	t.Helper()
 	if s.cluster == nil {
@@ -105,8 +107,8 @@ func (s *site) node(t testing.TB, key string) *redistest.Server {
 	return s.cluster.Owner(t, s.cluster.Slot(t, key))
 }
 
-// listeners is how many connections listen on a channel, a waiter once on each node of a RedLock that it has not got yet: it may
-// have got the first ones.
+// listeners returns how many connections listen on a channel. A waiter for a RedLock listens on
+// each node that it does not hold yet.
 func (s *site) listeners(t testing.TB, channel string) int {
 	t.Helper()
 	question := "NUMSUB"
@@ -126,15 +128,16 @@ func (s *site) listeners(t testing.TB, channel string) int {
 	return all
 }
 
-// queue are those who wait for a fair lock.
+// queue returns the waiters for a fair lock.
 func (s *site) queue(t testing.TB, name string) []string {
 	t.Helper()
 	return s.node(t, name).DoStrings(t, "LRANGE", lua.Prefix("redisson_lock_queue", name), "0", "-1")
 }
 
-// awaitWaiters returns when n owners wait for a lock, or at least one if it is not fair, and each listens for its release:
-// for that of one part of a MultiLock, since both sides wait for one part after the other.
-func (s *site) awaitWaiters(t testing.TB, l target, n int) {
+// waitForWaiters returns when n owners wait for a lock, or at least one if it is not fair, and each
+// listens for its release; for a MultiLock, for that of one part, since both sides wait for one
+// part after another.
+func (s *site) waitForWaiters(t testing.TB, l target, n int) {
 	t.Helper()
 	if l.kind != fair {
 		locktest.Eventually(t, func() bool {
@@ -150,28 +153,32 @@ func (s *site) awaitWaiters(t testing.TB, l target, n int) {
 	locktest.Eventually(t, func() bool { return len(s.queue(t, l.name())) == n }, "not all are queued for "+l.name())
 	for _, owner := range s.queue(t, l.name()) {
 		channel := lua.FairChannel(l.name(), owner)
-		locktest.Eventually(t, func() bool { return s.listeners(t, channel) > 0 }, "nobody listens on "+channel)
+		locktest.Eventually(t, func() bool { return s.listeners(t, channel) > 0 },
+			"no waiter listens on "+channel)
 	}
 }
 
-// awaitPlaces returns when n owners of this library have a place among those to whom a plain or fenced lock is given.
-func (s *site) awaitPlaces(t testing.TB, l target, n int) {
+// waitForRegistrations returns when n waiters of this library are registered for a plain or fenced
+// lock.
+func (s *site) waitForRegistrations(t testing.TB, l target, n int) {
 	t.Helper()
 	key := lua.Prefix("holdfast_lock_waiters", l.name())
-	locktest.Eventually(t, func() bool { return s.node(t, key).DoInt(t, "ZCARD", key) == int64(n) }, "not all have a place for "+l.name())
+	locktest.Eventually(t, func() bool { return s.node(t, key).DoInt(t, "ZCARD", key) == int64(n) },
+		"not all are registered for "+l.name())
 }
 
-// requireFree requires that nothing is left of a lock but the counter of a fenced one, and keys of this library beside it
-// that end by themselves.
+// requireFree requires that nothing is left of a lock but the counter of a fenced one, and keys of
+// this library that expire.
 func (s *site) requireFree(t testing.TB, l target) {
 	t.Helper()
 	for _, name := range l.names {
-		locktest.Eventually(t, func() bool { return len(s.leftovers(t, name)) == 0 }, "something is left of "+name)
+		locktest.Eventually(t, func() bool { return len(s.keysLeft(t, name)) == 0 },
+			"something is left of "+name)
 	}
 }
 
-// leftovers are the keys of a lock that say that somebody has it or waits for it.
-func (s *site) leftovers(t testing.TB, name string) []string {
+// keysLeft returns the keys of a lock that show a holder or waiters.
+func (s *site) keysLeft(t testing.TB, name string) []string {
 	t.Helper()
 	var left []string
 	for _, key := range s.keys(t, name) {
@@ -185,7 +192,7 @@ func (s *site) leftovers(t testing.TB, name string) []string {
 	return left
 }
 
-// keys are those that have the name of a lock in theirs.
+// keys returns the keys that contain the name of a lock.
 func (s *site) keys(t testing.TB, name string) []string {
 	t.Helper()
 	var found []string
@@ -197,7 +204,7 @@ func (s *site) keys(t testing.TB, name string) []string {
 	return found
 }
 
-// alone runs a check for all contests, each in both directions, one after the other: a measurement.
+// alone runs a check for all contests in both directions, one after another, for measurements.
 func alone(t *testing.T, check func(t *testing.T, contest func() contest, holds, waits side)) {
 	t.Helper()
 	for _, c := range contests {
@@ -207,7 +214,7 @@ func alone(t *testing.T, check func(t *testing.T, contest func() contest, holds,
 	}
 }
 
-// onBoth runs a check once for each direction, at the same time.
+// onBoth runs a check in both directions, at the same time.
 func onBoth(t *testing.T, check func(t *testing.T, holds, waits side)) {
 	t.Helper()
 	for _, d := range directions {
@@ -229,13 +236,14 @@ func onEachContest(t *testing.T, check func(t *testing.T, contest func() contest
 	}
 }
 
-// hgetall is the hash of a lock.
+// hgetall returns the hash of a lock.
 func (s *site) hgetall(t testing.TB, name string) map[string]string {
 	t.Helper()
 	return s.node(t, name).DoMap(t, "HGETALL", name)
 }
 
-// pttl is the rest of the lease of a lock as Redis has it; nothing or less if there is none.
+// pttl returns the rest of the lease of a lock according to Redis; nothing or less if there is
+// none.
 func (s *site) pttl(t testing.TB, name string) time.Duration {
 	t.Helper()
 	return time.Duration(s.node(t, name).DoInt(t, "PTTL", name)) * time.Millisecond

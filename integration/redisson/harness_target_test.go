@@ -9,13 +9,13 @@ import (
 	"holdfast/lua"
 )
 
-// target is a lock that either side can take: a kind, and the name or, of a MultiLock, the names.
+// target is a lock that either side can take: a kind, and its name or, for a MultiLock, names.
 type target struct {
 	kind  string
 	names []string
 }
 
-// The kinds, as the Java peer calls them.
+// The kinds, by their names in the Java peer.
 const (
 	reentrant = "reentrant"
 	fair      = "fair"
@@ -27,7 +27,7 @@ const (
 	red       = "red"
 )
 
-// parts are the locks that a target is made of: those to look at and to unlock by force.
+// parts returns the locks of a target: those to inspect and to unlock by force.
 func (l target) parts() []target {
 	if l.kind != multi {
 		return []target{l}
@@ -39,10 +39,11 @@ func (l target) parts() []target {
 	return parts
 }
 
-// name is the name of a lock that has one.
+// name returns the name of a lock that has one.
 func (l target) name() string { return l.names[0] }
 
-// channels are those on which somebody who waits for the lock may listen; of a fair lock each waiter has its own.
+// channels returns those on which a waiter for the lock may listen; each waiter for a fair lock has
+// its own.
 func (l target) channels() []string {
 	channels := make([]string, len(l.names))
 	for i, name := range l.names {
@@ -59,13 +60,13 @@ func (l target) channels() []string {
 // names counts the locks of this run.
 var names atomic.Int64
 
-// newName is the name of a lock that nobody has used before.
+// newName returns an unused name.
 func newName() string { return fmt.Sprint("lock-", names.Add(1)) }
 
-// contest is a lock that one owner holds while another wants one that excludes it.
+// contest is a lock that one owner holds while another wants a lock that it excludes.
 type contest struct{ hold, want target }
 
-// contests are by their names; each call has new locks.
+// contests has all contests by name; each call makes new locks.
 var contests = []struct {
 	name string
 	make func() contest
@@ -96,7 +97,7 @@ var contests = []struct {
 	}},
 }
 
-// both is the contest for one lock.
+// both returns the contest for one lock.
 func both(kind string) contest {
 	l := target{kind, []string{newName()}}
 	return contest{l, l}

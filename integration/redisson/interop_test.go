@@ -6,17 +6,18 @@ import (
 	"testing"
 )
 
-// claims are what holds between both sides, on every topology.
-var claims = []struct {
+// promises has what holds between both sides, on every topology.
+var promises = []struct {
 	name  string
 	check func(*testing.T, *site)
 }{
 	{"ExcludeEachOtherAtEveryLevel", excludeEachOtherAtEveryLevel},
-	{"LockIsHadWhenTheLeaseOfTheOtherSideEnds", lockIsHadWhenTheLeaseOfTheOtherSideEnds},
+	{"LockIsAcquiredWhenTheLeaseOfTheOtherSideEnds", lockIsAcquiredWhenTheLeaseOfTheOtherSideEnds},
 	{"WatchdogsKeepLocksFromTheOtherSide", watchdogsKeepLocksFromTheOtherSide},
 	{"ForceUnlockByTheOtherSideEndsTheHold", forceUnlockByTheOtherSideEndsTheHold},
-	{"LocksOfAKilledProcessAreHadWhenTheLeaseEnds", locksOfAKilledProcessAreHadWhenTheLeaseEnds},
-	{"KilledFairWaiterIsPassedOver", killedFairWaiterIsPassedOver},
+	{"LocksOfAKilledProcessAreAcquiredWhenTheLeaseEnds",
+		locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds},
+	{"KilledFairWaiterIsSkipped", killedFairWaiterIsSkipped},
 	{"MixedFairQueueIsServedInOrder", mixedFairQueueIsServedInOrder},
 	{"ReadersOfBothSidesShareAndKeepWritersOut", readersOfBothSidesShareAndKeepWritersOut},
 	{"DowngradeLetsReadersOfTheOtherSideIn", downgradeLetsReadersOfTheOtherSideIn},
@@ -27,11 +28,11 @@ var claims = []struct {
 	{"WaiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson", waiterOfThisLibraryGetsItsTurnAmongThreadsOfRedisson},
 }
 
-// All tests share one Java process, which has one owner per thread, and one Redisson client per server.
+// All tests share one Java process, with one owner per thread and one Redisson client per server.
 func TestLocksOfRedissonAndOfHoldfast(t *testing.T) {
 	java := startPeer(t)
 	single, cluster, masters := newSingle(t, java), newCluster(t, java), newMasters(t, java)
-	// Measurements come first: nothing else goes on.
+	// Measurements come first, while nothing else runs.
 	t.Run("UnlockWakesTheOtherSideWithin100ms", func(t *testing.T) {
 		t.Run("single", func(t *testing.T) { unlockWakesTheOtherSideWithin100ms(t, single) })
 		t.Run("cluster", func(t *testing.T) { unlockWakesTheOtherSideWithin100ms(t, cluster) })
@@ -44,10 +45,10 @@ func TestLocksOfRedissonAndOfHoldfast(t *testing.T) {
 	for name, s := range map[string]*site{"single": single, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, claim := range claims {
-				t.Run(claim.name, func(t *testing.T) {
+			for _, promise := range promises {
+				t.Run(promise.name, func(t *testing.T) {
 					t.Parallel()
-					claim.check(t, s)
+					promise.check(t, s)
 				})
 			}
 		})

@@ -21,7 +21,7 @@ import (
 
 func init() { processes["hold"] = holdInProcess }
 
-// assignment is what a Go process shall do with some locks.
+// assignment is what a Go process must do with some locks.
 type assignment struct {
 	Locks []lockName
 	Queue bool // wait for the locks instead of taking them
@@ -34,8 +34,8 @@ type lockName struct {
 	Names []string
 }
 
-// holdInProcess says that it is ready, then takes the locks of each assignment that it reads, and says so. It lives until the
-// end of its input.
+// holdInProcess prints that it is ready, then takes the locks of each assignment that it reads, and
+// prints that. It lives until the end of its input.
 func holdInProcess(addresses []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addresses})
 	if err != nil {
@@ -54,7 +54,8 @@ func holdInProcess(addresses []string) error {
 		for _, l := range a.Locks {
 			owner := &goActor{ctx: rlock.WithOwner(context.Background()), clients: []*rlock.Client{client}}
 			if a.Queue {
-				go func() { _ = owner.tryLock(target{l.Kind, l.Names}, a.Wait, 0) }() // it is killed before
+				// killed before it succeeds
+				go func() { _ = owner.tryLock(target{l.Kind, l.Names}, a.Wait, 0) }()
 			} else if err := owner.tryLock(target{l.Kind, l.Names}, 0, 0); err != nil {
 				return err
 			}
@@ -64,8 +65,8 @@ func holdInProcess(addresses []string) error {
 	return nil
 }
 
-// victim is a process of one side that is to be killed. Each lock that it takes or waits for has an owner of its own, and
-// the lease of the watchdog.
+// victim is a process of one side that will be killed. Each lock that it takes or waits for has its
+// own owner, and the lease of the watchdog.
 type victim struct {
 	take  func(locks []target)
 	queue func(l target, wait time.Duration)
@@ -111,13 +112,13 @@ func startVictim(t *testing.T, s *site, of side) victim {
 		},
 		kill: func() {
 			require.NoError(t, p.Kill())
-			_, err := p.Stdout.ReadByte() // its end
+			_, err := p.Stdout.ReadByte() // waits for its end
 			require.ErrorIs(t, err, io.EOF)
 		},
 	}
 }
 
-func locksOfAKilledProcessAreHadWhenTheLeaseEnds(t *testing.T, s *site) {
+func locksOfAKilledProcessAreAcquiredWhenTheLeaseEnds(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		duels := make([]*duel, len(contests))
 		locks := make([]target, len(contests))
@@ -129,26 +130,28 @@ func locksOfAKilledProcessAreHadWhenTheLeaseEnds(t *testing.T, s *site) {
 		process.take(locks)
 		wait(duels)
 		for _, d := range duels {
-			s.awaitWaiters(t, d.want, 1)
+			s.waitForWaiters(t, d.want, 1)
 		}
 		s.letSleep(t, duels[0].want)
 		for _, d := range duels {
 			select {
 			case o := <-d.waiting:
-				require.FailNow(t, "had while its holder lives", "%s: %v", d.name, o.err)
+				require.FailNow(t, "acquired while its holder lives", "%s: %v", d.name, o.err)
 			default:
 			}
 		}
 		process.kill()
-		for _, d := range duels { // nobody renews it any more
+		for _, d := range duels { // it is not renewed any more
 			d.since = time.Now()
 			if d.left = s.pttl(t, d.contested()); d.left > watchdogLease {
-				d.left = 0 // of the waiter's lease: a busy machine had the last renewal come late, so that the other ended just now
+				// This is the waiter's lease: on a busy machine the last renewal came late, so that
+				// the other has just ended.
+				d.left = 0
 			}
 		}
 		for _, d := range duels {
 			got := acquired(t, d.waiting).Sub(d.since)
-			if d.left > 0 { // else it may have been had before we looked
+			if d.left > 0 { // otherwise it may have been acquired before the check
 				require.Greater(t, got, d.left-early, d.name)
 			}
 			require.Less(t, got, watchdogLease+lag, d.name)
@@ -157,10 +160,10 @@ func locksOfAKilledProcessAreHadWhenTheLeaseEnds(t *testing.T, s *site) {
 	})
 }
 
-// A waiter that died cannot be told that it is its turn. This library passes over one that nobody listens for. Redisson waits
-// until the score of the other is over: the end of the lease at the time it came, its wait, and for a waiter of this library
-// the ten seconds that it is to be asked for anew.
-func killedFairWaiterIsPassedOver(t *testing.T, s *site) {
+// A waiter that died cannot take its turn. This library skips one without a listener. Redisson
+// waits until its score is over: the end of the lease when it came, its wait, and for a waiter of
+// this library ten seconds within which it must ask again.
+func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, dies, waits side) {
 		const lease = 4 * time.Second
 		l := both(fair).hold
@@ -168,13 +171,13 @@ func killedFairWaiterIsPassedOver(t *testing.T, s *site) {
 		take(t, holder, l, lease)
 		patience, limit := lease, 2*lease+spare+lag
 		if dies.name == javaSide.name {
-			patience, limit = 5*time.Minute, locktest.Patience
+			patience, limit = 5*time.Minute, locktest.Timeout
 		}
 		process.queue(l, patience)
-		s.awaitWaiters(t, l, 1)
+		s.waitForWaiters(t, l, 1)
 		dead := s.queue(t, l.name())
 		waiting := inBackground(func() error { return waiter.tryLock(l, longLease, longLease) })
-		s.awaitWaiters(t, l, 2)
+		s.waitForWaiters(t, l, 2)
 		start := time.Now()
 		process.kill()
 		require.Equal(t, dead, s.queue(t, l.name())[:1])
@@ -184,7 +187,7 @@ func killedFairWaiterIsPassedOver(t *testing.T, s *site) {
 			require.NoError(t, o.err)
 			require.Less(t, o.at.Sub(start), limit)
 		case <-time.After(limit):
-			require.FailNow(t, "the dead waiter was not passed over")
+			require.FailNow(t, "the dead waiter was not skipped")
 		}
 		unlock(t, waiter, l)
 		s.requireFree(t, l)

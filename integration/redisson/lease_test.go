@@ -11,23 +11,25 @@ import (
 )
 
 const (
-	// lag is how much later than the end of a lease a waiter may have the lock. Redis removes a key when somebody asks.
+	// lag is how much later than the end of a lease a waiter may acquire the lock. Redis removes a
+	// key when it is read.
 	lag = 3 * time.Second
-	// early is by how much the clocks of two processes and Redis may differ, and what it takes to acquire.
+	// early bounds the differences between the clocks of two processes and Redis, and the time of
+	// an acquisition.
 	early = 20 * time.Millisecond
 )
 
-// duel is a contest, held by one side and waited for by the other.
+// duel is a contest that one side holds and the other waits for.
 type duel struct {
 	contest
 	name           string
 	holder, waiter actor
-	since          time.Time     // when its time began to run, at the earliest
-	left           time.Duration // the rest of its lease then
+	since          time.Time     // the earliest start of its lease
+	left           time.Duration // the rest of the lease then
 	waiting        <-chan outcome
 }
 
-// contested is the name that both want.
+// contested returns the name that both want.
 func (d *duel) contested() string {
 	for _, name := range d.want.names {
 		if slices.Contains(d.hold.names, name) {
@@ -37,7 +39,7 @@ func (d *duel) contested() string {
 	panic("a contest for nothing")
 }
 
-// newDuels takes the lock of every contest by one side.
+// newDuels has one side take the lock of every contest.
 func newDuels(t testing.TB, s *site, holds, waits side, lease time.Duration) []*duel {
 	t.Helper()
 	duels := make([]*duel, len(contests))
@@ -57,7 +59,7 @@ func wait(duels []*duel) {
 	}
 }
 
-func lockIsHadWhenTheLeaseOfTheOtherSideEnds(t *testing.T, s *site) {
+func lockIsAcquiredWhenTheLeaseOfTheOtherSideEnds(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		const lease = 1500 * time.Millisecond
 		duels := newDuels(t, s, holds, waits, lease)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readWrite are both sides of a new read-write lock.
+// readWrite returns both locks of a new read-write lock.
 func readWrite() (reading, writing target) {
 	name := newName()
 	return target{read, []string{name}}, target{write, []string{name}}
@@ -30,7 +30,7 @@ func readersOfBothSidesShareAndKeepWritersOut(t *testing.T, s *site) {
 		refused(t, first.newActor(t, s), writing)
 
 		waiting := waitInBackground(writer, writing)
-		s.awaitWaiters(t, writing, 1)
+		s.waitForWaiters(t, writing, 1)
 		unlock(t, b, reading)
 		unlock(t, b, reading)
 		refused(t, goSide.newActor(t, s), writing)
@@ -46,9 +46,9 @@ func readersOfBothSidesShareAndKeepWritersOut(t *testing.T, s *site) {
 	})
 }
 
-// The writer of one side reads, and stops writing: then readers of the other side are let in. This library tells them.
-// Redisson does not, and they see for themselves: those of this library after 5 s, its own at the end of the lease that
-// the writer had when they began to wait.
+// A writer that reads stops writing, and readers of the other side are let in. This library wakes
+// them. Redisson does not, so they find out themselves: those of this library after 5 s, its own at
+// the end of the writer's lease when they began to wait.
 func downgradeLetsReadersOfTheOtherSideIn(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, writes, reads side) {
 		reading, writing := readWrite()
@@ -59,7 +59,7 @@ func downgradeLetsReadersOfTheOtherSideIn(t *testing.T, s *site) {
 		require.Len(t, s.hgetall(t, reading.name()), 3)
 		refused(t, reader, reading)
 		waiting := waitInBackground(reader, reading)
-		s.awaitWaiters(t, reading, 1)
+		s.waitForWaiters(t, reading, 1)
 		s.letSleep(t, reading)
 		start := time.Now()
 		unlock(t, owner, writing)

@@ -12,8 +12,8 @@ import (
 	"holdfast/lua"
 )
 
-// scenes are operations that each side carries out by itself, step by step. After each step both must have published the same
-// and left the same keys.
+// scenes are operations that each side performs by itself, step by step. After each step both must
+// have published the same and left the same keys.
 var scenes = []struct {
 	name  string
 	kinds []string
@@ -37,8 +37,8 @@ var scenes = []struct {
 	{"force readers", []string{read}, []step{
 		{name: "force a free lock", do: func(p *play) { p.force(1) }},
 		{name: "take", do: func(p *play) { p.take(0) }},
-		// Redisson wakes one, and forgets the read holds, which end with their leases. Here readers may wait behind a writer
-		// that waits, and shall look as well.
+		// Redisson wakes one waiter, and leaves the read holds, which end with their leases. Here
+		// readers may wait behind a writer, and must ask as well.
 		{name: "force", do: func(p *play) { p.force(1) }, told: map[string]string{"Go": "1", "Java": "0"},
 			keeps: map[string]string{"Java": ":rwlock_timeout:1"}},
 	}},
@@ -71,27 +71,27 @@ var scenes = []struct {
 		{name: "read", do: func(p *play) { p.reading().take(0) }},
 		{name: "stop reading", do: func(p *play) { p.reading().unlock(0) }},
 		{name: "read again", do: func(p *play) { p.reading().take(0) }},
-		// Redisson's readers sleep on: see PROTOCOL.md.
+		// Redisson's readers keep sleeping: see PROTOCOL.md.
 		{name: "stop writing", do: func(p *play) { p.unlock(0) }, told: map[string]string{"Go": "1"}},
 		{name: "leave", do: func(p *play) { p.reading().unlock(0) }},
 	}},
 }
 
-// step is one thing that a side does.
+// step is one operation of a side.
 type step struct {
 	name string
 	do   func(*play)
-	// What the other side does not do, by side: a message, and a key that it leaves, by its end.
+	// What the other side does not do, by side: a message, and a key that it leaves, by its suffix.
 	told, keeps map[string]string
-	// By default this library gives the lock to who waits, where Redisson announces that it is free.
+	// By default this library grants the lock to a waiter where Redisson announces that it is free.
 	gives bool
-	waits bool // somebody has a place for that
+	waits bool // a waiter is registered for that
 }
 
-// sceneLease is that of all locks in the scenes, sceneWindow the wait of those who wait.
+// sceneLease is the lease of all locks in the scenes, sceneWindow the wait of waiters.
 const (
 	sceneLease  = time.Minute
-	sceneWindow = 2 * locktest.Patience
+	sceneWindow = 2 * locktest.Timeout
 	sceneDelay  = sceneWindow / 4 // by which times of one scene may differ on a busy machine: a window more or less is longer
 )
 
@@ -105,7 +105,7 @@ type play struct {
 	waiting map[int]<-chan outcome
 }
 
-// reading is the play with the read side of a read-write lock.
+// reading returns the play with the read lock of a read-write lock.
 func (p *play) reading() *play {
 	other := *p
 	other.lock.kind = read
@@ -117,19 +117,19 @@ func (p *play) unlock(i int)  { unlock(p.t, p.actors[i], p.lock) }
 func (p *play) refused(i int) { refused(p.t, p.actors[i], p.lock) }
 func (p *play) force(i int)   { require.NoError(p.t, p.actors[i].forceUnlock(p.lock)) }
 
-// giveUp waits in vain. Who gives up may leave the queue a little later.
+// giveUp waits in vain. A waiter that gives up may leave the queue a little later.
 func (p *play) giveUp(i int) {
 	queued := p.queued()
 	var err error
-	locktest.Eventually(p.t, func() bool { // on a busy machine it may have to try again
+	locktest.Eventually(p.t, func() bool { // on a busy machine it may need another try
 		err = p.actors[i].tryLock(p.lock, 200*time.Millisecond, sceneLease)
-		return !unanswered(err)
+		return !noReply(err)
 	}, "no answer")
 	require.ErrorIs(p.t, err, errRefused)
 	locktest.Eventually(p.t, func() bool { return p.queued() == queued }, "it has not left the queue")
 }
 
-// queued is how many stand in the queue of a fair lock.
+// queued returns how many waiters are in the queue of a fair lock.
 func (p *play) queued() (n int64) {
 	for _, name := range p.lock.names {
 		length, _ := p.site.node(p.t, name).Call("LLEN", lua.Prefix("redisson_lock_queue", name))
@@ -142,9 +142,9 @@ func (p *play) queued() (n int64) {
 // wait begins to wait as the n-th.
 func (p *play) wait(i, n int) {
 	p.waiting[i] = inBackground(func() error { return p.actors[i].tryLock(p.lock, sceneWindow, sceneLease) })
-	p.site.awaitWaiters(p.t, p.lock, n)
-	if p.by.hasPlaces(p.lock.kind) {
-		p.site.awaitPlaces(p.t, p.lock, n)
+	p.site.waitForWaiters(p.t, p.lock, n)
+	if p.by.registersFor(p.lock.kind) {
+		p.site.waitForRegistrations(p.t, p.lock, n)
 	}
 }
 

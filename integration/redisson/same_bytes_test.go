@@ -19,16 +19,19 @@ import (
 	"holdfast/lua"
 )
 
-// trace is what a step has published, and what there is afterwards.
+// trace is what a step has published, and what is left afterwards.
 type trace struct {
 	published []string
 	keys      map[string]string
-	beside    map[string]string // keys of this library's own
-	gifts     int               // how many of what was published told one who waits that it has the lock; it is noted as what Redisson says then
+	beside    map[string]string // this library's own keys
+	// grants is how many of the published messages granted a waiter the lock. They are recorded as
+	// what Redisson publishes then.
+	grants int
 }
 
 func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
-	// A partial unlock by Redisson sets the lease to that of its watchdog, which must outlast the scene.
+	// A partial unlock by Redisson sets the lease to that of its watchdog, which must outlast the
+	// scene.
 	s = s.with(t, s.java, sceneLease)
 	for _, scene := range scenes {
 		for _, kind := range scene.kinds {
@@ -50,7 +53,8 @@ func sameOperationsLeaveTheSameBytes(t *testing.T, s *site) {
 	})
 }
 
-// comparePerformances has both sides play a scene with new locks, and requires that they have done the same.
+// comparePerformances has both sides play a scene with new locks, and requires that both did the
+// same.
 func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us side) {
 	t.Helper()
 	l := target{kind, []string{newName()}}
@@ -79,21 +83,22 @@ func (s *site) comparePerformances(t *testing.T, steps []step, kind string, us s
 	}
 }
 
-// requireBeside requires what a step of this library leaves and says beside what Redisson does: a key with the places of those who
-// wait, and a message to whom it was given.
+// requireBeside requires what a step of this library leaves and publishes in addition to
+// Redisson's: a key with the registrations of waiters, and a message to the one that was granted
+// the lock.
 func (s *site) requireBeside(t testing.TB, l target, us side, step step, ours trace) {
 	t.Helper()
 	waiters := lua.Prefix("holdfast_lock_waiters", l.name())
-	want, gifts := map[string]string{}, 0
+	want, grants := map[string]string{}, 0
 	switch {
-	case !us.hasPlaces(l.kind):
+	case !us.registersFor(l.kind):
 	case step.waits:
 		want[waiters] = fmt.Sprintf(`zset "<owner> %d %c"`, sceneLease.Milliseconds(), map[string]rune{reentrant: 'p', fenced: 'f'}[l.kind])
 	case step.gives:
-		gifts = 1
+		grants = 1
 	}
 	require.Equal(t, want, ours.beside, "beside the lock after step %q", step.name)
-	require.Equal(t, gifts, ours.gifts, "locks given by step %q", step.name)
+	require.Equal(t, grants, ours.grants, "locks granted by step %q", step.name)
 }
 
 // perform has one side play the scene, and removes what is left of it.
@@ -120,7 +125,7 @@ func (s *site) perform(t *testing.T, steps []step, l target, by side) []trace {
 	return traces
 }
 
-// observe tells what was published for a lock since it was observed last, and describes its keys.
+// observe returns what was published for a lock since the last call, and describes its keys.
 func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.Server]*redistest.Monitor) trace {
 	t.Helper()
 	seen := trace{published: []string{}, keys: make(map[string]string), beside: make(map[string]string)}
@@ -128,19 +133,21 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 	for node, monitor := range monitors {
 		published[node] = monitor.CommandsOfScripts(t)
 	}
-	for _, name := range l.names { // one after the other, because the nodes of a cluster have no common order
-		o := owners{} // nobody can tell whether the parts of a MultiLock have one owner
+	// one by one, because the nodes of a cluster have no common order
+	for _, name := range l.names {
+		o := owners{} // the parts of a MultiLock may have several owners
 		for _, command := range published[s.node(t, name)] {
 			if strings.HasSuffix(command[0], "publish") && isAbout(command[1], name) {
-				if s.isGift(t, command, name) {
-					seen.gifts++
+				if s.isGrant(t, command, name) {
+					seen.grants++
 					command = []string{command[0], lua.Channel(name), lua.Unlocked}
 				}
 				seen.published = append(seen.published, fmt.Sprintf("%s %s %s", command[0], o.hide(command[1]), quoteAll(command[2:])))
 			}
 		}
-		keys := s.leftovers(t, name)
-		slices.Sort(keys) // the lock itself comes first, and gives its owner a number before the queue does
+		keys := s.keysLeft(t, name)
+		// the lock comes first, so that it numbers its owner before the queue does
+		slices.Sort(keys)
 		for _, key := range keys {
 			description := s.describe(t, l, by, key)
 			seen.keys[o.hide(key)] = o.hide(description)
@@ -154,9 +161,9 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 	return seen
 }
 
-// isGift tells whether what was published tells somebody that it was given a lock: a client of this library on its own channel, and
-// it is true.
-func (s *site) isGift(t testing.TB, command []string, name string) bool {
+// isGrant reports whether a published message grants a waiter the lock: a client of this library on
+// its own channel, and truthfully.
+func (s *site) isGrant(t testing.TB, command []string, name string) bool {
 	t.Helper()
 	gift, ok := lua.ParseGrant(command[2])
 	if !ok {
@@ -169,7 +176,8 @@ func (s *site) isGift(t testing.TB, command []string, name string) bool {
 	return true
 }
 
-// describeOwn is the type of a key that Redisson does not know, and who has a place there. It ends by itself.
+// describeOwn returns the type of a key that Redisson does not know, and the waiters registered in
+// it. The key expires.
 func (s *site) describeOwn(t testing.TB, key string) string {
 	t.Helper()
 	node := s.node(t, key)
@@ -181,7 +189,7 @@ func (s *site) describeOwn(t testing.TB, key string) string {
 	return kind
 }
 
-// describe is the type and the value of a key, and whether it expires.
+// describe returns the type and the value of a key, and whether it expires.
 func (s *site) describe(t testing.TB, l target, by side, key string) string {
 	t.Helper()
 	node := s.node(t, key)
@@ -205,18 +213,18 @@ func (s *site) describe(t testing.TB, l target, by side, key string) string {
 	if left < 0 {
 		return fmt.Sprintf("%s %s for ever", kind, value)
 	}
-	// Redisson adds up the leases of a writer's levels; this library takes the longest.
+	// Redisson adds the leases of a writer's levels; this library takes the longest.
 	require.LessOrEqual(t, left, 3*sceneLease.Milliseconds(), key)
-	require.Greater(t, left, (sceneLease - locktest.Patience).Milliseconds(), key)
+	require.Greater(t, left, (sceneLease - locktest.Timeout).Milliseconds(), key)
 	return fmt.Sprintf("%s %s for the lease", kind, value)
 }
 
-// spare is how much later the deadline of a waiter of this library may be than Redisson's arithmetic has it: it asks again
-// every five seconds to keep it, and must not be dropped in between.
+// spare is how much later the deadline of a waiter of this library may be than in Redisson's
+// arithmetic: it asks again every five seconds to keep it, and must not be dropped in between.
 const spare = 10 * time.Second
 
-// requireScores requires that each who waits for a fair lock has the deadline that Redisson's arithmetic gives it: that of
-// the one before, or the end of the lease, and its own wait.
+// requireScores requires that each waiter for a fair lock has the deadline of Redisson's
+// arithmetic: that of the previous one, or the end of the lease, and its own wait.
 func (s *site) requireScores(t testing.TB, l target, by side, scores map[string]string) {
 	t.Helper()
 	deadline := float64(time.Now().Add(s.pttl(t, l.name())).UnixMilli())
@@ -234,13 +242,13 @@ func (s *site) requireScores(t testing.TB, l target, by side, scores map[string]
 	}
 }
 
-// owner is what an owner looks like.
+// owner matches an owner.
 var owner = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}:[^:" {}]+`)
 
-// owners are numbered in the order in which they are seen.
+// owners numbers owners in the order of their appearance.
 type owners map[string]string
 
-// hide puts the number of each owner in its place.
+// hide replaces each owner by its number.
 func (o owners) hide(text string) string {
 	return owner.ReplaceAllStringFunc(text, func(found string) string {
 		if o[found] == "" {
@@ -250,14 +258,14 @@ func (o owners) hide(text string) string {
 	})
 }
 
-// isAbout tells whether a key or channel is that of a lock.
+// isAbout reports whether a key or channel belongs to a lock.
 func isAbout(text, name string) bool {
 	_, after, found := strings.Cut(text, name)
-	// lock-1 is also in lock-10.
+	// lock-10 also contains lock-1.
 	return found && (after == "" || after[0] < '0' || after[0] > '9')
 }
 
-// quoteAll joins values.
+// quoteAll quotes and joins values.
 func quoteAll(values []string) string {
 	quoted := make([]string, len(values))
 	for i, value := range values {

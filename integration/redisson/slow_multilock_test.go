@@ -13,12 +13,13 @@ import (
 	"holdfast/rlock"
 )
 
-// A known breach, which this library can do nothing about: Redisson's MultiLock, with a wait and a lease, takes each part for
-// twice the wait, and when it has all of them sets the lease of what is there, without asking whose it is. Requests that come
-// later than that find nothing, or the lock of somebody else. The README is changed on the day on which this test fails.
+// This is a known breach that this library cannot prevent: Redisson's MultiLock, with a wait and a
+// lease, takes each part for twice the wait. When it has all of them it sets the lease of whatever
+// is there, without checking the owner. If its requests come later than that, they find nothing, or
+// another owner's lock. When this test fails the README must change.
 func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	const (
-		wait  = 2 * time.Second // so that a busy machine takes both parts in time
+		wait  = 2 * time.Second // enough for a busy machine to take both parts in time
 		lease = 6 * time.Second
 	)
 	java := startPeer(t)
@@ -31,7 +32,8 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	all := target{multi, []string{newName(), newName()}}
 	first, last := all.parts()[0], all.parts()[1]
 
-	// Redisson learns this much later that it has the last part: in this time its next requests are stopped.
+	// Redisson learns this much later that it holds the last part. Meanwhile its next requests are
+	// held.
 	network.DelayReplies(wait / 5)
 	waiting := inBackground(func() error { return slow.tryLock(all, wait, lease) })
 	locktest.Eventually(t, func() bool { return len(s.hgetall(t, last.name())) == 1 }, "Redisson does not take the last part")
@@ -46,13 +48,14 @@ func TestRedissonsMultiLockThatIsSlowHoldsNothing(t *testing.T) {
 	stillWaits(t, waiting)
 
 	network.Pass()
-	acquired(t, waiting) // says Redisson
+	acquired(t, waiting) // according to Redisson
 	s.requireFree(t, last)
 	require.Zero(t, count(t, slow, all))
 	require.Equal(t, 1, count(t, ours, first))
-	require.LessOrEqual(t, s.pttl(t, first.name()), lease, "the lease is still ours: then Redisson asks whose it is")
+	require.LessOrEqual(t, s.pttl(t, first.name()), lease,
+		"the lease is unchanged, so Redisson checks the owner")
 	hold := ours.(*goActor).last
-	require.True(t, hold.Valid(), "we know")
+	require.True(t, hold.Valid(), "this library knows")
 	require.ErrorIs(t, slow.unlock(all), errNotHolder)
 
 	s.requireFree(t, first)

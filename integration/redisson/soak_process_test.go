@@ -21,7 +21,8 @@ import (
 
 func init() { processes["soak"] = soakInProcess }
 
-// soakOrder is what a process shall do: in Go as well as in Java, where it is an order to the peer. Times are in milliseconds.
+// soakOrder is what a process must do, in Go as well as in Java, where it is an order to the peer.
+// Times are in milliseconds.
 type soakOrder struct {
 	Addresses []string   `json:"addresses"`
 	Seed      int64      `json:"seed"`
@@ -37,7 +38,7 @@ type soakLock struct {
 	Kind     string   `json:"kind"`
 	Names    []string `json:"names"`
 	Counters []string `json:"counters"`
-	Fence    string   `json:"fence"`   // of a fenced lock: where its last token is
+	Fence    string   `json:"fence"`   // of a fenced lock: the key of its last token
 	Clients  []string `json:"clients"` // of a Java peer
 }
 
@@ -58,7 +59,7 @@ type soaking struct {
 	report soakReport // guarded by mu
 }
 
-// soakInProcess does what the order in its argument says, and prints the report.
+// soakInProcess executes the order in its argument, and prints the report.
 func soakInProcess(args []string) error {
 	s := &soaking{report: soakReport{Sections: map[string]int{}, Increments: map[string]int{}, Errors: map[string]int{}}}
 	if err := json.Unmarshal([]byte(args[0]), &s.order); err != nil {
@@ -104,7 +105,7 @@ func (s *soaking) note(change func(*soakReport)) {
 	change(&s.report)
 }
 
-// pass is one attempt at a lock, and what it is for.
+// pass is one attempt to lock, and the work under the lock.
 func (s *soaking) pass(chosen soakLock, random *rand.Rand) (err error) {
 	lock := lockerOf([]*rlock.Client{s.client}, target{chosen.Kind, chosen.Names})
 	wait, lease, nested := rlock.NoWait, rlock.Watchdog, random.IntN(4) == 0
@@ -118,10 +119,10 @@ func (s *soaking) pass(chosen soakLock, random *rand.Rand) (err error) {
 	switch {
 	case errors.Is(err, rlock.ErrNotAcquired):
 		return nil
-	case unanswered(err):
-		// On a busy machine there may be no answer within so short a wait. What was acquired nevertheless is released behind
-		// our back.
-		s.note(func(r *soakReport) { r.Sections["unanswered"]++ })
+	case noReply(err):
+		// On a busy machine there may be no reply within so short a wait. If the lock was acquired
+		// nevertheless it is released in the background.
+		s.note(func(r *soakReport) { r.Sections["noReply"]++ })
 		return nil
 	case err != nil:
 		return err
@@ -135,7 +136,7 @@ func (s *soaking) pass(chosen soakLock, random *rand.Rand) (err error) {
 	if nested {
 		inner, err := lock.TryLock(hold.Context(), rlock.NoWait, lease)
 		if err != nil {
-			return fmt.Errorf("its holder could not take it again: %w", err)
+			return fmt.Errorf("its holder could not relock it: %w", err)
 		}
 		if err := errors.Join(s.section(hold.Context(), chosen), inner.Unlock(context.Background())); err != nil {
 			return err
@@ -144,13 +145,13 @@ func (s *soaking) pass(chosen soakLock, random *rand.Rand) (err error) {
 	return s.section(hold.Context(), chosen)
 }
 
-// unanswered tells that the time was over before Redis gave an answer.
-func unanswered(err error) bool {
+// noReply reports whether the time was over before Redis replied.
+func noReply(err error) bool {
 	var refusal *rlock.ServerError
 	return errors.As(err, &refusal) && refusal.Class != lua.Permanent
 }
 
-// section is what must not be done by two at a time.
+// section must not be executed by two holders at a time.
 func (s *soaking) section(ctx context.Context, chosen soakLock) error {
 	for _, counter := range chosen.Counters {
 		before, err := s.get(ctx, counter)
@@ -176,7 +177,7 @@ func (s *soaking) section(ctx context.Context, chosen soakLock) error {
 	return nil
 }
 
-// fence leaves the token for the next holder, whose own has to be larger.
+// fence leaves the token for the next holder, whose own must be larger.
 func (s *soaking) fence(ctx context.Context, key string, token int64) error {
 	before, err := s.get(ctx, key)
 	if err != nil {

@@ -27,19 +27,20 @@ const (
 	javaProcesses = 2
 	soakWorkers   = 4 // of each process
 
-	// soakWatchdog is longer than a busy machine holds anybody up. Redisson shortens an explicit lease to it when a nested
-	// level is left, and does not renew it.
+	// soakWatchdog is longer than a busy machine delays a process. Redisson shortens an explicit
+	// lease to it when a nested level is left, and does not renew it.
 	soakWatchdog = 10 * time.Second
 )
 
-// Processes of both sides take locks of all kinds at random. Each name has a counter that is read and written in two
-// commands, so two holders at a time lose an update sooner or later.
+// Processes of both sides take locks of all kinds at random. Each name has a counter that is read
+// and written by two commands, so two simultaneous holders sooner or later lose an update.
 func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 	lasts := locktest.Length(t, timeVariable, soakTime)
 	seed := int64(locktest.Seed(t, seedVariable))
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("again: %s=%d %s=%v make test-interop TESTFLAGS='-run %s'", seedVariable, seed, timeVariable, lasts, t.Name())
+			t.Logf("to repeat: %s=%d %s=%v make test-interop TESTFLAGS='-run %s'", seedVariable,
+				seed, timeVariable, lasts, t.Name())
 		}
 	})
 	var peers []*peer
@@ -56,14 +57,16 @@ func TestNoUpdateIsLostAmongProcessesOfBothSides(t *testing.T) {
 	})
 }
 
-// soakLocks are the locks of a soak. MultiLocks share names with others, and name them in any order.
+// soakLocks returns the locks of a soak. MultiLocks share names with others, and name them in any
+// order.
 func soakLocks() []soakLock {
 	a, b, c, d := newName(), newName(), newName(), newName()
 	readWrite, queue, numbered, spun := newName(), newName(), newName(), newName()
 	locks := []soakLock{
 		{Kind: reentrant, Names: []string{a}},
 		{Kind: reentrant, Names: []string{b}},
-		{Kind: spin, Names: []string{c}}, // MultiLocks keep this one while they wait for others: a poller is lucky to get it
+		// MultiLocks keep this one while they wait: a poller rarely gets it
+		{Kind: spin, Names: []string{c}},
 		{Kind: spin, Names: []string{spun}},
 		{Kind: multi, Names: []string{a, b}},
 		{Kind: multi, Names: []string{c, b, d}},
@@ -85,7 +88,7 @@ func soakLocks() []soakLock {
 
 func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration) {
 	t.Helper()
-	// This library has no spin lock: Redisson's is a plain one that asks again and again.
+	// This library has no spin lock: Redisson's is a plain one whose waiters poll.
 	theirs := soakLocks()
 	ours := append([]soakLock(nil), theirs...)
 	for i := range ours {
@@ -94,7 +97,7 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 		}
 	}
 	zero(t, s, theirs)
-	var java []*site // ready before anybody begins
+	var java []*site // ready before any process begins
 	for _, p := range peers {
 		java = append(java, s.with(t, p, soakWatchdog))
 	}
@@ -103,7 +106,9 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 	dice := rand.New(rand.NewPCG(uint64(seed), uint64(len(s.nodes))))
 	for i := range goProcesses {
 		o := soakOrder{Addresses: s.addresses(), Seed: seed + int64(100*i), Workers: soakWorkers, Duration: lasts.Milliseconds(), Locks: ours}
-		if i > 1 || dice.IntN(2) == 0 { // two of them can hand over to each other every other time, or meet whom they cannot give anything
+		// Half of the time two of them can hand over to each other; otherwise the others have none
+		// to grant to.
+		if i > 1 || dice.IntN(2) == 0 {
 			o.HandOver = rlock.HandOver(dice.IntN(int(rlock.HandOverNone) + 1))
 		}
 		t.Logf("Go %d: hand-over %d", i, o.HandOver)
@@ -137,7 +142,7 @@ func soak(t *testing.T, s *site, peers []*peer, seed int64, lasts time.Duration)
 		var o soakOutcome
 		select {
 		case o = <-reports:
-		case <-time.After(lasts + 3*locktest.Patience):
+		case <-time.After(lasts + 3*locktest.Timeout):
 			require.FailNow(t, "a process has not ended")
 		}
 		require.NoError(t, o.err, o.who)
@@ -170,7 +175,7 @@ func zero(t testing.TB, s *site, locks []soakLock) {
 	}
 }
 
-// requireUnheld requires that nobody holds a lock or is queued for it.
+// requireUnheld requires that a lock is neither held nor queued for.
 func (s *site) requireUnheld(t testing.TB, l soakLock) {
 	t.Helper()
 	for _, name := range l.Names {
@@ -180,7 +185,7 @@ func (s *site) requireUnheld(t testing.TB, l soakLock) {
 	}
 }
 
-// soakOutcome is what became of a process.
+// soakOutcome is the result of a process.
 type soakOutcome struct {
 	of, who string
 	report  soakReport

@@ -15,12 +15,14 @@ type connection struct {
 	conn   net.Conn
 	reader *bufio.Reader
 
-	mu       sync.Mutex          // held while something is written, so that replies and messages do not mix
+	mu       sync.Mutex          // held during writes, so that replies and messages do not mix
 	channels map[string]struct{} // guarded by mu
 }
 
 func newConnection(s *Server, conn net.Conn) *connection {
-	return &connection{server: s, conn: conn, reader: bufio.NewReader(conn), channels: make(map[string]struct{})}
+	return &connection{
+		server: s, conn: conn, reader: bufio.NewReader(conn), channels: make(map[string]struct{}),
+	}
 }
 
 // serve executes commands until the client hangs up or the server closes.
@@ -84,7 +86,7 @@ func (c *connection) subscribe(channels []string) error {
 	return nil
 }
 
-// unsubscribe without channels means all of them, and is answered even if there are none.
+// unsubscribe without channels means all of them, and gets a reply even if there are none.
 func (c *connection) unsubscribe(channels []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +107,8 @@ func (c *connection) unsubscribe(channels []string) error {
 	return nil
 }
 
-// publish sends a message if the channel is subscribed, and says whether it is. A client that has hung up is no concern
-// of the publisher's.
+// publish sends a message if the channel is subscribed, and reports whether it is. A client that
+// has hung up does not concern the publisher.
 func (c *connection) publish(channel, message string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

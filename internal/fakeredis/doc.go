@@ -1,9 +1,11 @@
-// Package fakeredis is a Redis server for tests whose subject is time. It speaks RESP3 over net.Pipe and starts no
-// goroutine that waits for the network, so that it and its clients run inside a testing/synctest bubble: there an hour
-// of renewals takes milliseconds, and "at the deadline" is exact.
+// Package fakeredis is a Redis server for tests whose subject is time. It speaks RESP3 over
+// net.Pipe and starts no goroutine that waits for the network, so it and its clients run inside a
+// testing/synctest bubble: there an hour of renewals takes milliseconds, and "at the deadline" is
+// exact.
 //
-// It has no data and knows no commands but those that set up, check and subscribe a connection. A test gives it a
-// [Handler] for whatever else its subject sends, and thereby decides what the server says and when:
+// It has no data and knows no commands but those that set up, check and subscribe a connection. A
+// test gives it a [Handler] for whatever else its subject sends, and thereby decides what the
+// server replies and when:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		server := fakeredis.New()
@@ -15,5 +17,6 @@
 //		time.Sleep(time.Minute)
 //	})
 //
-// It proves nothing about Redis: a claim about what scripts do belongs on a real server, see package redistest.
+// It proves nothing about Redis: claims about scripts belong on a real server, see package
+// redistest.
 package fakeredis

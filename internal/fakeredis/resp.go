@@ -12,11 +12,12 @@ import (
 type Status string
 
 type (
-	push       []any // what comes unasked, or confirms a subscription
+	push       []any // what comes unrequested, or confirms a subscription
 	dictionary []any // names and values in turn
 )
 
-// encode writes a value as RESP3. It panics for a type that no reply has, which is a mistake in a test.
+// encode writes a value as RESP3. It panics for a type that no reply has, which is a mistake in the
+// test.
 func encode(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -11,12 +11,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Handler executes one command and returns its reply: nil, a string, an int, a [Status], an error, or a []any of these.
-// args[0] is the command's name as sent. It is called by one goroutine per connection, and the connection's next command
-// waits for it; it may block.
+// Handler executes one command and returns its reply: nil, a string, an int, a [Status], an error,
+// or a []any of these. args[0] is the command's name as sent. It is called by one goroutine per
+// connection, and the connection's next command waits for it; it may block.
 type Handler func(args []string) any
 
-// Server is one server. All methods are safe for concurrent use. Make it in the bubble that it is used in, and close it.
+// Server is one server. Its methods are safe for concurrent use. Create it in the bubble that uses
+// it, and close it.
 type Server struct {
 	serving sync.WaitGroup
 
@@ -39,7 +40,7 @@ func New() *Server {
 	return s
 }
 
-// Handle makes h execute the command of that name, in place of what did so before.
+// Handle makes h execute the command of that name from now on.
 func (s *Server) Handle(name string, h Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +59,8 @@ func (s *Server) ClientOption() rueidis.ClientOption {
 	}
 }
 
-// Dial returns a new connection to the server. It works while the server is paused, as it does with a stopped process.
+// Dial returns a new connection to the server. Like with a stopped process, it works while the
+// server is paused.
 func (s *Server) Dial() (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +87,7 @@ func (s *Server) Publish(channel, message string) int {
 	return receivers
 }
 
-// Subscribers is how many connections are subscribed to a channel.
+// Subscribers returns how many connections are subscribed to a channel.
 func (s *Server) Subscribers(channel string) int {
 	subscribers := 0
 	for _, c := range s.connections() {
@@ -96,8 +98,8 @@ func (s *Server) Subscribers(channel string) int {
 	return subscribers
 }
 
-// Pause stops the execution of commands, those included that are sent to new connections. They are executed after
-// Resume, unless the server is closed, also when their client has hung up meanwhile.
+// Pause stops the execution of commands, also of those that are sent to new connections. They are
+// executed after Resume, unless the server is closed, even if their client has hung up meanwhile.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,14 +121,15 @@ func (s *Server) Resume() {
 	}
 }
 
-// Disconnect closes all connections that there are.
+// Disconnect closes all open connections.
 func (s *Server) Disconnect() {
 	for _, c := range s.connections() {
 		c.close()
 	}
 }
 
-// Close closes all connections and waits until the server has ended. A handler that blocks keeps it waiting.
+// Close closes all connections and waits until the server has ended. It waits for a handler that
+// blocks.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {
@@ -139,7 +142,7 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
-// ready waits while the server is paused, and returns false when it is closed.
+// ready waits while the server is paused. It returns false when the server is closed.
 func (s *Server) ready() bool {
 	s.mu.Lock()
 	running := s.running

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inBubble runs test in a bubble with a server and a client of it, which are closed afterwards.
+// inBubble runs test in a bubble with a server and its client, which are closed afterwards.
 func inBubble(t *testing.T, test func(*testing.T, *fakeredis.Server, rueidis.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,7 @@ func inBubble(t *testing.T, test func(*testing.T, *fakeredis.Server, rueidis.Cli
 	})
 }
 
-func TestHandlersAnswerInEveryType(t *testing.T) {
+func TestHandlersReplyWithEveryType(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
 		var seen []string
 		var reply any
@@ -100,7 +100,7 @@ func TestPausedServerExecutesNothingUntilItResumes(t *testing.T) {
 			return nil
 		})
 		s.Pause()
-		s.Pause() // more changes nothing
+		s.Pause() // a second time changes nothing
 		start := time.Now()
 		done := make(chan error)
 		go func() { done <- c.Do(context.Background(), c.B().Arbitrary("EVAL").Build()).Error() }()
@@ -115,7 +115,7 @@ func TestPausedServerExecutesNothingUntilItResumes(t *testing.T) {
 	})
 }
 
-func TestClientConnectsAgainAfterDisconnect(t *testing.T) {
+func TestClientReconnectsAfterDisconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeredis.Server, c rueidis.Client) {
 		ping := func() error { return c.Do(t.Context(), c.B().Ping().Build()).Error() }
 		require.NoError(t, ping())
@@ -137,7 +137,7 @@ func TestClosedServerRefusesConnections(t *testing.T) {
 		s.Pause()
 		go func() { _ = c.Do(context.Background(), c.B().Ping().Build()) }()
 		synctest.Wait()
-		s.Close() // also while something waits for Resume
+		s.Close() // also while a command waits for Resume
 		_, err = idle.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 		_, err = s.Dial()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBytesThatAreNoFramesPassAndKnowFaultsOfBytes(t *testing.T) {
+func TestFaultsOfBytesWorkWithoutFrames(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
@@ -33,7 +33,7 @@ func TestBytesThatAreNoFramesPassAndKnowFaultsOfBytes(t *testing.T) {
 func TestFaultThatNeedsFramesFailsTheTestWithoutThem(t *testing.T) {
 	for what, ask := range map[string]func(*Proxy){
 		"cut":           func(p *Proxy) { p.CutReply("x", 1) },
-		"answer":        func(p *Proxy) { p.Answer("x", 1, Loading) },
+		"reply":         func(p *Proxy) { p.Reply("x", 1, Loading) },
 		"replace":       func(p *Proxy) { p.Replace("x", 1, Loading) },
 		"hold messages": (*Proxy).HoldMessages,
 		"drop messages": (*Proxy).DropMessages,

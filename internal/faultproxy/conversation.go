@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// exchange is one request, and what is due to it.
+// exchange is a request and its reply.
 type exchange struct {
-	words  []string
-	text   string // the words, with spaces between them
-	answer []byte // the proxy's, for a request that the server never sees; else nil
-	asked  time.Time
+	words []string
+	text  string // the words, with spaces between them
+	own   []byte // the proxy's own, for a request that the server never sees; or nil
+	sent  time.Time
 
-	// For the goroutine that passes replies on:
-	frames   int  // how many belonged to it so far
-	replaced bool // the client has been told something else
+	// The following is for the goroutine that passes replies on.
+	frames   int  // how many have belonged to it so far
+	replaced bool // the client got another reply
 }
 
-func newExchange(words []string, asked time.Time) *exchange {
-	return &exchange{words: words, text: strings.Join(words, " "), asked: asked}
+func newExchange(words []string, sent time.Time) *exchange {
+	return &exchange{words: words, text: strings.Join(words, " "), sent: sent}
 }
 
-// is tells whether the request is that command.
+// is reports whether the request is that command.
 func (e *exchange) is(command ...string) bool {
 	return len(e.words) >= len(command) && slices.EqualFunc(command, e.words[:len(command)], strings.EqualFold)
 }
 
-// verb is what confirmations of the request are called, if it is one that is confirmed for each channel instead of answered.
+// verb returns how confirmations of the request begin, if each of its channels is confirmed instead
+// of one reply.
 func (e *exchange) verb() string {
 	if verb := strings.ToLower(e.words[0]); confirms(verb) {
 		return verb
@@ -36,32 +37,33 @@ func (e *exchange) verb() string {
 	return ""
 }
 
-// confirms tells whether a push or array that begins with this word reports a change of subscriptions.
+// confirms reports whether a push or array that begins with this word reports a change of
+// subscriptions.
 func confirms(verb string) bool {
 	kind, found := strings.CutSuffix(verb, "subscribe")
 	return found && slices.Contains([]string{"", "p", "s", "un", "pun", "sun"}, kind)
 }
 
-// conversation knows which request a reply belongs to: the replies come in the order of the requests, and what the server
-// says unasked comes in between.
+// conversation knows to which request a reply belongs. Replies come in the order of the requests,
+// and what the server sends unrequested comes in between.
 type conversation struct {
 	mu  sync.Mutex
 	due []*exchange // guarded by mu; in the order of their replies
 
-	// For the goroutine that passes replies on:
+	// The following is for the goroutine that passes replies on.
 	channels   map[string]map[string]struct{} // what is subscribed, by "", "p" and "s"
 	messages   bool                           // RESP2, subscribed: messages are arrays
 	monitoring bool                           // executed commands are reported as simple strings
 }
 
-// ask says that a reply will be due to e, after all others.
+// ask notes that a reply to e will be due, after all others.
 func (c *conversation) ask(e *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.due = append(c.due, e)
 }
 
-// next is the exchange whose reply is due next, or nil.
+// next returns the exchange whose reply is due next, or nil.
 func (c *conversation) next() *exchange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +73,7 @@ func (c *conversation) next() *exchange {
 	return c.due[0]
 }
 
-// over says that the next exchange has all its replies.
+// over notes that the next exchange has all its replies.
 func (c *conversation) over() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,19 +81,20 @@ func (c *conversation) over() {
 	c.due = c.due[1:]
 }
 
-// match returns the exchange that a frame from the server belongs to, nil if it came unasked.
+// match returns the exchange that a frame from the server belongs to, or nil if it came
+// unrequested.
 func (c *conversation) match(f frame) *exchange {
 	e := c.next()
 	last := true
-	switch words := c.unasked(f, e); {
+	switch words := c.unrequested(f, e); {
 	case len(words) == 0:
 		if e != nil {
-			c.answered(e, f)
+			c.replied(e, f)
 		}
 	case confirms(words[0]):
 		c.subscription(f, words)
 		if e == nil || e.verb() != words[0] || len(e.words) > 1 && !slices.Contains(e.words[1:], words[1]) {
-			return nil // a slot has moved away
+			return nil // a slot has moved
 		}
 		if last = e.frames+1 == len(e.words)-1; len(e.words) == 1 { // all channels
 			last = len(c.channels[kindOf(words[0])]) == 0
@@ -100,7 +103,7 @@ func (c *conversation) match(f frame) *exchange {
 		return nil
 	}
 	if e == nil {
-		return nil // such as the last words of a server that shuts the door
+		return nil // such as the last error of a server that closes the connection
 	}
 	e.frames++
 	if last {
@@ -109,11 +112,13 @@ func (c *conversation) match(f frame) *exchange {
 	return e
 }
 
-// unasked returns the words of a frame that may not be a reply, at least not one like all others. e is what is due.
-func (c *conversation) unasked(f frame, e *exchange) []string {
+// unrequested returns the words of a frame that may not be a reply, or is no ordinary one. e is the
+// exchange that is due.
+func (c *conversation) unrequested(f frame, e *exchange) []string {
 	switch f.kind() {
 	case '+':
-		if c.monitoring && f.raw[f.body+1] >= '0' && f.raw[f.body+1] <= '9' { // it begins with the time
+		// Such a report begins with the time.
+		if c.monitoring && f.raw[f.body+1] >= '0' && f.raw[f.body+1] <= '9' {
 			return []string{"monitor"}
 		}
 	case '>':
@@ -133,8 +138,8 @@ func (c *conversation) unasked(f frame, e *exchange) []string {
 	return nil
 }
 
-// answered takes note of what a reply to e changes.
-func (c *conversation) answered(e *exchange, f frame) {
+// replied notes what a reply to e changes.
+func (c *conversation) replied(e *exchange, f frame) {
 	if f.kind() == '-' {
 		return
 	}
@@ -146,7 +151,7 @@ func (c *conversation) answered(e *exchange, f frame) {
 	}
 }
 
-// subscription takes note of a confirmation.
+// subscription notes a confirmation.
 func (c *conversation) subscription(f frame, words []string) {
 	kind := kindOf(words[0])
 	if c.channels == nil {
@@ -167,7 +172,7 @@ func (c *conversation) subscription(f frame, words []string) {
 	c.messages = f.kind() == '*' && total > 0
 }
 
-// kindOf is "" for channels, "p" for patterns and "s" for sharded channels.
+// kindOf returns "" for channels, "p" for patterns and "s" for sharded channels.
 func kindOf(verb string) string {
 	kind, _ := strings.CutSuffix(verb, "subscribe")
 	kind, _ = strings.CutSuffix(kind, "un")

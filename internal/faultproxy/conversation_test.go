@@ -9,8 +9,9 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// talk is a connection to a real server, and an answer due behind whatever the test lets it say: when that comes, every
-// request before it has had its reply and nothing was taken for one.
+// talk returns a connection to a real server, and inOrder, which sends a request behind all that
+// the test sent: when its reply comes, every request before has had its own reply, and nothing else
+// was taken for one.
 func talk(t *testing.T, version string) (s *redistest.Server, p *Proxy, c *caller, inOrder func()) {
 	t.Helper()
 	s, p = served(t)
@@ -20,14 +21,14 @@ func talk(t *testing.T, version string) (s *redistest.Server, p *Proxy, c *calle
 	require.NoError(t, err)
 	return s, p, c, func() {
 		t.Helper()
-		p.Answer("in order", 1, Loading)
+		p.Reply("in order", 1, Loading)
 		c.say(t, "ECHO in order")
 		c.frame(t, "-"+Loading+"\r\n")
 	}
 }
 
-// awaitDue waits until a reply is due on the only connection.
-func awaitDue(t *testing.T, p *Proxy) {
+// waitUntilDue waits until a reply is due on the only connection.
+func waitUntilDue(t *testing.T, p *Proxy) {
 	t.Helper()
 	eventually(t, func() bool {
 		p.mu.Lock()
@@ -75,7 +76,8 @@ func TestEachChannelIsConfirmedByItself(t *testing.T) {
 				c.say(t, "PING")
 				c.frame(t, array(kind, "pong", ""))
 			}
-			fault := p.Replace("UNSUBSCRIBE b", 1, Busy) // one of two, and both confirmations
+			// one of two channels, and both confirmations
+			fault := p.Replace("UNSUBSCRIBE b", 1, Busy)
 			c.say(t, "UNSUBSCRIBE b c", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "PING")
 			c.frame(t, "-"+Busy+"\r\n", array(kind, "unsubscribe", "a", ":1"), array(kind, "punsubscribe", "p*", ":0"),
 				array(kind, "sunsubscribe", "s", ":0"), "+PONG\r\n")
@@ -83,14 +85,14 @@ func TestEachChannelIsConfirmedByItself(t *testing.T) {
 			inOrder()
 			c.say(t, "PSUBSCRIBE p* q*")
 			c.frame(t, array(kind, "psubscribe", "p*", ":1"), array(kind, "psubscribe", "q*", ":2"))
-			p.Replace("PUNSUBSCRIBE", 1, Busy) // of all, of which there are two
+			p.Replace("PUNSUBSCRIBE", 1, Busy) // of all channels, of which there are two
 			c.say(t, "PUNSUBSCRIBE", "PING")
 			c.frame(t, "-"+Busy+"\r\n", "+PONG\r\n")
 		})
 	}
 }
 
-func TestArraysThatOnlyLookLikeMessagesAreReplies(t *testing.T) {
+func TestArraysThatLookLikeMessagesAreReplies(t *testing.T) {
 	for _, version := range []string{"2", "3"} {
 		t.Run("RESP"+version, func(t *testing.T) {
 			s, p, c, inOrder := talk(t, version)
@@ -116,7 +118,7 @@ func TestMonitorReportsAreNoReplies(t *testing.T) {
 	p.HoldReplies()
 	s.Do(t, "SET", "k", "v")
 	c.say(t, "PING")
-	awaitDue(t, p)
+	waitUntilDue(t, p)
 	p.replies.gate.open()
 	c.frame(t, "+PONG\r\n")
 	c.silent(t)
@@ -148,7 +150,7 @@ func TestEveryTypeOfReplyIsOneReply(t *testing.T) {
 	require.Empty(t, p.faults)
 }
 
-// A slot that moves away ends a subscription without having been asked.
+// A slot that moves ends a subscription without a request.
 func TestEndOfAShardedSubscriptionIsNoReply(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
@@ -169,7 +171,7 @@ func TestEndOfAShardedSubscriptionIsNoReply(t *testing.T) {
 	p.HoldReplies()
 	cluster.MoveSlot(t, slot, owner, other)
 	c.say(t, "PING")
-	awaitDue(t, p) // and now the end comes while a reply is due
+	waitUntilDue(t, p) // and now it ends while a reply is due
 	p.replies.gate.open()
 	c.frame(t, "+PONG\r\n")
 	c.silent(t)

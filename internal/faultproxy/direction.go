@@ -18,7 +18,8 @@ type parcel struct {
 	arrived time.Time
 }
 
-// admit waits until what arrived then may go on, and returns false if the link ended before.
+// admit waits until a frame that arrived at a given time may go on. It returns false if the link
+// ended before.
 func (d *direction) admit(arrived time.Time, ended <-chan struct{}) bool {
 	if late := time.Duration(d.delay.Load()) - time.Since(arrived); late > 0 {
 		timer := time.NewTimer(late)

@@ -10,17 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long Await waits, on a machine that may be busy.
-const patience = 10 * time.Second
+// timeout is how long Wait waits, on a machine that may be busy.
+const timeout = 10 * time.Second
 
-// Fault is something that happens to the next requests that contain a text. When several faults wait for the same request,
-// the one that was there first has it. Its methods may be called by several goroutines.
+// Fault is something that happens to the next requests that contain a text. When several faults
+// wait for the same request, the oldest one gets it. Its methods are safe for concurrent use.
 type Fault struct {
 	proxy   *Proxy
 	pattern string
 	does    deed
-	reply   string // the error that the client is told
-	left    int    // guarded by proxy.mu; how often it is still to happen
+	reply   string // the error that the client gets
+	left    int    // guarded by proxy.mu; how often it will still happen
 
 	mu      sync.Mutex
 	done    int           // guarded by mu; how often it has happened
@@ -32,27 +32,29 @@ type deed int
 
 const (
 	cutting   deed = iota // executed, then cut off
-	replacing             // executed, then answered with an error
-	instead               // answered with an error, and not executed
+	replacing             // executed, but the reply is an error
+	instead               // not executed, and the reply is an error
 )
 
-// CutReply cuts connections between the execution of a request and its reply. It waits for replies to requests that contain
-// pattern, also to those that were sent before. For each of the next n the connection is reset in place of the reply. The
-// replies that were due before it have been received by then (other systems than Linux may lose the last of them), all others
-// are lost.
+// CutReply cuts connections between the execution of a request and its reply. It waits for replies
+// to requests that contain pattern, also to those sent before. For each of the next n the
+// connection is reset in place of the reply. Replies that were due before have been received by
+// then (systems other than Linux may lose the last of them); all others are lost.
 //
-// pattern is looked for in the words of a request with spaces between them, as in "SUBSCRIBE news"; case matters.
+// pattern is looked for in the words of a request with spaces between them, as in "SUBSCRIBE news";
+// case matters.
 func (p *Proxy) CutReply(pattern string, n int) *Fault { return p.arm(pattern, n, cutting, "") }
 
-// Answer answers the next n requests that contain pattern (see CutReply) with an error, such as [Loading], in the server's
-// place: they are not executed. The answer keeps its place in the order of replies. The server does not know of it: a
-// transaction (MULTI) that it happens in is executed without that command.
-func (p *Proxy) Answer(pattern string, n int, reply string) *Fault {
+// Reply replies to the next n requests that contain pattern (see CutReply) with an error, such as
+// [Loading], in the server's place: they are not executed. The error keeps its place in the order
+// of replies. The server does not know of it: a transaction (MULTI) is executed without that
+// command.
+func (p *Proxy) Reply(pattern string, n int, reply string) *Fault {
 	return p.arm(pattern, n, instead, reply)
 }
 
-// Replace lets requests that contain pattern (see CutReply) be executed, also those that were sent before, and passes an error
-// on in place of each of the next n replies.
+// Replace lets requests that contain pattern (see CutReply) be executed, also those sent before,
+// and passes an error on in place of each of the next n replies.
 func (p *Proxy) Replace(pattern string, n int, reply string) *Fault {
 	return p.arm(pattern, n, replacing, reply)
 }
@@ -68,7 +70,7 @@ func (p *Proxy) arm(pattern string, n int, does deed, reply string) *Fault {
 	return f
 }
 
-// due returns a fault that does one of these to the exchange, and uses it up by one.
+// due returns a fault that does one of these to the exchange, and uses it up once.
 func (p *Proxy) due(e *exchange, deeds ...deed) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,18 +86,18 @@ func (p *Proxy) due(e *exchange, deeds ...deed) *Fault {
 	return nil
 }
 
-// Done is how often it has happened so far. It counts before the client can notice: who has seen the fault is counted.
+// Done returns how often the fault has happened. It counts before a client can notice.
 func (f *Fault) Done() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.done
 }
 
-// Await waits until it has happened n times or more; tb fails when that takes longer than 10 s. A connection that was cut is
-// reset by then.
-func (f *Fault) Await(tb testing.TB, n int) {
+// Wait waits until the fault has happened n times or more; tb fails when that takes longer than 10
+// s. By then a connection that was cut is reset.
+func (f *Fault) Wait(tb testing.TB, n int) {
 	tb.Helper()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		f.mu.Lock()
 		done, changed := f.done, f.changed
@@ -111,7 +113,7 @@ func (f *Fault) Await(tb testing.TB, n int) {
 	}
 }
 
-// End has it happen no more, however often it has happened.
+// End ends the fault, however often it has happened.
 func (f *Fault) End() {
 	f.proxy.mu.Lock()
 	defer f.proxy.mu.Unlock()
@@ -122,7 +124,7 @@ func (f *Fault) count() { f.happen(func() {}) }
 
 func (f *Fault) cut(l *link) { f.happen(l.reset) }
 
-// happen counts what happens. Nobody learns the count before it has happened.
+// happen makes it happen, and counts it. The count is visible only afterwards.
 func (f *Fault) happen(what func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +134,7 @@ func (f *Fault) happen(what func()) {
 	f.changed = make(chan struct{})
 }
 
-// frame is the error as a reply, on one line whatever it says, as Redis does it.
+// frame returns the error as a reply, on one line whatever it says, as Redis does.
 func (f *Fault) frame() []byte {
 	return []byte("-" + strings.NewReplacer("\r", " ", "\n", " ").Replace(f.reply) + "\r\n")
 }

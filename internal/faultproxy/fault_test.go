@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// increment is a script whose execution shows.
+// increment is a script whose execution can be seen.
 const increment = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
 
 func TestCutReplyIsExactOnAPipelinedConnection(t *testing.T) {
@@ -32,14 +32,15 @@ func TestCutReplyIsExactOnAPipelinedConnection(t *testing.T) {
 		require.Equal(t, 1, fault.Done())
 		require.Equal(t, "7", s.DoString(t, "GET", "cut"))
 
-		// It was for one.
+		// The fault was for one request.
 		require.Equal(t, []string{"14"}, values(batch(t, c, "EVALSHA "+sha+" 1 cut 7")))
 		require.Equal(t, 1, fault.Done())
 	})
 }
 
-// Without a library between: every reply before the cut arrives, however many and large, and not a byte of its own.
-func TestCutReplyLeavesWhatWasDueBeforeItWhole(t *testing.T) {
+// Without a library in between: every reply before the cut arrives, however many and large they
+// are, and not a byte of the cut one.
+func TestCutReplyLeavesEarlierRepliesWhole(t *testing.T) {
 	t.Parallel()
 	s, p := served(t)
 	large := strings.Repeat("x", 1<<20)
@@ -54,7 +55,7 @@ func TestCutReplyLeavesWhatWasDueBeforeItWhole(t *testing.T) {
 	}
 }
 
-func TestCutReplyIsForSoManyConnections(t *testing.T) {
+func TestCutReplyCutsAsManyConnectionsAsAsked(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
 	fault := p.CutReply("needle", 2)
@@ -65,7 +66,7 @@ func TestCutReplyIsForSoManyConnections(t *testing.T) {
 		c.broken(t)
 	}
 	require.Equal(t, 2, fault.Done())
-	fault.Await(t, 2)
+	fault.Wait(t, 2)
 	c := dialTo(t, p.Addr())
 	c.say(t, "a needle")
 	c.hear(t, "a needle")
@@ -87,7 +88,7 @@ func TestCutReplyFindsAPatternInTwoPieces(t *testing.T) {
 	require.Equal(t, 1, fault.Done())
 }
 
-func TestCutReplyAlsoTakesARequestThatIsUnderWay(t *testing.T) {
+func TestCutReplyAppliesToARequestInFlight(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
@@ -96,7 +97,7 @@ func TestCutReplyAlsoTakesARequestThatIsUnderWay(t *testing.T) {
 	heard(t, got)
 	fault := p.CutReply("needle", 1)
 	p.Pass()
-	fault.Await(t, 1)
+	fault.Wait(t, 1)
 	c.broken(t)
 }
 
@@ -104,7 +105,7 @@ func TestEndedFaultDoesNotHappen(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
-	fault := p.Answer("x", 10, Loading)
+	fault := p.Reply("x", 10, Loading)
 	other := p.Replace("x", 1, Busy)
 	c.say(t, "x")
 	c.frame(t, "-"+Loading+"\r\n")
@@ -115,22 +116,22 @@ func TestEndedFaultDoesNotHappen(t *testing.T) {
 	require.Equal(t, 1, other.Done())
 }
 
-func TestAwaitWaitsUntilTheFaultHasHappenedOftenEnough(t *testing.T) {
+func TestWaitReturnsOnceTheFaultHasHappenedOftenEnough(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
 	fault := p.Replace("x", 2, Loading)
 	c.say(t, "x")
-	fault.Await(t, 1)
+	fault.Wait(t, 1)
 	c.frame(t, "-"+Loading+"\r\n")
 	p.HoldReplies()
 	c.say(t, "x")
 	passed := time.AfterFunc(shortly, p.Pass)
-	fault.Await(t, 2)
-	require.False(t, passed.Stop(), "it waited for one only")
+	fault.Wait(t, 2)
+	require.False(t, passed.Stop(), "it waited for only one")
 }
 
-func TestAnsweredRequestIsNotExecutedAndItsErrorIsInOrder(t *testing.T) {
+func TestRequestWithAReplyOfTheProxyIsNotExecutedAndItsErrorIsInOrder(t *testing.T) {
 	versions(t, func(t *testing.T, version func(*rueidis.ClientOption)) {
 		s, p := served(t)
 		c := one(t, s, p, version)
@@ -139,7 +140,7 @@ func TestAnsweredRequestIsNotExecutedAndItsErrorIsInOrder(t *testing.T) {
 			NoPerm("u", "incr"), Moved(3999, "127.0.0.1:6381"), Ask(3999, "127.0.0.1:6381"),
 		} {
 			s.Do(t, "FLUSHALL")
-			fault := p.Answer("INCR b", 2, reply)
+			fault := p.Reply("INCR b", 2, reply)
 			got := values(batch(t, c, "INCR a", "INCR b", "INCR a", "INCR b", "INCR b", "INCR a"))
 			require.Equal(t, []string{"1", reply, "2", reply, "1", "3"}, got)
 			require.Equal(t, 2, fault.Done())
@@ -148,7 +149,7 @@ func TestAnsweredRequestIsNotExecutedAndItsErrorIsInOrder(t *testing.T) {
 	})
 }
 
-func TestReplacedReplyIsThatOfARequestThatWasExecuted(t *testing.T) {
+func TestReplaceChangesTheReplyOfAnExecutedRequest(t *testing.T) {
 	versions(t, func(t *testing.T, version func(*rueidis.ClientOption)) {
 		s, p := served(t)
 		c := one(t, s, p, version)
@@ -159,12 +160,13 @@ func TestReplacedReplyIsThatOfARequestThatWasExecuted(t *testing.T) {
 	})
 }
 
-// The order has to be right also when the answer could be given long before the reply that is due first.
-func TestAnswerWaitsForItsTurn(t *testing.T) {
+// The order must be right also when the proxy's reply is ready long before the one that is due
+// first.
+func TestReplyOfTheProxyKeepsTheOrder(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
-	p.Answer("two", 1, Loading)
+	p.Reply("two", 1, Loading)
 	p.HoldReplies()
 	c.say(t, "one", "two", "three")
 	require.Equal(t, "one", heard(t, got))
@@ -173,22 +175,22 @@ func TestAnswerWaitsForItsTurn(t *testing.T) {
 	p.Pass()
 	c.frame(t, bulk("one"), "-"+Loading+"\r\n", bulk("three"))
 
-	p.DelayRequests(shortly) // the answer comes no sooner than one of the server's would
-	p.Answer("four", 1, Loading)
+	p.DelayRequests(shortly) // the proxy's reply comes no sooner than the server's would
+	p.Reply("four", 1, Loading)
 	start := time.Now()
 	c.say(t, "four")
 	c.frame(t, "-"+Loading+"\r\n")
 	require.GreaterOrEqual(t, time.Since(start), shortly)
 }
 
-func TestAnswerIsHeldWithTheReplies(t *testing.T) {
+func TestReplyOfTheProxyIsHeldLikeOthers(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
-	fault := p.Answer("one", 1, "two\r\nlines")
+	fault := p.Reply("one", 1, "two\r\nlines")
 	p.HoldReplies()
 	c.say(t, "one")
-	fault.Await(t, 1)
+	fault.Wait(t, 1)
 	c.silent(t)
 	p.Pass()
 	c.frame(t, "-two  lines\r\n")
@@ -197,7 +199,9 @@ func TestAnswerIsHeldWithTheReplies(t *testing.T) {
 func TestRefusedSubscriptionIsAnErrorForTheSubscriber(t *testing.T) {
 	versions(t, func(t *testing.T, version func(*rueidis.ClientOption)) {
 		for how, fault := range map[string]func(*Proxy) *Fault{
-			"answered": func(p *Proxy) *Fault { return p.Answer("SUBSCRIBE", 1, NoPerm("default", "subscribe")) },
+			"instead": func(p *Proxy) *Fault {
+				return p.Reply("SUBSCRIBE", 1, NoPerm("default", "subscribe"))
+			},
 			"replaced": func(p *Proxy) *Fault { return p.Replace("SUBSCRIBE", 1, NoPerm("default", "subscribe")) },
 		} {
 			t.Run(how, func(t *testing.T) {

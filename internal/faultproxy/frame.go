@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// maxLength is the most that a frame may say of itself: what Redis takes as a string, and more elements than it sends.
+	// maxLength is the largest length that a frame may state: the longest string of Redis, and more
+	// elements than it sends.
 	maxLength = 512 << 20
-	// pieceSize is how much is read at a time, so that a length that is a lie costs no memory.
+	// pieceSize is how much is read at a time, so that a false length costs no memory.
 	pieceSize = 64 << 10
 )
 
-// frame is one value on the wire, a request, a reply or a push, with all that it contains.
+// frame is one value on the network, a request, a reply or a push, with all that it contains.
 type frame struct {
 	raw    []byte
 	body   int  // where the value begins, behind its attributes
-	opaque bool // these are only bytes, and so is all that follows
+	opaque bool // only bytes, as is all that follows
 }
 
-// kind is the byte that says what the value is.
+// kind returns the byte that says what the value is.
 func (f frame) kind() byte { return f.raw[f.body] }
 
-// words are the strings, numbers and nulls that an array or a push begins with, up to the first element that has elements of
-// its own. A null is an empty word. Other frames have none.
+// words returns the strings, numbers and nulls that an array or a push begins with, up to the first
+// element that has elements itself. A null is an empty word. Other frames have none.
 func (f frame) words() []string {
 	if kind := f.kind(); kind != '*' && kind != '>' {
 		return nil
 	}
 	header, rest, _ := bytes.Cut(f.raw[f.body:], []byte("\r\n"))
-	n, _ := strconv.Atoi(string(header[1:])) // the reader has seen that it is a number
+	n, _ := strconv.Atoi(string(header[1:])) // the reader has checked that it is a number
 	var words []string
 	for len(words) < n {
 		header, rest, _ = bytes.Cut(rest, []byte("\r\n"))
@@ -53,13 +54,13 @@ func (f frame) words() []string {
 	return words
 }
 
-// errMalformed is why a frame is not one. Nobody sees it but the reader, who goes on with bytes.
+// errMalformed is why a frame is none. Only the reader sees it, and goes on with bytes.
 var errMalformed = errors.New("malformed frame")
 
 // frameReader cuts what comes from one side into frames.
 type frameReader struct {
 	from     *bufio.Reader
-	requests bool // arrays of strings are all that is allowed
+	requests bool // only arrays of strings are allowed
 	opaque   bool // it has given up
 }
 
@@ -67,8 +68,9 @@ func newFrameReader(from io.Reader, requests bool) *frameReader {
 	return &frameReader{from: bufio.NewReaderSize(from, pieceSize), requests: requests}
 }
 
-// next returns the next frame, and takes no byte beyond it. What is malformed is returned as bytes, and so is all that comes
-// after that. A frame that the other side does not complete is io.ErrUnexpectedEOF.
+// next returns the next frame, and takes no byte beyond it. It returns malformed input, and all
+// that follows, as bytes, and io.ErrUnexpectedEOF for a frame that the other side does not
+// complete.
 func (r *frameReader) next() (frame, error) {
 	if r.opaque {
 		return r.piece()
@@ -76,7 +78,7 @@ func (r *frameReader) next() (frame, error) {
 	f, err := r.read()
 	if errors.Is(err, errMalformed) {
 		r.opaque = true
-		if len(f.raw) == 0 { // the first byte was enough, and is still to be read
+		if len(f.raw) == 0 { // the first byte was enough, and is not read yet
 			return r.piece()
 		}
 		return frame{raw: f.raw, opaque: true}, nil
@@ -84,21 +86,21 @@ func (r *frameReader) next() (frame, error) {
 	return f, err
 }
 
-// piece returns whatever there is, once there is something.
+// piece returns what there is, once there is something.
 func (r *frameReader) piece() (frame, error) {
 	buffer := make([]byte, pieceSize)
 	n, err := r.from.Read(buffer)
 	if n > 0 {
-		err = nil // it is said again by the next read
+		err = nil // the next read returns it again
 	}
 	return frame{raw: buffer[:n], opaque: true}, err
 }
 
-// read reads one frame. It counts the values that are still missing instead of descending into them, so that depth costs
-// nothing. With errMalformed the frame is what was read of it.
+// read reads one frame. It counts missing values instead of recursing into them, so depth costs
+// nothing. With errMalformed the frame holds what was read.
 func (r *frameReader) read() (frame, error) {
 	var f frame
-	begun := false // the value itself, and not only attributes of it
+	begun := false // the value itself has begun, not only its attributes
 	for missing := 1; missing > 0; {
 		first := !begun && missing == 1
 		if first {
@@ -117,12 +119,14 @@ func (r *frameReader) read() (frame, error) {
 			missing += max(n, 0) - 1
 		case '>':
 			missing += n
-			if first { // within another value it is not an element of it: Redis 6 sends invalidations there
+			// Such a push within another value is no element of it: Redis 6 sends invalidations
+			// there.
+			if first {
 				missing--
 			}
 		case '%':
 			missing += 2*n - 1
-		case '|': // and then the value
+		case '|': // the value follows
 			missing += 2 * n
 		case '$', '=', '!':
 			missing--
@@ -140,7 +144,7 @@ func (r *frameReader) read() (frame, error) {
 	return f, nil
 }
 
-// header reads the line that a value begins with, and the number in it where it has one.
+// header reads the line that a value begins with, and the number in it, if it has one.
 func (r *frameReader) header(f *frame, first bool) (kind byte, n int, err error) {
 	peeked, err := r.from.Peek(1)
 	if err != nil {
@@ -180,7 +184,7 @@ func (r *frameReader) header(f *frame, first bool) (kind byte, n int, err error)
 	return kind, n, nil
 }
 
-// allowed tells whether a value may be of this kind.
+// allowed reports whether a value may be of this kind.
 func (r *frameReader) allowed(kind byte, first bool) bool {
 	switch {
 	case !r.requests:
@@ -192,7 +196,7 @@ func (r *frameReader) allowed(kind byte, first bool) bool {
 	}
 }
 
-// text reads a string of n bytes, or none if it is a null, and its end of line.
+// text reads a string of n bytes, or none for a null, and its end of line.
 func (r *frameReader) text(f *frame, n int) error {
 	if n < 0 {
 		return nil

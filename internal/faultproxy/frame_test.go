@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frames are one of each kind, as servers send them.
+// frames has one of each kind, as servers send them.
 var frames = []string{
 	"+OK\r\n", "+\r\n", "-ERR no\r\n", ":-12\r\n", "_\r\n", "#t\r\n", ",3.25\r\n", ",inf\r\n",
 	"(3492890328409238509324850943850943825024385\r\n",
@@ -39,7 +39,7 @@ func TestEachFrameIsReadWithWhatItContainsAndNoMore(t *testing.T) {
 	}
 }
 
-func TestFrameThatStopsHalfWayIsNotOne(t *testing.T) {
+func TestIncompleteFrameIsAnError(t *testing.T) {
 	for _, whole := range frames {
 		for _, size := range []int{1, len(whole) / 2, len(whole) - 1} {
 			f, err := newFrameReader(strings.NewReader(whole[:size]), false).next()
@@ -63,7 +63,7 @@ func TestMalformedFrameAndWhatFollowsAreBytes(t *testing.T) {
 	}
 }
 
-// rest is all that is left, which must be bytes.
+// rest returns all that is left, which must be bytes.
 func rest(t *testing.T, r *frameReader) string {
 	t.Helper()
 	var all []byte
@@ -91,7 +91,7 @@ func TestRequestsAreArraysOfStrings(t *testing.T) {
 	}
 }
 
-func TestWordsAreWhatAPushBeginsWith(t *testing.T) {
+func TestWordsAreTheFirstElementsOfAPush(t *testing.T) {
 	for raw, want := range map[string][]string{
 		">3\r\n$7\r\nmessage\r\n+c\r\n$-1\r\n":                        {"message", "c", ""},
 		"*4\r\n$1\r\na\r\n:12\r\n_\r\n=5\r\ntxt:b\r\n":                {"a", "12", "", "txt:b"},
@@ -105,8 +105,8 @@ func TestWordsAreWhatAPushBeginsWith(t *testing.T) {
 	}
 }
 
-// However the bytes look, the reader neither panics nor loses, adds or takes one too many; and it finds the same frame
-// whatever comes after it.
+// Whatever the bytes are, the reader does not panic, and loses, adds or takes no byte. It finds the
+// same frame whatever follows.
 func FuzzFrames(f *testing.F) {
 	for _, frame := range frames {
 		if len(frame) < 1000 {

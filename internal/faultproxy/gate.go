@@ -2,7 +2,7 @@ package faultproxy
 
 import "sync"
 
-// gate lets data pass, or not. The zero value is open.
+// gate lets data pass, or holds it. The zero value is open.
 type gate struct {
 	mu      sync.Mutex
 	barrier chan struct{} // nil while open; closed when it opens
@@ -25,7 +25,7 @@ func (g *gate) open() {
 	}
 }
 
-// wait waits until the gate is open, and returns false if the link ended before.
+// wait waits until the gate is open. It returns false if the link ended before.
 func (g *gate) wait(ended <-chan struct{}) bool {
 	for {
 		g.mu.Lock()

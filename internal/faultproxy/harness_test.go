@@ -17,13 +17,14 @@ import (
 
 func TestMain(m *testing.M) { redistest.VerifyMain(m) }
 
-// soon is more than enough for what must happen; shortly is how long a test watches that something does not.
+// soon is more than enough for what must happen; shortly is how long a test watches that something
+// does not happen.
 const (
 	soon    = 5 * time.Second
 	shortly = 50 * time.Millisecond
 )
 
-// echo is a target that answers each request with its text. got is what it heard.
+// echo is a target that replies to each request with its text. got receives the texts.
 func echo(t *testing.T) (address string, got <-chan string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +69,7 @@ func echo(t *testing.T) (address string, got <-chan string) {
 
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
-// request is a command on the wire; its words are separated by spaces.
+// request returns a command as it is sent; its words are separated by spaces.
 func request(text string) string {
 	words := strings.Split(text, " ")
 	var b strings.Builder
@@ -79,7 +80,7 @@ func request(text string) string {
 	return b.String()
 }
 
-// caller is a client without a library: it says and hears frames.
+// caller is a client without a library: it writes and reads frames.
 type caller struct {
 	net.Conn
 	replies *frameReader
@@ -109,7 +110,7 @@ func (c *caller) raw(t *testing.T, bytes string) {
 	require.NoError(t, err)
 }
 
-// hear requires that a text arrives as a string, and nothing before it.
+// hear requires that texts arrive as strings, and nothing before them.
 func (c *caller) hear(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -128,7 +129,7 @@ func (c *caller) frame(t *testing.T, frames ...string) {
 	}
 }
 
-// silent requires that nothing arrives, and that the connection is in order.
+// silent requires that nothing arrives, and that the connection still works.
 func (c *caller) silent(t *testing.T) {
 	t.Helper()
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(shortly)))
@@ -144,14 +145,14 @@ func (c *caller) broken(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// heard takes what somebody hears next.
+// heard returns what is received next.
 func heard(t *testing.T, got <-chan string) string {
 	t.Helper()
 	select {
 	case text := <-got:
 		return text
 	case <-time.After(soon):
-		require.FailNow(t, "nothing is heard")
+		require.FailNow(t, "nothing is received")
 		return ""
 	}
 }
@@ -159,7 +160,7 @@ func heard(t *testing.T, got <-chan string) string {
 // eventually waits until the condition is true.
 func eventually(t *testing.T, condition func() bool, otherwise string) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for !condition() {
 		select {
 		case <-time.After(time.Millisecond):
@@ -169,7 +170,7 @@ func eventually(t *testing.T, condition func() bool, otherwise string) {
 	}
 }
 
-// complaints is a test that must not fail but keeps what is said against it.
+// complaints is a test that must not fail but keeps its failures.
 type complaints struct {
 	testing.TB
 	said chan string
@@ -186,7 +187,8 @@ func served(t *testing.T) (*redistest.Server, *Proxy) {
 	return s, Start(t, s.Addr())
 }
 
-// one is a client of the server with one connection, through the proxy; what passes before a test begins has passed.
+// one returns a client of the server with one connection, through the proxy, which is set up before
+// the test begins.
 func one(t *testing.T, s *redistest.Server, p *Proxy, mutators ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
 	c := s.Client(t, append(mutators, p.Use, func(o *rueidis.ClientOption) {
@@ -199,7 +201,7 @@ func one(t *testing.T, s *redistest.Server, p *Proxy, mutators ...func(*rueidis.
 	return c
 }
 
-// resp2 makes a client speak the old version.
+// resp2 makes a client use RESP2.
 func resp2(o *rueidis.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }
 
 func do(t *testing.T, c rueidis.Client, words ...string) rueidis.RedisResult {
@@ -217,7 +219,7 @@ func batch(t *testing.T, c rueidis.Client, commands ...string) []rueidis.RedisRe
 	return c.DoMulti(t.Context(), built...)
 }
 
-// values are the results as text, errors included.
+// values returns the results as text, errors included.
 func values(results []rueidis.RedisResult) []string {
 	texts := make([]string, len(results))
 	for i, r := range results {

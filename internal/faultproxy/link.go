@@ -17,20 +17,20 @@ type link struct {
 	client, target net.Conn
 	talk           conversation
 	held           []frame       // messages; for the goroutine that passes replies on
-	stir           chan struct{} // has that goroutine look again
+	stir           chan struct{} // makes that goroutine check again
 	end            sync.Once
-	ended          chan struct{} // closed when the connection is over: nothing is kept back any more
+	ended          chan struct{} // closed when the connection is over: nothing is held any more
 
 	lostRequests, lostReplies bool // guarded by proxy.mu; some were dropped, so no other may follow
-	blind                     bool // guarded by proxy.mu; these are not frames, or not in an order that is known
+	blind                     bool // guarded by proxy.mu; no frames, or in an unknown order
 }
 
 func newLink(p *Proxy, client, target net.Conn) *link {
 	return &link{proxy: p, client: client, target: target, stir: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// run passes frames on in both directions until the connection ends. Whatever ends one direction ends the link: a half-open
-// connection is not a fault that is played here.
+// run passes frames on in both directions until the connection ends. Whatever ends one direction
+// ends the link: this proxy does not play half-open connections.
 func (l *link) run() {
 	requests, replies := make(chan parcel, laneSize), make(chan parcel, laneSize)
 	var lanes sync.WaitGroup
@@ -41,7 +41,8 @@ func (l *link) run() {
 	lanes.Wait()
 }
 
-// receive puts frames in a lane until the side that sends them has ended. What is in the lane by then is still passed on.
+// receive puts frames in a lane until their sender has ended. What is in the lane by then is still
+// passed on.
 func (l *link) receive(from *frameReader, lane chan<- parcel) {
 	defer close(lane)
 	for {
@@ -63,7 +64,7 @@ func (l *link) passRequests(lane <-chan parcel) {
 		if !l.proxy.requests.admit(q.arrived, l.ended) {
 			return
 		}
-		if l.proxy.loses(&l.proxy.requests, &l.lostRequests) || l.answers(q) {
+		if l.proxy.loses(&l.proxy.requests, &l.lostRequests) || l.repliesTo(q) {
 			continue
 		}
 		if _, err := l.target.Write(q.frame.raw); err != nil {
@@ -73,14 +74,14 @@ func (l *link) passRequests(lane <-chan parcel) {
 	l.settle(l.target)
 }
 
-// answers answers a request in the server's place, or notes that the server's reply will be due.
-func (l *link) answers(q parcel) bool {
+// repliesTo replies to a request in the server's place, or notes that the server will reply.
+func (l *link) repliesTo(q parcel) bool {
 	if l.proxy.cannotSee(l, q.frame.opaque) {
 		return false
 	}
 	words := q.frame.words()
 	if len(words) == 0 {
-		return false // nobody answers this
+		return false // this has no reply
 	}
 	e := newExchange(words, q.arrived)
 	if e.is("SYNC") || e.is("PSYNC") || e.is("CLIENT", "REPLY") {
@@ -88,20 +89,20 @@ func (l *link) answers(q parcel) bool {
 		return false
 	}
 	if f := l.proxy.due(e, instead); f != nil {
-		e.answer = f.frame()
+		e.own = f.frame()
 		f.count()
 	}
 	l.talk.ask(e)
-	if e.answer != nil {
+	if e.own != nil {
 		l.look()
 	}
-	return e.answer != nil
+	return e.own != nil
 }
 
 func (l *link) passReplies(lane <-chan parcel) {
 	defer l.reset()
 	for {
-		if l.unasked() != nil {
+		if l.unrequested() != nil {
 			return
 		}
 		select {
@@ -110,7 +111,8 @@ func (l *link) passReplies(lane <-chan parcel) {
 				l.settle(l.client)
 				return
 			}
-			if !l.proxy.replies.admit(r.arrived, l.ended) || l.unasked() != nil || l.reply(r.frame) != nil {
+			if !l.proxy.replies.admit(r.arrived, l.ended) || l.unrequested() != nil ||
+				l.reply(r.frame) != nil {
 				return
 			}
 		case <-l.stir:
@@ -120,22 +122,23 @@ func (l *link) passReplies(lane <-chan parcel) {
 	}
 }
 
-// look has passReplies look whether there is something to say that the server does not say now.
+// look has passReplies check whether something is to be sent that does not come from the server
+// now.
 func (l *link) look() {
 	select {
 	case l.stir <- struct{}{}:
-	default: // it will look anyway
+	default: // it will check anyway
 	}
 }
 
-// unasked passes on the proxy's answers whose turn it is, and the messages that are no longer held.
-func (l *link) unasked() error {
-	for e := l.talk.next(); e != nil && e.answer != nil; e = l.talk.next() {
-		if !l.proxy.replies.admit(e.asked, l.ended) {
+// unrequested passes on the proxy's replies that are due, and messages that are no longer held.
+func (l *link) unrequested() error {
+	for e := l.talk.next(); e != nil && e.own != nil; e = l.talk.next() {
+		if !l.proxy.replies.admit(e.sent, l.ended) {
 			return net.ErrClosed
 		}
 		l.talk.over()
-		if err := l.tell(e.answer); err != nil {
+		if err := l.tell(e.own); err != nil {
 			return err
 		}
 	}
@@ -154,14 +157,14 @@ func (l *link) unasked() error {
 
 var errCut = errors.New("cut")
 
-// reply passes on what the server says, or what it is to seem to say.
+// reply passes on what the server sends, or what replaces it.
 func (l *link) reply(f frame) error {
 	if l.proxy.cannotSee(l, f.opaque) {
 		return l.tell(f.raw)
 	}
 	e := l.talk.match(f)
 	switch {
-	case e == nil && f.kind() != '-': // an error would be a farewell
+	case e == nil && f.kind() != '-': // an error would be the last the server sends
 		return l.message(f)
 	case e == nil:
 		return l.tell(f.raw)
@@ -184,13 +187,13 @@ func (l *link) reply(f frame) error {
 	return l.tell(fault.frame())
 }
 
-// message passes on what nobody asked for.
+// message passes on what was not requested.
 func (l *link) message(f frame) error {
 	state := l.proxy.messagesAre()
 	switch {
 	case state == dropped:
 		return nil
-	case state == held || len(l.held) > 0: // the order stays
+	case state == held || len(l.held) > 0: // keeps the order
 		l.held = append(l.held, f)
 		l.look()
 		return nil
@@ -198,7 +201,7 @@ func (l *link) message(f frame) error {
 	return l.tell(f.raw)
 }
 
-// tell says something to the client, unless it is to be lost.
+// tell sends something to the client, unless it is to be lost.
 func (l *link) tell(what []byte) error {
 	if l.proxy.loses(&l.proxy.replies, &l.lostReplies) {
 		return nil
@@ -207,7 +210,8 @@ func (l *link) tell(what []byte) error {
 	return err
 }
 
-// settle waits until one side has received what it was told: a reset overtakes what is still on the way.
+// settle waits until one side has received all that was sent to it: a reset overtakes what is still
+// on the way.
 func (l *link) settle(c net.Conn) {
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -229,16 +233,16 @@ func (l *link) reset() {
 	})
 }
 
-// sever closes a connection with a reset instead of a farewell.
+// sever closes a connection with a reset instead of a proper end.
 func sever(c net.Conn) {
 	c = transport(c)
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // without it the close is a polite one, which breaks the connection as well
+		_ = tcp.SetLinger(0) // otherwise Close ends it properly, which breaks it as well
 	}
-	_ = c.Close() // broken off is what it is to be
+	_ = c.Close() // it must end in any case
 }
 
-// transport is the connection below TLS.
+// transport returns the connection below TLS.
 func transport(c net.Conn) net.Conn {
 	if secure, ok := c.(*tls.Conn); ok {
 		return secure.NetConn()

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listen subscribes a client to a channel, and returns what is said there once the server has confirmed it. The client uses one
-// connection for all channels, so that whatever was said on others before has passed the proxy by then.
+// listen subscribes a client to a channel, and returns its messages once the server has confirmed
+// it. The client uses one connection for all channels, so that messages sent on others before have
+// passed the proxy by then.
 func listen(t *testing.T, c rueidis.Client, channel string) <-chan string {
 	t.Helper()
 	messages, confirmed, ended := make(chan string, 100), make(chan string), make(chan struct{})
@@ -38,7 +39,7 @@ func TestHeldMessagesComeInOrderAfterPassAndCommandsGoOn(t *testing.T) {
 		for range 10 {
 			require.NoError(t, do(t, c, "INCR", "counter").Error())
 		}
-		other := listen(t, c, "other") // confirmations are no messages
+		other := listen(t, c, "other") // a confirmation is no message
 		require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", "other", "for the other"))
 		require.Empty(t, messages)
 		require.Empty(t, other)

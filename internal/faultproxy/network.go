@@ -14,8 +14,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Network puts a [Proxy] in front of every server that its clients dial, those included of which they learn from a cluster or
-// a Sentinel. All methods may be called by several goroutines.
+// Network puts a [Proxy] before every server that its clients dial, also before those that they
+// learn of from a cluster or a Sentinel. Its methods are safe for concurrent use.
 type Network struct {
 	tb testing.TB
 
@@ -24,8 +24,8 @@ type Network struct {
 	closed  bool              // guarded by mu
 }
 
-// NewNetwork returns a network that has proxies for these servers, each a "host:port"; others get one when a client dials
-// them first. tb's clean-up ends the proxies, see [Start].
+// NewNetwork returns a network with proxies for these servers, each a "host:port"; others get one
+// when a client first dials them. tb's clean-up ends the proxies, see [Start].
 func NewNetwork(tb testing.TB, servers ...string) *Network {
 	tb.Helper()
 	n := &Network{tb: tb, proxies: make(map[string]*Proxy)}
@@ -36,11 +36,12 @@ func NewNetwork(tb testing.TB, servers ...string) *Network {
 	return n
 }
 
-// To is the proxy in front of the server at an address, as the clients dial it. It is started if there is none yet.
+// To returns the proxy before the server at an address, as clients dial it. It starts one if there
+// is none yet.
 func (n *Network) To(server string) *Proxy {
 	p, err := n.to(server)
 	if err != nil {
-		panic(err) // no port is free; and this need not be the goroutine that may end the test
+		panic(err) // no port is free, and this may not be the goroutine of the test
 	}
 	return p
 }
@@ -63,8 +64,8 @@ func (n *Network) to(server string) (*Proxy, error) {
 	return p, err
 }
 
-// All does something with each proxy that there is, in the order of the servers' addresses. A server that is dialed first
-// later on gets a proxy without faults.
+// All calls f for each proxy, in the order of the servers' addresses. A server that is first dialed
+// later gets a proxy without faults.
 func (n *Network) All(f func(*Proxy)) {
 	n.mu.Lock()
 	servers := maps.Clone(n.proxies)
@@ -74,15 +75,17 @@ func (n *Network) All(f func(*Proxy)) {
 	}
 }
 
-// Routes are the addresses of the proxies that there are, by those of their servers: what [Route] needs in another process.
+// Routes returns the proxies' addresses by those of their servers, which is what [Route] needs in
+// another process.
 func (n *Network) Routes() map[string]string {
 	routes := make(map[string]string)
 	n.All(func(p *Proxy) { routes[p.target] = p.Addr() })
 	return routes
 }
 
-// Use has a client with these options dial the servers through the network. Where the client would speak TLS, the proxy does
-// so instead: what passes it are frames. The options must not have a dial function of their own.
+// Use has a client with these options dial servers through the network. Where the client would
+// speak TLS, the proxy does so instead, and sees frames. The options must not have a dial function
+// of their own.
 func (n *Network) Use(option *rueidis.ClientOption) {
 	option.DialCtxFn = func(ctx context.Context, server string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		p, err := n.to(server)
@@ -93,7 +96,8 @@ func (n *Network) Use(option *rueidis.ClientOption) {
 	}
 }
 
-// Use has a client with these options dial the proxy when it means the proxy's server, as [Network.Use] does for all.
+// Use has a client with these options dial the proxy in place of its server, as [Network.Use] does
+// for all.
 func (p *Proxy) Use(option *rueidis.ClientOption) {
 	option.DialCtxFn = func(ctx context.Context, server string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		if server == p.target {
@@ -111,9 +115,10 @@ func (p *Proxy) meet(ctx context.Context, dialer *net.Dialer, config *tls.Config
 	return dialer.DialContext(ctx, "tcp", p.Addr())
 }
 
-// Route has a client dial another address for each server that it means: those of proxies, in a process that does not have
-// them, see [Network.Routes]. A server without a route cannot be dialed. A client with a TLSConfig speaks TLS through the proxy,
-// which then sees no frames; with a proxy that speaks TLS itself the client must have none.
+// Route has a client dial another address for each server: those of proxies, in a process that does
+// not have them, see [Network.Routes]. A server without a route cannot be dialed. A client with a
+// TLSConfig speaks TLS through the proxy, which then sees no frames; for a proxy that speaks TLS
+// itself the client must have none.
 func Route(routes map[string]string) func(*rueidis.ClientOption) {
 	return func(option *rueidis.ClientOption) {
 		option.DialCtxFn = func(ctx context.Context, server string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -126,7 +131,7 @@ func Route(routes map[string]string) func(*rueidis.ClientOption) {
 	}
 }
 
-// dial connects to an address where a server is to be found.
+// dial connects to an address in place of a server.
 func dial(ctx context.Context, dialer *net.Dialer, address string, config *tls.Config, server string) (net.Conn, error) {
 	if config == nil {
 		return dialer.DialContext(ctx, "tcp", address)

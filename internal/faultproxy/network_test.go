@@ -37,8 +37,8 @@ func TestNetworkIsInFrontOfEveryNodeOfACluster(t *testing.T) {
 	if to == from {
 		to = cluster.Nodes[1]
 	}
-	fault := n.To(from.Addr()).Answer("GET key", 1, Moved(slot, to.Addr()))
-	back := n.To(to.Addr()).Answer("GET key", 1, "HERE I am")
+	fault := n.To(from.Addr()).Reply("GET key", 1, Moved(slot, to.Addr()))
+	back := n.To(to.Addr()).Reply("GET key", 1, "HERE I am")
 	require.EqualError(t, c.Do(t.Context(), c.B().Get().Key("key").Build()).Error(), "HERE I am")
 	require.Equal(t, []int{1, 1}, []int{fault.Done(), back.Done()})
 
@@ -47,7 +47,7 @@ func TestNetworkIsInFrontOfEveryNodeOfACluster(t *testing.T) {
 	require.GreaterOrEqual(t, total, 3)
 }
 
-// direct tells whether somebody is connected to a server past the network, but for the one who asks.
+// direct reports whether a client other than the caller is connected to a server past the network.
 func direct(t *testing.T, s *redistest.Server, n *Network) bool {
 	t.Helper()
 	known := throughProxy(n)
@@ -61,7 +61,7 @@ func direct(t *testing.T, s *redistest.Server, n *Network) bool {
 	return false
 }
 
-// throughProxy are the addresses that the servers see.
+// throughProxy returns the clients' addresses as servers see them.
 func throughProxy(n *Network) []string {
 	var addresses []string
 	n.All(func(p *Proxy) {
@@ -83,7 +83,7 @@ func TestNetworkIsInFrontOfSentinelAndWhatItNames(t *testing.T) {
 	routes := n.Routes()
 	require.Contains(t, routes, s.Watcher.Addr())
 	require.Contains(t, routes, s.Nodes[0].Addr())
-	fault := n.To(s.Nodes[0].Addr()).Answer("GET k", 1, "HERE I am")
+	fault := n.To(s.Nodes[0].Addr()).Reply("GET k", 1, "HERE I am")
 	require.EqualError(t, do(t, c, "GET", "k").Error(), "HERE I am")
 	require.Equal(t, 1, fault.Done())
 }
@@ -92,7 +92,7 @@ func TestNetworkCanBeThereBeforeItsClients(t *testing.T) {
 	s := redistest.Start(t)
 	n := NewNetwork(t, s.Addr())
 	require.Len(t, n.Routes(), 1)
-	fault := n.To(s.Addr()).Answer("GET k", 1, "HERE I am")
+	fault := n.To(s.Addr()).Reply("GET k", 1, "HERE I am")
 	c := s.Client(t, n.Use)
 	require.EqualError(t, do(t, c, "GET", "k").Error(), "HERE I am")
 	require.Equal(t, 1, fault.Done())
@@ -111,7 +111,7 @@ func TestProxiesOfANetworkAreStartedOnce(t *testing.T) {
 	}
 }
 
-func TestNetworkThatIsOverLetsNobodyDial(t *testing.T) {
+func TestNetworkThatIsOverCannotBeDialed(t *testing.T) {
 	s := redistest.Start(t)
 	option := s.ClientOption()
 	t.Run("with a network", func(t *testing.T) { NewNetwork(t).Use(&option) })
@@ -132,7 +132,7 @@ func TestRouteNeedsNoProxyInTheProcess(t *testing.T) {
 	a, b := redistest.Start(t), redistest.Start(t)
 	n := NewNetwork(t, a.Addr())
 	c := a.Client(t, Route(n.Routes()))
-	fault := n.To(a.Addr()).Answer("GET k", 1, "HERE I am")
+	fault := n.To(a.Addr()).Reply("GET k", 1, "HERE I am")
 	require.EqualError(t, do(t, c, "GET", "k").Error(), "HERE I am")
 	require.Equal(t, 1, fault.Done())
 
@@ -162,15 +162,15 @@ func TestFramesOfAServerThatWantsTLSAreSeen(t *testing.T) {
 			p, client := c(t)
 			fault := p.CutReply("SET k", 1)
 			require.Error(t, do(t, client, "SET", "k", how).Error())
-			fault.Await(t, 1)
+			fault.Wait(t, 1)
 			require.Equal(t, how, s.DoString(t, "GET", "k"))
 			require.NoError(t, do(t, client, "PING").Error())
 		})
 	}
 }
 
-// The client's own TLS passes, with faults of bytes, and others fail the test.
-func TestTLSThroughTheProxyKnowsFaultsOfBytesOnly(t *testing.T) {
+// The client's own TLS passes, with faults of bytes; other faults fail the test.
+func TestTLSThroughTheProxyAllowsOnlyFaultsOfBytes(t *testing.T) {
 	s := redistest.Start(t, redistest.WithTLS())
 	said := newComplaints(t)
 	p := Start(said, s.Addr())
@@ -188,6 +188,6 @@ func TestTLSThroughTheProxyKnowsFaultsOfBytesOnly(t *testing.T) {
 	require.Positive(t, p.Reset())
 
 	p.CutReply("SET", 1)
-	_ = do(t, c, "SET", "k", "v") // perhaps on a connection that is new
+	_ = do(t, c, "SET", "k", "v") // perhaps on a new connection
 	require.Contains(t, heard(t, said.said), "needs frames")
 }

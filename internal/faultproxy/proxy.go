@@ -13,24 +13,24 @@ import (
 	"holdfast/internal/portlock"
 )
 
-// Proxy passes connections on to a target. Its methods may be called by several goroutines, but Refuse, Accept and Heal by one
-// at a time.
+// Proxy passes connections on to a target. Its methods are safe for concurrent use, except that
+// Refuse, Accept and Heal must not be called at the same time.
 type Proxy struct {
 	tb     testing.TB
 	target string
 	port   portlock.Port              // kept also while refusing
-	secure atomic.Pointer[tls.Config] // how the target is spoken to; nil is plainly
+	secure atomic.Pointer[tls.Config] // for the target; nil: without TLS
 
 	requests direction // client to target
 	replies  direction // target to client
-	fresh    gate      // connections that are new
+	fresh    gate      // new connections
 	work     sync.WaitGroup
 	ctx      context.Context // done when the test is over
 	end      context.CancelFunc
 
 	mu       sync.Mutex
 	listener net.Listener       // nil while refusing
-	links    map[*link]struct{} // those that exist
+	links    map[*link]struct{} // the open ones
 	faults   []*Fault           // those that are not over
 	messages fate
 }
@@ -38,13 +38,13 @@ type Proxy struct {
 // An Option changes how a Proxy is started.
 type Option func(*Proxy)
 
-// Secure has the proxy speak TLS with the target, while clients speak plainly with the proxy.
+// Secure makes the proxy speak TLS with the target, while its clients use none.
 func Secure(config *tls.Config) Option {
 	return func(p *Proxy) { p.secure.Store(config) }
 }
 
-// Start listens on a free port of 127.0.0.1 and passes connections on to target, a "host:port". tb's clean-up resets what
-// is left and waits for every goroutine of the proxy.
+// Start listens on a free port of 127.0.0.1 and passes connections on to target, a "host:port".
+// tb's clean-up resets what is left and waits for all goroutines of the proxy.
 func Start(tb testing.TB, target string, options ...Option) *Proxy {
 	tb.Helper()
 	p, err := start(tb, target)
@@ -67,7 +67,8 @@ func start(tb testing.TB, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// listenOnFreePort tries several ports, because programs that do not use portlock may take one first.
+// listenOnFreePort tries several ports, because programs that do not use portlock may take one
+// first.
 func listenOnFreePort() (port portlock.Port, listener net.Listener, err error) {
 	for range 10 {
 		if port, err = portlock.Free(); err != nil {
@@ -81,11 +82,12 @@ func listenOnFreePort() (port portlock.Port, listener net.Listener, err error) {
 	return port, listener, err
 }
 
-// Addr is where the proxy listens, as "host:port", for clients of this process and of others. It stays the same.
+// Addr returns where the proxy listens, as "host:port", for clients of this process and of others.
+// It never changes.
 func (p *Proxy) Addr() string { return p.port.Addr() }
 
-// Reset breaks all connections off, with a reset to both sides, and returns how many there were. What the proxy kept of
-// theirs is lost.
+// Reset breaks all connections, with a reset to both sides, and returns how many there were. What
+// the proxy held of theirs is lost.
 func (p *Proxy) Reset() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +97,7 @@ func (p *Proxy) Reset() int {
 	return len(p.links)
 }
 
-// Refuse closes the port: new connections are refused until Accept. Those that exist go on.
+// Refuse closes the port: new connections are refused until Accept. Existing ones stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +107,7 @@ func (p *Proxy) Refuse() {
 	}
 }
 
-// Accept ends Refuse. The port is the proxy's all the time.
+// Accept ends Refuse. The proxy keeps the port in between.
 func (p *Proxy) Accept() error {
 	p.mu.Lock()
 	refusing := p.listener == nil
@@ -160,7 +162,7 @@ func (p *Proxy) link(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// dial connects to the target. The handshake of TLS is left to the first that is said.
+// dial connects to the target. The TLS handshake is left to the first write.
 func (p *Proxy) dial() (net.Conn, error) {
 	var dialer net.Dialer
 	target, err := dialer.DialContext(p.ctx, "tcp", p.target)
@@ -170,7 +172,7 @@ func (p *Proxy) dial() (net.Conn, error) {
 	return target, err
 }
 
-// named is a configuration that knows what the server must be called.
+// named returns a configuration that knows the name of the server.
 func named(config *tls.Config, address string) *tls.Config {
 	config = config.Clone()
 	if host, _, err := net.SplitHostPort(address); err == nil && config.ServerName == "" {
@@ -179,8 +181,8 @@ func named(config *tls.Config, address string) *tls.Config {
 	return config
 }
 
-// needFrames fails the test if there is a connection whose frames cannot be seen. The caller holds mu, and has just asked for
-// a fault that needs them.
+// needFrames fails the test if there is a connection whose frames cannot be seen. The caller holds
+// mu, and has just requested a fault that needs them.
 func (p *Proxy) needFrames() {
 	for l := range p.links {
 		if l.blind {
@@ -189,8 +191,9 @@ func (p *Proxy) needFrames() {
 	}
 }
 
-// cannotSee tells whether the frames of a link cannot be seen, which is so for good when it is so now. If there is a fault that
-// needs them the test fails: the fault would be played on some connections and silently not on others.
+// cannotSee reports whether the frames of a link cannot be seen, which stays so. If there is a
+// fault that needs them the test fails: it would happen on some connections and silently not on
+// others.
 func (p *Proxy) cannotSee(l *link, now bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,8 +207,9 @@ func (p *Proxy) cannotSee(l *link, now bool) bool {
 }
 
 func (p *Proxy) complain() {
-	p.tb.Errorf("faultproxy: a fault that needs frames, on a connection to %s on which something else is said than frames of "+
-		"RESP: TLS (see faultproxy.Secure), inline or malformed commands, replication or CLIENT REPLY", p.target)
+	p.tb.Errorf("faultproxy: a fault needs frames, but a connection to %s carries something else: "+
+		"TLS (see faultproxy.Secure), inline or malformed commands, replication or CLIENT REPLY",
+		p.target)
 }
 
 func (p *Proxy) stop() {

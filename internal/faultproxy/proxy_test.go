@@ -33,7 +33,7 @@ func TestHeldRepliesArriveAfterPass(t *testing.T) {
 	c.hear(t, "one")
 }
 
-func TestHeldRequestsKeepNoReplyBack(t *testing.T) {
+func TestHeldRequestsHoldNoReplies(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
@@ -78,7 +78,7 @@ func TestBlackHoleNewSparesOldConnections(t *testing.T) {
 	c.hear(t, "two")
 }
 
-func TestResetForgetsWhatWasHeld(t *testing.T) {
+func TestResetLosesWhatWasHeld(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
@@ -93,7 +93,7 @@ func TestResetForgetsWhatWasHeld(t *testing.T) {
 	again.hear(t, "two")
 }
 
-// What the client had said when it hung up is a request like any other: the server hears it late.
+// What a client sent before it hung up is a request like any other: the server gets it late.
 func TestRequestsHeldWhenTheClientHangsUpAreStillPassedOn(t *testing.T) {
 	address, got := echo(t)
 	p := Start(t, address)
@@ -108,7 +108,7 @@ func TestRequestsHeldWhenTheClientHangsUpAreStillPassedOn(t *testing.T) {
 	require.Equal(t, "two", heard(t, got))
 }
 
-// A reset overtakes what the server has not received yet: it waits.
+// A reset overtakes what the server has not received yet, so the proxy waits.
 func TestLargeRequestOfAClientThatHangsUpArrivesWhole(t *testing.T) {
 	t.Parallel()
 	s, p := served(t)
@@ -131,11 +131,11 @@ func TestDroppedRequestsNeverArriveAndTheConnectionStaysUp(t *testing.T) {
 	c.say(t, "two")
 	c.silent(t)
 	require.Empty(t, got)
-	fresh := dialTo(t, p.Addr()) // one that loses nothing
+	fresh := dialTo(t, p.Addr()) // loses nothing
 	eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.links) == 2 }, "connected")
 
 	p.Pass()
-	c.broken(t) // the answer to its next request would be taken for one to the last
+	c.broken(t) // the next reply would be taken for that to the lost request
 	require.Empty(t, got)
 	fresh.say(t, "three")
 	fresh.hear(t, "three")
@@ -156,7 +156,7 @@ func TestDroppedRepliesAreThoseOfRequestsThatWereExecuted(t *testing.T) {
 	c.broken(t)
 }
 
-func TestDelayHoldsUpBothDirections(t *testing.T) {
+func TestDelayAppliesToBothDirections(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
@@ -189,7 +189,7 @@ func TestDelayOfOneDirectionSparesTheOther(t *testing.T) {
 	c.hear(t, "two")
 }
 
-func TestDelayIsThatOfTheWayAndNotOfEachRequest(t *testing.T) {
+func TestDelayIsThatOfTheNetworkAndNotOfEachRequest(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
@@ -205,7 +205,7 @@ func TestDelayIsThatOfTheWayAndNotOfEachRequest(t *testing.T) {
 	require.Less(t, time.Since(start), 10*long)
 }
 
-func TestRefusedPortComesBackWithHeal(t *testing.T) {
+func TestHealAcceptsConnectionsOnARefusedPort(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	c := dialTo(t, p.Addr())
@@ -222,7 +222,7 @@ func TestRefusedPortComesBackWithHeal(t *testing.T) {
 	again.hear(t, "two")
 }
 
-func TestRefusedPortIsNobodyElses(t *testing.T) {
+func TestRefusedPortStaysReserved(t *testing.T) {
 	address, _ := echo(t)
 	p := Start(t, address)
 	p.Refuse()
@@ -239,7 +239,7 @@ func TestHealEndsEveryFault(t *testing.T) {
 	p.BlackHoleNew()
 	p.HoldMessages()
 	p.Delay(time.Hour)
-	p.Answer("one", 1, Loading)
+	p.Reply("one", 1, Loading)
 	p.Refuse()
 	require.NoError(t, p.Heal())
 	c := dialTo(t, p.Addr())
@@ -248,7 +248,7 @@ func TestHealEndsEveryFault(t *testing.T) {
 	require.Equal(t, passed, p.messagesAre())
 }
 
-func TestClientIsResetWhenTheTargetIsAway(t *testing.T) {
+func TestClientIsResetWhenTheTargetIsDown(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())

@@ -12,7 +12,7 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// said is what a server says to a command that it refuses.
+// said returns the reply of a server that refuses a command.
 func said(t *testing.T, s *redistest.Server, command ...string) string {
 	t.Helper()
 	_, err := s.Call(command...)
@@ -24,7 +24,7 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 	t.Parallel()
 	t.Run("READONLY and MASTERDOWN", func(t *testing.T) {
 		s := redistest.Start(t)
-		s.Do(t, "REPLICAOF", "127.0.0.1", "1") // nobody listens there
+		s.Do(t, "REPLICAOF", "127.0.0.1", "1") // no server listens there
 		require.Equal(t, ReadOnly, said(t, s, "SET", "k", "v"))
 		s.Do(t, "CONFIG", "SET", "replica-serve-stale-data", "no")
 		require.Equal(t, MasterDown, said(t, s, "GET", "k"))
@@ -35,7 +35,7 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 		require.Equal(t, OutOfMemory, said(t, s, "SET", "k", "v"))
 		s.Do(t, "ACL", "SETUSER", "default", "-evalsha")
 		want, got := NoPerm("default", "evalsha"), said(t, s, "EVALSHA", strings.Repeat("0", 40), "0")
-		if strings.HasPrefix(got, "NOPERM this user ") { // older servers do not say which one
+		if strings.HasPrefix(got, "NOPERM this user ") { // older servers do not name the user
 			want = strings.Replace(want, "User default", "this user", 1)
 		}
 		require.Equal(t, want, got)
@@ -46,7 +46,7 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = s.Call("EVAL", "while true do end", "0") // until it is killed
+			_, _ = s.Call("EVAL", "while true do end", "0") // runs until it is killed
 		}()
 		eventually(t, func() bool { _, err := s.Call("PING"); return err != nil }, "the script runs")
 		require.Equal(t, Busy, said(t, s, "PING"))
@@ -88,7 +88,8 @@ func TestRefusalsAreWordedAsByServers(t *testing.T) {
 	})
 	t.Run("CLUSTERDOWN", func(t *testing.T) {
 		s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-		s.Do(t, "CLUSTER", "ADDSLOTS", strconv.FormatInt(s.DoInt(t, "CLUSTER", "KEYSLOT", "k"), 10)) // others are nobody's
+		slot := strconv.FormatInt(s.DoInt(t, "CLUSTER", "KEYSLOT", "k"), 10)
+		s.Do(t, "CLUSTER", "ADDSLOTS", slot) // all other slots are unassigned
 		require.Equal(t, ClusterDown, said(t, s, "GET", "k"))
 	})
 }

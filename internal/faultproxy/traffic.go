@@ -2,27 +2,30 @@ package faultproxy
 
 import "time"
 
-// HoldRequests keeps what clients say, until Pass, and lets replies pass.
+// HoldRequests holds what clients send until Pass, and lets replies pass.
 func (p *Proxy) HoldRequests() { p.requests.gate.shut() }
 
-// HoldReplies lets requests pass and keeps what the target says, until Pass.
+// HoldReplies lets requests pass and holds what the target sends until Pass.
 func (p *Proxy) HoldReplies() { p.replies.gate.shut() }
 
-// BlackHole keeps everything in both directions, until Pass. Connections are accepted, and get as far as the proxy.
+// BlackHole holds everything in both directions until Pass. Connections are accepted by the proxy,
+// and get no further.
 func (p *Proxy) BlackHole() {
 	p.requests.gate.shut()
 	p.replies.gate.shut()
 }
 
-// BlackHoleNew accepts new connections and does nothing with them, until Pass. Those that exist go on.
+// BlackHoleNew accepts new connections and does nothing with them until Pass. Existing ones stay.
 func (p *Proxy) BlackHoleNew() { p.fresh.shut() }
 
-// DropRequests loses what clients say, until Pass, while connections stay up and replies pass: a partition in one direction.
-// A connection that has lost something carries nothing more in that direction, and is reset by Pass: TCP would never go on
-// behind a gap, and the reply to the next request would be taken for the one to the request that was lost.
+// DropRequests loses what clients send until Pass, while connections stay up and replies pass: a
+// partition in one direction. A connection that has lost something carries nothing more in that
+// direction, and is reset by Pass: TCP never continues after a gap, and the next reply would be
+// taken for that to the lost request.
 func (p *Proxy) DropRequests() { p.drop(&p.requests) }
 
-// DropReplies is DropRequests for what the target says: requests are executed, and nobody hears of it.
+// DropReplies is DropRequests for what the target sends: requests are executed, and their replies
+// are lost.
 func (p *Proxy) DropReplies() { p.drop(&p.replies) }
 
 func (p *Proxy) drop(d *direction) {
@@ -31,7 +34,7 @@ func (p *Proxy) drop(d *direction) {
 	d.drops = true
 }
 
-// loses tells whether what a link would say now is lost, and remembers in gap that something was.
+// loses reports whether what a link would send now is lost, and notes in gap that something was.
 func (p *Proxy) loses(d *direction, gap *bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +42,7 @@ func (p *Proxy) loses(d *direction, gap *bool) bool {
 	return *gap
 }
 
-// fate is what becomes of messages.
+// fate is what happens to messages.
 type fate int
 
 const (
@@ -48,11 +51,13 @@ const (
 	dropped
 )
 
-// HoldMessages keeps what the target says without being asked, until Pass: messages of pub/sub, invalidations, the end of a
-// sharded subscription, what MONITOR reports. Replies go on, confirmations of subscriptions included, and may overtake it.
+// HoldMessages holds until Pass what the target sends unrequested: messages of pub/sub,
+// invalidations, the end of a sharded subscription, reports of MONITOR. Replies pass, confirmations
+// of subscriptions included, and may overtake them.
 func (p *Proxy) HoldMessages() { p.stall(held) }
 
-// DropMessages loses what HoldMessages keeps, what it has kept excepted. Connections are none the worse for it.
+// DropMessages loses what HoldMessages holds, except what it holds already. Connections stay
+// intact.
 func (p *Proxy) DropMessages() { p.stall(dropped) }
 
 func (p *Proxy) stall(f fate) {
@@ -73,8 +78,8 @@ func (p *Proxy) messagesAre() fate {
 	return p.messages
 }
 
-// Pass ends what holds or drops: what was kept is passed on, unless its connection has ended, and connections that lost
-// something are reset. Delays go on, and so does what waits for certain requests.
+// Pass ends holding and dropping: what was held is passed on, unless its connection has ended, and
+// connections that lost something are reset. Delays and faults of certain requests stay.
 func (p *Proxy) Pass() {
 	p.mu.Lock()
 	p.requests.drops, p.replies.drops = false, false
@@ -90,20 +95,21 @@ func (p *Proxy) Pass() {
 	p.replies.gate.open()
 }
 
-// Delay makes everything late by d, in each direction, so that an answer takes 2 x d longer. It is the way that takes longer:
-// what is sent together arrives together. 0 ends that.
+// Delay delays everything by d in each direction, so that a reply takes 2 x d longer. It lengthens
+// the way: what is sent together arrives together. 0 ends it.
 func (p *Proxy) Delay(d time.Duration) {
 	p.DelayRequests(d)
 	p.DelayReplies(d)
 }
 
-// DelayRequests is Delay for what clients say.
+// DelayRequests is Delay for what clients send.
 func (p *Proxy) DelayRequests(d time.Duration) { p.requests.delay.Store(int64(d)) }
 
-// DelayReplies is Delay for what the target says.
+// DelayReplies is Delay for what the target sends.
 func (p *Proxy) DelayReplies(d time.Duration) { p.replies.delay.Store(int64(d)) }
 
-// Heal ends every fault. It fails if somebody else has taken the port while it was refusing.
+// Heal ends every fault. It fails if another program took the port while the proxy refused
+// connections.
 func (p *Proxy) Heal() error {
 	p.mu.Lock()
 	p.faults = nil

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// unreceived is how many bytes the other side of a connection has not received yet of what was written.
+// unreceived returns how many bytes written to a connection the other side has not received yet.
 func unreceived(c net.Conn) int {
 	var size int32
 	tcp, ok := c.(*net.TCPConn)
@@ -15,9 +15,9 @@ func unreceived(c net.Conn) int {
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return 0 // it is closed, and nothing will be received any more
+		return 0 // it is closed: nothing more will be received
 	}
-	_ = raw.Control(func(fd uintptr) { // with an error it is closed
+	_ = raw.Control(func(fd uintptr) { // an error means that it is closed
 		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&size)))
 	})
 	return int(size)

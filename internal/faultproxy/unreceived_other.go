@@ -4,5 +4,5 @@ package faultproxy
 
 import "net"
 
-// unreceived is not known here: a reset may overtake large replies.
+// unreceived is unknown here: a reset may overtake large replies.
 func unreceived(net.Conn) int { return 0 }

@@ -18,7 +18,7 @@ func files(pairs ...string) fstest.MapFS {
 	return dir
 }
 
-func TestFragmentsStandWhereTheyAreNeededAfterThoseThatTheyNeed(t *testing.T) {
+func TestFragmentsStandWhereTheyAreNeededAfterTheirOwn(t *testing.T) {
 	scripts := fragments.Read(files(
 		"one.lua", "-- One\n\nfirst()\n-- Needs c, a\nlast()\n",
 		"two.lua", "two()\n",
@@ -34,20 +34,23 @@ func TestFragmentsStandWhereTheyAreNeededAfterThoseThatTheyNeed(t *testing.T) {
 
 func TestFragmentIsIncludedOncePerScope(t *testing.T) {
 	scripts := fragments.Read(files(
-		"one.lua", "-- Needs a\nif x then\n  -- Needs b\n  y()\n\n  -- Needs b, a\n  z()\nelse\n  -- Needs b\nend\n-- Needs b\n",
+		"one.lua", "-- Needs a\nif x then\n  -- Needs b\n  y()\n\n  -- Needs b, a\n  z()\n"+
+			"else\n  -- Needs b\nend\n-- Needs b\n",
 		"common/a.lua", "a()\n",
 		"common/b.lua", "-- Needs a\nb()\n",
 	))
-	require.Equal(t, "a()\nif x then\nb()\n  y()\n\n  z()\nelse\nb()\nend\nb()\n", scripts["one.lua"])
+	require.Equal(t, "a()\nif x then\nb()\n  y()\n\n  z()\nelse\nb()\nend\nb()\n",
+		scripts["one.lua"])
 }
 
-func TestUnknownFragmentPanicsAndSaysWhoNeedsIt(t *testing.T) {
-	require.PanicsWithValue(t, "script one.lua -> a -> b: open common/b.lua: file does not exist", func() {
+func TestUnknownFragmentPanicsAndNamesWhatNeedsIt(t *testing.T) {
+	const want = "script one.lua -> a -> b: open common/b.lua: file does not exist"
+	require.PanicsWithValue(t, want, func() {
 		fragments.Read(files("one.lua", "-- Needs a\n", "common/a.lua", "-- Needs b\n"))
 	})
 }
 
-func TestFragmentThatNeedsItselfPanicsAndSaysHow(t *testing.T) {
+func TestFragmentThatNeedsItselfPanicsAndShowsTheCycle(t *testing.T) {
 	require.PanicsWithValue(t, "a fragment needs itself: one.lua -> a -> b -> c -> b", func() {
 		fragments.Read(files("one.lua", "-- Needs a\n", "common/a.lua", "-- Needs b\n",
 			"common/b.lua", "-- Needs c\n", "common/c.lua", "-- Needs b\n"))

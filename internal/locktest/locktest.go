@@ -1,6 +1,6 @@
-// Package locktest takes, awaits and releases locks in tests, and starts client processes for them. It is for the tests of
-// the packages above rlock, and for those of package rlock_test. The ones inside package rlock cannot import it, because it
-// imports rlock.
+// Package locktest acquires, waits for and releases locks in tests, and starts client processes for
+// them. It serves the tests of the packages above rlock, and those of package rlock_test. Tests
+// inside package rlock cannot import it, because it imports rlock.
 package locktest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"holdfast/rlock"
 )
 
-// Patience is how long a test waits for what must happen soon, on a machine that may be busy.
-const Patience = 10 * time.Second
+// Timeout is how long a test waits for what must happen soon, on a machine that may be busy.
+const Timeout = 10 * time.Second
 
-// CloseClient closes c, which must not take longer than Patience.
+// CloseClient closes c, which must not take longer than Timeout.
 func CloseClient(t testing.TB, c *rlock.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	require.NoError(t, c.Close(ctx))
 }
@@ -30,7 +30,7 @@ func Take(t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
 	return TakeWith(t.Context(), t, l, lease)
 }
 
-// TakeWith acquires, with a given context, a lock that is free or its owner's.
+// TakeWith acquires, with a given context, a lock that is free or held by the context's owner.
 func TakeWith(ctx context.Context, t testing.TB, l rlock.Locker, lease time.Duration) *rlock.Hold {
 	t.Helper()
 	hold, err := l.TryLock(ctx, rlock.NoWait, lease)
@@ -44,7 +44,7 @@ func Unlock(t testing.TB, h *rlock.Hold) {
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
-// Outcome is what became of an acquisition, and when.
+// Outcome is the result of an acquisition, and when it came.
 type Outcome struct {
 	Hold *rlock.Hold
 	Err  error
@@ -67,13 +67,13 @@ func LockInBackground(ctx context.Context, l rlock.Locker, lease time.Duration) 
 	return InBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, lease) })
 }
 
-// Result is the outcome, which must come within Patience.
+// Result returns the outcome, which must come within Timeout.
 func Result(t testing.TB, done <-chan Outcome) Outcome {
 	t.Helper()
 	return Receive(t, done, "the acquisition has not ended")
 }
 
-// Acquired is the hold of an acquisition that must succeed within Patience.
+// Acquired returns the hold of an acquisition, which must succeed within Timeout.
 func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
 	t.Helper()
 	o := Result(t, done)
@@ -81,30 +81,30 @@ func Acquired(t testing.TB, done <-chan Outcome) *rlock.Hold {
 	return o.Hold
 }
 
-// Receive takes a value from a channel on which one must come within Patience. A closed channel counts.
+// Receive takes a value from a channel, which must come within Timeout. A closed channel counts.
 func Receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 	t.Helper()
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		require.FailNow(t, otherwise)
 		panic("unreachable")
 	}
 }
 
-// Eventually waits until the condition is true, which must be within Patience. The condition is asked by the goroutine of
-// the test, so that it may use redistest.Server.Do and the like.
+// Eventually waits until the condition is true, which must be within Timeout. The goroutine of the
+// test checks it, so it may use redistest.Server.Do and the like.
 func Eventually(t testing.TB, condition func() bool, otherwise string) {
 	t.Helper()
-	late := time.After(Patience)
+	late := time.After(Timeout)
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	for !condition() {
 		select {
 		case <-again.C:
 		case <-late:
-			require.FailNow(t, "never came true: "+otherwise)
+			require.FailNow(t, "never became true: "+otherwise)
 		}
 	}
 }
@@ -117,12 +117,14 @@ func Within(t testing.TB, limit time.Duration, f func()) {
 	require.Less(t, time.Since(start), limit)
 }
 
-// Missed is how long nobody takes to get a lock, on a busy machine either, if the message of its release has woken them: who
-// has missed that looks by himself, after 5 s in this library, and at the end of the lease in Redisson.
+// Missed is less than any waiter takes whose wake-up was missed, and more than one takes that was
+// woken, on a busy machine as well: without the message it asks after 5 s in this library, and at
+// the end of the lease in Redisson.
 const Missed = 4 * time.Second
 
-// BestOf measures up to five times how long a wake-up takes, and requires that one of them is below limit, and none so long
-// that the message was missed: a busy machine may delay one, but only a mechanism that does not work delays all.
+// BestOf measures up to five times how long a wake-up takes. It requires that one takes less than
+// limit, and none so long that the message was missed: a busy machine may delay one, but only a
+// broken mechanism delays all.
 func BestOf(t testing.TB, limit time.Duration, measure func() time.Duration) {
 	t.Helper()
 	best := Missed

@@ -17,8 +17,8 @@ import (
 // processVariable names the part that the test binary plays instead of running tests.
 const processVariable = "HOLDFAST_TEST_PROCESS"
 
-// Main is what TestMain does in a package with client processes: it runs the tests and looks for goroutines that are left,
-// or, in a process of StartProcess, plays its part of processes.
+// Main is TestMain of a package with client processes: it runs the tests and looks for leaked
+// goroutines or, in a process of StartProcess, plays its part.
 func Main(m *testing.M, processes map[string]func(args []string) error) {
 	role := os.Getenv(processVariable)
 	if role == "" {
@@ -42,16 +42,17 @@ type Process struct {
 	Stdin  io.WriteCloser
 	Stdout *bufio.Reader
 	cmd    *exec.Cmd
-	waited bool // clean-up has nothing to do
+	waited bool // nothing is left to clean up
 }
 
-// StartProcess starts a client process in the given part. Clean-up kills it unless Wait or Adopt was called.
+// StartProcess starts a client process in the given part. Clean-up kills it unless Wait or Adopt
+// was called.
 func StartProcess(t *testing.T, role string, args ...string) *Process {
 	t.Helper()
 	path, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(path, args...)
-	// A program with the race detector sleeps for a second before it ends, unless told not to.
+	// With the race detector a program sleeps for a second before it ends, unless this is set.
 	cmd.Env = append(os.Environ(), processVariable+"="+role, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
@@ -87,20 +88,21 @@ func (p *Process) Tell(t *testing.T, line string) {
 // Wait waits for the process to end, which it must do with success.
 func (p *Process) Wait(t *testing.T) {
 	t.Helper()
-	// Wait would close the pipe while something is in it.
+	// Wait would close the pipe while there is output in it.
 	_, err := io.Copy(io.Discard, p.Stdout)
 	require.NoError(t, err)
 	p.waited = true
 	require.NoError(t, p.cmd.Wait())
 }
 
-// Adopt is for a test that kills the process itself and reads Stdout in another goroutine: it has to do both, and to call
-// reap when it has read everything. reap waits for the process to end, however it does.
+// Adopt is for a test that kills the process itself and reads Stdout in another goroutine. It must
+// do both, and call reap when it has read everything. reap waits for the process to end, in
+// whatever way.
 func (p *Process) Adopt() (reap func()) {
 	p.waited = true
-	return func() { _ = p.cmd.Wait() } // it was killed
+	return func() { _ = p.cmd.Wait() } // the process was killed
 }
 
-// PlayPart is the environment variable that makes the test binary play a part that Main knows, for those who start it
-// themselves.
+// PlayPart returns the environment variable that makes the test binary play a part, for tests that
+// start the process themselves.
 func PlayPart(role string) string { return processVariable + "=" + role }

@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Seed returns what a test draws from. It is 1, so that no change fails by chance, unless the environment variable says
-// otherwise: a number repeats a run, as far as the scheduler lets it, and "new" is one that nobody has chosen.
+// Seed returns the seed of what a test draws. It is 1, so that no change fails by chance, unless
+// the environment variable says otherwise: a number repeats a run, as far as the scheduler allows,
+// and "new" draws a new seed.
 func Seed(t testing.TB, variable string) uint64 {
 	t.Helper()
 	text := cmp.Or(os.Getenv(variable), "1")
@@ -25,8 +26,8 @@ func Seed(t testing.TB, variable string) uint64 {
 	return seed
 }
 
-// Length returns how long a test goes on that could go on for ever: what the environment variable says, as in 60s, or
-// otherwise.
+// Length returns how long a test runs that could run for ever: as long as the environment variable
+// says, as in 60s, or otherwise.
 func Length(t testing.TB, variable string, otherwise time.Duration) time.Duration {
 	t.Helper()
 	length, err := time.ParseDuration(cmp.Or(os.Getenv(variable), otherwise.String()))
@@ -34,7 +35,7 @@ func Length(t testing.TB, variable string, otherwise time.Duration) time.Duratio
 	return length
 }
 
-// Times is Length for tests that count what they do.
+// Times is Length for tests that count their rounds.
 func Times(t testing.TB, variable string, otherwise int) int {
 	t.Helper()
 	times, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(otherwise)))

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Lines are the lines that were logged. The zero value is ready for use, also by several goroutines at once.
+// Lines has the logged lines. The zero value is ready for use, and safe for concurrent use.
 type Lines struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu

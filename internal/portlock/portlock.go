@@ -1,4 +1,5 @@
-// Package portlock keeps ports of 127.0.0.1 for what tests start, also while nobody listens on them.
+// Package portlock reserves ports of 127.0.0.1 for what tests start, also while nothing listens on
+// them.
 package portlock
 
 import (
@@ -11,31 +12,32 @@ import (
 	"time"
 )
 
-// Host is where the ports are.
+// Host is the host of the ports.
 const Host = "127.0.0.1"
 
-// The ports tried lie below the range from which operating systems take the local ports of outgoing
-// connections. Inside it, a port on which nobody listens for a while may be gone when somebody wants
-// to listen again, and a client that redials it may end up connected to itself.
+// The ports tried lie below the range of the local ports of outgoing connections. Inside it, a port
+// without listener may be taken before its listener returns, and a client that redials it may end
+// up connected to itself.
 const (
 	first = 22000
 	last  = 29999
 )
 
-// Port is a port that is kept for one server or proxy until Release. Nobody listens on it otherwise:
-// another one might take it, and answer to clients that believe it is theirs. It is a socket of UDP,
-// which nothing here uses: so it is seen by all processes of the machine, and gone with its own. The
-// zero value keeps no port.
+// Port is a port that is reserved for one server or proxy until Release, also while nothing listens
+// on it. Otherwise another server might take it, and reply to clients that take it for their own.
+// The reservation is a UDP socket, which nothing here uses: all processes of the machine see it,
+// and it ends with its own. The zero value reserves no port.
 type Port struct {
 	Number int
 	held   net.PacketConn
 }
 
-// Free keeps a port that nobody listened on a moment ago. A process that does not use this package
+// Free reserves a port that had no listener a moment ago. A process that does not use this package
 // may still take it first.
 func Free() (Port, error) { return Among(first, last) }
 
-// Among keeps a port from first to last that is free, as are those the given offsets away from it.
+// Among reserves a port from first to last that is free, as are the ports at the given offsets from
+// it.
 func Among(first, last int, offsets ...int) (Port, error) {
 	for range 200 {
 		p := Port{Number: first + rand.IntN(last-first+1)}
@@ -58,8 +60,8 @@ func Among(first, last int, offsets ...int) (Port, error) {
 // Addr returns "host:port".
 func (p Port) Addr() string { return address(p.Number) }
 
-// Listen listens on the port, also right after a listener there was closed: a process that was being
-// forked then has a copy of it for a moment. It waits up to ten seconds for the copy to go.
+// Listen listens on the port, also right after a listener there was closed: a process that is being
+// forked has a copy of it for a moment. It waits up to ten seconds for the copy to go.
 func (p Port) Listen() (listener net.Listener, err error) {
 	const longest = 10 * time.Second
 	for began := time.Now(); time.Since(began) < longest; time.Sleep(time.Millisecond) {
@@ -70,15 +72,15 @@ func (p Port) Listen() (listener net.Listener, err error) {
 	return listener, err
 }
 
-// Release lets others have the port.
+// Release ends the reservation.
 func (p Port) Release() {
 	if p.held != nil {
 		_ = p.held.Close()
 	}
 }
 
-// isFree reports whether a port has no listener. It dials the port: a listener of its own, once closed,
-// would live on for a moment in a process that is being forked.
+// isFree reports whether a port has no listener. It dials the port: a listener of its own would
+// live on for a moment in a process that is being forked.
 func isFree(port int) bool {
 	connection, err := net.DialTimeout("tcp", address(port), time.Second)
 	if err == nil {

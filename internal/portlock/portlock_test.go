@@ -10,7 +10,7 @@ import (
 	"holdfast/internal/portlock"
 )
 
-func TestPortIsNobodyElsesUntilItIsReleased(t *testing.T) {
+func TestPortIsReservedUntilItIsReleased(t *testing.T) {
 	p, err := portlock.Free()
 	require.NoError(t, err)
 	again := func() error {
@@ -25,12 +25,12 @@ func TestPortIsNobodyElsesUntilItIsReleased(t *testing.T) {
 	require.NoError(t, listener.Close())
 	require.Error(t, again())
 	p.Release()
-	// Somebody else may have been quicker, for a moment.
+	// Another process may take the port for a moment.
 	require.Eventually(t, func() bool { return again() == nil }, 10*time.Second, 10*time.Millisecond)
 }
 
-// What a process that is being forked has of it is a copy.
-func TestPortIsListenedOnOnceNobodyHasTheEarlierListener(t *testing.T) {
+// A process that is being forked has a copy of the listener.
+func TestListenWaitsUntilNoProcessHasTheEarlierListener(t *testing.T) {
 	p, err := portlock.Free()
 	require.NoError(t, err)
 	defer p.Release()
@@ -45,7 +45,7 @@ func TestPortIsListenedOnOnceNobodyHasTheEarlierListener(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
-func TestPortThatSomebodyListensOnIsNotFree(t *testing.T) {
+func TestPortWithAListenerIsNotFree(t *testing.T) {
 	p, err := portlock.Free()
 	require.NoError(t, err)
 	defer p.Release()

@@ -8,30 +8,28 @@ import (
 	"testing"
 )
 
-// A backend runs one server, as a process or as a container. Its methods are
-// called by one goroutine at a time.
+// A backend runs one server, as a process or as a container. Its methods are called by one
+// goroutine at a time.
 type backend interface {
-	// launch runs the server on port. It returns when the server was started,
-	// not when it answers. After kill, the same port brings back the same data
-	// directory.
+	// launch runs the server on port. It returns when the server was started, which may be before
+	// it replies. After kill, the same port brings back the same data directory.
 	launch(port int) error
 	// stopped is closed when the server of the last launch has ended.
 	stopped() <-chan struct{}
-	// owns tells whether the server that calls itself by this process id is the
-	// one launched here.
+	// owns reports whether the server with this process id is the one launched here.
 	owns(processID string) bool
-	// kill ends the server at once, paused or not, and waits until it has ended.
-	// It does nothing when no server runs.
+	// kill ends the server at once, paused or not, and waits until it has ended. It does nothing
+	// when no server runs.
 	kill() error
-	// remove is kill for good: nothing is left behind.
+	// remove kills the server for good, and leaves nothing behind.
 	remove() error
 	pause() error
 	resume() error
-	// isolate lets nothing pass to or from the server until rejoin, which does
-	// nothing to a server that is not isolated.
+	// isolate lets nothing pass to or from the server until rejoin, which does nothing to a server
+	// that is not isolated.
 	isolate() error
 	rejoin() error
-	// output is what the server has logged.
+	// output returns what the server has logged.
 	output() string
 }
 
@@ -40,8 +38,7 @@ const (
 	serverVariable  = "HOLDFAST_TEST_SERVER"
 )
 
-// newBackend picks the backend as the package documentation says. It fails tb
-// when there is none.
+// newBackend chooses the backend as the package documentation says. It fails tb when there is none.
 func newBackend(tb testing.TB, s *settings) backend {
 	tb.Helper()
 	choice := os.Getenv(backendVariable)
@@ -52,7 +49,7 @@ func newBackend(tb testing.TB, s *settings) backend {
 	case "process":
 		path, err := findProgram()
 		if err != nil {
-			tb.Fatalf("redistest: a process is asked for, but %v", err)
+			tb.Fatalf("redistest: a process is requested, but %v", err)
 		}
 		return newProcess(tb, path, s)
 	case "docker":
@@ -77,7 +74,7 @@ func newBackend(tb testing.TB, s *settings) backend {
 	return nil
 }
 
-// findProgram is where the program of server processes is.
+// findProgram returns the program of server processes.
 func findProgram() (string, error) {
 	if program := os.Getenv(serverVariable); program != "" {
 		path, err := exec.LookPath(program)

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dialTimeout is more than a service near its Redis would set: a busy machine may take long.
+// dialTimeout is longer than a service near its Redis would set: a busy machine may take long.
 const dialTimeout = 2 * time.Second
 
-// ClientOption returns the options that reach the server with its password, as its
-// user if it has one ([WithUser]), and with its certificate, and a Dialer.Timeout of
-// 2 s; all else is rueidis' default.
+// ClientOption returns the options that reach the server with its password, as its user if it has
+// one ([WithUser]), and with its certificate, and a Dialer.Timeout of 2 s. All else is rueidis'
+// default.
 func (s *Server) ClientOption() rueidis.ClientOption {
 	option := rueidis.ClientOption{
 		InitAddress: []string{s.Addr()},
@@ -27,8 +27,9 @@ func (s *Server) ClientOption() rueidis.ClientOption {
 	return option
 }
 
-// OneConnection makes a client send all commands on one connection: by default rueidis picks one of several at random, and what
-// happens to one of them the others do not notice. Its subscriptions have another one.
+// OneConnection makes a client send all commands on one connection. By default rueidis chooses one
+// of several at random, and the others do not notice what happens to it. Subscriptions have another
+// connection.
 func OneConnection(o *rueidis.ClientOption) { o.PipelineMultiplex = -1 }
 
 // Client returns a new client of the server, closed in tb's clean-up. The

@@ -15,22 +15,21 @@ const slots = 16384
 
 // Cluster is a Redis Cluster that belongs to one test.
 type Cluster struct {
-	// Nodes are the masters to begin with. Node i starts with the i-th of
-	// len(Nodes) equal ranges of slots.
+	// Nodes are the initial masters. Node i starts with the i-th of len(Nodes) equal ranges of
+	// slots.
 	Nodes []*Server
-	// Replicas are the replicas to begin with: with n of them for each master,
-	// the first n are those of Nodes[0].
+	// Replicas are the initial replicas: with n of them for each master, the first n are those of
+	// Nodes[0].
 	Replicas []*Server
 
 	opts []Option
 }
 
-// StartCluster starts masters servers, joins them to a cluster that has all slots
-// spread evenly, and returns when each of them reports cluster_state:ok. That
-// takes about 2 s, because a cluster node refuses to be ready any sooner. With
-// [WithReplicas] each master has replicas, which are in step. opts apply to every
-// node. With the docker backend it needs an engine that can give a container the
-// network of this machine.
+// StartCluster starts servers and joins them to a cluster of as many masters, with all slots spread
+// evenly. It returns when each of them reports cluster_state:ok, which takes about 2 s, because no
+// node is ready sooner. With [WithReplicas] each master has replicas, which are in sync. opts apply
+// to every node. With the docker backend it needs an engine that can give a container the network
+// of this machine.
 func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 	tb.Helper()
 	c := &Cluster{opts: with(opts, asClusterNode(), WithFastReplicas())}
@@ -38,8 +37,8 @@ func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 	all := StartAll(tb, masters*(1+replicas), c.opts...)
 	c.Nodes, c.Replicas = all[:masters:masters], all[masters:]
 	for i, node := range all {
-		// Distinct epochs from the start: else the nodes would settle collisions
-		// first, and a MoveSlot in that time might be overruled.
+		// Distinct epochs from the start: otherwise the nodes would resolve collisions first, and a
+		// MoveSlot meanwhile might be overruled.
 		node.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		if i < masters {
 			// Servers before Redis 7 do not know ADDSLOTSRANGE.
@@ -49,7 +48,7 @@ func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 			}
 			node.Do(tb, add...)
 		}
-		// Everybody meets everybody: faster than to wait for gossip.
+		// Each node meets each other: this is faster than waiting for gossip.
 		for _, peer := range all[:i] {
 			node.meet(tb, peer)
 		}
@@ -62,25 +61,24 @@ func StartCluster(tb testing.TB, masters int, opts ...Option) *Cluster {
 			"cluster node %s is not ready", node.Addr())
 	}
 	for i, replica := range c.Replicas {
-		AwaitReplica(tb, c.Nodes[i/replicas], replica)
+		WaitForReplica(tb, c.Nodes[i/replicas], replica)
 	}
 	if replicas > 0 {
-		c.awaitShards(tb)
+		c.waitForShards(tb)
 	}
 	return c
 }
 
-// awaitShards waits until all nodes see each replica in the shard of its master.
-// Since Redis 7.2 and in Valkey they hear of that some time after they heard
-// whose replica it is, and one that is killed in between takes the file that it
-// has left for corrupt.
-func (c *Cluster) awaitShards(tb testing.TB) {
+// waitForShards waits until all nodes see each replica in the shard of its master. Since Redis 7.2
+// and in Valkey they learn this some time after the replica's master. A node killed in between
+// cannot read its own file any more.
+func (c *Cluster) waitForShards(tb testing.TB) {
 	tb.Helper()
 	const timeout = "cluster-node-timeout"
 	if c.shardsAgree() {
 		return
 	}
-	// Nodes talk to each other every half of that at least.
+	// Nodes send each other messages at least twice as often.
 	usual := c.Nodes[0].DoMap(tb, "CONFIG", "GET", timeout)[timeout]
 	for _, node := range c.All() {
 		node.Do(tb, "CONFIG", "SET", timeout, "2000")
@@ -91,8 +89,8 @@ func (c *Cluster) awaitShards(tb testing.TB) {
 	}
 }
 
-// shardsAgree tells whether all nodes see as many shards as there are masters.
-// Servers before Redis 7 know no shards.
+// shardsAgree reports whether all nodes see as many shards as there are masters. Servers before
+// Redis 7 have no shards.
 func (c *Cluster) shardsAgree() bool {
 	for _, node := range c.All() {
 		reply, err := node.ask("CLUSTER", "SHARDS")
@@ -103,16 +101,14 @@ func (c *Cluster) shardsAgree() bool {
 	return true
 }
 
-// meet makes the nodes of each other's acquaintance. If they have met before, it
-// tells peer at once what s has become, which else may take half the node timeout
-// of 15 s.
+// meet introduces the nodes to each other. If they have met before, it tells peer at once what s
+// has become, which could take half the node timeout of 15 s.
 func (s *Server) meet(tb testing.TB, peer *Server) {
 	tb.Helper()
-	s.Do(tb, "CLUSTER", "MEET", host, strconv.Itoa(peer.port)) // its bus is where busOffset says
+	s.Do(tb, "CLUSTER", "MEET", host, strconv.Itoa(peer.port)) // its bus is at busOffset
 }
 
-// replicate makes a node a replica of master, as soon as it has met it, and tells
-// everybody.
+// replicate makes a node a replica of master, once it has met it, and tells all nodes.
 func (c *Cluster) replicate(tb testing.TB, replica, master *Server) {
 	tb.Helper()
 	id := master.DoString(tb, "CLUSTER", "MYID")
@@ -127,7 +123,7 @@ func (c *Cluster) replicate(tb testing.TB, replica, master *Server) {
 	}
 }
 
-// joined tells whether the node sees all masters and serves all slots.
+// joined reports whether the node sees all masters and serves all slots.
 func (s *Server) joined(masters int) bool {
 	reply, err := s.Call("CLUSTER", "INFO")
 	info, _ := reply.(string)
@@ -137,7 +133,8 @@ func (s *Server) joined(masters int) bool {
 		infoField(info, "cluster_size") == strconv.Itoa(masters)
 }
 
-// AddReplica starts a server that copies a master of the cluster, and returns when it is in step. It is the last of Replicas.
+// AddReplica starts a server that copies a master of the cluster, and returns when it is in sync.
+// It is the last one of Replicas.
 func (c *Cluster) AddReplica(tb testing.TB, master *Server) *Server {
 	tb.Helper()
 	replica := Start(tb, c.opts...)
@@ -145,9 +142,9 @@ func (c *Cluster) AddReplica(tb testing.TB, master *Server) *Server {
 		replica.meet(tb, node)
 	}
 	c.replicate(tb, replica, master)
-	AwaitReplica(tb, master, replica)
+	WaitForReplica(tb, master, replica)
 	c.Replicas = append(c.Replicas, replica)
-	c.awaitShards(tb)
+	c.waitForShards(tb)
 	return replica
 }
 
@@ -161,8 +158,7 @@ func (c *Cluster) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption))
 	return newClient(tb, c.ClientOption(), mutators)
 }
 
-// ClientOption returns the options of a cluster client: those of the nodes, all of
-// whose addresses it knows.
+// ClientOption returns the options of a cluster client, with the addresses of all nodes.
 func (c *Cluster) ClientOption() rueidis.ClientOption {
 	option := c.Nodes[0].ClientOption()
 	for _, node := range c.All()[1:] {
@@ -177,30 +173,29 @@ func (c *Cluster) Slot(tb testing.TB, key string) int {
 	return int(c.witness(tb).DoInt(tb, "CLUSTER", "KEYSLOT", key))
 }
 
-// Owner returns the node that serves slot in the eyes of the first node that
-// answers. tb fails when there is none.
+// Owner returns the node that serves slot, according to the first node that replies. tb fails when
+// there is none.
 func (c *Cluster) Owner(tb testing.TB, slot int) *Server {
 	tb.Helper()
 	owner, err := c.ownerSeenBy(c.witness(tb), slot)
 	require.NoError(tb, err)
-	require.NotNil(tb, owner, "nobody serves slot %d", slot)
+	require.NotNil(tb, owner, "no node serves slot %d", slot)
 	return owner
 }
 
-// witness is the first node that answers. tb fails when there is none.
+// witness returns the first node that replies. tb fails when there is none.
 func (c *Cluster) witness(tb testing.TB) *Server {
 	tb.Helper()
 	for _, node := range c.All() {
-		if node.answers() {
+		if node.replies() {
 			return node
 		}
 	}
-	require.Fail(tb, "no node of the cluster answers")
+	require.Fail(tb, "no node of the cluster replies")
 	return nil
 }
 
-// ownerSeenBy is the node that serves slot in the eyes of another, nil if none
-// does.
+// ownerSeenBy returns the node that serves slot according to another, or nil.
 func (c *Cluster) ownerSeenBy(witness *Server, slot int) (*Server, error) {
 	reply, err := witness.Call("CLUSTER", "SLOTS")
 	if err != nil {
@@ -211,7 +206,8 @@ func (c *Cluster) ownerSeenBy(witness *Server, slot int) (*Server, error) {
 		return nil, fmt.Errorf("CLUSTER SLOTS of %s: %v", witness.Addr(), reply)
 	}
 	for _, element := range elements {
-		entry := element.([]any) // first slot, last slot, [host, port, id, …] of the master and of its replicas
+		// The entry is first slot, last slot, [host, port, id, …] of the master and its replicas.
+		entry := element.([]any)
 		if int64(slot) < entry[0].(int64) || entry[1].(int64) < int64(slot) {
 			continue
 		}

@@ -13,57 +13,58 @@ import (
 )
 
 const (
-	// healthTimeout is for servers to find each other again. A cluster node that
-	// was away for long is taken back after its node timeout, 15 s.
+	// healthTimeout is for servers to find each other again. A cluster node that was away for long
+	// is accepted again after its node timeout of 15 s.
 	healthTimeout = 45 * time.Second
-	// failoverTimeout is for a failover that was asked for, or that follows a
-	// master's death, on a busy machine.
+	// failoverTimeout is for a failover on request or after a master's death, on a busy machine.
 	failoverTimeout = 30 * time.Second
-	// answerTimeout is for a server that runs, so that one that does not answer is
-	// noticed soon.
-	answerTimeout = time.Second
+	// replyTimeout is for a server that runs, so that one that does not reply is noticed soon.
+	replyTimeout = time.Second
 )
 
-// Failover has a replica take the place of master, and returns that replica when
-// all nodes that answer know. A master that runs hands over without losing
-// anything (CLUSTER FAILOVER), and becomes a replica. For one that was killed,
-// paused or isolated the replica takes over with what it has (TAKEOVER), and the
-// master follows when it is back. tb fails when no replica of master answers.
+// Failover lets a replica replace master, and returns it when all nodes that reply know. A running
+// master hands over without loss (CLUSTER FAILOVER), and becomes a replica. A master that was
+// killed, paused or isolated is replaced with what the replica has (TAKEOVER), and follows when it
+// is back. tb fails when no replica of master replies.
 func (c *Cluster) Failover(tb testing.TB, master *Server) *Server {
 	tb.Helper()
 	replicas := c.ReplicasOf(master)
-	require.NotEmpty(tb, replicas, "no replica of %s answers: WithReplicas gives it some", master.Addr())
+	require.NotEmpty(tb, replicas,
+		"no replica of %s replies: WithReplicas starts some", master.Addr())
 	replica := replicas[0]
 	command := []string{"CLUSTER", "FAILOVER"}
-	if master.mayAnswer() { // however slow it is: a takeover would lose what it has promised
-		// The master has to let it, and the others to vote for it, at once: a lost election holds for a minute.
+	if master.mayReply() { // a takeover would lose what a slow master has acknowledged
+		// The master must consent and the others must vote at once: a lost election delays the next
+		// by a minute.
 		require.Eventually(tb, func() bool {
 			id, err := master.ask("CLUSTER", "MYID")
 			return err == nil && c.knowReplica(fmt.Sprint(id), replica)
 		}, failoverTimeout, 10*time.Millisecond,
-			"not everybody knows that %s is a replica of %s", replica.Addr(), master.Addr())
+			"not all nodes know that %s is a replica of %s", replica.Addr(), master.Addr())
 	} else {
 		command = append(command, "TAKEOVER")
 	}
 	slot := c.firstSlot(tb, replica, master)
-	// A master that is busy with its other replicas may let the attempt run out.
+	// A master that is busy with its other replicas may let the attempt time out.
 	again := time.Time{}
 	require.Eventually(tb, func() bool {
 		if replica.role() == "master" {
 			return c.agreed(slot, replica)
 		}
 		if time.Now().After(again) {
-			_, err := replica.Call(command...) // an error means that it is under way, or that it is not yet possible
+			// An error means that a failover is in progress, or not possible yet.
+			_, err := replica.Call(command...)
 			if err == nil {
 				again = time.Now().Add(5 * time.Second)
 			}
 		}
 		return false
-	}, failoverTimeout, 10*time.Millisecond, "%s does not take the place of %s", replica.Addr(), master.Addr())
+	}, failoverTimeout, 10*time.Millisecond,
+		"%s does not replace %s", replica.Addr(), master.Addr())
 	return replica
 }
 
-// ReplicasOf returns the nodes that answer and copy master.
+// ReplicasOf returns the nodes that reply and copy master.
 func (c *Cluster) ReplicasOf(master *Server) []*Server {
 	var replicas []*Server
 	for _, node := range c.All() {
@@ -74,8 +75,7 @@ func (c *Cluster) ReplicasOf(master *Server) []*Server {
 	return replicas
 }
 
-// Masters returns the nodes that answer and serve slots in the eyes of the first
-// node that answers.
+// Masters returns the nodes that reply and serve slots, according to the first node that replies.
 func (c *Cluster) Masters(tb testing.TB) []*Server {
 	tb.Helper()
 	elements := as[[]any](tb, c.witness(tb).Do(tb, "CLUSTER", "SLOTS"), []string{"CLUSTER", "SLOTS"})
@@ -85,18 +85,17 @@ func (c *Cluster) Masters(tb testing.TB) []*Server {
 	}
 	var masters []*Server
 	for _, node := range c.All() {
-		if slices.Contains(ports, int64(node.port)) && node.answers() {
+		if slices.Contains(ports, int64(node.port)) && node.replies() {
 			masters = append(masters, node)
 		}
 	}
 	return masters
 }
 
-// knowReplica tells whether all nodes that answer take replica for one of the
-// master with that id.
+// knowReplica reports whether all nodes that reply see replica as one of the master with that id.
 func (c *Cluster) knowReplica(id string, replica *Server) bool {
 	for _, node := range c.All() {
-		if !node.answers() {
+		if !node.replies() {
 			continue
 		}
 		reply, err := node.ask("CLUSTER", "REPLICAS", id)
@@ -111,7 +110,7 @@ func (c *Cluster) knowReplica(id string, replica *Server) bool {
 	return true
 }
 
-// firstSlot is a slot that master serves in the eyes of its replica.
+// firstSlot returns a slot that master serves, according to its replica.
 func (c *Cluster) firstSlot(tb testing.TB, replica, master *Server) int {
 	tb.Helper()
 	for _, element := range as[[]any](tb, replica.Do(tb, "CLUSTER", "SLOTS"), []string{"CLUSTER", "SLOTS"}) {
@@ -124,10 +123,10 @@ func (c *Cluster) firstSlot(tb testing.TB, replica, master *Server) int {
 	return 0
 }
 
-// agreed tells whether all nodes that answer see owner serve slot.
+// agreed reports whether all nodes that reply see owner serve slot.
 func (c *Cluster) agreed(slot int, owner *Server) bool {
 	for _, node := range c.All() {
-		if !node.answers() {
+		if !node.replies() {
 			continue
 		}
 		if seen, err := c.ownerSeenBy(node, slot); err != nil || seen != owner {
@@ -137,21 +136,21 @@ func (c *Cluster) agreed(slot int, owner *Server) bool {
 	return true
 }
 
-// answers tells whether the server answers soon.
-func (s *Server) answers() bool {
+// replies reports whether the server replies soon.
+func (s *Server) replies() bool {
 	_, err := s.ask("PING")
 	return err == nil
 }
 
-// mayAnswer tells whether nobody has killed, paused or isolated the server.
-func (s *Server) mayAnswer() bool { return !s.silent.Load() && s.Running() }
+// mayReply reports whether the server was not killed, paused or isolated.
+func (s *Server) mayReply() bool { return !s.silent.Load() && s.Running() }
 
 // ask is [Server.Call] for a server that may be paused or gone.
 func (s *Server) ask(args ...string) (any, error) {
-	if !s.mayAnswer() {
+	if !s.mayReply() {
 		return nil, errors.New(s.Addr() + " was made not to answer")
 	}
-	c, err := s.dial(answerTimeout)
+	c, err := s.dial(replyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -159,17 +158,17 @@ func (s *Server) ask(args ...string) (any, error) {
 	return c.call(args...)
 }
 
-// role is master or slave, "" if the server does not answer.
+// role returns master or slave, or "" if the server does not reply.
 func (s *Server) role() string {
 	role, _ := s.replicationRole()
 	return role
 }
 
-// copies is the port of the master of a replica, 0 if the server is none or does
-// not answer.
+// copies returns the port of a replica's master, or 0 if the server is no replica or does not
+// reply.
 func (s *Server) copies() int {
 	_, info := s.replicationRole()
-	port, _ := strconv.Atoi(infoField(info, "master_port")) // 0 where there is no such field
+	port, _ := strconv.Atoi(infoField(info, "master_port")) // 0 without such a field
 	return port
 }
 

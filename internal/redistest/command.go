@@ -10,14 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// commandTimeout ends a command on a server that is paused or stopped. It is
-// long enough for a busy machine, because no test waits for it on purpose.
+// commandTimeout ends a command on a server that is paused or stopped. It is long enough for a busy
+// machine, because no test waits for it on purpose.
 const commandTimeout = 5 * time.Second
 
-// Call runs one plain command on a connection of its own and returns the reply:
-// a string, an int64, nil or a []any of these. An error reply is a
-// [ServerError]. It gives up after 5 s. Use it where an error is expected, or
-// outside the test's goroutine; else [Server.Do].
+// Call runs one plain command on a connection of its own and returns the reply: a string, an int64,
+// nil or a []any of these. An error reply is a [ServerError]. It gives up after 5 s. Use it where
+// an error is expected, or outside the test's goroutine; otherwise use [Server.Do].
 func (s *Server) Call(args ...string) (any, error) {
 	c, err := s.dial(commandTimeout)
 	if err != nil {
@@ -27,7 +26,7 @@ func (s *Server) Call(args ...string) (any, error) {
 	return c.call(args...)
 }
 
-// Do is [Server.Call] for a command that has to succeed: tb fails otherwise.
+// Do is [Server.Call] for a command that must succeed: tb fails otherwise.
 func (s *Server) Do(tb testing.TB, args ...string) any {
 	tb.Helper()
 	reply, err := s.Call(args...)
@@ -51,8 +50,7 @@ func (s *Server) DoInt(tb testing.TB, args ...string) int64 {
 	return as[int64](tb, s.Do(tb, args...), args)
 }
 
-// DoStrings is [Server.Do] for a reply that is an array. Integers are written in
-// decimal, nil becomes "".
+// DoStrings is [Server.Do] for a reply that is an array. Integers become decimal, nil becomes "".
 func (s *Server) DoStrings(tb testing.TB, args ...string) []string {
 	tb.Helper()
 	elements := as[[]any](tb, s.Do(tb, args...), args)
@@ -65,8 +63,7 @@ func (s *Server) DoStrings(tb testing.TB, args ...string) []string {
 	return texts
 }
 
-// DoMap is [Server.Do] for a reply that is an array of names and values, such as
-// HGETALL's.
+// DoMap is [Server.Do] for a reply that is an array of names and values, such as HGETALL's.
 func (s *Server) DoMap(tb testing.TB, args ...string) map[string]string {
 	tb.Helper()
 	texts := s.DoStrings(tb, args...)
@@ -85,8 +82,7 @@ func as[T any](tb testing.TB, reply any, args []string) T {
 	return value
 }
 
-// dial opens an authenticated connection on which all reads and writes end after
-// timeout.
+// dial opens an authenticated connection on which all reads and writes end after timeout.
 func (s *Server) dial(timeout time.Duration) (*conn, error) {
 	deadline := time.Now().Add(timeout)
 	dialer := &net.Dialer{Deadline: deadline}

@@ -29,8 +29,8 @@ func (d *docker) request(port int) testcontainers.ContainerRequest {
 		listen = port
 		request.HostConfigModifier = func(config *container.HostConfig) {
 			config.NetworkMode = "host"
-			// The server then knows its process id as others do, and can be told
-			// from one that took the port first.
+			// The server then knows its process id as others do, so that another server on its port
+			// is recognized.
 			config.PidMode = "host"
 		}
 	} else {
@@ -57,7 +57,7 @@ func (d *docker) request(port int) testcontainers.ContainerRequest {
 			request.Files = append(request.Files, testcontainers.ContainerFile{
 				HostFilePath:      file,
 				ContainerFilePath: path.Join(insideTLS, path.Base(file)),
-				FileMode:          0o644, // the image may change to a user of its own
+				FileMode:          0o644, // the image may change to its own user
 			})
 		}
 	}

@@ -17,10 +17,9 @@ import (
 // dockerTimeout is for any request to the engine; the first one may pull the image.
 const dockerTimeout = 2 * time.Minute
 
-// docker is the backend that runs the server in a container. That listens on the
-// loopback address of this machine: on the network of this machine where it may,
-// which takes half the time to start, else on a network of its own, with its port
-// published.
+// docker is the backend that runs the server in a container, on the loopback address of this
+// machine: on the network of this machine where possible, which halves the start time, otherwise on
+// its own network with a published port.
 type docker struct {
 	provider    *testcontainers.DockerProvider
 	settings    *settings
@@ -33,7 +32,7 @@ type docker struct {
 	isolated bool
 }
 
-// newDocker returns an error when no engine answers.
+// newDocker returns an error when no engine replies.
 func newDocker(s *settings) (*docker, error) {
 	engine, err := findEngine()
 	if err != nil {
@@ -54,8 +53,8 @@ func (d *docker) launch(port int) error {
 			return err
 		}
 	}
-	// Not Container.Start, which would wait until the port answers: the caller
-	// does that, and notices a server that ended at once.
+	// Container.Start would wait until the port accepts connections. The caller does that, and
+	// notices a server that ended at once.
 	api := d.provider.Client()
 	id := d.ctr.GetContainerID()
 	if _, err := api.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
@@ -73,13 +72,13 @@ func (d *docker) launch(port int) error {
 		wait := api.ContainerWait(context.Background(), id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 		select {
 		case <-wait.Result:
-		case <-wait.Error: //nolint:errcheck // the engine is gone; the next request says so
+		case <-wait.Error: //nolint:errcheck // the engine is gone; the next request reports it
 		}
 	}()
 	return nil
 }
 
-// create makes a container published on port, in place of the one there was.
+// create makes a container published on port, in place of the previous one.
 func (d *docker) create(ctx context.Context, port int) error {
 	if d.ctr != nil {
 		if err := d.ctr.Terminate(ctx); err != nil {
@@ -89,7 +88,7 @@ func (d *docker) create(ctx context.Context, port int) error {
 	}
 	request := d.request(port)
 	ctr, err := d.provider.CreateContainer(ctx, request)
-	if ctr != nil { // also beside an error: there is something to remove
+	if ctr != nil { // even with an error there may be something to remove
 		d.ctr, d.port = ctr, port
 	}
 	if err != nil {
@@ -101,8 +100,8 @@ func (d *docker) create(ctx context.Context, port int) error {
 
 func (d *docker) stopped() <-chan struct{} { return d.ended }
 
-// owns believes every server on a published port: an engine that cannot publish
-// the port does not start the container, so nobody else answers there.
+// owns accepts every server on a published port: an engine that cannot publish the port does not
+// start the container, so no other server replies there.
 func (d *docker) owns(processID string) bool {
 	return !d.hostNetwork || processID == strconv.Itoa(d.pid)
 }
@@ -169,7 +168,7 @@ func (d *docker) isolate() error {
 	return err
 }
 
-// rejoin publishes the port again, too.
+// rejoin also publishes the port again.
 func (d *docker) rejoin() error {
 	if d.hostNetwork {
 		return d.resume()

@@ -13,18 +13,17 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 )
 
-// engineTimeout is for an engine to say that it is there.
+// engineTimeout is for an engine to reply that it is there.
 const engineTimeout = 5 * time.Second
 
-// engine is what has to be known of the Docker engine.
+// engine is what must be known of the Docker engine.
 type engine struct {
-	// sharesNetwork tells that a container on the engine's host network listens
-	// on the loopback address of this machine.
+	// sharesNetwork is set when a container on the engine's host network listens on the loopback
+	// address of this machine.
 	sharesNetwork bool
 }
 
-// findEngine asks the engine once in the life of the test binary. It returns an
-// error when none answers.
+// findEngine asks for the engine once per test binary. It returns an error when none replies.
 var findEngine = sync.OnceValues(func() (engine, error) {
 	provider, err := newProvider()
 	if err != nil {
@@ -37,8 +36,8 @@ var findEngine = sync.OnceValues(func() (engine, error) {
 	if err = errors.Join(err, provider.Close()); err != nil {
 		return engine{}, err
 	}
-	// An engine elsewhere, in a virtual machine, or of a user in a network of
-	// its own has another loopback address.
+	// An engine that is elsewhere, in a virtual machine, or a user's with its own network has
+	// another loopback address.
 	shares := runtime.GOOS == "linux" && strings.HasPrefix(api.DaemonHost(), "unix://") &&
 		!strings.Contains(answer.Info.OperatingSystem, "Docker Desktop")
 	for _, option := range answer.Info.SecurityOptions {
@@ -50,7 +49,7 @@ var findEngine = sync.OnceValues(func() (engine, error) {
 func newProvider() (*testcontainers.DockerProvider, error) {
 	return testcontainers.NewDockerProvider(
 		testcontainers.WithLogger(log.NewNoopLogger()),
-		// Else it creates a network of its own, and leaves it behind.
+		// Otherwise it creates a network, and leaves it behind.
 		testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge),
 	)
 }

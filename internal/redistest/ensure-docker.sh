@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
-# ensure-docker.sh: makes sure that tests can have Redis servers in containers, and prints the environment to run them with.
+# ensure-docker.sh makes sure that tests can start Redis servers in containers, and prints the
+# environment to run them with.
 #
 #   exports=$(internal/redistest/ensure-docker.sh) && eval "$exports"    then: go test ./...
-#   internal/redistest/ensure-docker.sh stop                             the caller does not need the engine any more
-#   internal/redistest/ensure-docker.sh start                            the same as the first, and the engine stays for others
+#   internal/redistest/ensure-docker.sh stop     the caller does not need the engine any more
+#   internal/redistest/ensure-docker.sh start    as the first, but the engine stays for others
 #
-# Where a Docker engine answers, it is used. Else one is started, after Debian's package has been installed if need be, which
-# takes root. That one is stopped again when nobody needs it: each process that calls this script does until it calls stop or
-# ends, and whoever called start by hand does until somebody calls stop by hand. A call that fails stops what it has started.
+# It uses a Docker engine that answers. Otherwise it starts one, after installing Debian's package
+# if necessary, which takes root. That engine is stopped when it is not needed any more: a process
+# that called this script needs it until it calls stop or ends, and a start by hand until a stop by
+# hand. A call that fails stops what it has started.
 #
-# The image is HOLDFAST_TEST_IMAGE where the engine has it or can pull it (by default the official redis:7). Else it
-# is made of this machine's own Redis server and busybox: that takes no registry. A second run changes nothing.
-# Standard output holds only export lines, everything else goes to standard error.
+# The image is HOLDFAST_TEST_IMAGE if the engine has it or can pull it (by default the official
+# redis:7). Otherwise it is made from this machine's own Redis server and busybox, which takes no
+# registry. A second run changes nothing. Standard output has only export lines, everything else
+# goes to standard error.
 set -euo pipefail
 
 official=${HOLDFAST_TEST_IMAGE:-redis:7}
 local_image=holdfast-redis:local
 state=/run/holdfast-dockerd # its process id, and when that process was started
-users=$state.users # a file for each process that needs it, with when that was started; and one called hand
+users=$state.users # a file for each process that needs it, with its start time; and one called hand
 
 log() { printf 'ensure-docker: %s\n' "$*" >&2; }
 fail() { log "$*"; exit 1; }
@@ -26,34 +29,36 @@ source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 
 engine() { timeout 20 docker info >/dev/null 2>&1; }
 
-# of prints a number of /proc/PID/stat, counted from the state of the process, which is the first.
+# of prints a field of /proc/PID/stat, counted from the state of the process, which is the first.
 of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f "$2"; }
 
-# started_at is when a process was started, in ticks since the machine was: with its id it is the process and no other.
+# started_at prints when a process was started, in ticks since the boot: with the id, this
+# identifies the process.
 started_at() { of "$1" 20; }
 
-# caller prints the process id of whoever called this script: of the shell, not of the subshell in which $(…) runs it, which is
-# over at once and looks like its parent.
+# caller prints the process id of the caller of this script: of its shell, not of the subshell of
+# $(…), which ends at once and looks like its parent.
 caller() {
   local pid=$PPID parent
-  while parent=$(of "$pid" 2) && [[ -n $parent ]] && cmp -s "/proc/$pid/cmdline" "/proc/$parent/cmdline"; do pid=$parent; done
+  while parent=$(of "$pid" 2) && [[ -n $parent ]] &&
+    cmp -s "/proc/$pid/cmdline" "/proc/$parent/cmdline"; do pid=$parent; done
   echo "$pid"
 }
 
-# ours prints the process id of the engine that this script started, and fails if that does not run any more.
+# ours prints the process id of the engine that this script started. It fails if that has ended.
 ours() {
   local pid at
   read -r pid at 2>/dev/null <"$state" && [[ -n $at && $(started_at "$pid") == "$at" ]] && echo "$pid"
 }
 
-# needed_by notes who needs the engine, a process or hand, if the engine is ours.
+# needed_by notes that a process, or hand, needs the engine, if the engine is ours.
 needed_by() {
   ours >/dev/null || return 0
   mkdir -p "$users"
   started_at "$1" >"$users/$1" || true # hand has no time
 }
 
-# needed prints who needs the engine, and fails if nobody does.
+# needed prints what needs the engine. It fails if nothing does.
 needed() {
   local file found=1
   for file in "$users"/*; do
@@ -71,18 +76,20 @@ needed() {
 start_engine() {
   if ((EUID != 0)); then
     [[ ! -S /var/run/docker.sock || -w /var/run/docker.sock ]] ||
-      fail "there is a Docker engine, but user $(id -un) may not use it: be root, or a member of the group docker"
-    fail "no Docker engine answers, and to start one takes root: start it as root, or use HOLDFAST_TEST_BACKEND=process"
+      fail "there is a Docker engine, but user $(id -un) may not use it:" \
+        "be root, or a member of the group docker"
+    fail "no Docker engine answers, and starting one takes root:" \
+      "start it as root, or use HOLDFAST_TEST_BACKEND=process"
   fi
   local missing=()
   command -v dockerd >/dev/null || missing+=(docker.io)
   command -v iptables >/dev/null || missing+=(iptables)
   ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || exit 1
-  command -v docker >/dev/null || install_packages docker-cli || exit 1 # a package of its own since Debian 13
+  command -v docker >/dev/null || install_packages docker-cli || exit 1 # separate since Debian 13
   engine && return
   began=yes
   log "starting dockerd, which writes to $state.log"
-  # Published ports are a matter of iptables: a proxy process for each of them would be the slowest part of a start.
+  # iptables publish the ports: a proxy process for each would be the slowest part of a start.
   setsid nohup dockerd --userland-proxy=false >"$state.log" 2>&1 </dev/null 9>&- &
   local pid=$!
   echo "$pid $(started_at "$pid")" >"$state"
@@ -96,7 +103,7 @@ start_engine() {
   fail "dockerd did not start"
 }
 
-# stop has the caller not need the engine any more, and stops it if nobody else does.
+# stop notes that the caller does not need the engine any more, and stops it if nothing else does.
 stop() {
   local who
   if ! ours >/dev/null; then
@@ -104,12 +111,12 @@ stop() {
     rm -rf "$state" "$users"
     return
   fi
-  ((EUID == 0)) || fail "to stop the engine takes root"
+  ((EUID == 0)) || fail "stopping the engine takes root"
   who=$(caller)
   [[ -e $users/$who ]] || who=hand
   rm -f "$users/$who"
   if who=$(needed); then
-    log "dockerd goes on: needed by ${who//$'\n'/, }"
+    log "dockerd keeps running: needed by ${who//$'\n'/, }"
     return
   fi
   stop_engine
@@ -118,7 +125,7 @@ stop() {
 stop_engine() {
   local pid
   pid=$(ours) || return 0
-  # A test run that was killed leaves its containers behind where the reaper may not run.
+  # Where the reaper may not run, a killed test run leaves its containers behind.
   timeout 60 docker ps -aq --filter ancestor="$local_image" 2>/dev/null | xargs -r docker rm -f >/dev/null || true
   log "stopping dockerd ($pid)"
   kill "$pid"
@@ -130,15 +137,17 @@ stop_engine() {
   fail "dockerd ($pid) does not stop"
 }
 
-# build makes the local image, unless there is one of the same programs.
+# build makes the local image, unless there is one from the same programs.
 build() {
   local server busybox recipe made
-  server=$(type -P redis-server || type -P valkey-server) || { install_packages redis-server || exit 1; server=$(type -P redis-server); }
-  busybox=$(type -P busybox) && ! ldd "$busybox" >/dev/null 2>&1 || { install_packages busybox-static || exit 1; busybox=$(type -P busybox); }
+  server=$(type -P redis-server || type -P valkey-server) ||
+    { install_packages redis-server || exit 1; server=$(type -P redis-server); }
+  busybox=$(type -P busybox) && ! ldd "$busybox" >/dev/null 2>&1 ||
+    { install_packages busybox-static || exit 1; busybox=$(type -P busybox); }
   recipe=$(cat "$server" "$busybox" "${BASH_SOURCE[0]}" | sha256sum | cut -c 1-64)
   made=$(docker image inspect -f '{{index .Config.Labels "holdfast.recipe"}}' "$local_image" 2>/dev/null) || made=
   [[ $made != "$recipe" ]] || return 0
-  log "making $local_image of $server"
+  log "making $local_image from $server"
   local library applet
   root=$(mktemp -d)
   mkdir -p "$root"/{bin,data,tmp,etc,usr/bin}
@@ -149,8 +158,10 @@ build() {
   done
   cp -L "$busybox" "$root/bin/busybox"
   for applet in sh cat ls sleep; do ln -s busybox "$root/bin/$applet"; done
-  tar -C "$root" -c . | docker import --change 'ENV PATH=/usr/bin:/bin' --change 'WORKDIR /data' --change "LABEL holdfast.recipe=$recipe" \
-    --change 'CMD ["redis-server", "--protected-mode", "no"]' - "$local_image" >/dev/null
+  tar -C "$root" -c . |
+    docker import --change 'ENV PATH=/usr/bin:/bin' --change 'WORKDIR /data' \
+      --change "LABEL holdfast.recipe=$recipe" \
+      --change 'CMD ["redis-server", "--protected-mode", "no"]' - "$local_image" >/dev/null
 }
 
 ensure() {
@@ -163,7 +174,7 @@ ensure() {
   elif timeout 300 docker pull -q "$official" >/dev/null 2>&1; then
     log "using $official"
   else
-    # A machine without a registry cannot have the image of the reaper either, which cleans up after killed tests.
+    # Without a registry there is no image of the reaper either, which cleans up after killed tests.
     echo "export TESTCONTAINERS_RYUK_DISABLED=true"
     if ! docker image inspect "$official" >/dev/null 2>&1; then
       build
@@ -174,14 +185,15 @@ ensure() {
   echo "export HOLDFAST_TEST_IMAGE=$image"
 }
 
-# use is ensure, for a process or for hand.
+# use is ensure for a process, or for hand.
 use() {
-  needed_by "$1" # before as well: a caller that calls stop although this fails shall not end what others began
+  # Also before: a caller whose use fails may still call stop, which must not end others' engine.
+  needed_by "$1"
   ensure
   needed_by "$1"
 }
 
-# over leaves nothing behind of a call that failed, and only the engine of one that did not.
+# over removes all that a failed call left behind, and all but the engine after one that succeeded.
 over() {
   local status=$?
   trap - EXIT

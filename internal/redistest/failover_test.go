@@ -15,7 +15,7 @@ func TestClusterReplicaTakesOverFromADeadMasterWhichFollowsWhenItIsBack(t *testi
 	master := c.Owner(t, slot)
 	replica := c.ReplicasOf(master)[0]
 	set(t, c.Client(t), "k", "v")
-	AwaitReplica(t, master, replica)
+	WaitForReplica(t, master, replica)
 
 	master.Kill(t)
 	start := time.Now()
@@ -28,22 +28,22 @@ func TestClusterReplicaTakesOverFromADeadMasterWhichFollowsWhenItIsBack(t *testi
 	require.Eventually(t, func() bool { return master.copies() == replica.port }, startTimeout, pollInterval)
 }
 
-func TestClusterMasterThatIsSlowIsAwaited(t *testing.T) {
+func TestFailoverWaitsForAClusterMasterThatIsSlow(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t, 3, WithReplicas(1))
 	master := c.Nodes[0]
 	replica := c.ReplicasOf(master)[0]
-	AwaitReplica(t, master, replica)
+	WaitForReplica(t, master, replica)
 	master.Pause(t)
-	master.silent.Store(false) // as if nobody had done that
+	master.silent.Store(false) // as if it had not been paused
 	var goesOn atomic.Bool
-	wake := time.AfterFunc(5*answerTimeout, func() { // a takeover needs three
+	wake := time.AfterFunc(5*replyTimeout, func() { // a takeover needs three
 		goesOn.Store(true)
-		_ = master.backend.resume() // which is tried again in the end
+		_ = master.backend.resume() // clean-up tries again
 	})
 	t.Cleanup(func() { wake.Stop() })
 	require.Same(t, replica, c.Failover(t, master))
-	require.True(t, goesOn.Load(), "its replica has taken over without asking it")
+	require.True(t, goesOn.Load(), "its replica took over without its consent")
 }
 
 func TestClusterMasterThatIsPausedIsReplaced(t *testing.T) {
@@ -63,7 +63,7 @@ func TestThreeSentinelsReplaceAMasterThatDies(t *testing.T) {
 	old := s.Master(t)
 	s.Watchers[0].Kill(t) // two are a majority
 	old.Kill(t)
-	master := s.AwaitFailover(t, old)
+	master := s.WaitForFailover(t, old)
 	require.Same(t, master, s.Master(t))
 	set(t, s.Client(t), "k", "v")
 	require.Equal(t, "v", master.DoString(t, "GET", "k"))
@@ -84,6 +84,6 @@ func TestSentinelsFailOverOnDemandAgainAndAgain(t *testing.T) {
 			return client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error() == nil
 		}, failoverTimeout, pollInterval)
 		require.Equal(t, "v", master.DoString(t, "GET", "k"))
-		require.Same(t, master, s.replace(t, before), "they have done so already")
+		require.Same(t, master, s.replace(t, before), "they have failed over already")
 	}
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// AwaitHealth waits until all nodes run as they should: they serve all slots, as
-// many masters as there were to begin with, and every replica is in step with its
-// master. It does not start, resume or rejoin any.
-func (c *Cluster) AwaitHealth(tb testing.TB) {
+// WaitForHealth waits until all nodes run as they should: they serve all slots, with as many
+// masters as in the beginning, and every replica is in sync with its master. It does not start,
+// resume or rejoin any.
+func (c *Cluster) WaitForHealth(tb testing.TB) {
 	tb.Helper()
-	require.Eventually(tb, c.healthy, healthTimeout, 20*time.Millisecond, "the cluster does not get well")
+	require.Eventually(tb, c.healthy, healthTimeout, 20*time.Millisecond,
+		"the cluster does not become healthy")
 }
 
 func (c *Cluster) healthy() bool {
@@ -21,7 +22,7 @@ func (c *Cluster) healthy() bool {
 		byPort[node.port] = node
 	}
 	for _, node := range c.All() {
-		if !node.answers() || !node.joined(len(c.Nodes)) {
+		if !node.replies() || !node.joined(len(c.Nodes)) {
 			return false
 		}
 		switch node.role() {
@@ -37,15 +38,15 @@ func (c *Cluster) healthy() bool {
 	return true
 }
 
-// AwaitHealth waits until everybody runs as they should: all Sentinels name one
-// master, with which all other nodes are in step, and find each other. It does
-// not start, resume or rejoin any.
-func (s *Sentinel) AwaitHealth(tb testing.TB) {
+// WaitForHealth waits until all run as they should: all Sentinels name one master, with which all
+// other nodes are in sync, and find each other. It does not start, resume or rejoin any.
+func (s *Sentinel) WaitForHealth(tb testing.TB) {
 	tb.Helper()
 	for _, watcher := range s.Watchers {
 		watcher.hurry() // it may have been restarted
 	}
-	require.Eventually(tb, s.healthy, healthTimeout, 20*time.Millisecond, "the Sentinels and their servers do not get well")
+	require.Eventually(tb, s.healthy, healthTimeout, 20*time.Millisecond,
+		"the Sentinels and their servers do not become healthy")
 }
 
 func (s *Sentinel) healthy() bool {

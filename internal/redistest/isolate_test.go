@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// On processes and on the network of this machine the server sleeps meanwhile: see [Server.Isolate].
+// On processes, and on the network of this machine, the server sleeps meanwhile: see
+// [Server.Isolate].
 func TestIsolatedServerIsOutOfReachUntilItRejoinsAtItsOldAddress(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]Option{"own network": {WithOwnNetwork()}, "network of this machine": {WithHostNetwork()}} {
@@ -22,7 +23,7 @@ func TestIsolatedServerIsOutOfReachUntilItRejoinsAtItsOldAddress(t *testing.T) {
 
 			s.Isolate(t)
 			require.True(t, s.Running())
-			require.False(t, s.answers())
+			require.False(t, s.replies())
 			require.NoError(t, open.SetDeadline(time.Now().Add(200*time.Millisecond)))
 			_, err = open.call("PING")
 			require.Error(t, err, "an open connection still works")
@@ -32,7 +33,7 @@ func TestIsolatedServerIsOutOfReachUntilItRejoinsAtItsOldAddress(t *testing.T) {
 			require.Equal(t, "v", s.DoString(t, "GET", "k"))
 			s.Rejoin(t)
 			s.Isolate(t) // clean-up rejoins it
-			require.False(t, s.answers())
+			require.False(t, s.replies())
 		})
 	}
 }

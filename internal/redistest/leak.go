@@ -6,23 +6,21 @@ import (
 	"go.uber.org/goleak"
 )
 
-// VerifyMain is goleak.VerifyTestMain for packages that use redistest: it runs
-// the tests and fails if a goroutine is left. It knows the goroutines of the
-// libraries beneath that end by themselves but later than goleak waits, and
-// ignores only those. It calls FixSeed.
+// VerifyMain is goleak.VerifyTestMain for packages that use redistest: it runs the tests and fails
+// if a goroutine is left. It ignores only the goroutines of the libraries below that end by
+// themselves, but later than goleak waits. It calls FixSeed.
 func VerifyMain(m *testing.M) {
 	FixSeed()
 	goleak.VerifyTestMain(m, append(OutlivesClose(),
-		// The connection to the container that removes what a killed test binary
-		// leaves behind has to live as long as the binary.
+		// The connection to the container that removes what a killed test binary leaves behind
+		// lives as long as the binary.
 		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
 	)...)
 }
 
-// OutlivesClose ignores the goroutines of rueidis that Close does not end. It
-// closes a connection that a cluster no longer needs after 5 s, and refreshes its
-// view of the cluster after up to 1 s. A client of a single node begins as a
-// cluster client.
+// OutlivesClose ignores the goroutines of rueidis that outlive Close. It closes a connection that a
+// cluster no longer needs after 5 s, and refreshes its view of the cluster after up to 1 s. A
+// client of a single node begins as a cluster client.
 func OutlivesClose() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
@@ -31,8 +29,8 @@ func OutlivesClose() []goleak.Option {
 	}
 }
 
-// IgnoreCurrent is goleak.IgnoreCurrent for a test that pauses or restarts a
-// server: asking a Docker engine to do so leaves idle HTTP connections.
+// IgnoreCurrent is goleak.IgnoreCurrent for a test that pauses or restarts a server: a request to a
+// Docker engine leaves idle HTTP connections.
 func IgnoreCurrent() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreCurrent(),

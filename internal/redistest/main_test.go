@@ -10,8 +10,7 @@ import (
 	"holdfast/internal/portlock"
 )
 
-// roleVariable makes the test binary play a part in a test instead of running
-// tests.
+// roleVariable makes the test binary play a part in a test instead of running tests.
 const roleVariable = "REDISTEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// listenForEver is a server as far as the process backend can tell.
+// listenForEver looks like a server to the process backend.
 func listenForEver() {
 	port := os.Args[slices.Index(os.Args, "--port")+1]
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
@@ -36,8 +35,8 @@ func listenForEver() {
 	select {}
 }
 
-// launchServerAndWait is a test binary that has launched a server. The server
-// writes its address, once it listens, where this process writes.
+// launchServerAndWait is a test binary that has launched a server. Once it listens, the server
+// writes its address to the output of this process.
 func launchServerAndWait() {
 	path, err := os.Executable()
 	if err != nil {

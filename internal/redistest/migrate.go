@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// MoveSlot moves a slot with its keys from one node to the other, and returns
-// when every node that answers knows. From then on, from answers MOVED.
+// MoveSlot moves a slot with its keys from one node to another, and returns when every node that
+// replies knows. From then on, from replies MOVED.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, from, to *Server) {
 	tb.Helper()
 	c.BeginMove(tb, slot, from, to)
 	c.FinishMove(tb, slot, from, to)
 }
 
-// BeginMove opens the migration of a slot and moves none of its keys: from
-// answers ASK for a key it does not have, until [Cluster.FinishMove].
+// BeginMove opens the migration of a slot and moves none of its keys: from replies ASK for a key
+// that it does not have, until [Cluster.FinishMove].
 func (c *Cluster) BeginMove(tb testing.TB, slot int, from, to *Server) {
 	tb.Helper()
 	number := strconv.Itoa(slot)
@@ -40,7 +40,7 @@ func (c *Cluster) FinishMove(tb testing.TB, slot int, from, to *Server) {
 		}
 		from.Do(tb, append(append(migrate, "KEYS"), keys...)...)
 	}
-	// The new owner first: at no time does nobody own the slot.
+	// The new owner comes first, so that the slot always has an owner.
 	id := to.DoString(tb, "CLUSTER", "MYID")
 	to.Do(tb, "CLUSTER", "SETSLOT", number, "NODE", id)
 	from.Do(tb, "CLUSTER", "SETSLOT", number, "NODE", id)
@@ -49,12 +49,12 @@ func (c *Cluster) FinishMove(tb testing.TB, slot int, from, to *Server) {
 			node.Do(tb, "CLUSTER", "SETSLOT", number, "NODE", id)
 		}
 	}
-	// Replicas have to hear of it from the owner. One that has not heard would not be elected.
+	// Replicas must hear of it from the owner: one that has not would not be elected.
 	for _, node := range c.All() {
 		if node != to && node.role() == "slave" {
 			to.meet(tb, node)
 		}
 	}
 	require.Eventually(tb, func() bool { return c.agreed(slot, to) }, failoverTimeout, 10*time.Millisecond,
-		"not everybody knows that slot %d has moved", slot)
+		"not all nodes know that slot %d has moved", slot)
 }

@@ -10,24 +10,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// monitorTimeout ends the connection of a monitor that nobody stopped.
+// monitorTimeout ends the connection of a monitor that was not stopped.
 const monitorTimeout = 10 * time.Minute
 
-// A Monitor collects the commands that clients send to a server, in order. It
-// belongs to the goroutine of its test.
+// A Monitor collects the commands that clients send to a server, in order. It belongs to the
+// goroutine of its test.
 type Monitor struct {
 	server *Server
 	conn   *conn
 }
 
-// connectionCommands belong to a connection, not to what its client does with
-// it.
+// connectionCommands belong to a connection, not to what its client does with it.
 var connectionCommands = map[string]bool{
 	"auth": true, "client": true, "echo": true, "hello": true, "ping": true, "select": true,
 }
 
-// Monitor begins to collect. Only commands that arrive after it has returned are
-// seen. tb's clean-up stops it.
+// Monitor begins to collect. It sees commands that arrive after it has returned. tb's clean-up
+// stops it.
 func (s *Server) Monitor(tb testing.TB) *Monitor {
 	tb.Helper()
 	c, err := s.dial(monitorTimeout)
@@ -38,29 +37,26 @@ func (s *Server) Monitor(tb testing.TB) *Monitor {
 	return &Monitor{server: s, conn: c}
 }
 
-// Commands returns the commands executed since the last call of Commands or
-// CommandsOfScripts, or since the monitor began: each as its name in lower case
-// and its arguments. Commands that scripts call and those that set up or check a
-// connection are left out. A command that was answered before the call is never
-// missing.
+// Commands returns the commands executed since the last call of Commands or CommandsOfScripts, or
+// since the monitor began: each as its name in lower case and its arguments. It leaves out commands
+// that scripts call and those that set up or check a connection. A command whose reply came before
+// the call is never missing.
 func (m *Monitor) Commands(tb testing.TB) [][]string {
 	tb.Helper()
 	return m.collect(tb, false)
 }
 
-// CommandsOfScripts is Commands for those that scripts call, which Commands
-// leaves out.
+// CommandsOfScripts is Commands for the commands that scripts call, which Commands leaves out.
 func (m *Monitor) CommandsOfScripts(tb testing.TB) [][]string {
 	tb.Helper()
 	return m.collect(tb, true)
 }
 
-// collect returns the commands of clients or those of scripts, and drops the
-// others.
+// collect returns the commands of clients or those of scripts, and drops the others.
 func (m *Monitor) collect(tb testing.TB, ofScripts bool) [][]string {
 	tb.Helper()
-	// The server shows commands in the order in which it executes them: when it
-	// shows this one, it has shown all before.
+	// The server shows commands in the order of their execution: when it shows this one, it has
+	// shown all before.
 	marker := "monitor-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	m.server.Do(tb, "ECHO", marker)
 	var commands [][]string
@@ -78,11 +74,11 @@ func (m *Monitor) collect(tb testing.TB, ofScripts bool) [][]string {
 	}
 }
 
-// parseMonitored takes a line such as
+// parseMonitored parses a line such as
 //
 //	1700000000.000001 [0 127.0.0.1:50000] "SET" "key" "a \"quoted\" value"
 //
-// apart. A command called by a script has "lua" instead of an address.
+// A command called by a script has "lua" instead of an address.
 func parseMonitored(line string) (args []string, lua bool, err error) {
 	_, rest, found := strings.Cut(line, " [")
 	origin, quoted, end := strings.Cut(rest, "] ")
@@ -101,7 +97,7 @@ func parseMonitored(line string) (args []string, lua bool, err error) {
 	return args, strings.HasSuffix(origin, " lua"), nil
 }
 
-// unquoteAll takes quoted words apart, and returns nil if they are not quoted as Go does it, and Redis.
+// unquoteAll returns quoted words without quotes, or nil if they are not quoted as in Go and Redis.
 func unquoteAll(quoted string) (words []string) {
 	for quoted != "" {
 		prefix, err := strconv.QuotedPrefix(quoted)

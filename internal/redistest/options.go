@@ -8,17 +8,16 @@ import (
 // An Option changes how [Start] configures a server.
 type Option func(testing.TB, *settings)
 
-// settings is what a server is started with. It does not change afterwards: a
-// restart repeats it.
+// settings is what a server is started with. It never changes: a restart uses it again.
 type settings struct {
 	args     []string      // redis-server arguments, in order; later ones win
 	password string        // of the default user
-	user     string        // whom [Server.Client] connects as; "": the default user
+	user     string        // the user of [Server.Client]; "": the default user
 	secret   string        // the password of user
 	tls      *certificates // nil: plain TCP
 
-	// hostNetwork wants the server's ports to be the same seen from inside and
-	// from outside, as the nodes of a cluster tell each other and their clients.
+	// hostNetwork wants the server's ports to be the same from inside and outside, as the nodes of
+	// a cluster tell them each other and their clients.
 	hostNetwork bool
 	// ownNetwork wants a network that the server can be taken off.
 	ownNetwork bool
@@ -28,11 +27,11 @@ type settings struct {
 	// clusterNode makes it a node of a cluster, which listens on two ports.
 	clusterNode bool
 
-	// replicas of a master, and watchers of a group, where a topology has them.
+	// replicas of a master and watchers of a group, in topologies that have them.
 	replicas, watchers int
 }
 
-// collect makes the settings that opts ask for.
+// collect returns the settings that opts ask for.
 func collect(tb testing.TB, opts []Option) *settings {
 	tb.Helper()
 	s := &settings{replicas: -1}
@@ -42,14 +41,13 @@ func collect(tb testing.TB, opts []Option) *settings {
 	return s
 }
 
-// with returns opts and more, and leaves the array of opts alone.
+// with returns opts and more, without changing the array of opts.
 func with(opts []Option, more ...Option) []Option {
 	return append(opts[:len(opts):len(opts)], more...)
 }
 
-// arguments are the redis-server arguments that both backends need: listen on
-// port, find the certificates, if any, in that directory, persist nothing, log
-// only what explains a failure.
+// arguments returns the redis-server arguments that both backends need: listen on port, find any
+// certificates in that directory, persist nothing, log only what explains a failure.
 func (s *settings) arguments(port int, certificates string) []string {
 	args := []string{"--port", strconv.Itoa(port)}
 	if s.tls != nil {
@@ -62,15 +60,15 @@ func (s *settings) arguments(port int, certificates string) []string {
 	return append(args, s.args...)
 }
 
-// WithArgs appends arguments of redis-server, such as "--maxmemory", "3mb". They
-// come last and therefore win over redistest's own.
+// WithArgs appends arguments of redis-server, such as "--maxmemory", "3mb". They come last and so
+// override redistest's own.
 func WithArgs(args ...string) Option {
 	return func(_ testing.TB, s *settings) { s.args = append(s.args, args...) }
 }
 
-// WithPassword demands password of every connection as the default user.
-// [Server.Client] and [Server.Do] know it, and so do replicas that have it as
-// well. Sentinels know it, and demand none themselves.
+// WithPassword requires password of every connection as the default user. [Server.Client] and
+// [Server.Do] know it, as do replicas with the same option. Sentinels know it, but require none
+// themselves.
 func WithPassword(password string) Option {
 	return func(_ testing.TB, s *settings) {
 		s.password = password
@@ -78,9 +76,9 @@ func WithPassword(password string) Option {
 	}
 }
 
-// WithUser adds a user with the given rules of ACL SETUSER, such as "~*", "&*",
-// "+@all"; without any rule it may do everything. [Server.Client] connects as
-// that user. [Server.Do] stays the default user, who may do everything as well.
+// WithUser adds a user with the given rules of ACL SETUSER, such as "~*", "&*", "+@all"; without
+// rules it may do everything. [Server.Client] connects as that user. [Server.Do] stays the default
+// user, who may do everything as well.
 func WithUser(name, password string, rules ...string) Option {
 	if len(rules) == 0 {
 		rules = []string{"~*", "&*", "+@all"}
@@ -91,20 +89,18 @@ func WithUser(name, password string, rules ...string) Option {
 	}
 }
 
-// WithAppendOnly writes each command to an append-only file before it is
-// answered, so that data outlives [Server.Kill] and [Server.Restart]. Without it
-// a restarted server is empty.
+// WithAppendOnly writes each command to an append-only file before the reply, so that data outlives
+// [Server.Kill] and [Server.Restart]. Without it a restarted server is empty.
 func WithAppendOnly() Option {
 	return func(_ testing.TB, s *settings) {
 		s.args = append(s.args, "--appendonly", "yes", "--appendfsync", "always")
 	}
 }
 
-// WithTLS accepts only TLS connections, with a certificate for 127.0.0.1 from an
-// authority made for this option: servers that are started with the same one trust
-// each other, and a client of one trusts all of them. [Server.Client] does;
-// [Server.TLSConfig] hands that to clients of the test's own making. The option
-// belongs to the test that uses it first.
+// WithTLS accepts only TLS connections, with a certificate for 127.0.0.1 from an authority made for
+// this option: servers started with the same one trust each other, and a client of one trusts all
+// of them. [Server.Client] uses it; [Server.TLSConfig] returns it for clients that the test makes.
+// The option belongs to the test that uses it first.
 func WithTLS() Option {
 	var made *certificates
 	return func(tb testing.TB, s *settings) {
@@ -116,20 +112,20 @@ func WithTLS() Option {
 	}
 }
 
-// WithReplicas gives each master of [StartCluster] or [StartSentinel] n replicas.
-// The default is none in a cluster, and one with Sentinel.
+// WithReplicas gives each master of [StartCluster] or [StartSentinel] n replicas. The default is
+// none in a cluster, and one with Sentinel.
 func WithReplicas(n int) Option {
 	return func(_ testing.TB, s *settings) { s.replicas = n }
 }
 
-// WithWatchers has n Sentinels in [StartSentinel] instead of one. More than half
-// of them have to agree that the master is down.
+// WithWatchers starts n Sentinels in [StartSentinel] instead of one. More than half of them must
+// agree that the master is down.
 func WithWatchers(n int) Option {
 	return func(_ testing.TB, s *settings) { s.watchers = n }
 }
 
-// asSentinel makes the server a Sentinel that watches nothing yet, and reaches
-// servers with the given settings.
+// asSentinel makes the server a Sentinel that watches nothing yet, and reaches servers with the
+// given settings.
 func asSentinel(watched *settings) Option {
 	return func(_ testing.TB, s *settings) { s.sentinel, s.tls = true, watched.tls }
 }
@@ -139,17 +135,16 @@ func asClusterNode() Option {
 	return func(_ testing.TB, s *settings) { s.clusterNode, s.hostNetwork = true, true }
 }
 
-// WithHostNetwork lets the server reach others at their [Server.Addr], as a
-// replica must. It matters to containers only, which have the network of this
-// machine anyway where the engine can give it.
+// WithHostNetwork lets the server reach others at their [Server.Addr], as a replica must. It
+// matters only for containers, which use the network of this machine anyway if the engine allows
+// that.
 func WithHostNetwork() Option {
 	return func(_ testing.TB, s *settings) { s.hostNetwork = true }
 }
 
-// WithOwnNetwork makes [Server.Isolate] take the server off its network. It
-// matters to containers only, and costs a quarter of a second at the start. The
-// server cannot be reached by other containers, so it is for single ones:
-// [WithHostNetwork] wins.
+// WithOwnNetwork makes [Server.Isolate] take the server off its network. It matters only for
+// containers, and costs a quarter of a second at the start. Other containers cannot reach the
+// server, so it is for single ones: [WithHostNetwork] overrides it.
 func WithOwnNetwork() Option {
 	return func(_ testing.TB, s *settings) { s.ownNetwork = true }
 }

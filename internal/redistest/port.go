@@ -4,9 +4,9 @@ import "holdfast/internal/portlock"
 
 const host = portlock.Host
 
-// A cluster node also listens on its bus, for the other nodes, which is busOffset
-// higher: servers before Redis 7 know no other place for it. Both are below the
-// range of the ports of outgoing connections, as all that package portlock keeps.
+// A cluster node also listens on its bus, for other nodes, on a port that is busOffset higher:
+// servers before Redis 7 know no other place for it. Both are below the ports of outgoing
+// connections, like all that package portlock reserves.
 const (
 	firstClusterPort = 20000
 	lastClusterPort  = 21999

@@ -10,7 +10,7 @@ import (
 	"holdfast/internal/portlock"
 )
 
-func TestPortOfAKilledServerIsNobodyElses(t *testing.T) {
+func TestPortOfAKilledServerStaysReserved(t *testing.T) {
 	t.Parallel()
 	var port int
 	taken := func() error {
@@ -27,15 +27,15 @@ func TestPortOfAKilledServerIsNobodyElses(t *testing.T) {
 			s.Restart(t)
 			require.Error(t, taken())
 		})
-		// And then somebody's again, who may have been quicker.
+		// After the test another process may have been quicker.
 		if taken() == nil {
 			return
 		}
-		require.Less(t, try, 3, "it is kept")
+		require.Less(t, try, 3, "the port is still reserved")
 	}
 }
 
-func TestTakenPortIsToldFromOtherReasonsNotToStart(t *testing.T) {
+func TestTakenPortIsDistinguishedFromOtherFailuresToStart(t *testing.T) {
 	for text, taken := range map[string]bool{
 		"the server ended at once: Could not create server TCP listening socket 127.0.0.1:22000: bind: Address already in use":                       true,
 		"start container: driver failed programming external connectivity: Error starting userland proxy: listen tcp4: bind: address already in use": true,

@@ -33,12 +33,12 @@ func newProcess(tb testing.TB, path string, s *settings) *process {
 	return p
 }
 
-// memoryDir is a directory of the test in memory, if the system has one. What a server has written there outlives its process
-// like what is on a disk, and a disk that is kept busy by others cannot make a server stand still that waits for it: with
-// appendfsync always, and those of Sentinels and clusters that write down what they know.
+// memoryDir returns a directory of the test in memory, if the system has one. Files there outlive
+// their server like those on a disk, but a busy disk cannot stall a server that waits for it: with
+// appendfsync always, and Sentinels and clusters that store what they know.
 func memoryDir(tb testing.TB) string {
 	tb.Helper()
-	const memory, enough = "/dev/shm", 1 << 30 // a container has 64 MB unless it is told otherwise
+	const memory, enough = "/dev/shm", 1 << 30 // a container has 64 MB by default
 	if !hasRoom(memory, enough) {
 		return tb.TempDir()
 	}
@@ -63,7 +63,7 @@ func (p *process) launch(port int) error {
 	cmd.Args = append(cmd.Args, p.settings.arguments(port, certificates)...)
 	if p.settings.sentinel {
 		file := filepath.Join(p.dir, "sentinel.conf")
-		// What a Sentinel knows is there at its restart.
+		// A Sentinel keeps what it knows through a restart.
 		empty, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o600)
 		if err != nil {
 			return err
@@ -84,17 +84,16 @@ func (p *process) launch(port int) error {
 	started := make(chan error, 1)
 	ended := make(chan struct{})
 	go func() {
-		// Linux sends the death signal when the thread that forked ends, which
-		// may be long before its process does. This goroutine keeps the thread
-		// for as long as the server lives.
+		// Linux sends the death signal when the thread that forked ends, which may be long before
+		// its process does. This goroutine keeps the thread as long as the server lives.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(ended)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			// A server killed by its test has no exit status worth reporting;
-			// one that ended by itself said why in its log.
+			// A server killed by its test has no exit status worth reporting; one that ended by
+			// itself logged why.
 			_ = cmd.Wait()
 		}
 	}()
@@ -123,8 +122,7 @@ func (p *process) kill() error {
 
 func (p *process) remove() error { return p.kill() }
 
-// isolate can do no better than pause without rules for packets, which are the
-// machine's and take root.
+// isolate can only pause: rules for packets would be the machine's, and need root.
 func (p *process) isolate() error { return p.pause() }
 
 func (p *process) rejoin() error { return p.resume() }

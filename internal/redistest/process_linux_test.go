@@ -42,8 +42,8 @@ func TestServerOutlivesTheThreadThatLaunchedIt(t *testing.T) {
 	launch = func() {
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {
-			// The main thread never ends. While this goroutine sits on it, the
-			// next one has to run on another.
+			// The main thread never ends. While this goroutine occupies it, the next one must run
+			// on another.
 			defer runtime.UnlockOSThread()
 			done := make(chan struct{})
 			go func() {

@@ -4,6 +4,5 @@ package redistest
 
 import "syscall"
 
-// DieWithParent has no counterpart here: the clean-up of the test is the only
-// one to stop its servers.
+// DieWithParent has no counterpart here: only the clean-up of the test stops its servers.
 func DieWithParent() *syscall.SysProcAttr { return nil }

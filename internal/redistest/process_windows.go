@@ -2,7 +2,7 @@ package redistest
 
 import "errors"
 
-// hasRoom does not know here.
+// hasRoom is unknown here.
 func hasRoom(string, uint64) bool { return false }
 
 func (p *process) pause() error { return errors.ErrUnsupported }

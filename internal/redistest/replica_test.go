@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReplicaIsInStepWhenItHasStarted(t *testing.T) {
+func TestReplicaIsInSyncWhenItHasStarted(t *testing.T) {
 	t.Parallel()
 	master := Start(t, WithHostNetwork(), WithFastReplicas(), WithPassword("secret"))
 	for replicas := 1; replicas <= 2; replicas++ {

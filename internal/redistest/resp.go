@@ -16,8 +16,8 @@ type ServerError string
 // Error returns the reply.
 func (e ServerError) Error() string { return string(e) }
 
-// conn speaks RESP2, the part of it that plain commands need. It is written here
-// so that tests look at the server without the client library under test.
+// conn speaks the part of RESP2 that plain commands need. With it, tests check the server without
+// the client library under test.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -25,8 +25,8 @@ type conn struct {
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, r: bufio.NewReader(c)} }
 
-// call sends one command and reads its reply: a string, an int64, nil or a
-// []any of these. An error reply is returned as a [ServerError].
+// call sends one command and reads its reply: a string, an int64, nil or a []any of these. An error
+// reply is returned as a [ServerError].
 func (c *conn) call(args ...string) (any, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
@@ -46,8 +46,8 @@ func (c *conn) call(args ...string) (any, error) {
 	return reply, nil
 }
 
-// read reads one reply. An error reply is a value here, because it may also be
-// an element of an array.
+// read reads one reply. An error reply is a value here, because it may also be an element of an
+// array.
 func (c *conn) read() (any, error) {
 	line, err := c.r.ReadString('\n')
 	if err != nil {

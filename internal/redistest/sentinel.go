@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sentinelName is what the Sentinels call the group.
+// sentinelName is the Sentinels' name of the group.
 const sentinelName = "group"
 
-// Sentinel is a master and its replicas, watched by Sentinels that fail over by themselves when they have not heard of the
-// master for 500 ms (three of them: 1.5 s). It belongs to one test.
+// Sentinel is a master and its replicas, watched by Sentinels. They fail over by themselves when
+// they have not heard from the master for 500 ms (three of them: 1.5 s). It belongs to one test.
 type Sentinel struct {
-	// Nodes are the data servers. The first is the master to begin with.
+	// Nodes are the data servers. The first one is the initial master.
 	Nodes []*Server
 	// Watchers are the Sentinels.
 	Watchers []*Server
@@ -25,10 +25,10 @@ type Sentinel struct {
 	Watcher *Server
 }
 
-// StartSentinel starts a master with a replica ([WithReplicas]) and a Sentinel ([WithWatchers]), and returns when each
-// Sentinel knows the others and would find a replica to promote. That takes about 2 s. opts apply to the data servers,
-// WithTLS also to the Sentinels. With the docker backend it needs an engine that can give a container the network of this
-// machine.
+// StartSentinel starts a master with a replica ([WithReplicas]) and a Sentinel ([WithWatchers]),
+// and returns when each Sentinel knows the others and would find a replica to promote. That takes
+// about 2 s. opts apply to the data servers, WithTLS also to the Sentinels. With the docker backend
+// it needs an engine that can give a container the network of this machine.
 func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 	tb.Helper()
 	shape := collect(tb, opts)
@@ -41,15 +41,15 @@ func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 		Watchers: StartAll(tb, watchers, WithHostNetwork(), asSentinel(shape)),
 	}
 	s.Watcher = s.Watchers[0]
-	// One Sentinel has to be quick for the tests that wait for it. Several share a small machine with more servers, and must
-	// not take one that is slow for one that is down.
+	// One Sentinel must be quick for the tests that wait for it. Several share a small machine with
+	// more servers, and must not take a slow one for dead.
 	downAfter := strconv.Itoa(500 * watchers)
 	master := strconv.Itoa(s.Nodes[0].port)
 	for _, replica := range s.Nodes[1:] {
 		replica.Do(tb, "REPLICAOF", host, master)
 	}
 	for _, replica := range s.Nodes[1:] {
-		AwaitReplica(tb, s.Nodes[0], replica)
+		WaitForReplica(tb, s.Nodes[0], replica)
 	}
 	for _, watcher := range s.Watchers {
 		watcher.hurry()
@@ -61,21 +61,22 @@ func StartSentinel(tb testing.TB, opts ...Option) *Sentinel {
 	}
 	for _, watcher := range s.Watchers {
 		require.Eventually(tb, func() bool { return s.ready(watcher) }, startTimeout, 20*time.Millisecond,
-			"the Sentinel %s does not know everybody", watcher.Addr())
+			"the Sentinel %s does not know all others", watcher.Addr())
 	}
 	return s
 }
 
-// hurry has a Sentinel look at its servers and tell the others of itself more often than every 10 s and every 2 s, which is
-// how it learns of replicas and of other Sentinels. It also tries a lost connection again sooner than after 1 s: else it would
-// take the new master for down as soon as it has been promoted, and replace it, too. One that has stood still for two seconds
-// trusts itself again after two, not thirty, which is as long as anybody waits for a failover. Those before Redis 7 cannot be
+// hurry makes a Sentinel check its servers and announce itself more often than every 10 s and every
+// 2 s, which is how it learns of replicas and other Sentinels. It also retries a lost connection
+// sooner than after 1 s: otherwise it would take a new master for down right after the promotion,
+// and replace it, too. A Sentinel that stood still for two seconds trusts itself again after two,
+// not thirty, which is the limit of a wait for a failover. Sentinels before Redis 7 cannot be
 // hurried.
 func (s *Server) hurry() {
 	_, _ = s.Call("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "PING-PERIOD", "200", "TILT-PERIOD", "2000")
 }
 
-// ready tells whether a Sentinel knows the replicas, in step, and the other Sentinels.
+// ready reports whether a Sentinel knows the replicas, in sync, and the other Sentinels.
 func (s *Sentinel) ready(watcher *Server) bool {
 	replicas, err := watcher.sentinelList("REPLICAS")
 	if err != nil || len(replicas) < len(s.Nodes)-1 {
@@ -91,7 +92,7 @@ func (s *Sentinel) ready(watcher *Server) bool {
 		!slices.ContainsFunc(others, func(other map[string]string) bool { return strings.Contains(other["flags"], "down") })
 }
 
-// sentinelList is what a Sentinel answers about REPLICAS or SENTINELS.
+// sentinelList returns a Sentinel's reply to REPLICAS or SENTINELS.
 func (s *Server) sentinelList(what string) ([]map[string]string, error) {
 	reply, err := s.ask("SENTINEL", what, sentinelName)
 	if err != nil {
@@ -110,8 +111,8 @@ func (s *Server) sentinelList(what string) ([]map[string]string, error) {
 	return list, nil
 }
 
-// Client returns a new client that finds the master through the Sentinels, closed in tb's clean-up. The mutators
-// change its options before they are used.
+// Client returns a new client that finds the master through the Sentinels, closed in tb's clean-up.
+// The mutators change its options before they are used.
 func (s *Sentinel) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) rueidis.Client {
 	tb.Helper()
 	return newClient(tb, s.ClientOption(), mutators)
@@ -130,7 +131,8 @@ func (s *Sentinel) ClientOption() rueidis.ClientOption {
 	return option
 }
 
-// Master returns the node that the first Sentinel that answers and names one takes for the master.
+// Master returns the node that is the master according to the first Sentinel that replies and names
+// one.
 func (s *Sentinel) Master(tb testing.TB) *Server {
 	tb.Helper()
 	for _, watcher := range s.Watchers {
@@ -138,11 +140,11 @@ func (s *Sentinel) Master(tb testing.TB) *Server {
 			return master
 		}
 	}
-	require.Fail(tb, "no Sentinel answers and names one of the nodes as the master")
+	require.Fail(tb, "no Sentinel names one of the nodes as the master")
 	return nil
 }
 
-// masterSeenBy is the node that a Sentinel takes for the master, nil if it names none.
+// masterSeenBy returns the node that is the master according to a Sentinel, or nil.
 func (s *Sentinel) masterSeenBy(watcher *Server) *Server {
 	reply, err := watcher.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelName)
 	address, _ := reply.([]any)

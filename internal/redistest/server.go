@@ -20,29 +20,27 @@ const (
 	pollInterval = 2 * time.Millisecond
 )
 
-// Server is one Redis server that belongs to one test. Its methods may be called
-// by several goroutines, except those that take a testing.TB (they may end the
-// test, so they belong to its goroutine).
+// Server is one Redis server that belongs to one test. Its methods are safe for concurrent use,
+// except those that take a testing.TB: they may end the test, and belong to its goroutine.
 type Server struct {
 	settings *settings
 	backend  backend
 	port     int
-	reserved portlock.Port // kept until the end of the test, also while the server does not run
+	reserved portlock.Port // until the end of the test, also while the server does not run
 
 	silent atomic.Bool // paused or isolated
 }
 
-// Start starts a server on a free port of 127.0.0.1 and returns when it answers.
-// It persists nothing unless [WithAppendOnly] is given. The server is killed in
-// tb's clean-up, whatever state the test left it in; its log is shown if the test
-// failed. tb fails when no server can be started.
+// Start starts a server on a free port of 127.0.0.1 and returns when it replies. It persists
+// nothing unless [WithAppendOnly] is given. tb's clean-up kills the server, whatever state the test
+// left it in, and shows its log if the test failed. tb fails when no server can be started.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	return StartAll(tb, 1, opts...)[0]
 }
 
-// StartAll is [Start] for n servers at a time, each with all of opts. They know
-// nothing of each other.
+// StartAll is [Start] for n servers at once, each with all of opts. They know nothing of each
+// other.
 func StartAll(tb testing.TB, n int, opts ...Option) []*Server {
 	tb.Helper()
 	servers := make([]*Server, n)
@@ -55,7 +53,7 @@ func StartAll(tb testing.TB, n int, opts ...Option) []*Server {
 	}
 	var err error
 	for range servers {
-		err = cmp.Or(err, <-failed) // the others mostly say the same
+		err = cmp.Or(err, <-failed) // the others mostly report the same
 	}
 	if err != nil {
 		tb.Fatalf("redistest: %v", err)
@@ -63,7 +61,7 @@ func StartAll(tb testing.TB, n int, opts ...Option) []*Server {
 	return servers
 }
 
-// prepare makes a server that does not run yet.
+// prepare returns a server that does not run yet.
 func prepare(tb testing.TB, opts []Option) *Server {
 	tb.Helper()
 	settings := collect(tb, opts)
@@ -80,8 +78,8 @@ func prepare(tb testing.TB, opts []Option) *Server {
 	return s
 }
 
-// launchOnFreePort tries a few ports, because another process may take the port
-// between our look at it and the server's.
+// launchOnFreePort tries several ports, because another process may take one before the server
+// does.
 func (s *Server) launchOnFreePort() error {
 	const attempts = 5
 	free := portlock.Free
@@ -105,18 +103,20 @@ func (s *Server) launchOnFreePort() error {
 	}
 }
 
-// portTaken tells whether a server did not start because of its port.
+// portTaken reports whether a server did not start because of its port.
 func portTaken(err error) bool {
 	text := strings.ToLower(err.Error())
-	return strings.Contains(text, "address already in use") || // the system's message, which Redis and Docker quote
-		strings.Contains(text, "port is already allocated") // Docker's, when it is a container's that starts or ends just now
+	// The first is the system's message, which Redis and Docker quote. The second is Docker's, when
+	// a container with the port starts or ends just now.
+	return strings.Contains(text, "address already in use") ||
+		strings.Contains(text, "port is already allocated")
 }
 
 // Addr returns host:port, the same for the life of the server.
 func (s *Server) Addr() string { return net.JoinHostPort(host, strconv.Itoa(s.port)) }
 
-// TLSConfig returns a new client configuration that trusts the server, nil for a
-// server without [WithTLS].
+// TLSConfig returns a new client configuration that trusts the server, or nil for a server without
+// [WithTLS].
 func (s *Server) TLSConfig() *tls.Config {
 	if s.settings.tls == nil {
 		return nil
@@ -124,7 +124,7 @@ func (s *Server) TLSConfig() *tls.Config {
 	return s.settings.tls.config()
 }
 
-// launch starts the server and waits until it answers.
+// launch starts the server and waits until it replies.
 func (s *Server) launch() error {
 	if err := s.backend.launch(s.port); err != nil {
 		return err
@@ -142,15 +142,15 @@ func (s *Server) launch() error {
 		case <-s.backend.stopped():
 			return fmt.Errorf("the server ended at once: %s", s.logTail())
 		case <-deadline.C:
-			return errors.Join(fmt.Errorf("%s does not answer after %v", s.Addr(), startTimeout), err)
+			return errors.Join(fmt.Errorf("%s does not reply after %v", s.Addr(), startTimeout),
+				err)
 		case <-poll.C:
 		}
 	}
 }
 
-// probe fails unless this very server answers, its data loaded. The process id
-// matters: if another process won the port, its server would answer here until
-// ours has given up.
+// probe fails unless this very server replies, its data loaded. The process id matters: if another
+// process took the port, its server would reply here until this one has given up.
 func (s *Server) probe() error {
 	c, err := s.dial(time.Second)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *Server) logTail() string {
 	return output
 }
 
-// infoField returns the value of a field of an INFO reply, "" if it has none.
+// infoField returns the value of a field of an INFO reply, or "".
 func infoField(info, field string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {

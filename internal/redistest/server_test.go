@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestServerAnswersAsSoonAsStartReturns(t *testing.T) {
+func TestServerRepliesAsSoonAsStartReturns(t *testing.T) {
 	s := Start(t)
 	require.Equal(t, "PONG", s.DoString(t, "PING"))
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
@@ -49,7 +49,7 @@ func TestKilledServerRefusesConnections(t *testing.T) {
 	s.Kill(t)
 	_, err := s.Call("PING")
 	require.Error(t, err)
-	s.Kill(t) // nothing is left to kill
+	s.Kill(t) // there is nothing left to kill
 }
 
 func TestRestartKeepsThePortAndForgetsTheData(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAppendOnlyServerRemembersItsDataAfterKill(t *testing.T) {
 	require.Equal(t, "1", s.DoString(t, "GET", "k"))
 }
 
-func TestPausedServerAnswersOnlyAfterResume(t *testing.T) {
+func TestPausedServerRepliesOnlyAfterResume(t *testing.T) {
 	s := Start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.AlwaysPipelining = true })
 	s.Pause(t)
@@ -85,7 +85,7 @@ func TestArgumentsReachTheServer(t *testing.T) {
 	require.Equal(t, map[string]string{"maxmemory": "3145728"}, s.DoMap(t, "CONFIG", "GET", "maxmemory"))
 }
 
-func TestPasswordIsDemanded(t *testing.T) {
+func TestPasswordIsRequired(t *testing.T) {
 	s := Start(t, WithPassword("secret"))
 	require.Equal(t, "PONG", s.DoString(t, "PING"))
 	client := s.Client(t)

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CommandStats returns how often each command was called since the start or the
-// last [Server.ResetStats], by its name in lower case, subcommands as
-// "config|resetstat". It comes from INFO commandstats, which also counts the
-// commands that scripts call and redistest's own (info, config|resetstat, auth).
+// CommandStats returns how often each command was called since the start or the last
+// [Server.ResetStats], by its name in lower case, subcommands as "config|resetstat". It is INFO
+// commandstats, which also counts the commands that scripts call, and redistest's own (info,
+// config|resetstat, auth).
 func (s *Server) CommandStats(tb testing.TB) map[string]int {
 	tb.Helper()
 	calls := map[string]int{}
@@ -29,7 +29,7 @@ func (s *Server) CommandStats(tb testing.TB) map[string]int {
 	return calls
 }
 
-// ResetStats starts the counts of [Server.CommandStats] again.
+// ResetStats resets the counts of [Server.CommandStats].
 func (s *Server) ResetStats(tb testing.TB) {
 	tb.Helper()
 	s.Do(tb, "CONFIG", "RESETSTAT")

@@ -18,35 +18,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// certificates is an authority and one server certificate signed by it, as files
-// for the servers and as a pool for its clients.
+// certificates is an authority and one server certificate signed by it, as files for the servers
+// and as a pool for its clients.
 type certificates struct {
 	dir                                     string
 	authorityFile, certificateFile, keyFile string // in dir
 	pool                                    *x509.CertPool
 }
 
-// files are what a server needs to have at hand.
+// files returns the files that a server needs.
 func (c *certificates) files() []string {
 	return []string{c.authorityFile, c.certificateFile, c.keyFile}
 }
 
-// args are the redis-server arguments that present the certificate, its files
-// being in dir. Clients are not asked for one.
+// args returns the redis-server arguments that present the certificate, with its files in dir.
+// Clients need none.
 func (c *certificates) args(dir string) []string {
 	return []string{
 		"--tls-ca-cert-file", filepath.Join(dir, filepath.Base(c.authorityFile)),
 		"--tls-cert-file", filepath.Join(dir, filepath.Base(c.certificateFile)),
 		"--tls-key-file", filepath.Join(dir, filepath.Base(c.keyFile)),
 		"--tls-auth-clients", "no",
-		// Between servers, too, where there are several.
+		// Several servers use it between each other, too.
 		"--tls-replication", "yes",
 		"--tls-cluster", "yes",
 	}
 }
 
-// config is a client configuration that trusts only this authority. Each call
-// returns a new one, because a TLS configuration may be changed by its user.
+// config returns a client configuration that trusts only this authority. It is a new one each time,
+// because the user of a TLS configuration may change it.
 func (c *certificates) config() *tls.Config {
 	return &tls.Config{RootCAs: c.pool, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// variants are the ways into a server; each test makes its own.
+// variants are the ways to connect to a server; each test makes its own.
 var variants = map[string]func() []Option{
 	"plain":    func() []Option { return nil },
 	"password": func() []Option { return []Option{WithPassword("secret")} },
@@ -52,7 +52,7 @@ func TestSentinelFailsOverServersOfEachVariant(t *testing.T) {
 		require.NotSame(t, old, master)
 		require.Same(t, master, s.Master(t))
 		require.Equal(t, "v", master.DoString(t, "GET", "k"))
-		AwaitReplica(t, master, old) // which has to know how to reach the new one, too
+		WaitForReplica(t, master, old) // which must know how to reach the new one, too
 	})
 }
 

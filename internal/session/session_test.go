@@ -33,7 +33,7 @@ func TestSessionIsSharedByItsUsersAndForgottenAfterTheLast(t *testing.T) {
 	first.Use()
 	first.Close()
 	second.Close()
-	require.Same(t, first, all.Find("order 7"), "it is used still")
+	require.Same(t, first, all.Find("order 7"), "it is still in use")
 	first.Close()
 	require.Nil(t, all.Find("order 7"))
 	require.NotSame(t, first, all.Open("order 7"))
@@ -51,7 +51,7 @@ func TestNewSessionIsLockedForItsCaller(t *testing.T) {
 	require.Nil(t, all.Find("order 7"))
 }
 
-func TestSessionIsLockedByOneAtATimeInOrder(t *testing.T) {
+func TestSessionIsLockedByOneCallerAtATimeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New[string, int]().Open("order 7")
 		require.True(t, s.TryLock())
@@ -87,7 +87,7 @@ func TestCallerWhoseBudgetEndsLeavesTheQueue(t *testing.T) {
 		synctest.Wait()
 		require.True(t, got.Load())
 		s.Unlock()
-		require.True(t, s.TryLock(), "nobody has it who has left")
+		require.True(t, s.TryLock(), "a caller that left does not hold it")
 	})
 }
 
@@ -127,7 +127,7 @@ func TestLockAllHoldsNoneWhileItWaitsForOne(t *testing.T) {
 		for _, i := range []int{0, 2} {
 			require.True(t, of[i].TryLock(), "held while waiting for another")
 		}
-		of[1].Unlock() // it has this one now, and waits for the first
+		of[1].Unlock() // it locks this one now, and waits for the first
 		synctest.Wait()
 		require.True(t, of[1].TryLock())
 		of[1].Unlock()

@@ -21,7 +21,7 @@ var errLost = lua.Classify(io.EOF)
 
 const timeout = 3 * time.Second
 
-// inBubble runs a test with calls whose last command was answered just now.
+// inBubble runs a test with calls whose last command got its reply just now.
 func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,14 +35,14 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 
 func endless(t *testing.T) *wait.Budget { return wait.NewBudget(t.Context(), nil, wait.Unlimited) }
 
-// hang is a command that rueidis gives up when its context ends, and else is never answered.
+// hang is a command that never gets a reply, and that rueidis gives up when its context ends.
 func hang(k *Call) error {
 	_ = k.Err() // as rueidis does first
 	<-k.Done()
 	return lua.Classify(k.Err())
 }
 
-func TestCallerSendsItsCommandOnlyWhileAnswersCome(t *testing.T) {
+func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		direct := func() bool {
 			k := c.Begin(endless(t))
@@ -56,7 +56,7 @@ func TestCallerSendsItsCommandOnlyWhileAnswersCome(t *testing.T) {
 		time.Sleep(proven)
 		require.True(t, direct())
 		time.Sleep(proven + 1)
-		require.False(t, direct(), "the last answer was to a command of long ago")
+		require.False(t, direct(), "the last reply was to a command of long ago")
 		sent := time.Now()
 		c.heard(sent, Answered)
 		time.Sleep(proven + 1)
@@ -72,7 +72,7 @@ func TestCallerSendsItsCommandOnlyWhileAnswersCome(t *testing.T) {
 	})
 }
 
-func TestNobodySendsBeforeTheFirstAnswerOrOnACluster(t *testing.T) {
+func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Calls) {
 		c := NewCalls(wait.NewGroup(), timeout, false)
 		require.Nil(t, c.Begin(endless(t)))
@@ -82,14 +82,15 @@ func TestNobodySendsBeforeTheFirstAnswerOrOnACluster(t *testing.T) {
 	})
 }
 
-func TestCallersThatLeaveSoonHaveAWorkerSend(t *testing.T) {
+func TestCallersThatLeaveSoonUseAWorker(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		soon, cancel := context.WithTimeout(t.Context(), minBudget-1)
 		defer cancel()
 		late, cancel := context.WithTimeout(t.Context(), minBudget)
 		defer cancel()
 		for _, b := range []*wait.Budget{
-			wait.NewBudget(soon, nil, wait.Unlimited), wait.NewBudget(t.Context(), nil, minBudget-1),
+			wait.NewBudget(soon, nil, wait.Unlimited),
+			wait.NewBudget(t.Context(), nil, minBudget-1),
 		} {
 			require.Nil(t, c.Begin(b))
 		}
@@ -103,7 +104,7 @@ func TestCallersThatLeaveSoonHaveAWorkerSend(t *testing.T) {
 	})
 }
 
-func TestCommandsUnderWayAreBounded(t *testing.T) {
+func TestCommandsInFlightAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		var calls []*Call
 		for k := c.Begin(endless(t)); k != nil; k = c.Begin(endless(t)) {
@@ -120,17 +121,23 @@ func TestCommandsUnderWayAreBounded(t *testing.T) {
 	})
 }
 
-// A caller comes back when its time is over; if something else ends its budget it gives the server a
-// moment to answer.
+// A call returns when its time is over. If something else ends its budget it gives the server a
+// moment to reply.
 func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 	const soon = time.Second + grace + firstTick + time.Millisecond
-	for name, begin := range map[string]func(t *testing.T) (_ *wait.Budget, least, most time.Duration){
-		"the context is cancelled": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
+	for name, begin := range map[string]func(
+		t *testing.T,
+	) (_ *wait.Budget, least, most time.Duration){
+		"the context is cancelled": func(
+			t *testing.T,
+		) (*wait.Budget, time.Duration, time.Duration) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
 			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second + grace, soon
 		},
-		"the deadline of the context": func(t *testing.T) (*wait.Budget, time.Duration, time.Duration) {
+		"the deadline of the context": func(
+			t *testing.T,
+		) (*wait.Budget, time.Duration, time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			t.Cleanup(cancel)
 			return wait.NewBudget(ctx, nil, wait.Unlimited), time.Second, time.Second
@@ -158,13 +165,14 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 				require.LessOrEqual(t, took, most)
 				require.Equal(t, Abandoned, state)
 				require.ErrorIs(t, err, ErrNoAnswer)
-				require.NotErrorIs(t, err, context.DeadlineExceeded, "it was not the caller's")
+				require.NotErrorIs(t, err, context.DeadlineExceeded,
+					"the deadline was not the caller's")
 			})
 		})
 	}
 }
 
-func TestAnswerWithinTheGraceCounts(t *testing.T) {
+func TestReplyWithinTheGraceCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		ctx, cancel := context.WithCancel(t.Context())
 		k := c.Begin(wait.NewBudget(ctx, nil, wait.Unlimited))
@@ -182,8 +190,8 @@ func TestAnswerWithinTheGraceCounts(t *testing.T) {
 	})
 }
 
-// A dial is shared by all who need the connection. What a dial asks of its context, before rueidis
-// has asked for anything, is when that ends.
+// All that need the connection share a dial. Before rueidis asks anything, a dial asks its context
+// when it ends.
 func TestCallerDoesNotDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		k := c.Begin(endless(t))
@@ -193,7 +201,7 @@ func TestCallerDoesNotDial(t *testing.T) {
 		require.ErrorIs(t, k.Err(), context.Canceled)
 		state, _ := k.End(lua.Classify(err))
 		require.Equal(t, NotSent, state)
-		require.Nil(t, c.Begin(endless(t)), "a worker is to dial")
+		require.Nil(t, c.Begin(endless(t)), "a worker must dial")
 
 		c.heard(time.Now(), Answered)
 		k = c.Begin(endless(t))
@@ -228,8 +236,8 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 	})
 }
 
-// As of a client with a hook that fails so.
-func TestWorkerGivesUpOnACommandThatIsAlwaysCancelled(t *testing.T) {
+// A client with a hook may fail like that.
+func TestWorkerGivesUpACommandThatIsAlwaysCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		tries := 0
 		_, state, err := Detach(c, endless(t), func(context.Context) (int, error) {
@@ -242,7 +250,7 @@ func TestWorkerGivesUpOnACommandThatIsAlwaysCancelled(t *testing.T) {
 	})
 }
 
-func TestDoHasAWorkerSendWhatItsCallerCouldNot(t *testing.T) {
+func TestDoUsesAWorkerForWhatItsCallerCouldNotSend(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		value, state, err := Do(c, endless(t), func(ctx context.Context) (int, error) {
 			if k, direct := ctx.(*Call); direct {
@@ -257,7 +265,7 @@ func TestDoHasAWorkerSendWhatItsCallerCouldNot(t *testing.T) {
 	})
 }
 
-func TestCallIsUsedAgainUnlessItEnded(t *testing.T) {
+func TestCallIsReusedUnlessItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		b := endless(t)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -277,8 +285,8 @@ func TestCallIsUsedAgainUnlessItEnded(t *testing.T) {
 	})
 }
 
-// What a dial derives from its context may ask that for something later.
-func TestCallThatADialHasSeenIsNotUsedAgain(t *testing.T) {
+// What a dial derives from its context may use that later.
+func TestCallThatADialHasSeenIsNotReused(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		k := c.Begin(endless(t))
 		<-k.Done()
@@ -350,7 +358,7 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 	})
 }
 
-func TestCallerThatWasKeptIsTheLastToSendForAMinute(t *testing.T) {
+func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, c *Calls) {
 			k := c.Begin(endless(t))
@@ -380,7 +388,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			require.Nil(t, ctx.Done())
 			time.Sleep(time.Second)
 			return 7, nil
-		}, func(int, error) { t.Error("nobody left") })
+		}, func(int, error) { t.Error("no caller left") })
 		require.NoError(t, err)
 		require.Equal(t, Answered, state)
 		require.Equal(t, 7, value)
@@ -389,12 +397,12 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			return 0, lua.Classify(context.DeadlineExceeded)
 		}, nil)
 		require.Equal(t, Unconfirmed, state)
-		require.NotErrorIs(t, err, context.DeadlineExceeded, "of another command")
-		require.Nil(t, c.Begin(endless(t)), "no answer has come")
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "the deadline of another command")
+		require.Nil(t, c.Begin(endless(t)), "no reply has come")
 	})
 }
 
-func TestCallerThatLeavesAWorkerIsToldNothingAndLateIs(t *testing.T) {
+func TestCallerThatLeavesAWorkerGetsNothingAndLateIsCalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
 		reason := errors.New("refused")
 		var late []any
@@ -442,7 +450,7 @@ func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 	})
 }
 
-// BenchmarkBeginAndEnd is what a command costs beside rueidis.
+// BenchmarkBeginAndEnd measures what a command costs beside rueidis.
 func BenchmarkBeginAndEnd(b *testing.B) {
 	c := NewCalls(wait.NewGroup(), timeout, false)
 	b.ReportAllocs()
@@ -452,7 +460,7 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 			c.heard(time.Now(), Answered)
 			k := c.Begin(budget)
 			if k == nil {
-				b.Error("a worker is to send it")
+				b.Error("a worker must send it")
 				return
 			}
 			_ = k.Err()

@@ -31,13 +31,14 @@ func TestClockIsAheadByTheRoundTripAtMost(t *testing.T) {
 		exchange()
 		requireKnown()
 
-		// A reply of a server that hung says little, and takes nothing from what is known.
+		// A reply of a server that hung says little, but does not worsen what is known.
 		sent := time.Now()
 		time.Sleep(time.Second)
 		c.Hear(server(), sent, time.Now())
 		requireKnown()
 
-		// A deadline from a message has the wall clock only, which may have been set since the first reply.
+		// A deadline from a message has only the wall clock, which may have been set since the
+		// first reply.
 		deadline := time.Now().Add(time.Minute)
 		require.WithinDuration(t, c.At(deadline), c.At(deadline.Round(0)), time.Millisecond)
 

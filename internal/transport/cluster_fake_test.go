@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a server that answers CLUSTER SLOTS with whatever a test wants.
+// fake is a server that replies to CLUSTER SLOTS with whatever a test wants.
 type fake struct {
 	port  int
 	asked atomic.Int32
 	reply atomic.Pointer[any]
-	hang  atomic.Pointer[chan struct{}] // while set, answers wait until it is closed
+	hang  atomic.Pointer[chan struct{}] // while set, replies wait until it is closed
 }
 
 type (
@@ -53,10 +53,10 @@ func startFake(t *testing.T, reply any) (*fake, *cluster) {
 	return f, newCluster(client)
 }
 
-// set changes the answer.
+// set changes the reply.
 func (f *fake) set(reply any) { f.reply.Store(&reply) }
 
-// pause lets the answers wait until the returned function is called, or the test ends.
+// pause makes replies wait until the returned function is called, or the test ends.
 func (f *fake) pause(t *testing.T) (resume func()) {
 	hang := make(chan struct{})
 	f.hang.Store(&hang)

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entry is one range of an answer to CLUSTER SLOTS.
+// entry returns one range of a reply to CLUSTER SLOTS.
 func entry(first, last int, host any, port int) list {
 	return list{first, last, list{host, port, "id", list{}}, list{"replica", 1, "id", list{}}}
 }
 
-func TestNodeThatDoesNotKnowItsAddressIsTheOneThatWasAsked(t *testing.T) {
+func TestNodeWithoutAddressIsTheOneThatWasAsked(t *testing.T) {
 	for name, host := range map[string]any{"null": nil, "empty": "", "unknown": "?"} {
 		t.Run(name, func(t *testing.T) {
 			f, c := startFake(t, nil)
@@ -68,7 +68,7 @@ func TestMalformedEntryCostsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestAnswerThatIsNoListIsAnError(t *testing.T) {
+func TestReplyThatIsNoListIsAnError(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	_, err := c.master(t.Context(), 7, false)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestAnswerThatIsNoListIsAnError(t *testing.T) {
 	require.ErrorAs(t, err, new(*rueidis.RedisError))
 }
 
-func TestUnassignedSlotIsAskedForAgain(t *testing.T) {
+func TestUnassignedSlotIsRequestedAgain(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	require.Empty(t, c.remembered(150))
 	require.Zero(t, f.asked.Load(), "it asked")
@@ -99,7 +99,7 @@ func TestUnassignedSlotIsAskedForAgain(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 }
 
-func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
+func TestCallersThatNoticeTheSameChangeShareARequest(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	resume := f.pause(t)
 	var callers sync.WaitGroup
@@ -119,7 +119,7 @@ func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 	callers.Wait()
 	require.EqualValues(t, 1, f.asked.Load())
 
-	// What is known costs nothing, a wrong answer does when it is old enough.
+	// A known slot costs nothing. A wrong one does once the reply is old enough.
 	for range 100 {
 		_, err := c.master(t.Context(), 7, false)
 		require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestCallersThatNoticeTheSameChangeAskOnce(t *testing.T) {
 	require.Greater(t, time.Since(start), 10*time.Millisecond, "asked at every call")
 }
 
-func TestQuestionEndsWithItsContext(t *testing.T) {
+func TestRequestEndsWithItsContext(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
 	resume := f.pause(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +147,7 @@ func TestQuestionEndsWithItsContext(t *testing.T) {
 	case err := <-failed:
 		require.ErrorIs(t, err, context.Canceled)
 	case <-time.After(5 * time.Second):
-		require.Fail(t, "the question goes on")
+		require.Fail(t, "the request goes on")
 	}
 	resume()
 	address, err := c.master(t.Context(), 7, false)

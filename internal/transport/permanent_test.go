@@ -11,7 +11,7 @@ import (
 	"holdfast/lua"
 )
 
-// modeOnly is a rueidis client of which only the mode matters.
+// modeOnly is a rueidis client with nothing but a mode.
 type modeOnly struct {
 	rueidis.Client
 	mode rueidis.ClientMode
@@ -30,13 +30,18 @@ func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 		permanent bool
 	}{
 		{"a single replica stays one", rueidis.ClientModeStandalone, readonly, true},
-		{"Sentinel replaces a master that became a replica", rueidis.ClientModeSentinel, readonly, false},
+		{"Sentinel replaces a master that became a replica", rueidis.ClientModeSentinel, readonly,
+			false},
 		{"so does a cluster", rueidis.ClientModeCluster, readonly, false},
 		{"a closed client stays closed", rueidis.ClientModeStandalone, closing, true},
-		{"Sentinel closes connections to change servers", rueidis.ClientModeSentinel, closing, false},
-		{"nobody else gets the memory", rueidis.ClientModeSentinel, &lua.Error{Class: lua.Permanent, Code: "OOM"}, true},
-		{"loading ends", rueidis.ClientModeStandalone, &lua.Error{Class: lua.Temporary, Code: "LOADING"}, false},
-		{"an outcome can be asked for again", rueidis.ClientModeStandalone, errors.New("reset"), false},
+		{"Sentinel closes connections to change servers", rueidis.ClientModeSentinel, closing,
+			false},
+		{"nobody else gets the memory", rueidis.ClientModeSentinel,
+			&lua.Error{Class: lua.Permanent, Code: "OOM"}, true},
+		{"loading ends", rueidis.ClientModeStandalone,
+			&lua.Error{Class: lua.Temporary, Code: "LOADING"}, false},
+		{"an outcome can be asked for again", rueidis.ClientModeStandalone, errors.New("reset"),
+			false},
 	} {
 		c := &Transport{redis: modeOnly{mode: test.mode}}
 		require.Equal(t, test.permanent, c.Permanent(test.err), test.what)

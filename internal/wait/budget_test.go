@@ -30,8 +30,8 @@ func TestBudgetEndsWithItsContextItsTimeOrTheClient(t *testing.T) {
 		require.False(t, timed.Sleep(time.Hour, awake, nil))
 		require.Equal(t, 700*time.Millisecond, time.Since(start))
 		require.True(t, timed.Over())
-		require.NoError(t, timed.Err(), "its own time being over needs no explanation")
-		require.False(t, timed.Wait(awake), "and goes on being over")
+		require.NoError(t, timed.Err(), "the end of its own time is no error")
+		require.False(t, timed.Wait(awake), "and it stays over")
 		require.False(t, timed.Sleep(time.Hour, awake, nil))
 		require.Equal(t, 700*time.Millisecond, time.Since(start))
 

@@ -23,14 +23,14 @@ func TestTasksMayStartOthersUntilTheLastHasEnded(t *testing.T) {
 	}()
 	require.Empty(t, waited)
 	close(release)
-	require.True(t, <-started, "a task may start what it needs to end well")
+	require.True(t, <-started, "a task may start what it needs to end properly")
 	<-waited
 	require.False(t, group.Go(func() { t.Error("started after the end") }))
 	require.False(t, group.Enter())
 	require.False(t, group.Join())
 }
 
-func TestGroupTakesNoNewCallersOnceTheEndIsWaitedFor(t *testing.T) {
+func TestGroupTakesNoNewCallersOnceItsEndIsAwaited(t *testing.T) {
 	group := wait.NewGroup()
 	require.True(t, group.Enter())
 	waited := make(chan struct{})

@@ -12,8 +12,8 @@ func goroutine(f func()) bool {
 	return true
 }
 
-// What a call costs that finds a free worker, from Do to the answer, beside a goroutine without a pool. The one allocation
-// is the Call.
+// BenchmarkAnsweredCall measures a call that finds a free worker, from Do to the reply, beside a
+// goroutine without a pool. The one allocation is the Call.
 func BenchmarkAnsweredCall(b *testing.B) {
 	answered := make(chan struct{})
 	run := func() { answered <- struct{}{} }
@@ -34,7 +34,7 @@ func BenchmarkAnsweredCall(b *testing.B) {
 	})
 }
 
-// What a call costs that nobody waits for, made by all processors at once.
+// BenchmarkParallelDo measures calls without waiting callers, made by all processors at once.
 func BenchmarkParallelDo(b *testing.B) {
 	w := wait.NewPool(goroutine)
 	run := func() {}
@@ -46,7 +46,8 @@ func BenchmarkParallelDo(b *testing.B) {
 	})
 }
 
-// What a call costs that comes to a server that hangs, with many others in line, and is withdrawn.
+// BenchmarkWithdrawnCall measures a call to a server that hangs, with many queued, that is
+// withdrawn.
 func BenchmarkWithdrawnCall(b *testing.B) {
 	w := wait.NewPool(goroutine)
 	answer := make(chan struct{})

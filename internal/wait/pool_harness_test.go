@@ -16,14 +16,14 @@ import (
 // goroutines starts those of a pool until it is closed, and counts them.
 type goroutines struct {
 	closed  atomic.Bool
-	started atomic.Int64 // ever
+	started atomic.Int64 // in all
 	now     atomic.Int64
 	all     sync.WaitGroup
 }
 
 func (g *goroutines) start(f func()) bool {
 	if g.closed.Load() {
-		runtime.Gosched() // lets others come between the question and the answer
+		runtime.Gosched() // lets others come between the check and the start
 		return false
 	}
 	g.started.Add(1)
@@ -35,22 +35,23 @@ func (g *goroutines) start(f func()) bool {
 	return true
 }
 
-// server answers a call when a test says so.
+// server replies to a call when a test says so.
 type server struct {
 	t    *testing.T
 	pool *wait.Pool
-	busy atomic.Int64  // calls under way
-	over chan struct{} // closed when the test is, so that one that fails says why instead of leaving goroutines
+	busy atomic.Int64  // calls in flight
+	over chan struct{} // closed with the test, so that a failed one leaves no goroutines
 }
 
-// request is a call to the server that is answered by closing answer.
+// request is a call to the server. Closing answer is its reply.
 type request struct {
 	wait.Job
 	answer chan struct{}
 	runs   atomic.Int64
 }
 
-// newRequest returns a call that is not made yet. begun, if there is one, is called when it comes under way.
+// newRequest returns a call that is not made yet. begun, if there is one, is called when it is in
+// flight.
 func (s *server) newRequest(timeout time.Duration, begun func()) *request {
 	r := &request{answer: make(chan struct{})}
 	r.Timeout = timeout
@@ -77,7 +78,7 @@ func (s *server) do(timeout time.Duration, begun func()) *request {
 	return r
 }
 
-// fill makes as many calls as may be under way, and returns them.
+// fill makes as many calls as may be in flight, and returns them.
 func (s *server) fill() []*request {
 	s.t.Helper()
 	requests := make([]*request, wait.Workers)
@@ -89,7 +90,7 @@ func (s *server) fill() []*request {
 	return requests
 }
 
-// answer answers requests, and returns when everything that follows from that has happened.
+// answer replies to requests, and returns when all that follows has happened.
 func answer(requests ...*request) {
 	for _, r := range requests {
 		close(r.answer)
@@ -97,8 +98,8 @@ func answer(requests ...*request) {
 	synctest.Wait()
 }
 
-// inBubble runs a test with a server of its own in a bubble, where "nothing more happens" can be waited for. When the
-// test has answered all calls, no goroutine may be left.
+// inBubble runs a test with its own server in a bubble, where "nothing more happens" can be waited
+// for. When the test has replied to all calls, no goroutine may be left.
 func inBubble(t *testing.T, test func(t *testing.T, s *server, g *goroutines)) {
 	t.Helper()
 	t.Parallel()

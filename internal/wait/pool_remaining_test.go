@@ -24,9 +24,9 @@ func TestRemainingIsTheRestOfTheTimeoutOfAJobThatRuns(t *testing.T) {
 	})
 }
 
-func TestRemainingOfACallInLineIsThatOfTheOldestUnderWay(t *testing.T) {
+func TestRemainingOfAQueuedCallIsThatOfTheOldestInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
-		hanging := s.fill() // patient for a second
+		hanging := s.fill() // with a second each
 		waiting := s.do(time.Minute, nil)
 		time.Sleep(time.Second / 4)
 		require.Equal(t, time.Second*3/4, s.pool.Remaining(&waiting.Job))
@@ -34,7 +34,7 @@ func TestRemainingOfACallInLineIsThatOfTheOldestUnderWay(t *testing.T) {
 		require.Zero(t, s.pool.Remaining(&waiting.Job), "the server hangs")
 
 		answer(hanging...)
-		require.Equal(t, time.Minute, s.pool.Remaining(&waiting.Job), "under way itself")
+		require.Equal(t, time.Minute, s.pool.Remaining(&waiting.Job), "it is in flight itself")
 		answer(waiting)
 	})
 }

@@ -41,10 +41,11 @@ func TestStalledGoesOnToTheNextOldestCall(t *testing.T) {
 			requests = append(requests, s.do(2*time.Second, nil))
 			time.Sleep(time.Second)
 		}
-		// Under way for 4, 3, 2 and 1 seconds now.
+		// In flight for 4, 3, 2 and 1 seconds now.
 		require.Equal(t, 4*time.Second, s.pool.Stalled())
 		answer(requests[1])
-		require.Equal(t, 4*time.Second, s.pool.Stalled(), "the answer to a younger one changes nothing")
+		require.Equal(t, 4*time.Second, s.pool.Stalled(),
+			"a reply to a younger one changes nothing")
 		answer(requests[0])
 		require.Zero(t, s.pool.Stalled(), "the oldest is now the third, just within its timeout")
 		time.Sleep(time.Second)
@@ -55,7 +56,7 @@ func TestStalledGoesOnToTheNextOldestCall(t *testing.T) {
 	})
 }
 
-func TestStalledAsksTheTimeoutOfTheOldestCallOnly(t *testing.T) {
+func TestStalledUsesTheTimeoutOfTheOldestCallOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
 		patient := s.do(10*time.Second, nil)
 		time.Sleep(time.Second)
@@ -69,7 +70,7 @@ func TestStalledAsksTheTimeoutOfTheOldestCallOnly(t *testing.T) {
 	})
 }
 
-func TestStalledDoesNotCountTheTimeInLine(t *testing.T) {
+func TestStalledDoesNotCountTheTimeInTheQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
 		hanging := s.fill()
 		waiting := s.do(time.Second, nil)

@@ -12,9 +12,10 @@ import (
 	"holdfast/internal/wait"
 )
 
-// storm makes 10,000 calls from 50 goroutines, withdraws some of them, and calls at, which may close the client, before
-// each of them. It returns how many were accepted, having checked that these, and no others, were run once unless they
-// were withdrawn, at most Workers at a time, and that no goroutine is left.
+// storm makes 10,000 calls from 50 goroutines, withdraws some of them, and calls at before each of
+// them, which may close the client. It returns how many were accepted. It checks that these, and no
+// others, were run once unless they were withdrawn, at most Workers at a time, and that no
+// goroutine is left.
 func storm(t *testing.T, g *goroutines, at func(call int64)) (accepted int64) {
 	t.Helper()
 	const callers, each = 50, 200
@@ -56,7 +57,7 @@ func storm(t *testing.T, g *goroutines, at func(call int64)) (accepted int64) {
 		}
 	}
 	require.LessOrEqual(t, busiest.Load(), int64(wait.Workers))
-	require.Zero(t, w.Stalled(), "nothing is under way")
+	require.Zero(t, w.Stalled(), "nothing is in flight")
 	t.Logf("%d accepted, at most %d under way, %d goroutines", accepted, busiest.Load(), g.started.Load())
 	return accepted
 }
@@ -69,7 +70,8 @@ func TestEveryCallOfAStormIsRunOnceOrWithdrawn(t *testing.T) {
 
 func TestEveryCallAcceptedWhileTheClientClosesIsRunOnceOrWithdrawn(t *testing.T) {
 	t.Parallel()
-	// A client that closes starts what it takes to end well, until nothing is under way: so does this one, now and then.
+	// A client that closes may start calls to end properly, until none is in flight, as this one
+	// does now and then.
 	var g goroutines
 	accepted := storm(t, &g, func(call int64) { g.closed.Store(call%100 > 50) })
 	require.Positive(t, accepted)
@@ -82,13 +84,13 @@ func TestDoDoesNotCountOnAGoroutineThatAnotherDoCannotStart(t *testing.T) {
 	require.Zero(t, storm(t, &g, func(int64) {}), "accepted, and never run")
 }
 
-func TestDoReturnsFalseWhenTheClientIsClosedAndNothingIsUnderWay(t *testing.T) {
+func TestDoReturnsFalseWhenTheClientIsClosedAndNothingIsInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, g *goroutines) {
 		g.closed.Store(true)
 		refused := s.newRequest(time.Second, nil)
 		require.False(t, s.pool.Do(&refused.Job))
 
-		// Had it stayed in line, the next worker would run it.
+		// If it were still queued, the next worker would run it.
 		g.closed.Store(false)
 		answer(s.do(time.Second, nil))
 		require.Zero(t, refused.runs.Load())
@@ -96,7 +98,7 @@ func TestDoReturnsFalseWhenTheClientIsClosedAndNothingIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestClosedClientLeavesTheLineToWorkersUnderWay(t *testing.T) {
+func TestClosedClientLeavesTheQueueToRunningWorkers(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, g *goroutines) {
 		last := s.do(time.Second, nil)
 		g.closed.Store(true)
@@ -104,7 +106,7 @@ func TestClosedClientLeavesTheLineToWorkersUnderWay(t *testing.T) {
 		withdrawn := s.do(time.Second, nil)
 		require.True(t, s.pool.Withdraw(&withdrawn.Job))
 		answer(last)
-		require.EqualValues(t, 1, s.busy.Load(), "the worker goes on with the line")
+		require.EqualValues(t, 1, s.busy.Load(), "the worker continues with the queue")
 		answer(left)
 		require.EqualValues(t, 1, left.runs.Load())
 		require.EqualValues(t, 1, g.started.Load())

@@ -12,7 +12,7 @@ import (
 	"holdfast/internal/wait"
 )
 
-func TestServerThatHangsTakesNoMoreThanWorkersGoroutines(t *testing.T) {
+func TestServerThatHangsOccupiesNoMoreThanWorkersGoroutines(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, g *goroutines) {
 		hanging := s.fill()
 		var waiting []*request
@@ -24,7 +24,8 @@ func TestServerThatHangsTakesNoMoreThanWorkersGoroutines(t *testing.T) {
 		require.EqualValues(t, wait.Workers, g.started.Load())
 
 		answer(append(hanging, waiting...)...)
-		require.EqualValues(t, wait.Workers, g.started.Load(), "the workers that were there take the line")
+		require.EqualValues(t, wait.Workers, g.started.Load(),
+			"the existing workers take the queue")
 		for _, r := range waiting {
 			require.EqualValues(t, 1, r.runs.Load())
 		}
@@ -41,7 +42,8 @@ func TestServerThatHangsKeepsNothingOfAWithdrawnCall(t *testing.T) {
 			withdrawn[i] = weak.Make(calls[i])
 			require.True(t, s.pool.Do(calls[i]))
 		}
-		// The first one that is withdrawn, with neighbours on either side, stays somebody's. They do not for that.
+		// The first one that is withdrawn, with neighbours on either side, stays referenced. The
+		// neighbours do not for that.
 		kept := calls[len(calls)/2]
 		for i := range calls {
 			require.True(t, s.pool.Withdraw(calls[(i+len(calls)/2)%len(calls)]))
@@ -71,7 +73,7 @@ func TestDoWithAFreeSlotStartsOneGoroutine(t *testing.T) {
 	})
 }
 
-func TestLineIsTakenInTheOrderOfDo(t *testing.T) {
+func TestQueueIsServedInTheOrderOfDo(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
 		hanging := s.fill()
 		var order, want []int
@@ -86,7 +88,7 @@ func TestLineIsTakenInTheOrderOfDo(t *testing.T) {
 			want = slices.Delete(want, slices.Index(want, i), slices.Index(want, i)+1)
 		}
 
-		// One worker comes back, so one after the other is run.
+		// One worker becomes free, so they run one after another.
 		answer(hanging[0])
 		require.Equal(t, want, order)
 		answer(hanging[1:]...)

@@ -16,19 +16,19 @@ func TestWithdrawnCallIsNeverRun(t *testing.T) {
 		hanging := s.fill()
 		r := s.do(time.Second, nil)
 		require.True(t, s.pool.Withdraw(&r.Job))
-		require.True(t, s.pool.Withdraw(&r.Job), "still true")
+		require.True(t, s.pool.Withdraw(&r.Job), "it stays true")
 		answer(hanging...)
 		require.Zero(t, r.runs.Load())
 	})
 }
 
-func TestWithdrawReturnsFalseOnceTheCallIsUnderWay(t *testing.T) {
+func TestWithdrawReturnsFalseOnceTheCallIsInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *goroutines) {
 		hanging := s.fill()
 		require.False(t, s.pool.Withdraw(&hanging[0].Job))
 		require.Equal(t, int64(wait.Workers), s.busy.Load())
 		answer(hanging...)
-		require.False(t, s.pool.Withdraw(&hanging[0].Job), "nor when it was answered")
+		require.False(t, s.pool.Withdraw(&hanging[0].Job), "nor after its reply")
 	})
 }
 
@@ -49,7 +49,8 @@ func TestEitherRunOrWithdrawWins(t *testing.T) {
 	w := wait.NewPool(g.start)
 	won := 0
 	for i := range calls {
-		ran := false // no lock of its own: the race detector sees to it that whoever loses comes after whoever won
+		// without a lock: the race detector checks that the loser comes after the winner
+		ran := false
 		c := &wait.Job{Task: wait.Func(func() { ran = true }), Timeout: time.Second}
 		require.True(t, w.Do(c))
 		var all sync.WaitGroup
@@ -58,7 +59,8 @@ func TestEitherRunOrWithdrawWins(t *testing.T) {
 			all.Go(func() { withdrawn[j] = w.Withdraw(c) })
 		}
 		if i%2 == 0 {
-			runtime.Gosched() // or else the last to be started, a withdrawer, comes first nearly every time
+			// otherwise the last to be started, a withdrawer, nearly always comes first
+			runtime.Gosched()
 		}
 		all.Wait()
 		g.all.Wait()
@@ -66,7 +68,7 @@ func TestEitherRunOrWithdrawWins(t *testing.T) {
 			won++
 		}
 		for _, told := range withdrawn {
-			require.Equal(t, !ran, told, "everybody is told the same, and the truth")
+			require.Equal(t, !ran, told, "all get the same result, the true one")
 		}
 	}
 	t.Logf("Withdraw won %d times of %d", won, calls)

@@ -14,7 +14,7 @@ const (
 	least = 5 * time.Millisecond
 )
 
-// taught is a pool whose server took that long for its answers.
+// taught returns a pool whose server took that long for its replies.
 func taught(times int, took time.Duration) *wait.Pool {
 	w := wait.NewPool(nil)
 	for range times {
@@ -23,7 +23,7 @@ func taught(times int, took time.Duration) *wait.Pool {
 	return w
 }
 
-func TestTimeoutIsThreeTimesWhatNearlyAllAnswersTook(t *testing.T) {
+func TestTimeoutIsThreeTimesWhatNearlyAllRepliesTook(t *testing.T) {
 	for _, c := range []struct {
 		took, timeout time.Duration
 	}{
@@ -40,7 +40,7 @@ func TestTimeoutIsThreeTimesWhatNearlyAllAnswersTook(t *testing.T) {
 	}
 }
 
-func TestTimeoutIsTheLimitBeforeTheFirstAnswer(t *testing.T) {
+func TestTimeoutIsTheLimitBeforeTheFirstReply(t *testing.T) {
 	require.Equal(t, tenth, taught(0, 0).Timeout(least, tenth))
 }
 
@@ -50,21 +50,21 @@ func TestTimeoutIsNeverLessThanTheLeast(t *testing.T) {
 	}
 }
 
-func TestOneAnswerInTwentyThatIsLateDoesNotMakeTheTimeoutLong(t *testing.T) {
+func TestOneLateReplyInTwentyDoesNotMakeTheTimeoutLong(t *testing.T) {
 	w := taught(1000, time.Millisecond)
 	w.Answered(time.Hour)
 	require.Equal(t, 5*time.Millisecond, w.Timeout(least, tenth))
 }
 
-func TestTwoLateAnswersTeachThatTheServerIsFarNow(t *testing.T) {
+func TestTwoLateRepliesTeachThatTheServerIsFarNow(t *testing.T) {
 	w := taught(1000, time.Millisecond)
 	w.Answered(80 * time.Millisecond)
 	w.Answered(90 * time.Millisecond)
 	require.Equal(t, 240*time.Millisecond, w.Timeout(least, tenth))
 }
 
-// As many as may be under way answer at once when a server goes on that hung.
-func TestServerThatHungIsForgottenAfterThirtyOneAnswers(t *testing.T) {
+// When a server that hung resumes, all calls in flight get their replies at once.
+func TestServerThatHungIsForgottenAfterThirtyOneReplies(t *testing.T) {
 	w := taught(wait.Workers, time.Hour)
 	for range 30 {
 		w.Answered(time.Millisecond)

@@ -11,17 +11,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A model of what may become of the waiters of one queue: a server that registers waiters and grants
-// the lock, commands that are executed some time after they are sent, replies and messages that come
-// at any time after that, or never. Time is a counter.
+// A model of what may happen to the waiters of one queue: a server that registers waiters and
+// grants the lock, commands that are executed some time after they are sent, replies and messages
+// that come at any time after that, or never. Time is a counter.
 
-// modelServer is the server: who has the lock, and who is registered.
+// modelServer is the server: who holds the lock, and who is registered.
 type modelServer struct {
 	now           int
 	holder        string // "" is free
 	since         int    // when its lease began
 	registrations []modelRegistration
-	ticket        Ticket // the last one
+	ticket        Ticket // the last one issued
 }
 
 type modelRegistration struct {
@@ -35,11 +35,15 @@ func (o *modelServer) tick() int {
 }
 
 func (o *modelServer) registrationOf(owner string) int {
-	return slices.IndexFunc(o.registrations, func(p modelRegistration) bool { return p.owner == owner })
+	return slices.IndexFunc(o.registrations, func(p modelRegistration) bool {
+		return p.owner == owner
+	})
 }
 
 func (o *modelServer) remove(owner string) {
-	o.registrations = slices.DeleteFunc(o.registrations, func(p modelRegistration) bool { return p.owner == owner })
+	o.registrations = slices.DeleteFunc(o.registrations, func(p modelRegistration) bool {
+		return p.owner == owner
+	})
 }
 
 func (o *modelServer) register(owner string) Ticket {
@@ -72,15 +76,15 @@ type modelRelease struct {
 	reply    Release
 }
 
-// modelWaiter is a waiter, until it leaves, and what the model has to remember of it then.
+// modelWaiter is a waiter, and what the model must remember of it after it has left.
 type modelWaiter struct {
 	waiter  *Waiter[string, struct{}]
 	owner   string
 	ask     *modelAsk
 	holds   bool // it left with the lock
 	left    bool
-	cleaned bool // somebody has been told that something may remain
-	ended   int  // when the last of its leases began that has ended
+	cleaned bool // something was reported that may remain
+	ended   int  // the begin of the last of its ended leases
 }
 
 type (
@@ -93,7 +97,7 @@ type modelQueue struct {
 	server   modelServer
 	waiters  []*modelWaiter
 	release  *modelRelease // one at a time: only a holder releases
-	messages []Message     // under way
+	messages []Message     // on their way
 }
 
 func begin() (struct{}, bool) { return struct{}{}, true }
@@ -122,7 +126,7 @@ func (m *modelQueue) join(t *rapid.T) {
 	m.waiters = append(m.waiters, w)
 }
 
-// head is the waiter that asks, if it is awake.
+// head returns the waiter that asks, if it is awake.
 func (m *modelQueue) head(t *rapid.T) *modelWaiter {
 	all := m.waiting()
 	if len(all) == 0 {
@@ -155,7 +159,7 @@ func (m *modelQueue) executeAsk(t *rapid.T) {
 	}
 }
 
-// hears is the end of a request: with its answer, or without.
+// hears ends a request, with a reply or without.
 func (m *modelQueue) hears(t *rapid.T) {
 	w := m.head(t)
 	if w.ask == nil {
@@ -165,7 +169,7 @@ func (m *modelQueue) hears(t *rapid.T) {
 	w.ask = nil
 	if !answered {
 		if !ask.executed && rapid.Bool().Draw(t, "executed all the same") {
-			w.ask = ask // the model has no commands that are executed later: that is what a repetition is for
+			w.ask = ask // no command of the model is executed later, so none is retried
 			m.executeAsk(t)
 			w.ask = nil
 		}
@@ -236,7 +240,7 @@ func (m *modelQueue) passOn() (owner string) {
 	return p.owner
 }
 
-// settles is the end of a release: with its answer, or without.
+// settles ends a release, with a reply or without.
 func (m *modelQueue) settles(t *rapid.T) {
 	r := m.release
 	if r == nil || !r.executed {
@@ -256,7 +260,8 @@ func (m *modelQueue) settles(t *rapid.T) {
 	}
 }
 
-// elsewhere is what another client does: it acquires, waits, or releases; or the lease of whoever has the lock ends.
+// elsewhere is what another client does: it acquires, waits, or releases; or the holder's lease
+// ends.
 func (m *modelQueue) elsewhere(t *rapid.T) {
 	o := &m.server
 	switch {
@@ -280,7 +285,7 @@ func (m *modelQueue) elsewhere(t *rapid.T) {
 	}
 }
 
-// delivers has one of the messages come.
+// delivers lets one of the messages arrive.
 func (m *modelQueue) delivers(t *rapid.T) {
 	if len(m.messages) == 0 {
 		t.Skip()
@@ -299,7 +304,7 @@ func (m *modelQueue) delivers(t *rapid.T) {
 	}
 }
 
-// wakes has a waiter take the lock that it was given.
+// wakes has a waiter take the lock that it was granted.
 func (m *modelQueue) wakes(t *rapid.T) {
 	for _, w := range m.waiting() {
 		if w.ask != nil {
@@ -315,7 +320,7 @@ func (m *modelQueue) wakes(t *rapid.T) {
 
 // takes accepts a grant, if its lease is not over.
 func (m *modelQueue) takes(t *rapid.T, w *modelWaiter, g Grant) {
-	if g.Since.Unix() <= int64(w.ended) { // a lease is over that has begun after that, which the real one reads off the clock
+	if g.Since.Unix() <= int64(w.ended) { // a later lease is over, which rlock knows from the clock
 		m.leaves(w)
 		return
 	}
@@ -324,7 +329,7 @@ func (m *modelQueue) takes(t *rapid.T, w *modelWaiter, g Grant) {
 	m.keeps(t, w, int(g.Since.Unix()))
 }
 
-// keeps has a waiter leave with the lock, whose lease began after a certain time.
+// keeps has a waiter leave with the lock, whose lease began after since.
 func (m *modelQueue) keeps(t *rapid.T, w *modelWaiter, since int) {
 	if since > w.ended {
 		require.Equal(t, w.owner, m.server.holder)
@@ -334,7 +339,7 @@ func (m *modelQueue) keeps(t *rapid.T, w *modelWaiter, since int) {
 	w.left, w.holds = true, true
 }
 
-// gives up has any waiter leave without it.
+// givesUp has any waiter leave without it.
 func (m *modelQueue) givesUp(t *rapid.T) {
 	all := m.waiting()
 	if len(all) == 0 {
@@ -342,7 +347,7 @@ func (m *modelQueue) givesUp(t *rapid.T) {
 	}
 	w := rapid.SampledFrom(all).Draw(t, "waiter")
 	if w.ask != nil {
-		t.Skip() // it leaves when it has heard
+		t.Skip() // it leaves after the reply
 	}
 	m.leaves(w)
 }
@@ -354,7 +359,7 @@ func (m *modelQueue) leaves(w *modelWaiter) {
 	}
 }
 
-// cleansUp withdraws what somebody has who has left: in the model at once.
+// cleansUp withdraws what a waiter that left may have, in the model at once.
 func (m *modelQueue) cleansUp(w *modelWaiter) {
 	w.cleaned = true
 	o := &m.server
@@ -366,7 +371,7 @@ func (m *modelQueue) cleansUp(w *modelWaiter) {
 	}
 }
 
-// check is what is true at any time.
+// check asserts what is true at any time.
 func (m *modelQueue) check(t *rapid.T) {
 	underWay := func(w *modelWaiter) bool {
 		if m.release != nil && m.release.offer.Successor == w.waiter {
@@ -378,8 +383,10 @@ func (m *modelQueue) check(t *rapid.T) {
 		if !w.left || underWay(w) {
 			continue
 		}
-		require.Equal(t, -1, m.server.registrationOf(w.owner), "%s has left, and its registration remains", w.owner)
-		require.True(t, w.holds || m.server.holder != w.owner, "%s has left, and has the lock for good", w.owner)
+		require.Equal(t, -1, m.server.registrationOf(w.owner),
+			"%s has left, and its registration remains", w.owner)
+		require.True(t, w.holds || m.server.holder != w.owner,
+			"%s has left, and has the lock for good", w.owner)
 	}
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()
@@ -389,7 +396,7 @@ func (m *modelQueue) check(t *rapid.T) {
 	}
 }
 
-// program does whatever may happen, in some order, and checks what is true at any time.
+// program does anything that may happen, in some order, and checks what is true at any time.
 func program(t *rapid.T) {
 	m := &modelQueue{queues: New[string, struct{}]()}
 	m.server.grant("other:1")
@@ -409,15 +416,15 @@ func program(t *rapid.T) {
 	})
 }
 
-// Whatever comes in whatever order: a waiter has the lock only if the server says so, and for no
-// longer; and of those who have left without it nothing remains that nobody cleans up.
+// In whatever order things happen, a waiter holds the lock only if the server says so, and no
+// longer. And nothing remains of those that left without it that is not cleaned up.
 func TestModelOfHandOvers(t *testing.T) {
-	for range 10 { // one check is a hundred programs, which is few for what takes several steps
+	for range 10 { // a check is a hundred programs, which is few for what takes several steps
 		rapid.Check(t, program)
 	}
 }
 
-// The model walks each transition: it finds out when one is left out.
+// The model uses each transition: it notices when one is left out.
 func TestModelMissesEachTransitionThatIsLeftOut(t *testing.T) {
 	all := transitions
 	defer func() { transitions = all }()
@@ -427,14 +434,14 @@ func TestModelMissesEachTransitionThatIsLeftOut(t *testing.T) {
 				continue
 			}
 			transitions[state][e] = 0
-			require.True(t, fails(2000), "nobody misses %v in state %v", e, state)
+			require.True(t, fails(2000), "nothing misses %v in state %v", e, state)
 			transitions[state][e] = all[state][e]
 		}
 	}
 	require.False(t, fails(100))
 }
 
-// fails reports whether one of so many programs meets a transition that does not exist.
+// fails reports whether one of that many programs meets a transition that does not exist.
 func fails(programs int) (failed bool) {
 	run := rapid.Custom(func(t *rapid.T) int {
 		defer func() {

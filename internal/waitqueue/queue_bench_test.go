@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What passes no server: the local queue and the hand-over within it.
+// These benchmarks need no server: they measure the local queue and the hand-over within it.
 
 func BenchmarkJoinAndLeave(b *testing.B) {
 	for _, behind := range []int{0, 1000} {
@@ -23,8 +23,8 @@ func BenchmarkJoinAndLeave(b *testing.B) {
 	}
 }
 
-// One hand-over within a process: a release is offered to the head of the queue, and settled, and the
-// successor leaves with the lock.
+// BenchmarkOfferAndSettle measures one hand-over within a process: a release is offered to the head
+// of the queue, and settled, and the successor leaves with the lock.
 func BenchmarkOfferAndSettle(b *testing.B) {
 	for _, registers := range []bool{false, true} {
 		b.Run("registers "+strconv.FormatBool(registers), func(b *testing.B) {

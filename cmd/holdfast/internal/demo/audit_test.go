@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSectionsOneAfterAnotherDoNotOverlap(t *testing.T) {
+func TestSuccessiveSectionsDoNotOverlap(t *testing.T) {
 	all := sections(perfect())
 	require.Len(t, all, perfectSections)
 	require.Zero(t, overlaps(all))
@@ -56,7 +56,7 @@ func TestAuditSeesSectionsThatWereNotAlone(t *testing.T) {
 	}
 }
 
-func TestAuditSeesWhoWasOvertaken(t *testing.T) {
+func TestAuditSeesOvertakenWaiters(t *testing.T) {
 	at := func(at int, kind kind, process string) event {
 		return event{At: time.Duration(at) * ms, Kind: kind, Lock: "l", Process: process}
 	}
@@ -68,7 +68,7 @@ func TestAuditSeesWhoWasOvertaken(t *testing.T) {
 	}{
 		"in order":     {[]event{at(5, entered, "a"), at(6, entered, "b")}, nil},
 		"out of order": {[]event{at(5, entered, "b"), at(6, entered, "a")}, []overtaking{{"l", "a", "b"}}},
-		"somebody who never queued": {
+		"a waiter that never queued": {
 			[]event{at(5, waiting, "c"), at(6, entered, "c")}, []overtaking{{"l", "a", "c"}, {"l", "b", "c"}},
 		},
 		"the first gave up":         {[]event{at(5, gaveUp, "a"), at(6, entered, "b")}, nil},
@@ -80,6 +80,6 @@ func TestAuditSeesWhoWasOvertaken(t *testing.T) {
 			require.Equal(t, c.want, overtakings(append(slices.Clone(came), c.then...)))
 		})
 	}
-	// Who asked before the other was known to be queued may have come first.
+	// A waiter that asked before the other was known to be queued may come first.
 	require.Empty(t, overtakings([]event{at(1, waiting, "a"), at(2, waiting, "b"), at(3, queued, "a"), at(4, entered, "b")}))
 }

@@ -19,7 +19,7 @@ func startedEmbedded(t *testing.T) (*embedded, rueidis.Client) {
 	return e, client
 }
 
-// A script sees leases run by real time: not before, and not much after.
+// A script sees leases end in real time: not before, and not much later.
 func TestEmbeddedLeasesEndInRealTime(t *testing.T) {
 	_, client := startedEmbedded(t)
 	const lease = 1000 * ms
@@ -42,8 +42,8 @@ func TestEmbeddedLeasesEndInRealTime(t *testing.T) {
 	require.Positive(t, held)
 }
 
-// A key does not expire in the middle of a script.
-func TestEmbeddedClockStandsStillDuringAScript(t *testing.T) {
+// A key does not expire during a script.
+func TestEmbeddedClockStopsDuringAScript(t *testing.T) {
 	_, client := startedEmbedded(t)
 	text := `
 		redis.call('SET', KEYS[1], 'v', 'PX', 1)

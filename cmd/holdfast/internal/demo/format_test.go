@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDurationsAreWrittenWithTheDigitsThatMatter(t *testing.T) {
+func TestDurationsHaveSignificantDigitsOnly(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                       "0 s",
 		949 * time.Microsecond:  "0.9 ms",

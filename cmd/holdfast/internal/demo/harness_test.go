@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 const ms = time.Millisecond
 
-// perfect is the history of a demo in which all goes as promised, in the order of time.
+// perfect returns the history of a demo in which everything goes as promised, ordered by time.
 func perfect() []event {
 	var h []event
 	add := func(lock, process string, kind kind, at time.Duration) *event {
@@ -144,7 +144,7 @@ func without(h []event, process string, kind kind) []event {
 	return slices.DeleteFunc(h, func(e event) bool { return e.Process == process && e.Kind == kind })
 }
 
-// after returns the history with all events changed that a process has after the given time.
+// after returns the history with all later events of a process changed.
 func after(h []event, process string, at time.Duration, how func(*event)) []event {
 	for i := range h {
 		if h[i].Process == process && h[i].At > at {

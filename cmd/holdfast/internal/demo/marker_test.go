@@ -10,8 +10,8 @@ func TestProcessesNoticeEachOtherInside(t *testing.T) {
 	_, client := startedEmbedded(t)
 	for name, c := range map[string]struct {
 		first, second string // types of locks
-		entrance      string // whom the second finds when it enters
-		exit          string // whom the first finds when it leaves
+		entrance      string // the process that the second finds when it enters
+		exit          string // the process that the first finds when it leaves
 	}{
 		"two who are alone":      {"", "", "first", "second"},
 		"two readers":            {reading, reading, "", "first"},
@@ -34,7 +34,7 @@ func TestProcessesNoticeEachOtherInside(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftInsideByThoseWhoLeft(t *testing.T) {
+func TestNoMarkerIsLeftByProcessesThatLeft(t *testing.T) {
 	_, client := startedEmbedded(t)
 	for _, lockType := range []string{"", reading, writing} {
 		w := worker{redis: client, part: part{Process: "a", Lock: "l", Prefix: "p:", Type: lockType}}

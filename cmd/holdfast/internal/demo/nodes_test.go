@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the scene shows happens on these servers and on no other.
-func TestStoppedNodeIsGoneAndTheOthersAnswer(t *testing.T) {
+// The scene uses these servers and no others.
+func TestStoppedNodeIsGoneAndTheOthersReply(t *testing.T) {
 	s := redlockScene()
 	all := []scene{s}
 	nodes, err := startNodes(all)

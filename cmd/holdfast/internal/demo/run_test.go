@@ -13,7 +13,8 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// outputFile is where a demo under test writes, and what it has written so far.
+// outputFile returns a file for the output of a demo, and a function that returns what it has
+// written.
 func outputFile(t *testing.T) (*os.File, func() string) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
@@ -26,14 +27,14 @@ func outputFile(t *testing.T) (*os.File, func() string) {
 	}
 }
 
-// No goroutine either: see TestMain.
+// Nor does it leave a goroutine: see TestMain.
 func TestCancelledDemoLeavesNothing(t *testing.T) {
 	redis := redistest.Start(t)
 	file, output := outputFile(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, Options{Redis: redis.Addr(), Output: file}) }()
-	require.Eventually(t, func() bool { // then all sorts of keys are there
+	require.Eventually(t, func() bool { // by then there are all sorts of keys
 		return strings.Contains(output(), "queues up") && strings.Contains(output(), "steps back")
 	}, 20*time.Second, 10*time.Millisecond)
 	require.Positive(t, redis.DoInt(t, "DBSIZE"))
@@ -49,7 +50,7 @@ func TestCancelledDemoLeavesNothing(t *testing.T) {
 	require.Eventually(t, func() bool { return len(redis.DoStrings(t, "PUBSUB", "CHANNELS")) == 0 }, 5*time.Second, 10*time.Millisecond)
 }
 
-func TestServerThatGoesAwayIsAFault(t *testing.T) {
+func TestServerThatStopsIsAFault(t *testing.T) {
 	redis := redistest.Start(t)
 	file, output := outputFile(t)
 	ended := make(chan error, 1)

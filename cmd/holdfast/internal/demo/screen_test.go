@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shown are the locks of the scenes that are on a screen of this height.
+// shown returns the locks of the scenes that fit on a screen of this height.
 func shown(l *live) (locks []string) {
 	for _, s := range l.onScreen() {
 		locks = append(locks, s.lock)
@@ -17,12 +17,13 @@ func shown(l *live) (locks []string) {
 
 func TestScreenShowsAllScenesThatFit(t *testing.T) {
 	all := scenes(false)
-	full := len(newLive(new(bytes.Buffer), "", all, 80, 99, false).picture(all)) + 3 // the verdict and a prompt, and a word
+	// the result, a prompt, and a word
+	full := len(newLive(new(bytes.Buffer), "", all, 80, 99, false).picture(all)) + 3
 	require.Len(t, shown(newLive(new(bytes.Buffer), "", all, 80, full, false)), len(all))
 	require.Less(t, len(shown(newLive(new(bytes.Buffer), "", all, 80, full-1, false))), len(all))
 }
 
-func TestLowScreenShowsWhereSomethingHappens(t *testing.T) {
+func TestLowScreenShowsTheActiveScenes(t *testing.T) {
 	const height = 24
 	all := scenes(false)
 	l := newLive(new(bytes.Buffer), "", all, 80, height, false)
@@ -47,7 +48,7 @@ func TestLowScreenShowsWhereSomethingHappens(t *testing.T) {
 	require.NotEmpty(t, shown(l))
 }
 
-func TestWhatDidNotFitIsDrawnAtTheEnd(t *testing.T) {
+func TestScenesThatDidNotFitAreDrawnAtTheEnd(t *testing.T) {
 	var out bytes.Buffer
 	l := newLive(&out, "", scenes(false), 80, lowest(scenes(false)), false)
 	l.tick(0)

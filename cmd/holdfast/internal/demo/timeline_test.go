@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// short is a history with something of everything, and ada and ben alone at the counter.
+// short returns a history with something of everything, in which ada and ben are alone at the
+// counter.
 func short() []event {
 	return []event{
 		{At: 0, Kind: waiting, Lock: "counter", Process: "ada"},
@@ -135,7 +136,7 @@ holdfast demo: Redis at host:1, 27 processes
 `, "\n"), out.String())
 }
 
-func TestLivePictureShowsWhoIsQueuedAndWhoStepsBack(t *testing.T) {
+func TestLivePictureShowsQueuedWaitersAndReadersThatStepBack(t *testing.T) {
 	for at, want := range map[time.Duration][]string{
 		925 * ms: {
 			`liam +·+ +no. 1 in the queue`, `mia +·+ +no. 2 in the queue`, `olga .*killed`, `paul +·+ +no. 4 in the queue`,
@@ -213,7 +214,7 @@ timeout   a lease of 30 s, and one who waits 1.5 s
 `, "\n"), trimmed(l.picture(l.scenes)))
 }
 
-// The last thing a column may show is what is known, and it is drawn smaller when there is no room.
+// The last thing that a column may show is drawn smaller when there is no room.
 func TestLongPictureIsDrawnSmaller(t *testing.T) {
 	l := newLive(new(bytes.Buffer), "", scenes(false), 80, 99, false)
 	l.show(event{At: 0, Kind: entered, Lock: "watchdog", Process: "eve"})
@@ -240,13 +241,14 @@ func TestTerminalIsLeftAsItWasFound(t *testing.T) {
 	var out bytes.Buffer
 	l := newLive(&out, "title", scenes(false), 80, 99, false)
 	l.tick(0)
-	l.tick(redraw / 2) // too early to draw again
+	l.tick(redraw / 2) // too early to redraw
 	l.tick(redraw)
 	l.close()
 	require.True(t, strings.HasPrefix(out.String(), hideCursor+noWrap))
 	require.True(t, strings.HasSuffix(out.String(), wrap+showCursor))
 	require.Equal(t, 3, strings.Count(out.String(), "holdfast demo"))
-	require.Equal(t, 2, strings.Count(out.String(), "\x1b[47A\r"), "moves up by as many lines as it has drawn")
+	require.Equal(t, 2, strings.Count(out.String(), "\x1b[47A\r"),
+		"moves up by the number of lines drawn")
 }
 
 func trimmed(lines []string) string {

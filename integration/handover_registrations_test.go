@@ -12,9 +12,10 @@ import (
 	"holdfast/lua"
 )
 
-// Who listens on a replica, such as a master that was replaced, hears what is published on the master, but that does not count
-// it. So it must not be told of a lock that the master then gives to somebody else.
-func TestWaiterThatListensOnAReplicaIsGivenNothing(t *testing.T) {
+// A client that listens on a replica, such as a master that was replaced, hears what is published
+// on the master, but the master does not count it. It must not hear of a lock that the master then
+// grants to another.
+func TestWaiterThatListensOnAReplicaIsGrantedNothing(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []integration.Topology{integration.Replicated, integration.Cluster} {
 		t.Run(topology.String(), func(t *testing.T) {
@@ -23,17 +24,21 @@ func TestWaiterThatListensOnAReplicaIsGivenNothing(t *testing.T) {
 			redis := servers.Client(t)
 			lock := lua.NewExclusive("job", false)
 			sharded := topology == integration.Cluster
-			heard := listenOn(t, replicaOf(t, servers, "job"), sharded, append(lua.PairedChannels(lock.Channel(), "waiter"), lock.Channel())...)
-			// As one who waits as well, or nothing would be given to anybody.
-			listenOn(t, servers.Home(t, "job"), sharded, append(lua.PairedChannels(lock.Channel(), "other")[:1], lock.Channel())...)
+			heard := listenOn(t, replicaOf(t, servers, "job"), sharded,
+				append(lua.PairedChannels(lock.Channel(), "waiter"), lock.Channel())...)
+			// Another client listens like a waiter, or no lock would be granted at all.
+			listenOn(t, servers.Home(t, "job"), sharded,
+				append(lua.PairedChannels(lock.Channel(), "other")[:1], lock.Channel())...)
 
 			_, _, holder, err := lock.Acquire(t.Context(), redis, "holder:1", longLease, "")
 			require.NoError(t, err)
 			require.Nil(t, holder)
-			_, ticket, _, err := lock.Acquire(t.Context(), redis, "waiter:1", longLease, lock.Registration("waiter:1", longLease))
+			_, ticket, _, err := lock.Acquire(t.Context(), redis, "waiter:1", longLease,
+				lock.Registration("waiter:1", longLease))
 			require.NoError(t, err)
 			require.NotZero(t, ticket)
-			released, err := lock.Release(t.Context(), redis, "holder:1", 0, lua.HandOver{Sharded: sharded, Others: true})
+			released, err := lock.Release(t.Context(), redis, "holder:1", 0,
+				lua.HandOver{Sharded: sharded, Others: true})
 			require.NoError(t, err)
 
 			require.Equal(t, lua.Nobody, released.To)
@@ -45,9 +50,9 @@ func TestWaiterThatListensOnAReplicaIsGivenNothing(t *testing.T) {
 	}
 }
 
-// Before the first question a client does not know whether its cluster can tell who listens. The first line of all may last as long
-// as the client, so it has to find out.
-func TestFirstWaiterOfAClientHasAPlace(t *testing.T) {
+// Before its first request a client does not know whether its cluster can count listeners. The
+// first queue may last as long as the client, so it must find out.
+func TestFirstWaiterOfAClientIsRegistered(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []integration.Topology{integration.Single, integration.Cluster} {
 		t.Run(topology.String(), func(t *testing.T) {
@@ -55,15 +60,18 @@ func TestFirstWaiterOfAClientHasAPlace(t *testing.T) {
 			servers := integration.Start(t, topology)
 			hold := locktest.Take(t, newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
 			waiting := locktest.LockInBackground(t.Context(), newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
-			places := lua.Prefix("holdfast_lock_waiters", "job")
-			locktest.Eventually(t, func() bool { return servers.Home(t, "job").DoInt(t, "ZCARD", places) == 1 }, "it has no place")
+			registrations := lua.Prefix("holdfast_lock_waiters", "job")
+			locktest.Eventually(t, func() bool {
+				return servers.Home(t,
+					"job").DoInt(t, "ZCARD", registrations) == 1
+			}, "it is not registered")
 			locktest.Unlock(t, hold)
 			locktest.Unlock(t, locktest.Acquired(t, waiting))
 		})
 	}
 }
 
-// replicaOf is a replica of the master that has the keys of a lock.
+// replicaOf returns a replica of the master that has the keys of a lock.
 func replicaOf(t *testing.T, servers *integration.Servers, name string) *redistest.Server {
 	t.Helper()
 	master := portOf(t, servers.Home(t, name))
@@ -76,7 +84,7 @@ func replicaOf(t *testing.T, servers *integration.Servers, name string) *rediste
 	return nil
 }
 
-// listenOn subscribes to channels on one server, and returns what is said there.
+// listenOn subscribes to channels on one server, and returns their messages.
 func listenOn(t *testing.T, server *redistest.Server, sharded bool, channels ...string) <-chan string {
 	t.Helper()
 	option := server.ClientOption()
