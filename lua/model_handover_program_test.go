@@ -164,7 +164,7 @@ func (m *handOverModel) requireNobodyForgotten(
 	next string,
 ) {
 	t.Helper()
-	owners := parse(t, m.looks[len(m.looks)-1]).keys[lock].hash
+	owners := parse(t, m.snapshots[len(m.snapshots)-1]).keys[lock].hash
 	announced := slices.Contains(m.world.told, message{"PUBLISH", lockChannel, "0"})
 	require.LessOrEqual(t, len(owners), 1, "one has the lock at a time")
 	require.Equal(t, len(owners) == 0, announced)
