@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
@@ -112,11 +113,17 @@ func (a *acquisition) do(f func()) {
 // finish ends the levels of an acquisition that is over, and then releases its parts.
 func (a *acquisition) finish() {
 	a.report(a.endLevels())
-	a.do(a.releaseDue)
+	holds := make([]hooks.NodeHold, 0, 8)
+	a.do(func() {
+		a.releaseDue()
+		for _, p := range a.parts {
+			holds = append(holds, p.hold)
+		}
+	})
 	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
-	for _, p := range a.parts {
-		if p.hold != nil {
-			p.hold.Drop()
+	for _, hold := range holds {
+		if hold != nil {
+			hold.Drop()
 		}
 	}
 }

@@ -88,11 +88,6 @@ func (a *acquisition) awaitRelease() error {
 func (a *acquisition) outcome() (err error) {
 	a.do(func() {
 		a.state.enter(released)
-		for _, p := range a.parts {
-			if p.state == due {
-				p.cleanUp()
-			}
-		}
 		switch {
 		case a.count(freed) >= a.lock.quorum:
 		case a.count(gone, missing) > a.spare():
@@ -101,6 +96,7 @@ func (a *acquisition) outcome() (err error) {
 			e := a.quorumError("released", errNoAnswer, in(freed))
 			e.cause, err = rlock.ErrOutcomeUnknown, e
 		}
+		a.releaseDue()
 	})
 	a.report(err)
 	return err
