@@ -132,8 +132,8 @@ var (
 		"a RedLock wants independent servers")
 	// errNotAwaited means that the answer of a node would not have changed the result.
 	errNotAwaited = errors.New("its answer was not waited for")
-	errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
-	errNoPart = errors.New("not taken there")
+	errNoAnswer   = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
+	errNoPart     = errors.New("not taken there")
 )
 
 // list formats how many nodes agreed, and the error of each other node. Nodes with the same error
