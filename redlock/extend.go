@@ -137,7 +137,6 @@ func (p *part) keep(hold hooks.NodeHold, ex *extension) {
 				p.extended = ex
 			}
 		}
-		a.notify()
 	})
 	if err == nil && !yes {
 		hold.Drop()

@@ -103,7 +103,6 @@ func (p *part) requested(hold hooks.NodeHold, taken bool, err error) {
 				p.cleanUp() // this owner is never used again
 			}
 		}
-		a.notify()
 	})
 	if unwanted {
 		if hold != nil {
@@ -203,7 +202,6 @@ func (p *part) lost(reason error) {
 	a := p.acquisition
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
-	a.notify()
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
 		// Close does not release what is held, but this part is not held yet. After the attempt has
 		// failed, the closed client could not release it any more.
