@@ -25,14 +25,6 @@ type Route func(
 	ctx context.Context, channel string, refresh bool,
 ) (node string, client rueidis.Client, err error)
 
-// SingleRoute returns the Route for a client with one node, or for any client when channels are not
-// sharded: all channels share one connection.
-func SingleRoute(c rueidis.Client) Route {
-	return func(context.Context, string, bool) (string, rueidis.Client, error) {
-		return "", c, nil
-	}
-}
-
 // routeTimeout bounds one call of Route.
 const routeTimeout = 5 * time.Second
 

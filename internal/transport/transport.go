@@ -171,32 +171,23 @@ func (t *Transport) Permanent(err error) bool {
 	return lua.ClassOf(err) == lua.Permanent && !failingOver
 }
 
-// Topic identifies what a subscriber listens to.
-type Topic struct {
-	Channel string
-	// Name separates its messages from those of others on the same channel: by Redisson's rule
-	// "order" and "{order}" share one.
-	Name string
-	Also []string // further channels
-}
-
 // Subscribe starts listening. It returns nil while the kind of channels is not known. If the client
 // is closed there are no messages.
-func (t *Transport) Subscribe(to Topic) *pubsub.Subscription {
+func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	hub := t.hub.Load()
 	if hub == nil {
 		return nil
 	}
-	return hub.SubscribeTopic(to.Channel, to.Name, to.Also...)
+	return hub.Subscribe(to)
 }
 
 // Resume continues a subscription that ended a moment ago; it returns nil if there is none.
-func (t *Transport) Resume(to Topic) *pubsub.Subscription {
+func (t *Transport) Resume(to pubsub.Topic) *pubsub.Subscription {
 	hub := t.hub.Load()
 	if hub == nil {
 		return nil
 	}
-	return hub.Resume(to.Channel, to.Name)
+	return hub.Resume(to)
 }
 
 // Listens reports whether this client listens to anything, or did until a moment ago.
