@@ -104,7 +104,7 @@ func New(o Options) *Hub {
 		channels: make(map[string]*channel),
 		paired:   make(map[string]struct{}),
 		links:    make(map[string]*link),
-		router:   router{wake: make(signal, 1)},
+		router:   router{wake: make(chan struct{}, 1)},
 		outages:  make(outages),
 		warned:   make(warnings),
 	}
