@@ -95,9 +95,6 @@ func New(o Options) *Hub {
 	if o.Paired == nil {
 		o.Paired = func(string) []string { return nil }
 	}
-	if o.OnDirect == nil {
-		o.OnDirect = func(string, string) {}
-	}
 	h := &Hub{
 		options:  o,
 		dial:     dialRedis,
@@ -211,7 +208,8 @@ func (h *Hub) deliver(m rueidis.PubSubMessage) {
 	direct := false
 	if c := h.channels[m.Channel]; c != nil {
 		c.hear(m.Message)
-	} else if _, direct = h.paired[m.Channel]; direct {
+	} else if _, paired := h.paired[m.Channel]; paired && h.options.OnDirect != nil {
+		direct = true
 		h.calls.Add(1)
 	}
 	h.mu.Unlock()

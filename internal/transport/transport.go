@@ -63,7 +63,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 	t := &Transport{redis: redis, options: o, server: "the master", name: o.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
-		t.cluster = newCluster(redis)
+		t.cluster = &cluster{client: redis}
 	case rueidis.ClientModeStandalone:
 		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
@@ -174,20 +174,18 @@ func (t *Transport) Permanent(err error) bool {
 // Subscribe starts listening. It returns nil while the kind of channels is not known. If the client
 // is closed there are no messages.
 func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
-	hub := t.hub.Load()
-	if hub == nil {
-		return nil
+	if hub := t.hub.Load(); hub != nil {
+		return hub.Subscribe(to)
 	}
-	return hub.Subscribe(to)
+	return nil
 }
 
 // Resume continues a subscription that ended a moment ago; it returns nil if there is none.
 func (t *Transport) Resume(to pubsub.Topic) *pubsub.Subscription {
-	hub := t.hub.Load()
-	if hub == nil {
-		return nil
+	if hub := t.hub.Load(); hub != nil {
+		return hub.Resume(to)
 	}
-	return hub.Resume(to)
+	return nil
 }
 
 // Listens reports whether this client listens to anything, or did until a moment ago.
