@@ -142,7 +142,8 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 func (h *Hub) linkTo(node string, client rueidis.Client) *link {
 	l := h.links[node]
 	if l == nil {
-		l = &link{hub: h, node: node, wake: make(chan struct{}, 1), members: make(map[*channel]struct{})}
+		l = &link{hub: h, node: node, wake: make(chan struct{}, 1),
+			members: make(map[*channel]struct{})}
 		h.links[node] = l
 		h.work.Go(func() { l.run(client) })
 	}
