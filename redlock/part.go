@@ -159,10 +159,8 @@ func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
 
 // unavailable returns why a node must not be asked; nil if it may be.
 func unavailable(node hooks.Node) error {
-	select {
-	case <-node.Closing():
+	if wait.Fired(node.Closing()) {
 		return rlock.ErrClosed
-	default:
 	}
 	if stalled := node.Pool().Stalled(); stalled > 0 {
 		return fmt.Errorf("it has not answered for %v", stalled.Round(time.Millisecond))

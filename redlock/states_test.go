@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
+	"holdfast/internal/transition"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -339,10 +340,10 @@ func program(rt *rapid.T, bug *atomic.Pointer[string]) {
 // order. It returns what was wrong first, such as a transition that does not exist; "" if nothing was.
 func runPrograms(t *testing.T, programs int) string {
 	var bug atomic.Pointer[string]
-	before, others := illegal, sessions
-	illegal = func(what string) { bug.CompareAndSwap(nil, &what) }
+	before, others := transition.Bug, sessions
+	transition.Bug = func(what string) { bug.CompareAndSwap(nil, &what) }
 	sessions = session.New[sessionKey, *acquisition]() // a bug may leave something in use
-	defer func() { illegal, sessions = before, others }()
+	defer func() { transition.Bug, sessions = before, others }()
 	synctest.Test(t, func(*testing.T) {
 		all := rapid.Custom(func(rt *rapid.T) int {
 			program(rt, &bug)
