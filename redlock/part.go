@@ -28,8 +28,6 @@ type part struct {
 	state       state
 	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
 	call        *wait.Job      // the last one that was sent
-	extending   *extension     // the one under way; else nil
-	extended    *extension     // the last one that the node has carried out
 	unconfirmed bool           // a release without a reply may have been carried out
 	err         error          // why the node does not count, or has not extended or released it
 }
