@@ -27,9 +27,8 @@ type kind interface {
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
 	forceUnlock(ctx context.Context) (lua.Released, error)
-	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
-	// again.
-	cleanUp(batch []cleanup) bool
+	// cleanUp removes a batch of cleanups from Redis.
+	cleanUp(batch []cleanup) (lua.Released, error)
 	// waiting returns how a caller waits.
 	waiting(r request) waiting
 }

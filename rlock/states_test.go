@@ -43,7 +43,7 @@ func (k scripted) release(context.Context, string, int, offer) (lua.Released, er
 	return k.answer()
 }
 
-func (k scripted) cleanUp([]cleanup) bool { return true }
+func (k scripted) cleanUp([]cleanup) (lua.Released, error) { return lua.Released{}, nil }
 
 // idleRedis is a single server that nothing is sent to.
 type idleRedis struct{ goneRedis }
