@@ -94,7 +94,7 @@ func TestEachRegistrationIsGrantedTheLockOnceAndInTurn(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	const n = 50
-	var tickets []lua.Ticket
+	var tickets []int64
 	for i := range n {
 		tickets = append(tickets, register(t, c, plain, far+":"+strconv.Itoa(i)))
 	}

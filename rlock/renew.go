@@ -64,10 +64,10 @@ func (c *Client) renewApart(
 func (c *Client) renewSlot(
 	ctx context.Context, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
-	renewals := make([]lua.Renewal, len(leases))
+	renewals := make([]lua.Held, len(leases))
 	for i, l := range leases {
 		a := acquisitionOf(l)
-		renewals[i] = a.lock.lease(a.owner)
+		renewals[i] = a.lock.held(a.owner)
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, b, func(ctx context.Context) ([]bool, error) {
