@@ -383,7 +383,7 @@ func TestSuccessorIsRegisteredWhenAnotherGetsTheLock(t *testing.T) {
 	require.Greater(t, out.Ticket, ticket)
 	require.Equal(
 		t,
-		decimal(int64(out.Ticket)),
+		decimal(out.Ticket),
 		ticketOf(t, s, plain.Registration(next, waiterLease)),
 	)
 	requireTTL(t, s, waiters, 3*lua.MaxNap)

@@ -99,7 +99,7 @@ func TestRefusedWaiterIsRegisteredAndHasATicket(t *testing.T) {
 			require.InDelta(t, lease, holder.TTL, float64(5*time.Second))
 			require.Zero(t, holder.Nap)
 			require.Equal(t, []string{older + " 7000 " + kind}, registrations(t, s))
-			require.Equal(t, ticketOf(t, s, older+" 7000 "+kind), decimal(int64(ticket)))
+			require.Equal(t, ticketOf(t, s, older+" 7000 "+kind), decimal(ticket))
 			require.InDelta(
 				t,
 				time.Now().UnixMicro(),

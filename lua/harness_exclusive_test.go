@@ -86,7 +86,7 @@ func (s subscriber) requireGrantAfter(
 		message := strings.Join(
 			[]string{
 				owner,
-				decimal(int64(ticket)),
+				decimal(ticket),
 				decimal(fence),
 				decimal(int64(streak.Count)),
 				decimal(began),
