@@ -19,7 +19,7 @@ func (c *Client) NewLock(name string) *Lock {
 }
 
 var plainTraits = traits{family: "lock", handsOver: true, together: true, cleanups: 1,
-	inspect: lua.Inspect, nest: lua.Reenter}
+	inspect: lua.Inspect}
 
 // exclusive is the kind of a lock that one owner holds at a time: the plain lock itself, and the
 // common part of others.
