@@ -178,9 +178,9 @@ func TestReadersPassAWriterThatHasHeldThemBackForLong(t *testing.T) {
 	options := rlock.Options{WatchdogLease: bound}
 	lock := newClient(t, s, options).NewReadWriteLock("page")
 	reader := take(t, lock.Read(), 10*time.Minute)
+	began := time.Now()
 	writer := lockInBackground(t.Context(), newClient(t, s, options).NewReadWriteLock("page").Write(), time.Minute)
 	awaitWriter(t, s)
-	began := time.Now()
 	o := result(t, lockInBackground(t.Context(), lock.Read(), time.Minute))
 	require.NoError(t, o.Err)
 	require.Greater(t, o.At.Sub(began), bound/2)
