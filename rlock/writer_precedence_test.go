@@ -118,7 +118,8 @@ func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
 	}{
 		"because its time is over": {
 			func(l *rlock.Lock) (*rlock.Hold, error) {
-				return l.TryLock(context.Background(), 3*time.Second, time.Minute)
+				// Readers that nobody wakes ask 5 s after they came, and so 3 s later.
+				return l.TryLock(context.Background(), 2*time.Second, time.Minute)
 			},
 			func(*testing.T, *rlock.Client) {}, rlock.ErrNotAcquired,
 		},
