@@ -84,7 +84,7 @@ func (s *scene) places(t *testing.T) []string {
 const allPlaces = 3
 
 // beforeItLapses is how long a waiter's key may stay. A writer's expires after 7 s.
-const beforeItLapses = 3 * time.Second
+const beforeItLapses = 5 * time.Second
 
 // awaitPlaces waits until there are n such keys.
 func (s *scene) awaitPlaces(t *testing.T, n int) {
