@@ -122,5 +122,8 @@ func Renew(
 	for i := range held {
 		held[i] = rp.boolean()
 	}
-	return held, rp.err
+	if rp.err != nil {
+		return nil, rp.err
+	}
+	return held, nil
 }

@@ -75,17 +75,19 @@ func (rn renewal) send(ctx context.Context, part []int) error {
 		// wherever it is.
 		return rn.sendAll(ctx, slices.Collect(slices.Chunk(part, 1)))
 	}
-	for i, isHeld := range held {
-		index := part[i]
+	if err != nil {
+		return err
+	}
+	for i, index := range part {
 		rn.outcomes[index] = watchdog.Gone
-		if isHeld {
+		if held[i] {
 			rn.outcomes[index] = watchdog.Held
 			if part := acquisitionOf(rn.leases[index]).part; part != nil {
 				part.Renewed()
 			}
 		}
 	}
-	return err
+	return nil
 }
 
 // renewalFailed logs a failed renewal, at most once per third of the lease: the watchdog keeps
