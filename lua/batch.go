@@ -12,13 +12,16 @@ import (
 var (
 	batchAcquire = load("batch_acquire.lua")
 	batchRelease = load("batch_release.lua")
+	renew        = load("renew.lua")
+	readRenew    = load("read_renew.lua")
 )
 
-// BatchRequest is the request for one of several locks.
-type BatchRequest struct {
-	Lock  string
-	Owner string
-	Count int // the hold count to leave behind
+// BatchPart is the part of a batch that concerns one of its locks.
+type BatchPart struct {
+	Lock    string
+	Channel string // the [Channel] of the lock, for a release
+	Owner   string
+	Count   int // the hold count to leave behind
 	// Nested reports whether the owner holds the lock already and adds a level, as with [Reenter].
 	// Otherwise the lock is taken, as by [Exclusive.Acquire].
 	Nested bool
@@ -29,72 +32,33 @@ type BatchRequest struct {
 // a lock that could not be taken: one that holder has or, if holder is nil, a nested one that its
 // owner does not hold any more. The locks must differ, and on a cluster they must be in one slot.
 func AcquireBatch(
-	ctx context.Context, c rueidis.CoreClient, lease time.Duration, requests []BatchRequest,
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
 ) (index int, holder *Holder, err error) {
-	keys := make([]string, len(requests))
-	args := make([]string, 1, 3*len(requests)+1)
-	args[0] = milliseconds(lease)
-	for i, r := range requests {
-		keys[i] = r.Lock
-		args = append(args, r.Owner, strconv.Itoa(r.Count), flag(r.Nested))
-	}
-	if err := differ(keys); err != nil {
-		return -1, nil, err
-	}
-	return oneInTheWay(batchAcquire.run(ctx, c, keys, args), len(requests))
-}
-
-// differ returns an error for a lock that is named twice: it would be found free for two owners.
-func differ(locks []string) error {
-	seen := make(map[string]bool, len(locks))
-	for _, lock := range locks {
-		if seen[lock] {
-			return &Error{
-				Class:   Permanent,
-				Message: "the lock " + strconv.Quote(lock) + " is named twice",
-				Advice:  "name each lock once",
-			}
+	keys := make([]string, len(parts))
+	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
+	named := make(map[string]bool, len(parts))
+	for i, p := range parts {
+		if named[p.Lock] { // it would be found free for two owners
+			return -1, nil, &Error{Class: Permanent, Advice: "name each lock once",
+				Message: "the lock " + strconv.Quote(p.Lock) + " is named twice"}
 		}
-		seen[lock] = true
+		named[p.Lock] = true
+		keys[i] = p.Lock
+		args = append(args, p.Owner, strconv.Itoa(p.Count), flag[p.Nested])
 	}
-	return nil
-}
-
-// oneInTheWay reads the reply of the script that takes several locks.
-func oneInTheWay(reply rueidis.RedisResult, requests int) (index int, holder *Holder, err error) {
-	if rueidis.IsRedisNil(reply.Error()) {
+	rp := batchAcquire.run(ctx, c, keys, args...)
+	if rp.isNil() {
 		return -1, nil, nil
 	}
-	values, err := list(reply, 2)
-	if err != nil {
-		return -1, nil, err
+	rp.list(2)
+	i := rp.integer()
+	if i < 0 || i >= int64(len(parts)) {
+		rp.keep(unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
-	i, err := integer(values[0])
-	if err != nil {
-		return -1, nil, err
-	}
-	if i < 0 || i >= int64(requests) {
-		return -1, nil, unexpected(fmt.Sprintf("lock %d of %d", i, requests))
-	}
-	if values[1].IsNil() {
-		return int(i), nil, nil
-	}
-	found, err := values[1].ToArray()
-	if err != nil {
-		return -1, nil, Classify(err)
-	}
-	if holder, err = holderOf(found); err != nil {
+	if holder, err = inTheWay(rp.part()); err != nil {
 		return -1, nil, err
 	}
 	return int(i), holder, nil
-}
-
-// BatchRelease is the release of one of several locks.
-type BatchRelease struct {
-	Lock         string
-	Owner        string
-	Count        int // the hold count to leave behind
-	Announcement Announcement
 }
 
 // BatchReleased is the outcome of the release of one of several locks.
@@ -103,27 +67,63 @@ type BatchReleased struct {
 	Err error // the server's refusal to release this one: an [*Error]
 }
 
-// ReleaseBatch releases several locks in one command, each as [Exclusive.Release] with an
-// announcement does. If the server refuses one, its Err says why, and the others are released all
-// the same. After an error of the whole command the outcome of each is unknown; a user whose ACL
-// forbids one of the keys gets such an error. On a cluster all locks must be in one slot.
+// ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
+// hand-over; sharded selects sharded channels. If the server refuses one, its Err says why, and the
+// others are released all the same. After an error of the whole command the outcome of each is
+// unknown; a user whose ACL forbids one of the keys gets such an error. On a cluster all locks must
+// be in one slot.
 func ReleaseBatch(
-	ctx context.Context, c rueidis.CoreClient, releases []BatchRelease,
+	ctx context.Context, c rueidis.CoreClient, sharded bool, parts []BatchPart,
 ) ([]BatchReleased, error) {
-	keys := make([]string, len(releases))
-	args := make([]string, 0, 5*len(releases))
-	for i, r := range releases {
-		keys[i] = r.Lock
-		a := r.Announcement
-		args = append(args, r.Owner, strconv.Itoa(r.Count), a.Channel, a.Message, a.verb())
+	keys := make([]string, len(parts))
+	args := make([]string, 0, 5*len(parts))
+	for i, p := range parts {
+		keys[i] = p.Lock
+		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish[sharded])
 	}
-	replies, err := list(batchRelease.run(ctx, c, keys, args), len(releases))
-	if err != nil {
-		return nil, err
+	rp := batchRelease.run(ctx, c, keys, args...)
+	if rp.list(len(parts)); rp.err != nil {
+		return nil, rp.err
 	}
-	outcomes := make([]BatchReleased, len(releases))
-	for i, reply := range replies {
-		outcomes[i].Released, outcomes[i].Err = outcomeOf(reply)
+	outcomes := make([]BatchReleased, len(parts))
+	for i := range outcomes {
+		outcomes[i].Released, outcomes[i].Err = released(rp.part())
 	}
 	return outcomes, nil
+}
+
+// Renewal names a lock and the owner that is believed to hold it.
+type Renewal struct {
+	Lock  string
+	Owner string // for a write lock the [WriteField] of the owner
+	Read  bool   // a read lock
+}
+
+// Renew gives every lock that its owner still holds a TTL of at least lease, in one command.
+// held[i] reports whether the owner of renewals[i] holds the lock. All of them are read locks, or
+// none is. On a cluster all locks must be in one slot. An error concerns the whole batch, some of
+// which may have been renewed.
+func Renew(
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
+) (held []bool, err error) {
+	s := renew
+	keys := make([]string, 0, 2*len(renewals))
+	args := append(make([]string, 0, 1+len(renewals)), milliseconds(lease))
+	for _, r := range renewals {
+		keys = append(keys, r.Lock)
+		if r.Read {
+			s, keys = readRenew, append(keys, holdsKey(r.Lock, r.Owner)+":1")
+		}
+		args = append(args, r.Owner)
+	}
+	rp := s.run(ctx, c, keys, args...)
+	rp.list(len(renewals))
+	held = make([]bool, len(renewals))
+	for i := range held {
+		held[i] = rp.boolean()
+	}
+	if rp.err != nil {
+		return nil, rp.err
+	}
+	return held, nil
 }

@@ -16,9 +16,9 @@ func ExampleAcquireBatch() {
 
 	for _, transfer := range [][3]string{{"client:1", "account:7", "account:8"}, {"client:2", "account:9", "account:8"}} {
 		owner, accounts := transfer[0], transfer[1:]
-		var requests []lua.BatchRequest
+		var requests []lua.BatchPart
 		for _, account := range accounts {
-			requests = append(requests, lua.BatchRequest{Lock: account, Owner: owner, Count: 1})
+			requests = append(requests, lua.BatchPart{Lock: account, Owner: owner, Count: 1})
 		}
 		index, holder, err := lua.AcquireBatch(ctx, client, 30*time.Second, requests)
 		switch {
@@ -47,12 +47,12 @@ func ExampleReleaseBatch() {
 	if _, err := lockPlain(ctx, client, "account:7", "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
-	var releases []lua.BatchRelease
+	var releases []lua.BatchPart
 	for _, account := range []string{"account:7", "account:8"} {
-		releases = append(releases, lua.BatchRelease{Lock: account, Owner: "client:1",
-			Announcement: lua.Announcement{Channel: lua.Channel(account), Message: lua.Unlocked}})
+		releases = append(releases,
+			lua.BatchPart{Lock: account, Channel: lua.Channel(account), Owner: "client:1"})
 	}
-	parts, err := lua.ReleaseBatch(ctx, client, releases)
+	parts, err := lua.ReleaseBatch(ctx, client, false, releases)
 	if err != nil {
 		panic(err)
 	}

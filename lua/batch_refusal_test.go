@@ -54,13 +54,13 @@ func user(rules ...string) func(*testing.T, *redistest.Server) {
 
 // batchInOrder returns requests in the given order: north is free, the owner holds a level of
 // middle, and south is free.
-func batchInOrder(order ...string) []lua.BatchRequest {
-	all := map[string]lua.BatchRequest{
+func batchInOrder(order ...string) []lua.BatchPart {
+	all := map[string]lua.BatchPart{
 		north:  {Lock: north, Owner: me, Count: 1},
 		middle: {Lock: middle, Owner: me, Count: 2, Nested: true},
 		south:  {Lock: south, Owner: me, Count: 1},
 	}
-	requests := make([]lua.BatchRequest, len(order))
+	requests := make([]lua.BatchPart, len(order))
 	for i, lock := range order {
 		requests[i] = all[lock]
 	}
@@ -146,7 +146,7 @@ func TestServerOutOfMemoryStillSaysWhichLockIsInTheWay(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, south, other, "1", lease)
 	fill(t, s)
-	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchPart{
 		{Lock: north, Owner: me, Count: 1}, {Lock: south, Owner: me, Count: 1}})
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
@@ -181,18 +181,14 @@ func TestPermissionsOfAPlainLockAreEnoughForABatch(t *testing.T) {
 		t.Context(),
 		c,
 		lease,
-		[]lua.BatchRequest{{Lock: north, Owner: other, Count: 1}},
+		[]lua.BatchPart{{Lock: north, Owner: other, Count: 1}},
 	)
 	require.NoError(t, err)
 	require.Zero(t, index)
 	require.NotNil(t, holder)
 	require.Equal(t, me, holder.Owner)
-	parts, err := lua.ReleaseBatch(t.Context(), c, []lua.BatchRelease{
-		{
-			Lock:         north,
-			Owner:        me,
-			Announcement: announcement,
-		}, {Lock: middle, Owner: me, Count: 1, Announcement: announcement}})
+	parts, err := lua.ReleaseBatch(t.Context(), c, false, []lua.BatchPart{
+		releaseOf(north, me, 0), releaseOf(middle, me, 1)})
 	require.NoError(t, err)
 	for _, part := range parts {
 		require.Equal(t, lua.BatchReleased{Released: lua.Released{Held: true}}, part)

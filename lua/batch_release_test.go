@@ -10,18 +10,17 @@ import (
 )
 
 // releaseOf returns the release that leaves a count behind, announced on the lock's own channel.
-func releaseOf(lock, owner string, count int) lua.BatchRelease {
-	return lua.BatchRelease{Lock: lock, Owner: owner, Count: count,
-		Announcement: lua.Announcement{Channel: lua.Channel(lock), Message: lua.Unlocked}}
+func releaseOf(lock, owner string, count int) lua.BatchPart {
+	return lua.BatchPart{Lock: lock, Channel: lua.Channel(lock), Owner: owner, Count: count}
 }
 
 func releaseBatch(
 	t *testing.T,
 	c rueidis.CoreClient,
-	releases ...lua.BatchRelease,
+	releases ...lua.BatchPart,
 ) []lua.BatchReleased {
 	t.Helper()
-	parts, err := lua.ReleaseBatch(t.Context(), c, releases)
+	parts, err := lua.ReleaseBatch(t.Context(), c, false, releases)
 	require.NoError(t, err)
 	require.Len(t, parts, len(releases))
 	return parts
@@ -70,19 +69,17 @@ func TestEmptyBatchReleasesNothing(t *testing.T) {
 	require.Empty(t, releaseBatch(t, c))
 }
 
-func TestBatchReleasesLocksOfDifferentOwnersWithDifferentMessages(t *testing.T) {
+func TestBatchReleasesLocksOfDifferentOwners(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, other, "1", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lua.Channel(middle))
-	all := releaseOf(middle, other, 0)
-	all.Announcement.Message = lua.UnlockedForAll
 	require.Equal(
 		t,
 		[]lua.BatchReleased{gone, gone},
-		releaseBatch(t, c, releaseOf(north, me, 0), all),
+		releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(middle, other, 0)),
 	)
-	sub.requireBytes(t, array("message", lua.Channel(middle), "1"))
+	sub.requireBytes(t, array("message", lua.Channel(middle), "0"))
 }
 
 func TestKeyThatIsNoLockDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
@@ -126,7 +123,8 @@ func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromBeingReleased(t *testin
 		_, err := lua.ReleaseBatch(
 			t.Context(),
 			c,
-			[]lua.BatchRelease{releaseOf(south, me, 0), releaseOf(middle, me, 0)},
+			false,
+			[]lua.BatchPart{releaseOf(south, me, 0), releaseOf(middle, me, 0)},
 		)
 		requireError(t, err, lua.Permanent, "NOPERM")
 		requireLock(t, s, south, map[string]string{me: "2"}, lease)

@@ -36,7 +36,8 @@ func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 		parts, err := lua.ReleaseBatch(
 			t.Context(),
 			c,
-			[]lua.BatchRelease{releaseOf(north, me, 0), releaseOf(south, me, 0)},
+			false,
+			[]lua.BatchPart{releaseOf(north, me, 0), releaseOf(south, me, 0)},
 		)
 		require.Contains(
 			t,
@@ -109,7 +110,7 @@ func TestConnectionThatEndsDuringABatchIsAnUnknownOutcome(t *testing.T) {
 	f.hangsUp()
 	_, _, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
 	requireError(t, err, lua.Unknown, "")
-	_, err = lua.ReleaseBatch(t.Context(), c, []lua.BatchRelease{releaseOf(north, me, 0)})
+	_, err = lua.ReleaseBatch(t.Context(), c, false, []lua.BatchPart{releaseOf(north, me, 0)})
 	requireError(t, err, lua.Unknown, "")
 	_, err = lua.AcquireVote(t.Context(), c, lock, me, lease, undelayed)
 	requireError(t, err, lua.Unknown, "")

@@ -24,7 +24,7 @@ func requireBatch(
 	t *testing.T,
 	c rueidis.CoreClient,
 	lease time.Duration,
-	requests ...lua.BatchRequest,
+	requests ...lua.BatchPart,
 ) {
 	t.Helper()
 	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, requests)
@@ -39,8 +39,8 @@ func TestBatchTakesEachFreeLockForItsOwner(t *testing.T) {
 		t,
 		c,
 		lease,
-		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
-		lua.BatchRequest{Lock: middle, Owner: other, Count: 3},
+		lua.BatchPart{Lock: north, Owner: me, Count: 1},
+		lua.BatchPart{Lock: middle, Owner: other, Count: 3},
 	)
 	requireLock(t, s, north, map[string]string{me: "1"}, lease)
 	requireLock(t, s, middle, map[string]string{other: "3"}, lease)
@@ -60,9 +60,9 @@ func TestBatchTakesNothingWhenOneLockIsHeld(t *testing.T) {
 				s, c := start(t)
 				locks := []string{north, middle, south}
 				hold(t, s, locks[index], other, "2", left)
-				var requests []lua.BatchRequest
+				var requests []lua.BatchPart
 				for _, lock := range locks {
-					requests = append(requests, lua.BatchRequest{Lock: lock, Owner: me, Count: 1})
+					requests = append(requests, lua.BatchPart{Lock: lock, Owner: me, Count: 1})
 				}
 				got, holder, err := lua.AcquireBatch(t.Context(), c, 3*lease, requests)
 				require.NoError(t, err)
@@ -83,8 +83,8 @@ func TestBatchTakenTwiceLeavesTheCountsAndLeasesOfOnce(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, middle, me, "1", lease)
 	for range 3 {
-		requireBatch(t, c, lease, lua.BatchRequest{Lock: north, Owner: me, Count: 1},
-			lua.BatchRequest{Lock: middle, Owner: me, Count: 2, Nested: true})
+		requireBatch(t, c, lease, lua.BatchPart{Lock: north, Owner: me, Count: 1},
+			lua.BatchPart{Lock: middle, Owner: me, Count: 2, Nested: true})
 		requireLock(t, s, north, map[string]string{me: "1"}, lease)
 		requireLock(t, s, middle, map[string]string{me: "2"}, lease)
 	}
@@ -99,14 +99,14 @@ func TestBatchExtendsLeasesAndNeverShortensOne(t *testing.T) {
 		t,
 		c,
 		3*lease,
-		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
-		lua.BatchRequest{
+		lua.BatchPart{Lock: north, Owner: me, Count: 1},
+		lua.BatchPart{
 			Lock:   middle,
 			Owner:  me,
 			Count:  2,
 			Nested: true,
 		},
-		lua.BatchRequest{Lock: south, Owner: me, Count: 1},
+		lua.BatchPart{Lock: south, Owner: me, Count: 1},
 	)
 	requireLock(t, s, north, map[string]string{me: "1"}, 3*lease)
 	requireLock(t, s, middle, map[string]string{me: "2"}, 5*lease)
@@ -127,7 +127,7 @@ func TestBatchTakesNothingWhenALevelIsForALostLock(t *testing.T) {
 			s, c := start(t)
 			prepare(t, s)
 			before := s.DoMap(t, "HGETALL", middle)
-			index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
+			index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchPart{
 				{
 					Lock:  north,
 					Owner: me,
@@ -145,7 +145,7 @@ func TestBatchTakesNothingWhenALevelIsForALostLock(t *testing.T) {
 func TestBatchTakesNothingWhenAReadWriteLockIsHeld(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "HSET", middle, "mode", "read", other, "1")
-	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
+	index, holder, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchPart{
 		{Lock: north, Owner: me, Count: 1}, {Lock: middle, Owner: me, Count: 1}})
 	require.NoError(t, err)
 	require.Equal(t, 1, index)
@@ -157,7 +157,7 @@ func TestBatchTakesNothingWhenAReadWriteLockIsHeld(t *testing.T) {
 // Without this check, the lock would be free for both requests.
 func TestBatchThatNamesALockTwiceTakesNothing(t *testing.T) {
 	s, c := start(t)
-	_, _, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchRequest{
+	_, _, err := lua.AcquireBatch(t.Context(), c, lease, []lua.BatchPart{
 		{
 			Lock:  north,
 			Owner: me,
@@ -175,7 +175,7 @@ func TestLeaseOfABatchIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
 		t,
 		c,
 		1500*time.Millisecond+999*time.Microsecond,
-		lua.BatchRequest{Lock: north, Owner: me, Count: 1},
+		lua.BatchPart{Lock: north, Owner: me, Count: 1},
 	)
 	for _, command := range monitor.Commands(t) {
 		require.Equal(t, []string{north, "1500", me, "1", "0"}, command[len(command)-5:])
@@ -184,7 +184,7 @@ func TestLeaseOfABatchIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
 		t,
 		c,
 		math.MaxInt64,
-		lua.BatchRequest{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true},
+		lua.BatchPart{Lock: north, Owner: me, Count: math.MaxInt32, Nested: true},
 	)
 	require.Equal(t, "2147483647", s.DoString(t, "HGET", north, me))
 	require.InDelta(t, time.Duration(math.MaxInt64).Milliseconds(), s.DoInt(t, "PTTL", north), 5000)
@@ -192,19 +192,18 @@ func TestLeaseOfABatchIsCutToMillisecondsAndMayBeHuge(t *testing.T) {
 
 func TestBatchMayHaveManyLocks(t *testing.T) {
 	s, c := start(t)
-	var requests []lua.BatchRequest
-	var releases []lua.BatchRelease
+	var requests, releases []lua.BatchPart
 	for i := range 1000 {
 		name := "account:" + ms(time.Duration(i)*time.Millisecond)
-		requests = append(requests, lua.BatchRequest{Lock: name, Owner: me, Count: 1})
+		requests = append(requests, lua.BatchPart{Lock: name, Owner: me, Count: 1})
 		releases = append(
 			releases,
-			lua.BatchRelease{Lock: name, Owner: me, Announcement: announcement},
+			releaseOf(name, me, 0),
 		)
 	}
 	requireBatch(t, c, lease, requests...)
 	require.EqualValues(t, 1000, s.DoInt(t, "DBSIZE"))
-	parts, err := lua.ReleaseBatch(t.Context(), c, releases)
+	parts, err := lua.ReleaseBatch(t.Context(), c, false, releases)
 	require.NoError(t, err)
 	require.Len(t, parts, 1000)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
@@ -215,18 +214,21 @@ func TestBatchOnAClusterTakesAndReleasesLocksOfOneSlot(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	c := cluster.Client(t)
 	node := cluster.Owner(t, cluster.Slot(t, "{bank}:1"))
-	var requests []lua.BatchRequest
-	var releases []lua.BatchRelease
+	var requests, releases []lua.BatchPart
 	for _, lock := range []string{"{bank}:1", "{bank}:2"} {
-		requests = append(requests, lua.BatchRequest{Lock: lock, Owner: me, Count: 1})
-		l := releaseOf(lock, me, 0)
-		l.Announcement.Sharded = true
-		releases = append(releases, l)
+		requests = append(requests, lua.BatchPart{Lock: lock, Owner: me, Count: 1})
+		releases = append(releases, releaseOf(lock, me, 0))
 	}
 	requireBatch(t, c, lease, requests...)
 	requireLock(t, node, "{bank}:2", map[string]string{me: "1"}, lease)
+	release := func() []lua.BatchReleased {
+		parts, err := lua.ReleaseBatch(t.Context(), c, true, releases)
+		require.NoError(t, err)
+		require.Len(t, parts, len(releases))
+		return parts
+	}
 	if !knowsShardedChannels(t, node) { // no message is published, but the locks are free
-		for _, part := range releaseBatch(t, c, releases...) {
+		for _, part := range release() {
 			require.NoError(t, part.Err)
 			require.True(t, part.Held)
 			require.Contains(t, part.Refusal, "Unknown Redis command")
@@ -235,7 +237,7 @@ func TestBatchOnAClusterTakesAndReleasesLocksOfOneSlot(t *testing.T) {
 		return
 	}
 	sub := subscribe(t, node, "SSUBSCRIBE", lua.Channel("{bank}:2"))
-	parts := releaseBatch(t, c, releases...)
+	parts := release()
 	require.Equal(t, []lua.BatchReleased{gone, gone}, parts)
 	requireFree(t, node, "{bank}:1")
 	sub.requireBytes(t, array("smessage", lua.Channel("{bank}:2"), "0"))

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -52,11 +53,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ClassOf returns the class of an error of this package, and Unknown for any other.
 func ClassOf(err error) Class {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Class
-	}
-	return Unknown
+	e := new(Error) // its class is Unknown
+	errors.As(err, &e)
+	return e.Class
 }
 
 // Classify converts an error of rueidis, which may be wrapped. It returns nil for nil, and an
@@ -65,112 +64,96 @@ func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	var refusal *rueidis.RedisError
-	if errors.As(err, &refusal) && !rueidis.IsRedisNil(refusal) {
-		return refused(refusal)
-	}
-	if rueidis.IsRedisNil(err) || rueidis.IsParseErr(err) {
-		e := unexpected(err.Error())
-		e.Err = err
-		return e
-	}
-	if errors.Is(err, rueidis.ErrNoCache) {
+	var (
+		known     *Error
+		refusal   *rueidis.RedisError
+		notNumber *strconv.NumError
+	)
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &refusal) && !rueidis.IsRedisNil(refusal):
+		return refused(refusal.Error(), err)
+	case rueidis.IsRedisNil(err), rueidis.IsParseErr(err), errors.As(err, &notNumber):
+		return unexpected(err)
+	case errors.Is(err, rueidis.ErrNoCache):
 		return untracked(err)
 	}
 	return failed(err)
 }
 
+// Redirected reports whether a command failed because another node of the cluster has its key, and
+// which. If asking, the slot is moving, and that node accepts only the next command, and only after
+// [Ask]. rueidis follows redirections by itself, but not on a dedicated connection.
+func Redirected(err error) (node string, asking, ok bool) {
+	var refusal *rueidis.RedisError
+	if !errors.As(err, &refusal) {
+		return "", false, false
+	}
+	if node, asking = refusal.IsAsk(); asking {
+		return node, true, true
+	}
+	node, ok = refusal.IsMoved()
+	return node, false, ok
+}
+
 // refused classifies an error reply. An unknown reply is permanent: the server did not execute the
 // command, and there is no reason to expect that it will.
-func refused(reply *rueidis.RedisError) *Error {
-	message := cmp.Or(reply.Error(), "error reply without a text")
-	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: reply}
+func refused(message string, cause error) *Error {
+	message = cmp.Or(message, "error reply without a text")
+	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: cause}
 	if m, ok := meanings[e.Code]; ok {
 		e.Class, e.Advice = m.class, m.advice
 	}
 	return e
 }
 
-// meaning is what is known about an error code.
-type meaning struct {
+const notFollowed = "the client did not follow a redirection: leave " +
+	"rueidis.ClientOption.DisableRetry at false"
+
+// meanings has what is known about error codes.
+var meanings = map[string]struct {
 	class  Class
 	advice string
-}
-
-var meanings = map[string]meaning{
+}{
 	"LOADING":     {Temporary, "the server is loading its data"},
 	"BUSY":        {Temporary, "a script is blocking the server"},
 	"TRYAGAIN":    {Temporary, "the cluster is moving the slot of this key"},
 	"CLUSTERDOWN": {Temporary, "the cluster does not serve the slot of this key at present"},
 	"MASTERDOWN":  {Temporary, "the replica has lost its master"},
-	"NOREPLICAS": {
-		Temporary,
-		"the server wants more replicas than are connected: see min-replicas-to-write",
-	},
-	"MOVED": {
-		Temporary,
-		"the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false",
-	},
-	"ASK": {
-		Temporary,
-		"the client did not follow a redirection: leave rueidis.ClientOption.DisableRetry at false",
-	},
-	HalfMoved: {
-		Unknown,
-		"the cluster is moving the slot of this key, and has moved part of what belongs to it",
-	},
-	maxClients:  {Temporary, "the server has no connection left: see its maxclients"},
-	"UNBLOCKED": {Temporary, "the master became a replica while it waited for others"},
-	"READONLY": {
-		Permanent,
-		"this server is a replica: connect to the master, or let rueidis find it through Sentinel",
-	},
-	"OOM": {
-		Permanent,
-		"the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy " +
-			"that evicts may evict locks",
-	},
-	"MISCONF": {
-		Permanent,
-		"the server cannot save to disk and refuses writes: see its log and " +
-			"stop-writes-on-bgsave-error",
-	},
+	"NOREPLICAS": {Temporary,
+		"the server wants more replicas than are connected: see min-replicas-to-write"},
+	"MOVED": {Temporary, notFollowed},
+	"ASK":   {Temporary, notFollowed},
+	HalfMoved: {Unknown,
+		"the cluster is moving the slot of this key, and has moved part of what belongs to it"},
+	"MAXCLIENTS": {Temporary, "the server has no connection left: see its maxclients"},
+	"UNBLOCKED":  {Temporary, "the master became a replica while it waited for others"},
+	"READONLY": {Permanent,
+		"this server is a replica: connect to the master, or let rueidis find it through Sentinel"},
+	"OOM": {Permanent, "the server is out of memory: raise maxmemory, or keep other data " +
+		"elsewhere; a policy that evicts may evict locks"},
+	"MISCONF": {Permanent, "the server cannot save to disk and refuses writes: see its log and " +
+		"stop-writes-on-bgsave-error"},
 	"NOAUTH": {Permanent, "the server wants a password: set rueidis.ClientOption.Password"},
-	"WRONGPASS": {
-		Permanent,
-		"user name or password are wrong: see rueidis.ClientOption.Username and Password",
-	},
+	"WRONGPASS": {Permanent,
+		"user name or password are wrong: see rueidis.ClientOption.Username and Password"},
 	"NOPERM": {Permanent, "the ACL of this user forbids it: see \"Permissions\" in the README"},
-	"WRONGTYPE": {
-		Permanent,
-		"a key of this name, or one that goes with it, is not a lock's: choose another name",
-	},
+	"WRONGTYPE": {Permanent,
+		"a key of this name, or one that goes with it, is not a lock's: choose another name"},
 	"CROSSSLOT": {Permanent, "the keys of one call are in different cluster slots"},
-	"NOPROTO": {
-		Permanent,
-		"the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache",
-	},
-	"DENIED": {
-		Permanent,
-		"the server is in protected mode: give it a password or an address of its own",
-	},
-	noInfo: {
-		Permanent,
-		"allow +info for this user, because RedLock must know since when the server runs, or " +
-			"set redlock.Options.FsyncAlways",
-	},
-	noEpoch: {
-		Permanent,
-		"something else writes to the key " + EpochKey + ": delete it, and the server counts " +
-			"again after the delay",
-	},
-	NoCommand: {
-		Permanent,
-		"the server refuses scripts a command; fair locks, read-write locks without " +
-			"rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in the " +
-			"README",
-	},
-	unsupported: {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
+	"NOPROTO": {Permanent,
+		"the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache"},
+	"DENIED": {Permanent,
+		"the server is in protected mode: give it a password or an address of its own"},
+	"NOINFO": {Permanent, "allow +info for this user, because RedLock must know since when the " +
+		"server runs, or set redlock.Options.FsyncAlways"},
+	"NOEPOCH": {Permanent, "something else writes to the key " + EpochKey + ": delete it, and " +
+		"the server counts again after the delay"},
+	NoCommand: {Permanent, "the server refuses scripts a command; fair locks, read-write locks " +
+		"without rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in " +
+		"the README"},
+	"UNSUPPORTED": {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
 }
 
 // Codes of our own for errors that the server gives the general code ERR.
@@ -180,55 +163,41 @@ const (
 	HalfMoved = "HALFMOVED"
 	// NoCommand is the code for a script that called a command which the server lacks or refuses to
 	// scripts.
-	NoCommand   = "NOCOMMAND"
-	maxClients  = "MAXCLIENTS"
-	unsupported = "UNSUPPORTED"
-	// Scripts of ours return these two themselves, followed by the server's reason.
-	noInfo  = "NOINFO"
-	noEpoch = "NOEPOCH"
+	NoCommand = "NOCOMMAND"
 )
 
-var (
-	leadingCode = regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`)
+// codes has the patterns of error messages with their codes, where that is not the last group of
+// the pattern. The first one that matches counts. rueidis cuts off a leading "ERR ".
+var codes = []struct {
+	message *regexp.Regexp
+	code    string
+}{
+	// Scripts of ours return these two themselves, followed by the server's reason, whatever it is.
+	{regexp.MustCompile(`^(NOINFO|NOEPOCH) `), ""},
+	// Up to Redis 7.0, and since 7.2.
+	{regexp.MustCompile(`The user executing the script can't|ACL failure in script`), "NOPERM"},
+	// Matches "Unknown Redis command called from script" and "This Redis command is not allowed
+	// from script". Valkey uses its own name there, and servers before Redis 7 write "Lua script".
+	{regexp.MustCompile(`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)` +
+		` from (?:lua )?scripts?\b`), NoCommand},
+	{regexp.MustCompile(`access a non local key`), HalfMoved},
+	{regexp.MustCompile(`max number of clients`), "MAXCLIENTS"},
+	{regexp.MustCompile(`unknown command`), "UNSUPPORTED"},
 	// Before Redis 7 an error inside a script is wrapped. An error that redis.call raised reads,
 	// for example, "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM
 	// command not allowed …" if the server did not let the command run, and has no dash if the
 	// command failed. An error that the script returned reads "@user_script: 12: -OOM command not
 	// allowed …".
-	nestedCode = regexp.MustCompile(
-		`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`,
-	)
-	// Matches "Unknown Redis command called from script" and "This Redis command is not allowed
-	// from script". Valkey uses its own name there, and servers before Redis 7 write "Lua script".
-	forbiddenCommand = regexp.MustCompile(
-		`(?i)(?:unknown (?:\w+ )?command called|\w+ command is not allowed)` +
-			` from (?:lua )?scripts?\b`,
-	)
-)
+	{regexp.MustCompile(
+		`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`), ""},
+	{regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`), ""},
+}
 
-// codeOf returns the code of an error message, also of the wrapped errors of old servers. rueidis
-// cuts off a leading "ERR ".
+// codeOf returns the code of an error message, also of the wrapped errors of old servers.
 func codeOf(message string) string {
-	switch {
-	case strings.HasPrefix(message, noInfo+" "): // whatever the reason
-		return noInfo
-	case strings.HasPrefix(message, noEpoch+" "):
-		return noEpoch
-	case strings.Contains(message, "The user executing the script can't"), // up to Redis 7.0
-		strings.Contains(message, "ACL failure in script"): // since 7.2
-		return "NOPERM"
-	case forbiddenCommand.MatchString(message):
-		return NoCommand
-	case strings.Contains(message, "access a non local key"):
-		return HalfMoved
-	case strings.Contains(message, "max number of clients"):
-		return maxClients
-	case strings.Contains(message, "unknown command"):
-		return unsupported
-	}
-	for _, pattern := range []*regexp.Regexp{nestedCode, leadingCode} {
-		if found := pattern.FindStringSubmatch(message); found != nil {
-			return found[1]
+	for _, known := range codes {
+		if found := known.message.FindStringSubmatch(message); found != nil {
+			return cmp.Or(known.code, found[len(found)-1])
 		}
 	}
 	return "ERR"
@@ -236,8 +205,11 @@ func codeOf(message string) string {
 
 // withCode returns an error message that begins with its code.
 func withCode(message string) string {
+	if message == "" {
+		return ""
+	}
 	code := codeOf(message)
-	if message == "" || code == "ERR" || strings.HasPrefix(message, code) {
+	if code == "ERR" || strings.HasPrefix(message, code) {
 		return message
 	}
 	return code + " " + strings.TrimPrefix(message, "ERR ")
@@ -247,19 +219,12 @@ func withCode(message string) string {
 // connections when it needs them, and returns the server's reply to CLIENT TRACKING only as text.
 // The reply need not concern caching; it may be BUSY. The command itself was not sent.
 func untracked(err error) *Error {
-	e := &Error{
-		Class:   Permanent,
-		Message: err.Error(),
-		Advice:  "set rueidis.ClientOption.DisableCache",
-		Err:     err,
+	e := refused(err.Error(), err)
+	if e.Class != Temporary {
+		e.Class, e.Advice = Permanent, "set rueidis.ClientOption.DisableCache"
 	}
-	code := codeOf(e.Message)
-	m, ok := meanings[code]
-	if ok {
-		e.Code = code
-	}
-	if ok && m.class == Temporary {
-		e.Class, e.Advice = m.class, m.advice
+	if e.Code == "ERR" {
+		e.Code = "" // the message may begin with anything
 	}
 	return e
 }
@@ -286,10 +251,8 @@ func failed(err error) *Error {
 		e.Class, e.Advice = Temporary, "no connection: is the server up, and is the address right?"
 	case errors.Is(err, rueidis.ErrClosing):
 		e.Advice = "the rueidis client was closed, or lost its server"
-	case errors.Is(err, io.EOF),
-		errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, syscall.ECONNRESET),
-		errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		e.Advice = "the connection was closed; if that happens every time, see whether the " +
 			"server wants TLS: rueidis.ClientOption.TLSConfig"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):

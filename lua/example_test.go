@@ -111,7 +111,7 @@ func ExampleRenew() {
 	// Output: [true false] <nil>
 }
 
-func ExampleForceUnlock() {
+func ExampleExclusive_ForceUnlock() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
@@ -119,8 +119,7 @@ func ExampleForceUnlock() {
 	if _, err := lockPlain(ctx, client, "order:42", "client:1", 30*time.Second); err != nil {
 		panic(err)
 	}
-	released, err := lua.ForceUnlock(ctx, client, "order:42",
-		lua.Announcement{Channel: lua.Channel("order:42"), Message: lua.Unlocked})
+	released, err := lua.NewExclusive("order:42", false).ForceUnlock(ctx, client, false)
 	fmt.Println(released.Held, err)
 	// Output: true <nil>
 }

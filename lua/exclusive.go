@@ -2,6 +2,8 @@ package lua
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,18 +13,27 @@ import (
 	"github.com/redis/rueidis"
 )
 
+var (
+	acquire       = load("acquire.lua")
+	fencedAcquire = load("fenced_acquire.lua")
+	release       = load("release.lua")
+	handOver      = load("hand_over.lua")
+	forceUnlock   = load("force_unlock.lua")
+	reenter       = load("reenter.lua")
+)
+
 // Exclusive sends the commands of a plain or fenced lock. One owner holds the lock at a time. A
 // waiter may be registered; the owner that releases the lock then grants it to the waiter. The keys
-// and arguments of the commands are built once. It is safe for concurrent use.
+// of the commands are built once. It is safe for concurrent use.
 type Exclusive struct {
-	lock, channel, present string
+	name, channel, present string
 	fenced                 bool
-	// acquires and waits are the keys of acquire, without and with a registration.
-	acquires, waits []string
-	// releases and handsOver are the keys of release and hand_over.
-	releases, handsOver []string
-	// leases and registered hold the last lease that was asked for, and registered with.
-	leases, registered atomic.Pointer[leaseText]
+	acquire                *script
+	// acquires are the keys of acquire; the last one is left out without a registration.
+	acquires []string
+	// releases are the keys of hand_over; release has only the first.
+	releases []string
+	last     atomic.Pointer[leaseText] // that was asked for
 }
 
 // leaseText is a lease and its text.
@@ -33,18 +44,12 @@ type leaseText struct {
 
 // NewExclusive returns the commands of the lock called name.
 func NewExclusive(name string, fenced bool) *Exclusive {
-	x := &Exclusive{
-		lock:    name,
-		channel: Channel(name),
-		present: presentChannel(name),
-		fenced:  fenced,
-	}
 	waiters, token := waitersKey(name), tokenKey(name)
-	x.releases, x.handsOver = []string{name}, []string{name, waiters}
-	x.acquires, x.waits = []string{name}, []string{name, waiters}
+	x := &Exclusive{name: name, channel: Channel(name), present: presentChannel(name),
+		acquire: acquire, acquires: []string{name, waiters}, releases: []string{name, waiters}}
 	if fenced {
-		x.handsOver = append(x.handsOver, token)
-		x.acquires, x.waits = []string{name, token}, []string{name, token, waiters}
+		x.fenced, x.acquire = true, fencedAcquire
+		x.acquires, x.releases = []string{name, token, waiters}, []string{name, waiters, token}
 	}
 	return x
 }
@@ -81,17 +86,18 @@ func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	if x.fenced {
 		kind = " f"
 	}
-	return owner + " " + leaseIn(&x.registered, lease) + kind
+	text := append(append(make([]byte, 0, 96), owner...), ' ')
+	return string(append(strconv.AppendInt(text, lease.Milliseconds(), 10), kind...))
 }
 
-// leaseIn returns the text of a lease. It caches the last one, because the lease seldom changes.
-func leaseIn(last *atomic.Pointer[leaseText], lease time.Duration) string {
-	if known := last.Load(); known != nil && known.lease == lease {
-		return known.text
+// text returns the text of a lease. It caches the last one, because the lease seldom changes.
+func (x *Exclusive) text(lease time.Duration) string {
+	last := x.last.Load()
+	if last == nil || last.lease != lease {
+		last = &leaseText{lease, milliseconds(lease)}
+		x.last.Store(last)
 	}
-	text := milliseconds(lease)
-	last.Store(&leaseText{lease, text})
-	return text
+	return last.text
 }
 
 // Ticket distinguishes the successive registrations of an owner; 0 is none.
@@ -106,71 +112,42 @@ type Ticket int64
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
 	registration string,
-) (fence int64, ticket Ticket, _ *Holder, _ error) {
-	s, keys := acquire, x.acquires
-	if x.fenced {
-		s = fencedAcquire
-	}
-	args := [...]string{owner, leaseIn(&x.leases, lease), registration}
-	used := args[:2]
-	if registration != "" {
-		keys, used = x.waits, args[:]
-	}
-	reply := s.run(ctx, c, keys, used)
-	if err := reply.Error(); err != nil {
-		if rueidis.IsRedisNil(err) && !x.fenced {
-			return 0, 0, nil, nil
-		}
-		err = Classify(err)
-		if x.fenced {
-			err = miscounted(x.lock, err)
-		}
-		return 0, 0, nil, err
-	}
-	message, _ := reply.ToMessage()
-	if x.fenced && !message.IsArray() {
-		fence, err := fenceOf(x.lock, message)
-		return fence, 0, nil, err
-	}
-	values, err := message.ToArray()
-	if err != nil {
-		return 0, 0, nil, Classify(err)
-	}
+) (fence int64, ticket Ticket, holder *Holder, err error) {
+	keys, args := x.acquires, []string{owner, x.text(lease), registration}
 	if registration == "" {
-		holder, err := holderOf(values)
-		return 0, 0, holder, err
+		keys, args = keys[:len(keys)-1], args[:2]
 	}
-	if err := sized(values, 4); err != nil {
-		return 0, 0, nil, err
+	rp := x.acquire.run(ctx, c, keys, args...)
+	switch {
+	case x.fenced && !rp.message.IsArray():
+		fence = rp.token(x.name, Unknown) // after an error the owner has no use for the lock
+	case rp.isNil():
+	case registration == "":
+		rp.list(3)
+		holder = rp.holder()
+	default:
+		rp.list(4)
+		holder, ticket = rp.holder(), Ticket(rp.decimal())
 	}
-	number, err := decimal(values[3])
-	if err != nil {
-		return 0, 0, nil, err
+	if rp.err != nil {
+		return 0, 0, nil, rp.err
 	}
-	holder, err := holderOf(values[:3])
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	return 0, Ticket(number), holder, nil
+	return fence, ticket, holder, nil
 }
 
 // HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
 // and Withdrawn the release is announced.
 type HandOver struct {
-	// Sharded selects sharded channels.
-	Sharded bool
+	Sharded bool // selects sharded channels
 	// Others allows granting the lock to waiters of other clients. It takes a server that counts
 	// all listeners of a channel: not one of several that forward messages to each other.
 	Others bool
 	// Successor is the registration of the owner that is next in this process; "" if there is none.
 	// If another waiter gets the lock, the successor is registered from then on.
-	Successor string
-	// SuccessorFirst reports whether Successor comes before all others.
-	SuccessorFirst bool
-	// Streak is the streak of the lock until now: of the [Grant], or of the owner before.
-	Streak Streak
-	// Withdrawn is a registration that its owner does not want any more; "" if there is none.
-	Withdrawn string
+	Successor      string
+	SuccessorFirst bool   // Successor comes before all others
+	Streak         Streak // of the lock until now: of the [Grant], or of the owner before
+	Withdrawn      string // a registration that its owner does not want any more; "" if none
 }
 
 // Streak says how often a lock was handed over since it was free. It is limited, so that the lock
@@ -198,28 +175,74 @@ const (
 func (x *Exclusive) Release(
 	ctx context.Context, c rueidis.CoreClient, owner string, count int, h HandOver,
 ) (Released, error) {
-	verb := Announcement{Sharded: h.Sharded}.verb()
+	verb := publish[h.Sharded]
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
-		args := []string{owner, strconv.Itoa(count), x.channel, verb}
-		return released(release.run(ctx, c, x.releases, args))
+		keys := x.releases[:1]
+		return released(release.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
 	}
-	args := [...]string{owner, x.channel, verb, "", "0", "0", h.Successor, "0", h.Withdrawn}
-	used := args[:4]
+	args := append(make([]string, 0, 9), owner, x.channel, verb, "")
 	if h.Others {
 		args[3] = x.present
 	}
-	if h.Streak.Count > 0 {
-		used = args[:]
-		args[4] = strconv.Itoa(h.Streak.Count)
-		args[5] = strconv.FormatInt(h.Streak.Began, 10)
+	if h.Streak.Count > 0 || h.Successor != "" || h.Withdrawn != "" {
+		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
+			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
-	if h.Successor != "" || h.Withdrawn != "" {
-		used = args[:]
+	return released(handOver.run(ctx, c, x.releases, args...))
+}
+
+// ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
+func (x *Exclusive) ForceUnlock(
+	ctx context.Context, c rueidis.CoreClient, sharded bool,
+) (Released, error) {
+	keys := x.releases[:1]
+	return released(forceUnlock.run(ctx, c, keys, x.channel, Unlocked, publish[sharded]))
+}
+
+// Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
+// It returns false, and changes nothing, when owner does not hold the lock.
+func Reenter(
+	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration,
+) (bool, error) {
+	return reentered(reenter.run(ctx, c, []string{lock}, owner, strconv.Itoa(count),
+		milliseconds(lease)))
+}
+
+func reentered(rp reply) (bool, error) {
+	held := rp.boolean()
+	return held, rp.err
+}
+
+// token reads the token of a fenced lock. class is that of the error for a text that is none.
+func (rp *reply) token(lock string, class Class) int64 {
+	token, err := rp.next().AsInt64()
+	rp.keep(err)
+	if rp.err != nil {
+		rp.err = miscounted(lock, class, rp.err)
 	}
-	if h.SuccessorFirst {
-		args[7] = "1"
+	return token
+}
+
+// aboutNumber matches errors that concern a number.
+var aboutNumber = regexp.MustCompile(`not an integer|would overflow`)
+
+// miscounted returns the error for a text that is no token, and adds advice to a refusal that
+// concerns the counter of a fenced lock.
+func miscounted(lock string, class Class, err error) error {
+	var e *Error
+	var text *strconv.NumError
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case errors.As(err, &text):
+		e.Class = class
+		e.Message = fmt.Sprintf("the token %q of %q is not a number", text.Num, lock)
+	case e.Code != "WRONGTYPE" && !aboutNumber.MatchString(e.Message):
+		return err
 	}
-	return released(handOver.run(ctx, c, x.handsOver, used))
+	e.Advice = "something else writes to " + tokenKey(lock) + " or to the lock: choose another " +
+		"name, or set the former to a number that is larger than any token in use"
+	return err
 }
 
 // Grant is the message to a waiter that has been granted a lock.

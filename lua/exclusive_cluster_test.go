@@ -12,7 +12,7 @@ import (
 // attendSharded is attend on a cluster, with sharded channels.
 func attendSharded(tb testing.TB, s *redistest.Server, client string) subscriber {
 	tb.Helper()
-	return listen(tb, s, "SSUBSCRIBE", announcement.Channel, present, present+":"+client)
+	return listen(tb, s, "SSUBSCRIBE", lockChannel, present, present+":"+client)
 }
 
 // twoNodes starts a cluster. It returns the slot of the lock, its node, and the other node.
@@ -49,7 +49,7 @@ func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 	}
 
 	// Listeners on channels of the other kind do not hear the message, and do not count.
-	subscribe(t, node, "SUBSCRIBE", announcement.Channel)
+	subscribe(t, node, "SUBSCRIBE", lockChannel)
 	attend(t, node, far)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))
 	requireFree(t, node, lock)
@@ -68,11 +68,11 @@ func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 	node.Do(t, "DEL", lock)
 	hold(t, node, lock, me, "1", lease)
 	register(t, c, plain, older)
-	foreign := subscribe(t, node, "SSUBSCRIBE", announcement.Channel)
+	foreign := subscribe(t, node, "SSUBSCRIBE", lockChannel)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))
 	requireFree(t, node, lock)
-	foreign.requireBytes(t, array("smessage", announcement.Channel, "0"))
-	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+	foreign.requireBytes(t, array("smessage", lockChannel, "0"))
+	sub.requireBytes(t, array("smessage", lockChannel, "0"))
 	require.Len(t, registrations(t, node), 1)
 }
 
@@ -84,7 +84,7 @@ func TestLockOfAMovingSlotIsTakenAndReleasedWithoutRegistrations(t *testing.T) {
 	c := cluster.Client(t)
 	hold(t, from, lock, me, "1", lease)
 	cluster.BeginMove(t, slot, from, to)
-	sub := subscribe(t, from, "SUBSCRIBE", announcement.Channel)
+	sub := subscribe(t, from, "SUBSCRIBE", lockChannel)
 
 	for range 2 {
 		_, _, _, err := plain.Acquire(
@@ -134,7 +134,7 @@ func TestReleaseWhileTheSlotMovesIsAnnounced(t *testing.T) {
 			sub := attendSharded(t, from, far)
 			cluster.BeginMove(t, slot, from, to)
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, passing))
-			sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+			sub.requireBytes(t, array("smessage", lockChannel, "0"))
 		})
 	}
 }

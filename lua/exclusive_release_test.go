@@ -53,7 +53,7 @@ func TestReleaseThatNobodyWaitsForIsAnnounced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := startHeld(t)
-			sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+			sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 			require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 			requireEmpty(t, s)
 			sub.requireAnnounced(t)
@@ -157,7 +157,7 @@ func TestReleaseIsAnnouncedWhenAllWaitersAreGone(t *testing.T) {
 		t,
 		s,
 		"SUBSCRIBE",
-		announcement.Channel,
+		lockChannel,
 		present,
 	) // a channel that no waiter listens on
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, toAll))
@@ -187,7 +187,7 @@ func TestReleaseIsAnnouncedWhenRedissonListens(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
-	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel) // like one of Redisson's
+	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel) // like one of Redisson's
 	for _, p := range []lua.HandOver{toAll, toNext(false)} {
 		require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 		requireFree(t, s, lock)
@@ -201,7 +201,7 @@ func TestReleaseIsAnnouncedWhenRedissonListens(t *testing.T) {
 		)
 		hold(t, s, lock, me, "1", lease)
 	}
-	foreign.leave(t, s, announcement.Channel, 1)
+	foreign.leave(t, s, lockChannel, 1)
 	require.Equal(t, lua.Other, release(t, c, plain, toAll).To)
 }
 
@@ -214,7 +214,7 @@ func TestReleaseIsAnnouncedWhenOneWaitsUnregistered(t *testing.T) {
 		t,
 		s,
 		"SUBSCRIBE",
-		announcement.Channel,
+		lockChannel,
 		present,
 		present+":"+farther,
 		lua.AnnouncementChannel(lock),
@@ -322,7 +322,7 @@ func TestSuccessorThatComesFirstGetsTheLock(t *testing.T) {
 
 func TestSuccessorThatComesFirstGetsTheLockWhoeverListens(t *testing.T) {
 	s, c := startHeld(t)
-	foreign := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	require.Equal(t, lua.Successor, release(t, c, plain, toNext(true)).To)
 	requireSuccessor(t, s, next)
 	foreign.requireNothing(t)
@@ -507,7 +507,7 @@ func TestForceUnlockKeepsTheRegistrationsAndIsAnnounced(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	ticket := register(t, c, plain, older)
-	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	out, err := plain.ForceUnlock(t.Context(), c, false)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)

@@ -206,7 +206,7 @@ func TestNoTwoRegistrationsHaveOneTicket(t *testing.T) {
 				Arg(me, "7000", registration).
 				Build(),
 			c.B().Evalsha().Sha1(handOver).Numkeys(2).Key(lock, waiters).
-				Arg(me, announcement.Channel, "PUBLISH", "", "0", "0", "", "0", registration).
+				Arg(me, lockChannel, "PUBLISH", "", "0", "0", "", "0", registration).
 				Build(),
 		)
 	}
@@ -326,5 +326,5 @@ func TestRegistrationHasItsOwnLease(t *testing.T) {
 		require.Equal(t, newer+" 300000 f", e.Registration(newer, 5*time.Minute))
 		require.Equal(t, newer+" 1 p", plain.Registration(newer, 1999*time.Microsecond))
 	}
-	require.Equal(t, announcement.Channel, e.Channel())
+	require.Equal(t, lockChannel, e.Channel())
 }

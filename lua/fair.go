@@ -16,10 +16,8 @@ var (
 
 // Fair sends the commands of a fair lock. Clients that share the lock use the same settings.
 type Fair struct {
-	// Lock is its name.
-	Lock string
-	// Sharded reports whether waiters listen on sharded channels.
-	Sharded bool
+	Lock    string // its name
+	Sharded bool   // waiters listen on sharded channels
 	// Counted reports whether PUBLISH returns the number of all listeners, as on a single node or
 	// with sharded channels. On a cluster it counts only those of one node.
 	Counted bool
@@ -53,21 +51,17 @@ type FairRequest struct {
 	Until time.Time
 }
 
-func (f Fair) keys() []string {
-	return []string{
-		f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock), budgetsKey(f.Lock),
-	}
-}
-
-// args returns the arguments that all scripts of a fair lock begin with, followed by those of one.
-func (f Fair) args(more ...string) []string {
+// run sends a script with the keys and arguments that all scripts of a fair lock begin with.
+func (f Fair) run(ctx context.Context, c rueidis.CoreClient, s *script, more ...string) reply {
 	grace := unheard
 	if !f.Counted {
 		grace = heeded
 	}
-	verb := Announcement{Sharded: f.Sharded}.verb()
-	return append([]string{Channel(f.Lock), verb,
-		milliseconds(heeded), milliseconds(grace), milliseconds(MaxNap)}, more...)
+	keys := []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock),
+		budgetsKey(f.Lock)}
+	args := []string{Channel(f.Lock), publish[f.Sharded], milliseconds(heeded), milliseconds(grace),
+		milliseconds(MaxNap)}
+	return s.run(ctx, c, keys, append(args, more...)...)
 }
 
 // Acquire takes the lock for an owner, if it is free and no other owner is queued before. If not,
@@ -77,32 +71,18 @@ func (f Fair) args(more ...string) []string {
 func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
-		budget = max(1, r.Budget.Milliseconds())
-		if !r.Until.IsZero() {
-			until = r.Until.UnixMilli()
-		}
+		budget, until = max(1, r.Budget.Milliseconds()), max(0, r.Until.UnixMilli())
 	}
-	reply := fairAcquire.run(
-		ctx,
-		c,
-		f.keys(),
-		f.args(r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease), flag(r.Waits),
-			milliseconds(r.Window), strconv.FormatInt(budget, 10), strconv.FormatInt(until, 10)),
-	)
-	if rueidis.IsRedisNil(reply.Error()) {
+	rp := f.run(ctx, c, fairAcquire, r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease),
+		flag[r.Waits], milliseconds(r.Window), strconv.FormatInt(budget, 10),
+		strconv.FormatInt(until, 10))
+	if rp.isNil() {
 		return nil, nil
 	}
-	values, err := list(reply, 4)
-	if err != nil {
-		return nil, err
-	}
-	holder, err := holderOf(values[:3])
-	if err != nil {
-		return nil, err
-	}
-	clock, err := decimal(values[3])
-	if err != nil {
-		return nil, err
+	rp.list(4)
+	holder, clock := rp.holder(), rp.decimal()
+	if rp.err != nil {
+		return nil, rp.err
 	}
 	holder.Clock = time.UnixMilli(clock)
 	return holder, nil
@@ -113,7 +93,7 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 func (f Fair) Release(
 	ctx context.Context, c rueidis.CoreClient, owner string, count int,
 ) (Released, error) {
-	return released(fairRelease.run(ctx, c, f.keys(), f.args(strconv.Itoa(count), owner)))
+	return released(f.run(ctx, c, fairRelease, strconv.Itoa(count), owner))
 }
 
 // MostLeave is the largest number of owners for [Fair.Leave]: Lua limits the number of values that
@@ -123,17 +103,10 @@ const MostLeave = 1000
 // Leave is [Fair.Release] with a count of 0 for one to [MostLeave] owners, in one command. It is
 // safe to retry. Held reports whether any of them held the lock.
 func (f Fair) Leave(ctx context.Context, c rueidis.CoreClient, owners ...string) (Released, error) {
-	return released(fairRelease.run(ctx, c, f.keys(), f.args(append([]string{"0"}, owners...)...)))
+	return released(f.run(ctx, c, fairRelease, append([]string{"0"}, owners...)...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and tells the head of the queue.
 func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
-	return released(fairForceUnlock.run(ctx, c, f.keys(), f.args()))
-}
-
-func flag(b bool) string {
-	if b {
-		return "1"
-	}
-	return "0"
+	return released(f.run(ctx, c, fairForceUnlock))
 }

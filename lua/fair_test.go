@@ -127,7 +127,7 @@ func TestFairReleaseTellsTheHeadOfTheQueueAlone(t *testing.T) {
 	for _, owner := range []string{first, second} {
 		subs[owner] = subscribe(t, s, "SUBSCRIBE", fairChannel+owner)
 	}
-	everybody := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	everybody := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	for _, owner := range []string{first, second} {
 		require.True(t, leave(t, c, s.DoStrings(t, "HKEYS", lock)[0]).Held)
 		subs[owner].requireBytes(t, array("message", fairChannel+owner, "0"))

@@ -45,7 +45,7 @@ func TestTokenGrowsByOneHoweverTheLockBecameFree(t *testing.T) {
 	for name, leave := range map[string]func(){
 		"release": func() { free(t, c, me) },
 		"force unlock": func() {
-			out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+			out, err := plain.ForceUnlock(t.Context(), c, false)
 			require.NoError(t, err)
 			require.True(t, out.Held)
 		},

@@ -21,7 +21,7 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 // attend has a client of this library listen, as it does before it registers waiters.
 func attend(tb testing.TB, s *redistest.Server, client string) subscriber {
 	tb.Helper()
-	return listen(tb, s, "SUBSCRIBE", announcement.Channel, present, present+":"+client)
+	return listen(tb, s, "SUBSCRIBE", lockChannel, present, present+":"+client)
 }
 
 // listen subscribes one connection to channels.

@@ -26,11 +26,8 @@ const (
 	poll       = time.Millisecond
 )
 
-// announcement is what the reentrant lock called lock announces.
-var announcement = lua.Announcement{
-	Channel: "redisson_lock__channel:{order:42}",
-	Message: lua.Unlocked,
-}
+// lockChannel is where the reentrant lock called lock is announced.
+const lockChannel = "redisson_lock__channel:{order:42}"
 
 // start returns a server and a client of it.
 func start(tb testing.TB, opts ...redistest.Option) (*redistest.Server, rueidis.Client) {

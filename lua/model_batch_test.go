@@ -111,9 +111,9 @@ func mostly(t *rapid.T, owner string) string {
 
 func (m *batchModel) acquireBatch(t *rapid.T) {
 	lease, owner := leases.Draw(t, "lease"), ours.Draw(t, "owner")
-	var requests []lua.BatchRequest
+	var requests []lua.BatchPart
 	for _, lock := range some(t) {
-		request := lua.BatchRequest{
+		request := lua.BatchPart{
 			Lock:  lock,
 			Owner: mostly(t, owner),
 			Count: evenly(1, 2, 3).Draw(t, "count"),
@@ -151,7 +151,7 @@ func (m *batchModel) acquireBatch(t *rapid.T) {
 
 func (m *batchModel) releaseBatch(t *rapid.T) {
 	owner := ours.Draw(t, "owner")
-	var releases []lua.BatchRelease
+	var releases []lua.BatchPart
 	for _, lock := range some(t) {
 		releases = append(
 			releases,
@@ -164,7 +164,7 @@ func (m *batchModel) releaseBatch(t *rapid.T) {
 	var parts []lua.BatchReleased
 	m.step(t, func() {
 		var err error
-		parts, err = lua.ReleaseBatch(t.Context(), m, releases)
+		parts, err = lua.ReleaseBatch(t.Context(), m, false, releases)
 		require.NoError(t, err)
 	}, func() {
 		require.Len(t, parts, len(releases))

@@ -70,5 +70,5 @@ func (m *exclusiveModel) left() time.Duration {
 }
 
 func (m *exclusiveModel) announce() {
-	m.told = append(m.told, message{"PUBLISH", announcement.Channel, "0"})
+	m.told = append(m.told, message{"PUBLISH", lockChannel, "0"})
 }

@@ -165,7 +165,7 @@ func (m *handOverModel) requireNobodyForgotten(
 ) {
 	t.Helper()
 	owners := parse(t, m.snapshots[len(m.snapshots)-1]).keys[lock].hash
-	announced := slices.Contains(m.world.told, message{"PUBLISH", announcement.Channel, "0"})
+	announced := slices.Contains(m.world.told, message{"PUBLISH", lockChannel, "0"})
 	require.LessOrEqual(t, len(owners), 1, "one owner has the lock at a time")
 	require.Equal(t, len(owners) == 0, announced)
 	require.Equal(t, out.To == lua.Nobody, announced)
@@ -203,13 +203,13 @@ func (m *handOverModel) requireGrantedOnce(t *rapid.T) {
 // hear has a client listen from now on, or stop listening.
 func (m *handOverModel) hear(t *rapid.T, who string, listens bool) {
 	m.listening[who] = listens
-	channels := []string{announcement.Channel}
+	channels := []string{lockChannel}
 	switch who {
 	case java:
 	case unregistered:
 		channels = append(channels, present, lua.AnnouncementChannel(lock))
 	default:
-		channels = append(channels, lua.PairedChannels(announcement.Channel, clientOf(who))...)
+		channels = append(channels, lua.PairedChannels(lockChannel, clientOf(who))...)
 	}
 	for _, channel := range channels {
 		m.ears[who].subscribe(

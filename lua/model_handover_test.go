@@ -215,7 +215,7 @@ func (m *handOverModel) release(p lua.HandOver, next string, told lua.Released) 
 // tellOf tells all waiters of a short lease that they did not ask for.
 func (m *handOverModel) tellOf(lease time.Duration) {
 	if lease < lua.MaxNap {
-		m.told = append(m.told, message{"PUBLISH", announcement.Channel, soon})
+		m.told = append(m.told, message{"PUBLISH", lockChannel, soon})
 	}
 }
 

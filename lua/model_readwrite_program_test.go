@@ -1,10 +1,8 @@
 package lua_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -186,7 +184,7 @@ func (m *readWriteModel) writeAgain(t *rapid.T) {
 	var ok bool
 	m.step(t, func() {
 		var err error
-		ok, err = m.lock.ReenterWrite(t.Context(), m, owner, number, lease)
+		ok, err = lua.Reenter(t.Context(), m, lock, lua.WriteField(owner), number, lease)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, m.writer == owner, ok)
@@ -216,20 +214,11 @@ func (m *readWriteModel) stopWriting(t *rapid.T, owner string, number int) {
 }
 
 func (m *readWriteModel) forceOut(t *rapid.T) {
-	if evenly("read", "write").Draw(t, "mode") == "read" {
-		m.force(t, "read", m.lock.ForceUnlockReads)
-	} else {
-		m.force(t, "write", m.lock.ForceUnlockWrite)
-	}
-}
-
-func (m *readWriteModel) force(t *rapid.T, mode string,
-	unlock func(context.Context, rueidis.CoreClient) (lua.Released, error),
-) {
+	mode := evenly("read", "write").Draw(t, "mode")
 	var out lua.Released
 	m.step(t, func() {
 		var err error
-		out, err = unlock(t.Context(), m)
+		out, err = m.lock.ForceUnlock(t.Context(), m, mode)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, lua.Released{Held: m.mode == mode}, out)
@@ -243,15 +232,15 @@ func (m *readWriteModel) force(t *rapid.T, mode string,
 func (m *readWriteModel) renewReads(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
 	renewals := []lua.Renewal{
-		{Lock: lock, Owner: anna},
-		{Lock: "another", Owner: anna},
-		{Lock: lock, Owner: bert},
-		{Lock: lock, Owner: cleo},
+		{Lock: lock, Owner: anna, Read: true},
+		{Lock: "another", Owner: anna, Read: true},
+		{Lock: lock, Owner: bert, Read: true},
+		{Lock: lock, Owner: cleo, Read: true},
 	}
 	var renewed []bool
 	m.step(t, func() {
 		var err error
-		renewed, err = lua.RenewReads(t.Context(), m, lease, renewals)
+		renewed, err = lua.Renew(t.Context(), m, lease, renewals)
 		require.NoError(t, err)
 	}, func() {
 		for i, renewal := range renewals {

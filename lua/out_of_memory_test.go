@@ -51,7 +51,7 @@ func TestServerOutOfMemoryStillSaysWhoHoldsALock(t *testing.T) {
 func TestServerOutOfMemoryReleases(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "2", lease)
-	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	fill(t, s)
 
 	// Redis cannot write the count, but the level is released.
@@ -71,7 +71,7 @@ func TestServerOutOfMemoryForceUnlocks(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "2", lease)
 	fill(t, s)
-	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	out, err := plain.ForceUnlock(t.Context(), c, false)
 	require.NoError(t, err)
 	require.True(t, out.Held)
 	requireFree(t, s, lock)
@@ -81,7 +81,7 @@ func TestServerOutOfMemoryRenews(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	fill(t, s)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)

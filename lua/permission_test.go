@@ -32,14 +32,14 @@ func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 			return unlock(t.Context(), c, lock, me, 0)
 		},
 		"force unlock": func(t *testing.T, c rueidis.Client) (lua.Released, error) {
-			return lua.ForceUnlock(t.Context(), c, lock, announcement)
+			return plain.ForceUnlock(t.Context(), c, false)
 		},
 	} {
 		for rule, rules := range map[string][]string{"channel": {"resetchannels"}, "command": {"-publish"}} {
 			t.Run(name+" without the "+rule, func(t *testing.T) {
 				s, c := startAs(t, rules...)
 				hold(t, s, lock, me, "1", lease)
-				sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+				sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 				out, err := run(t, c)
 				require.NoError(t, err)
 				require.True(t, out.Held)

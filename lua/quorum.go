@@ -2,6 +2,9 @@ package lua
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -47,40 +50,31 @@ func AcquireVote(
 	if d.Epoch {
 		keys = append(keys, EpochKey)
 	}
-	// Round up to a whole millisecond: a delay may be longer than asked for, but not shorter.
-	delay := max(0, d.For)
-	if rest := delay % time.Millisecond; rest > 0 {
-		delay += min(time.Millisecond, 1<<63-1-delay)
+	delay := d.For.Milliseconds()
+	if d.For%time.Millisecond > 0 {
+		delay++ // a delay may be longer than asked for, but not shorter
 	}
-	args := []string{owner, milliseconds(lease), milliseconds(delay), flag(d.Durable)}
-	return voted(quorumAcquire.run(ctx, c, keys, args))
-}
-
-func voted(reply rueidis.RedisResult) (Vote, error) {
-	if rueidis.IsRedisNil(reply.Error()) {
-		return Vote{Granted: true}, nil
+	rp := quorumAcquire.run(ctx, c, keys, owner, milliseconds(lease),
+		strconv.FormatInt(max(0, delay), 10), flag[d.Durable])
+	var v Vote
+	switch {
+	case rp.isNil():
+		v.Granted = true
+	case !rp.message.IsArray():
+		v.Granted, v.Again = true, true
+		if n := rp.integer(); n != 1 {
+			rp.keep(unexpected(fmt.Errorf("%d instead of 1", n)))
+		}
+	case rp.list(2, 3) == 3:
+		v.Holder = rp.holder()
+	default:
+		v.Delayed, v.Emptied = ttl(rp.integer()), rp.boolean()
+		if v.Delayed <= 0 {
+			rp.keep(unexpected(errors.New("a delay that is over")))
+		}
 	}
-	if n, err := reply.ToInt64(); err == nil && n == 1 {
-		return Vote{Granted: true, Again: true}, nil
+	if rp.err != nil {
+		return Vote{}, rp.err
 	}
-	values, err := reply.ToArray()
-	if err != nil {
-		return Vote{}, Classify(err)
-	}
-	if len(values) != 2 {
-		holder, err := holderOf(values)
-		return Vote{Holder: holder}, err
-	}
-	wait, err := integer(values[0])
-	if err != nil {
-		return Vote{}, err
-	}
-	if wait <= 0 {
-		return Vote{}, unexpected("a delay that is over")
-	}
-	emptied, err := boolean(values[1])
-	if err != nil {
-		return Vote{}, err
-	}
-	return Vote{Delayed: ttl(wait), Emptied: emptied}, nil
+	return v, nil
 }

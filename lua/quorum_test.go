@@ -69,7 +69,7 @@ func TestLeaseOfAVoteIsCutToMillisecondsAndItsDelayIsNot(t *testing.T) {
 		1:                                  "1",
 		time.Second:                        "1000",
 		time.Second + 1:                    "1001",
-		math.MaxInt64:                      "9223372036854",
+		math.MaxInt64:                      "9223372036855",
 		math.MaxInt64 - time.Millisecond:   "9223372036854",
 		math.MaxInt64 - 2*time.Millisecond: "9223372036853",
 	} {

@@ -20,10 +20,8 @@ var (
 // ReadWrite sends the commands of a read-write lock. Clients that share the lock use the same
 // settings.
 type ReadWrite struct {
-	// Lock is its name.
-	Lock string
-	// Sharded reports whether waiters listen on sharded channels.
-	Sharded bool
+	Lock    string // its name
+	Sharded bool   // waiters listen on sharded channels
 	// Bound is how long at a time new readers step back for a writer that waits. 0 turns precedence
 	// off: readers and writers do not step back, and no key of this library's own is used.
 	Bound time.Duration
@@ -45,15 +43,14 @@ func (r ReadWrite) AcquireRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 	waits, waited bool,
 ) (*Holder, error) {
-	waiting := flag(waits)
+	waiting := flag[waits]
 	if waits && waited {
 		waiting = "2"
 	}
 	keys := []string{r.Lock, holdsKey(r.Lock, owner),
 		writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
-	args := []string{owner, strconv.Itoa(number), milliseconds(lease), waiting,
-		milliseconds(r.Bound), milliseconds(lapse)}
-	return inTheWay(readAcquire.run(ctx, c, keys, args))
+	return inTheWay(readAcquire.run(ctx, c, keys, owner, strconv.Itoa(number), milliseconds(lease),
+		waiting, milliseconds(r.Bound), milliseconds(lapse)))
 }
 
 // ReenterRead adds the read hold with the given number to the holds of owner. It returns false, and
@@ -62,7 +59,7 @@ func (r ReadWrite) ReenterRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
 ) (bool, error) {
 	return reentered(readReenter.run(ctx, c, []string{r.Lock, holdsKey(r.Lock, owner)},
-		[]string{owner, strconv.Itoa(number), milliseconds(lease)}))
+		owner, strconv.Itoa(number), milliseconds(lease)))
 }
 
 // ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
@@ -70,11 +67,9 @@ func (r ReadWrite) ReenterRead(
 func (r ReadWrite) ReleaseRead(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
-	a := r.announcement(Unlocked)
 	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
-	args := []string{owner, strconv.Itoa(number), Suffix(r.Lock, ""),
-		a.Channel, a.Message, a.verb(), milliseconds(MaxNap)}
-	return released(readRelease.run(ctx, c, keys, args))
+	return released(readRelease.run(ctx, c, keys, owner, strconv.Itoa(number), Suffix(r.Lock, ""),
+		RWChannel(r.Lock), Unlocked, publish[r.Sharded], milliseconds(MaxNap)))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
@@ -84,16 +79,8 @@ func (r ReadWrite) AcquireWrite(
 	waits bool,
 ) (*Holder, error) {
 	keys := []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)}
-	args := []string{WriteField(owner), strconv.Itoa(number), milliseconds(lease), flag(waits),
-		milliseconds(r.Bound), milliseconds(lapse)}
-	return inTheWay(writeAcquire.run(ctx, c, keys, args))
-}
-
-// ReenterWrite is [Reenter] for the write lock.
-func (r ReadWrite) ReenterWrite(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
-) (bool, error) {
-	return Reenter(ctx, c, r.Lock, WriteField(owner), number, lease)
+	return inTheWay(writeAcquire.run(ctx, c, keys, WriteField(owner), strconv.Itoa(number),
+		milliseconds(lease), flag[waits], milliseconds(r.Bound), milliseconds(lapse)))
 }
 
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
@@ -102,50 +89,30 @@ func (r ReadWrite) ReenterWrite(
 func (r ReadWrite) ReleaseWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int,
 ) (Released, error) {
-	return r.releaseWrite(ctx, c, owner, number, "", 0)
+	return r.PassWrite(ctx, c, owner, number, "", 0)
 }
 
-// PassWrite is ReleaseWrite with 0, except that it passes the write lock to next, for lease, unless
-// owner has read holds or a reader of this library waits.
+// PassWrite is ReleaseWrite, except that with 0 it passes the write lock, for lease, to the owner
+// with the [WriteField] next, unless owner has read holds or a reader of this library waits.
 func (r ReadWrite) PassWrite(
-	ctx context.Context, c rueidis.CoreClient, owner, next string, lease time.Duration,
-) (Released, error) {
-	return r.releaseWrite(ctx, c, owner, 0, WriteField(next), lease)
-}
-
-func (r ReadWrite) releaseWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
 	lease time.Duration,
 ) (Released, error) {
-	a := r.announcement(UnlockedForAll)
 	readersTurn := "0"
 	if r.Bound > 0 {
 		readersTurn = milliseconds(turn)
 	}
 	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
-	args := []string{WriteField(owner), strconv.Itoa(number), Suffix(r.Lock, ""),
-		a.Channel, a.Message, a.verb(), readersTurn, next, milliseconds(lease)}
-	return released(writeRelease.run(ctx, c, keys, args))
+	return released(writeRelease.run(ctx, c, keys, WriteField(owner), strconv.Itoa(number),
+		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded], readersTurn,
+		next, milliseconds(lease)))
 }
 
-// ForceUnlockReads frees the lock of all its readers, if it has no writer.
-func (r ReadWrite) ForceUnlockReads(ctx context.Context, c rueidis.CoreClient) (Released, error) {
-	return r.forceUnlock(ctx, c, "read")
-}
-
-// ForceUnlockWrite frees the lock of its writer, and of the writer's read holds.
-func (r ReadWrite) ForceUnlockWrite(ctx context.Context, c rueidis.CoreClient) (Released, error) {
-	return r.forceUnlock(ctx, c, "write")
-}
-
-func (r ReadWrite) forceUnlock(
+// ForceUnlock frees the lock of those that hold it in a mode, as in [State]: of all its readers, or
+// of its writer and the writer's read holds.
+func (r ReadWrite) ForceUnlock(
 	ctx context.Context, c rueidis.CoreClient, mode string,
 ) (Released, error) {
-	a := r.announcement(UnlockedForAll)
-	return released(readWriteForceUnlock.run(ctx, c, []string{r.Lock},
-		[]string{mode, Suffix(r.Lock, ""), a.Channel, a.Message, a.verb()}))
-}
-
-func (r ReadWrite) announcement(message string) Announcement {
-	return Announcement{Channel: RWChannel(r.Lock), Message: message, Sharded: r.Sharded}
+	return released(readWriteForceUnlock.run(ctx, c, []string{r.Lock}, mode, Suffix(r.Lock, ""),
+		RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded]))
 }

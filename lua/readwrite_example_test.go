@@ -94,7 +94,7 @@ func ExampleReadWrite_AcquireRead() {
 }
 
 // Renewing one reader's lease does nothing for another reader that died.
-func ExampleRenewReads() {
+func ExampleRenew_reads() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
@@ -102,16 +102,16 @@ func ExampleRenewReads() {
 	if _, err := (lua.ReadWrite{Lock: "page:1"}).AcquireRead(ctx, client, "client:1", 1, time.Second, false, false); err != nil {
 		panic(err)
 	}
-	held, err := lua.RenewReads(ctx, client, 30*time.Second, []lua.Renewal{
-		{Lock: "page:1", Owner: "client:1"},
-		{Lock: "page:1", Owner: "client:2"},
+	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Renewal{
+		{Lock: "page:1", Owner: "client:1", Read: true},
+		{Lock: "page:1", Owner: "client:2", Read: true},
 	})
 	fmt.Println(held, err)
 	// Output: [true false] <nil>
 }
 
 // Each mode frees only its own holds.
-func ExampleReadWrite_ForceUnlockReads() {
+func ExampleReadWrite_ForceUnlock() {
 	client, disconnect := connect()
 	defer disconnect()
 	ctx := context.Background()
@@ -120,9 +120,9 @@ func ExampleReadWrite_ForceUnlockReads() {
 	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, false, false); err != nil {
 		panic(err)
 	}
-	released, err := lock.ForceUnlockWrite(ctx, client)
+	released, err := lock.ForceUnlock(ctx, client, "write")
 	fmt.Println("of a writer:", released.Held, err)
-	released, err = lock.ForceUnlockReads(ctx, client)
+	released, err = lock.ForceUnlock(ctx, client, "read")
 	fmt.Println("of readers:", released.Held, err)
 	// Output:
 	// of a writer: false <nil>

@@ -78,7 +78,7 @@ func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
 	s, c := start(t)
 	plantReader(t, s, 10*time.Second)
 	read(t, c, me, 1, lease)
-	_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
 	require.NoError(t, err)
 	requireTTL(t, s, lock, 3*lease)
 	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
@@ -167,8 +167,8 @@ func TestHashWithoutExpiryIsHeld(t *testing.T) {
 
 func TestForceUnlockFreesOnlyTheModeThatHolds(t *testing.T) {
 	modes := map[string]func(*testing.T, client) (lua.Released, error){
-		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockReads(t.Context(), c) },
-		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockWrite(t.Context(), c) },
+		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "read") },
+		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "write") },
 	}
 	for held := range modes {
 		for mode, force := range modes {
@@ -232,7 +232,7 @@ var readWriteOperations = map[string]func(t *testing.T, c client, owner string) 
 		return err
 	},
 	"nested write": func(t *testing.T, c client, owner string) error {
-		held, err := pair.ReenterWrite(t.Context(), c, owner, 2, 3*lease)
+		held, err := lua.Reenter(t.Context(), c, lock, lua.WriteField(owner), 2, 3*lease)
 		require.False(t, held)
 		return err
 	},
@@ -246,13 +246,13 @@ var readWriteOperations = map[string]func(t *testing.T, c client, owner string) 
 		return nothingReleased(t)(pair.ReleaseWrite(t.Context(), c, owner, 0))
 	},
 	"force unlock of reads": func(t *testing.T, c client, _ string) error {
-		return nothingReleased(t)(pair.ForceUnlockReads(t.Context(), c))
+		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, "read"))
 	},
 	"force unlock of the writer": func(t *testing.T, c client, _ string) error {
-		return nothingReleased(t)(pair.ForceUnlockWrite(t.Context(), c))
+		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, "write"))
 	},
 	"read renewal": func(t *testing.T, c client, owner string) error {
-		held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, owner}})
+		held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, owner, true}})
 		require.Equal(t, []bool{false}, held)
 		return err
 	},
@@ -297,7 +297,7 @@ func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 			return err
 		},
 		"nested write": func(t *testing.T, c client) error {
-			_, err := pair.ReenterWrite(t.Context(), c, me, 2, 3*lease)
+			_, err := lua.Reenter(t.Context(), c, lock, lua.WriteField(me), 2, 3*lease)
 			return err
 		},
 		"partial read release": func(t *testing.T, c client) error {
@@ -313,15 +313,15 @@ func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 			return err
 		},
 		"read renewal": func(t *testing.T, c client) error {
-			_, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+			_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
 			return err
 		},
 		"force unlock of reads": func(t *testing.T, c client) error {
-			_, err := pair.ForceUnlockReads(t.Context(), c)
+			_, err := pair.ForceUnlock(t.Context(), c, "read")
 			return err
 		},
 		"force unlock of the writer": func(t *testing.T, c client) error {
-			_, err := pair.ForceUnlockWrite(t.Context(), c)
+			_, err := pair.ForceUnlock(t.Context(), c, "write")
 			return err
 		},
 	}

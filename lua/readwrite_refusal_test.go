@@ -68,7 +68,7 @@ func TestReleaseInEitherModeSucceedsWithoutPermissionForTheChannel(t *testing.T)
 	for name, release := range map[string]func(*testing.T, client) (lua.Released, error){
 		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseRead(t.Context(), c, me, 0) },
 		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseWrite(t.Context(), c, me, 0) },
-		"force": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlockWrite(t.Context(), c) },
+		"force": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "write") },
 	} {
 		for _, rule := range []string{"-publish", "resetchannels"} {
 			t.Run(name+" "+rule, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestServerOutOfMemoryRenewsReadsAndDowngrades(t *testing.T) {
 	read(t, c, me, 1, lease)
 	s.Do(t, "SET", readerKey, "1")
 	fill(t, s)
-	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, holdKey(me, 1), 3*lease)

@@ -175,8 +175,8 @@ func TestReadsAreRenewedForTheirOwnerOnly(t *testing.T) {
 	read(t, c, other, 1, lease)
 	hold(t, s, "plain", me, "1", lease)
 	s.Do(t, "SET", "page", "text")
-	held, err := lua.RenewReads(t.Context(), c, 3*lease,
-		[]lua.Renewal{{lock, me}, {lock, "nobody:1"}, {"plain", me}, {"page", me}, {"free", me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true},
+		{lock, "nobody:1", true}, {"plain", me, true}, {"page", me, true}, {"free", me, true}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, false, false, false}, held)
 	requireTTL(t, s, holdKey(me, 1), 3*lease)
@@ -194,7 +194,7 @@ func TestReadWhoseHoldsHaveAllExpiredIsLost(t *testing.T) {
 	reentered, err := pair.ReenterRead(t.Context(), c, me, 2, lease)
 	require.NoError(t, err)
 	require.False(t, reentered)
-	held, err := lua.RenewReads(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -210,7 +210,7 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 2*lease)
 	for i, length := range []time.Duration{lease, 3 * lease} {
-		reentered, err := pair.ReenterWrite(t.Context(), c, me, i+2, length)
+		reentered, err := lua.Reenter(t.Context(), c, lock, lua.WriteField(me), i+2, length)
 		require.NoError(t, err)
 		require.True(t, reentered)
 		requireLock(
@@ -239,7 +239,7 @@ func TestWriteLockHandedOverForAShortLeaseIsAnnouncedToWaiters(t *testing.T) {
 		s, c := start(t)
 		write(t, c, me, lease)
 		sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-		out, err := pair.PassWrite(t.Context(), c, me, other, passed.lease)
+		out, err := pair.PassWrite(t.Context(), c, me, 0, lua.WriteField(other), passed.lease)
 		require.NoError(t, err)
 		require.Equal(t, lua.Successor, out.To)
 		sub.requireBytes(t, passed.told)

@@ -15,7 +15,7 @@ const unlocked = "*3\r\n$7\r\nmessage\r\n$33\r\nredisson_lock__channel:{order:42
 func TestLastReleaseDropsTheLockAndAnnouncesIt(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
-	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	out, err := unlock(t.Context(), c, lock, me, 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
@@ -36,7 +36,7 @@ func TestLastReleaseDropsTheLockWhateverItsCount(t *testing.T) {
 func TestPartialReleaseLeavesCountAndLeaseAndAnnouncesNothing(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "3", 3*lease)
-	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 	out, err := unlock(t.Context(), c, lock, me, 2)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
@@ -49,7 +49,7 @@ func TestReleaseByAnotherOwnerIsRefusedAndNotAnnounced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, c := start(t)
 			hold(t, s, lock, other, "2", lease)
-			sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
+			sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
 			out, err := unlock(t.Context(), c, lock, me, left)
 			require.NoError(t, err)
 			require.Equal(t, lua.Released{}, out)
@@ -77,21 +77,11 @@ func TestReleaseOfAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 }
 
-func TestForceUnlockAnnouncesTheGivenMessageOnTheGivenChannel(t *testing.T) {
-	s, c := start(t)
-	hold(t, s, lock, me, "1", lease)
-	sub := subscribe(t, s, "SUBSCRIBE", "redisson_rwlock:{order:42}")
-	_, err := lua.ForceUnlock(t.Context(), c, lock,
-		lua.Announcement{Channel: "redisson_rwlock:{order:42}", Message: lua.UnlockedForAll})
-	require.NoError(t, err)
-	sub.requireBytes(t, array("message", "redisson_rwlock:{order:42}", "1"))
-}
-
 func TestForceUnlockFreesTheLockOfAnyOwnerAndAnnouncesIt(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "4", lease)
-	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
-	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
+	out, err := plain.ForceUnlock(t.Context(), c, false)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireFree(t, s, lock)
@@ -101,8 +91,8 @@ func TestForceUnlockFreesTheLockOfAnyOwnerAndAnnouncesIt(t *testing.T) {
 
 func TestForceUnlockOfAFreeLockIsSilent(t *testing.T) {
 	s, c := start(t)
-	sub := subscribe(t, s, "SUBSCRIBE", announcement.Channel)
-	out, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)
+	out, err := plain.ForceUnlock(t.Context(), c, false)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{}, out)
 	sub.requireNothing(t)
@@ -111,7 +101,7 @@ func TestForceUnlockOfAFreeLockIsSilent(t *testing.T) {
 func TestForceUnlockDoesNotDeleteAKeyOfAnotherType(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
-	_, err := lua.ForceUnlock(t.Context(), c, lock, announcement)
+	_, err := plain.ForceUnlock(t.Context(), c, false)
 	requireError(t, err, lua.Permanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 }
@@ -120,8 +110,6 @@ func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	c := cluster.Client(t)
-	sharded := announcement
-	sharded.Sharded = true
 	node := cluster.Owner(t, cluster.Slot(t, lock))
 	if !knowsShardedChannels(t, node) { // no message is published, but the lock is free
 		hold(t, node, lock, me, "1", lease)
@@ -132,17 +120,17 @@ func TestShardedReleaseReachesShardedSubscribersOfItsNode(t *testing.T) {
 		requireFree(t, node, lock)
 		return
 	}
-	sub := subscribe(t, node, "SSUBSCRIBE", announcement.Channel)
+	sub := subscribe(t, node, "SSUBSCRIBE", lockChannel)
 
 	hold(t, node, lock, me, "1", lease)
 	out, err := plain.Release(t.Context(), c, me, 0, lua.HandOver{Sharded: true})
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
-	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+	sub.requireBytes(t, array("smessage", lockChannel, "0"))
 
 	hold(t, node, lock, me, "1", lease)
-	out, err = lua.ForceUnlock(t.Context(), c, lock, sharded)
+	out, err = plain.ForceUnlock(t.Context(), c, true)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
-	sub.requireBytes(t, array("smessage", announcement.Channel, "0"))
+	sub.requireBytes(t, array("smessage", lockChannel, "0"))
 }

@@ -17,8 +17,8 @@ func TestRenewReportsForEachLockWhetherItIsHeld(t *testing.T) {
 	hold(t, s, "mine too", me, "1", lease)
 
 	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{
-		{"mine", me}, {"other's", me}, {"absent", me},
-		{"wrong type", me}, {"mine too", me}, {"other's", other},
+		{"mine", me, false}, {"other's", me, false}, {"absent", me, false}, {"wrong type", me, false},
+		{"mine too", me, false}, {"other's", other, false},
 	})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, false, false, true, true}, held)
@@ -33,7 +33,7 @@ func TestRenewReportsForEachLockWhetherItIsHeld(t *testing.T) {
 func TestRenewDoesNotExtendTheLeaseOfAnother(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -42,7 +42,7 @@ func TestRenewDoesNotExtendTheLeaseOfAnother(t *testing.T) {
 func TestRenewNeverShortensALease(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", 3*lease)
-	held, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{lock, me}})
+	held, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)

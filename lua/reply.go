@@ -2,67 +2,184 @@ package lua
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// list reads a reply that must be a list of n values.
-func list(reply rueidis.RedisResult, n int) ([]rueidis.RedisMessage, error) {
-	values, err := reply.ToArray()
-	if err != nil {
-		return nil, Classify(err)
-	}
-	return values, sized(values, n)
+// reply reads the reply of a script, one value after the other. It keeps the first error; what is
+// read from then on means nothing.
+type reply struct {
+	message rueidis.RedisMessage   // the whole reply
+	values  []rueidis.RedisMessage // those of the list not read yet
+	err     error
 }
 
-// sized returns an error unless a list has n values.
-func sized(values []rueidis.RedisMessage, n int) error {
-	if len(values) != n {
-		return unexpected(fmt.Sprintf("%d values instead of %d", len(values), n))
+// isNil reports whether the reply is nil.
+func (rp *reply) isNil() bool { return rp.err == nil && rp.message.IsNil() }
+
+// next returns the next value of the list, or the whole reply if no list was entered.
+func (rp *reply) next() *rueidis.RedisMessage {
+	value := &rp.message
+	if len(rp.values) > 0 {
+		value, rp.values = &rp.values[0], rp.values[1:]
 	}
-	return nil
+	return value
 }
 
-// boolean reads a value that must be 0 or 1.
-func boolean(m rueidis.RedisMessage) (bool, error) {
-	n, err := integer(m)
-	if err == nil && n != 0 && n != 1 {
-		return false, unexpected(fmt.Sprintf("%d instead of 0 or 1", n))
+// part returns the next value as a reply of its own.
+func (rp *reply) part() reply { return reply{message: *rp.next(), err: rp.err} }
+
+// list enters the next value, which must be a list of one of the given sizes, and returns its size.
+func (rp *reply) list(sizes ...int) int {
+	values, err := rp.next().ToArray()
+	rp.keep(err)
+	if !slices.Contains(sizes, len(values)) {
+		rp.keep(unexpected(fmt.Errorf("%d values instead of %d", len(values), sizes[0])))
 	}
-	return n == 1, err
+	rp.values = values
+	return len(values)
 }
 
-func integer(m rueidis.RedisMessage) (int64, error) {
-	n, err := m.ToInt64()
-	if err != nil {
-		return 0, Classify(err)
-	}
-	return n, nil
+func (rp *reply) integer() int64 {
+	n, err := rp.next().ToInt64()
+	rp.keep(err)
+	return n
 }
 
 // decimal reads a number that may be a string, because Lua's own numbers are exact only up to 2^53.
-func decimal(m rueidis.RedisMessage) (int64, error) {
-	n, err := m.AsInt64()
-	if err != nil {
-		e := unexpected(err.Error())
-		e.Err = err
-		return 0, e
-	}
-	return n, nil
+func (rp *reply) decimal() int64 {
+	n, err := rp.next().AsInt64()
+	rp.keep(err)
+	return n
 }
 
-func text(m rueidis.RedisMessage) (string, error) {
-	s, err := m.ToString()
-	if err != nil {
-		return "", Classify(err)
+// boolean reads a value that must be 0 or 1.
+func (rp *reply) boolean() bool {
+	n := rp.integer()
+	if n != 0 && n != 1 {
+		rp.keep(unexpected(fmt.Errorf("%d instead of 0 or 1", n)))
 	}
-	return s, nil
+	return n == 1
+}
+
+func (rp *reply) text() string {
+	text, err := rp.next().ToString()
+	rp.keep(err)
+	return text
+}
+
+func (rp *reply) texts() []string {
+	texts, err := rp.next().AsStrSlice()
+	rp.keep(err)
+	return texts
+}
+
+// keep keeps an error, unless there was one before.
+func (rp *reply) keep(err error) {
+	if rp.err == nil {
+		rp.err = Classify(err)
+	}
 }
 
 // unexpected returns the error for a reply that no script of ours gives. The script did run, so its
 // outcome is unknown.
-func unexpected(what string) *Error {
-	return &Error{Class: Unknown, Message: "unexpected reply: " + what,
+func unexpected(cause error) *Error {
+	return &Error{Class: Unknown, Message: "unexpected reply: " + cause.Error(), Err: cause,
 		Advice: "something between this client and Redis, or a server that is not Redis, " +
 			"changes replies"}
+}
+
+// Holder describes the owner that is in the way of an acquisition.
+type Holder struct {
+	Owner string        // "<client id>:<token>"; "" when readers that waited have their turn
+	TTL   time.Duration // the rest of its lease, or [NoExpiry]
+	Next  bool          // it does not hold the lock, but comes before the one that asked
+	Nap   time.Duration // how long to wait at most before asking again, if that is not the TTL
+	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a
+	// fair one.
+	Clock time.Time
+}
+
+// holder reads who is in the way of an acquisition; nil after an error.
+func (rp *reply) holder() *Holder {
+	left, owner, nap := rp.integer(), rp.text(), rp.integer()
+	if rp.err != nil {
+		return nil
+	}
+	return &Holder{Owner: strings.TrimSuffix(owner, writeSuffix), TTL: ttl(left),
+		Next: left == free, Nap: time.Duration(max(0, nap)) * time.Millisecond}
+}
+
+// inTheWay reads the reply of a script that takes a lock. It returns nil if the lock was taken.
+func inTheWay(rp reply) (*Holder, error) {
+	if rp.isNil() {
+		return nil, nil
+	}
+	rp.list(3)
+	holder := rp.holder()
+	return holder, rp.err
+}
+
+// Released is the outcome of a release.
+type Released struct {
+	// Held is false when there was nothing to release: the owner did not hold the lock, or no owner
+	// did.
+	Held bool
+	// Refusal is the server's reason for not publishing the announcement of a lock that was
+	// released; "" if it was published. It begins with the error code, such as NOPERM, on every
+	// version of the server.
+	Refusal string
+	Reading bool  // the owner gave back a write lock and has read holds left
+	To      To    // the owner that has the lock now
+	Fence   int64 // the fencing token of the successor, if it has the lock and the lock is fenced
+	// Began is when the streak began, as in [Streak], if the successor has the lock because it
+	// could not be granted to a waiter of another process.
+	Began  int64
+	Ticket Ticket // of the successor, if it was registered
+}
+
+// outcomes has the outcome for each status that the scripts return for a release.
+var outcomes = map[int64]Released{
+	-1: {},                          // the owner did not hold the lock
+	0:  {Held: true},                // levels are left
+	1:  {Held: true},                // the lock is free
+	2:  {Held: true, Reading: true}, // the owner has read holds left
+	3:  {Held: true, To: Successor}, // the successor has the lock
+	4:  {Held: true, To: Other},     // a waiter has it, by its registration
+}
+
+// released reads the reply for one release: a status, or a list of it, a refusal and, for a lock
+// that is handed over, a number and perhaps the beginning of the streak.
+func released(rp reply) (Released, error) {
+	size := 1
+	if rp.message.IsArray() {
+		size = rp.list(2, 3, 4)
+	}
+	status := rp.integer()
+	out, known := outcomes[status]
+	if !known || size > 3 && out.To != Successor {
+		rp.keep(unexpected(fmt.Errorf("status %d in %d values", status, size)))
+	}
+	if size > 1 {
+		out.Refusal = withCode(rp.text())
+	}
+	if size > 2 {
+		number := rp.decimal()
+		switch out.To {
+		case Successor:
+			out.Fence = number
+		case Other:
+			out.Ticket = Ticket(number)
+		}
+	}
+	if size > 3 {
+		out.Began = rp.integer()
+	}
+	if rp.err != nil {
+		return Released{}, rp.err
+	}
+	return out, nil
 }

@@ -26,30 +26,46 @@ type script struct {
 	sha1   string
 }
 
-// load returns a script. It panics if there is none of that name, which cannot happen in a released
-// build.
+// load returns the script of a file that exists.
 func load(file string) *script {
-	source, known := scripts[file]
-	if !known {
-		panic("no script " + file)
-	}
-	sum := sha1.Sum([]byte(source))
-	return &script{source: source, sha1: hex.EncodeToString(sum[:])}
+	sum := sha1.Sum([]byte(scripts[file]))
+	return &script{source: scripts[file], sha1: hex.EncodeToString(sum[:])}
 }
 
 // run executes the script with EVALSHA, and once more with EVAL if the server does not know it. All
 // keys must be in one slot.
 func (s *script) run(
-	ctx context.Context, c rueidis.CoreClient, keys, args []string,
-) rueidis.RedisResult {
+	ctx context.Context, c rueidis.CoreClient, keys []string, args ...string,
+) reply {
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
-	result := c.Do(ctx, bySHA)
-	if refusal, ok := rueidis.IsRedisErr(result.Error()); ok && refusal.IsNoScript() {
+	message, err := c.Do(ctx, bySHA).ToMessage()
+	if refusal, ok := rueidis.IsRedisErr(err); ok && refusal.IsNoScript() {
 		bySource := c.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build()
-		return c.Do(ctx, bySource)
+		message, err = c.Do(ctx, bySource).ToMessage()
 	}
-	return result
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return reply{message: message, err: Classify(err)}
+}
+
+// Ask sends ASKING, which must precede a command for a slot that is moving to the node of c.
+func Ask(ctx context.Context, c rueidis.CoreClient) error {
+	return Classify(c.Do(ctx, c.B().Asking().Build()).Error())
+}
+
+// Acknowledged blocks until the given number of replicas have everything that was written through
+// c, a dedicated connection, but for at most timeout. It returns how many have it by then.
+func Acknowledged(
+	ctx context.Context, c rueidis.CoreClient, replicas int, timeout time.Duration,
+) (int, error) {
+	wait := c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()
+	n, err := c.Do(ctx, wait).ToInt64()
+	if err != nil {
+		return 0, Classify(err)
+	}
+	return int(n), nil
 }
 
 // milliseconds formats a lease for a script. Fractions are cut off: a lease in Redis is never
@@ -58,13 +74,31 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
+// The messages on a lock's channel.
+const (
+	// Unlocked means that the lock is free: one waiter may take it.
+	Unlocked = "0"
+	// UnlockedForAll means that every waiter should ask for the lock.
+	UnlockedForAll = "1"
+)
+
+// publish has the command that publishes a message on a channel that is sharded or not.
+var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
+
+var flag = map[bool]string{false: "0", true: "1"}
+
 // NoExpiry is the TTL of a lock that is held but never expires. This library never takes a lock
 // that way; another client might.
 const NoExpiry time.Duration = -1
 
-// ttl converts a PTTL reply for an existing key. A TTL that is too long for a Duration becomes the
-// longest one.
+// free is the PTTL of a key that does not exist.
+const free = -2
+
+// ttl converts a PTTL reply. A TTL that is too long for a Duration becomes the longest one.
 func ttl(milliseconds int64) time.Duration {
+	if milliseconds == free {
+		return 0
+	}
 	if milliseconds < 0 {
 		return NoExpiry
 	}

@@ -40,11 +40,11 @@ var operations = []operation{
 		return err
 	}},
 	{"renew", "1", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Renew(ctx, c, lease, []lua.Renewal{{lock, me}})
+		_, err := lua.Renew(ctx, c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
 		return err
 	}},
 	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.ForceUnlock(ctx, c, lock, announcement)
+		_, err := plain.ForceUnlock(ctx, c, false)
 		return err
 	}},
 	{"inspect", "1", "1", func(ctx context.Context, c rueidis.Client) error {

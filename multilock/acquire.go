@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
+	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -15,15 +15,14 @@ import (
 
 // attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
-	lock    *Lock
-	lease   time.Duration
-	acquire func(context.Context, rlock.Locker) (*rlock.Hold, error) // one part, within the wait
-	waits   bool
-	until   time.Time // when the wait ends; zero without a limit, or without a wait
+	lock  *Lock
+	limit time.Duration // of the wait: Unlimited or NoWait, or it ends at until
+	until time.Time
+	lease time.Duration
 
 	acquired []*rlock.Hold // in the order of the parts
-	lastStep []*rlock.Hold // those that the last step acquired
 	since    []time.Time   // for each of acquired, when its step began
+	lastStep int           // index of the first part that the last step acquired
 }
 
 // run acquires the parts in order, in steps. A step tries a batch with one script. If one of the
@@ -31,16 +30,16 @@ type attempt struct {
 func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 	acquireCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	parts := at.lock.parts
-	for len(at.acquired) < len(parts) {
-		rest := parts[len(at.acquired):]
-		var err error
+	for parts := at.lock.parts; len(at.acquired) < len(parts); {
+		at.lastStep = len(at.acquired)
 		began := time.Now()
-		at.whileExtending(func() { at.lastStep, err = at.step(acquireCtx, rest) })
+		holds, err := at.whileExtending(func() ([]*rlock.Hold, error) {
+			return at.step(acquireCtx, parts[at.lastStep:])
+		})
 		if err != nil {
 			return nil, at.fail(ctx, acquireCtx, err)
 		}
-		for _, h := range at.lastStep {
+		for _, h := range holds {
 			at.acquired, at.since = append(at.acquired, h), append(at.since, began)
 			// When a part is lost, waiting for the others is pointless.
 			hook.OnEnd(h, func(reason error) { abort(endError(h, reason)) })
@@ -54,17 +53,38 @@ func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 
 // step acquires at least one part.
 func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
-	if batch := batchOf(rest); len(batch) > 1 {
+	var batch []*rlock.Lock // the longest prefix that one script can acquire
+	for _, p := range rest {
+		if !p.Batched || p.Batch != rest[0].Batch {
+			break
+		}
+		batch = append(batch, p.plain)
+	}
+	if len(batch) > 1 {
 		holds, err := at.tryBatch(ctx, batch)
 		if err == nil || !at.mayWait(err) {
 			return holds, err
 		}
 	}
-	hold, err := at.acquire(ctx, rest[0])
+	hold, err := at.acquire(ctx, rest[0].locker)
 	if err != nil {
 		return nil, err
 	}
 	return []*rlock.Hold{hold}, nil
+}
+
+// acquire acquires one part, within the caller's wait.
+func (at *attempt) acquire(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
+	switch at.limit {
+	case wait.Unlimited:
+		return part.Lock(ctx, at.lease)
+	case rlock.NoWait:
+		return part.TryLock(ctx, rlock.NoWait, at.lease)
+	default:
+		// A wait that is over still tries once, as it does for a single lock: a free lock is not
+		// refused for lack of time.
+		return part.TryLock(ctx, max(time.Until(at.until), time.Nanosecond), at.lease)
+	}
 }
 
 // tryBatch tries the batch once, within the caller's wait. If the wait ends first, the caller of
@@ -80,63 +100,46 @@ func (at *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.
 	return hook.TryBatch(ctx, at.lease, locks)
 }
 
-// batchOf returns the longest prefix of parts that one script can acquire.
-func batchOf(parts []part) []*rlock.Lock {
-	var batch []*rlock.Lock
-	for _, p := range parts {
-		if p.batch.Client == "" || p.batch != parts[0].batch {
-			break
-		}
-		batch = append(batch, p.plain)
-	}
-	return batch
-}
-
 // mayWait reports whether the first part may be tried alone after a batch failed with err.
 func (at *attempt) mayWait(err error) bool {
 	switch {
-	case errors.Is(err, rlock.ErrLost),
-		errors.Is(err, rlock.ErrClosed),
+	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed),
 		errors.Is(err, rlock.ErrInvalid):
 		return false
 	case errors.Is(err, rlock.ErrReleased):
 		return true // another goroutine of the owner released one of them: no level to add to
 	}
+	// While a cluster moves the slot, a script with one key still works. An error that an operator
+	// has to fix occurs again.
 	var refusal *rlock.ServerError
-	if errors.As(err, &refusal) {
-		// While a cluster moves the slot, a script with one key still works. An error that an
-		// operator has to fix occurs again.
-		return at.waits || refusal.Class == lua.Temporary
-	}
-	return at.waits
+	moves := errors.As(err, &refusal) && refusal.Class == lua.Temporary
+	return moves || at.limit != rlock.NoWait
 }
 
 // whileExtending runs step, and meanwhile extends the leases of the parts acquired before. No lease
 // is ever longer than requested: a process that dies here blocks others no longer than that.
-func (at *attempt) whileExtending(step func()) {
+func (at *attempt) whileExtending(step func() ([]*rlock.Hold, error)) ([]*rlock.Hold, error) {
 	if len(at.acquired) == 0 || at.lease <= rlock.Watchdog {
-		step()
-		return
+		return step()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
 	work.Go(func() {
 		retry := time.NewTimer(at.extendAfter())
 		defer retry.Stop()
 		for {
 			select {
 			case <-retry.C:
-				// A failed extension is retried. A lost part aborts the step.
-				_ = each(at.acquired, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) })
+				_ = at.extend(ctx, at.acquired) // is retried; a lost part aborts the step
 				retry.Reset(at.extendAfter())
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	step()
-	cancel()
-	work.Wait()
+	return step()
 }
 
 // extendAfter returns the time until some part has used a third of its lease. It is never zero, so
@@ -145,34 +148,31 @@ func (at *attempt) extendAfter() time.Duration {
 	return max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30, time.Millisecond)
 }
 
+func (at *attempt) extend(ctx context.Context, holds []*rlock.Hold) error {
+	return each(holds, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) })
+}
+
 // confirm extends each part that expires earlier than the last step's parts by more than the drift
 // margin of a lease. It fails if a part is not held any more.
 //
 // With a watchdog no lease needs an extension. There the same command checks that the parts
 // acquired some time ago are still held.
 func (at *attempt) confirm(ctx context.Context) error {
+	const recent = 100 * time.Millisecond
+	// A part that the owner held before may have a longer lease, no measure for the others.
+	wanted := watchdog.Deadline(time.Now(), at.lease)
+	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
+		wanted = last
+	}
+	wanted = wanted.Add(-watchdog.Drift(at.lease))
 	late := make([]*rlock.Hold, 0, len(at.acquired))
-	if at.lease == rlock.Watchdog {
-		const recent = 100 * time.Millisecond
-		for i, h := range at.acquired {
-			if time.Since(at.since[i]) > recent && !slices.Contains(at.lastStep, h) {
-				late = append(late, h)
-			}
-		}
-	} else {
-		// A part that the owner held before may have a longer lease, no measure for the others.
-		wanted := watchdog.Deadline(time.Now(), at.lease)
-		if last := earliest(at.lastStep); last.Before(wanted) {
-			wanted = last
-		}
-		wanted = wanted.Add(-watchdog.Drift(at.lease))
-		for _, h := range at.acquired {
-			if h.Deadline().Before(wanted) {
-				late = append(late, h)
-			}
+	for i, h := range at.acquired[:at.lastStep] {
+		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > recent ||
+			at.lease != rlock.Watchdog && h.Deadline().Before(wanted) {
+			late = append(late, h)
 		}
 	}
-	if err := each(late, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) }); err != nil {
+	if err := at.extend(ctx, late); err != nil {
 		return err
 	}
 	for _, h := range at.acquired {
@@ -195,14 +195,13 @@ func endError(h *rlock.Hold, reason error) error {
 	}
 }
 
-// partReleased returns the loss of a part that was released alone.
+// partReleased returns the loss of a part that was released alone: by [rlock.Lock.Unlock] for the
+// same owner, or by the end of its client.
 func partReleased(part *rlock.Hold) error {
 	return &rlock.LostError{Lock: part.Name(), Reason: errReleased}
 }
 
-// errReleased is the reason for the loss of a part that was released alone: by [rlock.Lock.Unlock]
-// for the same owner, or by the end of its client. [rlock.ErrReleased] would mean that the whole
-// lock was released.
+// errReleased is not [rlock.ErrReleased], which would mean that the whole lock was released.
 var errReleased = errors.New("it was released meanwhile")
 
 // fail releases what was acquired, and returns the error of the attempt.

@@ -17,27 +17,24 @@
 // of the arguments. A waiter holds only locks that come before the one it waits for. In a circle of
 // waiters, one would hold the last of the locks they wait for, and wait for an earlier one.
 //
-// Locks acquired one by one follow no such order. Neither does Redisson's RedissonMultiLock, which
-// acquires them in the order given. Use a limited wait beside those.
-//
-// Processes order servers alike only if they call them by the same names: see rlock.Options.Server.
-// The names of locks need no such care.
+// Locks acquired one by one follow no such order, nor does Redisson's RedissonMultiLock, which
+// acquires them in the order given: use a limited wait beside those. Processes order servers alike
+// only if they call them by the same names: see rlock.Options.Server.
 //
 // # Batches
 //
 // Plain locks of one client (on a cluster: of one slot) that follow each other in the order form a
 // batch: one script tries them all, and one releases them. If one of them is held, the MultiLock
-// waits for the first part alone, and then tries the rest again. Callers that want a single lock
-// therefore cannot starve one that wants many.
+// waits for the first part alone, and then tries the rest again: callers that want a single lock
+// cannot starve one that wants many.
 //
 // # Leases
 //
 // Each part is acquired for the lease asked for and no longer. While the MultiLock waits for a
 // part, it extends the leases of those it holds. When all are held, it extends each part that is
-// older than the margin of its deadline (lease/100 + 2 ms), by a command that checks the owner. If
+// older than the margin of its deadline (lease/100 + 2 ms), by a command that checks the owner: if
 // the part was lost meanwhile, the acquisition fails. With a watchdog the same command checks the
-// parts that have been held for 100 ms. (Redisson acquires each part for twice the wait, and then
-// sets the lease without checking the owner.)
+// parts that have been held for 100 ms. (Redisson does not check the owner.)
 //
 // # The hold
 //

@@ -11,16 +11,31 @@ import (
 	"holdfast/internal/hooks"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
+	"holdfast/internal/session"
 	"holdfast/rlock"
 )
 
+// sessionKey identifies what one owner has with one MultiLock.
+type sessionKey struct {
+	token owner.Token
+	lock  string // the identity of the lock
+}
+
+// sessions has the holds of each owner in this process, outermost first, for Unlock without a hold.
+var sessions = session.New[sessionKey, []*rlock.Hold]()
+
+// lostHolds remembers the holds that ended with ErrLost until they are unlocked, for Unlock without
+// a hold.
+var lostHolds losses.Memory[sessionKey, *rlock.Hold]
+
 // acquisition implements the hold of all parts.
 type acquisition struct {
-	lock  *Lock
-	parts []*rlock.Hold // in the order of lock.parts
-	key   sessionKey
-	end   func(reason error)
-	live  atomic.Int32 // parts that have not ended
+	lock    *Lock
+	parts   []*rlock.Hold // in the order of lock.parts
+	session *session.Session[sessionKey, []*rlock.Hold]
+	hold    *rlock.Hold
+	end     func(reason error)
+	live    atomic.Int32 // parts that have not ended
 }
 
 var _ rlock.Acquisition = (*acquisition)(nil)
@@ -28,21 +43,21 @@ var _ rlock.Acquisition = (*acquisition)(nil)
 // newHold returns the hold of all parts. ctx has an owner.
 func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	token, _ := owner.From(ctx)
-	a := &acquisition{lock: l, parts: parts, key: sessionKey{token, l.identity}}
-	hold, end := rlock.NewHold(ctx, a)
-	a.end = end
+	key := sessionKey{token, l.identity}
+	a := &acquisition{lock: l, parts: parts, session: sessions.Open(key)}
+	a.hold, a.end = rlock.NewHold(ctx, a)
 	a.live.Store(int32(len(parts)))
-	lostHolds.Forget(a.key)
-	sessions.add(a.key, hold)
+	lostHolds.Forget(key)
+	a.session.Do(func(held *[]*rlock.Hold) { *held = append(*held, a.hold) })
 	for _, p := range parts {
-		hook.OnEnd(p, func(reason error) { a.partEnded(hold, p, reason) })
+		hook.OnEnd(p, func(reason error) { a.partEnded(p, reason) })
 	}
-	return hold
+	return a.hold
 }
 
 // partEnded ends the hold because one of its parts has ended. Unlock without a hold finds it until
 // the last part has ended.
-func (a *acquisition) partEnded(hold, part *rlock.Hold, reason error) {
+func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.Closes(part) {
 		reason = partReleased(part) // no effect if this hold released it: the hold has ended
 	}
@@ -53,10 +68,24 @@ func (a *acquisition) partEnded(hold, part *rlock.Hold, reason error) {
 	if a.live.Add(-1) > 0 {
 		return
 	}
-	if errors.Is(hold.Err(), rlock.ErrLost) {
-		lostHolds.Add(a.key, hold)
+	if errors.Is(a.hold.Err(), rlock.ErrLost) {
+		lostHolds.Add(a.session.Key(), a.hold)
 	}
-	sessions.remove(a.key, hold)
+	a.detach()
+}
+
+// detach removes the hold from its session. More calls do nothing.
+func (a *acquisition) detach() {
+	mine := false
+	a.session.Do(func(held *[]*rlock.Hold) {
+		i := slices.Index(*held, a.hold)
+		if mine = i >= 0; mine {
+			*held = slices.Delete(*held, i, i+1)
+		}
+	})
+	if mine {
+		a.session.Close()
+	}
 }
 
 // Name returns the name of the lock.
@@ -91,7 +120,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 // Release releases all parts, even if some of them fail.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	a.end(rlock.ErrReleased)
-	sessions.remove(a.key, h)
+	a.detach()
 	errs := release(a.lock.parts, a.parts)
 	for i, err := range errs {
 		if errors.Is(err, rlock.ErrNotHeld) && errors.Is(h.Err(), rlock.ErrLost) {
@@ -99,7 +128,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 		}
 	}
 	err := errors.Join(errs...)
-	lostHolds.Remove(a.key, h) // after the last part has ended, which adds it
+	lostHolds.Remove(a.session.Key(), h) // after the last part has ended, which adds it
 	if err != nil {
 		return releaseError{err}
 	}
@@ -117,7 +146,15 @@ func (e releaseError) Unwrap() error { return e.error }
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
-	for _, indexes := range batches(parts[:len(holds)]) {
+	batches := make(map[hooks.Batch][]int) // indexes of the parts that one script can release
+	for i, p := range parts[:len(holds)] {
+		if p.Batched {
+			batches[p.Batch] = append(batches[p.Batch], i)
+		} else {
+			calls.Go(func() { errs[i] = holds[i].Unlock(context.Background()) })
+		}
+	}
+	for _, indexes := range batches {
 		calls.Go(func() {
 			batch := make([]*rlock.Hold, len(indexes))
 			for i, index := range indexes {
@@ -134,60 +171,4 @@ func release(parts []part, holds []*rlock.Hold) []error {
 	}
 	calls.Wait()
 	return errs
-}
-
-// batches returns the indexes of parts, grouped by the batches that one script can release.
-func batches(parts []part) [][]int {
-	var groups [][]int
-	groupOf := make(map[hooks.Batch]int) // indexes into groups
-	for i, p := range parts {
-		if group, known := groupOf[p.batch]; known && p.batch.Client != "" {
-			groups[group] = append(groups[group], i)
-			continue
-		}
-		groupOf[p.batch] = len(groups)
-		groups = append(groups, []int{i})
-	}
-	return groups
-}
-
-// sessionKey identifies what one owner has with one MultiLock.
-type sessionKey struct {
-	token owner.Token
-	lock  string // the identity of the lock
-}
-
-// sessionMap has the holds of this process, for Unlock without a hold.
-type sessionMap struct {
-	mu    sync.Mutex
-	holds map[sessionKey][]*rlock.Hold // guarded by mu; outermost first
-}
-
-// lostHolds remembers the holds that ended with ErrLost until they are unlocked, for Unlock without
-// a hold.
-var lostHolds losses.Memory[sessionKey, *rlock.Hold]
-
-var sessions = sessionMap{holds: make(map[sessionKey][]*rlock.Hold)}
-
-func (s *sessionMap) add(key sessionKey, h *rlock.Hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.holds[key] = append(s.holds[key], h)
-}
-
-func (s *sessionMap) remove(key sessionKey, h *rlock.Hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := slices.DeleteFunc(slices.Clone(s.holds[key]),
-		func(other *rlock.Hold) bool { return other == h })
-	if s.holds[key] = left; len(left) == 0 {
-		delete(s.holds, key)
-	}
-}
-
-// get returns the holds of an owner, outermost first. The caller must not change them.
-func (s *sessionMap) get(key sessionKey) []*rlock.Hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.holds[key]
 }

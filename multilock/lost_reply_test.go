@@ -66,9 +66,11 @@ func TestReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 	hold := take(t, lock, longLease)
 	inner := takeWith(hold.Context(), t, lock, longLease)
 	for level, h := range []*rlock.Hold{inner, hold} {
-		cut := p.CutReply(script(t, "batch_release.lua"), 2)
+		together := p.CutReply(script(t, "batch_release.lua"), 1)
+		alone := p.CutReply(script(t, []string{"release.lua", "hand_over.lua"}[level]), 2)
 		unlock(t, h)
-		require.Equal(t, 2, cut.Done())
+		require.Equal(t, 1, together.Done())
+		require.Equal(t, 2, alone.Done())
 		if level == 0 {
 			requireLevels(t, s, "1")
 			require.True(t, hold.Valid())
@@ -82,6 +84,7 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
 	hold := take(t, lock, longLease)
 	p.CutReply(script(t, "batch_release.lua"), 1000)
+	p.CutReply(script(t, "hand_over.lua"), 1000) // by which each is released alone
 	within(t, 2*promptly, func() {
 		err := hold.Unlock(t.Context())
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)

@@ -10,14 +10,15 @@ import (
 
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
+	"holdfast/internal/wait"
 	"holdfast/rlock"
 )
 
 // hook gives access to the unexported parts of package rlock.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// Lock acquires all of several locks, or none. It has no state of its own; any number of them may
-// be made of the same parts. It is safe for concurrent use.
+// Lock acquires all of several locks, or none. It has no state: any number may be made of the same
+// parts. It is safe for concurrent use.
 type Lock struct {
 	name     string
 	parts    []part // in the order of acquisition, which is the same in all processes
@@ -48,7 +49,7 @@ func New(locks ...rlock.Locker) *Lock {
 	l.parts, l.invalid = sortedParts(locks)
 	var identity strings.Builder
 	for _, p := range l.parts {
-		fmt.Fprintf(&identity, "%#v", p.identity)
+		fmt.Fprintf(&identity, "%#v", p.Identity)
 	}
 	l.identity = identity.String()
 	return l
@@ -67,15 +68,7 @@ func (l *Lock) Name() string { return l.name }
 // error names. It returns [rlock.ErrLost] if a part was lost while Lock waited for another. After
 // an error this call holds nothing; if a part could not be released, the error says so as well.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, error) {
-	return l.acquire(
-		ctx,
-		lease,
-		func(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
-			return part.Lock(ctx, lease)
-		},
-		true,
-		time.Time{},
-	)
+	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
 // TryLock is like [Lock.Lock] but waits at most wait for all of the locks in total. With
@@ -88,37 +81,20 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 		return nil, l.wrap(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
 			rlock.ErrInvalid, wait))
 	}
-	var until time.Time
-	if wait != rlock.NoWait {
-		until = time.Now().Add(wait)
-	}
-	return l.acquire(
-		ctx,
-		lease,
-		func(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
-			left := wait
-			if wait > 0 {
-				// A wait that is over still tries once, as it does for a single lock: a free lock
-				// is not refused for lack of time.
-				left = max(time.Until(until), time.Nanosecond)
-			}
-			return part.TryLock(ctx, left, lease)
-		},
-		wait != rlock.NoWait,
-		until,
-	)
+	return l.acquire(ctx, wait, lease)
 }
 
-func (l *Lock) acquire(ctx context.Context, lease time.Duration,
-	acquire func(context.Context, rlock.Locker) (*rlock.Hold, error), waits bool, until time.Time,
-) (*rlock.Hold, error) {
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	if l.invalid != nil {
 		return nil, l.wrap(l.invalid)
 	}
 	if _, ok := owner.From(ctx); !ok {
 		ctx = rlock.WithOwner(ctx)
 	}
-	at := attempt{lock: l, lease: lease, acquire: acquire, waits: waits, until: until}
+	at := attempt{lock: l, limit: limit, lease: lease}
+	if limit > 0 {
+		at.until = time.Now().Add(limit)
+	}
 	hold, err := at.run(ctx)
 	if err != nil {
 		return nil, l.wrap(err)
@@ -133,14 +109,14 @@ func (l *Lock) acquire(ctx context.Context, lease time.Duration,
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, ok := owner.From(ctx)
 	if !ok {
-		return l.wrap(fmt.Errorf(
-			"%w: the context has no owner: "+
-				"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
-			rlock.ErrNotHeld,
-		))
+		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
+			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
 	}
 	key := sessionKey{token, l.identity}
-	holds := slices.Clone(sessions.get(key))
+	var holds []*rlock.Hold
+	if s := sessions.Find(key); s != nil {
+		s.Do(func(held *[]*rlock.Hold) { holds = slices.Clone(*held) })
+	}
 	slices.Reverse(holds)
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)

@@ -14,17 +14,14 @@ import (
 
 // part is one of the locks of a [Lock].
 type part struct {
-	rlock.Locker
-	plain    *rlock.Lock // the same, if it is a lock of package rlock; else nil
-	batch    hooks.Batch // equal for parts that one script can acquire
-	identity hooks.Identity
+	hooks.Identity
+	locker rlock.Locker
+	plain  *rlock.Lock // the same, if it is a lock of package rlock; else nil
 }
 
-// sortedParts returns the parts of all the locks, each once, ordered by (server, name). Every
-// process acquires in this order, which rules out a deadlock: in a circle of waiters, one would
-// hold the last of the locks they wait for, and wait for an earlier one.
-//
-// On a cluster the slot comes before the name, to make the parts of a batch neighbours.
+// sortedParts returns the parts of all the locks, each once, ordered by (server, name): the package
+// documentation says why. On a cluster the slot comes before the name, to make the parts of a batch
+// neighbours.
 func sortedParts(locks []rlock.Locker) ([]part, error) {
 	parts, err := flatten(nil, locks)
 	if err != nil {
@@ -33,18 +30,9 @@ func sortedParts(locks []rlock.Locker) ([]part, error) {
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("%w: no locks", rlock.ErrInvalid)
 	}
-	slices.SortStableFunc(parts,
-		func(a, b part) int { return compareIdentities(a.identity, b.identity) })
+	slices.SortStableFunc(parts, compareParts)
 	parts = slices.CompactFunc(parts, sameLock)
-	for i, p := range parts[1:] {
-		if err := checkNeighbours(parts[i], p); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkQueues(parts); err != nil {
-		return nil, err
-	}
-	return parts, checkServers(parts)
+	return parts, cmp.Or(checkNames(parts), checkQueues(parts), checkServers(parts))
 }
 
 // flatten appends the locks to parts, and replaces MultiLocks by their parts.
@@ -60,16 +48,15 @@ func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 			}
 			parts = append(parts, l.parts...)
 		case *rlock.Lock:
-			p := part{Locker: l, plain: l, batch: hook.Batch(l), identity: hook.Identity(l)}
-			parts = append(parts, p)
+			parts = append(parts, part{locker: l, plain: l, Identity: hook.Identity(l)})
 		default:
-			id := hooks.Identity{Name: l.Name(), Kind: fmt.Sprintf("%T", l)}
-			p := part{Locker: l, identity: id}
+			p := part{locker: l}
+			p.Name, p.Kind = l.Name(), fmt.Sprintf("%T", l)
 			if named, ok := l.(interface{ Server() string }); ok {
-				p.identity.Server = named.Server()
-				p.identity.Client = "of " + p.identity.Server // no client has this id
-				if p.identity.Server == "" {
-					p.identity.Client += strconv.Itoa(len(parts)) // it may be anywhere
+				p.Server = named.Server()
+				p.Client = "of " + p.Server // no client has this id
+				if p.Server == "" {
+					p.Client += strconv.Itoa(len(parts)) // it may be anywhere
 				}
 			}
 			parts = append(parts, p)
@@ -90,51 +77,38 @@ func isNil(l rlock.Locker) bool {
 // sameLock reports whether two parts are one lock.
 func sameLock(a, b part) bool {
 	if a.plain != nil && b.plain != nil {
-		return a.identity == b.identity
+		return a.Identity == b.Identity
 	}
-	return reflect.ValueOf(a.Locker).Comparable() && reflect.ValueOf(b.Locker).Comparable() &&
-		a.Locker == b.Locker
+	return reflect.ValueOf(a.locker).Comparable() && reflect.ValueOf(b.locker).Comparable() &&
+		a.locker == b.locker
 }
 
-func compareIdentities(a, b hooks.Identity) int {
+func compareParts(a, b part) int {
 	return cmp.Or(
 		cmp.Compare(a.Server, b.Server),
 		cmp.Compare(a.Slot, b.Slot),
 		cmp.Compare(a.Name, b.Name),
-		compareBool(a.Shared, b.Shared), // write before read: a writer may read, not vice versa
+		cmp.Compare(a.Mode, b.Mode), // write before read: a writer may read, not vice versa
 		cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.Client, b.Client),
 	)
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// checkNeighbours refuses two parts, next to each other in the order, that exclude each other even
-// for one owner.
-func checkNeighbours(a, b part) error {
-	if a.plain == nil || b.plain == nil || a.identity.Server != b.identity.Server ||
-		a.identity.Name != b.identity.Name {
-		return nil
-	}
-	if a.identity.Client != b.identity.Client {
-		if a.identity.Server == "" {
-			return nil // checkServers refuses them
+// checkNames refuses two locks of one name that exclude each other even for one owner. They are
+// neighbours in the order.
+func checkNames(parts []part) error {
+	for i, b := range parts[1:] {
+		a := parts[i]
+		switch {
+		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
+		case a.Client != b.Client && a.Server == "": // checkServers refuses them
+		case a.Client != b.Client:
+			return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out",
+				rlock.ErrInvalid, a.Name, a.Server)
+		case a.Kind != b.Kind:
+			return fmt.Errorf("%w: lock %q as two kinds, which keep each other out",
+				rlock.ErrInvalid, a.Name)
 		}
-		return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out",
-			rlock.ErrInvalid, a.identity.Name, a.identity.Server)
-	}
-	if a.identity.Kind != b.identity.Kind {
-		return fmt.Errorf("%w: lock %q as two kinds, which keep each other out", rlock.ErrInvalid,
-			a.identity.Name)
 	}
 	return nil
 }
@@ -146,20 +120,15 @@ func checkQueues(parts []part) error {
 	type queue struct{ client, key string }
 	names := make(map[queue]string)
 	for _, p := range parts {
-		if p.plain == nil || p.identity.Kind != "fair" {
+		if p.plain == nil || p.Kind != "fair" {
 			continue
 		}
-		q := queue{p.identity.Client, lua.QueueKey(p.identity.Name)}
+		q := queue{p.Client, lua.QueueKey(p.Name)}
 		if other, taken := names[q]; taken {
-			return fmt.Errorf(
-				"%w: fair locks %q and %q share a queue by their names: "+
-					"use another name for one of them",
-				rlock.ErrInvalid,
-				other,
-				p.identity.Name,
-			)
+			return fmt.Errorf("%w: fair locks %q and %q share a queue by their names: "+
+				"use another name for one of them", rlock.ErrInvalid, other, p.Name)
 		}
-		names[q] = p.identity.Name
+		names[q] = p.Name
 	}
 	return nil
 }
@@ -167,26 +136,20 @@ func checkQueues(parts []part) error {
 // checkServers refuses locks on several Redis servers of which one has no name. Other processes
 // might order the servers differently, and a deadlock would be possible.
 func checkServers(parts []part) error {
-	first, several, unnamed := "", false, ""
+	clients, unnamed := make(map[string]bool), ""
 	for _, p := range parts {
-		if p.identity.Client == "" {
+		if p.Client == "" {
 			continue // a Locker without the method Server
 		}
-		if first == "" {
-			first = p.identity.Client
-		}
-		several = several || p.identity.Client != first
-		if p.identity.Server == "" {
-			unnamed = p.identity.Name
+		clients[p.Client] = true
+		if p.Server == "" {
+			unnamed = p.Name
 		}
 	}
-	if several && unnamed != "" {
-		return fmt.Errorf(
-			"%w: locks on several Redises are taken in the order of their servers' names, "+
-				"and the server of %q has none: set rlock.Options.Server, in all processes alike",
-			rlock.ErrInvalid,
-			unnamed,
-		)
+	if len(clients) > 1 && unnamed != "" {
+		return fmt.Errorf("%w: locks on several Redises are taken in the order of their servers' "+
+			"names, and the server of %q has none: set rlock.Options.Server, in all processes alike",
+			rlock.ErrInvalid, unnamed)
 	}
 	return nil
 }

@@ -2,11 +2,14 @@ package pubsub
 
 import (
 	"container/list"
+	"slices"
+	"strconv"
 	"time"
+
+	"holdfast/internal/wait"
 )
 
-// phase is the state of a channel's subscription; the package documentation
-// draws the transitions.
+// phase is the state of a channel's subscription; the package documentation draws the transitions.
 type phase int
 
 const (
@@ -18,126 +21,158 @@ const (
 	dropped                // no longer in the hub; only stale pointers see it
 )
 
-// channel is one channel of a Hub, with the subscribers that share it. Hub.mu
-// guards it.
+// channel is one channel of a Hub, with the subscribers that share it. Hub.mu guards it.
 type channel struct {
 	name  string
 	phase phase
 
-	// names are the names for one command: the channel's own, then those of its
-	// paired channels. Set when the channel gets its first link; replaced, never modified.
-	names []string
+	// paired are the paired channels that its commands name too. Set when the channel gets a link;
+	// replaced, never modified.
+	paired []string
 
-	// unpaired is the server's refusal of the command with the paired channels. Unless
-	// it is nil, the channel is subscribed without them.
-	unpaired error
+	// unpaired reports that the server refused the paired channels, so that paired is empty; nil
+	// unless it did. To be called with mu held when the server has accepted the channel: before
+	// that, the refusal may have been of the channel itself.
+	unpaired func()
 
-	subscribers list.List // of *Subscription, the next one to be woken first
-
-	// link is set while phase is wanted, asking, confirmed or leaving, else nil.
-	link *link
-
-	// idle is the channel's element of link.idle, nil when it is not in the list.
-	// idleSince is when the last subscriber left, valid while there are none.
-	idle      *list.Element
-	idleSince time.Time
+	subscribers list.List     // of *Subscription, the next one to be woken first
+	link        *link         // nil while phase is routing, or dropped unless that was by Close
+	idle        *list.Element // of link.idle, nil when it is not in the list
+	idleSince   time.Time     // when the last subscriber left, valid while there are none
+	refused     error         // the server's refusal of this channel, nil when there is none
 
 	// Used by the router.
-	due      time.Time // not to be routed before
-	refresh  bool      // the last route proved wrong
-	attempts int       // failures since the last confirmation
-
-	// refused is the server's refusal of this channel, nil when there is none.
-	refused error
+	due     time.Time    // not to be routed before
+	refresh bool         // the last route proved wrong
+	tries   wait.Backoff // between failures, since the last confirmation
 }
 
 // join adds a subscriber, behind those that wait already.
 func (c *channel) join(s *Subscription) {
-	m := membership{channel: c, element: c.subscribers.PushBack(s)}
-	s.memberships = append(s.memberships, m)
+	s.memberships = append(s.memberships, membership{c, c.subscribers.PushBack(s)})
 }
 
-// confirm notes that the server sends us the messages from now on. It wakes all
-// subscribers, because earlier messages are lost.
-func (c *channel) confirm() {
-	c.phase = confirmed
-	c.attempts = 0
-	c.refused = nil
-	c.wakeAll()
+// isPaired reports whether the channel is confirmed with its paired channels. The server accepts a
+// command as a whole or not at all, so a confirmation of the channel's own name confirms them all.
+func (c *channel) isPaired() bool { return c.phase == confirmed && len(c.paired) > 0 }
+
+// hear gives permits for a message. "0" is for a single waiter. A number above 1 is for all waiters
+// and no reason to ask. Any other message wakes all of them: waking too many costs a request each,
+// waking too few costs a wait.
+func (c *channel) hear(message string) {
+	if message == "0" {
+		c.wakeOneOfEach()
+		return
+	}
+	number, err := strconv.ParseInt(message, 10, 64)
+	if err != nil || number <= 1 {
+		number = 0
+	}
+	c.wakeAll(number)
 }
 
-// wakeOne gives a permit to the first subscriber of a topic that has none, and
-// moves it to the back. When all have one there is nothing to do: each of them
-// will ask after this moment.
+// wakeOne gives a permit to the first subscriber of a topic that has none, and moves it to the
+// back. When all have one there is nothing to do: each of them will ask after this moment.
 func (c *channel) wakeOne(topic string) {
 	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		if s := e.Value.(*Subscription); s.topic == topic && s.permit() {
+		if s := e.Value.(*Subscription); s.topic == topic && s.permit(0) {
 			c.subscribers.MoveToBack(e)
 			return
 		}
 	}
 }
 
-// wakeOneOfEach wakes one subscriber of every topic, because the message does not
-// name the topic.
+// wakeOneOfEach wakes one subscriber of every topic, because the message does not name the topic.
 func (c *channel) wakeOneOfEach() {
-	if c.subscribers.Len() == 0 {
-		return
-	}
-	first := c.subscribers.Front().Value.(*Subscription).topic
-	var others map[string]struct{} // nearly always nil: a channel with two topics is rare
-	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		if topic := e.Value.(*Subscription).topic; topic != first {
-			if others == nil {
-				others = make(map[string]struct{})
-			}
-			others[topic] = struct{}{}
+	woken := make([]string, 0, 4) // topics; on the stack, because there are nearly never more
+	var next *list.Element
+	for e := c.subscribers.Front(); e != nil; e = next {
+		next = e.Next()
+		s := e.Value.(*Subscription)
+		if !slices.Contains(woken, s.topic) && s.permit(0) {
+			woken = append(woken, s.topic)
+			c.subscribers.MoveToBack(e)
 		}
 	}
-	c.wakeOne(first)
-	for topic := range others {
-		c.wakeOne(topic)
+}
+
+// wakeAll gives every subscriber a permit, with the number of Subscription.permit.
+func (c *channel) wakeAll(number int64) {
+	for e := c.subscribers.Front(); e != nil; e = e.Next() {
+		e.Value.(*Subscription).permit(number)
 	}
 }
 
-// wakeAll gives every subscriber a permit.
-func (c *channel) wakeAll() {
-	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		e.Value.(*Subscription).permit()
+// pair sets the paired channels with which a channel is subscribed next. Called with mu held.
+func (h *Hub) pair(c *channel, paired []string) {
+	for _, name := range c.paired {
+		delete(h.paired, name)
+	}
+	for _, name := range paired {
+		h.paired[name] = struct{}{}
+	}
+	c.paired, c.unpaired = paired, nil
+}
+
+// abandon drops a channel without subscribers, or lets it linger. Called with mu held.
+func (h *Hub) abandon(c *channel) {
+	switch c.phase {
+	case routing, wanted:
+		h.drop(c)
+		h.router.wake.send()
+	case asking, confirmed:
+		c.linger()
+	case leaving, dropped:
+		// Nothing to do: unsubscribe drops a leaving channel itself.
 	}
 }
 
-// advise passes a number to every subscriber.
-func (c *channel) advise(number int64) {
-	for e := c.subscribers.Front(); e != nil; e = e.Next() {
-		e.Value.(*Subscription).advise(number)
+// requeue takes a channel off its link and returns it to the router, to be assigned again after a
+// delay. A channel without subscribers, or of a closed hub, is dropped instead. Called with mu
+// held.
+func (h *Hub) requeue(c *channel, refresh bool, delay time.Duration) {
+	if c.subscribers.Len() == 0 || c.phase == dropped {
+		h.drop(c)
+		return
 	}
+	c.leaveLink()
+	c.refresh = refresh
+	h.enqueue(c, delay)
+}
+
+// drop removes a channel that is not subscribed. Called with mu held.
+func (h *Hub) drop(c *channel) {
+	c.leaveLink()
+	c.phase = dropped
+	h.pair(c, nil)
+	// After Close the map is empty, and before it the name is c's until here.
+	delete(h.channels, c.name)
+	h.known.Store(int64(len(h.channels)))
 }
 
 // leaveLink takes the channel off its link, if it has one.
 func (c *channel) leaveLink() {
-	l := c.link
-	if l == nil {
+	if c.link == nil {
 		return
 	}
-	delete(l.members, c)
+	delete(c.link.members, c)
 	c.notIdle()
-	c.link = nil
-	if len(l.members) == 0 {
-		l.signal() // nothing left to do: it ends
+	if len(c.link.members) == 0 {
+		c.link.wake.send() // nothing left to do: it ends
 	}
+	c.link = nil
 }
 
 // linger puts the channel at the end of its link's idle list.
-func (c *channel) linger(now time.Time) {
-	c.idleSince = now
+func (c *channel) linger() {
+	c.idleSince = time.Now()
 	if c.idle != nil {
 		c.link.idle.MoveToBack(c.idle)
 		return
 	}
 	c.idle = c.link.idle.PushBack(c)
 	if c.link.idle.Len() == 1 {
-		c.link.signal() // it has no timer yet
+		c.link.wake.send() // it has no timer yet
 	}
 }
 

@@ -1,19 +1,17 @@
 // Package pubsub wakes goroutines of package rlock that wait for a message on a Redis channel.
 // Users of locks do not need it. It knows channels, nodes and permits, and nothing of locks.
 //
-// A [Hub] keeps one connection per node, whatever the number of channels, and
-// one goroutine per connection. A [Subscription] is one waiter on one channel or
-// several. It holds at most one permit, which means "something changed, ask again".
-// It gets one when
+// A [Hub] keeps one connection per node, whatever the number of channels, and one goroutine per
+// connection. A [Subscription] is one waiter on one channel or several. It holds at most one
+// permit, which means "something changed, ask again". It gets one when
 //
-//   - the server confirms the channel, the first time and after every
-//     interruption: messages published before the confirmation are lost, so
-//     every waiter asks again;
-//   - the waiter joins a channel that is confirmed already: its last request was
-//     before it listened;
+//   - the server confirms the channel, the first time and after every interruption: messages
+//     published before the confirmation are lost, so every waiter asks again;
+//   - the waiter joins a channel that is confirmed already: its last request was before it
+//     listened;
 //   - the message "0" arrives and this waiter is the next to be woken;
-//   - any other message arrives, which wakes every waiter. A number above 1 is
-//     returned by [Subscription.Advice] and is no reason to ask;
+//   - any other message arrives, which wakes every waiter. A number above 1 is returned by
+//     [Subscription.Advice] and is no reason to ask;
 //   - another waiter leaves with a permit that it did not use.
 //
 // A waiter needs one loop and no special cases:
@@ -29,19 +27,12 @@
 //
 // # Paired channels
 //
-// A channel may have paired channels. One command subscribes to the channel and its
-// paired channels, and one command unsubscribes from them; the server executes each
-// as a whole. A count of listeners on the server (PUBSUB NUMSUB) therefore includes
-// those of this package on both the channel and its paired channel, or on neither.
-// The surplus of the channel is the other listeners, at any instant: while it is
-// subscribed, while it lingers, when the connection is lost or the Hub is closed.
-// A paired channel that only this process listens on can also bring it messages
-// that are not for all.
-//
-// Messages on paired channels give no permits. They go to [Options].OnDirect, as long
-// as the server can send them, until [Hub.Close] has returned. A server may refuse
-// the paired channels without refusing the channel: [Subscription.Paired] reports
-// whether they are in use. [Hub.Resume] subscribes only if they are.
+// A channel may have paired channels; see [Options].Paired. The server executes a command for them
+// and their channel as a whole. A count of listeners on the server (PUBSUB NUMSUB) therefore
+// includes those of this package on both, or on neither. The surplus of the channel is the other
+// listeners, at any instant: while it is subscribed, while it lingers, when the connection is lost
+// or the Hub is closed. A paired channel that only this process listens on can also bring it
+// messages that are not for all: they go to [Options].OnDirect and give no permits.
 //
 // # The life of a channel
 //
@@ -54,10 +45,6 @@
 //	           wanted <----- subscriber joined ------ reply --- leaving
 //	          dropped <--- no subscriber -------------/         (UNSUBSCRIBE)
 //
-// A channel that is refused together with its paired channels goes back from asking
-// to wanted once, and is then asked for by itself.
-//
-// The hooks of rueidis run on the reader of the connection. They only move a
-// channel between these phases and give permits, under a mutex that is never
-// held during I/O. They call OnDirect without it.
+// A channel that is refused together with its paired channels goes back from asking to wanted once,
+// and is then asked for by itself.
 package pubsub

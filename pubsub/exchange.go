@@ -1,157 +1,144 @@
 package pubsub
 
 import (
-	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/wait"
 )
 
-// onSubscription handles what the server says about a subscription, asked for or
-// not. It ignores the paired channels, because the server says the same about their
-// channel. It runs on the reader of the connection.
+// batch is the channels of one exchange with the server. names are those for the command of each
+// channel: its own first, because a SUBSCRIBE is answered by the push for the first name.
+type batch struct {
+	channels []*channel
+	names    [][]string
+}
+
+// add adds a channel, which is in phase p from now on. Called with hub.mu held.
+func (b *batch) add(c *channel, p phase) {
+	c.phase = p
+	b.channels = append(b.channels, c)
+	b.names = append(b.names, append([]string{c.name}, c.paired...))
+}
+
+// onSubscription handles what the server says about a subscription, asked for or not, on the reader
+// of the connection. It ignores paired channels: the server says the same about their channel.
 func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[s.Channel]
-	if c == nil || c.link != l {
-		return // said on a connection that the channel has left
-	}
-	if strings.HasSuffix(s.Kind, "unsubscribe") {
+	switch {
+	case c == nil || c.link != l: // said on a connection that the channel has left
+	case strings.HasSuffix(s.Kind, "unsubscribe"):
 		if c.phase == confirmed {
 			// We did not ask for it: its slot has moved to another node.
-			h.requeue(c, true, time.Now().Add(backoff(1)))
+			h.requeue(c, true, new(wait.Backoff).Next())
 		}
-		return
-	}
-	if c.phase == asking || c.phase == confirmed {
-		c.confirm()
+	case c.phase == asking || c.phase == confirmed:
+		c.phase, c.tries, c.refused = confirmed, wait.Backoff{}, nil
+		c.wakeAll(0) // earlier messages are lost
 		delete(h.warned, c.name)
-		if c.paired() {
-			delete(h.warned, c.names[1])
+		if c.isPaired() {
+			delete(h.warned, c.paired[0])
 		}
 	}
 }
 
-// objection is a refusal that has not been reported yet.
-type objection struct {
-	channel string
-	paired  []string // the channels that are refused; nil if it is the channel itself
-	reply   error
-}
-
-// subscribe asks the server for channels in phase asking. The hook has confirmed
-// those that it accepts by the time the replies are here.
-func (l *link) subscribe(ctx context.Context, conn connection, channels []*channel) error {
+// subscribe asks the server for channels. The hook has confirmed those that it accepts by the time
+// the replies are here.
+func (l *link) subscribe(b batch) error {
 	h := l.hub
-	replies, err := conn.subscribe(ctx, h.groups(channels))
+	replies, err := l.conn.subscribe(h.running, b.names)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
-	var objections []objection
-	now := time.Now()
-	for i, c := range channels {
+	defer h.unlock()
+	for i, c := range b.channels {
 		switch reply := replies[i]; {
 		case c.link != l:
-		case reply == nil:
-			if why := h.unpairedNews(c); why != nil {
-				objections = append(objections, objection{c.name, c.names[1:], why})
-			}
-		case c.phase == asking && l.denied(c, reply, now):
-			objections = append(objections, objection{c.name, nil, reply})
+		case reply != nil && c.phase == asking:
+			l.denied(c, reply)
+		case reply == nil && c.unpaired != nil:
+			c.unpaired()
 		}
 	}
-	recovered := slices.Contains(replies, nil) && h.outages.over(l.node)
-	h.mu.Unlock()
-
-	// Without mu, because a log handler may block.
-	if recovered {
-		h.logger.Info("pubsub: connected to the node again", "node", l.node)
-	}
-	for _, o := range objections {
-		switch {
-		case o.paired == nil:
-			h.logger.Warn(
-				"pubsub: the server refuses the channel; its waiters fall back to polling",
-				"channel", o.channel, "error", o.reply,
-				"remedy", advice(o.reply, []string{o.channel}, h.options.Sharded))
-		case h.options.OnUnpaired != nil:
-			h.options.OnUnpaired(o.channel, o.reply)
-		default:
-			h.logger.Warn(
-				"pubsub: the server refuses the paired channels of the channel; "+
-					"it is subscribed without them",
-				"channel", o.channel, "paired", o.paired, "error", o.reply,
-				"remedy", advice(o.reply, o.paired, h.options.Sharded))
+	if out := h.outages[l.node]; out != nil && slices.Contains(replies, nil) {
+		delete(h.outages, l.node)
+		if out.logged {
+			h.log(slog.LevelInfo, "pubsub: connected to the node again", "node", l.node)
 		}
 	}
 	return nil
 }
 
-// denied returns a channel to the router after an error reply, and reports whether
-// that is to be logged. Called with hub.mu held.
-func (l *link) denied(c *channel, reply error, now time.Time) (news bool) {
+// denied handles the error reply to the SUBSCRIBE of a channel. Called with hub.mu held.
+func (l *link) denied(c *channel, reply error) {
 	h := l.hub
-	if l.retryUnpaired(c, reply) {
-		return false
-	}
-	c.attempts++
-	switch classify(reply) {
-	case redirected:
-		due := now
-		if c.attempts > 1 { // the node that we were redirected to redirects us again
-			due = now.Add(backoff(c.attempts))
+	switch {
+	case !refuses(reply):
+		delay := c.tries.Next()
+		if redirects(reply) && c.tries.Failures == 1 {
+			delay = 0 // not yet redirected by the node that we were redirected to
 		}
-		h.requeue(c, true, due)
-	case later:
-		h.requeue(c, true, now.Add(backoff(c.attempts)))
-	case refused:
+		h.requeue(c, true, delay)
+	case len(c.paired) > 0:
+		// The channel itself may be allowed.
+		paired := c.paired
+		h.pair(c, nil)
+		c.unpaired = func() { h.reportUnpaired(c.name, paired, reply) }
+		l.add(c)
+	default:
 		c.refused = reply
-		news = h.warned.first(c.name)
-		h.requeue(c, false, now.Add(refusedBackoff(c.attempts)))
+		if h.warned.first(c.name) {
+			h.log(slog.LevelWarn,
+				"pubsub: the server refuses the channel; its waiters fall back to polling",
+				"channel", c.name, "error", reply,
+				"remedy", advice(reply, []string{c.name}, h.options.Sharded))
+		}
+		// A matter of configuration, so asking often gains nothing.
+		h.requeue(c, false, c.tries.Within(time.Second, 30*time.Second))
 	}
-	return news
 }
 
-// unsubscribe unsubscribes from channels in phase leaving. A channel that has got a
-// subscriber meanwhile is subscribed again.
-func (l *link) unsubscribe(ctx context.Context, conn connection, channels []*channel) error {
+// reportUnpaired reports, once, that the paired channels are refused. Called with mu held.
+func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
+	switch {
+	case !h.warned.first(paired[0]):
+	case h.options.OnUnpaired != nil:
+		h.later(func() { h.options.OnUnpaired(channel, reply) })
+	default:
+		h.log(slog.LevelWarn, "pubsub: the server refuses the paired channels of the channel; "+
+			"it is subscribed without them", "channel", channel, "paired", paired, "error", reply,
+			"remedy", advice(reply, paired, h.options.Sharded))
+	}
+}
+
+// unsubscribe unsubscribes from channels. A channel that has got a subscriber meanwhile is
+// subscribed again.
+func (l *link) unsubscribe(b batch) error {
 	h := l.hub
-	replies, err := conn.unsubscribe(ctx, h.groups(channels))
+	replies, err := l.conn.unsubscribe(h.running, b.names)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, c := range channels {
-		reply := replies[i]
-		switch {
-		case reply != nil && classify(reply) != redirected:
-			return reply // still subscribed: closing the connection ends that too
-		case c.subscribers.Len() == 0:
-			h.drop(c)
-		case reply != nil:
-			// The slot has moved, which ended the subscription.
-			h.requeue(c, true, time.Time{})
-		default:
+	for i, c := range b.channels {
+		switch reply := replies[i]; {
+		case reply == nil:
 			l.add(c)
+		case redirects(reply):
+			// The slot has moved, which ended the subscription.
+			h.requeue(c, true, 0)
+		default:
+			return reply // still subscribed: closing the connection ends that too
 		}
 	}
 	return nil
-}
-
-// groups returns the names for the command of each channel. The channel's own name
-// comes first, because a SUBSCRIBE is answered by the push for the first name.
-func (h *Hub) groups(channels []*channel) [][]string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	groups := make([][]string, len(channels))
-	for i, c := range channels {
-		groups[i] = c.group()
-	}
-	return groups
 }

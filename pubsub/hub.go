@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,85 +16,73 @@ const DefaultLinger = time.Second
 
 // Options configure a [Hub]. Route is required.
 type Options struct {
-	// Route finds the node of a channel. Required. Use [SingleRoute] when there is
-	// one node.
+	// Route finds the node of a channel. Required. Use [SingleRoute] when there is one node.
 	Route Route
 
-	// Sharded selects SSUBSCRIBE and SUNSUBSCRIBE instead of SUBSCRIBE and
-	// UNSUBSCRIBE. The two kinds of channel do not reach each other. Defaults to
-	// false.
+	// Sharded selects SSUBSCRIBE and SUNSUBSCRIBE instead of SUBSCRIBE and UNSUBSCRIBE. The two
+	// kinds of channel do not reach each other. Defaults to false.
 	Sharded bool
 
-	// Linger is how long a channel stays subscribed after its last subscriber
-	// left, so that one that comes back soon finds it confirmed. A negative value
-	// unsubscribes at once. Defaults to [DefaultLinger].
+	// Linger is how long a channel stays subscribed after its last subscriber left, so that one
+	// that comes back soon finds it confirmed. A negative value unsubscribes at once. Defaults to
+	// [DefaultLinger].
 	Linger time.Duration
 
-	// Paired returns the paired channels of a channel. One command subscribes to the
-	// channel and all of them, and one command unsubscribes, so that no other client
-	// ever sees some of them without the rest. Their messages give no permits; see
-	// OnDirect. A paired channel belongs to one channel, and is not subscribed to by
-	// itself. When channels are sharded it must be in the slot of its channel.
+	// Paired returns the paired channels of a channel. One command subscribes to the channel and
+	// all of them, and one command unsubscribes, so that no other client ever sees some of them
+	// without the rest. A paired channel belongs to one channel, is not subscribed to by itself,
+	// and must be in the slot of its channel if channels are sharded. Its messages give no permits;
+	// see OnDirect.
 	//
-	// If the server refuses the command, for instance because no ACL rule matches the
-	// paired channels, the channel is asked for again at once without them. It stays
-	// without them until its connection is lost or it is unsubscribed.
+	// If the server refuses the command, for instance because no ACL rule matches the paired
+	// channels, the channel is asked for again at once without them. It stays without them until
+	// its connection is lost or it is unsubscribed.
 	//
-	// Paired is called by one goroutine at a time, each time before a channel is
-	// given to a connection, and must not block. Its result is not modified. Defaults
-	// to no paired channels.
+	// Paired is called by one goroutine at a time, each time before a channel is given to a
+	// connection, and must not block. Its result is not modified. Defaults to no paired channels.
 	Paired func(channel string) []string
 
-	// OnDirect is called with every message that arrives on a paired channel, and with
-	// the name of that channel. It runs on the reader of a connection and must not
-	// block: no other message is received meanwhile. It may use the Hub, except for
-	// Close, and Subscriptions. It may take a mutex under which they are used; Hub.Close
-	// must not be called with such a mutex held. It may be called concurrently for
-	// messages of different connections, and is still called while Hub.Close waits, but
-	// not after that has returned. Defaults to ignoring the messages.
+	// OnDirect is called with every message on a paired channel, and with the name of that channel.
+	// It runs on the reader of a connection, concurrently with those of other connections, and must
+	// not block. It may use the Hub, except for Close, and Subscriptions. It may take a mutex under
+	// which they are used; Hub.Close must not be called with such a mutex held. It is still called
+	// while Hub.Close waits, but not after that has returned. Defaults to ignoring the messages.
 	OnDirect func(channel, message string)
 
-	// OnUnpaired is called, instead of a warning in the log, when a channel is
-	// subscribed without its paired channels because the server refuses them. It may be
-	// called concurrently, and without a mutex of the Hub. Defaults to the warning.
+	// OnUnpaired is called, instead of a warning in the log, when a channel is subscribed without
+	// its paired channels because the server refuses them. It may be called concurrently, and
+	// without a mutex of the Hub. Defaults to the warning.
 	OnUnpaired func(channel string, refusal error)
 
-	// Logger is told about channels that the server refuses and nodes that
-	// cannot be reached, once each until it changes. Defaults to
-	// [slog.Default].
+	// Logger is told about channels that the server refuses and nodes that cannot be reached, once
+	// each until it changes. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// Hub shares the subscriptions of a process. All methods are safe for
-// concurrent use. A Hub that is no longer needed must be closed.
+// Hub shares the subscriptions of a process. All methods are safe for concurrent use. A Hub that is
+// no longer needed must be closed.
 type Hub struct {
-	options Options
-	logger  *slog.Logger
-	dial    dialer
+	options Options // with defaults
+	dial    func(rueidis.Client, bool, rueidis.PubSubHooks) (connection, error)
 
-	// running ends with Close; work counts every goroutine that was started.
+	// running ends with Close, while mu is held; work counts every goroutine that was started.
 	running context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup
+	calls   sync.WaitGroup // of OnDirect; Add is called only under mu, for a name in paired
+	known   atomic.Int64   // the number of channels, to be read without mu
 
-	// calls counts the calls of OnDirect. It is added to only under mu, and only for
-	// a name in paired.
-	calls sync.WaitGroup
-
-	// known is the number of channels, to be read without mu.
-	known atomic.Int64
-
-	// mu guards the fields below and those of every channel, link and Subscription.
-	// It is never held during I/O nor while calling one of the Options or the logger,
-	// because the readers of the connections wait for it.
+	// mu guards the fields below and those of every channel, link and Subscription. It is never
+	// held during I/O nor while calling one of the Options or the logger, because the readers of
+	// the connections wait for it.
 	mu       sync.Mutex
-	closed   bool
 	channels map[string]*channel
-	paired   paired
-	links    map[string]*link // by node; without links that are ending
+	paired   map[string]struct{} // the paired channels, by which their messages are recognized
+	links    map[string]*link    // by node; without links that are ending
 	router   router
 	outages  outages
 	warned   warnings
+	reports  []func() // put off with later
 }
 
 // New returns a Hub without any connection. It panics if Options.Route is nil.
@@ -104,14 +91,20 @@ func New(o Options) *Hub {
 		panic("pubsub: Options.Route is required")
 	}
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.Paired == nil {
+		o.Paired = func(string) []string { return nil }
+	}
+	if o.OnDirect == nil {
+		o.OnDirect = func(string, string) {}
+	}
 	h := &Hub{
 		options:  o,
-		logger:   cmp.Or(o.Logger, slog.Default()),
 		dial:     dialRedis,
 		channels: make(map[string]*channel),
-		paired:   make(paired),
+		paired:   make(map[string]struct{}),
 		links:    make(map[string]*link),
-		router:   router{wake: make(chan struct{}, 1)},
+		router:   router{wake: make(signal, 1)},
 		outages:  make(outages),
 		warned:   make(warnings),
 	}
@@ -119,28 +112,26 @@ func New(o Options) *Hub {
 	return h
 }
 
-// Subscribe adds a subscriber to the named channel. It never blocks: a channel that
-// is not subscribed yet is subscribed in the background, which is tried until it
-// succeeds or the last subscriber has left. The confirmation arrives as a permit on
-// [Subscription.C].
+// Subscribe adds a subscriber to the named channel. It never blocks: a channel that is not
+// subscribed yet is subscribed in the background, which is tried until it succeeds or the last
+// subscriber has left. The confirmation arrives as a permit on [Subscription.C].
 //
 // On a closed Hub, Subscribe returns a Subscription that never fires.
 func (h *Hub) Subscribe(name string) *Subscription {
 	return h.SubscribeTopic(name, name)
 }
 
-// SubscribeTopic is [Hub.Subscribe] for a channel whose messages are about several
-// topics and do not name them: the message for a single waiter wakes one subscriber
-// of each topic. Subscribe takes the name of the channel as topic.
+// SubscribeTopic is [Hub.Subscribe] for a channel whose messages are about several topics and do
+// not name them: the message for a single waiter wakes one subscriber of each topic. Subscribe
+// takes the name of the channel as topic.
 //
-// It subscribes to the channels in also as well. The Subscription gets permits from
-// all of them: one for the confirmation of each, and those of the messages. Permits
-// do not add up here either.
+// It subscribes to the channels in also as well. The Subscription gets permits from all of them:
+// one for the confirmation of each, and those of the messages. Permits do not add up here either.
 func (h *Hub) SubscribeTopic(name, topic string, also ...string) *Subscription {
 	s := newSubscription(h, topic)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.running.Err() != nil {
 		return s
 	}
 	h.join(s, name)
@@ -150,33 +141,31 @@ func (h *Hub) SubscribeTopic(name, topic string, also ...string) *Subscription {
 	return s
 }
 
-// join makes a Subscription a subscriber of the named channel. Called with mu
-// held.
+// join makes a Subscription a subscriber of the named channel. Called with mu held.
 func (h *Hub) join(s *Subscription, name string) {
 	c := h.channels[name]
 	if c == nil {
 		c = &channel{name: name}
 		h.channels[name] = c
 		h.known.Store(int64(len(h.channels)))
-		h.enqueue(c, time.Time{})
+		h.enqueue(c, 0)
 	}
 	c.join(s)
 	if c.phase == confirmed {
-		s.permit() // its last request was before it listened
+		s.permit(0) // its last request was before it listened
 	}
 }
 
-// Resume is SubscribeTopic for a caller that has not asked yet. It subscribes only if
-// the channel is confirmed at present with its paired channels, because it has
-// subscribers or lingers. The Subscription has no permit then: the caller can ask at
-// once, and hears of what happens from now on. Otherwise, and on a closed Hub, Resume
-// returns nil and starts nothing. It never blocks, and does not allocate when it
-// returns nil.
+// Resume is SubscribeTopic for a caller that has not asked yet. It subscribes only if the channel
+// is confirmed at present with its paired channels, because it has subscribers or lingers. The
+// Subscription has no permit then: the caller can ask at once, and hears of what happens from now
+// on. Otherwise, and on a closed Hub, Resume returns nil and starts nothing. It never blocks, and
+// does not allocate when it returns nil.
 func (h *Hub) Resume(name, topic string) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[name]
-	if c == nil || !c.paired() {
+	if c == nil || !c.isPaired() {
 		return nil
 	}
 	s := newSubscription(h, topic)
@@ -184,21 +173,21 @@ func (h *Hub) Resume(name, topic string) *Subscription {
 	return s
 }
 
-// Listens reports whether there is any channel, with subscribers or lingering. It
-// takes no mutex, because every uncontended lock calls it.
+// Listens reports whether there is any channel, with subscribers or lingering. It takes no mutex,
+// because every uncontended lock calls it.
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
-// Close unsubscribes everything, closes the connections and waits until every
-// goroutine of the Hub has ended. Each connection gets about two seconds for
-// that when its server does not answer; one that is just being dialled gets
-// the dial time-out of its client. Subscriptions stay usable, but never fire
-// again. Close may be called more than once; each call waits.
+// Close unsubscribes everything, closes the connections and waits until every goroutine of the Hub
+// has ended. Each connection gets about two seconds for that when its server does not answer; one
+// that is just being dialled gets the dial time-out of its client. Subscriptions stay usable, but
+// never fire again. Close may be called more than once; each call waits.
 func (h *Hub) Close() {
 	h.mu.Lock()
-	h.closed = true
+	for _, c := range h.channels {
+		c.phase = dropped
+	}
 	clear(h.channels)
 	h.known.Store(0)
-	h.router.queue = nil
 	h.stop()
 	h.mu.Unlock()
 
@@ -210,67 +199,43 @@ func (h *Hub) Close() {
 	h.calls.Wait()
 }
 
-// deliver passes a message to the subscribers of its channel, or to OnDirect. It
-// runs on the reader of a connection.
+// deliver passes a message to the subscribers of its channel, or to OnDirect. It runs on the reader
+// of a connection.
 //
-// It ignores which connection the message came from and which phase the channel is
-// in: a message that arrives before we know of the confirmation, or on a connection
-// that is being given up, is a reason to ask too.
+// It ignores which connection the message came from and which phase the channel is in: a message
+// that arrives before we know of the confirmation, or on a connection that is being given up, is a
+// reason to ask too.
 func (h *Hub) deliver(m rueidis.PubSubMessage) {
-	if h.wake(m) {
+	h.mu.Lock()
+	direct := false
+	if c := h.channels[m.Channel]; c != nil {
+		c.hear(m.Message)
+	} else if _, direct = h.paired[m.Channel]; direct {
+		h.calls.Add(1)
+	}
+	h.mu.Unlock()
+
+	if direct {
 		defer h.calls.Done()
 		h.options.OnDirect(m.Channel, m.Message)
 	}
 }
 
-// wake gives permits for a message. It reports true if the message is for OnDirect
-// instead; that call is counted already.
-func (h *Hub) wake(m rueidis.PubSubMessage) (direct bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.channels[m.Channel]
-	switch {
-	case c == nil:
-		if _, direct = h.paired[m.Channel]; direct && h.options.OnDirect != nil {
-			h.calls.Add(1)
-			return true
-		}
-	case m.Message == wakeOne:
-		c.wakeOneOfEach()
-	default:
-		if number, err := strconv.ParseInt(m.Message, 10, 64); err == nil && number > 1 {
-			c.advise(number)
-		} else {
-			c.wakeAll()
-		}
+// unlock releases mu and then makes the calls that were put off with later.
+func (h *Hub) unlock() {
+	reports := h.reports
+	h.reports = nil
+	h.mu.Unlock()
+	for _, report := range reports {
+		report()
 	}
-	return false
 }
 
-// wakeOne is the message for a single waiter. A number above 1 is passed to all
-// waiters and is no reason to ask. Any other message wakes all of them: waking too
-// many costs a request each, waking too few costs a wait.
-const wakeOne = "0"
+// later puts off a call until unlock, because a log handler or one of the Options may block. Called
+// with mu held, which is released by unlock.
+func (h *Hub) later(report func()) { h.reports = append(h.reports, report) }
 
-// requeue takes a channel off its link and returns it to the router, to be assigned
-// again when it is due. A channel without subscribers is dropped instead. Called
-// with mu held.
-func (h *Hub) requeue(c *channel, refresh bool, due time.Time) {
-	if c.subscribers.Len() == 0 {
-		h.drop(c)
-		return
-	}
-	c.leaveLink()
-	c.refresh = c.refresh || refresh
-	h.enqueue(c, due)
-}
-
-// drop removes a channel that is not subscribed. Called with mu held.
-func (h *Hub) drop(c *channel) {
-	c.leaveLink()
-	c.phase = dropped
-	h.paired.forget(c)
-	// After Close the map is empty, and before it the name is c's until here.
-	delete(h.channels, c.name)
-	h.known.Store(int64(len(h.channels)))
+// log puts off a log message like later.
+func (h *Hub) log(level slog.Level, message string, args ...any) {
+	h.later(func() { h.options.Logger.Log(context.Background(), level, message, args...) })
 }

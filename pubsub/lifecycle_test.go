@@ -211,3 +211,21 @@ func TestCloseEndsEverythingInAnyPhase(t *testing.T) {
 		}
 	})
 }
+
+func TestReplyThatArrivesDuringCloseStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := newFake(t, Options{Sharded: true})
+		s, _ := started(t, h, f)
+		s.Close()
+		f.next(t, "unsubscribe")
+		h.Subscribe("c")
+		h.mu.Lock()
+		c := h.channels["c"]
+		h.mu.Unlock()
+		h.Close()
+		h.mu.Lock()
+		h.requeue(c, true, 0) // the reply was MOVED
+		h.mu.Unlock()
+		gone(t, h)
+	})
+}

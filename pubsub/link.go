@@ -2,19 +2,24 @@ package pubsub
 
 import (
 	"container/list"
-	"context"
+	"errors"
+	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/wait"
 )
 
-// link is one connection to one node, from the dial to its end, with the
-// channels on it. It never redials: when its connection is lost, the router
-// assigns the channels to a new link, maybe of another node.
+// link is one connection to one node, from the dial to its end, with the channels on it. It never
+// redials: when its connection is lost, the router assigns the channels to a new link, maybe of
+// another node.
 type link struct {
 	hub  *Hub
 	node string
-	wake chan struct{}
+	wake signal
+	conn connection // set and used by the goroutine of the link
 
 	// Guarded by hub.mu.
 	members map[*channel]struct{}
@@ -22,175 +27,153 @@ type link struct {
 	idle    list.List  // of *channel, by idleSince; also some that are in use again
 }
 
-func newLink(h *Hub, node string) *link {
-	return &link{
-		hub:     h,
-		node:    node,
-		wake:    make(chan struct{}, 1),
-		members: make(map[*channel]struct{}),
-	}
-}
+// signal wakes a goroutine. Its capacity is 1.
+type signal chan struct{}
 
-// signal makes the link check for work.
-func (l *link) signal() {
+// send reports whether no signal was pending.
+func (s signal) send() bool {
 	select {
-	case l.wake <- struct{}{}:
+	case s <- struct{}{}:
+		return true
 	default:
+		return false
 	}
 }
 
-// add takes a channel that is to be subscribed here. Called with hub.mu held.
+// add takes a channel that is to be subscribed here. A channel without subscribers is dropped
+// instead. Called with hub.mu held.
 func (l *link) add(c *channel) {
+	if c.subscribers.Len() == 0 {
+		l.hub.drop(c)
+		return
+	}
 	c.phase = wanted
 	c.link = l
 	l.members[c] = struct{}{}
 	l.wanted = append(l.wanted, c)
-	l.signal()
+	l.wake.send()
 }
 
-// run is the goroutine of the link.
+// run is the goroutine of the link. It keeps the subscriptions on the server in step with the
+// channels of the link, until there is none or the connection is lost or the hub is closed.
 func (l *link) run(client rueidis.Client) {
-	conn, err := l.hub.dial(client, l.hub.options.Sharded, rueidis.PubSubHooks{
-		OnMessage:      l.hub.deliver,
-		OnSubscription: l.onSubscription,
-	})
+	h := l.hub
+	conn, err := h.dial(client, h.options.Sharded,
+		rueidis.PubSubHooks{OnMessage: h.deliver, OnSubscription: l.onSubscription})
 	if err != nil {
-		l.unreachable(err)
+		l.giveBack(err)
 		return
 	}
-	// The channels go back before the connection is closed, which takes a second
-	// when the server hangs: they can be subscribed elsewhere meanwhile.
-	if l.serve(conn) != nil {
-		l.broken()
+	l.conn = conn
+	for step := l.next(); step != nil; step = l.next() {
+		if step() != nil {
+			// Before the connection is closed, which takes a second when the server hangs: the
+			// channels can be subscribed elsewhere meanwhile.
+			l.giveBack(nil)
+			break
+		}
 	}
 	conn.close()
 }
 
-// serve keeps the subscriptions on the server in step with the channels of the
-// link. It returns nil when no channel is left, and an error when the connection
-// is lost or the hub is closed.
-func (l *link) serve(conn connection) error {
-	ctx := l.hub.running
-	for {
-		now := time.Now()
-		idle, want, next, more := l.todo(now)
-		var err error
-		switch {
-		case !more:
-			return nil
-		case len(idle) > 0:
-			err = l.unsubscribe(ctx, conn, idle)
-		case len(want) > 0:
-			err = l.subscribe(ctx, conn, want)
-		default:
-			err = l.sleep(ctx, conn, next.Sub(now), !next.IsZero())
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// todo takes the next batch of work. When there is none, next is when the first
-// idle channel has lingered long enough, zero if no channel is idle. more is false
-// when the link has no channels. It has left the hub then, so that no channel can
-// be added.
-func (l *link) todo(now time.Time) (idle, want []*channel, next time.Time, more bool) {
+// next returns what to do next, or nil when the link has no channels. It has left the hub then, so
+// that no channel can be added.
+func (l *link) next() func() error {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(l.members) == 0 {
-		l.remove()
-		return nil, nil, next, false
+		delete(h.links, l.node)
+		return nil
 	}
+	var b batch
+	var expired <-chan time.Time // when the first idle channel has lingered
 	for e := l.idle.Front(); e != nil; e = l.idle.Front() {
 		c := e.Value.(*channel)
 		if c.subscribers.Len() == 0 {
-			if until := c.idleSince.Add(h.options.Linger); until.After(now) {
-				next = until
+			if left := h.options.Linger - time.Since(c.idleSince); left > 0 {
+				expired = time.After(left)
 				break
 			}
-			c.phase = leaving
-			idle = append(idle, c)
+			b.add(c, leaving)
 		}
 		c.notIdle()
 	}
-	if len(idle) > 0 {
-		return idle, nil, next, true
+	if len(b.channels) > 0 {
+		return func() error { return l.unsubscribe(b) }
 	}
 	for _, c := range l.wanted {
 		if c.link == l && c.phase == wanted {
-			c.phase = asking
-			want = append(want, c)
+			b.add(c, asking)
 		}
 	}
 	l.wanted = nil
-	return nil, want, next, true
+	if len(b.channels) > 0 {
+		return func() error { return l.subscribe(b) }
+	}
+	return func() error { return l.sleep(expired) }
 }
 
 // sleep waits for something to do.
-func (l *link) sleep(ctx context.Context, conn connection, d time.Duration, timed bool) error {
-	var expired <-chan time.Time
-	if timed {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		expired = timer.C
-	}
+func (l *link) sleep(expired <-chan time.Time) error {
 	select {
 	case <-l.wake:
 	case <-expired:
-	case err := <-conn.lost():
+	case err := <-l.conn.lost():
 		return lostError(err)
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-l.hub.running.Done():
+		return l.hub.running.Err()
 	}
 	return nil
 }
 
-// remove takes the link out of the hub. Called with hub.mu held.
-func (l *link) remove() {
-	if l.hub.links[l.node] == l {
-		delete(l.hub.links, l.node)
-	}
-}
-
-// broken gives the channels back to the router after the connection was lost.
-func (l *link) broken() {
+// giveBack returns all channels to the router, because the connection was lost or could not be
+// made. dialErr is why it could not, or nil.
+func (l *link) giveBack(dialErr error) {
 	h := l.hub
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	l.giveBack(false, h.outages.failed(l.node, time.Now()).until)
-}
-
-// unreachable gives the channels back after a dial that failed.
-func (l *link) unreachable(err error) {
-	h := l.hub
-	h.mu.Lock()
-	out := h.outages.failed(l.node, time.Now())
-	news := !out.logged && !h.closed
-	out.logged = true
-	if reply := refusal(err); reply != nil {
-		for c := range l.members {
-			c.refused = reply
-		}
-	}
-	l.giveBack(true, out.until)
-	h.mu.Unlock()
-
-	if news {
-		h.logger.Warn(
-			"pubsub: no connection to the node; waiters fall back to polling until there is one",
-			"node", l.node, "error", err)
-	}
-}
-
-// giveBack returns all channels of the link to the router. Called with hub.mu held.
-func (l *link) giveBack(refresh bool, due time.Time) {
-	l.remove()
-	if l.hub.closed {
+	defer h.unlock()
+	delete(h.links, l.node)
+	if h.running.Err() != nil {
 		return
 	}
-	for c := range l.members {
-		l.hub.requeue(c, refresh, due)
+	out := h.outages.failed(l.node, time.Now())
+	if dialErr != nil && !out.logged {
+		out.logged = true
+		h.log(slog.LevelWarn, "pubsub: no connection to the node; "+
+			"waiters fall back to polling until there is one", "node", l.node, "error", dialErr)
 	}
+	var reply *rueidis.RedisError
+	denied := errors.As(dialErr, &reply) && refuses(reply)
+	for c := range l.members {
+		if denied {
+			c.refused = reply
+		}
+		h.requeue(c, dialErr != nil, time.Until(out.until))
+	}
+}
+
+// outage is a node whose connection was lost or could not be made.
+type outage struct {
+	tries  wait.Backoff
+	until  time.Time // do not dial before
+	logged bool
+}
+
+// outages holds the nodes that failed, until they accept a channel again. Hub.mu guards it.
+type outages map[string]*outage
+
+// failed records another failure of the node. It forgets the nodes that are not in use any more: if
+// they were, they would have failed again.
+func (o outages) failed(node string, now time.Time) *outage {
+	maps.DeleteFunc(o, func(_ string, out *outage) bool {
+		return now.Sub(out.until) > time.Minute
+	})
+	out := o[node]
+	if out == nil {
+		out = new(outage)
+		o[node] = out
+	}
+	out.until = now.Add(out.tries.Next())
+	return out
 }

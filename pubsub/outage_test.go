@@ -135,7 +135,7 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 		require.Len(t, lines.With("no connection to the node"), 1)
 		up := time.Now()
 		f.next(t, "subscribe").accept()
-		require.LessOrEqual(t, time.Since(up), longestDelay)
+		require.LessOrEqual(t, time.Since(up), time.Second)
 		synctest.Wait()
 		require.Len(t, lines.With("connected to the node again"), 1)
 		for _, s := range subscriptions {
@@ -159,5 +159,17 @@ func TestSubscriberOfANodeThatIsDownMayLeaveAtAnyTime(t *testing.T) {
 
 func TestNodeWithoutAClientIsAnOutage(t *testing.T) {
 	_, err := dialRedis(nil, false, rueidis.PubSubHooks{})
-	require.ErrorIs(t, err, errNoClient)
+	require.ErrorContains(t, err, "a node without a client")
+}
+
+func TestOutagesForgetNodesThatNobodyAsksFor(t *testing.T) {
+	o := make(outages)
+	now := time.Now()
+	o.failed("a", now)
+	o.failed("b", now.Add(30*time.Second))
+	require.Len(t, o, 2)
+	o.failed("b", now.Add(80*time.Second))
+	require.Len(t, o, 1)
+	require.Equal(t, 2, o["b"].tries.Failures)
+	require.NotContains(t, o, "a")
 }

@@ -24,7 +24,7 @@ func confirmedTrio(t *testing.T) (first, second, third *Subscription, conn *fake
 func give(s *Subscription) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	s.permit()
+	s.permit(0)
 }
 
 func TestSubscriberGetsItsFirstPermitFromTheConfirmation(t *testing.T) {

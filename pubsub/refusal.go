@@ -1,40 +1,24 @@
 package pubsub
 
 import (
-	"errors"
+	"slices"
 	"strings"
-
-	"github.com/redis/rueidis"
 )
 
-// class is what an error reply means for the channel that was asked for.
-type class int
+// redirects reports whether an error reply means that another node serves the channel.
+func redirects(reply error) bool { return startsWith(reply, "MOVED", "ASK") }
 
-const (
-	redirected class = iota // another node serves the channel
-	later                   // the server cannot tell at the moment
-	refused                 // the server refuses the channel
-)
-
-// classify returns the class of an error reply.
-func classify(reply error) class {
-	code, _, _ := strings.Cut(reply.Error(), " ")
-	switch code {
-	case "MOVED", "ASK":
-		return redirected
-	case "CLUSTERDOWN", "TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN":
-		return later
-	}
-	return refused
+// refuses reports whether an error reply means that the server refuses the channel. Otherwise
+// another node serves it, or the server cannot tell at the moment.
+func refuses(reply error) bool {
+	return !redirects(reply) &&
+		!startsWith(reply, "CLUSTERDOWN", "TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN")
 }
 
-// refusal returns the server's reply inside err if it is a refusal, else nil.
-func refusal(err error) error {
-	var reply *rueidis.RedisError
-	if errors.As(err, &reply) && classify(reply) == refused {
-		return reply
-	}
-	return nil
+// startsWith reports whether the code of an error reply is one of codes.
+func startsWith(reply error, codes ...string) bool {
+	code, _, _ := strings.Cut(reply.Error(), " ")
+	return slices.Contains(codes, code)
 }
 
 // advice returns what an operator can do about a refusal of channels.
@@ -53,15 +37,14 @@ func advice(reply error, channels []string, sharded bool) string {
 	}
 }
 
-// warnings is the set of channels whose refusal was logged. It is guarded by Hub.mu.
+// warnings is the set of channels whose refusal was logged. Hub.mu guards it.
 type warnings map[string]struct{}
 
-// mostWarnings bounds the set: channels are named after what is locked, and
-// there may be any number of them.
+// mostWarnings bounds the set, because there may be any number of channels.
 const mostWarnings = 1000
 
-// first adds the channel to the set and reports whether it was new. A full set is
-// cleared first: a warning that repeats is better than memory that grows.
+// first adds the channel to the set and reports whether it was new. A full set is cleared first: a
+// warning that repeats is better than memory that grows.
 func (w warnings) first(channel string) bool {
 	if _, ok := w[channel]; ok {
 		return false

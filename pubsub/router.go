@@ -2,31 +2,31 @@ package pubsub
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// Route returns where a channel is served: a node key, and the client of that node
-// from which a connection can be dedicated. Channels with the same key share one
-// connection. On a cluster with sharded channels the client must be that of the
-// node, as rueidis.Client.Nodes returns it: the client of the whole cluster refuses
-// channels of different slots on one connection.
+// Route returns where a channel is served: a node key, and the client of that node from which a
+// connection can be dedicated. Channels with the same key share one connection. On a cluster with
+// sharded channels the client must be that of the node, as rueidis.Client.Nodes returns it: the
+// client of the whole cluster refuses channels of different slots on one connection.
 //
-// refresh is true when an earlier answer proved wrong: the server said MOVED, the
-// slot moved away, or the node could not be dialled. Channels that need a refresh at
-// the same time are asked for one after another, and refresh is true only in the
-// first such call. A Route with a cache must then clear all of it.
+// refresh is true when an earlier answer proved wrong: the server said MOVED, the slot moved away,
+// or the node could not be dialled. Channels that need a refresh at the same time are asked for one
+// after another, and refresh is true only in the first such call. A Route with a cache must then
+// clear all of it.
 //
-// A Route is called by one goroutine at a time, may block, and must return when ctx
-// ends: when the Hub is closed, and after five seconds at the latest. After an error
-// it is called again, with growing delays of up to a second.
+// A Route is called by one goroutine at a time, may block, and must return when ctx ends: when the
+// Hub is closed, and after five seconds at the latest. After an error it is called again, with
+// growing delays of up to a second.
 type Route func(
 	ctx context.Context, channel string, refresh bool,
 ) (node string, client rueidis.Client, err error)
 
-// SingleRoute returns the Route for a client with one node, or for any client when
-// channels are not sharded: all channels share one connection.
+// SingleRoute returns the Route for a client with one node, or for any client when channels are not
+// sharded: all channels share one connection.
 func SingleRoute(c rueidis.Client) Route {
 	return func(context.Context, string, bool) (string, rueidis.Client, error) {
 		return "", c, nil
@@ -36,31 +36,23 @@ func SingleRoute(c rueidis.Client) Route {
 // routeTimeout bounds one call of Route.
 const routeTimeout = 5 * time.Second
 
-// router assigns channels to links. All delays between attempts are spent here, so
-// a link never has to hold back a channel. Its goroutine exists only while there are
-// channels to assign. Hub.mu guards the fields.
+// router assigns channels to links. All delays between attempts are spent here, so a link never has
+// to hold back a channel. Its goroutine exists only while there are channels to assign. Hub.mu
+// guards the fields.
 type router struct {
 	queue   []*channel // phase routing; also some that left that phase since
 	running bool
-	failing bool // the last Route failed, and it was logged
-	wake    chan struct{}
+	failing bool   // the last Route failed, and it was logged
+	wake    signal // the queue has changed
 }
 
-// signal makes the router check its queue again.
-func (r *router) signal() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// enqueue gives a channel to the router. Called with mu held.
-func (h *Hub) enqueue(c *channel, due time.Time) {
+// enqueue has the router assign a channel after a delay. Called with mu held.
+func (h *Hub) enqueue(c *channel, delay time.Duration) {
 	c.phase = routing
-	c.due = due
+	c.due = time.Now().Add(delay)
 	h.router.queue = append(h.router.queue, c)
 	if h.router.running {
-		h.router.signal()
+		h.router.wake.send()
 		return
 	}
 	h.router.running = true
@@ -70,107 +62,95 @@ func (h *Hub) enqueue(c *channel, due time.Time) {
 // route assigns channels until none is queued or the hub is closed.
 func (h *Hub) route() {
 	for {
-		now := time.Now()
-		due, next, more := h.dueChannels(now)
-		if !more {
+		due, next := h.dueChannels(time.Now())
+		switch {
+		case len(due) > 0:
+			refreshed := false
+			for _, c := range due {
+				refreshed = h.assign(c, !refreshed) || refreshed
+			}
+		case next.IsZero():
 			return
+		default:
+			select {
+			case <-time.After(time.Until(next)):
+			case <-h.router.wake:
+			case <-h.running.Done():
+			}
 		}
-		if len(due) > 0 {
-			h.assignAll(due)
-			continue
-		}
-		timer := time.NewTimer(next.Sub(now))
-		select {
-		case <-timer.C:
-		case <-h.router.wake:
-		case <-h.running.Done():
-		}
-		timer.Stop()
 	}
 }
 
-// dueChannels takes the channels that are due off the queue. When there are none,
-// next is when the first of the others is due. When the queue is empty or the hub is
-// closed, more is false and the router has stopped.
-func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time, more bool) {
+// dueChannels takes the channels that are due off the queue. When there are none, next is when the
+// first of the others is due; it is zero when the queue is empty, and the router has stopped then.
+func (h *Hub) dueChannels(now time.Time) (due []*channel, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rest := make([]*channel, 0, len(h.router.queue))
-	for _, c := range h.router.queue {
+	queue := h.router.queue
+	h.router.queue = nil
+	for _, c := range queue {
 		switch {
 		case c.phase != routing: // dropped while it waited
 		case !c.due.After(now):
 			due = append(due, c)
 		default:
-			rest = append(rest, c)
+			h.router.queue = append(h.router.queue, c)
 			if next.IsZero() || c.due.Before(next) {
 				next = c.due
 			}
 		}
 	}
-	h.router.queue = rest
-	more = !h.closed && len(due)+len(rest) > 0
-	h.router.running = more
-	return due, next, more
+	h.router.running = len(due)+len(h.router.queue) > 0
+	return due, next
 }
 
-// assignAll calls Route for each channel and assigns it to the link of its node.
-func (h *Hub) assignAll(channels []*channel) {
-	refreshed := false
-	for _, c := range channels {
-		h.mu.Lock()
-		// Only the router, and the last subscriber that leaves, change a channel in
-		// phase routing.
-		name, refresh, gone := c.name, c.refresh && !refreshed, c.phase != routing
-		h.mu.Unlock()
-		if gone {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(h.running, routeTimeout)
-		node, client, err := h.options.Route(ctx, name, refresh)
-		cancel()
-		refreshed = refreshed || refresh && err == nil
-		if h.assign(c, h.namesOf(name), node, client, err) {
-			h.logger.Warn(
-				"pubsub: no node found for a channel; "+
-					"waiters fall back to polling until there is one",
-				"channel", name, "error", err)
-		}
-	}
-}
-
-// assign adds a channel to the link of its node, or back to the queue when the node
-// is not known or not to be dialled yet. It reports whether a failure of Route is to
-// be logged.
-func (h *Hub) assign(
-	c *channel, names []string, node string, client rueidis.Client, err error,
-) (news bool) {
+// assign adds a channel to the link of its node, or back to the queue when Route fails or the node
+// is not to be dialled yet. It reports whether Route has refreshed what it knows, which it is only
+// asked for if mayRefresh is true.
+func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed || c.phase != routing {
+	// Only the router, and the last subscriber that leaves, change a channel in phase routing.
+	refresh, gone := c.refresh && mayRefresh, c.phase != routing
+	h.mu.Unlock()
+	if gone {
 		return false
 	}
-	now := time.Now()
-	if err != nil {
-		news = !h.router.failing
+	ctx, cancel := context.WithTimeout(h.running, routeTimeout)
+	node, client, err := h.options.Route(ctx, c.name, refresh)
+	cancel()
+	paired := h.options.Paired(c.name)
+
+	h.mu.Lock()
+	defer h.unlock()
+	switch {
+	case c.phase != routing: // dropped meanwhile
+	case err != nil:
+		if !h.router.failing {
+			h.log(slog.LevelWarn, "pubsub: no node found for a channel; "+
+				"waiters fall back to polling until there is one", "channel", c.name, "error", err)
+		}
 		h.router.failing = true
-		c.attempts++
-		h.enqueue(c, now.Add(backoff(c.attempts)))
-		return news
+		h.enqueue(c, c.tries.Next())
+	default:
+		h.router.failing = false
+		if out := h.outages[node]; out != nil && out.until.After(time.Now()) {
+			h.enqueue(c, time.Until(out.until))
+			break
+		}
+		c.refresh = false
+		h.pair(c, paired)
+		h.linkTo(node, client).add(c)
 	}
-	h.router.failing = false
-	if until := h.outages.until(node); until.After(now) {
-		h.enqueue(c, until)
-		return false
-	}
-	c.refresh = false
-	h.pair(c, names)
+	return refresh && err == nil
+}
+
+// linkTo returns the link of a node, which is made if there is none. Called with mu held.
+func (h *Hub) linkTo(node string, client rueidis.Client) *link {
 	l := h.links[node]
 	if l == nil {
-		l = newLink(h, node)
+		l = &link{hub: h, node: node, wake: make(signal, 1), members: make(map[*channel]struct{})}
 		h.links[node] = l
 		h.work.Go(func() { l.run(client) })
 	}
-	l.add(c)
-	return false
+	return l
 }

@@ -4,20 +4,18 @@ import (
 	"container/list"
 	"fmt"
 	"sync/atomic"
-	"time"
 )
 
-// Subscription is one waiter on one channel, or on several. All methods are safe
-// for concurrent use, and none of them blocks on the network.
+// Subscription is one waiter on one channel, or on several. All methods are safe for concurrent
+// use, and none of them blocks on the network.
 type Subscription struct {
 	hub     *Hub
 	topic   string
-	permits chan struct{} // capacity 1: sent to under hub.mu only
-	advice  atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
+	permits signal       // sent to under hub.mu only
+	advice  atomic.Int64 // the number of a permit that is no reason to ask; written under hub.mu
 
-	// memberships has the channel that the Subscription was made for first. It is
-	// nil once the Subscription is closed, and from the start when the hub was
-	// closed. Guarded by hub.mu.
+	// memberships has the channel that the Subscription was made for first. It is nil once the
+	// Subscription is closed, and empty from the start when the hub was closed. Guarded by hub.mu.
 	memberships []membership
 	single      [1]membership // backs memberships of one channel, to save an allocation
 }
@@ -30,26 +28,24 @@ type membership struct {
 
 // newSubscription returns a Subscription that has joined no channel yet.
 func newSubscription(h *Hub, topic string) *Subscription {
-	s := &Subscription{hub: h, topic: topic, permits: make(chan struct{}, 1)}
+	s := &Subscription{hub: h, topic: topic, permits: make(signal, 1)}
 	s.memberships = s.single[:0]
 	return s
 }
 
-// C returns the channel that delivers permits. A receive consumes one: something
-// may have changed, ask again. Permits do not add up: however much happened since
-// the last receive, there is one. The channel is never closed; after Close it stays
-// silent.
+// C returns the channel that delivers permits. A receive consumes one: something may have changed,
+// ask again. Permits do not add up: however much happened since the last receive, there is one. The
+// channel is never closed; after Close it stays silent.
 func (s *Subscription) C() <-chan struct{} { return s.permits }
 
-// Advice returns the number of a permit that is no reason to ask, or 0 if there is a
-// reason. Call it after receiving from C; each number is returned once. A number that
-// arrives while a permit to ask is pending is dropped. It does not block.
+// Advice returns the number of a permit that is no reason to ask, or 0 if there is a reason. Call
+// it after receiving from C; each number is returned once. A number that arrives while a permit to
+// ask is pending is dropped. It does not block.
 func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
-// Close leaves the channel, or all of them. A permit that was not received goes to
-// another subscriber of its topic on each channel, because it does not say which
-// channel it is from. Waking too many costs one request each. A channel that has
-// lost its last subscriber stays subscribed for [Options].Linger and is
+// Close leaves the channel, or all of them. A permit that was not received goes to another
+// subscriber of its topic on each channel, because it does not say which channel it is from. A
+// channel that has lost its last subscriber stays subscribed for [Options].Linger and is
 // unsubscribed then. Close does not wait for that. Closing again does nothing.
 func (s *Subscription) Close() {
 	h := s.hub
@@ -68,29 +64,28 @@ func (s *Subscription) Close() {
 		if unused {
 			m.channel.wakeOne(s.topic)
 		}
-		if m.channel.subscribers.Len() == 0 && !h.closed {
+		if m.channel.subscribers.Len() == 0 {
 			h.abandon(m.channel)
 		}
 	}
 	s.memberships, s.single = nil, [1]membership{}
 }
 
-// Paired reports whether the channel is confirmed at present with its paired
-// channels. It is false for a channel without paired channels, for one whose paired
-// channels the server refuses, and once the Subscription or the Hub is closed. Of
-// several channels only the first counts, the one that is not named under "also".
+// Paired reports whether the channel is confirmed at present with its paired channels. It is false
+// for a channel without paired channels, for one whose paired channels the server refuses, and once
+// the Subscription or the Hub is closed. Of several channels only the first counts, the one that is
+// not named under "also".
 func (s *Subscription) Paired() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	return !s.hub.closed && len(s.memberships) > 0 && s.memberships[0].channel.paired()
+	return len(s.memberships) > 0 && s.memberships[0].channel.isPaired()
 }
 
-// Err returns why the server refuses the channel at present, nil when it does
-// not; of several channels, the first that is refused. The error wraps the server's
-// reply, such as NOPERM, a *rueidis.RedisError for [errors.As]. A connection that
-// fails, a node that is starting and a refusal of the paired channels alone are not
-// refusals of the channel. A refused channel is asked for again, less and less
-// often, at most 30 s apart.
+// Err returns why the server refuses the channel at present, nil when it does not; of several
+// channels, the first that is refused. The error wraps the server's reply, such as NOPERM, a
+// *rueidis.RedisError for [errors.As]. A connection that fails, a node that is starting and a
+// refusal of the paired channels alone are not refusals of the channel. A refused channel is asked
+// for again, less and less often, at most 30 s apart.
 func (s *Subscription) Err() error {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -102,43 +97,13 @@ func (s *Subscription) Err() error {
 	return nil
 }
 
-// permit adds a permit and reports whether there was none. Called with hub.mu
-// held, so that a Subscription that is closing cannot swallow it.
-func (s *Subscription) permit() bool {
-	s.advice.Store(0)
-	select {
-	case s.permits <- struct{}{}:
-		return true
-	default:
+// permit adds a permit and reports whether there was none. A number above 0 is no reason to ask,
+// and is dropped if there is a permit to ask already. Called with hub.mu held, so that a
+// Subscription that is closing cannot swallow the permit.
+func (s *Subscription) permit(number int64) bool {
+	if number > 0 && s.advice.Load() == 0 && len(s.permits) > 0 {
 		return false
 	}
-}
-
-// advise adds a permit with a number, unless there is a permit to ask already.
-// Called with hub.mu held.
-func (s *Subscription) advise(number int64) {
-	if s.advice.Load() == 0 && len(s.permits) > 0 {
-		return
-	}
 	s.advice.Store(number)
-	select {
-	case s.permits <- struct{}{}:
-	default:
-	}
-}
-
-// abandon drops a channel that has lost its last subscriber, or lets it linger.
-// Called with mu held.
-func (h *Hub) abandon(c *channel) {
-	switch c.phase {
-	case routing:
-		h.drop(c)
-		h.router.signal()
-	case wanted:
-		h.drop(c)
-	case asking, confirmed:
-		c.linger(time.Now())
-	case leaving, dropped:
-		// Nothing to do: unsubscribe drops a leaving channel itself.
-	}
+	return s.permits.send()
 }

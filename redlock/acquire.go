@@ -1,7 +1,9 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"holdfast/internal/owner"
@@ -16,25 +18,26 @@ type attempt struct {
 	waits   bool
 	lease   time.Duration
 	renew   bool
-	token   owner.Token
 	session *lockSession
-
-	last *result // of the last round; nil before the first
+	last    *result // of the last round; nil before the first
 }
 
 // run acquires the lock with the owner's session locked, or returns why it could not.
-func (at *attempt) run() (*rlock.Hold, error) {
-	if err := at.budget.Err(); err != nil {
+func (at *attempt) run(token owner.Token) (*rlock.Hold, error) {
+	if at.budget.Err() != nil {
 		return nil, at.failure()
 	}
-	at.session = sessions.Open(sessionKey{at.lock.identity, at.token})
+	at.session = sessions.Open(sessionKey{at.lock.identity, token})
 	defer at.session.Close()
 	if !at.session.Lock(at.budget) {
 		return nil, at.failure()
 	}
 	defer at.session.Unlock()
 	if a := heldIn(at.session); a != nil {
-		hold, err := a.nest(at)
+		var hold *rlock.Hold
+		err := a.extend(at.budget, at.lease, at.waits, func() {
+			hold = a.addLevel(at.budget.Ctx, at.renew)
+		})
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
 		}
@@ -52,119 +55,88 @@ func (at *attempt) run() (*rlock.Hold, error) {
 
 // round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
 // nil. Parts granted later are kept if the round succeeded, and released if it failed.
-func (at *attempt) round() *rlock.Hold {
+func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
-	a := newAcquisition(l, at.session, at.token)
-	a.mu.Lock()
-	a.decided = func() bool {
-		yes, open := a.count(granted), a.count(asked)
-		if yes >= l.quorum {
-			return true
+	a := newAcquisition(l, at.session)
+	a.do(func() {
+		for i := range l.nodes {
+			a.ask(i, a.owner, at.lease)
 		}
-		if yes+open >= l.quorum {
-			return false
+	})
+	decided := a.await(at.budget, func(first bool) time.Duration {
+		return a.remaining(in(granted), in(asked), first && at.waits)
+	}, func() bool {
+		yes, open := a.count(granted), a.count(asked)
+		if yes >= l.quorum || yes+open >= l.quorum {
+			return yes >= l.quorum
 		}
 		// The round has failed. A caller that waits still needs more replies, as long as they may
 		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
 		// many nodes that refuse for good, which makes waiting pointless.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
-		spare := len(l.nodes) - l.quorum
-		return !at.waits || refused > spare ||
-			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= spare
-	}
-	for i := range l.nodes {
-		a.ask(i, a.owner, at.lease)
-	}
-	limit := a.remaining(at.waits)
-	a.mu.Unlock()
-	decided := a.waitDecided(at.budget, limit)
-	a.mu.Lock()
-	for !decided && !at.budget.Over() {
-		if limit = a.remaining(false); limit <= 0 {
-			break
+		return !at.waits || refused > a.spare() ||
+			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.spare()
+	})
+	a.do(func() {
+		if a.count(granted) >= l.quorum && time.Now().Before(a.trustedUntil()) {
+			hold = at.succeed(a)
+			return
 		}
-		a.mu.Unlock()
-		decided = a.waitDecided(at.budget, limit)
-		a.mu.Lock()
-	}
-	if a.count(granted) < l.quorum || !time.Now().Before(a.trustedUntil()) {
-		took := time.Since(start)
-		r := a.result(decided || at.budget.Over() && took < shortestWait, took)
-		if at.last == nil || decided || !at.budget.Over() {
-			at.last = r // a round that was cut short says less than the one before
-			r.permanent = r.permanent || a.delayedBeyond(at.budget.Until)
+		// A round that was cut short says less than the one before.
+		if decided || at.last == nil || !at.budget.Over() {
+			at.last = a.result(at.budget, decided, time.Since(start))
 		}
-		a.phase, a.reason = over, rlock.ErrReleased
-		a.mu.Unlock()
-		a.releaseAll()
-		return nil
-	}
-	defer a.mu.Unlock()
-	a.phase = held
-	for i := range a.parts {
-		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
-		// are about to send theirs: a quorum was just quicker.
-		p := &a.parts[i]
-		if p.state != asked {
-			continue
-		}
-		if err := unavailable(l.nodes[i]); err != nil && l.nodes[i].Pool().Withdraw(p.call) {
-			p.state, p.err = missing, err
-		}
-	}
-	attach(at.session, a)
-	return a.addLevel(at.budget.Ctx, at.renew)
+		a.end(failed, rlock.ErrReleased, time.Time{})
+	})
+	return hold
 }
 
-// remaining returns for how much longer a quorum may still reply in time; 0 if too few nodes are
-// left for a quorum. With allReplies it then returns for how much longer any node may. It is called
-// with mu held.
+// remaining returns for how much longer a quorum may still reply in time, of which some nodes have
+// agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
+// for how much longer any node may. It is called with mu held.
 //
 // The time of a node counts from when its request was sent. Before that the request queues behind
 // others of this process, which is not the node's fault: of a thousand locks acquired at once the
 // last would fail, even if all nodes reply as fast as they can.
-func (a *acquisition) remaining(allReplies bool) time.Duration {
+func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
-	for i := range a.parts {
-		p := &a.parts[i]
-		if p.state != asked {
-			continue
-		}
-		if d := a.lock.nodes[i].Pool().Remaining(p.call); d > 0 {
-			left = append(left, d)
+	for _, p := range a.parts {
+		if asked(p) {
+			left = append(left, p.node.Pool().Remaining(p.call))
 		}
 	}
-	needed := a.lock.quorum - a.count(granted)
-	if allReplies {
+	left = slices.DeleteFunc(left, func(d time.Duration) bool { return d <= 0 })
+	needed := a.lock.quorum - a.countIf(agreed)
+	if anyReply {
 		needed = min(needed, len(left))
 	}
-	return nthLongest(left, needed)
+	return nthLast(left, needed, cmp.Compare)
+}
+
+// succeed makes an acquisition with a quorum the owner's. It is called with mu held.
+func (at *attempt) succeed(a *acquisition) *rlock.Hold {
+	a.state.enter(held)
+	for _, p := range a.parts {
+		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
+		// are about to send theirs: a quorum was just quicker.
+		if p.state == asked {
+			if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
+				p.deny(err)
+			}
+		}
+	}
+	lostAcquisitions.Forget(at.session.Key())
+	at.session.Use() // until end
+	at.session.Do(func(state **acquisition) { *state = a })
+	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
 // failure returns the error of an attempt that ended without the lock.
 func (at *attempt) failure() error {
-	cause := at.budget.Err()
-	if at.last == nil {
-		return &QuorumError{Lock: at.lock.name, Want: at.lock.quorum, cause: cause}
+	err := QuorumError{Lock: at.lock.name, Want: at.lock.quorum}
+	if at.last != nil {
+		err = *at.last.err
 	}
-	err := *at.last.err
-	err.cause = cause
+	err.cause = at.budget.Err()
 	return &err
-}
-
-// nest adds a level to the acquisition, once a quorum of nodes has counted it.
-func (a *acquisition) nest(at *attempt) (*rlock.Hold, error) {
-	a.mu.Lock()
-	levels := len(a.levels) + 1
-	a.mu.Unlock()
-	if err := a.extend(at.budget, levels, at.lease, at.waits); err != nil {
-		return nil, err
-	}
-	a.mu.Lock()
-	if a.phase == over {
-		a.mu.Unlock()
-		return nil, a.endLevels()
-	}
-	defer a.mu.Unlock()
-	return a.addLevel(at.budget.Ctx, at.renew), nil
 }

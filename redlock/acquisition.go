@@ -8,73 +8,35 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/internal/hooks"
+	"holdfast/internal/losses"
 	"holdfast/internal/owner"
+	"holdfast/internal/session"
 	"holdfast/internal/wait"
-	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
 
 // acquisition is one owner's lock, from the first request to the nodes until nothing is held any
-// more.
-//
-// It has a part on each node that granted it, with a lease and a deadline of its own. The watchdog
-// of the node's client renews the part. The acquisition can be trusted as long as a quorum of parts
-// can: each of those nodes keeps every other owner out, and nobody else can get a quorum. Its
-// deadline is therefore the quorum-th latest of the parts. A renewal counts as soon as, and only
-// if, a quorum of nodes has carried it out.
+// more. It can be trusted as long as a quorum of its parts can: each of those nodes keeps every
+// other owner out, and nobody else can get a quorum.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
-	token   owner.Token // the owner in this process
-	owner   string      // on the nodes; a part that rejoined has another
+	owner   string // on the nodes; a part that rejoined has another
 
-	mu           sync.Mutex // guards everything below but progress
-	phase        phase
-	parts        []part        // by node
-	requests     []request     // preallocated, by node; each is used once
-	levels       []level       // those not released, outermost first
+	mu           sync.Mutex // guards everything below
+	state        phase
+	parts        []*part       // by node; not changed once it is over
+	levels       []level       // those not released, outermost first; not changed once it is over
 	unlocked     int           // how many levels were released since the loss
 	preallocated [1]level      // room for levels, enough for most acquisitions
 	longest      time.Duration // the longest lease that any node was asked for
 	extendedTo   time.Time     // the latest deadline that an extension wanted; zero if none
 	reason       error         // why it is over
 	deadline     time.Time     // once over, until when it could be trusted
-	release      *release      // its release; nil if it was not asked for
-	decided      func() bool   // what waitDecided waits for; nil before the first wait
-	progress     chan struct{} // receives once decided returns true
+	decided      func() bool   // what the last call to await waits for
+	decision     chan struct{} // closed, and nil, once it returned true or another call followed
 }
-
-// phase is the state of an acquisition. It only ever grows.
-type phase uint8
-
-const (
-	asking phase = iota // no quorum yet
-	held
-	over
-)
-
-// part is the state of an acquisition on one node.
-type part struct {
-	node    int
-	state   state
-	owner   string    // the owner of the last request
-	call    *wait.Job // the last request
-	asked   time.Time // when it was given to the pool
-	vote    lua.Vote  // the last reply
-	err     error     // why there is no reply, or why a granted part is gone
-	request *request  // while granted; else nil
-}
-
-// state is the state of a part.
-type state uint8
-
-const (
-	missing state = iota // never granted, or lost
-	asked                // the request is under way
-	granted
-)
 
 // level is one nested Lock, with its hold.
 type level struct {
@@ -83,13 +45,37 @@ type level struct {
 	renew bool
 }
 
-var _ rlock.Acquisition = (*acquisition)(nil)
+// sessionKey identifies what one owner has with one lock.
+type sessionKey struct {
+	lock  identity
+	token owner.Token
+}
 
-func newAcquisition(l *Lock, s *lockSession, token owner.Token) *acquisition {
-	a := &acquisition{lock: l, session: s, token: token, owner: l.nodes[0].NewOwner(),
-		parts: make([]part, len(l.nodes)), requests: make([]request, len(l.nodes)),
-		progress: make(chan struct{}, 1)}
+type lockSession = session.Session[sessionKey, *acquisition]
+
+// sessions has the sessions of this process. It does not belong to a Lock, because any number of
+// Locks may be made of the same nodes. The state of a session is what its owner holds; nil if that
+// is nothing.
+var sessions = session.New[sessionKey, *acquisition]()
+
+// lostAcquisitions remembers the acquisitions that were lost until all their levels have been
+// unlocked, for Unlock without a hold.
+var lostAcquisitions losses.Memory[sessionKey, *acquisition]
+
+// heldIn returns what the owner of a session holds; nil if that is nothing.
+func heldIn(s *lockSession) (a *acquisition) {
+	s.Do(func(state **acquisition) { a = *state })
+	return a
+}
+
+func newAcquisition(l *Lock, s *lockSession) *acquisition {
+	a := &acquisition{lock: l, session: s, owner: l.nodes[0].NewOwner(),
+		parts: make([]*part, len(l.nodes))}
 	a.levels = a.preallocated[:0]
+	parts := make([]part, len(l.nodes))
+	for i := range parts {
+		a.parts[i] = &parts[i]
+	}
 	return a
 }
 
@@ -109,194 +95,184 @@ func (a *acquisition) Deadline() time.Time {
 	return a.trustedUntil()
 }
 
-// trustedUntil is Deadline, called with mu held.
+// do calls f with mu held, and finishes the acquisition if it is over then: that must not be done
+// with mu held. It is lost before if the deadline has passed and no watchdog has reported that yet.
+func (a *acquisition) do(f func()) {
+	a.mu.Lock()
+	before := a.state
+	a.check(watchdog.ErrExpired, a.trustedUntil())
+	f()
+	ended := !before.over() && a.state.over()
+	a.mu.Unlock()
+	if ended {
+		a.finish()
+	}
+}
+
+// finish ends the levels of an acquisition that is over, and then releases its parts.
+func (a *acquisition) finish() {
+	a.report(a.endLevels())
+	a.mu.Lock()
+	a.releaseDue()
+	a.mu.Unlock()
+	// This comes after the releases, which need not wait for it. A renewal that arrives after a
+	// release extends nothing, because it finds another owner or none.
+	for _, p := range a.parts {
+		if p.hold != nil {
+			p.hold.Drop()
+		}
+	}
+}
+
+// endLevels ends the levels of an acquisition that is over, if finish has not, and returns why.
+func (a *acquisition) endLevels() error {
+	// Innermost first: ending an outer context would end a context inside it before its hold.
+	for _, l := range slices.Backward(a.levels) {
+		l.end(a.reason)
+	}
+	return a.reason
+}
+
+// report logs a loss.
+func (a *acquisition) report(err error) {
+	if errors.Is(err, rlock.ErrLost) {
+		a.lock.nodes[0].Warn(err.Error(), "lock", a.lock.name, "owner", a.owner)
+	}
+}
+
+// await blocks until decided returns true, which it reports, while there is time remaining and b
+// lasts. Another call ends the wait, too: Unlock beside Extend decides both. Both functions are
+// called with mu held.
+func (a *acquisition) await(
+	b *wait.Budget, remaining func(first bool) time.Duration, decided func() bool,
+) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.decision != nil {
+		close(a.decision)
+	}
+	decision := make(chan struct{})
+	a.decided, a.decision = decided, decision
+	a.notify()
+	for first := true; a.decision == decision && !b.Over(); first = false {
+		limit := remaining(first)
+		if limit <= 0 {
+			return false
+		}
+		a.mu.Unlock()
+		b.Sleep(limit, decision, nil)
+		a.mu.Lock()
+	}
+	return a.decision != decision
+}
+
+// The methods below are called with mu held.
+
+// notify ends await once decided returns true. It follows each change that may decide something.
+func (a *acquisition) notify() {
+	if a.decision != nil && a.decided() {
+		close(a.decision)
+		a.decision = nil
+	}
+}
+
+// trustedUntil is Deadline.
 func (a *acquisition) trustedUntil() time.Time {
-	if a.phase == over {
+	if a.state.over() {
 		return a.deadline
 	}
 	deadlines := make([]time.Time, 0, 8)
-	for i := range a.parts {
-		if q := a.parts[i].request; q != nil {
-			deadlines = append(deadlines, q.trustedUntil())
+	for _, p := range a.parts {
+		if p.state == granted {
+			deadlines = append(deadlines, p.hold.Deadline())
 		}
 	}
-	if len(deadlines) < a.lock.quorum {
-		return time.Time{}
-	}
-	slices.SortFunc(deadlines, func(a, b time.Time) int { return b.Compare(a) })
-	return deadlines[a.lock.quorum-1]
+	return nthLast(deadlines, a.lock.quorum, time.Time.Compare)
 }
 
-// count returns the number of parts in a state. It is called with mu held.
-func (a *acquisition) count(s state) int {
-	n := 0
-	for i := range a.parts {
-		if a.parts[i].state == s {
+// check ends the acquisition, within do, if a quorum does not hold it any more. It could be trusted
+// until before when the last part was lost, for the given reason.
+func (a *acquisition) check(reason error, before time.Time) {
+	now := time.Now()
+	if a.state != held || now.Before(a.trustedUntil()) {
+		return
+	}
+	if now.Before(before) {
+		before = now
+	}
+	for _, p := range a.parts {
+		if p.state == granted && !now.Before(p.hold.Deadline()) {
+			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
+		}
+	}
+	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
+		a.end(closed, fmt.Errorf("%w, of too many nodes", rlock.ErrClosed), before)
+		return
+	}
+	a.end(lost, a.lostError(reason, func(p *part) bool {
+		return p.state == granted && !errors.Is(p.err, watchdog.ErrExpired)
+	}), before)
+}
+
+// end ends the acquisition, within do.
+func (a *acquisition) end(as phase, reason error, deadline time.Time) {
+	if a.state == held {
+		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
+		a.session.Do(func(state **acquisition) { *state = nil })
+		a.session.Close()
+		if as == lost {
+			lostAcquisitions.Add(a.session.Key(), a)
+		}
+	}
+	a.state.enter(as)
+	a.reason, a.deadline = reason, deadline
+	for _, p := range a.parts {
+		p.end()
+	}
+	a.notify()
+}
+
+// in returns a function that reports whether a part is in one of the states.
+func in(states ...state) func(p *part) bool {
+	return func(p *part) bool { return slices.Contains(states, p.state) }
+}
+
+// count returns the number of parts in any of the states.
+func (a *acquisition) count(states ...state) int { return a.countIf(in(states...)) }
+
+// countIf returns the number of parts for which is returns true.
+func (a *acquisition) countIf(is func(p *part) bool) (n int) {
+	for _, p := range a.parts {
+		if is(p) {
 			n++
 		}
 	}
 	return n
 }
 
-// renews reports whether a level uses the watchdog. It is called with mu held.
+// spare returns how many nodes a quorum does without.
+func (a *acquisition) spare() int { return len(a.parts) - a.lock.quorum }
+
+// renews reports whether a level uses the watchdog.
 func (a *acquisition) renews() bool {
 	return slices.ContainsFunc(a.levels, func(l level) bool { return l.renew })
 }
 
-// waitDecided waits until decided returns true, for at most limit, or until b ends. It reports
-// whether decided returned true.
-func (a *acquisition) waitDecided(b *wait.Budget, limit time.Duration) (decided bool) {
-	for end := time.Now().Add(limit); ; {
-		a.mu.Lock()
-		decided := a.decided()
-		a.mu.Unlock()
-		if decided {
-			select { // another call may wait as well: Release beside Extend
-			case a.progress <- struct{}{}:
-			default:
-			}
-			return true
-		}
-		left := time.Until(end)
-		if left <= 0 || !b.Sleep(left, a.progress, nil) { // the wake-up may be an earlier wait's
-			return false
+// setRenew starts or stops the renewal of the parts.
+func (a *acquisition) setRenew(renew bool) {
+	for _, p := range a.parts {
+		if p.state == granted {
+			p.hold.SetRenew(renew)
 		}
 	}
 }
 
-// notify wakes waitDecided once decided returns true. It is called with mu held.
-func (a *acquisition) notify() {
-	if a.decided == nil || !a.decided() {
-		return
-	}
-	select {
-	case a.progress <- struct{}{}:
-	default:
-	}
-}
-
-// ask requests the part of node i for an owner. request.Run handles the reply. It is called with mu
-// held.
-func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
-	node, p := a.lock.nodes[i], &a.parts[i]
-	*p = part{node: i, owner: ownerID, asked: time.Now()}
-	if p.err = unavailable(node); p.err != nil {
-		return
-	}
-	a.longest = max(a.longest, lease)
-	q := &a.requests[i]
-	if q.acquisition != nil {
-		q = new(request) // the node's pool may still read the first
-	}
-	q.acquisition, q.node, q.owner, q.lease = a, i, ownerID, lease
-	q.call.Task, q.call.Timeout = q, a.lock.nodeTimeout(node, lease)
-	p.state, p.call = asked, &q.call
-	if !node.Pool().Do(p.call) {
-		p.state, p.err = missing, rlock.ErrClosed
-	}
-}
-
-// unavailable returns why a node must not be asked; nil if it may be.
-func unavailable(node hooks.Node) error {
-	select {
-	case <-node.Closing():
-		return rlock.ErrClosed
-	default:
-	}
-	if stalled := node.Pool().Stalled(); stalled > 0 {
-		return &stalledError{after: stalled}
-	}
-	return nil
-}
-
-// expire ends the acquisition if its deadline has passed and the watchdogs have not reported that
-// yet. It is called with mu held, which it may unlock in between.
-func (a *acquisition) expire() {
-	if a.phase != held || time.Now().Before(a.trustedUntil()) {
-		return
-	}
-	a.deadline = a.trustedUntil()
-	a.lose(watchdog.ErrExpired)
-	a.mu.Lock()
-}
-
-// lose ends the acquisition because a quorum does not hold it any more. It is called with mu held,
-// and unlocks it.
-func (a *acquisition) lose(reason error) {
-	lost := &rlock.LostError{Lock: a.lock.name, Reason: a.lossReason(reason)}
-	closed := 0
-	for i := range a.parts {
-		if errors.Is(a.parts[i].err, rlock.ErrClosed) {
-			closed++
-		}
-	}
-	if closed > len(a.parts)-a.lock.quorum {
-		a.finish(fmt.Errorf("%w, of too many nodes", rlock.ErrClosed))
-		return
-	}
-	a.finish(lost)
-	a.lock.nodes[0].Warn(lost.Error(), "lock", a.lock.name, "owner", a.owner)
-}
-
-// finish ends the acquisition and all its levels, and releases the remaining parts in the
-// background. It is called with mu held, and unlocks it.
-func (a *acquisition) finish(reason error) {
-	a.phase, a.reason = over, reason
-	// This comes before the holds end: an owner that learned of the loss must not find the lost
-	// acquisition with its next attempt.
-	if errors.Is(reason, rlock.ErrLost) {
-		lostAcquisitions.Add(a.session.Key(), a)
-	}
-	detach(a.session, a)
-	a.notify()
-	a.mu.Unlock()
-	_ = a.endLevels()
-	a.releaseAll()
-}
-
-// endLevels ends all levels, or waits until they have ended, and returns why. It is called without
-// mu, after phase is over.
-func (a *acquisition) endLevels() error {
-	a.mu.Lock()
-	levels, reason := a.levels, a.reason // they do not change any more
-	a.mu.Unlock()
-	// Innermost first: ending an outer context would end a context inside it before its hold.
-	for _, l := range slices.Backward(levels) {
-		l.end(reason)
-	}
-	return reason
-}
-
-// addLevel adds a level, and returns its hold. It is called with mu held.
+// addLevel adds a level, and returns its hold.
 func (a *acquisition) addLevel(ctx context.Context, renew bool) *rlock.Hold {
 	hold, end := rlock.NewHold(ctx, a)
-	before := a.renews()
 	a.levels = append(a.levels, level{hold: hold, end: end, renew: renew})
-	a.setRenew(before)
+	if renew {
+		a.setRenew(true)
+	}
 	return hold
-}
-
-// setRenew starts or stops the renewal of the parts after the levels have changed. before is what
-// renews returned before the change. It is called with mu held.
-func (a *acquisition) setRenew(before bool) {
-	now := a.renews()
-	if now == before {
-		return
-	}
-	for i := range a.parts {
-		if q := a.parts[i].request; q != nil && q.hold != nil {
-			q.hold.SetRenew(now)
-		}
-	}
-}
-
-// holds returns the holds of the levels, innermost first.
-func (a *acquisition) holds() []*rlock.Hold {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	holds := make([]*rlock.Hold, 0, len(a.levels))
-	for _, l := range slices.Backward(a.levels) {
-		holds = append(holds, l.hold)
-	}
-	return holds
 }

@@ -1,6 +1,5 @@
 // Package redlock implements a lock over several independent Redis servers. An owner that holds it
-// on a quorum of them holds the lock. It works while a minority of the servers is down, hangs or is
-// slow.
+// on a quorum of them holds the lock, also while a minority is down, hangs or is slow.
 //
 //	// a, b and c are rlock clients of three masters.
 //	lock := redlock.New(a.NewLock("order:42"), b.NewLock("order:42"), c.NewLock("order:42"))
@@ -22,8 +21,7 @@
 // may fail. What a node grants is a part, with a deadline of its own (package watchdog: when it was
 // requested + lease - drift). Until then the node gives the lock to nobody else. The hold is valid
 // as long as a quorum of parts is: its deadline is the quorum-th latest of theirs. Two quorums have
-// a node in common. That node would have to grant the lock to two owners at once, which it does
-// not.
+// a node in common, which would have to grant the lock to two owners at once. It does not.
 //
 // With the lease [rlock.Watchdog] each part is renewed by the watchdog of its node's client. An
 // extension counts if and only if a quorum of nodes has carried it out. After each renewal, nodes
@@ -41,20 +39,32 @@
 // therefore costs no time, and a constant number of goroutines, whatever the number of locks
 // acquired meanwhile (wait.Pool in internal/wait has the argument).
 //
+// # States
+//
+// An acquisition, and its part on each node (states.go lists the transitions). When the acquisition
+// is over, a part is due to be released, or late if its request is still under way:
+//
+//	asking ─▶ held ─▶ releasing ─▶ released     missing ─▶ asked ─▶ granted ─▶ missing
+//	   │       ├──▶ lost                           ▲        │ └─▶ late     └─▶ due
+//	   ▼       └──▶ closed                         └────────┘
+//	failed
+//	                            late, due ─▶ sent ─▶ freed
+//	                              │    │      ├─▶ due
+//	                              │    └──────┴─▶ kept
+//	                              └─────────────▶ gone ◀─ sent
+//
 // # How long to wait for an answer
 //
-// A lock is acquired as soon as a quorum has granted it, whatever the time-outs. They only decide
-// when to give up: a long one delays the news that there is no quorum, or that a node hangs.
-// Without [Options].NodeTimeout each node has one of its own: three times its round trip, at least
-// lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the CommandTimeout of its
-// client. The round trip is what 95 % of the last 32 answers to the node's client took (all of
-// them, while there are fewer than 20). Locks that are made for one call each share it. Before the
-// first answer the time-out is the upper bound: the first attempt acquires a free lock, however far
-// away the nodes are.
+// Time-outs only decide when to give up: a long one delays the news that there is no quorum, or
+// that a node hangs. Without [Options].NodeTimeout each node has one of its own: three times its
+// round trip, at least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the
+// CommandTimeout of its client. The round trip is what 95 % of the last 32 answers to the node's
+// client took (all of them, while there are fewer than 20). Locks that are made for one call each
+// share it. Before the first answer the time-out is the upper bound: the first attempt acquires a
+// free lock, however far away the nodes are.
 //
-// A late answer counts with the time that it took. A request without an answer does not count. A
-// node that hangs, or is slow, therefore never has a longer time-out than the upper bound, and does
-// not change the time-outs of the others.
+// A late answer counts with the time that it took, and a request without an answer does not count.
+// A node that hangs, or is slow, does not change the time-outs of the others.
 //
 // No time-out makes a hold unsafe: the deadline of a part counts from its request, and an answer
 // after that deadline grants nothing. When a quorum has answered in time, at most a tenth of the
@@ -76,23 +86,19 @@
 // as the longest lease.
 //
 // Here the lock does that. The script that acquires on a node reads, in the same atomic step, for
-// how long the server has been up. A node that has been up for less than [Options].MaxLease is not
-// counted. A part that it has forgotten was granted before the crash, for MaxLease at most. When
-// the node is counted again, that part is past its own deadline, and no quorum relies on it any
-// more. Longer leases than MaxLease are refused, and all processes that share a lock must agree on
-// it. Releases and renewals are never delayed: they only concern what the node still knows.
+// how long the server has been up (in whole seconds, therefore a second is added). A node that has
+// been up for less than [Options].MaxLease is not counted. A part that it has forgotten was granted
+// before the crash, for MaxLease at most. When the node is counted again, that part is past its own
+// deadline, and no quorum relies on it any more. Longer leases than MaxLease are refused, and all
+// processes that share a lock must agree on it. Releases and renewals are never delayed: they only
+// concern what the node still knows. While too many nodes have just been started, as in a new
+// deployment, there is no quorum for MaxLease: [DelayedError] says for how long.
 //
-// Redis counts the uptime in whole seconds, therefore a second is added. While too many nodes have
-// just been started, as in a new deployment, there is no quorum for MaxLease: [DelayedError] says
-// for how long.
-//
-// The fsync policy matters. With appendfsync everysec, the default of an append-only file, a crash
-// may lose the last second of grants; with snapshots, minutes. A node that keeps its data is
-// therefore delayed, too. Only appendfsync always loses nothing, and only the operator knows:
-// [Options].FsyncAlways states it, and turns the delay off.
-//
-// FLUSHALL forgets like a crash, but without a restart. [Options].Epoch covers it with a key on
-// each node, which is lost with the data.
+// A node that keeps its data is delayed, too. With appendfsync everysec, the default of an
+// append-only file, a crash may lose the last second of grants; with snapshots, minutes. Only
+// appendfsync always loses nothing, and only the operator knows: [Options].FsyncAlways states it,
+// and turns the delay off. FLUSHALL forgets without a restart: [Options].Epoch covers it with a key
+// on each node, which is lost with the data.
 //
 // Not covered:
 //   - A node that is a master with replicas. A promoted replica may lack the last grants, and has
@@ -112,22 +118,20 @@
 // a resource by itself. A client may be stopped between checking its lease and its write, by a
 // garbage collection, a slow disk or a suspended machine, and write after the lease has ended. A
 // message may arrive late with the same effect. And Redlock, unlike consensus protocols, relies on
-// clocks: on servers that measure a lease at about the right speed.
-//
-// Salvatore Sanfilippo answered ("Is Redlock safe?", 2016) that the first is true of every such
-// lock. The validity is checked after the acquisition, and the time between request and answer
-// cannot harm it. Processes with bounded drift are a reasonable requirement.
+// clocks: on servers that measure a lease at about the right speed. Salvatore Sanfilippo answered
+// ("Is Redlock safe?", 2016) that the first is true of every such lock, that the time between
+// request and answer cannot harm it, since the validity is checked after the acquisition, and that
+// processes with bounded drift are a reasonable requirement.
 //
 // Both agree on the consequence. The hold's context ends at its deadline, and [rlock.Hold.Valid]
-// reads the clock when it is called; that narrows the gap but does not close it. Only a resource
-// that refuses writes with an old fencing token closes it.
+// reads the clock when it is called; that narrows the gap. Only a resource that refuses writes with
+// an old fencing token closes it.
 //
 // # No fencing token
 //
 // Hold.Token is 0. The largest of one counter per node looks like a fencing token, but is none: two
 // quorums need not share the node whose counter is ahead, and a node that restarts empty begins
-// anew. The tests show how a later holder gets a smaller number
-// (TestLargestCounterOfAQuorumIsNoFencingToken). A counter that grows whatever fails needs
+// anew (TestLargestCounterOfAQuorumIsNoFencingToken). A counter that grows whatever fails needs
 // consensus.
 //
 // Choose by what an overlap costs:

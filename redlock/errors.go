@@ -20,7 +20,7 @@ type QuorumError struct {
 	Want    int         // the quorum
 	Granted int         // the number of nodes that agreed
 	Nodes   []NodeError // those that did not, in the order of the lock's nodes
-	did     string      // what the nodes that agreed did; "" means granted
+	did     string      // what the nodes that agreed did; "" counts as granted
 	cause   error       // why it was not retried, or what it means
 }
 
@@ -34,29 +34,27 @@ type NodeError struct {
 
 // Error lists the nodes.
 func (e *QuorumError) Error() string {
-	var b strings.Builder
+	text := ""
 	if e.cause != nil {
-		fmt.Fprintf(&b, "%v: ", e.cause)
+		text = e.cause.Error() + ": "
+	}
+	did := cmp.Or(e.did, "granted")
+	switch {
+	case did != "granted":
+	case e.outvoted():
+		text += "not acquired: "
+	default:
+		text += "no quorum: "
 	}
 	switch {
-	case e.did != "":
-	case e.outvoted():
-		b.WriteString("not acquired: ")
+	case len(e.Nodes) > 0:
+		return text + e.list("%d of %d nodes "+did+" it, %d are needed")
+	case errors.Is(e.cause, rlock.ErrReleased):
+		return text + "this context belongs to a hold that was released"
 	default:
-		b.WriteString("no quorum: ")
+		return text +
+			"somebody in this process holds it or waits for it; wait longer or shorten its lease"
 	}
-	if len(e.Nodes) == 0 {
-		why := "somebody in this process holds it or waits for it; wait longer or shorten its lease"
-		if errors.Is(e.cause, rlock.ErrReleased) {
-			why = "this context belongs to a hold that was released"
-		}
-		b.WriteString(why)
-		return b.String()
-	}
-	fmt.Fprintf(&b, "%d of %d nodes %s it, %d are needed", e.Granted, e.Granted+len(e.Nodes),
-		cmp.Or(e.did, "granted"), e.Want)
-	b.WriteString(listNodes(e.Nodes))
-	return b.String()
 }
 
 // Unwrap returns [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of
@@ -68,11 +66,10 @@ func (e *QuorumError) Unwrap() []error {
 	}
 	closed := 0
 	for _, n := range e.Nodes {
-		var held *rlock.HeldError
 		switch {
 		case errors.Is(n.Err, rlock.ErrClosed):
 			closed++
-		case !errors.As(n.Err, &held) || e.outvoted():
+		case heldError(n.Err) == nil || e.outvoted():
 			errs = append(errs, n.Err)
 		}
 	}
@@ -93,9 +90,8 @@ func (e *QuorumError) outvoted() bool {
 	}
 	others, open, failed := 0, 0, 0
 	for _, n := range e.Nodes {
-		var held *rlock.HeldError
 		switch {
-		case errors.As(n.Err, &held):
+		case heldError(n.Err) != nil:
 			others++
 		case errors.Is(n.Err, errNotAwaited):
 			open++
@@ -104,6 +100,13 @@ func (e *QuorumError) outvoted() bool {
 		}
 	}
 	return (others > 0 || failed == 0) && e.Granted+others+open >= e.Want
+}
+
+// heldError returns the error of a node that another owner holds; nil if err is another one.
+func heldError(err error) *rlock.HeldError {
+	var h *rlock.HeldError
+	errors.As(err, &h)
+	return h
 }
 
 // DelayedError reports that a node is not counted, because it may have forgotten who holds the
@@ -119,42 +122,31 @@ func (d *DelayedError) Error() string {
 	if d.Emptied {
 		why = "is new, or was emptied, less than MaxLease ago"
 	}
-	return fmt.Sprintf(
-		"not counted for another %v, because it %s and may have forgotten who holds the lock: "+
-			"wait, choose a smaller redlock.Options.MaxLease in all processes, "+
-			"or, if it runs with appendfsync always, state FsyncAlways",
-		d.For.Round(time.Millisecond),
-		why,
-	)
+	return fmt.Sprintf("not counted for another %v, because it %s and may have forgotten who "+
+		"holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, "+
+		"if it runs with appendfsync always, state FsyncAlways", d.For.Round(time.Millisecond), why)
 }
 
-// stalledError means that a node was not asked, because it has not replied to earlier requests.
-type stalledError struct{ after time.Duration }
-
-func (s *stalledError) Error() string {
-	return fmt.Sprintf("it has not answered for %v", s.after.Round(time.Millisecond))
-}
-
-// errSameServer means that a node is not independent of another one.
-var errSameServer = errors.New(
-	"it is the same server as another node, under another name: " +
-		"a RedLock wants independent servers",
+var (
+	// errSameServer means that a node is not independent of another one.
+	errSameServer = errors.New("it is the same server as another node, under another name: " +
+		"a RedLock wants independent servers")
+	// errNotAwaited means that the answer of a node would not have changed the result.
+	errNotAwaited = errors.New("its answer was not waited for")
+	// errNoAnswer means that a node has not answered in time.
+	errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
+	// errNoPart means that a node had not granted the lock.
+	errNoPart = errors.New("not taken there")
 )
 
-// errNotAwaited means that the answer of a node would not have changed the result.
-var errNotAwaited = errors.New("its answer was not waited for")
-
-// errNoAnswer means that a node has not answered in time.
-var errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
-
-// listNodes formats the error of each node. Nodes with the same error share an entry.
-func listNodes(nodes []NodeError) string {
+// list formats how many nodes agreed, and the error of each other node. Nodes with the same error
+// share an entry.
+func (e *QuorumError) list(agreed string) string {
 	var order []string
 	servers := make(map[string][]string)
-	for _, n := range nodes {
+	for _, n := range e.Nodes {
 		text := n.Err.Error()
-		var held *rlock.HeldError
-		if errors.As(n.Err, &held) {
+		if held := heldError(n.Err); held != nil {
 			text = "held by " + held.Owner
 			if held.TTL > 0 {
 				text += fmt.Sprintf(" for another %v", held.TTL.Round(100*time.Millisecond))
@@ -166,8 +158,21 @@ func listNodes(nodes []NodeError) string {
 		servers[text] = append(servers[text], n.Server)
 	}
 	var b strings.Builder
+	fmt.Fprintf(&b, agreed, e.Granted, e.Granted+len(e.Nodes), e.Want)
 	for _, text := range order {
 		fmt.Fprintf(&b, "; %s: %s", strings.Join(servers[text], ", "), text)
 	}
 	return b.String()
 }
+
+// lossError says why a lock was lost, and lists the nodes that do not hold it any more.
+type lossError struct {
+	nodes  *QuorumError
+	reason error
+}
+
+func (le *lossError) Error() string {
+	return le.nodes.list("held on %d of %d nodes, %d are needed")
+}
+
+func (le *lossError) Unwrap() error { return le.reason }

@@ -2,9 +2,12 @@ package redlock
 
 import "holdfast/rlock"
 
-// InUse returns how many sessions and queues there are in this process: by holds, attempts and
+// InUse returns how many sessions and waiters there are in this process: by holds, attempts and
 // releases.
-func InUse() (open, waiting int) { return len(sessions.All()), queues.Len() }
+func InUse() (open, waiting int) {
+	waiting, _ = queues.Waiters(func(identity) bool { return true })
+	return len(sessions.All()), waiting
+}
 
 // Parts returns on how many nodes a lock is held as far as this process knows.
 func (l *Lock) Parts(h *rlock.Hold) int { return l.count(h, granted) }

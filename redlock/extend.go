@@ -1,12 +1,12 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -14,10 +14,7 @@ import (
 
 // Extend makes a quorum of nodes keep the lock for at least lease from now.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
-	if lease == rlock.Watchdog {
-		lease = a.lock.nodes[0].WatchdogLease()
-	}
-	lease, err := a.lock.options.checkLease(lease)
+	lease, err := a.lock.checkLease(lease)
 	if err != nil {
 		return err
 	}
@@ -31,70 +28,71 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
-	err = a.extend(b, 0, lease, true)
+	err = a.extend(b, lease, true, nil)
 	if errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
 	return err
 }
 
-// extension counts the replies to the requests to extend an acquisition. It is guarded by the
-// acquisition's mutex.
+// extension is one round of requests to extend the parts of an acquisition.
 type extension struct {
-	pending, held int
-	kept          []bool          // by node
-	timeouts      []time.Duration // of the nodes that were asked
+	levels int // to be set on the nodes; 0 leaves them as they are
+	lease  time.Duration
 }
 
-// extend makes a quorum of the nodes keep the lock for lease from now. It sets the number of levels
-// on the nodes, unless levels is 0. The part of a node that does not hold the lock is lost. With
-// retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
-func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, retry bool) error {
-	var (
-		delay   wait.Backoff
-		failure *QuorumError
-	)
-	for {
-		start := time.Now()
-		count := extension{kept: make([]bool, len(a.lock.nodes))}
-		a.mu.Lock()
-		a.expire()
-		if a.phase == over {
-			a.mu.Unlock()
-			return a.endLevels()
-		}
-		a.longest = max(a.longest, lease)
-		if until := start.Add(lease); until.After(a.extendedTo) {
-			a.extendedTo = until
-		}
-		quorum := a.lock.quorum
-		a.decided = func() bool {
-			return a.phase == over || count.held >= quorum || count.pending == 0
-		}
-		for i := range a.parts {
-			if p := &a.parts[i]; p.state == granted {
-				p.err = a.extendPart(p.request, levels, lease, &count)
-			}
-		}
-		limit := nthLongest(count.timeouts, min(quorum, len(count.timeouts)))
-		a.mu.Unlock()
-		a.waitDecided(b, limit)
+// kept reports whether the node of a part has carried out the extension.
+func (ex *extension) kept(p *part) bool { return p.extended == ex }
 
-		a.mu.Lock()
-		a.expire()
+// asked reports whether it may still do so.
+func (ex *extension) asked(p *part) bool { return p.extending == ex && p.state == granted }
+
+// extend makes a quorum of the nodes keep the lock for lease from now. With nest they count another
+// level, which nest adds with mu held. The part of a node that does not hold the lock is lost. With
+// retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
+func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, nest func()) error {
+	var delay wait.Backoff
+	var failure *QuorumError
+	for {
+		start, ex := time.Now(), &extension{lease: lease}
+		a.do(func() {
+			if nest != nil {
+				ex.levels = len(a.levels) + 1
+			}
+			a.longest = max(a.longest, lease)
+			if until := start.Add(lease); until.After(a.extendedTo) {
+				a.extendedTo = until
+			}
+			for _, p := range a.parts {
+				if p.state == granted {
+					p.extend(ex)
+				}
+			}
+		})
+		remaining := func(first bool) time.Duration { return a.remaining(ex.kept, ex.asked, first) }
+		a.await(b, remaining, func() bool {
+			return a.state.over() || a.countIf(ex.kept) >= a.lock.quorum || a.countIf(ex.asked) == 0
+		})
+		over, permanent := false, false
+		var err *QuorumError
+		a.do(func() {
+			switch over = a.state.over(); {
+			case over:
+			case a.countIf(ex.kept) < a.lock.quorum:
+				err = a.quorumError("kept", errNoAnswer, ex.kept)
+				permanent = a.permanentRefusals() > a.spare()
+			case nest != nil:
+				nest()
+			}
+		})
 		switch {
-		case a.phase == over:
-			a.mu.Unlock()
+		case over:
 			return a.endLevels()
-		case count.held >= quorum:
-			a.mu.Unlock()
+		case err == nil:
 			return nil
+		case failure == nil || !b.Over(): // one that was cut short says less than the one before
+			failure = err
 		}
-		if failure == nil || !b.Over() { // a round that was cut short says less than the one before
-			failure = a.extensionError(&count)
-		}
-		permanent := a.permanent()
-		a.mu.Unlock()
 		if permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
 			failure.cause = b.Because(rlock.ErrOutcomeUnknown)
 			return failure
@@ -102,73 +100,46 @@ func (a *acquisition) extend(b *wait.Budget, levels int, lease time.Duration, re
 	}
 }
 
-// extendPart asks a node to extend its part q, and counts the reply. It returns an error if it
-// could not ask. It is called with mu held.
-func (a *acquisition) extendPart(
-	q *request, levels int, lease time.Duration, count *extension,
-) error {
-	i, node := q.node, a.lock.nodes[q.node]
-	if err := unavailable(node); err != nil {
-		return err
+// extend asks the node to extend the part. It is called with mu held.
+func (p *part) extend(ex *extension) {
+	hold := p.hold
+	p.err = p.send(new(wait.Job), wait.Func(func() { p.keep(hold, ex) }), ex.lease)
+	if p.err == nil {
+		p.extending = ex
 	}
-	q.mayLast(lease)
-	timeout := a.lock.nodeTimeout(node, lease)
-	call := &wait.Job{Timeout: timeout, Task: wait.Func(func() {
-		sent := time.Now()
-		var (
-			yes bool
-			err error
-		)
-		if levels == 0 {
-			yes, err = node.Extend(q.owner, lease)
-		} else {
-			yes, err = node.Reenter(q.owner, levels, lease)
-		}
-		if err == nil && !yes {
-			q.lost()
-		}
-		deadline := watchdog.Deadline(sent, lease)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.expire()
-		if yes {
-			q.setDeadline(deadline)
-		}
-		count.pending--
-		switch {
-		case a.parts[i].request != q:
-		case err != nil:
-			a.parts[i].err = err
-		case yes && !q.trustedUntil().Before(deadline): // false if the part had expired before
-			count.held++
-			count.kept[i] = true
-		}
-		a.notify()
-	})}
-	if !node.Pool().Do(call) {
-		return rlock.ErrClosed
-	}
-	count.pending++
-	count.timeouts = append(count.timeouts, timeout)
-	return nil
 }
 
-// extensionError returns the error of an extension that too few nodes have confirmed in time. It is
-// called with mu held.
-func (a *acquisition) extensionError(count *extension) *QuorumError {
-	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, Granted: count.held, did: "kept"}
-	for i := range a.parts {
-		p := &a.parts[i]
-		err := p.err
-		switch {
-		case count.kept[i]:
-			continue
-		case err == nil && p.state == granted:
-			err = errNoAnswer
-		case err == nil:
-			err = cmp.Or(a.refusal(i), errNoPart)
-		}
-		e.Nodes = append(e.Nodes, NodeError{Server: a.lock.serverName(i), Err: err})
+// keep asks the node to extend the part, and handles the reply, for which it blocks.
+func (p *part) keep(hold hooks.NodeHold, ex *extension) {
+	hold.MayLast(ex.lease)
+	var yes bool
+	var err error
+	sent := time.Now()
+	if ex.levels == 0 {
+		yes, err = p.node.Extend(p.owner, ex.lease)
+	} else {
+		yes, err = p.node.Reenter(p.owner, ex.levels, ex.lease)
 	}
-	return e
+	deadline, a := watchdog.Deadline(sent, ex.lease), p.acquisition
+	a.do(func() {
+		if p.extending == ex {
+			p.extending = nil
+		}
+		switch {
+		case p.state != granted:
+		case err != nil:
+			p.err = err
+		case !yes:
+			p.lost(watchdog.ErrGone)
+		default:
+			hold.Extend(deadline)
+			if !hold.Deadline().Before(deadline) { // else the part had expired before
+				p.extended = ex
+			}
+		}
+		a.notify()
+	})
+	if err == nil && !yes {
+		hold.Drop()
+	}
 }

@@ -47,11 +47,8 @@ func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 	case o.NodeTimeout < 0:
 		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
 	case o.Epoch && slices.ContainsFunc(nodes, hooks.Node.Clustered):
-		return o, fmt.Errorf(
-			"%w: Epoch needs a key beside the locks, which a cluster does not have: "+
-				"leave it out, or use single servers",
-			rlock.ErrInvalid,
-		)
+		return o, fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does not "+
+			"have: leave it out, or use single servers", rlock.ErrInvalid)
 	case o.MaxLease < 0:
 		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
 	}
@@ -60,25 +57,19 @@ func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
 
 // checkLease returns the lease in whole milliseconds, as Redis counts it, or an error if it cannot
 // be used.
-func (o Options) checkLease(lease time.Duration) (time.Duration, error) {
-	whole := lease.Truncate(time.Millisecond)
+func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
+	if lease == rlock.Watchdog {
+		lease = l.nodes[0].WatchdogLease()
+	}
+	whole, o := lease.Truncate(time.Millisecond), l.options
 	switch {
 	case whole <= watchdog.Drift(whole):
-		return 0, fmt.Errorf(
-			"%w: a lease of %v is over before it can be used: "+
-				"want at least 3ms, or rlock.Watchdog",
-			rlock.ErrInvalid,
-			lease,
-		)
+		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: "+
+			"want at least 3ms, or rlock.Watchdog", rlock.ErrInvalid, lease)
 	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
-		return 0, fmt.Errorf(
-			"%w: a lease of %v is longer than MaxLease, %v, "+
-				"for which a node that may have forgotten it is not counted: "+
-				"raise redlock.Options.MaxLease in all processes",
-			rlock.ErrInvalid,
-			lease,
-			o.MaxLease,
-		)
+		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, "+
+			"for which a node that may have forgotten it is not counted: "+
+			"raise redlock.Options.MaxLease in all processes", rlock.ErrInvalid, lease, o.MaxLease)
 	}
 	return whole, nil
 }

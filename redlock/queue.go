@@ -1,6 +1,8 @@
 package redlock
 
 import (
+	"cmp"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -23,25 +25,23 @@ const maxSplitVotes = 5
 // queues has the local queues of this process, by lock. It does not belong to a Lock, because any
 // number of Locks may be made of the same nodes. Only the head of a queue asks the nodes: the
 // others would get the same answers, and split the vote.
-var queues = waitqueue.New[identity, known](func(identity) uint64 { return 0 })
+var queues = waitqueue.New[identity, known]()
 
 // known holds what the head of a queue has learned. The queue guards it.
 type known struct {
-	subs   map[string]*pubsub.Subscription // by nodeID; nil until a head had to wait
-	result *result                         // of the last round; nil before the first
-	freeAt time.Time                       // when the lease of the last head that acquired it ends
+	// subs has the subscriptions to releases by nodeID, because waiters of one queue may have their
+	// nodes in different orders. It is nil until a head had to wait.
+	subs   map[string]*pubsub.Subscription
+	result *result   // of the last round; nil before the first
+	freeAt time.Time // when the lease of the last head that acquired it ends
 }
 
-type (
-	lockQueue = waitqueue.Queue[identity, known]
-	waiter    = waitqueue.Waiter[identity, known]
-)
+type lockQueue = waitqueue.Queue[identity, known]
 
 // queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
 // may be free.
 func (at *attempt) queue() (*rlock.Hold, error) {
-	w := queues.Join(at.lock.identity, waitqueue.Candidate{},
-		func() (known, bool) { return known{}, true })
+	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) { return known{}, true })
 	q, ask := w.Queue(), true
 	if !w.First {
 		reason, _ := w.Wait(at.budget)
@@ -52,8 +52,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 		}
 		ask = reason == waitqueue.Retry
 	}
-	var delay wait.Backoff
-	for {
+	for delay := (wait.Backoff{}); ; ask = true {
 		if ask {
 			if hold := at.round(); hold != nil {
 				// The last result concerns an earlier holder. The next head has not asked the
@@ -63,51 +62,30 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 				return hold, nil
 			}
 			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
-			if at.last.permanent {
-				leave(w, true)
-				return nil, at.failure()
-			}
 		} else {
 			// The previous head has just acquired the lock.
-			at.last = &result{
-				err:      &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
-				held:     true,
-				refusing: allNodes(at.lock),
-			}
+			at.last = &result{held: true,
+				err:   &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
+				nodes: slices.Repeat([]error{&rlock.HeldError{}}, len(at.lock.nodes))}
 			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
-		if at.last.held {
-			delay = wait.Backoff{}
-		}
-		if !at.pause(q, &delay) {
+		if at.last.permanent || !at.pause(q, &delay) {
 			leave(w, true)
 			return nil, at.failure()
 		}
-		ask = true
 	}
 }
 
 // leave removes a waiter from its queue. With retry, the next head asks at once. The last waiter
 // closes the subscriptions of the queue.
-func leave(w *waiter, retry bool) {
-	_, over := w.Leave(retry)
+func leave(w *waitqueue.Waiter[identity, known], retry bool) {
+	_, over := w.Leave(false, retry)
 	if over == nil {
 		return
 	}
 	for _, sub := range over.subs {
-		if sub != nil {
-			sub.Close()
-		}
+		sub.Close()
 	}
-}
-
-// allNodes returns the indexes of the nodes.
-func allNodes(l *Lock) []int {
-	indexes := make([]int, len(l.nodes))
-	for i := range indexes {
-		indexes[i] = i
-	}
-	return indexes
 }
 
 // pause waits until another round may succeed. It returns false if the budget ended first.
@@ -118,17 +96,15 @@ func allNodes(l *Lock) []int {
 // that followed them would collide with the others again.
 func (at *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
 	r := at.last
+	if r.held {
+		*delay = wait.Backoff{}
+		return at.listen(q, min(longestPause, cmp.Or(r.freeAfter, longestPause)))
+	}
 	after := roundBackoff(delay, r.took)
-	if !r.held && delay.Failures < maxSplitVotes {
+	if delay.Failures < maxSplitVotes {
 		return at.budget.Sleep(after, nil, nil)
 	}
-	if r.held {
-		after = longestPause
-		if r.freeAfter > 0 {
-			after = min(after, r.freeAfter)
-		}
-	}
-	return at.listen(q, r, after)
+	return at.listen(q, after)
 }
 
 // roundBackoff returns the delay before the next round when no release is awaited: longer than a
@@ -137,45 +113,37 @@ func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// subscriptions returns the subscriptions to releases, by nodeID, because waiters of one queue may
-// have their nodes in different orders. The first call subscribes. The confirmation of a
-// subscription counts as a message, which makes the head ask for what was announced before.
-func (at *attempt) subscriptions(q *lockQueue) (subs map[string]*pubsub.Subscription) {
+// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
+// After the first announcement it waits for the others for about two rounds at most. A client that
+// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
+//
+// The first call of a queue subscribes. The confirmation of a subscription counts as a message,
+// which makes the head ask for what was announced before.
+func (at *attempt) listen(q *lockQueue, d time.Duration) bool {
+	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
+	defer timer.Stop()
+	r, cases := at.last, receiveAny(nil, timer.C)
+	cases = receiveAny(cases, at.budget.Ctx.Done())
 	q.Do(func(k *known) {
 		if k.subs == nil {
 			k.subs = make(map[string]*pubsub.Subscription, len(at.lock.nodes))
 			for _, node := range at.lock.nodes {
-				k.subs[nodeID(node)] = node.Subscribe()
+				if sub := node.Subscribe(); sub != nil { // else the client is closed
+					k.subs[nodeID(node)] = sub
+				}
 			}
 		}
-		subs = k.subs
-	})
-	return subs
-}
-
-// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
-// After the first announcement it waits for the others for about two rounds at most. A client that
-// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
-func (at *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
-	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
-	defer timer.Stop()
-	cases := []reflect.SelectCase{
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(at.budget.Ctx.Done())},
-	}
-	subs := at.subscriptions(q)
-	for _, i := range r.refusing {
-		var c <-chan struct{} // stays nil if the client is closed
-		if sub := subs[nodeID(at.lock.nodes[i])]; sub != nil {
-			c = sub.C()
+		for i, node := range at.lock.nodes {
+			// The other nodes may announce the release of our own failed round.
+			if sub := k.subs[nodeID(node)]; sub != nil && heldError(r.nodes[i]) != nil {
+				cases = receiveAny(cases, sub.C())
+			}
 		}
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
-	}
+	})
 	messages := len(cases)
 	for i, node := range at.lock.nodes {
-		if !slices.Contains(r.closed, i) {
-			cases = append(cases,
-				reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(node.Closing())})
+		if !errors.Is(r.nodes[i], rlock.ErrClosed) { // any client that closes later is news
+			cases = receiveAny(cases, node.Closing())
 		}
 	}
 	for heard := 1; ; heard++ {
@@ -183,12 +151,17 @@ func (at *attempt) listen(q *lockQueue, r *result, d time.Duration) bool {
 		switch {
 		case chosen == 1, at.budget.Over():
 			return false
-		case chosen == 0, chosen >= messages, r.free+heard >= at.lock.quorum:
+		case chosen == 0, chosen >= messages, r.err.Granted+heard >= at.lock.quorum:
 			return true
 		}
-		cases[chosen].Chan = reflect.ValueOf((<-chan struct{})(nil)) // count each node once
+		cases[chosen].Chan = reflect.Value{} // count each node once
 		if heard == 1 {
 			timer.Reset(at.budget.Left(min(time.Until(end), max(2*r.took, time.Millisecond))))
 		}
 	}
+}
+
+// receiveAny adds a channel to the cases of a [reflect.Select].
+func receiveAny[T any](cases []reflect.SelectCase, from <-chan T) []reflect.SelectCase {
+	return append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(from)})
 }

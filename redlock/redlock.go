@@ -31,8 +31,7 @@ type Lock struct {
 	quorum   int
 	options  Options
 	identity identity
-	nodesErr error // what is wrong with the nodes; nil if nothing is
-	invalid  error // why this can never be locked: nodesErr, or what is wrong with the options
+	invalid  error // why this can never be locked: what is wrong with the nodes or the options
 }
 
 var _ rlock.Locker = (*Lock)(nil)
@@ -62,7 +61,7 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 
 func newLock(name string, o Options, locks []*rlock.Lock) *Lock {
 	l := &Lock{name: name, quorum: len(locks)/2 + 1}
-	l.nodesErr = l.setNodes(locks)
+	l.invalid = l.setNodes(locks)
 	return l.WithOptions(o)
 }
 
@@ -70,7 +69,7 @@ func newLock(name string, o Options, locks []*rlock.Lock) *Lock {
 // [rlock.ErrInvalid].
 func (l *Lock) WithOptions(o Options) *Lock {
 	with := *l
-	if with.invalid = l.nodesErr; with.invalid == nil {
+	if len(l.nodes) > 0 {
 		with.options, with.invalid = o.withDefaults(l.nodes)
 	}
 	return &with
@@ -128,44 +127,31 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 // shortestWait is the shortest wait of TryLock. It leaves the nodes time to reply.
 const shortestWait = 10 * time.Millisecond
 
-func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
+func (l *Lock) acquire(
+	ctx context.Context, limit, lease time.Duration,
+) (hold *rlock.Hold, err error) {
+	defer func() { err = l.wrap(err) }()
 	if l.invalid != nil {
-		return nil, l.wrap(l.invalid)
+		return nil, l.invalid
 	}
-	renew := lease == rlock.Watchdog
-	if renew {
-		lease = l.nodes[0].WatchdogLease()
-	}
-	lease, err := l.options.checkLease(lease)
-	if err != nil {
-		return nil, l.wrap(err)
+	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease == rlock.Watchdog}
+	if at.lease, err = l.checkLease(lease); err != nil {
+		return nil, err
 	}
 	token, ok := owner.From(ctx)
 	if !ok {
 		token = owner.New()
 		ctx = owner.With(ctx, token)
 	}
-	waits := limit != rlock.NoWait
 	switch {
-	case !waits:
+	case !at.waits:
 		limit = l.nodes[0].CommandTimeout()
 	case limit != wait.Unlimited:
 		limit = max(limit, shortestWait)
 	}
-	at := attempt{
-		lock:   l,
-		budget: wait.NewBudget(ctx, nil, limit),
-		waits:  waits,
-		lease:  lease,
-		renew:  renew,
-		token:  token,
-	}
+	at.budget = wait.NewBudget(ctx, nil, limit)
 	defer at.budget.Stop()
-	hold, err := at.run()
-	if err != nil {
-		return nil, l.wrap(err)
-	}
-	return hold, nil
+	return at.run(token)
 }
 
 // Unlock releases the innermost level that ctx's owner holds, for code without the hold. See
@@ -175,11 +161,8 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, ok := owner.From(ctx)
 	if !ok {
-		return l.wrap(fmt.Errorf(
-			"%w: the context has no owner: "+
-				"pass the hold's context or one of rlock.WithOwner, or call Unlock on the hold",
-			rlock.ErrNotHeld,
-		))
+		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
+			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
 	}
 	key := sessionKey{l.identity, token}
 	acquisitions := lostAcquisitions.Of(key)
@@ -189,9 +172,12 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		}
 	}
 	for _, a := range slices.Backward(acquisitions) {
-		for _, hold := range a.holds() {
+		a.mu.Lock()
+		levels := slices.Clone(a.levels)
+		a.mu.Unlock()
+		for _, level := range slices.Backward(levels) {
 			// Skip a hold that another goroutine is releasing.
-			if err := hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
+			if err := level.hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
 				return err
 			}
 		}
@@ -199,10 +185,10 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return l.wrap(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
 }
 
+// wrap adds the name of the lock to an error that does not name it already.
 func (l *Lock) wrap(err error) error {
-	var lost *rlock.LostError
-	if errors.As(err, &lost) {
-		return err // it already names the lock
+	if err == nil || errors.Is(err, rlock.ErrLost) {
+		return err
 	}
 	return fmt.Errorf("holdfast: redlock %q: %w", l.name, err)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"holdfast/internal/hooks"
@@ -37,14 +36,14 @@ type acquisition struct {
 	// RedLock.
 	part hooks.Part
 
-	// longestLease is the longest lease, in nanoseconds, that Redis may give without our knowing:
-	// by a renewal or a nested lock whose reply is missing. 0 if there is none.
-	longestLease atomic.Int64
+	mu sync.Mutex
+	// longestLease is the longest lease that Redis may give without our knowing: by a renewal or a
+	// nested lock whose reply is missing. Guarded by mu; 0 if there is none.
+	longestLease time.Duration
 
-	mu     sync.Mutex
 	levels []*Hold // guarded by mu; not released yet, outermost first
 	state  state   // guarded by mu
-	reason error   // guarded by mu; why the acquisition ended
+	reason error   // guarded by mu; why the acquisition ended; nil if it has not
 
 	// Preallocated for the usual case, so that an acquisition is one allocation.
 	outermost Hold
@@ -52,43 +51,25 @@ type acquisition struct {
 	home      lockSession
 }
 
-var _ Acquisition = (*acquisition)(nil)
+// These implement [Acquisition], together with Extend and Release.
 
-// Name returns the name of the lock.
-func (a *acquisition) Name() string { return a.lock.name }
-
-// Owner returns the name of the acquisition in Redis.
-func (a *acquisition) Owner() string { return a.owner }
-
-// Token returns the fencing token.
-func (a *acquisition) Token() int64 { return a.fence }
-
-// Deadline returns the instant until which the lease can be trusted.
+func (a *acquisition) Name() string        { return a.lock.name }
+func (a *acquisition) Owner() string       { return a.owner }
+func (a *acquisition) Token() int64        { return a.fence }
 func (a *acquisition) Deadline() time.Time { return a.lease.Deadline() }
 
 // key identifies the acquisition among the losses.
-func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.kind.mode()} }
-
-// level makes a level, which the caller adds to levels.
-func (a *acquisition) level(ctx context.Context, renew bool) *Hold {
-	h := &a.outermost
-	if h.acquisition != nil {
-		h = new(Hold)
-	}
-	h.acquisition, h.parent, h.owner, h.renew = a, ctx, a.token, renew
-	return h
-}
+func (a *acquisition) key() lossKey { return lossKey{a.session.Key(), a.lock.mode} }
 
 // begin registers with the watchdog once Redis has given the lock, and returns the first level.
 func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool) *Hold {
-	c, level := a.client, a.level(ctx, renew)
+	c, level := a.client, &a.outermost
+	level.acquisition, level.parent, level.owner, level.renew = a, ctx, a.token, renew
 	a.levels = append(a.level1[:0], level)
 	if renew {
 		a.mayLast(c.options.WatchdogLease)
 	}
-	a.lease.Group = c.transport.Node(a.lock.name)
-	a.lease.Value = a
-	a.lease.OnLost = a.lose
+	a.lease.Group, a.lease.Value, a.lease.OnLost = c.transport.Node(a.lock.name), a, a.lose
 	c.losses.Forget(a.key())
 	keep(a.session, a)
 	c.watchdog.Add(&a.lease, deadline, renew)
@@ -97,24 +78,21 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 
 // push adds a level that Redis has already.
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
+	level := &Hold{acquisition: a, parent: ctx, owner: a.token, renew: renew}
 	a.mu.Lock()
-	level := a.level(ctx, renew)
 	if a.state != active {
 		a.mu.Unlock()
 		return nil, a.conclude()
 	}
 	a.levels = append(a.levels, level)
 	a.mu.Unlock()
-	a.extend(deadline)
+	a.client.watchdog.Extend(&a.lease, deadline)
 	if renew {
 		a.mayLast(a.client.options.WatchdogLease)
 		a.client.watchdog.SetRenew(&a.lease, true)
 	}
 	return level, nil
 }
-
-// extend moves the deadline.
-func (a *acquisition) extend(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }
 
 // depth returns the number of levels; 0 once the acquisition has ended.
 func (a *acquisition) depth() int {
@@ -123,28 +101,14 @@ func (a *acquisition) depth() int {
 	return len(a.levels)
 }
 
-// why returns why the acquisition ended; nil if it has not.
-func (a *acquisition) why() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.reason
-}
-
 // lostError returns why the lock was lost; nil if it was not.
 func (a *acquisition) lostError() error {
-	if err := a.why(); errors.Is(err, ErrLost) {
-		return err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if errors.Is(a.reason, ErrLost) {
+		return a.reason
 	}
 	return nil
-}
-
-// conclude blocks until all levels have ended, and returns the reason; nil if the lock is still
-// held.
-func (a *acquisition) conclude() error {
-	if a.why() == nil {
-		return nil
-	}
-	return a.endLevels()
 }
 
 // claimInnermost claims the release of the innermost level that is not being released, and returns
@@ -176,7 +140,7 @@ func (a *acquisition) end(e event, reason error) bool {
 		}
 	}
 	a.mu.Unlock()
-	reason = a.endLevels()
+	reason = a.conclude()
 	if first && a.part != nil {
 		// Options.ReleaseOnClose has released it, or the part itself, which knows better.
 		if errors.Is(reason, ErrReleased) {
@@ -187,14 +151,18 @@ func (a *acquisition) end(e event, reason error) bool {
 	return first
 }
 
-// endLevels ends all levels with the reason of the acquisition, and returns it. The innermost ends
-// first: its context usually derives from the outer ones, and must not end before its hold.
-func (a *acquisition) endLevels() error {
+// conclude ends all levels of an acquisition that has ended, and returns the reason; nil if the
+// lock is still held. The innermost level ends first: its context usually derives from the outer
+// ones, and must not end before its hold.
+func (a *acquisition) conclude() error {
 	a.mu.Lock()
 	reason := a.reason
 	var few [4]*Hold // usually enough, and on the stack
 	levels := append(few[:0], a.levels...)
 	a.mu.Unlock()
+	if reason == nil {
+		return nil
+	}
 	for _, level := range slices.Backward(levels) {
 		level.end(reason)
 	}
@@ -214,15 +182,17 @@ func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
 	err := &LostError{Lock: a.lock.name, Reason: reason}
 	if errors.Is(reason, watchdog.ErrGone) {
-		err.Reason = a.lock.kind.gone(a)
+		err.Reason = a.gone()
 	}
 	if !a.end(lose, err) {
 		return
 	}
 	a.report(err)
 	a.cleanUpLate()
-	a.lock.kind.ended(a)
-	kept := a.longestLease.Load() > 0 || a.lock.kind.outlives()
+	a.endUntrusted()
+	a.mu.Lock()
+	kept := a.longestLease > 0 || a.lock.sharesKey
+	a.mu.Unlock()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
 		// A command without a reply may have kept the lock for an owner that has given it up. This
 		// is impossible if Redis has said that the lock is gone.
@@ -240,30 +210,32 @@ func (a *acquisition) report(err *LostError) {
 // mayLast notes that Redis is about to be asked to keep the lock for lease. It comes before the
 // command.
 func (a *acquisition) mayLast(lease time.Duration) {
-	for {
-		longest := a.longestLease.Load()
-		if int64(lease) <= longest || a.longestLease.CompareAndSwap(longest, int64(lease)) {
-			return
-		}
-	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.longestLease = max(a.longestLease, lease)
 }
 
 // cleanup returns the cleanup of an acquisition that has ended.
 func (a *acquisition) cleanup() cleanup {
 	until := a.lease.Deadline()
-	if kept := time.Now().Add(time.Duration(a.longestLease.Load())); kept.After(until) {
+	a.mu.Lock()
+	if kept := time.Now().Add(a.longestLease); kept.After(until) {
 		until = kept
 	}
+	a.mu.Unlock()
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
-	if a.lock.kind.outlives() {
+	if a.lock.sharesKey {
 		cu.until = until.Add(a.client.options.CommandTimeout)
 		cu.session = a.session
 	}
 	return cu
 }
 
-// cleanUpLate cleans up after a request that may still be executed, once the acquisition has ended.
+// cleanUpLate ends a release, or a loss. It cleans up after a request that may still be executed.
 func (a *acquisition) cleanUpLate() {
+	if a.registered {
+		a.client.releasing.Delete(a.owner)
+	}
 	if a.late == nil {
 		return
 	}

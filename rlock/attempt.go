@@ -25,50 +25,33 @@ type attempt struct {
 	budget  wait.Budget
 	request request // its owner is the name of the acquisition in Redis
 	renew   bool
-	token   owner.Token // identifies the owner in this process
-	named   bool        // token comes from the caller's context
 	session *lockSession
-	fresh   *acquisition // preallocated; nil once used
+	fresh   *acquisition // preallocated; its token identifies the owner in this process
 
 	// The results of the tries so far.
-	sent     time.Time        // when the last try was sent
-	ticket   waitqueue.Ticket // of the registration, by the last reply; 0 if none
-	holder   lua.Holder       // the holder by the last reply
-	answered bool             // a try got a reply
-	failure  error            // why the last try got no reply; nil if it did
-	trace    trace
-	streak   waitqueue.Streak // of the lock
+	sent     time.Time         // when the last try was sent
+	ticket   waitqueue.Ticket  // of the registration, by the last reply; 0 if none
+	holder   lua.Holder        // the holder by the last reply
+	answered bool              // a try got a reply
+	left     bool              // the budget ended before the reply to the last try
+	failure  error             // why the last try got no reply; nil if it did
+	remains  waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
 
-// trace records what the tries of an attempt may have left in Redis: the lock, a registration, or a
-// queue entry.
-type trace uint8
-
-// In ascending order.
-const (
-	noTrace   trace = iota
-	something       // must be cleaned up
-	late            // a command may still be executed at any time
-)
-
-// newAttempt checks the arguments of a call. The caller calls end.
+// newAttempt checks the arguments of a call. The caller stops the budget.
 func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
 	if l.invalid != nil {
 		return nil, l.invalid
 	}
-	c := l.client
-	renew, grantLease := lease == Watchdog, lease
-	if renew {
-		lease, grantLease = c.options.WatchdogLease, c.options.grantLease()
-	}
-	lease, err := wholeLease(lease)
+	c, renew := l.client, lease == Watchdog
+	lease, err := c.wholeLease(lease)
 	if err != nil {
 		return nil, err
 	}
-	if !renew {
-		grantLease = lease
+	grantLease, limit, window := lease, delay, c.options.FairWindow
+	if renew {
+		grantLease = c.options.grantLease()
 	}
-	limit, window := delay, c.options.FairWindow
 	switch {
 	case delay == NoWait:
 		limit = c.options.CommandTimeout
@@ -76,93 +59,72 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 		limit = max(delay, shortestWait)
 		window = limit
 	}
-	if !c.tasks.Enter() {
-		return nil, ErrClosed
-	}
-	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition),
-		request: request{
-			lease:      lease,
-			grantLease: grantLease,
-			waits:      delay != NoWait,
-			window:     window,
-		}}
-	if at.token, at.named = owner.From(ctx); !at.named {
-		at.token = owner.New()
-	}
+	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
+		lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
 	at.budget.Begin(ctx, c.closing, limit)
 	at.request.until = at.budget.Until
 	return at, nil
 }
 
-// end releases what newAttempt acquired.
-func (at *attempt) end() {
-	at.budget.Stop()
-	at.client.tasks.Leave()
-}
-
-// run acquires the lock, or returns why not. It locks the owner's session first: calls of one owner
-// talk to Redis about a lock one at a time.
-func (at *attempt) run() (*Hold, error) {
+// acquire acquires the lock, or returns why not. It locks the owner's session first: calls of one
+// owner talk to Redis about a lock one at a time.
+func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, error) {
+	at, err := l.newAttempt(ctx, delay, lease)
+	if err != nil {
+		return nil, err
+	}
+	c := l.client
+	if !c.tasks.Enter() {
+		return nil, ErrClosed
+	}
+	defer c.tasks.Leave()
+	defer at.budget.Stop()
 	if at.budget.Err() != nil {
 		return nil, at.ended()
 	}
-	c, kind := at.client, at.lock.kind
-	key := sessionKey{kind.family(), at.lock.name, at.token}
-	if at.named {
-		at.session = c.sessions.Open(key)
-	} else {
+	token, named := owner.From(ctx)
+	if !named {
+		token = owner.New()
 		at.session = &at.fresh.home
-		c.sessions.OpenNew(at.session, key)
-	}
-	defer at.session.Close()
-	if at.named && !at.session.Lock(&at.budget) {
+		c.sessions.OpenNew(at.session, l.key(token))
+	} else if at.session = c.sessions.Open(l.key(token)); !at.session.Lock(&at.budget) {
+		at.session.Close()
 		return nil, at.ended()
 	}
+	at.fresh.token = token
+	defer at.session.Close()
 	defer at.session.Unlock()
-	if at.named {
-		if hold, done, err := at.rejoin(); done {
-			return hold, err
+	if named {
+		if a := held(at.session, l.mode); a != nil {
+			hold, err := at.reenter(a)
+			if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
+				return hold, err
+			}
+			// Another goroutine of this owner has just released the lock without locking the
+			// session. This caller starts afresh.
+			at.failure = nil
 		}
+		at.request.owner = holder(at.session) // in the other mode
 	}
-	if at.request.owner == "" {
+	if at.request.beside = at.request.owner != ""; !at.request.beside {
 		at.request.owner = c.newOwner()
+	} else if err := l.beside; err != nil {
+		return nil, err
 	}
 	if at.request.waits {
 		return at.wait()
 	}
-	hold, left, err := at.try()
-	if hold == nil && (!left || at.trace == late) {
-		at.cleanUp()
-	}
-	if hold == nil && err == nil {
-		err = at.ended()
+	hold, err := at.try()
+	if hold == nil {
+		err = at.fail(err)
 	}
 	return hold, err
 }
 
-// rejoin handles an owner that holds the lock already, in this mode or the other. done says that
-// this decides the attempt.
-func (at *attempt) rejoin() (hold *Hold, done bool, err error) {
-	if a := held(at.session, at.lock.kind.mode()); a != nil {
-		hold, err := at.reenter(a)
-		if !errors.Is(err, ErrReleased) || at.budget.Err() != nil {
-			return hold, true, err
-		}
-		// Another goroutine of this owner has just released the lock without locking the session.
-		// This caller starts afresh.
-		at.failure = nil
-	}
-	if at.request.owner = holder(at.session); at.request.owner != "" {
-		at.request.beside = true
-		err = at.lock.kind.beside()
-	}
-	return nil, err != nil, err
-}
-
 // try sends one request. Without a hold and an error it may be tried again; failure says whether
-// there was a reply. With left set the budget ended before the reply. The worker that sent the
-// request then cleans up, or the caller does if trace says so.
-func (at *attempt) try() (hold *Hold, left bool, err error) {
+// there was a reply. With at.left set the budget has ended, and the worker that sent the request
+// cleans up, or the caller does if at.remains says so.
+func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
 	answer, state := reply{}, transport.NotSent
@@ -175,115 +137,97 @@ func (at *attempt) try() (hold *Hold, left bool, err error) {
 	if state == transport.NotSent {
 		answer, state, err = at.detach()
 	}
-	switch state {
-	case transport.Abandoned:
-		at.trace = late
-		left = at.budget.Over()
-	case transport.Detached:
-		left = true
-	case transport.Unconfirmed:
-		if !errors.Is(err, ErrNotReplicated) { // which was undone
-			at.trace = max(at.trace, something)
-		}
-	case transport.Answered, transport.Refused, transport.NotSent:
+	if state == transport.Abandoned {
+		at.remains = waitqueue.Late
 	}
+	at.left = state == transport.Detached || state == transport.Abandoned && at.budget.Over()
 	switch {
-	case left:
-		at.unanswered()
-		return nil, true, nil
-	case errors.Is(err, ErrNotReplicated):
-		return nil, false, err
+	case at.left:
+		switch {
+		case at.answered:
+		case at.failure == nil, errors.Is(at.failure, transport.ErrNoAnswer):
+			at.failure = transport.ErrNoAnswer
+		default: // the error before is more helpful
+			at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, at.failure)
+		}
+		return nil, nil
+	case errors.Is(err, ErrNotReplicated): // it was undone
+		return nil, err
 	case err != nil:
 		at.failure = err
-		if answer.taken {
-			at.trace = max(at.trace, something)
+		if state == transport.Unconfirmed || answer.taken {
+			at.remains = max(at.remains, waitqueue.Something)
 		}
 		if c.transport.Permanent(err) {
-			return nil, false, at.unavailable()
+			return nil, at.ended()
 		}
-		return nil, false, nil
+		return nil, nil
 	case answer.holder != nil:
 		at.answered, at.holder, at.ticket, at.failure = true, *answer.holder, answer.ticket, nil
-		if at.trace != late {
-			at.trace = at.remains()
+		if at.remains != waitqueue.Late {
+			at.remains = at.refusedRemains()
 		}
-		return nil, false, nil
+		return nil, nil
 	}
-	deadline := watchdog.Deadline(at.sent, at.request.lease)
-	if !time.Now().Before(deadline) {
+	if !time.Now().Before(watchdog.Deadline(at.sent, at.request.lease)) {
 		at.failure = fmt.Errorf(
 			"the lock was taken, but the answer took longer than the lease of %v", at.request.lease)
-		at.trace = max(at.trace, something)
-		return nil, false, nil
+		at.remains = max(at.remains, waitqueue.Something)
+		return nil, nil
 	}
-	hold, err = at.begin(deadline, answer.fence, at.request.registers)
-	return hold, false, err
+	at.fresh.registered = at.request.registers
+	return at.begin(at.sent, at.request.lease, answer.fence)
 }
 
-// unanswered notes that the budget ended before the reply.
-func (at *attempt) unanswered() {
-	switch {
-	case at.answered:
-	case at.failure == nil, errors.Is(at.failure, transport.ErrNoAnswer):
-		at.failure = transport.ErrNoAnswer
-	default: // the error before is more helpful
-		at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, at.failure)
+// refusedRemains returns what a refused request leaves in Redis.
+func (at *attempt) refusedRemains() waitqueue.Remains {
+	if at.request.waits && at.lock.waiting.queued || at.request.registers {
+		return waitqueue.Something
 	}
-}
-
-// remains returns what a refused request leaves in Redis.
-func (at *attempt) remains() trace {
-	if at.request.waits && at.lock.kind.queued() || at.request.registers {
-		return something
-	}
-	return noTrace
+	return waitqueue.Nothing
 }
 
 // detach sends the request from a worker, so that the caller can leave at any time. The worker then
 // cleans up what the request may have left.
 func (at *attempt) detach() (reply, transport.State, error) {
-	c, before, holds, remains := at.client, at.trace, at.holder.TTL, at.remains()
-	r, ownQueue := at.request, at.lock.waiting.ownQueue
+	c, lock, r, holds := at.client, at.lock, at.request, at.holder.TTL
+	before, ifRefused := at.remains, at.refusedRemains()
 	answer, state, err := transport.Detach(c.calls, &at.budget,
 		func(ctx context.Context) (reply, error) { return at.ask(ctx, r) },
 		func(answer reply, err error) {
-			if ownQueue {
-				c.backlog.answered(at.lock.name)
+			if lock.waiting.ownQueue {
+				c.backlog.add(lock.name, -1)
 			}
-			refused := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
-				before == noTrace
+			clean := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
+				before == waitqueue.Nothing
 			if err == nil && answer.holder != nil {
-				refused, holds = remains == noTrace, answer.holder.TTL
+				clean, holds = ifRefused == waitqueue.Nothing, answer.holder.TTL
 			}
-			if !refused {
+			if !clean {
 				c.cleaner.add(at.cleanup(r, holds))
 			}
 		})
-	if state == transport.Detached && ownQueue {
-		c.backlog.left(at.lock.name)
+	if state == transport.Detached && lock.waiting.ownQueue {
+		c.backlog.add(lock.name, 1)
 	}
 	return answer, state, err
 }
 
-// begin returns the hold of a lock that was acquired. registered says that a grant message may
-// still arrive.
-func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hold, error) {
+// begin returns the hold of a lock that was acquired for lease.
+func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Hold, error) {
 	a := at.fresh
-	if at.fresh = nil; a == nil {
-		a = new(acquisition)
+	at.holder, at.failure = lua.Holder{Owner: at.request.owner, TTL: lease}, nil
+	a.client, a.lock, a.session = at.client, at.lock, at.session
+	a.owner, a.fence = at.request.owner, fence
+	if at.remains == waitqueue.Late {
+		a.late = &at.request
 	}
-	a.client, a.lock, a.session, a.token = at.client, at.lock, at.session, at.token
-	a.owner, a.fence, a.registered, a.streak = at.request.owner, fence, registered, at.streak
-	if at.trace == late {
-		r := at.request
-		a.late = &r
-	}
-	hold := a.begin(at.budget.Ctx, deadline, at.renew)
-	at.lock.kind.began(a)
+	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
+	a.endUntrusted()
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
 		a.finish()
-		at.trace = max(at.trace, something)
+		at.remains = max(at.remains, waitqueue.Something)
 		return nil, ErrClosed
 	}
 	return hold, nil
@@ -292,27 +236,31 @@ func (at *attempt) begin(deadline time.Time, fence int64, registered bool) (*Hol
 // accept uses a grant. Without a hold and an error too little is left of the lease, and the caller
 // asks for the lock again.
 func (at *attempt) accept(g waitqueue.Grant) (*Hold, error) {
-	at.streak = g.Streak
 	lease := at.request.grantLease
 	most := lease / 10 // the caller gets about the lease it asked for
 	if at.renew {
 		most = lease / 2
 	}
 	if time.Since(g.Since) > most {
-		at.trace = max(at.trace, something)
+		at.remains = max(at.remains, waitqueue.Something)
 		return nil, nil
 	}
-	return at.begin(watchdog.Deadline(g.Since, lease), g.Fence, false)
+	at.fresh.streak = g.Streak
+	return at.begin(g.Since, lease, g.Fence)
 }
 
-// cleanUp removes what the tries may have left in Redis, in the background.
-func (at *attempt) cleanUp() {
-	if at.trace == noTrace {
-		return
+// fail removes what the tries may have left in Redis, in the background. It returns err, or why the
+// attempt ended.
+func (at *attempt) fail(err error) error {
+	if at.remains != waitqueue.Nothing {
+		cu := at.cleanup(at.request, at.holder.TTL)
+		cu.retry = at.remains == waitqueue.Late
+		at.client.cleaner.add(cu)
 	}
-	cu := at.cleanup(at.request, at.holder.TTL)
-	cu.retry = at.trace == late
-	at.client.cleaner.add(cu)
+	if err == nil {
+		err = at.ended()
+	}
+	return err
 }
 
 // cleanup returns the cleanup of a request. Its time counts from now, not from when the request was
@@ -331,7 +279,7 @@ func (at *attempt) cleanup(r request, holds time.Duration) cleanup {
 // holds.
 func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	lasts := r.lease
-	if of.kind.queued() {
+	if of.waiting.queued {
 		// A queue entry outlasts the holder's lease and the last request by twice the longest nap.
 		// Either may be the longest Duration, so their sum is bounded.
 		const ever = 100 * 365 * 24 * time.Hour
@@ -343,34 +291,16 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 	return lasts
 }
 
-// errUnsent is transport.ErrNoAnswer for an attempt that sent nothing, whose outcome is therefore
-// known.
-var errUnsent = &lua.Error{Class: lua.Temporary, Message: transport.ErrNoAnswer.Message,
-	Advice: transport.ErrNoAnswer.Advice}
-
-// ended returns why an attempt ended without the lock.
+// ended returns why an attempt ended without the lock, or why Redis refuses for good.
 func (at *attempt) ended() error {
-	reason := at.budget.Err()
+	reason, err := at.budget.Err(), at.failure
 	switch {
 	case errors.Is(reason, ErrClosed):
 		return ErrClosed
-	case at.failure != nil:
-		return at.unavailable()
-	default:
-		return &HeldError{
-			Lock:  at.lock.name,
-			Owner: at.holder.Owner,
-			TTL:   at.holder.TTL,
-			Next:  at.holder.Next,
-			cause: reason,
-		}
-	}
-}
-
-// unavailable returns why Redis did not reply, and why the budget ended if it has.
-func (at *attempt) unavailable() error {
-	err := at.failure
-	if lua.ClassOf(err) == lua.Unknown {
+	case err == nil:
+		return &HeldError{Lock: at.lock.name, Owner: at.holder.Owner, TTL: at.holder.TTL,
+			Next: at.holder.Next, cause: reason}
+	case lua.ClassOf(err) == lua.Unknown:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return at.budget.Because(err)

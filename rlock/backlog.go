@@ -18,7 +18,7 @@ type backlog struct {
 // debt is the number of replies that a server owes to callers of one lock that have left.
 type debt struct {
 	answers int           // briefly below 0 if a reply is noted before its caller has left
-	few     chan struct{} // closed when at most mostOwed are left; nil if nobody waits
+	few     chan struct{} // closed when at most mostOwed are left, and replaced
 }
 
 // mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
@@ -27,52 +27,38 @@ const mostOwed = 16
 // await blocks until at most mostOwed replies are owed. It returns false if the budget ended first.
 func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	for {
-		few := b.few(lock)
-		if few == nil {
+		b.mu.Lock()
+		d := b.byLock[lock]
+		if d == nil || d.answers <= mostOwed {
+			b.mu.Unlock()
 			return true
 		}
+		few := d.few
+		b.mu.Unlock()
 		if !budget.Wait(few) {
 			return false
 		}
 	}
 }
 
-// few returns a channel that is closed when at most mostOwed replies are owed; nil if that is so
-// now.
-func (b *backlog) few(lock string) <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d := b.byLock[lock]
-	if d == nil || d.answers <= mostOwed {
-		return nil
-	}
-	if d.few == nil {
-		d.few = make(chan struct{})
-	}
-	return d.few
-}
-
-// left notes that a caller has left without a reply.
-func (b *backlog) left(lock string) { b.add(lock, 1) }
-
-// answered notes that such a reply has arrived.
-func (b *backlog) answered(lock string) { b.add(lock, -1) }
-
+// add notes that callers have left without a reply, or with a negative number that such replies
+// have arrived.
 func (b *backlog) add(lock string, answers int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.byLock[lock]
 	if d == nil {
-		d = new(debt)
+		d = &debt{few: make(chan struct{})}
 		if b.byLock == nil {
 			b.byLock = make(map[string]*debt)
 		}
 		b.byLock[lock] = d
 	}
+	many := d.answers > mostOwed
 	d.answers += answers
-	if d.few != nil && d.answers <= mostOwed {
+	if many && d.answers <= mostOwed {
 		close(d.few)
-		d.few = nil
+		d.few = make(chan struct{})
 	}
 	if d.answers == 0 {
 		delete(b.byLock, lock)

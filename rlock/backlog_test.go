@@ -20,20 +20,20 @@ func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 			return b.await(lock, budget), time.Since(began)
 		}
 		for range mostOwed {
-			b.left("job")
+			b.add("job", 1)
 		}
 		passed, after := await("job", time.Second)
 		require.True(t, passed, "as many replies may be lost")
 		require.Zero(t, after)
 
-		b.left("job")
+		b.add("job", 1)
 		passed, after = await("job", time.Second)
 		require.False(t, passed)
 		require.Equal(t, time.Second, after)
 		passed, _ = await("another", time.Second)
 		require.True(t, passed)
 
-		time.AfterFunc(300*time.Millisecond, func() { b.answered("job") })
+		time.AfterFunc(300*time.Millisecond, func() { b.add("job", -1) })
 		passed, after = await("job", time.Second)
 		require.True(t, passed)
 		require.Equal(t, 300*time.Millisecond, after)
@@ -44,7 +44,7 @@ func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 
 func TestReplyThatComesBeforeItsCallerIsKnownToHaveLeftCounts(t *testing.T) {
 	var b backlog
-	b.answered("job")
-	b.left("job")
+	b.add("job", -1)
+	b.add("job", 1)
 	require.Empty(t, b.byLock)
 }

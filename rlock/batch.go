@@ -9,7 +9,6 @@ import (
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
 	"holdfast/internal/transport"
-	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -17,10 +16,8 @@ import (
 // batch acquires several plain locks of one client and slot, for one owner, with one script: all or
 // none.
 type batch struct {
-	locks []*Lock
-
-	client *Client
-	parts  []part
+	*attempt
+	parts []part
 }
 
 // part is one of these locks.
@@ -32,142 +29,117 @@ type part struct {
 	count   int          // levels afterwards
 }
 
-// try makes one attempt. It never waits in a queue.
-func (bt *batch) try(ctx context.Context, lease time.Duration) (holds []*Hold, err error) {
-	c := bt.locks[0].client
-	bt.client = c
-	renew := lease == Watchdog
-	if renew {
-		lease = c.options.WatchdogLease
-	}
-	defer func() { bt.named(&err) }()
-	if lease, err = wholeLease(lease); err != nil {
+// tryBatch makes one attempt. It never waits in a queue.
+func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []*Hold, err error) {
+	defer func() {
+		name := locks[0].name // unless the error is about one of the locks
+		var held *HeldError
+		if errors.As(err, &held) {
+			name = held.Lock
+		}
+		wrap(&err, name)
+	}()
+	at, err := locks[0].newAttempt(ctx, NoWait, lease)
+	if err != nil {
 		return nil, err
 	}
+	c := at.client
 	if !c.tasks.Enter() {
 		return nil, ErrClosed
 	}
 	defer c.tasks.Leave()
+	defer at.budget.Stop()
+	if at.budget.Err() != nil {
+		return nil, at.ended()
+	}
 	token, named := owner.From(ctx)
 	if !named {
 		token = owner.New()
 	}
-	b := wait.NewBudget(ctx, c.closing, c.options.CommandTimeout)
-	defer b.Stop()
-	if b.Err() != nil {
-		return nil, notAsked(bt.locks[0], b)
-	}
-	sessions := make([]*lockSession, len(bt.locks))
-	for i, l := range bt.locks {
+	at.fresh.token = token
+	sessions := make([]*lockSession, len(locks))
+	for i, l := range locks {
 		sessions[i] = c.sessions.Open(l.key(token))
 		defer sessions[i].Close()
 	}
-	if busy := session.LockAll(b, sessions); busy >= 0 {
-		return nil, notAsked(bt.locks[busy], b)
+	if busy := session.LockAll(&at.budget, sessions); busy >= 0 {
+		at.lock = locks[busy]
+		return nil, at.ended()
 	}
-	fresh := c.newOwner()
-	for i, l := range bt.locks {
+	bt, fresh := batch{attempt: at}, c.newOwner()
+	for i, l := range locks {
 		s := sessions[i]
 		defer s.Unlock()
 		p := part{lock: l, session: s, owner: fresh, count: 1}
-		if a := held(s, l.kind.mode()); a != nil {
+		if a := held(s, l.mode); a != nil {
 			p.held, p.owner, p.count = a, a.owner, a.depth()+1
-			a.mayLast(lease)
+			a.mayLast(at.request.lease)
 		}
 		bt.parts = append(bt.parts, p)
 	}
-	sent, err := bt.ask(b, lease)
-	if err != nil {
+	if err := bt.ask(); err != nil {
 		return nil, err
 	}
-	return bt.begin(ctx, b, token, watchdog.Deadline(sent, lease), lease, renew)
+	return bt.begin()
 }
 
-// named adds the lock that an error is about; the first one if it is about the server.
-func (bt *batch) named(err *error) {
-	name := bt.locks[0].name
-	var held *HeldError
-	if errors.As(*err, &held) {
-		name = held.Lock
-	}
-	wrap(err, name)
-}
-
-// notAsked returns why an attempt ended before it sent anything, while another call of the owner
-// had the session of l locked.
-func notAsked(l *Lock, b *wait.Budget) error {
-	reason := b.Err()
-	if errors.Is(reason, ErrClosed) {
-		return ErrClosed
-	}
-	return &HeldError{Lock: l.name, cause: reason}
-}
-
-// ask sends the script. It returns when, if all locks were acquired, and an error otherwise.
-func (bt *batch) ask(b *wait.Budget, lease time.Duration) (sent time.Time, err error) {
-	requests := make([]lua.BatchRequest, len(bt.parts))
+// ask sends the script. It returns nil if all locks were acquired.
+func (bt *batch) ask() error {
+	requests := make([]lua.BatchPart, len(bt.parts))
 	for i, p := range bt.parts {
-		requests[i] = lua.BatchRequest{
-			Lock:   p.lock.name,
-			Owner:  p.owner,
-			Count:  p.count,
-			Nested: p.held != nil,
-		}
+		requests[i] = lua.BatchPart{Lock: p.lock.name, Owner: p.owner, Count: p.count,
+			Nested: p.held != nil}
 	}
 	type answer struct {
 		index  int
 		holder *lua.Holder
 	}
-	sent = time.Now()
-	got, state, err := transport.Do(bt.client.calls, b, func(ctx context.Context) (answer, error) {
-		if err := bt.client.transport.Ready(ctx); err != nil {
+	c := bt.client
+	bt.sent = time.Now()
+	got, state, err := transport.Do(c.calls, &bt.budget, func(ctx context.Context) (answer, error) {
+		if err := c.transport.Ready(ctx); err != nil {
 			return answer{}, err
 		}
-		index, holder, err := lua.AcquireBatch(ctx, bt.client.redis, lease, requests)
+		index, holder, err := lua.AcquireBatch(ctx, c.redis, bt.request.lease, requests)
 		return answer{index, holder}, err
 	}, func(got answer, err error) {
 		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.Unknown {
-			bt.undo(lease, false)
+			bt.undo(false)
 		}
 	})
 	switch state {
 	case transport.Unconfirmed, transport.Abandoned:
-		bt.undo(lease, state == transport.Abandoned)
+		bt.undo(state == transport.Abandoned)
 		fallthrough
 	case transport.Detached:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		if state != transport.Unconfirmed {
-			err = b.Because(err)
+			err = bt.budget.Because(err)
 		}
-		return sent, err
+		return err
 	case transport.Refused:
-		return sent, err
+		return err
 	case transport.Answered, transport.NotSent:
 	}
 	if got.index < 0 {
-		return sent, nil
+		return nil
 	}
 	p, holder := bt.parts[got.index], got.holder
 	if holder == nil {
 		p.held.lose(watchdog.ErrGone)
-		return sent, p.held.conclude()
+		return p.held.conclude()
 	}
-	return sent, &HeldError{
-		Lock:  p.lock.name,
-		Owner: holder.Owner,
-		TTL:   holder.TTL,
-		Next:  holder.Next,
-	}
+	return &HeldError{Lock: p.lock.name, Owner: holder.Owner, TTL: holder.TTL, Next: holder.Next}
 }
 
 // undo cleans up in the background what may have been acquired. retry says that the command may
 // still be executed later. A count that is too high, for a lock held before, does no harm: the last
 // release ignores it.
-func (bt *batch) undo(lease time.Duration, retry bool) {
+func (bt *batch) undo(retry bool) {
 	for _, p := range bt.parts {
 		if p.held == nil {
 			bt.client.cleaner.add(cleanup{lock: p.lock, request: request{owner: p.owner},
-				until: time.Now().Add(lease), retry: retry})
+				until: time.Now().Add(bt.request.lease), retry: retry})
 		} else if p.held.lostError() != nil {
 			bt.client.cleaner.add(p.held.cleanup())
 		}
@@ -175,38 +147,33 @@ func (bt *batch) undo(lease time.Duration, retry bool) {
 }
 
 // begin returns the holds of what was acquired.
-func (bt *batch) begin(ctx context.Context, b *wait.Budget, token owner.Token, deadline time.Time,
-	lease time.Duration, renew bool,
-) ([]*Hold, error) {
+func (bt *batch) begin() ([]*Hold, error) {
+	deadline := watchdog.Deadline(bt.sent, bt.request.lease)
 	if !time.Now().Before(deadline) {
-		bt.undo(lease, false)
+		bt.undo(false)
 		return nil, fmt.Errorf(
 			"%w: the locks were taken, but the answer took longer than the lease of %v",
-			ErrOutcomeUnknown, lease)
+			ErrOutcomeUnknown, bt.request.lease)
 	}
 	holds := make([]*Hold, 0, len(bt.parts))
 	var failure error
-	for _, p := range bt.parts {
+	for i, p := range bt.parts {
 		if p.held == nil {
-			a := &acquisition{
-				client:  bt.client,
-				lock:    p.lock,
-				session: p.session,
-				token:   token,
-				owner:   p.owner,
+			a := bt.fresh
+			if i > 0 {
+				a = new(acquisition)
 			}
-			holds = append(holds, a.begin(ctx, deadline, renew))
-			continue
-		}
-		hold, err := p.held.push(ctx, deadline, renew)
-		if err != nil {
+			a.client, a.lock, a.session = bt.client, p.lock, p.session
+			a.token, a.owner = bt.fresh.token, p.owner
+			holds = append(holds, a.begin(bt.budget.Ctx, deadline, bt.renew))
+		} else if hold, err := p.held.push(bt.budget.Ctx, deadline, bt.renew); err == nil {
+			holds = append(holds, hold)
+		} else {
 			// It was lost, or released by another goroutine of the owner, before the reply arrived.
 			failure = err
-			continue
 		}
-		holds = append(holds, hold)
 	}
-	if b.Closing() { // Close may have missed them
+	if bt.budget.Closing() { // Close may have missed them
 		failure = ErrClosed
 	}
 	if failure == nil {

@@ -23,6 +23,7 @@ func withCleaner(t *testing.T) (c *Client, shut func()) {
 	c.cleaner = newCleaner(c)
 	shut = sync.OnceFunc(func() {
 		close(c.closing)
+		c.cleaner.close()
 		c.tasks.Wait()
 	})
 	t.Cleanup(shut)
@@ -34,25 +35,23 @@ type goneRedis struct{ rueidis.Client }
 
 func (goneRedis) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }
 
-// stub is a kind of lock for which one command removes several cleanups.
+// stub is a kind of lock whose cleanups are tested.
 type stub struct {
 	kind
-	most    int
 	removes func(owners []string) error
 }
 
-func (k stub) family() string { return "stub" }
-
-func (k stub) batchSize() int { return k.most }
-
-func (k stub) kept(cleanup) bool { return false }
-
-func (k stub) cleanUp(_ *Client, batch []cleanup) bool {
+func (k stub) cleanUp(batch []cleanup) bool {
 	var owners []string
 	for _, l := range batch {
 		owners = append(owners, l.request.owner)
 	}
 	return k.removes(owners) == nil
+}
+
+// stubbed returns a lock of that kind.
+func stubbed(name string, most int, removes func(owners []string) error) *Lock {
+	return &Lock{name: name, traits: &traits{cleanups: most}, kind: stub{removes: removes}}
 }
 
 // left returns a cleanup of an owner that lasts for an hour.
@@ -70,7 +69,7 @@ type commands struct {
 
 // lock returns a lock whose commands are recorded, and end with what end returns.
 func (of *commands) lock(name string, most int, end func() error) *Lock {
-	return &Lock{name: name, kind: stub{most: most, removes: func(owners []string) error {
+	return stubbed(name, most, func(owners []string) error {
 		of.mu.Lock()
 		of.sent = append(of.sent, name+" "+strings.Join(owners, "+"))
 		of.underway++
@@ -81,7 +80,7 @@ func (of *commands) lock(name string, most int, end func() error) *Lock {
 		of.underway--
 		of.mu.Unlock()
 		return end()
-	}}}
+	})
 }
 
 // news returns what was sent since the last call, sorted.
@@ -179,18 +178,17 @@ func TestCleanupThatFailsDelaysNoOther(t *testing.T) {
 func TestCleanerRetriesSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withCleaner(t)
-		down := &Lock{name: "down",
-			kind: stub{most: 1, removes: func([]string) error { return fail() }}}
+		down := stubbed("down", 1, func([]string) error { return fail() })
 		for range 2000 {
 			c.cleaner.add(down.left("1"))
 		}
 		time.Sleep(2 * time.Second)
 		var tries []time.Duration
 		began := time.Now()
-		busy := &Lock{name: "busy", kind: stub{most: 1, removes: func([]string) error {
+		busy := stubbed("busy", 1, func([]string) error {
 			tries = append(tries, time.Since(began))
 			return fail()
-		}}}
+		})
 		c.cleaner.add(busy.left("1"))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -208,13 +206,13 @@ func TestCleanerFinishesSoonAfterAnOutage(t *testing.T) {
 		c, _ := withCleaner(t)
 		began := time.Now()
 		var tries atomic.Int64
-		lock := &Lock{name: "job", kind: stub{most: 1, removes: func([]string) error {
+		lock := stubbed("job", 1, func([]string) error {
 			tries.Add(1)
 			if time.Since(began) < outage {
 				return fail()
 			}
 			return nil
-		}}}
+		})
 		for range many {
 			c.cleaner.add(lock.left("1"))
 		}
@@ -223,8 +221,8 @@ func TestCleanerFinishesSoonAfterAnOutage(t *testing.T) {
 		time.Sleep(time.Second)
 		c.cleaner.mu.Lock()
 		defer c.cleaner.mu.Unlock()
-		require.Equal(t, idle, c.cleaner.phase)
-		require.Zero(t, cap(c.cleaner.ready)+cap(c.cleaner.waiting)+len(c.cleaner.lanes),
+		require.Zero(t, c.cleaner.workers)
+		require.Zero(t, cap(c.cleaner.ready)+len(c.cleaner.paused)+len(c.cleaner.lanes),
 			"memory is kept")
 	})
 }
@@ -259,13 +257,13 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 				c, shut := withCleaner(t)
 				c.options.CommandTimeout = time.Second
 				var tries atomic.Int64
-				lock := &Lock{name: "job", kind: stub{most: 1, removes: func([]string) error {
+				lock := stubbed("job", 1, func([]string) error {
 					tries.Add(1)
 					if c.closes() {
 						return of.end()
 					}
 					return fail()
-				}}}
+				})
 				for range many {
 					c.cleaner.add(lock.left("1"))
 				}
@@ -324,8 +322,9 @@ func TestCleanerRetriesByOneCommandWhatItCan(t *testing.T) {
 func TestCleanerOfAClosedClientDoesNothing(t *testing.T) {
 	c, shut := withCleaner(t)
 	shut()
-	c.cleaner.add(new(Lock).left("1"))
-	require.Equal(t, idle, c.cleaner.phase)
+	c.cleaner.add(stubbed("order", 1, nil).left("1"))
+	require.Zero(t, c.cleaner.workers)
+	require.Empty(t, c.cleaner.ready)
 }
 
 // There would be more and more of them while a server is down.
@@ -353,10 +352,10 @@ func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	c := &Client{options: Options{WatchdogLease: time.Second}}
 	c.cleaner = newCleaner(c)
-	c.cleaner.phase = working // so that the test can inspect it
+	c.cleaner.workers = mostAtOnce // so that the test can inspect it
 	asked := request{owner: "client:1", window: time.Minute, registers: true,
 		grantLease: time.Second}
-	a := &acquisition{client: c, lock: &Lock{kind: exclusive{}}, owner: "client:1", late: &asked}
+	a := &acquisition{client: c, lock: &Lock{traits: &plainTraits}, owner: "client:1", late: &asked}
 	began := time.Now()
 	a.cleanUpLate()
 	require.Len(t, c.cleaner.ready, 1)
@@ -372,10 +371,10 @@ func TestCleanupOfALateCommandIsRepeatedMoreSeldomWithAge(t *testing.T) {
 		c, _ := withCleaner(t)
 		began := time.Now()
 		var ages []time.Duration
-		lock := &Lock{name: "job", kind: stub{most: 1, removes: func([]string) error {
+		lock := stubbed("job", 1, func([]string) error {
 			ages = append(ages, time.Since(began))
 			return nil
-		}}}
+		})
 		l := lock.left("1")
 		l.retry, l.until = true, began.Add(24*time.Hour)
 		c.cleaner.add(l)

@@ -21,10 +21,8 @@ import (
 
 // Client makes locks on one Redis: a single node, a Sentinel group or a cluster. It uses the
 // rueidis client it is given and never closes it. One Client per process and Redis is enough; it is
-// safe for concurrent use.
-//
-// In Redis a client is identified by a random UUID, so holds of different clients never mix, even
-// within a process.
+// safe for concurrent use. Holds of different clients never mix, even within a process: in Redis a
+// client is identified by a random UUID.
 type Client struct {
 	id      string
 	redis   rueidis.Client
@@ -39,7 +37,7 @@ type Client struct {
 	tasks     *wait.Group
 	pool      *wait.Pool // runs the commands of RedLocks, which may hang
 	backlog   backlog
-	grants    grants
+	releasing sync.Map // the owners that release a lock, and may be granted one by a late message
 	losses    losses.Memory[lossKey, *acquisition]
 	fairNames namesakes
 
@@ -57,7 +55,7 @@ type Client struct {
 // It starts a goroutine, which Close ends. Close the returned client before closing redis.
 func New(redis rueidis.Client, options Options) (*Client, error) {
 	if redis == nil {
-		return nil, fmt.Errorf("holdfast: %w: the rueidis client is nil", ErrInvalid)
+		return nil, fmt.Errorf("holdfast: %w", invalid("the rueidis client is nil"))
 	}
 	options, err := options.withDefaults()
 	if err != nil {
@@ -68,29 +66,27 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		redis:    redis,
 		options:  options,
 		sessions: session.New[sessionKey, owned](),
-		queues:   waitqueue.New[queueName, known](queueName.hash),
+		queues:   waitqueue.New[queueName, known](),
 		tasks:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		closed:   make(chan struct{}),
 	}
 	c.pool = wait.NewPool(c.tasks.Go)
 	c.transport = transport.New(redis, transport.Options{
-		Client:   c.id,
-		Server:   options.Server,
-		Channels: transport.Channels(options.PubSub),
-		HandOver: options.handOver(),
-		Logger:   options.Logger,
-		OnGrant:  c.granted,
-		Warn:     c.warn,
+		Client:    c.id,
+		Server:    options.Server,
+		Logger:    options.Logger,
+		Classic:   options.PubSub == PubSubClassic,
+		Sharded:   options.PubSub == PubSubSharded,
+		HandsOver: options.HandOver != HandOverNone,
+		GivesAway: options.HandOver == HandOverToAll,
+		OnGrant:   c.granted,
+		Warn:      c.warn,
 	})
 	c.calls = transport.NewCalls(c.tasks, options.CommandTimeout, c.transport.Clustered())
 	c.cleaner = newCleaner(c)
-	c.watchdog = watchdog.New(watchdog.Options{
-		Lease:     options.WatchdogLease,
-		BatchSize: options.RenewBatch,
-		Renew:     c.renew,
-		OnFailure: c.renewalFailed,
-	})
+	c.watchdog = watchdog.New(watchdog.Options{Lease: options.WatchdogLease,
+		BatchSize: options.RenewBatch, Renew: c.renew, OnFailure: c.renewalFailed})
 	return c, nil
 }
 
@@ -98,15 +94,14 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 func (c *Client) ID() string { return c.id }
 
 // Close ends the client: waits end with [ErrClosed], renewals stop, and the contexts of holds end
-// with the cause ErrClosed. Waits end at once, with one exception: a wait whose context cannot end,
-// and whose request is under way, ends with the reply, and at the latest after
-// Options.CommandTimeout. Close blocks until all background work has ended. If ctx ends first, it
-// returns ctx's error, and the closing continues. A further call blocks in the same way.
+// with the cause ErrClosed. Waits end at once, except one whose context cannot end and whose
+// request is under way: that ends with the reply, at the latest after Options.CommandTimeout. Close
+// blocks until all background work has ended. If ctx ends first, it returns ctx's error, and the
+// closing continues. A further call blocks in the same way.
 //
 // Locks that are held stay held until their leases run out, or until their holds are released.
-// Unlock still works. On a server that does not answer it then takes until rueidis gives up,
-// because nothing may continue in the background. With Options.ReleaseOnClose the locks are
-// released first.
+// Unlock still works, but nothing may continue in the background: on a server that does not answer
+// it takes until rueidis gives up. With Options.ReleaseOnClose the locks are released first.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		close(c.closing)
@@ -133,6 +128,7 @@ func (c *Client) closes() bool {
 // shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {
 	defer close(c.closed)
+	c.cleaner.close()
 	if c.options.ReleaseOnClose {
 		c.releaseAll()
 	}
@@ -160,9 +156,8 @@ func (c *Client) releaseAll() {
 		if err == nil || errors.Is(err, ErrLost) {
 			continue
 		}
-		c.options.Logger.Warn(
-			"holdfast: lock not released on close; it is free when its lease ends", "lock",
-			a.lock.name, "owner", a.owner, "error", err)
+		c.options.Logger.Warn("holdfast: lock not released on close; it is free when its lease ends",
+			"lock", a.lock.name, "owner", a.owner, "error", err)
 		if errors.Is(err, ErrOutcomeUnknown) {
 			return // the others would time out as well
 		}

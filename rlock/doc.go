@@ -14,21 +14,20 @@
 // # Who holds a lock
 //
 // A lock is held by an owner: a token, unique within its client, that travels in the context. The
-// context of a hold carries the owner of that hold, so acquiring the lock with it again re-enters.
-// A context without an owner gets a new one for each acquisition. Goroutines that share an owner do
-// not exclude each other.
+// context of a hold carries its owner, so acquiring the lock with it again re-enters. A context
+// without an owner gets a new one for each acquisition. Goroutines that share an owner do not
+// exclude each other.
 //
 // In Redis an owner is "<client id>:<token>", with a new token for each acquisition of a free lock.
-// Redisson reuses the id of the thread. Here a release that was given up, and is delivered late by
-// a connection thought dead, must not find a later acquisition of the same owner.
+// (Redisson reuses the id of the thread.) A release that was given up, and is delivered late by a
+// connection thought dead, must not find a later acquisition of the same owner.
 //
 // # Kinds of locks
 //
 // All kinds are used in the same way, through [Lock], and their holds are a [Hold].
 //
-//   - A plain lock ([Client.NewLock]) goes to the caller that has waited longest. If other clients
-//     than those of this library wait as well, it goes to whichever is quickest after a release. It
-//     costs least.
+//   - A plain lock ([Client.NewLock]) goes to the caller that has waited longest, or, if clients of
+//     other libraries wait as well, to whichever is quickest after a release. It costs least.
 //   - A fair lock ([Client.NewFairLock]) goes to waiters in the order of their arrival, across all
 //     processes.
 //   - A read-write lock ([Client.NewReadWriteLock]) has any number of readers or one writer.

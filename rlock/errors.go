@@ -13,37 +13,35 @@ import (
 // Errors that callers decide by. Test for them with [errors.Is]; the errors of this package carry
 // more detail.
 var (
-	// ErrNotAcquired reports that the lock was held by another owner until the wait was over. The
-	// error is a *[HeldError], unless it is [ErrUpgrade]. If a context ended the wait, the error
-	// matches both this and the context's error.
+	// ErrNotAcquired reports that another owner held the lock until the wait was over. The error is
+	// a *[HeldError], unless it is [ErrUpgrade], and also matches the error of a context that ended
+	// the wait.
 	ErrNotAcquired = errors.New("lock not acquired")
 
 	// ErrNotHeld reports that there is nothing to release: this Hold was released before, or the
 	// context's owner has no hold.
 	ErrNotHeld = errors.New("lock not held")
 
-	// ErrLost reports that the lock was held and can no longer be trusted, because its lease ran
-	// out, it was force-unlocked, or its key is gone. The error, and the cause of the hold's
-	// context, is a *[LostError].
+	// ErrLost reports that the lock was held and can no longer be trusted: its lease ran out, it was
+	// force-unlocked, or its key is gone. The error, and the cause of the hold's context, is a
+	// *[LostError].
 	ErrLost = errors.New("lock lost")
 
 	// ErrReleased reports that the hold was released. It is the cause of the hold's context, and
-	// the result of [Hold.Err]. An attempt with that context fails with an error that matches both
-	// ErrReleased and ErrNotAcquired.
+	// the result of [Hold.Err]. An attempt with that context fails with it and ErrNotAcquired.
 	ErrReleased = errors.New("lock released")
 
 	// ErrClosed reports that the client was closed.
 	ErrClosed = wait.ErrClosed
 
-	// ErrOutcomeUnknown reports that the server did not confirm a command in time. The command is
-	// undone or repeated in the background; if even that fails, the lock is free when its lease
-	// ends.
+	// ErrOutcomeUnknown reports that the server did not confirm a command in time. It is undone or
+	// repeated in the background; if even that fails, the lock is free when its lease ends.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
 	// ErrUpgrade reports that the context's owner holds the read lock and asked for the write lock
-	// of the same name, for which it would wait for itself. Release the read lock first, or begin
-	// with the write lock: a writer may read. The error also matches [ErrNotAcquired]. Test for
-	// ErrUpgrade first, because waiting does not help.
+	// of the same name: it would wait for itself. Release the read lock first, or begin with the
+	// write lock: a writer may read. The error also matches [ErrNotAcquired]; test for ErrUpgrade
+	// first, because waiting does not help.
 	ErrUpgrade = errors.New(
 		"a read lock cannot become a write lock: release it first, or begin with the write lock")
 
@@ -54,6 +52,11 @@ var (
 	// ErrInvalid reports an argument that can never work. Nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
 )
+
+// invalid returns an ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
 
 // errUpgrade makes ErrUpgrade match ErrNotAcquired.
 var errUpgrade = fmt.Errorf("%w: %w", ErrNotAcquired, ErrUpgrade)
@@ -67,8 +70,7 @@ var (
 )
 
 // ServerError describes a command that Redis refused or did not answer. Its Class says whether that
-// passes by itself, and its Advice what to do if not. Errors of this package wrap it; retrieve it
-// with [errors.As].
+// passes by itself, and its Advice what to do if not. Find it in an error with [errors.As].
 type ServerError = lua.Error
 
 // Class classifies a [ServerError] for a caller that wants a lock.
@@ -78,11 +80,9 @@ type Class = lua.Class
 const (
 	// Unknown errors leave open whether the command was executed: it was sent, or may have been.
 	Unknown = lua.Unknown
-	// Temporary errors mean that the command was not executed, for a reason that is expected to
-	// pass by itself.
+	// Temporary errors mean that the command was not executed, for a reason that should pass.
 	Temporary = lua.Temporary
-	// Permanent errors mean that the command was not executed, and will not be until the cause is
-	// fixed: see Advice.
+	// Permanent errors mean that it was not, and will not be until the cause is fixed: see Advice.
 	Permanent = lua.Permanent
 )
 
@@ -94,9 +94,9 @@ type HeldError struct {
 	// TTL is what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it
 	// never ends.
 	TTL time.Duration
-	// Next reports that Owner waits for the lock and comes first: it heads a fair lock's queue, or
-	// is a writer that readers step back for. With Owner "" readers come first that had to wait for
-	// a writer.
+	// Next reports that Owner waits for the lock and comes first: as the head of a fair lock's
+	// queue, or a writer that readers step back for. With Owner "" readers that waited for a writer
+	// come first.
 	Next  bool
 	cause error // why the wait ended; nil if its time was over
 }
@@ -135,8 +135,8 @@ func (e *HeldError) Unwrap() []error {
 	return []error{ErrNotAcquired, e.cause}
 }
 
-// ReplicationError reports how many replicas had acknowledged an acquisition when the time for it
-// was over. It matches [ErrNotReplicated].
+// ReplicationError reports how many replicas acknowledged an acquisition in time. It matches
+// [ErrNotReplicated].
 type ReplicationError struct {
 	Lock      string
 	Want, Got int
@@ -145,14 +145,9 @@ type ReplicationError struct {
 
 // Error gives the numbers and says what to check.
 func (re *ReplicationError) Error() string {
-	return fmt.Sprintf(
-		"%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
-			"are they connected, and not too slow for Options.SyncTimeout?",
-		ErrNotReplicated,
-		re.Got,
-		re.Want,
-		re.Waited,
-	)
+	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v, and it was undone; "+
+		"are they connected, and not too slow for Options.SyncTimeout?",
+		ErrNotReplicated, re.Got, re.Want, re.Waited)
 }
 
 // Unwrap returns [ErrNotReplicated].

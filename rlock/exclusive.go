@@ -3,40 +3,36 @@ package rlock
 import (
 	"context"
 	"errors"
-	"time"
+	"slices"
 
 	"github.com/redis/rueidis"
 
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
-	"holdfast/watchdog"
 )
 
 // NewLock returns the reentrant lock called name. It sends nothing. An impossible name is refused
 // by the first use: the empty one and, on a cluster, one whose keys and channel would be in
 // different slots.
 func (c *Client) NewLock(name string) *Lock {
-	return c.newLock(name, newExclusive(c, name, "lock", false))
+	return c.newLock(name, &plainTraits, newExclusive(c, name, "lock", false))
 }
+
+var plainTraits = traits{family: "lock", handsOver: true, together: true, cleanups: 1,
+	inspect: lua.Inspect, nest: lua.Reenter}
 
 // exclusive is the kind of a lock that one owner holds at a time: the plain lock itself, and the
 // common part of others.
 type exclusive struct {
 	client *Client
 	name   string
-	of     string // the family
+	queue  string // the kind of the local queue
 	keys   *lua.Exclusive
 }
 
-func newExclusive(c *Client, name, family string, fenced bool) exclusive {
-	return exclusive{client: c, name: name, of: family, keys: lua.NewExclusive(name, fenced)}
+func newExclusive(c *Client, name, queue string, fenced bool) exclusive {
+	return exclusive{client: c, name: name, queue: queue, keys: lua.NewExclusive(name, fenced)}
 }
-
-func (k exclusive) family() string { return k.of }
-
-func (k exclusive) mode() mode { return exclusiveMode }
-
-func (k exclusive) beside() error { return nil }
 
 func (k exclusive) acquire(
 	ctx context.Context, redis rueidis.CoreClient, r request,
@@ -54,60 +50,14 @@ func (k exclusive) acquire(
 	return reply{holder: holder, ticket: waitqueue.Ticket(ticket), fence: fence}, err
 }
 
-func (k exclusive) reenter(
-	ctx context.Context, owner string, count int, lease time.Duration,
-) (bool, error) {
-	return lua.Reenter(ctx, k.client.redis, k.name, owner, count, lease)
-}
-
 func (k exclusive) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	h := k.handOver(o.Streak())
-	if next, first, ok := o.Successor(); ok {
-		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), first
+	h := k.handOver(o.Streak)
+	if next := o.Successor; next != nil {
+		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), o.First
 	}
-	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
-	if needsNoHandOver(err) {
-		return k.announce(ctx, owner, count, err)
-	}
-	return released, err
-}
-
-// announce sends a refused release once more, without a hand-over.
-func (k exclusive) announce(
-	ctx context.Context, owner string, count int, refusal error,
-) (lua.Released, error) {
-	h := lua.HandOver{Sharded: k.client.transport.Sharded()}
-	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
-	k.client.transport.Forbid(refusal, err)
-	return released, err
-}
-
-// needsNoHandOver reports whether a command may have been refused only because of what a hand-over
-// needs. That is the server's clock, which some servers refuse to scripts, and keys of its own: an
-// ACL may forbid them, they are elsewhere while a slot moves, and they are written even if nothing
-// else is.
-func needsNoHandOver(err error) bool {
-	if err == nil {
-		return false
-	}
-	var refusal *ServerError
-	if !errors.As(err, &refusal) {
-		return false
-	}
-	switch refusal.Code {
-	case "TRYAGAIN",
-		"NOPERM",
-		"MISCONF",
-		"READONLY",
-		"NOREPLICAS",
-		"WRONGTYPE",
-		"OOM",
-		lua.NoCommand:
-		return true
-	}
-	return false
+	return k.send(ctx, owner, count, h)
 }
 
 // handOver returns to whom a release may give the lock.
@@ -117,81 +67,50 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
+// send sends a release. If it is refused because of the hand-over, it is sent once more without.
+func (k exclusive) send(
+	ctx context.Context, owner string, count int, h lua.HandOver,
+) (lua.Released, error) {
+	t := k.client.transport
+	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
+	if needsNoHandOver(err) {
+		refusal := err
+		h = lua.HandOver{Sharded: t.Sharded()}
+		released, err = k.keys.Release(ctx, k.client.redis, owner, count, h)
+		t.Forbid(refusal, err)
+	}
+	return released, err
+}
+
+// needsNoHandOver reports whether a command may have been refused only because of what a hand-over
+// needs. That is the server's clock, which some servers refuse to scripts, and keys of its own: an
+// ACL may forbid them, they are elsewhere while a slot moves, and they are written even if nothing
+// else is.
+func needsNoHandOver(err error) bool {
+	var refusal *ServerError
+	return err != nil && errors.As(err, &refusal) && slices.Contains(handOverRefusals, refusal.Code)
+}
+
+var handOverRefusals = []string{"TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS",
+	"WRONGTYPE", "OOM", lua.NoCommand}
+
 func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return lua.ForceUnlock(ctx, k.client.redis, k.name, k.announcement())
+	return k.keys.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
 }
 
-// frees returns true for every other kind whose lock has the key to itself.
-func (k exclusive) frees(other kind, _ bool) bool { return !other.outlives() }
-
-func (k exclusive) inspect(ctx context.Context) (lua.State, error) {
-	return lua.Inspect(ctx, k.client.redis, k.name)
-}
-
-func (k exclusive) has(lua.Hold) bool { return true }
-
-func (k exclusive) waiting(request) waiting {
-	queue := queueName{k.of, k.name}
-	return waiting{queue: queue, topic: queue.topic(k.keys.Channel()), registers: true}
-}
-
-func (k exclusive) queued() bool { return false }
-
-func (k exclusive) handsOver() bool { return k.client.transport.HandsOver() }
-
-// exclusiveRenewals renews locks that one owner holds at a time, all in one batch.
-var exclusiveRenewals = &renewal{lua.Renew}
-
-func (k exclusive) renewal() *renewal { return exclusiveRenewals }
-
-func (k exclusive) lease(owner string) lua.Renewal {
-	return lua.Renewal{Lock: k.name, Owner: owner}
-}
-
-func (k exclusive) outlives() bool { return false }
-
-func (k exclusive) began(*acquisition) {}
-
-func (k exclusive) ended(*acquisition) {}
-
-func (k exclusive) released(*acquisition, lua.Released) {}
-
-func (k exclusive) unanswered(*acquisition) {}
-
-func (k exclusive) answered(*acquisition) {}
-
-func (k exclusive) gone(*acquisition) error { return watchdog.ErrGone }
-
-func (k exclusive) cleanUp(c *Client, batch []cleanup) bool {
-	ctx, r := context.Background(), batch[0].request
+func (k exclusive) cleanUp(batch []cleanup) bool {
+	r := batch[0].request
 	h := k.handOver(r.streak)
 	h.Others = h.Others && r.streak.Count > 0 // otherwise its number of hand-overs is unknown
 	if r.registers {
 		h.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
 	}
-	released, err := k.keys.Release(ctx, c.redis, r.owner, 0, h)
-	if needsNoHandOver(err) {
-		released, err = k.announce(ctx, r.owner, 0, err)
-	}
-	return c.cleaned(batch[0].lock, released, err)
+	released, err := k.send(context.Background(), r.owner, 0, h)
+	return k.client.cleaned(batch[0].lock, released, err)
 }
 
-func (k exclusive) batchSize() int { return 1 }
-
-func (k exclusive) kept(cleanup) bool { return false }
-
-func (k exclusive) plain() plain { return k }
-
-func (k exclusive) part(owner string, count int) lua.BatchRelease {
-	return lua.BatchRelease{
-		Lock:         k.name,
-		Owner:        owner,
-		Count:        count,
-		Announcement: k.announcement(),
-	}
-}
-
-func (k exclusive) announcement() lua.Announcement {
-	return lua.Announcement{Channel: k.keys.Channel(), Message: lua.Unlocked,
-		Sharded: k.client.transport.Sharded()}
+func (k exclusive) waiting(request) waiting {
+	how := queueName{k.queue, k.name}.waiting(k.keys.Channel())
+	how.registers = true
+	return how
 }

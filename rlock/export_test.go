@@ -1,20 +1,28 @@
 package rlock
 
-import "strings"
+import (
+	"strings"
+
+	"holdfast/internal/transport"
+)
 
 // Waiting returns how many callers of this client wait for the lock.
 func Waiting(l *Lock) int {
 	of := l.waiting
-	return l.client.queues.Waiters(func(name queueName) bool {
+	n, _ := l.client.queues.Waiters(func(name queueName) bool {
 		return name == of.queue || of.ownQueue && strings.HasPrefix(name.lock, of.queue.lock)
 	})
+	return n
 }
 
 // Detach has all commands of a client sent by workers.
-func Detach(c *Client) { c.calls.Detach() }
+func Detach(c *Client) { c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true) }
 
 // Refusals returns how often those who wait for the lock have been told that it is held.
-func Refusals(l *Lock) int { return l.client.queues.Refusals(l.waiting.queue) }
+func Refusals(l *Lock) int {
+	_, refusals := l.client.queues.Waiters(func(name queueName) bool { return name == l.waiting.queue })
+	return refusals
+}
 
 // FairNames returns how many names of fair locks are remembered after all of these have been used,
 // and whether the last one is known to share its queue.

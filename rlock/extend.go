@@ -14,21 +14,19 @@ import (
 
 // Extend implements [Hold.Extend].
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
-	if lease == Watchdog {
-		lease = a.client.options.WatchdogLease
-	}
-	lease, err := wholeLease(lease)
+	c := a.client
+	lease, err := c.wholeLease(lease)
 	if err != nil {
 		return err
 	}
-	c := a.client
 	if !c.tasks.Enter() {
 		return ErrClosed
 	}
+	defer c.tasks.Leave()
 	at := attempt{client: c, lock: a.lock, failure: transport.ErrNoAnswer,
 		request: request{lease: lease, waits: true}}
 	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
-	defer at.end()
+	defer at.budget.Stop()
 	if reason := at.budget.Err(); reason != nil { // nothing was sent
 		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
 			return fmt.Errorf("%w: %s", ctx.Err(), reason.Error())
@@ -44,30 +42,27 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	// It is a renewal rather than a nested lock without a level: a nested lock writes, and a server
 	// that is out of memory refuses that.
-	renewals := []lua.Renewal{a.lock.kind.lease(a.owner)}
+	renewals := []lua.Renewal{a.lock.lease(a.owner)}
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
-		held, err := a.lock.kind.renewal().send(ctx, c.redis, lease, renewals)
+		held, err := lua.Renew(ctx, c.redis, lease, renewals)
 		return err == nil && held[0], err
 	})
 	if err != nil {
 		return ofEnded(err)
 	}
-	a.extend(deadline)
+	c.watchdog.Extend(&a.lease, deadline)
 	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
 	if !time.Now().Before(a.Deadline()) {
 		a.lose(watchdog.ErrExpired)
 	}
-	if err := a.conclude(); err != nil {
-		return ofEnded(err)
-	}
-	return nil
+	return ofEnded(a.conclude())
 }
 
 // reenter adds a level to an acquisition.
 func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	levels := a.depth() + 1
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
-		return a.lock.kind.reenter(ctx, a.owner, levels, at.request.lease)
+		return a.lock.reenter(ctx, a.owner, levels, at.request.lease)
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +104,7 @@ func (at *attempt) prolong(
 		at.failure = err
 		permanent := c.transport.Permanent(err)
 		if permanent || !at.request.waits || !at.budget.Sleep(delay.Next(), nil, nil) {
-			return time.Time{}, at.unavailable()
+			return time.Time{}, at.ended()
 		}
 	}
 }

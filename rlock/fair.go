@@ -17,28 +17,30 @@ import (
 // the queue at once. A queue entry never outlives the caller's wait or the deadline of its context,
 // even if the process died.
 //
-// A waiter without either whose process died is skipped half a second after it became head,
-// together with those of its process right behind it. One whose process hangs is skipped after ten
-// seconds, and those of its client right behind it after less than that each. Other waiters notice
-// by a message, or when they ask again, at most five seconds later. A waiter that becomes head
-// without a connection, and has none half a second later, moves to the end of the queue.
+// A waiter without either whose process died is skipped half a second after it became head, with
+// those of its process right behind it. One whose process hangs is skipped after ten seconds, and
+// those of its client right behind it after less than that each. Other waiters notice by a message,
+// or when they ask again, at most five seconds later. A waiter that becomes head without a
+// connection, and has none half a second later, moves to the end of the queue.
 //
 // If waits are shorter than the server's replies, this process limits the number of requests for a
 // lock whose callers may have left; further callers wait for those first.
 //
-// Prefer a wait or a deadline to cancelling the context: Redis knows when a wait or a deadline
-// ends, and does not offer the lock afterwards. If most callers are cancelled before a message can
-// reach them and be answered, few get the lock.
+// Prefer a wait or a deadline to cancelling the context: Redis knows when those end, and does not
+// offer the lock afterwards. If most callers are cancelled before a message can reach them and be
+// answered, few get the lock.
 //
 // Each waiter listens on a channel of its own. A hand-over takes time in proportion to the length
 // of the queue, because every entry has a timestamp that Redisson expects to be moved forward.
 //
-// By Redisson's rule for names, "x" and "{x}" share one queue although they are two locks: a waiter
-// for one keeps all others from the other. Use one of the two names; a client that acquires both
-// logs a warning.
+// By Redisson's rule for names, "x" and "{x}" share a queue although they are two locks: a waiter
+// for one keeps all others from the other. Use one; a client that acquires both logs a warning.
 func (c *Client) NewFairLock(name string) *Lock {
-	return c.newLock(name, fair{exclusive{client: c, name: name, of: "fair"}})
+	return c.newLock(name, &fairTraits, fair{exclusive{client: c, name: name}})
 }
+
+var fairTraits = traits{family: "fair", cleanups: lua.MostLeave,
+	inspect: lua.InspectFair, nest: lua.Reenter}
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
 type fair struct{ exclusive }
@@ -65,33 +67,22 @@ func (k fair) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.script().ForceUnlock(ctx, k.client.redis)
 }
 
-func (k fair) inspect(ctx context.Context) (lua.State, error) {
-	return lua.InspectFair(ctx, k.client.redis, k.name)
-}
-
 // waiting returns a local queue for each waiter, because the order is kept in Redis.
 func (k fair) waiting(r request) waiting {
 	channel := lua.FairChannel(k.name, r.owner)
-	queue := queueName{k.of, channel}
-	return waiting{queue: queue, topic: queue.topic(channel), ownQueue: true}
+	how := queueName{"fair", channel}.waiting(channel)
+	how.ownQueue, how.queued = true, true
+	return how
 }
 
-func (k fair) queued() bool { return true }
-
-func (k fair) handsOver() bool { return false }
-
-func (k fair) cleanUp(c *Client, batch []cleanup) bool {
+func (k fair) cleanUp(batch []cleanup) bool {
 	owners := make([]string, len(batch))
 	for i, each := range batch {
 		owners[i] = each.request.owner
 	}
-	released, err := k.script().Leave(context.Background(), c.redis, owners...)
-	return c.cleaned(batch[0].lock, released, err)
+	released, err := k.script().Leave(context.Background(), k.client.redis, owners...)
+	return k.client.cleaned(batch[0].lock, released, err)
 }
-
-func (k fair) batchSize() int { return lua.MostLeave }
-
-func (k fair) plain() plain { return nil }
 
 func (k fair) script() lua.Fair {
 	t := k.client.transport

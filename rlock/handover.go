@@ -3,10 +3,8 @@ package rlock
 import (
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 )
@@ -28,44 +26,6 @@ const (
 	HandOverNone
 )
 
-// handOver returns how releases hand locks over. A hand-over would not wait for replicas.
-func (o Options) handOver() transport.HandOver {
-	if o.SyncReplicas > 0 {
-		return transport.HandOverNone
-	}
-	return transport.HandOver(o.HandOver)
-}
-
-// grants records what decides the meaning of a grant message. It is safe for concurrent use.
-type grants struct {
-	mu sync.Mutex
-	// released has the owners that are releasing a lock and may still be granted one by a late
-	// message; guarded by mu.
-	released map[string]struct{}
-}
-
-// releasing notes that an owner begins, or has finished, to release its lock.
-func (g *grants) releasing(owner string, begins bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case !begins:
-		delete(g.released, owner)
-	case g.released == nil:
-		g.released = map[string]struct{}{owner: {}}
-	default:
-		g.released[owner] = struct{}{}
-	}
-}
-
-// releases reports whether an owner is releasing its lock.
-func (g *grants) releases(owner string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, ok := g.released[owner]
-	return ok
-}
-
 // longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
 // client, whose lease is unknown as well.
 const longestGrant = time.Hour
@@ -79,22 +39,17 @@ func (c *Client) granted(channel, message string) {
 		return
 	}
 	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}
-	m := waitqueue.Message{
-		Owner:  g.Owner,
-		Ticket: waitqueue.Ticket(g.Ticket),
-		Fence:  g.Fence,
-		Streak: streak,
-	}
+	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Fence: g.Fence,
+		Streak: streak}
 	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) {
 		return
 	}
-	for _, a := range c.acquisitions() {
-		if a.owner == g.Owner {
-			return // it has acquired the lock by asking
-		}
+	ours := func(a *acquisition) bool { return a.owner == g.Owner }
+	if slices.ContainsFunc(c.acquisitions(), ours) {
+		return // it has acquired the lock by asking
 	}
 	// Checked after the acquisitions, because releasing is noted before an acquisition ends.
-	if c.grants.releases(g.Owner) {
+	if _, releases := c.releasing.Load(g.Owner); releases {
 		return
 	}
 	lock := c.NewLock(g.Lock)

@@ -13,8 +13,6 @@ import (
 // Hold is one level of one acquisition. Lock and TryLock return it, and it is to be released once.
 // All methods are safe for concurrent use. A Hold must not be copied.
 type Hold struct {
-	_ noCopy
-
 	acquisition Acquisition
 	parent      context.Context // the caller's
 	owner       owner.Token     // carried by the context of the hold
@@ -82,12 +80,6 @@ func (h *Hold) Owner() string { return h.acquisition.Owner() }
 // token that is smaller than the largest it has seen. Then a holder that was stopped and does not
 // know yet that its lease is over does no harm.
 func (h *Hold) Token() int64 { return h.acquisition.Token() }
-
-// noCopy makes go vet reject copies, which could neither be released nor hear of a loss.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // Context returns the context for the work under the lock. It derives from the context given to
 // Lock or TryLock, and carries the owner, so that a lock acquired with it re-enters. It ends when
@@ -189,7 +181,7 @@ func ofEnded(reason error) error {
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
 	if !h.claimRelease() {
-		return fmt.Errorf("%w: this hold was released before", ErrNotHeld)
+		return ofEnded(ErrReleased)
 	}
 	return h.acquisition.Release(h)
 }

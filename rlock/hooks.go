@@ -1,18 +1,12 @@
 package rlock
 
-import (
-	"context"
-	"time"
-
-	"holdfast/internal/hooks"
-)
+import "holdfast/internal/hooks"
 
 // The parts of this package that multilock and redlock use.
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
 		OnEnd:        (*Hold).onEnd,
 		Closes:       (*Hold).closes,
-		Batch:        (*Lock).batch,
 		TryBatch:     tryBatch,
 		ReleaseBatch: releaseBatch,
 		Identity:     (*Lock).identity,
@@ -26,21 +20,11 @@ func (h *Hold) closes() bool {
 	return ours && a.client.closes()
 }
 
-// batch returns the batch of the lock; the zero value if it cannot be acquired together with
-// others.
-func (l *Lock) batch() hooks.Batch {
-	if l.kind.plain() == nil || l.invalid != nil || l.client.options.SyncReplicas > 0 {
-		return hooks.Batch{}
-	}
-	return hooks.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)}
-}
-
 // identity returns the identity of the lock.
 func (l *Lock) identity() hooks.Identity {
-	return hooks.Identity{Server: l.Server(), Slot: l.client.transport.Slot(l.name), Name: l.name,
-		Shared: l.kind.mode() == sharedMode, Kind: l.kind.family(), Client: l.client.id}
-}
-
-func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) ([]*Hold, error) {
-	return (&batch{locks: locks}).try(ctx, lease)
+	return hooks.Identity{
+		Batch:  hooks.Batch{Client: l.client.id, Slot: l.client.transport.Slot(l.name)},
+		Server: l.Server(), Name: l.name, Kind: l.family, Mode: int(l.mode),
+		Batched: l.together && l.invalid == nil && l.client.options.SyncReplicas == 0,
+	}
 }

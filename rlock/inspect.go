@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,19 +50,14 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info = Info{
-		Name:  l.name,
-		Mode:  state.Mode,
-		TTL:   state.TTL,
-		Queue: state.Queue,
-		Token: state.Token,
-	}
+	info = Info{Name: l.name, Mode: state.Mode, TTL: state.TTL, Queue: state.Queue,
+		Token: state.Token}
 	for _, h := range state.Holds {
-		if !l.kind.has(h) {
+		if !l.has(h) {
 			continue
 		}
 		info.Locked, info.Owner, info.Count = true, h.Owner, h.Count
-		if l.kind.mode() == sharedMode {
+		if l.mode == sharedMode {
 			if info.Readers == nil {
 				info.Readers = make(map[string]int)
 			}
@@ -73,50 +67,53 @@ func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	return info, nil
 }
 
-// IsLocked asks Redis whether the lock is held. See [Lock.Info] for when it blocks and what it
-// returns.
+// IsLocked asks Redis whether the lock is held, as [Lock.Info] does.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	info, err := l.Info(ctx)
 	return info.Locked, err
 }
 
-// TTL asks Redis for how long the lock is still held: 0 if it is free, [NoExpiry] if it never
-// expires. See [Lock.Info] for when it blocks and what it returns.
+// TTL asks Redis, as [Lock.Info] does, for how long the lock is still held: 0 if it is free,
+// [NoExpiry] if it never expires.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	info, err := l.Info(ctx)
 	return info.TTL, err
 }
 
-// HoldCount asks Redis how many levels ctx's owner holds; 0 if ctx has no owner. See [Lock.Info]
-// for when it blocks and what it returns.
+// HoldCount asks Redis, as [Lock.Info] does, how many levels ctx's owner holds; 0 without an owner.
 func (l *Lock) HoldCount(ctx context.Context) (count int, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if token, named := owner.From(ctx); named {
-		if h := l.heldBy(token); h != nil {
-			for _, hold := range state.Holds {
-				if l.kind.has(hold) && hold.Owner == h.owner {
-					return hold.Count, nil
-				}
+	token, _ := owner.From(ctx)
+	if a := l.heldBy(token); a != nil { // nobody has the zero token
+		for _, h := range state.Holds {
+			if l.has(h) && h.Owner == a.owner {
+				return h.Count, nil
 			}
 		}
 	}
 	return 0, nil
 }
 
-// IsHeld asks Redis whether ctx's owner holds the lock; false if ctx has no owner. To know whether
-// a hold can still be trusted, ask [Hold.Valid], which costs no command. See [Lock.Info] for when
-// it blocks and what it returns.
+// IsHeld asks Redis, as [Lock.Info] does, whether ctx's owner holds the lock; false without an
+// owner. To know whether a hold can still be trusted, ask [Hold.Valid], which costs no command.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	count, err := l.HoldCount(ctx)
 	return count > 0, err
 }
 
 func (l *Lock) inspect(ctx context.Context) (lua.State, error) {
-	return exchange(ctx, l, l.kind.inspect)
+	return exchange(ctx, l, func(ctx context.Context) (lua.State, error) {
+		return l.traits.inspect(ctx, l.client.redis, l.name)
+	})
+}
+
+// has reports whether a hold that Redis has under the name belongs to this lock.
+func (l *Lock) has(h lua.Hold) bool {
+	return !l.sharesKey || h.Write == (l.mode == exclusiveMode)
 }
 
 // exchange runs a command that leaves nothing to clean up.
@@ -138,12 +135,8 @@ func exchange[T any](
 		}
 		return command(ctx)
 	}, func(T, error) {})
-	switch {
-	case err == nil || lua.ClassOf(err) != lua.Unknown:
-		return value, err
-	case b.Err() != nil && errors.Is(err, transport.ErrNoAnswer):
-		return value, fmt.Errorf("%w: %w", b.Err(), ErrOutcomeUnknown)
-	default:
-		return value, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	if err != nil && lua.ClassOf(err) == lua.Unknown {
+		err = b.Because(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 	}
+	return value, err
 }

@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"hash/maphash"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -14,81 +13,63 @@ import (
 	"holdfast/lua"
 )
 
-// kind is the part of a lock that differs between kinds of locks. A value belongs to one lock, and
-// has no state of its own. To add a kind, write its methods in a file of its own, with a
-// constructor; embed exclusive for what it has in common with a plain lock.
+// kind has the commands of a kind of lock. A value belongs to one lock, and has no state of its own.
+// To add a kind, write its methods and its traits in a file of its own, with a constructor; embed
+// exclusive for what it has in common with a plain lock.
 //
 // Each command may be repeated. A context that ends stops the waiting for a reply, and nothing
 // else.
 type kind interface {
-	// family returns the name of the kind in session keys. Locks of one family and name share a
-	// session, as the two modes of a read-write lock do.
-	family() string
-	// mode returns how this lock is held.
-	mode() mode
-	// beside returns why an owner that holds the other mode cannot acquire this one; nil if it can.
-	beside() error
-
 	// acquire tries once to acquire the lock for an owner that does not hold it.
 	acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error)
-	// reenter adds a level, so that there are count. It returns false if the owner does not hold
-	// the lock.
-	reenter(ctx context.Context, owner string, count int, lease time.Duration) (bool, error)
 	// release leaves the owner with count levels. With 0 it gives the lock to a waiter, or
 	// announces the release to all.
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
 	forceUnlock(ctx context.Context) (lua.Released, error)
-	// frees reports whether forceUnlock, which found the lock held or not, took the lock from an
-	// owner of another kind under the same name.
-	frees(other kind, held bool) bool
-
-	// inspect reads what Redis knows.
-	inspect(ctx context.Context) (lua.State, error)
-	// has reports whether a hold that Redis has under the name belongs to this lock.
-	has(h lua.Hold) bool
-
+	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
+	// again.
+	cleanUp(batch []cleanup) bool
 	// waiting returns how a caller waits.
 	waiting(r request) waiting
-	// queued reports whether a refused request that waits leaves something in Redis.
-	queued() bool
-	// handsOver reports whether a release may give the lock to the next waiter in this process.
-	handsOver() bool
-
-	// renewal returns the command that renews leases.
-	renewal() *renewal
-	// lease returns what a renewal asks for, for one owner.
-	lease(owner string) lua.Renewal
-
-	// outlives reports whether Redis may keep what an acquisition holds beyond its lease.
-	outlives() bool
-	// These are called at the steps of an acquisition: began, ended and released when their names
-	// say; unanswered when nobody waits any more for the reply to the last release, which may still
-	// be under way; answered when such a reply arrives.
-	began(a *acquisition)
-	ended(a *acquisition)
-	released(a *acquisition, r lua.Released)
-	unanswered(a *acquisition)
-	answered(a *acquisition)
-	// gone returns the reason of a loss when Redis no longer has the lock.
-	gone(a *acquisition) error
-
-	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
-	// again. batchSize returns how many it handles.
-	cleanUp(c *Client, batch []cleanup) bool
-	batchSize() int
-	// kept reports whether Redis may keep what a cleanup removes although its time is over.
-	kept(c cleanup) bool
-
-	// plain returns how to acquire and release the lock together with others, and as part of a
-	// RedLock; nil if that is impossible.
-	plain() plain
 }
 
-// plain has the methods that only a plain lock has.
-type plain interface {
-	// part returns the release of the lock as part of a batch.
-	part(owner string, count int) lua.BatchRelease
+// traits has the properties of a kind of lock.
+type traits struct {
+	family    string // names the kind in session keys: locks of one family and name share a session
+	mode      mode   // how the lock is held
+	handsOver bool   // a release may give the lock to the next waiter in this process
+	// together says that one script can acquire and release the lock with others, and that it can
+	// be part of a RedLock.
+	together bool
+	// sharesKey says that the other mode of a read-write lock may keep the key of the lock beyond
+	// the lease of this one.
+	sharesKey bool
+	beside    error // why an owner that holds the other mode cannot acquire this one; nil if it can
+
+	field    func(owner string) string // of the lock's hash, if it is not the owner
+	cleanups int                       // how many of them one command removes
+	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)
+	// nest adds a level, so that there are count. It returns false if the field does not exist: the
+	// owner does not hold the lock.
+	nest func(ctx context.Context, c rueidis.CoreClient, lock, field string, count int,
+		lease time.Duration) (bool, error)
+}
+
+// lease returns what a renewal asks for, for one owner.
+func (l *Lock) lease(owner string) lua.Renewal {
+	if l.field != nil {
+		owner = l.field(owner)
+	}
+	return lua.Renewal{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
+}
+
+// reenter adds a level, so that an owner has count. It returns false if the owner does not hold the
+// lock.
+func (l *Lock) reenter(
+	ctx context.Context, owner string, count int, lease time.Duration,
+) (bool, error) {
+	return l.nest(ctx, l.client.redis, l.name, l.lease(owner).Owner, count, lease)
 }
 
 // mode tells how a lock is held: by one owner, or by any number of them.
@@ -128,6 +109,7 @@ type waiting struct {
 	queue     queueName
 	topic     transport.Topic
 	ownQueue  bool // each caller asks Redis itself, and has a queue of its own
+	queued    bool // a refused request that waits leaves something in Redis
 	registers bool // waiters may be granted the lock
 }
 
@@ -135,14 +117,14 @@ type waiting struct {
 // under the same name.
 type queueName struct{ kind, lock string }
 
-// seed is the seed of the hashes of names.
-var seed = maphash.MakeSeed()
-
-func (qn queueName) hash() uint64 { return maphash.String(seed, qn.lock) }
-
 // topic returns what waiters of the queue listen to.
 func (qn queueName) topic(channel string) transport.Topic {
 	return transport.Topic{Channel: channel, Name: qn.kind + " " + qn.lock}
+}
+
+// waiting returns how callers wait in the queue.
+func (qn queueName) waiting(channel string) waiting {
+	return waiting{queue: qn, topic: qn.topic(channel)}
 }
 
 // sessionKey identifies the session of an owner with a lock.
@@ -179,27 +161,30 @@ func held(s *lockSession, m mode) (a *acquisition) {
 // held. Both modes of a read-write lock are held under one name, because a writer could not read
 // otherwise.
 func holder(s *lockSession) (name string) {
-	s.Do(func(ow *owned) {
-		for _, a := range ow.held {
-			if a != nil {
-				name = a.owner
-			}
+	s.Do(func(ow *owned) { name = ow.holder() })
+	return name
+}
+
+func (ow *owned) holder() (name string) {
+	for _, a := range ow.held {
+		if a != nil {
+			name = a.owner
 		}
-	})
+	}
 	return name
 }
 
 // keep adds an acquisition to its session, which it uses until drop.
 func keep(s *lockSession, a *acquisition) {
 	s.Use()
-	s.Do(func(ow *owned) { ow.held[a.lock.kind.mode()] = a })
+	s.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
 }
 
 // drop removes an acquisition from its session. It may be called more than once.
 func drop(s *lockSession, a *acquisition) {
 	mine := false
 	s.Do(func(ow *owned) {
-		if h := &ow.held[a.lock.kind.mode()]; *h == a {
+		if h := &ow.held[a.lock.mode]; *h == a {
 			mine, *h = true, nil
 		}
 	})

@@ -18,7 +18,6 @@ const longestPause = lua.MaxNap
 // not ask again. The queue guards it.
 type known struct {
 	listener *pubsub.Subscription // nil until a head had to wait
-	resumed  bool                 // the listener is older than the queue
 	holder   lua.Holder           // the holder by the last reply
 	freeAt   time.Time            // when the lock should be free; zero before the first reply
 	askAt    time.Time            // when the head should ask by itself
@@ -50,14 +49,6 @@ func (kn *known) answered(h lua.Holder) {
 	}
 }
 
-// advised notes that a lease ends after left. It began by a hand-over that only its owner was told
-// of.
-func (kn *known) advised(left time.Duration) {
-	if over := time.Now().Add(left); over.Before(kn.askAt) {
-		kn.askAt = over
-	}
-}
-
 // pause returns how long the head sleeps unless it is woken: until asking is useful, at most
 // longestPause, and never 0.
 func (kn *known) pause() time.Duration {
@@ -85,9 +76,13 @@ func (kn *known) lastError() error {
 		return nil // a reply too late to be used still counts as one
 	}
 	if refusal.Class == lua.Unknown {
-		unsent := *refusal
-		unsent.Class = lua.Temporary
-		return &unsent
+		return unsent(*refusal)
 	}
 	return failure
+}
+
+// unsent returns the error of a caller that has sent nothing. Its outcome is therefore known.
+func unsent(e ServerError) error {
+	e.Class = lua.Temporary
+	return &e
 }

@@ -27,11 +27,11 @@ type Locker interface {
 
 // Lock is a lock of some kind: reentrant ([Client.NewLock]), fair, fenced, or one side of a
 // read-write lock. It excludes all clients, of this library and of Redisson, that use its name. It
-// has no state of its own; any number of them may be made for one name. It is safe for concurrent
-// use.
+// has no state: any number may be made for one name. It is safe for concurrent use.
 type Lock struct {
-	client  *Client
-	name    string
+	client *Client
+	name   string
+	*traits
 	kind    kind
 	waiting waiting // of a caller without an owner yet
 	invalid error   // why this name can never be locked
@@ -39,30 +39,27 @@ type Lock struct {
 
 var _ Locker = (*Lock)(nil)
 
-func (c *Client) newLock(name string, k kind) *Lock {
-	l := &Lock{client: c, name: name, kind: k, waiting: k.waiting(request{})}
+func (c *Client) newLock(name string, t *traits, k kind) *Lock {
+	l := &Lock{client: c, name: name, traits: t, kind: k, waiting: k.waiting(request{})}
 	if name == "" {
-		l.invalid = fmt.Errorf("%w: the name is empty", ErrInvalid)
+		l.invalid = invalid("the name is empty")
 	} else if c.transport.Clustered() {
 		if err := lua.CheckSlots(name, lua.Related(name)...); err != nil {
-			l.invalid = fmt.Errorf("%w: %w", ErrInvalid, err)
+			l.invalid = invalid("%w", err)
 		}
 	}
 	return l
 }
 
 // key returns the key of an owner's session with the lock.
-func (l *Lock) key(token owner.Token) sessionKey {
-	return sessionKey{l.kind.family(), l.name, token}
-}
+func (l *Lock) key(t owner.Token) sessionKey { return sessionKey{l.family, l.name, t} }
 
 // heldBy returns the acquisition of an owner; nil if it holds nothing.
 func (l *Lock) heldBy(token owner.Token) *acquisition {
-	s := l.client.sessions.Find(l.key(token))
-	if s == nil {
-		return nil
+	if s := l.client.sessions.Find(l.key(token)); s != nil {
+		return held(s, l.mode)
 	}
-	return held(s, l.kind.mode())
+	return nil
 }
 
 // Name returns the name of the lock, which is also its key in Redis.
@@ -81,11 +78,10 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 // lease or for what is left of its own, whichever is longer.
 //
 // It returns
-//   - an error that matches both [ErrNotAcquired] and ctx's error if ctx ended the wait;
+//   - [ErrNotAcquired] and ctx's error, in one, if ctx ended the wait;
 //   - [ErrClosed] if the client was closed;
 //   - [ErrLost] if ctx's owner held the lock and Redis says that it no longer does;
-//   - [ErrUpgrade], which matches [ErrNotAcquired], if this is a write lock, and ctx's owner holds
-//     the read lock and not this one;
+//   - [ErrUpgrade] if this is a write lock, and ctx's owner holds the read lock and not this one;
 //   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
 //     answer. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
@@ -96,66 +92,55 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 // After an error this call holds nothing.
 func (l *Lock) Lock(ctx context.Context, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
-	at, err := l.newAttempt(ctx, wait.Unlimited, lease)
-	if err != nil {
-		return nil, err
-	}
-	defer at.end()
-	return at.run()
+	return l.acquire(ctx, wait.Unlimited, lease)
 }
 
 // TryLock acquires the lock like [Lock.Lock], but waits for at most wait. With [NoWait] it makes
 // one attempt, which takes at most Options.CommandTimeout. A wait shorter than 10 ms counts as 10
 // ms, and a negative one is [ErrInvalid].
 //
-// When the time is over and another owner still holds the lock, the error is a *[HeldError]. It
-// matches [ErrNotAcquired] and names the holder and what is left of its lease.
+// If another owner still holds the lock then, the error is a *[HeldError], which matches
+// [ErrNotAcquired] and names the holder and what is left of its lease.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Hold, err error) {
 	defer wrap(&err, l.name)
 	if wait < 0 {
-		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
-			ErrInvalid, wait)
+		return nil, invalid("the wait %v is negative: use Lock to wait without limit", wait)
 	}
-	at, err := l.newAttempt(ctx, wait, lease)
-	if err != nil {
-		return nil, err
-	}
-	defer at.end()
-	return at.run()
+	return l.acquire(ctx, wait, lease)
 }
 
-// wholeLease is a lease as it goes over the wire, if it can be used at all.
-func wholeLease(lease time.Duration) (time.Duration, error) {
+// wholeLease is a lease as it goes over the wire, if it can be used at all; that of the watchdog
+// for [Watchdog].
+func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
+	if lease == Watchdog {
+		lease = c.options.WatchdogLease
+	}
 	whole := lease.Truncate(time.Millisecond)
 	if whole <= watchdog.Drift(whole) {
-		return 0, fmt.Errorf(
-			"%w: a lease of %v is over before it can be used: want at least 3ms, or rlock.Watchdog",
-			ErrInvalid, lease)
+		return 0, invalid("a lease of %v is over before it can be used: "+
+			"want at least 3ms, or rlock.Watchdog", lease)
 	}
 	return whole, nil
 }
 
-// Unlock releases the innermost level that ctx's owner holds, for code without access to the
-// [Hold]. See [Hold.Unlock], which also works for a lock that was acquired without an owner. It
-// returns [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this
-// client. If the owner lost the lock, it returns [ErrLost] once for each level, until the owner
-// acquires the lock again; a client remembers its latest 1024 losses.
+// Unlock releases the innermost level that ctx's owner holds, for code without the [Hold]. See
+// [Hold.Unlock], which also works for a lock that was acquired without an owner. It returns
+// [ErrNotHeld] if ctx has no owner, or one that does not hold this lock through this client. If the
+// owner lost the lock, it returns [ErrLost] once for each level, until the owner acquires the lock
+// again; a client remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, l.name)
 	token, named := owner.From(ctx)
 	if !named {
-		return fmt.Errorf(
-			"%w: the context has no owner: pass the hold's context or one of "+
-				"WithOwner, or call Unlock on the hold",
-			ErrNotHeld,
-		)
+		return fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
+			"WithOwner, or call Unlock on the hold", ErrNotHeld)
 	}
 	if a := l.heldBy(token); a != nil {
 		if level := a.claimInnermost(); level != nil {
 			return a.Release(level)
 		}
 	}
-	if err := l.client.unlockLost(lossKey{l.key(token), l.kind.mode()}); err != nil {
+	if err := l.client.unlockLost(lossKey{l.key(token), l.mode}); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w by the owner in this context", ErrNotHeld)
@@ -182,9 +167,22 @@ func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
 	}
 	l.client.refused(l, r.Refusal)
 	for _, a := range acquisitions {
-		if a.lock.name == l.name && l.kind.frees(a.lock.kind, r.Held) {
+		if a.lock.name == l.name && l.frees(a.lock, r.Held) {
 			a.lose(errForced)
 		}
 	}
 	return r.Held, nil
+}
+
+// frees reports whether a ForceUnlock that found the lock held or not has freed another lock of the
+// same name as well. A read-write lock and others do not know each other's entries.
+func (l *Lock) frees(other *Lock, held bool) bool {
+	switch {
+	case l.sharesKey != other.sharesKey:
+		return false
+	case !l.sharesKey:
+		return true
+	default: // the write side ends its writer's reads as well
+		return held && (l.mode == exclusiveMode || other.mode == sharedMode)
+	}
 }

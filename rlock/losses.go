@@ -1,7 +1,5 @@
 package rlock
 
-import "time"
-
 // lossKey identifies what an owner lost, by its session with a lock and the mode.
 type lossKey struct {
 	session sessionKey
@@ -23,7 +21,7 @@ func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.claimInnermost(); level != nil {
 			// It sends nothing, so the session need not be locked.
-			_, err := a.releaseLevel(level, time.Now())
+			_, err := a.releaseLevel(level)
 			return err
 		}
 	}

@@ -14,50 +14,34 @@ const mostNames = 1024
 // key.
 type namesakes struct {
 	mu   sync.Mutex
-	used map[string]spelling // guarded by mu; by the name without braces
+	used map[string]bool // guarded by mu
 }
-
-// spelling is a set of spellings of one name.
-type spelling uint8
-
-const (
-	bare spelling = 1 << iota
-	braced
-)
 
 // use records a name, and reports whether it completes a pair: once per pair, until forgotten.
 func (ns *namesakes) use(name string) (shared bool) {
-	inner, as := name, bare
-	if strings.Contains(name, "{") {
-		inner, as = strings.TrimSuffix(name[1:], "}"), braced
-		if name != "{"+inner+"}" || strings.Contains(inner, "{") {
-			return false // no other name has the same queue
-		}
-	}
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	before := ns.used[inner]
-	if before&as != 0 {
+	if ns.used[name] {
 		return false
 	}
-	if ns.used == nil || len(ns.used) >= mostNames && before == 0 {
-		ns.used = make(map[string]spelling)
+	other := "{" + name + "}"
+	if strings.HasPrefix(name, "{") {
+		other = strings.TrimSuffix(name[1:], "}")
 	}
-	ns.used[inner] = before | as
-	return before != 0
+	shared = ns.used[other] && lua.QueueKey(other) == lua.QueueKey(name)
+	if ns.used == nil || len(ns.used) >= mostNames {
+		ns.used = make(map[string]bool)
+	}
+	ns.used[name] = true
+	return shared
 }
 
 // useFair logs a warning if another fair lock has the same queue. It does not refuse the lock,
 // because the names may be shared with Redisson.
 func (c *Client) useFair(name string) {
 	if c.fairNames.use(name) {
-		c.warn(
-			"holdfast: two fair locks share one queue, since their names differ in braces only: "+
-				"who waits for one keeps the other from everybody else; use one of the two names",
-			"lock",
-			name,
-			"queue",
-			lua.QueueKey(name),
-		)
+		c.warn("holdfast: two fair locks share one queue, since their names differ in braces only: "+
+			"who waits for one keeps the other from everybody else; use one of the two names",
+			"lock", name, "queue", lua.QueueKey(name))
 	}
 }

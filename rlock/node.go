@@ -2,14 +2,12 @@ package rlock
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
-	"holdfast/internal/waitqueue"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
@@ -20,18 +18,11 @@ import (
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
-	switch {
-	case l.kind.plain() == nil:
-		return nil, fmt.Errorf(
-			"%w: lock %q is not a plain one: "+
-				"a queue, read holds and tokens mean nothing on a quorum: use Client.NewLock",
-			ErrInvalid,
-			l.name,
-		)
-	case l.invalid != nil:
-		return nil, l.invalid
+	if !l.together {
+		return nil, invalid("lock %q is not a plain one: a queue, read holds and tokens mean "+
+			"nothing on a quorum: use Client.NewLock", l.name)
 	}
-	return node{l}, nil
+	return node{l}, l.invalid
 }
 
 func (n node) Client() string                { return n.client.id }
@@ -47,43 +38,43 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	if err := n.client.transport.Ready(context.Background()); err != nil {
 		return lua.Vote{}, err
 	}
-	sent := time.Now()
-	vote, err := lua.AcquireVote(context.Background(), n.client.redis, n.name, owner, lease, d)
-	n.answered(sent, err)
-	return vote, transport.Unexplained(err)
+	return timed(n, func(ctx context.Context) (lua.Vote, error) {
+		return lua.AcquireVote(ctx, n.client.redis, n.name, owner, lease, d)
+	})
 }
 
 func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
-	sent := time.Now()
-	held, err := n.kind.reenter(context.Background(), owner, count, lease)
-	n.answered(sent, err)
-	return held, transport.Unexplained(err)
+	return timed(n, func(ctx context.Context) (bool, error) {
+		return n.reenter(ctx, owner, count, lease)
+	})
 }
 
 func (n node) Extend(owner string, lease time.Duration) (bool, error) {
-	sent := time.Now()
-	held, err := n.kind.renewal().
-		send(context.Background(), n.client.redis, lease, []lua.Renewal{n.kind.lease(owner)})
-	n.answered(sent, err)
-	return err == nil && held[0], transport.Unexplained(err)
+	return timed(n, func(ctx context.Context) (bool, error) {
+		held, err := lua.Renew(ctx, n.client.redis, lease, []lua.Renewal{n.lease(owner)})
+		return err == nil && held[0], err
+	})
 }
 
 func (n node) Release(owner string) (lua.Released, error) {
-	sent := time.Now()
-	released, err := n.kind.release(context.Background(), owner, 0,
-		waitqueue.NoOffer[queueName, known](waitqueue.Streak{}))
-	n.answered(sent, err)
+	released, err := timed(n, func(ctx context.Context) (lua.Released, error) {
+		return n.kind.release(ctx, owner, 0, offer{})
+	})
 	if err == nil {
 		n.client.refused(n.Lock, released.Refusal)
 	}
-	return released, transport.Unexplained(err)
+	return released, err
 }
 
-// answered records how long a reply took. Errors are not recorded: they may be local, and quick.
-func (n node) answered(sent time.Time, err error) {
+// timed sends a command, and records how long the reply took. Errors are not recorded: they may be
+// local, and quick.
+func timed[T any](n node, command func(context.Context) (T, error)) (T, error) {
+	sent := time.Now()
+	reply, err := command(context.Background())
 	if err == nil {
 		n.client.pool.Answered(time.Since(sent))
 	}
+	return reply, transport.Unexplained(err)
 }
 
 func (n node) CleanUp(owner string, until time.Time) {
@@ -91,8 +82,7 @@ func (n node) CleanUp(owner string, until time.Time) {
 }
 
 func (n node) Subscribe() *pubsub.Subscription {
-	queue := queueName{"redlock", n.name}
-	to := queue.topic(n.waiting.topic.Channel)
+	to := queueName{"redlock", n.name}.topic(n.waiting.topic.Channel)
 	// The client may be registered for grants, but a RedLock is not.
 	if n.client.options.HandOver == HandOverToAll {
 		to.Also = []string{lua.AnnouncementChannel(n.name)}
@@ -102,40 +92,30 @@ func (n node) Subscribe() *pubsub.Subscription {
 
 func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
 
-func (n node) Hold(
-	name string, as owner.Token, deadline time.Time, renew bool, p hooks.Part,
-) hooks.NodeHold {
+func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part) hooks.NodeHold {
 	c := n.client
 	// A separate session: no other call ever uses it.
 	s := c.sessions.Open(sessionKey{family: "node", lock: n.name, token: owner.New()})
 	defer s.Close()
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
-	a.begin(context.Background(), deadline, renew)
-	select {
-	case <-c.closing: // Close may have missed it
+	a.begin(context.Background(), deadline, false)
+	if c.closes() { // Close may have missed it
 		a.finish()
 		return nil
-	default:
-		return (*nodeHold)(a)
 	}
+	return nodeHold{a}
 }
 
 // nodeHold is an acquisition as the RedLock sees it, which decides when it is released.
-type nodeHold acquisition
+type nodeHold struct{ *acquisition }
 
-func (nh *nodeHold) acquisition() *acquisition { return (*acquisition)(nh) }
+func (nh nodeHold) Extend(deadline time.Time)   { nh.client.watchdog.Extend(&nh.lease, deadline) }
+func (nh nodeHold) MayLast(lease time.Duration) { nh.mayLast(lease) }
+func (nh nodeHold) Drop()                       { nh.finish() }
 
-func (nh *nodeHold) Deadline() time.Time { return nh.lease.Deadline() }
-
-func (nh *nodeHold) Extend(deadline time.Time) { nh.acquisition().extend(deadline) }
-
-func (nh *nodeHold) MayLast(lease time.Duration) { nh.acquisition().mayLast(lease) }
-
-func (nh *nodeHold) SetRenew(renew bool) {
+func (nh nodeHold) SetRenew(renew bool) {
 	if renew {
-		nh.MayLast(nh.client.options.WatchdogLease)
+		nh.mayLast(nh.client.options.WatchdogLease)
 	}
 	nh.client.watchdog.SetRenew(&nh.lease, renew)
 }
-
-func (nh *nodeHold) Drop() { nh.acquisition().finish() }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"holdfast/lua"
 )
 
@@ -17,22 +19,19 @@ var ErrReentry = errors.New("the owner holds this lock, which is not re-entrant"
 // Redisson's non-reentrant lock, and excludes the other locks under its name. For impossible names
 // see [Client.NewLock].
 func (c *Client) NewNonReentrantLock(name string) *Lock {
-	return c.newLock(name, nonReentrant{newExclusive(c, name, "nonreentrant", false)})
+	return c.newLock(name, &nonReentrantTraits, newExclusive(c, name, "nonreentrant", false))
 }
 
-// nonReentrant is the kind of a lock without levels. It uses the script of the plain lock: a second
-// attempt of an owner is detected in this process, and a repeated request must find what it has
-// acquired.
-type nonReentrant struct{ exclusive }
+// nonReentrantTraits are those of a lock without levels. It uses the script of the plain lock: a
+// second attempt of an owner is detected in this process, and a repeated request must find what it
+// has acquired.
+var nonReentrantTraits = traits{family: "nonreentrant", handsOver: true, cleanups: 1,
+	inspect: lua.Inspect, nest: refuseReentry}
 
-func (k nonReentrant) reenter(context.Context, string, int, time.Duration) (bool, error) {
-	return false, &lua.Error{
-		Class:   lua.Permanent,
-		Code:    "NON_REENTRANT_REACQUIRE",
-		Message: ErrReentry.Error(),
-		Advice:  "pass a context without this owner, or use Client.NewLock",
-		Err:     ErrReentry,
-	}
+func refuseReentry(
+	context.Context, rueidis.CoreClient, string, string, int, time.Duration,
+) (bool, error) {
+	return false, &lua.Error{Class: lua.Permanent, Code: "NON_REENTRANT_REACQUIRE",
+		Message: ErrReentry.Error(), Err: ErrReentry,
+		Advice: "pass a context without this owner, or use Client.NewLock"}
 }
-
-func (k nonReentrant) plain() plain { return nil }

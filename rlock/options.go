@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"cmp"
-	"fmt"
 	"log/slog"
 	"time"
 )
@@ -17,14 +16,11 @@ const (
 // PubSubMode selects how unlock messages travel on a cluster. Elsewhere PUBLISH is used.
 type PubSubMode int
 
+// The modes.
 const (
-	// PubSubAuto uses sharded channels on a cluster whose nodes know them (Redis 7), as Redisson's
-	// AUTO mode does.
-	PubSubAuto PubSubMode = iota
-	// PubSubClassic uses PUBLISH and SUBSCRIBE.
-	PubSubClassic
-	// PubSubSharded uses SPUBLISH and SSUBSCRIBE, which Redis has since version 7.
-	PubSubSharded
+	PubSubAuto    PubSubMode = iota // sharded channels if the nodes know them, as Redisson's AUTO
+	PubSubClassic                   // PUBLISH and SUBSCRIBE
+	PubSubSharded                   // SPUBLISH and SSUBSCRIBE, since Redis 7
 )
 
 // WriterPreference selects what readers of a read-write lock do while a writer waits.
@@ -36,36 +32,32 @@ const (
 	// tenth of that. When a writer leaves, readers that waited for it come before the next writer.
 	// Nested reads are never held back.
 	PreferWriters WriterPreference = iota
-	// PreferNobody lets readers in while there are readers, as Redisson does. A writer may wait for
-	// ever.
+	// PreferNobody lets readers in while there are readers, as Redisson does. Writers may starve.
 	PreferNobody
 )
 
 // Options configures a [Client]. The zero value is ready for use.
 type Options struct {
-	// WatchdogLease is the lease of a lock acquired with the lease [Watchdog]. It is renewed after
-	// each third of it, and bounds how long a lock stays held after its holder's process has died.
-	// Defaults to 30 s, as in Redisson.
+	// WatchdogLease is the lease that [Watchdog] selects. It is renewed after each third of it, and
+	// bounds how long a lock outlives its holder's process. Defaults to 30 s, as in Redisson.
 	WatchdogLease time.Duration
 
-	// CommandTimeout bounds one exchange with Redis that neither a wait nor a context bounds: an
-	// attempt without wait, an unlock with its repetitions, an inspection. Defaults to 3 s; at
-	// least 1 ms.
+	// CommandTimeout bounds what neither a wait nor a context bounds: an attempt without wait, an
+	// unlock with its repetitions, an inspection. Defaults to 3 s; at least 1 ms.
 	//
-	// For a caller whose context cannot end, rueidis closes the connection of a command that takes
+	// If the caller's context cannot end, rueidis closes the connection of a command that takes
 	// longer, if it was the only one on it; commands sent on it meanwhile then fail.
 	CommandTimeout time.Duration
 
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
 	RenewBatch int
 
-	// PubSub selects classic or sharded channels on a cluster. All clients that share a lock must
-	// agree, or they do not wake each other. Defaults to PubSubAuto.
+	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they do not
+	// wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that does not ask
-	// again, if its wait has no limit; otherwise that limit is used. At least 10 s. Defaults to 5
-	// min, as in Redisson.
+	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking, if
+	// its wait has no limit, which else is used. At least 10 s. Defaults to 5 min, as in Redisson.
 	FairWindow time.Duration
 
 	// WriterPreference orders the readers and writers of read-write locks. It uses three additional
@@ -73,13 +65,12 @@ type Options struct {
 	WriterPreference WriterPreference
 
 	// SyncReplicas is the number of replicas that must acknowledge an acquisition, so that a
-	// failover to one of them does not lose the lock. It costs a separate connection and a second
-	// round trip (WAIT) for each acquisition. Renewals, nested locks and releases do not wait for
-	// replicas. Defaults to 0: none.
+	// failover to one of them keeps the lock. It costs each acquisition a connection of its own and
+	// a second round trip (WAIT). Renewals, nested locks and releases do not wait. Defaults to 0.
 	SyncReplicas int
 
 	// SyncTimeout bounds the wait for acknowledgements, as do half the lease and half of what is
-	// left of the wait. If there are too few by then, the acquisition is undone and fails with
+	// left of the wait. With too few by then the acquisition is undone, and fails with
 	// [ErrNotReplicated]. Defaults to 1 s, as in Redisson.
 	SyncTimeout time.Duration
 
@@ -87,15 +78,13 @@ type Options struct {
 	// HandOverNone. Defaults to HandOverToAll.
 	HandOver HandOver
 
-	// Server is the name of this Redis where several are used. It appears in errors, and determines
-	// the order in which a MultiLock acquires its parts, so all processes that share locks must use
-	// the same name. Defaults to the address. With Sentinel and Cluster, whose addresses change,
-	// and with replicas that rueidis reads from, there is no default, and a MultiLock over several
-	// Redises needs it.
+	// Server names this Redis in errors, and in the order in which a MultiLock acquires its parts:
+	// all processes that share locks must use the same name. Defaults to the address. With Sentinel
+	// and Cluster, whose addresses change, and with replicas that rueidis reads from, there is no
+	// default, and a MultiLock over several Redises needs it.
 	Server string
 
-	// ReleaseOnClose makes Close release everything that this client holds. Defaults to false: the
-	// leases run out.
+	// ReleaseOnClose makes Close release what this client holds. Defaults to false: leases run out.
 	ReleaseOnClose bool
 
 	// Logger receives what an operator must know: a lost lock, a failed renewal, a message that
@@ -113,35 +102,36 @@ func (o Options) withDefaults() (Options, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	switch {
 	case o.WatchdogLease < minWatchdogLease:
-		return o, fmt.Errorf("%w: WatchdogLease %v: want at least %v", ErrInvalid, o.WatchdogLease,
-			minWatchdogLease)
+		return o, invalid("WatchdogLease %v: want at least %v", o.WatchdogLease, minWatchdogLease)
 	case o.CommandTimeout < time.Millisecond:
-		return o, fmt.Errorf("%w: CommandTimeout %v: want at least 1ms", ErrInvalid,
-			o.CommandTimeout)
+		return o, invalid("CommandTimeout %v: want at least 1ms", o.CommandTimeout)
 	case o.RenewBatch < 0:
-		return o, fmt.Errorf("%w: RenewBatch %d is negative", ErrInvalid, o.RenewBatch)
+		return o, invalid("RenewBatch %d is negative", o.RenewBatch)
 	case o.FairWindow < 2*longestPause:
-		return o, fmt.Errorf("%w: FairWindow %v: want at least %v, because a waiter asks every %v",
-			ErrInvalid, o.FairWindow, 2*longestPause, longestPause)
+		return o, invalid("FairWindow %v: want at least %v, because a waiter asks every %v",
+			o.FairWindow, 2*longestPause, longestPause)
 	case o.WriterPreference < PreferWriters || o.WriterPreference > PreferNobody:
-		return o, fmt.Errorf("%w: WriterPreference %d is neither PreferWriters nor PreferNobody",
-			ErrInvalid, o.WriterPreference)
+		return o, invalid("WriterPreference %d is neither PreferWriters nor PreferNobody",
+			o.WriterPreference)
 	case o.SyncReplicas < 0:
-		return o, fmt.Errorf("%w: SyncReplicas %d is negative", ErrInvalid, o.SyncReplicas)
+		return o, invalid("SyncReplicas %d is negative", o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:
-		return o, fmt.Errorf("%w: SyncTimeout %v: want at least 1ms", ErrInvalid, o.SyncTimeout)
+		return o, invalid("SyncTimeout %v: want at least 1ms", o.SyncTimeout)
 	case o.HandOver < HandOverToAll || o.HandOver > HandOverNone:
-		return o, fmt.Errorf("%w: HandOver %d is none of the modes", ErrInvalid, o.HandOver)
+		return o, invalid("HandOver %d is none of the modes", o.HandOver)
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
-		return o, fmt.Errorf("%w: PubSub %d is none of the modes", ErrInvalid, o.PubSub)
+		return o, invalid("PubSub %d is none of the modes", o.PubSub)
+	}
+	if o.SyncReplicas > 0 {
+		o.HandOver = HandOverNone // a hand-over would not wait for replicas
 	}
 	return o, nil
 }
 
 // grantLease returns the lease of a lock granted to a waiter in watchdog mode, until its first
 // renewal. It is short, because others wait for it if the new owner's process is stopped. A lease
-// that ends before waiters ask by themselves is announced to each of their processes, which costs a
-// message. A lease that is only a little shorter is therefore extended to that time.
+// that ends before waiters ask by themselves costs a message to each of their processes, so one
+// that is only a little shorter is extended to that time.
 func (o Options) grantLease() time.Duration {
 	lease := min(o.WatchdogLease, max(o.WatchdogLease/10, time.Second))
 	if lease >= 3*time.Second {

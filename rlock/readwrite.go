@@ -13,8 +13,8 @@ import (
 // a time. It is Redisson's RReadWriteLock, and safe for concurrent use.
 //
 // An owner that writes may read as well, and still reads after it has released the write lock:
-// other readers are let in then. Acquire both locks with a context of [WithOwner] for that, because
-// a context of the write hold ends with it. The reverse is impossible: an owner that reads and asks
+// other readers are let in then. Acquire both with a context of [WithOwner] for that, because a
+// context of the write hold ends with it. The reverse is impossible: an owner that reads and asks
 // for the write lock would wait for itself, and gets [ErrUpgrade] at once.
 //
 // Each read hold has its own lease: a reader that died blocks a writer for its own lease only,
@@ -29,7 +29,22 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 	if c.options.WriterPreference == PreferWriters {
 		pair.bound = c.options.WatchdogLease
 	}
-	return &ReadWriteLock{read: c.newLock(name, read{pair}), write: c.newLock(name, write{pair})}
+	return &ReadWriteLock{c.newLock(name, &readTraits, read{pair}),
+		c.newLock(name, &writeTraits, write{pair})}
+}
+
+var (
+	readTraits = traits{family: "readwrite", mode: sharedMode, sharesKey: true, cleanups: 1,
+		inspect: lua.Inspect, nest: nestRead}
+	writeTraits = traits{family: "readwrite", mode: exclusiveMode, sharesKey: true, cleanups: 1,
+		handsOver: true, beside: errUpgrade, field: lua.WriteField,
+		inspect: lua.Inspect, nest: lua.Reenter}
+)
+
+func nestRead(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int,
+	lease time.Duration,
+) (bool, error) {
+	return lua.ReadWrite{Lock: lock}.ReenterRead(ctx, c, owner, count, lease)
 }
 
 // Name returns the name of the lock.
@@ -53,35 +68,12 @@ func (k readWrite) script() lua.ReadWrite {
 	return lua.ReadWrite{Lock: k.name, Sharded: k.client.transport.Sharded(), Bound: k.bound}
 }
 
-func (k readWrite) family() string { return "readwrite" }
-
-func (k readWrite) inspect(ctx context.Context) (lua.State, error) {
-	return lua.Inspect(ctx, k.client.redis, k.name)
-}
-
-// outlives returns true, because the other mode may keep the key of the lock.
-func (k readWrite) outlives() bool { return true }
-
-func (k readWrite) batchSize() int { return 1 }
-
-func (k readWrite) plain() plain { return nil }
-
 // read is the kind of the lock for readers.
 type read struct{ readWrite }
-
-func (k read) mode() mode { return sharedMode }
-
-func (k read) beside() error { return nil }
 
 func (k read) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireRead(ctx, redis, r.owner, 1, r.lease, r.waits, r.waited)
 	return reply{holder: holder}, err
-}
-
-func (k read) reenter(
-	ctx context.Context, owner string, count int, lease time.Duration,
-) (bool, error) {
-	return k.script().ReenterRead(ctx, k.client.redis, owner, count, lease)
 }
 
 func (k read) release(ctx context.Context, owner string, count int, _ offer) (lua.Released, error) {
@@ -89,81 +81,41 @@ func (k read) release(ctx context.Context, owner string, count int, _ offer) (lu
 }
 
 func (k read) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.script().ForceUnlockReads(ctx, k.client.redis)
+	return k.script().ForceUnlock(ctx, k.client.redis, "read")
 }
-
-func (k read) frees(other kind, held bool) bool {
-	return held && other.outlives() && other.mode() == sharedMode
-}
-
-func (k read) has(h lua.Hold) bool { return !h.Write }
 
 func (k read) waiting(r request) waiting {
 	queue := queueName{"read", k.name}
 	if r.beside {
 		queue.kind = r.owner // the other readers wait for this owner
 	}
-	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
+	return queue.waiting(lua.RWChannel(k.name))
 }
-
-func (k read) queued() bool { return false }
-
-func (k read) handsOver() bool { return false }
-
-// readRenewals renews read holds, in a batch apart from other locks.
-var readRenewals = &renewal{lua.RenewReads}
-
-func (k read) renewal() *renewal { return readRenewals }
-
-func (k read) lease(owner string) lua.Renewal { return lua.Renewal{Lock: k.name, Owner: owner} }
 
 // write is the kind of the lock for writers.
 type write struct{ readWrite }
-
-func (k write) mode() mode { return exclusiveMode }
-
-func (k write) beside() error { return errUpgrade }
 
 func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request) (reply, error) {
 	holder, err := k.script().AcquireWrite(ctx, redis, r.owner, 1, r.lease, r.waits)
 	return reply{holder: holder}, err
 }
 
-func (k write) reenter(
-	ctx context.Context, owner string, count int, lease time.Duration,
-) (bool, error) {
-	return k.script().ReenterWrite(ctx, k.client.redis, owner, count, lease)
-}
-
 func (k write) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	if next, first, ok := o.Successor(); ok && first { // nobody knows whether others wait elsewhere
-		return k.script().PassWrite(ctx, k.client.redis, owner, next.Owner, next.Lease)
+	if next := o.Successor; next != nil && o.First { // nobody knows whether others wait elsewhere
+		return k.script().PassWrite(ctx, k.client.redis, owner, 0, lua.WriteField(next.Owner),
+			next.Lease)
 	}
 	return k.script().ReleaseWrite(ctx, k.client.redis, owner, count)
 }
 
 func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.script().ForceUnlockWrite(ctx, k.client.redis)
+	return k.script().ForceUnlock(ctx, k.client.redis, "write")
 }
-
-func (k write) frees(other kind, held bool) bool { return held && other.outlives() }
-
-func (k write) has(h lua.Hold) bool { return h.Write }
 
 func (k write) waiting(request) waiting {
-	queue := queueName{"write", k.name}
-	return waiting{queue: queue, topic: queue.topic(lua.RWChannel(k.name))}
-}
-
-// queued reports whether readers step back for a waiting writer, until it is cleaned up.
-func (k write) queued() bool { return k.bound > 0 }
-
-func (k write) handsOver() bool { return k.client.transport.HandsOver() }
-
-func (k write) renewal() *renewal { return exclusiveRenewals }
-
-func (k write) lease(owner string) lua.Renewal {
-	return lua.Renewal{Lock: k.name, Owner: lua.WriteField(owner)}
+	how := queueName{"write", k.name}.waiting(lua.RWChannel(k.name))
+	how.queued = k.bound > 0 // readers step back for a waiting writer, until it is cleaned up
+	return how
 }

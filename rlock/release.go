@@ -17,37 +17,29 @@ import (
 // Release releases one level, whose release the caller has claimed. The level has ended even if it
 // returns an error.
 func (a *acquisition) Release(level *Hold) error {
-	now := time.Now()
+	c := a.client
 	var b wait.Budget
-	b.Begin(context.Background(), nil, a.client.options.CommandTimeout)
+	b.Begin(context.Background(), nil, c.options.CommandTimeout)
 	defer b.Stop()
-	locked := a.session.TryLock()
-	if !locked {
-		locked = a.session.Lock(&b)
-		now = time.Now()
-	}
+	locked := a.session.Lock(&b)
 	if locked {
 		defer a.session.Unlock()
 	}
-	if a.registered {
-		a.client.grants.releasing(a.owner, true)
-		defer a.client.grants.releasing(a.owner, false)
-	}
-	left, err := a.releaseLevel(level, now)
+	left, err := a.releaseLevel(level)
 	switch {
 	case err != nil:
 		return err
-	case !locked:
+	case locked:
+		err = a.send(&b, left, false)
+	default:
 		err = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
 			ErrOutcomeUnknown)
 		if left == 0 {
-			a.abandon()
+			a.step(giveUp)
+			c.cleaner.add(a.cleanup())
 		}
-	default:
-		err = a.send(&b, left, false)
 	}
 	if left == 0 {
-		// Not earlier: a release that finds nothing held reports a loss.
 		a.cleanUpLate()
 	}
 	return err
@@ -55,25 +47,25 @@ func (a *acquisition) Release(level *Hold) error {
 
 // releaseWhole releases all levels that are not being released already.
 func (a *acquisition) releaseWhole() error {
-	var levels []*Hold
+	var outermost *Hold
 	for level := a.claimInnermost(); level != nil; level = a.claimInnermost() {
-		levels = append(levels, level)
+		if outermost != nil {
+			a.remove(outermost)
+		}
+		outermost = level
 	}
-	if len(levels) == 0 {
+	if outermost == nil {
 		return nil
 	}
-	outermost := len(levels) - 1
-	for _, level := range levels[:outermost] {
-		a.remove(level)
-	}
-	return a.Release(levels[outermost])
+	return a.Release(outermost)
 }
 
 // releaseLevel ends a level in this process, and returns how many are left, for the command to
 // Redis. With an error no command is needed: the lock was lost by now.
-func (a *acquisition) releaseLevel(level *Hold, now time.Time) (left int, err error) {
+func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
+	c := a.client
 	err = a.lostError()
-	if err == nil && !now.Before(a.lease.Deadline()) {
+	if err == nil && !time.Now().Before(a.lease.Deadline()) {
 		err = &LostError{Lock: a.lock.name, Reason: watchdog.ErrExpired}
 		a.lose(watchdog.ErrExpired)
 	}
@@ -81,17 +73,20 @@ func (a *acquisition) releaseLevel(level *Hold, now time.Time) (left int, err er
 		level.end(err) // the end of the acquisition may not have reached this level yet
 	}
 	if left = a.remove(level); left == 0 {
+		if a.registered && err == nil {
+			c.releasing.Store(a.owner, nil) // until cleanUpLate
+		}
 		a.finish()
 		if err != nil {
-			a.client.losses.Remove(a.key(), a)
+			c.losses.Remove(a.key(), a)
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
 		// The deadline has passed, but not yet the lease in Redis: with a lease of a day others
 		// would wait for another 14 minutes.
 		l := a.cleanup()
-		l.until = time.Now().Add(max(time.Until(l.until), a.client.options.CommandTimeout))
-		a.client.cleaner.add(l)
+		l.until = time.Now().Add(max(time.Until(l.until), c.options.CommandTimeout))
+		c.cleaner.add(l)
 	}
 	return left, err
 }
@@ -115,13 +110,7 @@ func (a *acquisition) finish() {
 	a.client.watchdog.Remove(&a.lease)
 	a.end(release, ErrReleased)
 	drop(a.session, a)
-	a.lock.kind.ended(a)
-}
-
-// abandon leaves the last release to the cleaner, because nobody waits for its reply.
-func (a *acquisition) abandon() {
-	a.step(giveUp)
-	a.client.cleaner.add(a.cleanup())
+	a.endUntrusted()
 }
 
 // send sends the count that is left. The caller has the session locked. With unknown set an earlier
@@ -131,14 +120,12 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		c, last = a.client, left == 0
 		delay   wait.Backoff
 		reply   lua.Released
-		state   transport.State
 		err     error
 	)
-	for first := true; ; first = false {
+	for first := !unknown; ; first = false {
 		// After an unconfirmed release the successor asks instead.
 		o, joined := a.offer(last && first)
-		sent := time.Now()
-		state = transport.NotSent
+		sent, state := time.Now(), transport.NotSent
 		if call := c.calls.Begin(b); call != nil {
 			reply, err = a.lock.kind.release(call, a.owner, left, o)
 			if state, err = call.End(err); state != transport.NotSent {
@@ -151,34 +138,38 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		if joined {
 			c.tasks.Leave() // a worker is a task of its own
 		}
-		switch {
-		case state == transport.Detached:
-			if last {
-				a.step(giveUp)
-				a.lock.kind.unanswered(a)
-			}
-			return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown,
-				c.options.CommandTimeout)
-		case state == transport.Answered:
+		if state == transport.Answered {
 			return a.sent(reply, left, unknown)
-		case c.transport.Permanent(err):
-			if last {
-				a.step(giveUp)
-			}
-			return err
-		case state != transport.Refused:
+		}
+		if state != transport.Refused {
 			unknown = true
 			if last {
-				a.lock.kind.unanswered(a)
+				a.unanswered()
 			}
 		}
-		if !b.Sleep(delay.Next(), nil, nil) {
+		switch {
+		case state == transport.Detached:
+			err = c.noAnswer()
+		case c.transport.Permanent(err):
+		case b.Sleep(delay.Next(), nil, nil):
+			continue
+		default:
+			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 			if last {
-				a.abandon()
+				c.cleaner.add(a.cleanup())
 			}
-			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
+		if last {
+			a.step(giveUp)
+		}
+		return err
 	}
+}
+
+// noAnswer returns the error of a release whose caller left before the reply.
+func (c *Client) noAnswer() error {
+	return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown,
+		c.options.CommandTimeout)
 }
 
 // sent handles the reply to a release.
@@ -186,15 +177,25 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
 	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
-	if !r.Held && !earlier {
-		return a.notHeld(left)
+	if r.Held || earlier {
+		a.client.refused(a.lock, r.Refusal)
+		if left == 0 {
+			a.step(confirm)
+			a.endReads(r)
+		}
+		return nil
 	}
-	a.client.refused(a.lock, r.Refusal)
+	a.lose(watchdog.ErrGone)
+	if err := a.lostError(); err != nil {
+		return err
+	}
+	// The last level has ended as released, so only its caller hears of the loss.
+	err := &LostError{Lock: a.lock.name, Reason: a.gone()}
 	if left == 0 {
-		a.step(confirm)
-		a.lock.kind.released(a, r)
+		a.step(lose)
 	}
-	return nil
+	a.report(err)
+	return err
 }
 
 // detach sends the release from a worker, so that the caller can leave at any time.
@@ -208,44 +209,41 @@ func (a *acquisition) detach(
 			a.settle(o, sent, r, transport.StateOf(err))
 			return r, err
 		},
-		func(_ lua.Released, err error) {
-			switch {
-			case left > 0:
-			case err != nil:
-				a.client.cleaner.add(a.cleanup())
-			default:
-				a.step(confirm)
-				a.lock.kind.answered(a)
-			}
-		})
+		func(_ lua.Released, err error) { a.sentDetached(left, err) })
+}
+
+// sentDetached handles the reply to a release whose caller has left.
+func (a *acquisition) sentDetached(left int, err error) {
+	switch {
+	case left > 0:
+	case err != nil:
+		a.client.cleaner.add(a.cleanup())
+	default:
+		a.step(confirm)
+		a.answered()
+	}
 }
 
 // offer picks a successor for a release, if it may have one. With joined set the caller leaves the
 // client's tasks once it has sent the release; until then Close cannot finish.
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
-	c, k := a.client, a.lock.kind
+	c, l := a.client, a.lock
 	// When the client closes, its waiters are about to leave.
-	if !may || !k.handsOver() || c.closes() || !c.tasks.Join() {
-		return waitqueue.NoOffer[queueName, known](a.streak), false
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.closes() || !c.tasks.Join() {
+		return offer{Streak: a.streak}, false
 	}
-	w := a.lock.waiting
-	return c.queues.Offer(w.queue, a.streak, w.registers && c.transport.GivesAway()), true
+	registers := l.waiting.registers && c.transport.GivesAway()
+	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
 }
 
 // settle tells the successor of a release what became of it.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
-	next, _, ok := o.Successor()
-	if !ok {
+	next := o.Successor
+	if next == nil {
 		return
 	}
-	outcome := waitqueue.Release{
-		Outcome: waitqueue.ToAll,
-		Sent:    sent,
-		Ticket:  waitqueue.Ticket(r.Ticket),
-		Fence:   r.Fence,
-		Began:   r.Began,
-		Late:    state == transport.Abandoned,
-	}
+	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,
+		Ticket: waitqueue.Ticket(r.Ticket), Began: r.Began, Late: state == transport.Abandoned}
 	switch {
 	case state == transport.Unconfirmed, state == transport.Abandoned:
 		outcome.Outcome = waitqueue.Uncertain
@@ -257,29 +255,11 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 		outcome.Outcome = waitqueue.SuccessorRegistered
 	}
 	if o.Settle(outcome) {
-		a.client.cleaner.add(cleanup{
-			lock:  a.lock,
+		a.client.cleaner.add(cleanup{lock: a.lock, retry: outcome.Late,
 			until: time.Now().Add(max(next.Lease, registrationKept)),
-			retry: outcome.Late,
 			request: request{owner: next.Owner, grantLease: next.Lease, registers: true,
-				streak: o.After(sent, r.Began)},
-		})
+				streak: o.After(sent, r.Began)}})
 	}
-}
-
-// notHeld ends a release of a lock that Redis says is not held.
-func (a *acquisition) notHeld(left int) error {
-	a.lose(watchdog.ErrGone)
-	if err := a.lostError(); err != nil {
-		return err
-	}
-	// The last level has ended as released, so only its caller hears of the loss.
-	err := &LostError{Lock: a.lock.name, Reason: a.lock.kind.gone(a)}
-	if left == 0 {
-		a.step(lose)
-	}
-	a.report(err)
-	return err
 }
 
 // refused logs, once per client, that a release was not announced.
@@ -288,6 +268,6 @@ func (c *Client) refused(l *Lock, refusal string) {
 		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; "+
 			"those who wait notice when its lease would have ended, or within 5 s: "+
 			"allow the channel in the ACL",
-			"lock", l.name, "channel", l.kind.waiting(request{}).topic.Channel, "refusal", refusal)
+			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
 	}
 }

@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -8,119 +9,93 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
 
-// renewal is the command that renews the leases of some kinds. It reports which of them are still
-// held.
-type renewal struct {
-	send func(context.Context, rueidis.CoreClient, time.Duration, []lua.Renewal) ([]bool, error)
-}
-
 // renew renews a batch of leases on one node, all at the same time: with one command for all kinds
-// that share a renewal, and on a cluster with one for each slot.
+// that are held in the same mode, and on a cluster with one for each slot.
 func (c *Client) renew(
 	ctx context.Context, _ string, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
 	type command struct {
 		slot uint16
-		by   *renewal
+		mode mode
 	}
 	commands := make(map[command][]int) // indexes into leases
 	for i, l := range leases {
 		lock := acquisitionOf(l).lock
-		by := command{c.transport.Slot(lock.name), lock.kind.renewal()}
+		by := command{c.transport.Slot(lock.name), lock.mode}
 		commands[by] = append(commands[by], i)
 	}
 	if len(commands) == 1 {
 		return c.renewSlot(ctx, leases)
 	}
-	return renewApart(ctx, leases, slices.Collect(maps.Values(commands)), c.renewSlot)
-}
-
-// renewSlot renews leases that share a slot and a renewal.
-func (c *Client) renewSlot(
-	ctx context.Context, leases []*watchdog.Lease,
-) ([]watchdog.Outcome, error) {
-	outcomes, err := c.renewBatch(ctx, leases)
-	var refusal *ServerError
-	if len(leases) == 1 || !errors.As(err, &refusal) ||
-		refusal.Code != "TRYAGAIN" && refusal.Code != lua.HalfMoved {
-		return outcomes, err
-	}
-	// The slot is moving, and the locks are on both sides. No command reaches all of them until the
-	// move has ended, which may take longer than the leases. A single lock is found wherever it is.
-	each := make([][]int, len(leases))
-	for i := range leases {
-		each[i] = []int{i}
-	}
-	return renewApart(ctx, leases, each, c.renewBatch)
+	return c.renewApart(ctx, leases, slices.Collect(maps.Values(commands)))
 }
 
 // renewApart renews leases in parts, given by their indexes, all at the same time. The outcome of a
 // part without a reply stays unknown, whatever the others say.
-func renewApart(ctx context.Context, leases []*watchdog.Lease, parts [][]int,
-	renew func(context.Context, []*watchdog.Lease) ([]watchdog.Outcome, error),
+func (c *Client) renewApart(
+	ctx context.Context, leases []*watchdog.Lease, parts [][]int,
 ) ([]watchdog.Outcome, error) {
-	var (
-		calls    sync.WaitGroup
-		mu       sync.Mutex
-		outcomes = make([]watchdog.Outcome, len(leases)) // guarded by mu
-		failure  error                                   // guarded by mu; one of them
-	)
-	for _, indexes := range parts {
+	var calls sync.WaitGroup
+	outcomes, failures := make([]watchdog.Outcome, len(leases)), make([]error, len(parts))
+	for n, indexes := range parts {
 		calls.Go(func() {
 			part := make([]*watchdog.Lease, len(indexes))
 			for i, index := range indexes {
 				part[i] = leases[index]
 			}
-			answers, err := renew(ctx, part)
-			mu.Lock()
-			defer mu.Unlock()
+			answers, err := c.renewSlot(ctx, part)
 			for i, answer := range answers {
 				outcomes[indexes[i]] = answer
 			}
-			if err != nil {
-				failure = err
-			}
+			failures[n] = err
 		})
 	}
 	calls.Wait()
-	return outcomes, failure
+	return outcomes, cmp.Or(failures...)
 }
 
-// renewBatch renews leases with one command.
-func (c *Client) renewBatch(
+// renewSlot renews leases that share a slot and a renewal, with one command.
+func (c *Client) renewSlot(
 	ctx context.Context, leases []*watchdog.Lease,
 ) ([]watchdog.Outcome, error) {
 	renewals := make([]lua.Renewal, len(leases))
 	for i, l := range leases {
 		a := acquisitionOf(l)
-		renewals[i] = a.lock.kind.lease(a.owner)
+		renewals[i] = a.lock.lease(a.owner)
 	}
-	by := acquisitionOf(leases[0]).lock.kind.renewal()
-	var b wait.Budget
-	b.Begin(ctx, nil, wait.Unlimited)
-	held, _, err := transport.Do(c.calls, &b, func(ctx context.Context) ([]bool, error) {
-		return by.send(ctx, c.redis, c.options.WatchdogLease, renewals)
+	b := wait.NewBudget(ctx, nil, wait.Unlimited)
+	held, _, err := transport.Do(c.calls, b, func(ctx context.Context) ([]bool, error) {
+		return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
 	}, func([]bool, error) {})
+	var refusal *ServerError
+	if len(leases) > 1 && errors.As(err, &refusal) &&
+		(refusal.Code == "TRYAGAIN" || refusal.Code == lua.HalfMoved) {
+		// The slot is moving, and the locks are on both sides. No command reaches all of them until
+		// the move has ended, which may take longer than the leases. A single lock is found
+		// wherever it is.
+		each := make([][]int, len(leases))
+		for i := range leases {
+			each[i] = []int{i}
+		}
+		return c.renewApart(ctx, leases, each)
+	}
 	if err != nil {
 		return nil, err
 	}
-	outcomes := make([]watchdog.Outcome, len(held))
-	for i := range held {
+	outcomes := make([]watchdog.Outcome, len(leases))
+	for i, l := range leases {
 		outcomes[i] = watchdog.Gone
-		if !held[i] {
-			continue
-		}
-		outcomes[i] = watchdog.Held
-		if part := acquisitionOf(leases[i]).part; part != nil {
-			part.Renewed()
+		if held[i] {
+			outcomes[i] = watchdog.Held
+			if part := acquisitionOf(l).part; part != nil {
+				part.Renewed()
+			}
 		}
 	}
 	return outcomes, nil

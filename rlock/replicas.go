@@ -20,7 +20,7 @@ func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error)
 		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
 	answer, err = at.askForReplicas(c.redis, r, false)
-	to, redirected := lua.Redirected(err)
+	address, asking, redirected := lua.Redirected(err)
 	if !redirected || answer.taken {
 		return answer, err
 	}
@@ -30,11 +30,11 @@ func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error)
 	if answer, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || answer.holder != nil {
 		return answer, err
 	}
-	if node, known := c.redis.Nodes()[to.Node]; known {
-		answer, err = at.askForReplicas(node, r, to.Asking)
+	if node, known := c.redis.Nodes()[address]; known {
+		answer, err = at.askForReplicas(node, r, asking)
 	} else {
 		err = &lua.Error{Class: lua.Temporary,
-			Message: "the node " + to.Node + " is not known to the rueidis client yet"}
+			Message: "the node " + address + " is not known to the rueidis client yet"}
 	}
 	answer.taken = true
 	return answer, err
@@ -77,13 +77,9 @@ func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) err
 	if err != nil || replicas >= c.options.SyncReplicas {
 		return err
 	}
-	if undo := at.cleanup(r, 0); !at.lock.kind.cleanUp(c, []cleanup{undo}) {
+	if undo := at.cleanup(r, 0); !at.lock.kind.cleanUp([]cleanup{undo}) {
 		c.cleaner.add(undo)
 	}
-	return &ReplicationError{
-		Lock:   at.lock.name,
-		Want:   c.options.SyncReplicas,
-		Got:    replicas,
-		Waited: timeout,
-	}
+	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
+		Waited: timeout}
 }

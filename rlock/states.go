@@ -30,23 +30,21 @@ const (
 	events
 )
 
-// transitions lists the next state for each state and event. A missing transition is a bug.
+// transitions lists the next state for each state and event. A missing transition is a bug; none
+// leads to active, the zero value.
 var transitions = [states][events]state{
-	active:      {release: to(releasing), lose: to(lost), shut: to(closed)},
-	releasing:   {confirm: to(released), giveUp: to(unconfirmed), lose: to(lost)},
-	unconfirmed: {confirm: to(released)},
-	released:    {giveUp: to(released)}, // the reply came just when its caller left
-	closed:      {confirm: to(released), giveUp: to(unconfirmed), lose: to(lost)},
+	active:      {release: releasing, lose: lost, shut: closed},
+	releasing:   {confirm: released, giveUp: unconfirmed, lose: lost},
+	unconfirmed: {confirm: released},
+	released:    {giveUp: released}, // the reply came just when its caller left
+	closed:      {confirm: released, giveUp: unconfirmed, lose: lost},
 }
-
-// to encodes a transition: the zero value of the table is none.
-func to(s state) state { return s + 1 }
 
 // step changes the state of an acquisition. A transition that does not exist changes nothing, and
 // panics under test.
 func (s *state) step(e event) {
-	if next := transitions[*s][e]; next != 0 {
-		*s = next - 1
+	if next := transitions[*s][e]; next != active {
+		*s = next
 	} else if testing.Testing() {
 		illegal(fmt.Sprintf("rlock: no %v of an acquisition that is %v", e, *s))
 	}
@@ -54,11 +52,3 @@ func (s *state) step(e event) {
 
 // illegal reports a bug.
 var illegal = func(bug string) { panic(bug) }
-
-func (s state) String() string {
-	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]
-}
-
-func (ev event) String() string {
-	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
-}

@@ -21,6 +21,14 @@ import (
 	"holdfast/watchdog"
 )
 
+func (s state) String() string {
+	return [...]string{"held", "releasing", "released", "unconfirmed", "lost", "closed"}[s]
+}
+
+func (ev event) String() string {
+	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
+}
+
 // These tests have a model of an acquisition: levels come and go, the watchdog loses it, its client
 // closes, and the last release gets every kind of reply, also when nobody waits for it any more.
 
@@ -34,9 +42,7 @@ func (k scripted) release(context.Context, string, int, offer) (lua.Released, er
 	return k.answer()
 }
 
-func (k scripted) handsOver() bool { return false }
-
-func (k scripted) cleanUp(*Client, []cleanup) bool { return true }
+func (k scripted) cleanUp([]cleanup) bool { return true }
 
 // idleRedis is a single server that nothing is sent to.
 type idleRedis struct{ goneRedis }
@@ -60,16 +66,15 @@ func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition 
 		tasks:    wait.NewGroup(),
 		closing:  make(chan struct{}),
 		sessions: session.New[sessionKey, owned](),
-		queues:   waitqueue.New[queueName, known](queueName.hash),
+		queues:   waitqueue.New[queueName, known](),
 	}
 	c.options, _ = Options{CommandTimeout: time.Second,
 		Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	c.transport = transport.New(idleRedis{}, transport.Options{})
-	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, false)
-	c.calls.Detach()
+	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
-	lock := c.newLock("order", scripted{newExclusive(c, "order", "lock", false), answer})
+	lock := c.newLock("order", &traits{family: "lock", cleanups: 1}, scripted{newExclusive(c, "order", "lock", false), answer})
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1",
 		session: c.sessions.Open(lock.key(1))}

@@ -10,9 +10,9 @@ import (
 // waits until ctx ends and acquires the lock for lease; Unlock releases it.
 //
 // The interface has no room for errors, so this is a last resort. Lock panics if the lock cannot be
-// acquired, because continuing without it would be worse. Unlock panics if nothing is locked, as a
-// sync.Mutex does; a loss of the lock is only logged. Like a sync.Mutex, the adapter does not
-// re-enter, and may be unlocked by another goroutine than the one that locked it.
+// acquired: continuing without it would be worse. Unlock panics if nothing is locked; a loss of the
+// lock is only logged. Like a sync.Mutex, the adapter does not re-enter, and may be unlocked by
+// another goroutine than the one that locked it.
 func AsSyncLocker(ctx context.Context, lock Locker, lease time.Duration) sync.Locker {
 	return &syncLocker{ctx: ctx, lock: lock, lease: lease}
 }

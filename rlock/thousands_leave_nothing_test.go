@@ -141,7 +141,7 @@ func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	for i := range attempts {
 		attempts[i] = lockInBackground(ctx, lockOf(c, i), longLease)
 	}
-	awaitGoroutines(t, "rlock.(*attempt).run", many)
+	awaitGoroutines(t, "rlock.(*Lock).acquire", many)
 	cancel()
 	for _, attempt := range attempts {
 		require.ErrorIs(t, result(t, attempt).Err, context.Canceled)

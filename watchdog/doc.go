@@ -22,10 +22,6 @@
 //
 //	deadline = start + lease - drift        drift = lease/100 + 2 ms
 //
-// The drift is that of the Redlock description: one per cent for two clocks that run at different
-// speeds, and two milliseconds for a store that counts in whole milliseconds. See [Drift] and
-// [Deadline].
-//
 // A timer reports the deadline on time whatever a renewal is doing then: waiting for a dead node,
 // waiting to be retried, or not running at all. A process that was stopped reports it when it
 // continues. A caller that must know at once compares [Lease.Deadline] with the clock. On systems
@@ -50,20 +46,15 @@
 //
 // # When renewals happen
 //
-// All leases share one tick. It starts when the first renewable lease is added, about a third of
-// the lease time before the first renewal, and stops with the last one. A lease that is held only
-// briefly costs no call unless a tick comes while it is held, and the number of calls does not grow
-// with the number of acquisitions. Each interval is 90 to 100 % of a third of the lease time.
-// Processes that started together therefore drift apart, and no lease waits longer than that third
-// for its renewal.
+// All leases share one tick, as long as one of them is to be renewed. It comes after 90 to 100 % of
+// a third of the lease time, so that processes that started together drift apart. A lease that is
+// held only briefly costs no call unless a tick comes meanwhile, and the number of calls does not
+// grow with the number of acquisitions. A lease that is added with less than half of the lease time
+// left, because less was asked for at first, is renewed early: after a third of what it has left,
+// together with all others that are short then.
 //
-// A lease may be added with less than half of the lease time left, because less was asked for at
-// first. It is renewed early, after a third of what it has left, together with all others that are
-// short then.
-//
-// At a tick the leases are split by [Lease.Group] and cut into batches. Groups are renewed
-// concurrently, each by one goroutine that lives as long as there are calls to make. The batches of
-// a group are renewed one after the other. A batch that failed goes to the end of the queue and is
-// retried after a short pause, as long as it has a lease whose deadline has not come. A group that
-// is still busy at the next tick gets the newly due leases added to its queue.
+// The leases are split by [Lease.Group] and cut into batches. Groups are renewed concurrently, the
+// batches of a group one after the other, by a goroutine that lives as long as there are calls to
+// make. A batch that failed goes to the end of the queue and is retried after a short pause, while
+// it has a lease whose deadline has not come. What becomes due meanwhile joins the queue.
 package watchdog

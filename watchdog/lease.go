@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -30,23 +31,17 @@ type Lease struct {
 	// watchdog are allowed.
 	OnLost func(reason error)
 
-	// deadline is counted from epoch. It is written only while Watchdog.mu is held, but read
-	// without it.
-	deadline atomic.Int64
-
-	// The rest is guarded by Watchdog.mu.
-
-	stage  stage
-	index  int  // in Watchdog.deadlines while the lease is watched
-	renew  bool // counted in Watchdog.renewable while the lease is watched
-	queued bool // in a batch that waits or is in flight, so that it is never in two
+	// Watchdog.mu guards the rest, but deadline is read without it.
+	deadline atomic.Int64 // counted from epoch
+	stage    int
+	index    int  // in Watchdog.deadlines while the lease is watched
+	renew    bool // counted in Watchdog.renewable while the lease is watched
+	queued   bool // in a batch that waits or is in flight, so that it is never in two
 }
 
-// stage is the state of a lease. It only ever grows.
-type stage uint8
-
+// The stages of a lease. They only ever grow.
 const (
-	unwatched stage = iota
+	unwatched = iota
 	watched
 	ended
 )
@@ -57,12 +52,64 @@ const (
 //
 // Deadline takes no mutex, costs a few nanoseconds and is safe for concurrent use. Before
 // [Watchdog.Add] it has no meaning.
-func (l *Lease) Deadline() time.Time {
-	return epoch.Add(l.until())
-}
+func (l *Lease) Deadline() time.Time { return epoch.Add(l.until()) }
 
 func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) }
 
 // live reports whether the lease is watched and may still be trusted at t. The caller holds
 // Watchdog.mu.
 func (l *Lease) live(t time.Duration) bool { return l.stage == watched && t < l.until() }
+
+// deadlines is the heap of the watched leases, the one with the earliest deadline at index 0. Each
+// lease knows its index and is removed at once. A process may lock and unlock a hundred thousand
+// times a second, so entries that stayed until their deadline would fill most of the heap.
+type deadlines []*Lease
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].until() < d[j].until() }
+
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].index, d[j].index = i, j
+}
+
+func (d *deadlines) Push(x any) {
+	l := x.(*Lease)
+	l.index = len(*d)
+	*d = append(*d, l)
+}
+
+func (d *deadlines) Pop() any {
+	last := len(*d) - 1
+	l := (*d)[last]
+	(*d)[last] = nil // else the array would keep it alive
+	*d = (*d)[:last]
+	return l
+}
+
+// epoch is the instant that deadlines are counted from. A deadline is kept as a Duration because
+// that can be read atomically. Adding it to epoch gives back a time with a monotonic reading, which
+// UnixNano would lose.
+var epoch = time.Now()
+
+// never is an instant that does not come.
+const never time.Duration = math.MaxInt64
+
+// now returns the current instant, counted from epoch.
+func now() time.Duration { return time.Since(epoch) }
+
+// Drift returns the part of a lease that its holder gives up for safety, as in the description of
+// Redlock: one per cent for clocks that run at different speeds, plus 2 ms for a store that counts
+// in whole milliseconds. A lease of 2 ms or less is all drift.
+func Drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
+
+// Deadline returns the instant until which a lease may be trusted that was taken or renewed by a
+// request sent at start: start + lease - [Drift](lease). It is exclusive: at the deadline the lease
+// is no longer trusted.
+//
+// Take start from time.Now immediately before the request is sent, never after its reply. The
+// deadline has a monotonic reading if start has one; without it a step of the wall clock moves the
+// deadline.
+func Deadline(start time.Time, lease time.Duration) time.Time {
+	return start.Add(lease - Drift(lease))
+}

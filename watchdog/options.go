@@ -9,22 +9,18 @@ import (
 // Outcome is what a renewal did to one lease.
 type Outcome uint8
 
+// The outcomes. A lease that is Unknown is retried while its deadline allows.
 const (
-	// Unknown means that the lease may or may not have been renewed. It is retried while its
-	// deadline allows.
-	Unknown Outcome = iota
-	// Held means that the owner still held the lease, and that it was renewed.
-	Held
-	// Gone means that the owner does not hold the lease any more.
-	Gone
+	Unknown Outcome = iota // the lease may or may not have been renewed
+	Held                   // the owner still held the lease, and it was renewed
+	Gone                   // the owner does not hold the lease any more
 )
 
 // RenewFunc renews leases, all of one group, for [Options].Lease each. It returns the outcome for
-// each lease, in the same order. It must not give a lease that is gone to its owner again.
-//
-// A lease that is Unknown, or has no outcome because the list is shorter, is retried while its
-// deadline allows. Renewing twice must therefore be harmless. The error says why there are such
-// leases, and is passed to [Options].OnFailure. The outcomes returned with it are valid.
+// each lease, in the same order. It must not give a lease that is gone to its owner again. A lease
+// that has no outcome because the list is shorter is Unknown. Renewing twice must be harmless. The
+// error says why there are such leases, and is passed to [Options].OnFailure. The outcomes returned
+// with it are valid.
 //
 // ctx ends after [Options].CallTimeout and when the watchdog closes. RenewFunc must return soon
 // after that: until it does, no other lease of its group is renewed and Close waits. It is called
@@ -34,44 +30,36 @@ type RenewFunc func(ctx context.Context, group string, leases []*Lease) ([]Outco
 
 // Options configure a [Watchdog]. Lease and Renew are required.
 type Options struct {
-	// Lease is how long a lease lasts after a renewal. Renewals happen every Lease/3. At least a
-	// millisecond.
+	// Lease is how long a lease lasts after a renewal, at least 1 ms. It is renewed every Lease/3.
 	Lease time.Duration
 
 	// BatchSize is the largest number of leases renewed by one call. Defaults to 100.
 	BatchSize int
 
-	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time for a retry
-	// before the deadline.
+	// CallTimeout bounds one call of Renew. Defaults to Lease/6, which leaves time for a retry.
 	CallTimeout time.Duration
 
 	// Renew renews a batch of leases.
 	Renew RenewFunc
 
 	// OnFailure, unless nil, is called after each call of Renew that left leases unknown, with
-	// their number. A call that ended because the watchdog was closed is not a failure. OnFailure
-	// is called without the watchdog's mutex, from several goroutines at once, and must neither
-	// block nor call Close. A node that refuses connections fails many times a second, so a logger
-	// should limit its rate.
+	// their number, unless the watchdog was closed meanwhile. It is called without the watchdog's
+	// mutex, from several goroutines at once, and must neither block nor call Close. A node that
+	// refuses connections fails many times a second, so a logger should limit its rate.
 	OnFailure func(group string, leases int, err error)
 }
 
-// withDefaults returns o with each default filled in. It panics if o cannot be used.
+// withDefaults fills in the defaults. It panics if o cannot be used.
 func (o Options) withDefaults() Options {
 	switch {
 	case o.Lease < time.Millisecond:
 		panic("watchdog: Options.Lease must be at least 1ms, it is " + o.Lease.String())
 	case o.Renew == nil:
 		panic("watchdog: Options.Renew is missing")
-	case o.BatchSize < 0:
-		panic("watchdog: Options.BatchSize is negative")
-	case o.CallTimeout < 0:
-		panic("watchdog: Options.CallTimeout is negative")
+	case o.BatchSize < 0 || o.CallTimeout < 0:
+		panic("watchdog: Options.BatchSize or Options.CallTimeout is negative")
 	}
 	o.BatchSize = cmp.Or(o.BatchSize, 100)
 	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease/6)
-	if o.OnFailure == nil {
-		o.OnFailure = func(string, int, error) {}
-	}
 	return o
 }

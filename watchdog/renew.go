@@ -1,26 +1,73 @@
 package watchdog
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
+
+	"holdfast/internal/wait"
 )
+
+// round is the pending work of one group. Watchdog.mu guards it.
+type round struct {
+	group   string
+	running bool     // a goroutine works on it
+	queue   []*batch // by due; never empty unless running
+}
+
+// batch is a set of leases that one call renews.
+type batch struct {
+	leases []*Lease
+	due    time.Duration // when it may be renewed, counted from epoch
+	tries  wait.Backoff  // between failed calls
+}
+
+// errNoOutcome is the error of a call that left leases unknown and returned no error.
+var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
+
+// add queues b by its due time, behind batches that are due at the same time. A batch that failed
+// is then behind all batches of this tick and before those of later ticks, and neither starves the
+// other.
+func (r *round) add(b *batch) {
+	i := len(r.queue)
+	for i > 0 && r.queue[i-1].due > b.due {
+		i--
+	}
+	r.queue = slices.Insert(r.queue, i, b)
+}
+
+// prune drops the leases that are not to be renewed at t, because that would keep others out for
+// nothing. It reports whether none is left.
+func (b *batch) prune(t time.Duration) (empty bool) {
+	b.leases = slices.DeleteFunc(b.leases, func(l *Lease) bool {
+		l.queued = l.renew && l.live(t)
+		return !l.queued
+	})
+	return len(b.leases) == 0
+}
+
+// delay returns how long b waits after a failure: from lease/300 to lease/30, but at least 5 ms.
+func (b *batch) delay(lease time.Duration) time.Duration {
+	const shortest = 5 * time.Millisecond
+	return b.tries.Within(max(shortest, lease/300), max(shortest, lease/30))
+}
 
 // run makes the calls of one round, one after the other, until no batch is due.
 func (w *Watchdog) run(r *round) {
-	for {
-		b := w.take(r)
-		if b == nil {
-			return
-		}
+	for b := w.take(r); b != nil; b = w.take(r) {
 		// A lease is counted from before the request, see the package comment.
 		start := time.Now()
-		outcomes, err := w.call(r.group, b.leases)
-		for _, l := range w.renewed(r, b, start, outcomes) {
-			w.lose(l)
+		ctx, cancel := context.WithTimeout(w.ctx, w.options.CallTimeout)
+		outcomes, err := w.options.Renew(ctx, r.group, b.leases)
+		cancel()
+		gone, unknown := w.renewed(r, b, start, outcomes)
+		for _, l := range gone {
+			w.lose(l, ErrGone)
 		}
-		if len(b.leases) > 0 {
-			w.failed(r, b, err)
+		if len(unknown) > 0 && w.ctx.Err() == nil && w.options.OnFailure != nil {
+			w.options.OnFailure(r.group, len(unknown), cmp.Or(err, errNoOutcome))
 		}
 	}
 }
@@ -32,10 +79,11 @@ func (w *Watchdog) take(r *round) *batch {
 	defer w.mu.Unlock()
 
 	t := now()
-	for !w.closed && len(r.queue) > 0 && r.queue[0].due <= t {
-		b := r.shift()
-		// Renewing a lease that is not trusted any more would keep others out for nothing.
-		if b.prune(t); len(b.leases) > 0 {
+	for w.ctx.Err() == nil && len(r.queue) > 0 && r.queue[0].due <= t {
+		b := r.queue[0]
+		r.queue[0] = nil // else the array would keep it alive
+		r.queue = r.queue[1:]
+		if !b.prune(t) {
 			return b
 		}
 	}
@@ -48,41 +96,12 @@ func (w *Watchdog) take(r *round) *batch {
 	return nil
 }
 
-// call makes one call of Renew. It does not hold mu.
-func (w *Watchdog) call(group string, leases []*Lease) ([]Outcome, error) {
-	ctx, cancel := context.WithTimeout(w.ctx, w.options.CallTimeout)
-	defer cancel()
-
-	return w.options.Renew(ctx, group, leases)
-}
-
-// failed queues what is left of b for a retry. The number of retries is not limited: b ends when
-// the last of its leases was renewed, removed or lost.
-func (w *Watchdog) failed(r *round, b *batch, err error) {
-	if w.ctx.Err() != nil {
-		return
-	}
-	if err == nil {
-		err = errNoOutcome
-	}
-	w.options.OnFailure(r.group, len(b.leases), err)
-
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	b.due = now() + backoff(w.options.Lease, b.failures)
-	b.failures++
-	r.add(b)
-}
-
-// errNoOutcome is the error of a call that left leases unknown and returned no error.
-var errNoOutcome = errors.New("watchdog: Renew gave no outcome for some leases")
-
-// renewed extends the deadlines of the leases that a call has renewed, and returns those that are
-// gone. Leases with an unknown outcome stay in b.
+// renewed extends the deadlines of the leases that a call has renewed, and queues those with an
+// unknown outcome for a retry. The number of retries is not limited: b ends when the last of its
+// leases was renewed, removed or lost. renewed returns those that are gone and the unknown ones.
 func (w *Watchdog) renewed(
 	r *round, b *batch, start time.Time, outcomes []Outcome,
-) (gone []*Lease) {
+) (gone, unknown []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -90,7 +109,7 @@ func (w *Watchdog) renewed(
 	deadline := Deadline(start, w.options.Lease)
 	missedTick := start.Sub(epoch) < w.lastTick
 
-	var missed, unknown []*Lease
+	var missed []*Lease
 	for i, l := range b.leases {
 		if i >= len(outcomes) || outcomes[i] == Unknown {
 			unknown = append(unknown, l)
@@ -109,20 +128,24 @@ func (w *Watchdog) renewed(
 			}
 		}
 	}
-	b.leases = unknown
 	if len(missed) > 0 {
 		r.add(&batch{leases: missed, due: t})
 	}
-	return gone
+	if len(unknown) > 0 {
+		b.leases, b.due = unknown, t+b.delay(w.options.Lease)
+		r.add(b)
+	}
+	return gone, unknown
 }
 
-// lose reports that l is gone, unless its watch has ended meanwhile.
-func (w *Watchdog) lose(l *Lease) {
+// lose ends the watch of l and reports why, unless it has ended already. It ends the watch
+// immediately before the callback, so that a Remove before the callback is in time.
+func (w *Watchdog) lose(l *Lease, reason error) {
 	w.mu.Lock()
-	report := !w.closed && w.end(l)
+	report := w.ctx.Err() == nil && w.end(l)
 	w.mu.Unlock()
 
 	if report && l.OnLost != nil {
-		l.OnLost(ErrGone)
+		l.OnLost(reason)
 	}
 }

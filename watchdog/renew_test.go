@@ -38,7 +38,7 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 func TestIntervalsDiffer(t *testing.T) {
 	seen := make(map[time.Duration]bool)
 	for range 100 {
-		interval := jitteredInterval(lease)
+		interval := period(lease)
 		require.LessOrEqual(t, interval, lease/3)
 		require.GreaterOrEqual(t, interval, lease*30/100)
 		seen[interval] = true

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -169,14 +170,15 @@ func TestTickForgetsAFailingGroupThatHasNothingLeft(t *testing.T) {
 
 func TestCallsOfDifferentTicksDoNotStarveEachOther(t *testing.T) {
 	r := &round{}
+	var added []*batch
 	for _, due := range []time.Duration{10, 10, 30, 12, 30, 11} {
-		r.add(&batch{due: due, failures: len(r.queue)})
+		added = append(added, &batch{due: due})
+		r.add(added[len(added)-1])
 	}
 	var dues []time.Duration
 	var order []int
-	for len(r.queue) > 0 {
-		b := r.shift()
-		dues, order = append(dues, b.due), append(order, b.failures)
+	for _, b := range r.queue {
+		dues, order = append(dues, b.due), append(order, slices.Index(added, b))
 	}
 	require.Equal(t, []time.Duration{10, 10, 11, 12, 30, 30}, dues)
 	require.Equal(t, []int{0, 1, 5, 3, 2, 4}, order, "equally due batches keep their order")
@@ -184,14 +186,15 @@ func TestCallsOfDifferentTicksDoNotStarveEachOther(t *testing.T) {
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	for range 1000 {
-		for failures, milliseconds := range []int64{100, 200, 400, 800, 1000, 1000} {
+		long, short := &batch{}, &batch{}
+		for _, milliseconds := range []int64{100, 200, 400, 800, 1000, 1000} {
 			longest := time.Duration(milliseconds) * time.Millisecond
-			pause := backoff(lease, failures)
+			pause := long.delay(lease)
 			require.LessOrEqual(t, pause, longest)
 			require.GreaterOrEqual(t, pause, longest/2)
+			pause = short.delay(10 * time.Millisecond)
+			require.LessOrEqual(t, pause, 5*time.Millisecond)
+			require.Greater(t, pause, 2*time.Millisecond)
 		}
-		require.LessOrEqual(t, backoff(lease, 1<<40), time.Second)
-		require.LessOrEqual(t, backoff(10*time.Millisecond, 9), 5*time.Millisecond)
-		require.Greater(t, backoff(10*time.Millisecond, 0), 2*time.Millisecond)
 	}
 }

@@ -13,12 +13,10 @@ func (w *Watchdog) schedule() {
 	defer timer.Stop()
 
 	for w.ctx.Err() == nil {
-		w.reportExpired()
-		if armed := w.plan(); armed == never {
-			timer.Stop()
-		} else {
-			timer.Reset(time.Until(epoch.Add(armed)))
+		for l := w.expired(); l != nil; l = w.expired() {
+			w.lose(l, ErrExpired)
 		}
+		timer.Reset(time.Until(epoch.Add(w.plan())))
 		select {
 		case <-timer.C:
 		case <-w.wake:
@@ -27,45 +25,33 @@ func (w *Watchdog) schedule() {
 	}
 }
 
-// wakeBy wakes the scheduler at t at the latest. The caller holds mu.
-func (w *Watchdog) wakeBy(t time.Duration) {
-	if t >= w.armed {
-		return
-	}
-	w.armed = t
-	select {
-	case w.wake <- struct{}{}:
-	default: // it is signaled already
-	}
+// period returns the time from one tick to the next: 90 to 100 % of a third of the lease. Jitter
+// only shortens, so that no lease waits for its renewal for longer than that third.
+func period(lease time.Duration) time.Duration {
+	third := lease / 3
+	return third - rand.N(third/10+1)
 }
 
-// reportExpired reports the leases whose deadline has come. It removes each one immediately before
-// its callback, so that a Remove before the callback is in time.
-func (w *Watchdog) reportExpired() {
-	for {
-		l := w.takeExpired()
-		if l == nil {
-			return
-		}
-		if l.OnLost != nil {
-			l.OnLost(ErrExpired)
-		}
-	}
-}
-
-func (w *Watchdog) takeExpired() *Lease {
+// expired returns a lease whose deadline has passed, or nil.
+func (w *Watchdog) expired() *Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	if w.closed || len(w.deadlines) == 0 {
+	if w.ctx.Err() != nil || len(w.deadlines) == 0 || w.deadlines[0].live(now()) {
 		return nil
 	}
-	l := w.deadlines[0]
-	if l.live(now()) {
-		return nil
+	return w.deadlines[0]
+}
+
+// wakeBy wakes the scheduler at t at the latest. The caller holds mu.
+func (w *Watchdog) wakeBy(t time.Duration) {
+	if t < w.armed {
+		w.armed = t
+		select {
+		case w.wake <- struct{}{}:
+		default: // it is signaled already
+		}
 	}
-	w.end(l)
-	return l
 }
 
 // plan ticks if it is time, starts the rounds that have a batch due, and returns when it is to be
@@ -76,24 +62,21 @@ func (w *Watchdog) plan() time.Duration {
 
 	t := now()
 	switch {
-	case w.renewable > 0 && w.nextTick <= t:
+	case w.nextTick <= t:
 		w.tick(t)
-	case w.renewable > 0 && w.nextEarly <= t:
-		w.enqueue(t, func(l *Lease) bool { return l.until()-t < w.short() })
+	case w.nextEarly <= t:
+		w.enqueue(t, w.options.Lease/2)
 	}
-	next := never
+	next := min(w.nextTick, w.nextEarly)
 	for _, r := range w.rounds {
 		switch {
 		case r.running: // and checks its queue itself
 		case r.queue[0].due > t:
 			next = min(next, r.queue[0].due)
-		case !w.closed:
+		case w.ctx.Err() == nil:
 			r.running = true
 			w.goroutines.Go(func() { w.run(r) })
 		}
-	}
-	if w.renewable > 0 {
-		next = min(next, w.nextTick, w.nextEarly)
 	}
 	if len(w.deadlines) > 0 {
 		next = min(next, w.deadlines[0].until())
@@ -104,35 +87,26 @@ func (w *Watchdog) plan() time.Duration {
 
 // tick queues every renewable lease. The caller holds mu.
 func (w *Watchdog) tick(t time.Duration) {
-	w.interval = jitteredInterval(w.options.Lease)
-	w.lastTick, w.nextTick = t, t+w.interval
+	w.period = period(w.options.Lease)
+	w.lastTick, w.nextTick = t, t+w.period
 
 	// Leases that have ended must not pile up in the queue of a group that hangs.
 	for group, r := range w.rounds {
-		if r.prune(t); len(r.queue) == 0 && !r.running {
+		r.queue = slices.DeleteFunc(r.queue, func(b *batch) bool { return b.prune(t) })
+		if len(r.queue) == 0 && !r.running {
 			delete(w.rounds, group)
 		}
 	}
-	w.enqueue(t, func(*Lease) bool { return true })
+	w.enqueue(t, never)
 }
 
-// short returns the remaining time below which a lease is renewed before the tick.
-func (w *Watchdog) short() time.Duration { return w.options.Lease / 2 }
-
-// hurry schedules the renewal of a short lease for when a third of the time that it has left is
-// over. All leases that are short then are renewed with it, so that many short leases share a call.
-// The caller holds mu.
-func (w *Watchdog) hurry(t, left time.Duration) {
-	w.nextEarly = min(w.nextEarly, t+left/3)
-	w.wakeBy(w.nextEarly)
-}
-
-// enqueue queues the renewable leases that are wanted and not queued yet. The caller holds mu.
-func (w *Watchdog) enqueue(t time.Duration, wanted func(*Lease) bool) {
+// enqueue queues the renewable leases that have less than limit left and are not queued yet. The
+// caller holds mu.
+func (w *Watchdog) enqueue(t, limit time.Duration) {
 	w.nextEarly = never
 	due := make(map[string][]*Lease)
 	for _, l := range w.deadlines {
-		if l.renew && !l.queued && wanted(l) {
+		if l.renew && !l.queued && l.until()-t < limit {
 			l.queued = true
 			due[l.Group] = append(due[l.Group], l)
 		}
@@ -147,15 +121,4 @@ func (w *Watchdog) enqueue(t time.Duration, wanted func(*Lease) bool) {
 			r.add(&batch{leases: leases, due: t})
 		}
 	}
-}
-
-// jitteredInterval returns the time from one tick to the next: 90 to 100 % of a third of the lease.
-// Jitter only shortens, so that no lease waits for its renewal for longer than that third.
-func jitteredInterval(lease time.Duration) time.Duration {
-	return shortenedBy(lease/3, 10)
-}
-
-// shortenedBy returns d minus a random part of it, at most the given percentage.
-func shortenedBy(d time.Duration, percent int64) time.Duration {
-	return d - rand.N(d/100*time.Duration(percent)+1)
 }

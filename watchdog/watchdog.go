@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -12,22 +13,20 @@ import (
 type Watchdog struct {
 	options Options // with defaults; constant
 
-	ctx        context.Context // ends when the watchdog closes
+	ctx        context.Context // ends when the watchdog closes, while mu is held
 	cancel     context.CancelFunc
-	goroutines sync.WaitGroup // Go is called only while mu is held and closed is false
-
-	wake chan struct{} // capacity 1; signals the scheduler that armed became earlier
+	goroutines sync.WaitGroup // Go is called only while mu is held and before ctx ended
+	wake       chan struct{}  // capacity 1; signals the scheduler that armed became earlier
 
 	mu sync.Mutex // guards the fields below, and the unexported fields of the leases
 
-	closed    bool
 	deadlines deadlines         // every watched lease
-	renewable int               // number of leases to renew; while it is 0 there is no tick
+	renewable int               // number of leases to renew
 	rounds    map[string]*round // the groups that have a batch waiting or in flight
 	lastTick  time.Duration     // when the last tick was
-	nextTick  time.Duration     // when the next tick is, unless renewable is 0
+	nextTick  time.Duration     // when the next tick is; never while renewable is 0
 	nextEarly time.Duration     // when short leases are renewed before the tick, or never
-	interval  time.Duration     // from the start of ticking, or from a tick, to the next tick
+	period    time.Duration     // from the start of ticking, or from a tick, to the next tick
 
 	// armed is when the scheduler wakes by itself. It is never later than the next thing to do. It
 	// may be earlier if that was removed since: waking once for nothing is cheaper than setting a
@@ -35,23 +34,19 @@ type Watchdog struct {
 	armed time.Duration
 }
 
-// New starts a watchdog. It panics when a required option is missing or an option is invalid. Close
-// stops it.
+// New starts a watchdog, which Close stops. It panics when an option is missing or invalid.
 func New(o Options) *Watchdog {
-	o = o.withDefaults()
-	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watchdog{
-		options:  o,
-		ctx:      ctx,
-		cancel:   cancel,
-		wake:     make(chan struct{}, 1),
-		rounds:   make(map[string]*round),
-		interval: jitteredInterval(o.Lease),
-		armed:    never,
-
+		options:   o.withDefaults(),
+		wake:      make(chan struct{}, 1),
+		rounds:    make(map[string]*round),
 		lastTick:  now(), // a renewal that starts after this has missed no tick
+		nextTick:  never,
 		nextEarly: never,
+		period:    period(o.Lease),
+		armed:     never,
 	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.goroutines.Go(w.schedule)
 	return w
 }
@@ -59,8 +54,7 @@ func New(o Options) *Watchdog {
 // Add starts to watch l, which may be trusted until deadline; see [Deadline]. With renew, l is
 // renewed at each tick; without, only its deadline is watched. A deadline that has passed already
 // is reported at once, though not by the calling goroutine. Add panics if l was added before, even
-// if it was removed since: a reply still in flight would be attributed to the new watch. After
-// Close, OnLost is not called any more.
+// if it was removed since: a reply still in flight would be attributed to the new watch.
 func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,11 +64,14 @@ func (w *Watchdog) Add(l *Lease, deadline time.Time, renew bool) {
 	}
 	l.stage = watched
 	l.deadline.Store(int64(deadline.Sub(epoch)))
-	w.deadlines.add(l)
-	w.setRenew(l, renew)
+	heap.Push(&w.deadlines, l)
 	if renew {
-		if t := now(); l.until()-t < w.short() {
-			w.hurry(t, l.until()-t)
+		w.setRenew(l, true)
+		t := now()
+		if left := l.until() - t; left < w.options.Lease/2 {
+			// All leases that are short by then are renewed with it, so that they share a call.
+			w.nextEarly = min(w.nextEarly, t+left/3)
+			w.wakeBy(w.nextEarly)
 		}
 	}
 	w.wakeBy(l.until())
@@ -109,18 +106,15 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 		// The tick that setRenew may have started counts from now. A lease that is switched off and
 		// on again and again would never see a tick, so its age counts instead.
 		start := l.until() - (w.options.Lease - Drift(w.options.Lease))
-		w.nextTick = min(w.nextTick, max(now(), start+w.interval))
+		w.nextTick = min(w.nextTick, max(now(), start+w.period))
 		w.wakeBy(w.nextTick)
 	}
 }
 
-// Remove ends the watch of l and reports whether there was one. If true, OnLost has not been called
-// and will not be. If false, l had been removed before, had never been added, or was lost. In the
-// last case OnLost has been called or is being called at this moment; Remove does not wait for it
-// to return.
-//
-// A call of Renew in flight may still renew l in the store after Remove has returned. Its result is
-// ignored.
+// Remove ends the watch of l and reports whether there was one: then OnLost has not been called and
+// will not be. Otherwise l had been removed before, had never been added, or was lost, and OnLost
+// may be running at this moment; Remove does not wait for it. A call of Renew in flight may still
+// renew l in the store after Remove has returned. Its result is ignored.
 func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,10 +128,9 @@ func (w *Watchdog) Remove(l *Lease) bool {
 // waits. It must not be called from a callback, which would wait for itself.
 func (w *Watchdog) Close() {
 	w.mu.Lock()
-	w.closed = true
+	w.cancel()
 	w.mu.Unlock()
 
-	w.cancel()
 	w.goroutines.Wait()
 }
 
@@ -146,7 +139,7 @@ func (w *Watchdog) Close() {
 func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	if until := deadline.Sub(epoch); until > l.until() {
 		l.deadline.Store(int64(until))
-		w.deadlines.moved(l)
+		heap.Fix(&w.deadlines, l.index)
 	}
 }
 
@@ -156,27 +149,29 @@ func (w *Watchdog) end(l *Lease) bool {
 	if l.stage != watched {
 		return false
 	}
-	w.setRenew(l, false)
-	w.deadlines.remove(l)
+	if l.renew {
+		w.setRenew(l, false)
+	}
+	heap.Remove(&w.deadlines, l.index)
 	l.stage = ended
 	return true
 }
 
-// setRenew keeps the count of renewable leases, and starts the tick with the first one.
+// setRenew changes l.renew, and starts the tick with the first renewable lease.
 func (w *Watchdog) setRenew(l *Lease, renew bool) {
-	if l.renew == renew {
-		return
-	}
 	l.renew = renew
 	if !renew {
 		w.renewable--
+		if w.renewable == 0 {
+			w.nextTick, w.nextEarly = never, never
+		}
 		return
 	}
 	w.renewable++
 	if w.renewable == 1 {
-		// The interval is drawn at each tick and not here. In a loop that locks and unlocks, each
+		// The period is drawn at each tick and not here. In a loop that locks and unlocks, each
 		// start then moves the tick later, and the scheduler need not be woken.
-		w.nextTick = now() + w.interval
+		w.nextTick = now() + w.period
 		w.wakeBy(w.nextTick)
 	}
 }

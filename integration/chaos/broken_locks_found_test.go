@@ -66,9 +66,9 @@ var broken = []struct {
 	{
 		mistake: "no second look after subscribing",
 		edits: []edit{
-			{"pubsub/channel.go", "	c.refused = nil\n	c.wakeAll()\n", "	c.refused = nil\n"},
+			{"pubsub/exchange.go", "		c.wakeAll(0) // earlier messages are lost\n", ""},
 			{"pubsub/hub.go", "	if c.phase == confirmed {\n" +
-				"		s.permit() // its last request was before it listened\n	}\n", ""},
+				"		s.permit(0) // its last request was before it listened\n	}\n", ""},
 		},
 		in:    lastOfABurst,
 		found: []string{history.WakeUps},
@@ -93,8 +93,8 @@ var broken = []struct {
 	},
 	{
 		mistake: "a watchdog that sleeps",
-		edits: []edit{{"watchdog/schedule.go", "if l.renew && !l.queued && wanted(l) {",
-			"if l.renew && !l.queued && wanted(l) && false {"}},
+		edits: []edit{{"watchdog/schedule.go", "if l.renew && !l.queued && l.until()-t < limit {",
+			"if l.renew && !l.queued && l.until()-t < limit && false {"}},
 		in:     chaos.Named("calm"),
 		found:  []string{history.Kept},
 		always: true,

@@ -5,13 +5,14 @@ package fragments
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
 // needs matches a line that declares fragments.
-var needs = regexp.MustCompile(`(?m)^( *)-- Needs ([a-z_]+(?:, [a-z_]+)*)\n`)
+var needs = regexp.MustCompile(`(?m)^ *-- Needs ([a-z_]+(?:, [a-z_]+)*)\n`)
 
 // Read returns the scripts of a directory as servers get them, by file: each .lua file with the
 // fragments that it needs, which are the files of the subdirectory common.
@@ -30,8 +31,20 @@ func Read(dir fs.FS) map[string]string {
 	}
 	scripts := make(map[string]string, len(files))
 	for _, file := range files {
-		s := script{dir: dir, file: file}
-		scripts[file] = s.expand(read(dir, file, file))
+		s := script{dir: dir, included: map[string]int{}}
+		for line := range strings.Lines(s.read(file, file)) {
+			text := strings.TrimLeft(line, " ")
+			indent := len(line) - len(text)
+			if needs.MatchString(line) {
+				s.include(line, indent, []string{file})
+				continue
+			}
+			if text != "\n" {
+				maps.DeleteFunc(s.included, func(_ string, of int) bool { return of > indent })
+			}
+			s.out.WriteString(line)
+		}
+		scripts[file] = s.out.String()
 	}
 	return scripts
 }
@@ -39,59 +52,32 @@ func Read(dir fs.FS) map[string]string {
 // script is a script that is being assembled.
 type script struct {
 	dir      fs.FS
-	file     string
 	out      strings.Builder
-	included []inclusion // in scope
+	included map[string]int // the fragments in scope; how far the block of each is indented
 }
 
-// inclusion is a fragment in scope.
-type inclusion struct {
-	fragment string
-	indent   int // of the block that includes it
-}
-
-// expand returns the source of the script with its fragments.
-func (s *script) expand(source string) string {
-	for line := range strings.Lines(source) {
-		text := strings.TrimLeft(line, " ")
-		indent := len(line) - len(text)
-		if found := needs.FindStringSubmatch(line); found != nil {
-			for name := range strings.SplitSeq(found[2], ", ") {
-				s.include(name, indent, []string{s.file})
-			}
-			continue
-		}
-		if text != "\n" {
-			deeper := func(i inclusion) bool { return i.indent > indent }
-			s.included = slices.DeleteFunc(s.included, deeper)
-		}
-		s.out.WriteString(line)
-	}
-	return s.out.String()
-}
-
-// include adds a fragment that is not in scope, after those that it needs. needing holds the script
-// and the fragments that led to it.
-func (s *script) include(fragment string, indent int, needing []string) {
-	path := append(slices.Clone(needing), fragment)
-	if slices.Contains(needing, fragment) {
-		panic("a fragment needs itself: " + strings.Join(path, " -> "))
-	}
-	if slices.ContainsFunc(s.included, func(i inclusion) bool { return i.fragment == fragment }) {
-		return
-	}
-	source := read(s.dir, "common/"+fragment+".lua", strings.Join(path, " -> "))
+// include adds the fragments that a source declares and that are not in scope, each after those
+// that it needs. path holds the script and the fragments that led to the source.
+func (s *script) include(source string, indent int, path []string) {
 	for _, found := range needs.FindAllStringSubmatch(source, -1) {
-		for name := range strings.SplitSeq(found[2], ", ") {
-			s.include(name, indent, path)
+		for name := range strings.SplitSeq(found[1], ", ") {
+			to := append(slices.Clone(path), name)
+			if slices.Contains(path, name) {
+				panic("a fragment needs itself: " + strings.Join(to, " -> "))
+			}
+			if _, known := s.included[name]; known {
+				continue
+			}
+			fragment := s.read("common/"+name+".lua", strings.Join(to, " -> "))
+			s.include(fragment, indent, to)
+			s.out.WriteString(needs.ReplaceAllString(fragment, ""))
+			s.included[name] = indent
 		}
 	}
-	s.out.WriteString(needs.ReplaceAllString(source, ""))
-	s.included = append(s.included, inclusion{fragment, indent})
 }
 
-func read(dir fs.FS, file, wanted string) string {
-	source, err := fs.ReadFile(dir, file)
+func (s *script) read(file, wanted string) string {
+	source, err := fs.ReadFile(s.dir, file)
 	if err != nil {
 		panic(fmt.Sprintf("script %s: %v", wanted, err))
 	}

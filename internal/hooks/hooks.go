@@ -22,9 +22,6 @@ type Hooks[Lock, Hold any] struct {
 	// package.
 	Closes func(h Hold) bool
 
-	// Batch returns the batch that a lock belongs to. Locks of equal, nonzero batches can be
-	// acquired and released by one script.
-	Batch func(Lock) Batch
 	// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
 	TryBatch func(ctx context.Context, lease time.Duration, locks []Lock) ([]Hold, error)
 	// ReleaseBatch unlocks holds of several locks of one batch. It returns one error for each.
@@ -37,21 +34,20 @@ type Hooks[Lock, Hold any] struct {
 	Node func(Lock) (Node, error)
 }
 
-// Batch identifies locks that one script can acquire: plain ones of one client and slot. A lock
-// with the zero value belongs to no batch.
-type Batch struct {
-	Client string // its id
-	Slot   uint16
-}
-
 // Identity tells locks apart. Locks with equal identities are one lock.
 type Identity struct {
-	Server string // the name of its Redis; "" if it has no name and its address may change
-	Slot   uint16 // in the order of slots on a cluster; 0 elsewhere
-	Name   string
-	Shared bool   // it is the read mode of a read-write lock
-	Kind   string // locks of different kinds under one name are different locks to an owner
-	Client string // the id of its client
+	Batch
+	Batched bool   // one script can acquire it with others of its Batch: it is a plain lock
+	Server  string // the name of its Redis; "" if it has no name and its address may change
+	Name    string
+	Mode    int    // the read mode of a read-write lock comes after the write mode
+	Kind    string // locks of different kinds under one name are different locks to an owner
+}
+
+// Batch is what locks have in common that one script can acquire.
+type Batch struct {
+	Client string // the id of the client
+	Slot   uint16 // on a cluster; 0 elsewhere
 }
 
 // Node is a plain lock on one of the servers of a RedLock. Its commands block until there is a
@@ -77,9 +73,9 @@ type Node interface {
 	// CleanUp calls Release in the background until it succeeds, but not after until.
 	CleanUp(owner string, until time.Time)
 
-	// Hold keeps what Acquire acquired: until its deadline, or renewed until it is dropped. It
-	// returns nil if the client is closed.
-	Hold(owner string, as owner.Token, deadline time.Time, renew bool, p Part) NodeHold
+	// Hold keeps what Acquire acquired until its deadline, or until it is dropped if it is renewed.
+	// It returns nil if the client is closed.
+	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeHold
 	// Subscribe listens for releases.
 	Subscribe() *pubsub.Subscription
 }

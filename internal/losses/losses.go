@@ -3,7 +3,6 @@
 package losses
 
 import (
-	"container/list"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,8 +19,8 @@ type Memory[K, V comparable] struct {
 	size atomic.Int32
 
 	mu    sync.Mutex
-	all   list.List             // of entry[K, V], oldest first; guarded by mu
-	byKey map[K][]*list.Element // guarded by mu; oldest first
+	all   []entry[K, V] // oldest first; guarded by mu
+	byKey map[K][]V     // the same values; guarded by mu
 }
 
 type entry[K, V comparable] struct {
@@ -33,13 +32,14 @@ type entry[K, V comparable] struct {
 func (m *Memory[K, V]) Add(key K, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.all.Len() == Most {
-		m.remove(m.all.Front())
+	if len(m.all) == Most {
+		m.remove(m.all[0].key, m.all[0].value)
 	}
 	if m.byKey == nil {
-		m.byKey = make(map[K][]*list.Element)
+		m.byKey = make(map[K][]V)
 	}
-	m.byKey[key] = append(m.byKey[key], m.all.PushBack(entry[K, V]{key, value}))
+	m.all = append(m.all, entry[K, V]{key, value})
+	m.byKey[key] = append(m.byKey[key], value)
 	m.size.Add(1)
 }
 
@@ -50,39 +50,33 @@ func (m *Memory[K, V]) Of(key K) []V {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var values []V
-	for _, e := range m.byKey[key] {
-		values = append(values, e.Value.(entry[K, V]).value)
-	}
-	return values
+	return slices.Clone(m.byKey[key])
 }
 
 // Remove forgets a value, if it is there.
 func (m *Memory[K, V]) Remove(key K, value V) {
-	m.removeIf(key, func(v V) bool { return v == value })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remove(key, value)
 }
 
 // Forget forgets all values of a key.
-func (m *Memory[K, V]) Forget(key K) { m.removeIf(key, func(V) bool { return true }) }
-
-func (m *Memory[K, V]) removeIf(key K, match func(V) bool) {
-	if m.size.Load() == 0 {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, e := range slices.Clone(m.byKey[key]) {
-		if match(e.Value.(entry[K, V]).value) {
-			m.remove(e)
-		}
+func (m *Memory[K, V]) Forget(key K) {
+	for _, value := range m.Of(key) {
+		m.Remove(key, value)
 	}
 }
 
-// remove forgets an element. mu must be held.
-func (m *Memory[K, V]) remove(e *list.Element) {
-	key := m.all.Remove(e).(entry[K, V]).key
-	others := slices.DeleteFunc(m.byKey[key], func(other *list.Element) bool { return other == e })
-	if m.byKey[key] = others; len(others) == 0 {
+// remove forgets a value. mu must be held.
+func (m *Memory[K, V]) remove(key K, value V) {
+	i := slices.Index(m.all, entry[K, V]{key, value})
+	if i < 0 {
+		return
+	}
+	m.all = slices.Delete(m.all, i, i+1)
+	i = slices.Index(m.byKey[key], value)
+	m.byKey[key] = slices.Delete(m.byKey[key], i, i+1)
+	if len(m.byKey[key]) == 0 {
 		delete(m.byKey, key)
 	}
 	m.size.Add(-1)

@@ -4,6 +4,7 @@
 package session
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -68,11 +69,7 @@ func (ss *Sessions[Key, State]) Find(key Key) *Session[Key, State] {
 func (ss *Sessions[Key, State]) All() []*Session[Key, State] {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	sessions := make([]*Session[Key, State], 0, len(ss.open))
-	for _, s := range ss.open {
-		sessions = append(sessions, s)
-	}
-	return sessions
+	return slices.Collect(maps.Values(ss.open))
 }
 
 // Key returns the key of the session.
@@ -128,15 +125,12 @@ func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 		return true
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	i := slices.Index(s.queue, ready)
 	if i >= 0 {
 		s.queue = slices.Delete(s.queue, i, i+1)
 	}
-	s.mu.Unlock()
-	if i < 0 {
-		s.Unlock() // it was handed over just now
-	}
-	return false
+	return i < 0 // it was handed over just now
 }
 
 // Unlock unlocks the session, or hands it over to the next caller of Lock.

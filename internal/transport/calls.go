@@ -13,24 +13,17 @@ import (
 	"holdfast/lua"
 )
 
-// State is the outcome of a command:
-//
-//	sent ──▶ Answered     the server executed it
-//	     ──▶ NotSent      its caller would have had to dial first
-//	     ──▶ Refused      the server did not execute it
-//	     ──▶ Unconfirmed  its connection was lost: it was executed, or never will be
-//	     ──▶ Abandoned    its caller left: it may be executed at any time, without notice
-//	     ──▶ Detached     its caller left: a callback gets the outcome
+// State is the outcome of a command.
 type State uint8
 
 // The outcomes of a command.
 const (
-	Answered State = iota
-	Refused
-	Unconfirmed
-	Abandoned
-	Detached
-	NotSent
+	Answered    State = iota // the server executed it
+	Refused                  // the server did not execute it
+	Unconfirmed              // its connection was lost: it was executed, or never will be
+	Abandoned                // its caller left: it may be executed at any time, without notice
+	Detached                 // its caller left: a callback gets the outcome
+	NotSent                  // its caller would have had to dial first
 )
 
 // ErrNoAnswer is the error of a command whose caller left before the reply.
@@ -58,12 +51,13 @@ type Calls struct {
 	answered atomic.Int64 // when the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	recycled sync.Pool
+	timer    *time.Timer   // runs sweep
+	closed   chan struct{} // a closed channel
 
 	mu       sync.Mutex
 	underway Call // the head of a ring of calls, oldest first; guarded by mu
 	count    int  // guarded by mu
 	armed    bool // the timer is running; guarded by mu
-	timer    *time.Timer
 }
 
 const (
@@ -90,24 +84,23 @@ const (
 // NewCalls returns the calls of a client whose tasks are in group. timeout bounds each command. On
 // a cluster workers send all commands: a reply of one node says nothing about the others.
 func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
-	c := &Calls{group: group, timeout: timeout, began: time.Now()}
+	c := &Calls{group: group, timeout: timeout, began: time.Now(), closed: make(chan struct{})}
+	close(c.closed)
 	c.underway.prev, c.underway.next = &c.underway, &c.underway
 	c.recycled.New = func() any { return &Call{calls: c, done: make(chan struct{})} }
-	c.answered.Store(int64(-2 * proven))
+	c.timer = time.AfterFunc(time.Hour, c.sweep)
+	c.timer.Stop()
+	c.heard(c.began, NotSent)
 	if cluster {
-		c.Detach()
+		c.detached.Store(math.MaxInt64)
 	}
 	return c
 }
 
-// Detach makes workers send all commands from now on.
-func (c *Calls) Detach() { c.detached.Store(math.MaxInt64) }
-
 // Call is a command under way, and the context that it is sent with.
 type Call struct {
 	calls   *Calls
-	ctx     context.Context // of the caller
-	closing <-chan struct{} // nil if it does not end the caller's budget
+	budget  wait.Budget // a copy of the caller's
 	sent    time.Time
 	limit   time.Time // when the call ends; guarded by calls.mu once it is under way
 	endless bool      // only the time-out ends it
@@ -128,8 +121,6 @@ const (
 	dialing        // rueidis has none
 )
 
-var _ context.Context = (*Call)(nil)
-
 // Err returns context.DeadlineExceeded once the caller should return. rueidis calls it before Done
 // if it has a connection.
 func (k *Call) Err() error {
@@ -148,20 +139,13 @@ func (k *Call) Err() error {
 // worker dials instead.
 func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
-		return closed
+		return k.calls.closed
 	}
 	return k.done
 }
 
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
-
-// closed is a closed channel.
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // Deadline returns the time-out for a caller that nothing else ends. rueidis may then read from the
 // socket itself, as long as no other command is under way. For other callers there is none, since
@@ -172,11 +156,14 @@ func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 // [Call.End]. It returns nil if a worker must send the command; see [Detach].
 func (c *Calls) Begin(b *wait.Budget) *Call {
 	now := time.Now()
-	if !c.direct(b, now) {
+	since := now.Sub(c.began)
+	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) ||
+		since-time.Duration(c.answered.Load()) > proven ||
+		since < time.Duration(c.detached.Load()) {
 		return nil
 	}
 	k := c.recycled.Get().(*Call)
-	k.ctx, k.closing, k.sent, k.limit = b.Ctx, b.Closes, now, now.Add(c.timeout)
+	k.budget, k.sent, k.limit = *b, now, now.Add(c.timeout)
 	k.phase.Store(begun)
 	k.endless = b.Ctx.Done() == nil
 	if !b.Until.IsZero() && b.Until.Before(k.limit) {
@@ -195,19 +182,9 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	k.prev.next, k.next.prev = k, k
 	if !c.armed {
 		c.armed = true
-		c.arm(firstTick, k.limit)
+		c.timer.Reset(min(firstTick, k.limit.Sub(now)))
 	}
 	return k
-}
-
-// direct reports whether a caller sends its command itself.
-func (c *Calls) direct(b *wait.Budget, now time.Time) bool {
-	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) {
-		return false
-	}
-	since := now.Sub(c.began)
-	return since-time.Duration(c.answered.Load()) <= proven &&
-		since >= time.Duration(c.detached.Load())
 }
 
 // End ends a call with the error of its command, and returns the outcome.
@@ -218,39 +195,24 @@ func (k *Call) End(err error) (State, error) {
 	k.prev, k.next = nil, nil
 	c.count--
 	c.mu.Unlock()
-	sent, left := k.sent, k.ended.Load()
-	// The dial was started by this call or by another one.
-	dials := err != nil && k.phase.Load() == dialing || errors.Is(err, context.Canceled)
-	k.ctx, k.closing = nil, nil
+	sent, left, state := k.sent, k.ended.Load(), StateOf(err)
+	switch {
+	case err != nil && k.phase.Load() == dialing, errors.Is(err, context.Canceled):
+		state = NotSent // the dial was started by this call or by another one
+	case state != Unconfirmed:
+	case left, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		// No reply before a deadline: that of its context, which was not the caller's, or rueidis's.
+		state, err = Abandoned, ErrNoAnswer
+	}
+	k.budget = wait.Budget{}
 	if !left && k.phase.Load() == sending { // a dial may keep a derived context for longer
 		c.recycled.Put(k)
 	}
-	if dials {
-		c.answered.Store(int64(-2 * proven))
-		return NotSent, err
-	}
-	c.heard(sent, err)
+	c.heard(sent, state)
 	if now := time.Now(); now.Sub(sent) > c.timeout+c.timeout/4 {
 		c.detached.Store(int64(now.Sub(c.began) + workersOnly))
 	}
-	state := StateOf(err)
-	if state == Unconfirmed && (left || timedOut(err)) {
-		return Abandoned, ErrNoAnswer // the context that ended was not the caller's
-	}
 	return state, err
-}
-
-// arm starts the timer for the calls under way, so that it fires after a pause, or at latest if that
-// is earlier and not zero. c.mu must be held.
-func (c *Calls) arm(pause time.Duration, latest time.Time) {
-	if !latest.IsZero() {
-		pause = min(pause, max(0, time.Until(latest)))
-	}
-	if c.timer == nil {
-		c.timer = time.AfterFunc(pause, c.sweep)
-	} else {
-		c.timer.Reset(pause)
-	}
 }
 
 // sweep ends the calls whose callers should return: at their limit, or a moment after their context
@@ -259,48 +221,38 @@ func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var next time.Time // when the first remaining call ends
-	for k := c.underway.next; k != &c.underway; k = k.next {
-		if k.ended.Load() {
-			continue
-		}
-		if end := now.Add(grace); end.Before(k.limit) && k.over() {
-			k.limit = end
-		}
-		if !now.Before(k.limit) {
-			k.ended.Store(true)
-			close(k.done)
-		} else if next.IsZero() || k.limit.Before(next) {
-			next = k.limit
-		}
-	}
-	if c.armed = c.count > 0; !c.armed {
-		return
-	}
 	pause := firstTick
 	if now.Sub(c.underway.next.sent) > slow {
 		// Many slow calls mean that the server hangs, and are checked less often.
 		pause = tick + time.Duration(c.count)*time.Microsecond
 	}
-	c.arm(pause, next)
-}
-
-// over reports whether the context or the closing of the client has ended the budget of the caller.
-func (k *Call) over() bool {
-	select {
-	case <-k.closing:
-		return true
-	default:
-		return k.ctx.Err() != nil
+	for k := c.underway.next; k != &c.underway; k = k.next {
+		if k.ended.Load() {
+			continue
+		}
+		if end := now.Add(grace); end.Before(k.limit) &&
+			(k.budget.Closing() || k.budget.Ctx.Err() != nil) {
+			k.limit = end
+		}
+		if left := k.limit.Sub(now); left > 0 {
+			pause = min(pause, left)
+			continue
+		}
+		k.ended.Store(true)
+		close(k.done)
+	}
+	c.armed = c.count > 0
+	if c.armed {
+		c.timer.Reset(pause)
 	}
 }
 
-// heard records whether a command sent at the given time got a reply.
-func (c *Calls) heard(sent time.Time, err error) {
-	if StateOf(err) == Unconfirmed {
-		c.answered.Store(int64(-2 * proven))
-	} else {
+// heard records the outcome of a command sent at the given time: whether it got a reply.
+func (c *Calls) heard(sent time.Time, outcome State) {
+	if outcome == Answered || outcome == Refused {
 		c.answered.Store(int64(sent.Sub(c.began)))
+	} else {
+		c.answered.Store(int64(-2 * proven))
 	}
 }
 
@@ -316,24 +268,18 @@ func StateOf(err error) State {
 	}
 }
 
-// timedOut reports whether a command got no reply before a deadline: that of its context, or
-// rueidis's.
-func timedOut(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
-}
-
 // Detach sends a command from a worker, and waits for its outcome. If b ends first it returns at
 // once, with [Detached], and late is called with the outcome when it is known. Otherwise late is
 // not called.
 func Detach[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
-) (value T, _ State, err error) {
-	type outcome struct {
-		value T
-		err   error
+) (none T, _ State, _ error) {
+	var outcome struct {
+		decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
+		value   T
+		err     error
 	}
-	outcomes, answer := make(chan outcome, 1), make(chan struct{})
-	var decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
+	answer := make(chan struct{})
 	started := c.group.Go(func() {
 		sent := time.Now()
 		value, err := command(context.Background())
@@ -342,24 +288,25 @@ func Detach[T any](
 			time.Sleep(time.Millisecond << tries)
 			value, err = command(context.Background())
 		}
-		c.heard(sent, err)
+		c.heard(sent, StateOf(err))
 		err = Unexplained(err)
-		if decided.CompareAndSwap(false, true) {
-			outcomes <- outcome{value, err}
+		if outcome.decided.CompareAndSwap(false, true) {
+			outcome.value, outcome.err = value, err
 			close(answer)
 		} else {
 			late(value, err)
 		}
 	})
-	if !started { // the client is closed: nothing may run in the background
-		value, err = command(context.Background())
-		return value, StateOf(err), err
+	switch {
+	case !started: // the client is closed: nothing may run in the background
+		outcome.value, outcome.err = command(context.Background())
+	case b.Wait(answer):
+	case outcome.decided.CompareAndSwap(false, true):
+		return none, Detached, ErrNoAnswer
+	default:
+		<-answer
 	}
-	if !b.Wait(answer) && decided.CompareAndSwap(false, true) {
-		return value, Detached, ErrNoAnswer
-	}
-	o := <-outcomes
-	return o.value, StateOf(o.err), o.err
+	return outcome.value, StateOf(outcome.err), outcome.err
 }
 
 // Unexplained returns err for a command without a deadline. It drops a deadline error, which

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"testing"
@@ -27,7 +28,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 		group := wait.NewGroup()
 		defer group.Wait()
 		c := NewCalls(group, timeout, false)
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		test(t, c)
 	})
 }
@@ -47,7 +48,7 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 			k := c.Begin(endless(t))
 			if k != nil {
 				_, _ = k.End(errLost)
-				c.heard(time.Now(), nil)
+				c.heard(time.Now(), Answered)
 			}
 			return k != nil
 		}
@@ -57,16 +58,16 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 		time.Sleep(proven + 1)
 		require.False(t, direct(), "the last reply was to a command of long ago")
 		sent := time.Now()
-		c.heard(sent, nil)
+		c.heard(sent, Answered)
 		time.Sleep(proven + 1)
-		c.heard(sent, nil)
+		c.heard(sent, Answered)
 		require.False(t, direct(), "the time of sending counts")
-		c.heard(time.Now(), &lua.Error{Class: lua.Permanent})
+		c.heard(time.Now(), Refused)
 		require.True(t, direct(), "a refusal is a reply")
-		c.heard(time.Now(), errLost)
+		c.heard(time.Now(), Unconfirmed)
 		require.False(t, direct(), "no reply has come")
-		c.heard(time.Now(), nil)
-		c.Detach()
+		c.heard(time.Now(), Answered)
+		c.detached.Store(math.MaxInt64)
 		require.False(t, direct())
 	})
 }
@@ -76,7 +77,7 @@ func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
 		c := NewCalls(wait.NewGroup(), timeout, false)
 		require.Nil(t, c.Begin(endless(t)))
 		c = NewCalls(wait.NewGroup(), timeout, true)
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		require.Nil(t, c.Begin(endless(t)))
 	})
 }
@@ -202,13 +203,13 @@ func TestCallerDoesNotDial(t *testing.T) {
 		require.Equal(t, NotSent, state)
 		require.Nil(t, c.Begin(endless(t)), "a worker must dial")
 
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		k = c.Begin(endless(t))
 		require.NoError(t, k.Err())
 		state, _ = k.End(lua.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		k = c.Begin(endless(t))
 		require.NoError(t, k.Err())
 		select {
@@ -274,7 +275,7 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 		}))
 		k := c.Begin(b)
 		_, _ = k.End(hang(k))
-		c.heard(time.Now(), nil)
+		c.heard(time.Now(), Answered)
 		for range 10 {
 			again := c.Begin(b)
 			require.NotSame(t, k, again)
@@ -291,7 +292,7 @@ func TestCallThatADialHasSeenIsNotReused(t *testing.T) {
 		<-k.Done()
 		_, _ = k.End(lua.Classify(k.Err()))
 		for range 10 {
-			c.heard(time.Now(), nil)
+			c.heard(time.Now(), Answered)
 			another := c.Begin(endless(t))
 			require.NotSame(t, k, another)
 			_ = another.Err()
@@ -350,7 +351,7 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 			{lua.Classify(context.DeadlineExceeded), Abandoned},
 			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait
 		} {
-			c.heard(time.Now(), nil)
+			c.heard(time.Now(), Answered)
 			state, _ := c.Begin(endless(t)).End(of.err)
 			require.Equal(t, of.state, state, "%v", of.err)
 		}
@@ -367,7 +368,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			}
 			_, _ = k.End(nil)
 			direct := func() bool {
-				c.heard(time.Now(), nil)
+				c.heard(time.Now(), Answered)
 				k := c.Begin(endless(t))
 				if k != nil {
 					_, _ = k.End(nil)
@@ -444,7 +445,7 @@ func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 			return direct
 		}
 		require.True(t, sent())
-		c.Detach()
+		c.detached.Store(math.MaxInt64)
 		require.False(t, sent())
 	})
 }
@@ -456,7 +457,7 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		budget := wait.NewBudget(b.Context(), nil, wait.Unlimited)
 		for pb.Next() {
-			c.heard(time.Now(), nil)
+			c.heard(time.Now(), Answered)
 			k := c.Begin(budget)
 			if k == nil {
 				b.Error("a worker must send it")

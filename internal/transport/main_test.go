@@ -3,7 +3,7 @@ package transport
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"holdfast/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.VerifyMain(m) }

@@ -15,38 +15,21 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"holdfast/internal/topology"
 	"holdfast/lua"
 	"holdfast/pubsub"
 )
 
-// Channels selects classic or sharded channels on a cluster.
-type Channels int
-
-// The choices, in the order of rlock.PubSubMode.
-const (
-	AutoChannels Channels = iota
-	ClassicChannels
-	ShardedChannels
-)
-
-// HandOver selects to whom a release may give a lock.
-type HandOver int
-
-// The choices, in the order of rlock.HandOver.
-const (
-	HandOverToAll HandOver = iota
-	HandOverLocal
-	HandOverNone
-)
-
 // Options of a [Transport].
 type Options struct {
-	Client   string   // the id of the client
-	Server   string   // the name of the server; "" for its address
-	Channels Channels // on a cluster
-	HandOver HandOver
-	Logger   *slog.Logger
+	Client string // the id of the client
+	Server string // the name of the server; "" for its address
+	Logger *slog.Logger
+
+	// These select the channels on a cluster; with neither, sharded ones if it has them.
+	Classic, Sharded bool
+
+	HandsOver bool // a release may give a lock to a waiter
+	GivesAway bool // that may be one of another client
 
 	// OnGrant is called with messages that grant a lock to a waiter of this client. It must not
 	// block.
@@ -60,9 +43,9 @@ type Options struct {
 type Transport struct {
 	redis   rueidis.Client
 	options Options
-	cluster *topology.Cluster // nil without a cluster
-	server  string            // the name of the only node, without a cluster
-	name    string            // the name in all processes; "" if there is none
+	cluster *cluster // nil without a cluster
+	server  string   // the name of the only node, without a cluster
+	name    string   // the name in all processes; "" if there is none
 
 	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	clocks    sync.Map    // of *Clock, by node
@@ -70,12 +53,9 @@ type Transport struct {
 	asking sync.Mutex  // held while the cluster is asked
 	asked  atomic.Bool // the cluster has answered
 
-	sharded atomic.Bool // written while mu is held
-	opened  atomic.Pointer[pubsub.Hub]
-
-	mu     sync.RWMutex
-	hub    *pubsub.Hub // guarded by mu; nil before open and after Close
-	closed bool        // guarded by mu
+	sharded atomic.Bool
+	hub     atomic.Pointer[pubsub.Hub] // nil before open
+	closed  atomic.Bool
 }
 
 // New returns a transport on a rueidis client. It sends nothing yet.
@@ -83,7 +63,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 	t := &Transport{redis: redis, options: o, server: "the master", name: o.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
-		t.cluster = topology.New(redis)
+		t.cluster = newCluster(redis)
 	case rueidis.ClientModeStandalone:
 		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
@@ -93,28 +73,24 @@ func New(redis rueidis.Client, o Options) *Transport {
 			t.name = cmp.Or(t.name, t.server)
 		}
 	}
-	if t.cluster == nil || o.Channels != AutoChannels {
-		t.open(t.cluster != nil && o.Channels == ShardedChannels)
+	if t.cluster == nil || o.Classic || o.Sharded {
+		t.open(t.cluster != nil && o.Sharded)
 	}
 	return t
 }
 
 // open starts the hub for classic or for sharded channels.
 func (t *Transport) open(sharded bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return
-	}
 	t.sharded.Store(sharded)
 	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
 	if t.GivesAway() {
-		options.Paired = t.paired
-		options.OnDirect = t.options.OnGrant
+		options.Paired, options.OnDirect = t.paired, t.options.OnGrant
 		options.OnUnpaired = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
 	}
-	t.hub = pubsub.New(options)
-	t.opened.Store(t.hub)
+	t.hub.Store(pubsub.New(options))
+	if t.closed.Load() {
+		t.Close() // which may have missed the hub
+	}
 }
 
 // Ready makes sure that the topology and the kind of channels are known. On a cluster the first
@@ -128,34 +104,23 @@ func (t *Transport) Ready(ctx context.Context) error {
 	if t.asked.Load() {
 		return nil
 	}
-	_, err := t.cluster.Master(ctx, 0, false)
-	if err != nil && !errors.Is(err, topology.ErrUnassigned) {
+	_, err := t.cluster.master(ctx, 0, false)
+	if err != nil && !errors.Is(err, errUnassigned) {
 		return lua.Classify(err)
 	}
-	if t.options.Channels == AutoChannels {
-		sharded, err := t.knowsSharded(ctx)
-		if err != nil {
-			return err
+	if !t.options.Classic && !t.options.Sharded {
+		// Redisson's AUTO mode decides by the same question.
+		err := t.redis.Do(ctx, t.redis.B().PubsubShardnumsub().Build()).Error()
+		refusal, refused := rueidis.IsRedisErr(err)
+		// A server before Redis 7 does not know the command.
+		unknown := refused && strings.Contains(strings.ToLower(refusal.Error()), "unknown")
+		if err != nil && !unknown {
+			return lua.Classify(err)
 		}
-		t.open(sharded)
+		t.open(!unknown)
 	}
 	t.asked.Store(true)
 	return nil
-}
-
-// knowsSharded asks the cluster whether it has sharded channels. Redisson's AUTO mode decides by
-// the same question.
-func (t *Transport) knowsSharded(ctx context.Context) (bool, error) {
-	err := t.redis.Do(ctx, t.redis.B().PubsubShardnumsub().Build()).Error()
-	refusal, refused := rueidis.IsRedisErr(err)
-	switch {
-	case refused && strings.Contains(strings.ToLower(refusal.Error()), "unknown"):
-		return false, nil // older than Redis 7
-	case err != nil:
-		return false, lua.Classify(err)
-	default:
-		return true, nil
-	}
 }
 
 // Clustered reports whether the Redis is a cluster.
@@ -180,8 +145,7 @@ func (t *Transport) Node(lock string) string {
 		return t.server
 	}
 	// It does not ask the cluster: the caller holds the lock already, and its lease runs.
-	address, _ := t.cluster.Known(lua.Slot(lock))
-	return address
+	return t.cluster.remembered(lua.Slot(lock))
 }
 
 // Clock returns the clock of the server that has a lock.
@@ -216,29 +180,28 @@ type Topic struct {
 	Also []string // further channels
 }
 
-// Subscribe starts listening. It returns nil if the client is closed.
+// Subscribe starts listening. It returns nil while the kind of channels is not known. If the client
+// is closed there are no messages.
 func (t *Transport) Subscribe(to Topic) *pubsub.Subscription {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.hub == nil {
+	hub := t.hub.Load()
+	if hub == nil {
 		return nil
 	}
-	return t.hub.SubscribeTopic(to.Channel, to.Name, to.Also...)
+	return hub.SubscribeTopic(to.Channel, to.Name, to.Also...)
 }
 
 // Resume continues a subscription that ended a moment ago; it returns nil if there is none.
 func (t *Transport) Resume(to Topic) *pubsub.Subscription {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.hub == nil {
+	hub := t.hub.Load()
+	if hub == nil {
 		return nil
 	}
-	return t.hub.Resume(to.Channel, to.Name)
+	return hub.Resume(to.Channel, to.Name)
 }
 
 // Listens reports whether this client listens to anything, or did until a moment ago.
 func (t *Transport) Listens() bool {
-	hub := t.opened.Load()
+	hub := t.hub.Load()
 	return hub != nil && hub.Listens()
 }
 
@@ -255,9 +218,9 @@ func (t *Transport) route(
 		for _, node := range t.redis.Nodes() {
 			return "any", node, nil
 		}
-		return "", nil, topology.ErrUnassigned
+		return "", nil, errUnassigned
 	}
-	address, err := t.cluster.Master(ctx, lua.Slot(channel), wrong)
+	address, err := t.cluster.master(ctx, lua.Slot(channel), wrong)
 	if err != nil {
 		return "", nil, err
 	}
@@ -272,15 +235,13 @@ func (t *Transport) route(
 func (t *Transport) Sharded() bool { return t.sharded.Load() }
 
 // HandsOver reports whether a release may give a lock to the next waiter of this process.
-func (t *Transport) HandsOver() bool {
-	return t.options.HandOver != HandOverNone && !t.forbidden.Load()
-}
+func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }
 
 // GivesAway reports whether a release may give a lock to waiters of other clients. A cluster with
 // classic channels cannot: it forwards messages between its nodes, and does not say who received
 // them.
 func (t *Transport) GivesAway() bool {
-	return t.HandsOver() && t.options.HandOver == HandOverToAll && (t.cluster == nil || t.Sharded())
+	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
 
 // Forbid disables hand-overs if a command was refused for what they need, and the same command
@@ -316,11 +277,8 @@ func (t *Transport) paired(channel string) []string {
 
 // Close ends all subscriptions and waits for their goroutines.
 func (t *Transport) Close() {
-	t.mu.Lock()
-	hub := t.hub
-	t.hub, t.closed = nil, true
-	t.mu.Unlock()
-	if hub != nil {
+	t.closed.Store(true)
+	if hub := t.hub.Load(); hub != nil {
 		hub.Close()
 	}
 }

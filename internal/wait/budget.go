@@ -1,14 +1,18 @@
+// Package wait has the tools of callers that wait: a [Budget] of time, a [Backoff] between tries, a
+// [Group] of tasks that a closing client waits for, and a [Pool] of workers for calls that may
+// hang. Packages rlock, multilock and redlock use it; it knows neither locks nor Redis.
 package wait
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
-// Unlimited leaves the end of a [Budget] to its context.
-const Unlimited time.Duration = -1
+// Unlimited is a time without a limit: only something else ends it.
+const Unlimited time.Duration = math.MaxInt64
 
 // ErrClosed is the reason why a budget ended if its client was closed.
 var ErrClosed = errors.New("lock client closed")
@@ -20,10 +24,9 @@ type Budget struct {
 	Ctx   context.Context
 	Until time.Time // the earlier of its own end and the context's deadline; zero without either
 
-	Closes <-chan struct{} // closed when the client closes, if that ends the budget; else nil
-
-	end   time.Time   // of its own time; zero without a limit
-	timer *time.Timer // nil until somebody waits for a time
+	closing <-chan struct{} // closed when the client closes, if that ends the budget; else nil
+	end     time.Time       // of its own time; zero without a limit
+	timer   *time.Timer     // nil until somebody waits for a time
 }
 
 // NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless
@@ -36,7 +39,7 @@ func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration
 
 // Begin does what [NewBudget] does, for a Budget that is part of another value.
 func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) {
-	b.Ctx, b.Closes = ctx, closing
+	b.Ctx, b.closing = ctx, closing
 	b.Until, _ = ctx.Deadline()
 	if limit == Unlimited {
 		return
@@ -86,7 +89,7 @@ func (b *Budget) Over() bool {
 // Closing reports whether the client has begun to close.
 func (b *Budget) Closing() bool {
 	select {
-	case <-b.Closes:
+	case <-b.closing:
 		return true
 	default:
 		return false
@@ -102,49 +105,35 @@ func (b *Budget) Left(d time.Duration) time.Duration {
 }
 
 // Wait blocks until wake fires. It returns false if the budget ended first.
-func (b *Budget) Wait(wake <-chan struct{}) bool {
-	var over <-chan time.Time
-	if !b.end.IsZero() {
-		over = b.after(max(0, time.Until(b.end)))
-	}
+func (b *Budget) Wait(wake <-chan struct{}) bool { return b.Sleep(Unlimited, wake, nil) }
+
+// Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
+// the budget ended first, and true if wake has fired as well.
+func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	select {
 	case <-wake:
 		return true
 	default:
 	}
-	select {
-	case <-wake:
-		return true
-	case <-over:
-	case <-b.Ctx.Done():
-	case <-b.Closes:
-	}
-	return false
-}
-
-// Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
-// the budget ended first.
-func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
+	var over <-chan time.Time
 	pause := b.Left(d)
+	if pause != Unlimited {
+		if b.timer == nil {
+			b.timer = time.NewTimer(pause)
+		} else {
+			b.timer.Reset(pause) // also drops a value that was not received
+		}
+		over = b.timer.C
+	}
 	select {
 	case <-wake:
 		return true
 	case <-also:
 		return true
-	case <-b.after(pause):
+	case <-over:
 		return pause == d
 	case <-b.Ctx.Done():
-	case <-b.Closes:
+	case <-b.closing:
 	}
 	return false
-}
-
-// after returns a channel that fires once, after d.
-func (b *Budget) after(d time.Duration) <-chan time.Time {
-	if b.timer == nil {
-		b.timer = time.NewTimer(d)
-	} else {
-		b.timer.Reset(d) // also drops a value that was not received
-	}
-	return b.timer.C
 }

@@ -81,4 +81,9 @@ func TestBackoffDoublesFrom10MillisecondsTo1Second(t *testing.T) {
 		require.LessOrEqual(t, delay, longest)
 	}
 	require.Equal(t, 9, b.Failures)
+	distinct := make(map[time.Duration]bool)
+	for range 50 {
+		distinct[b.Next()] = true
+	}
+	require.Greater(t, len(distinct), 1, "no jitter")
 }

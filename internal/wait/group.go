@@ -9,9 +9,9 @@ import (
 // Group counts the tasks of a client, which are goroutines and calls of users, so that Close can
 // wait for them. All methods are safe for concurrent use.
 type Group struct {
-	running atomic.Int64  // tasks under way; plus closing once Wait has begun
-	ended   chan struct{} // closed when Wait has begun and no task is under way
-	end     sync.Once
+	running atomic.Int64  // tasks under way, and one more until Wait has begun
+	closing atomic.Bool   // Wait has begun
+	ended   chan struct{} // closed when running is 0, which it stays
 
 	mu      sync.Mutex
 	workers sync.WaitGroup
@@ -24,7 +24,9 @@ const mostIdle = 4
 
 // NewGroup returns a group without tasks.
 func NewGroup() *Group {
-	return &Group{ended: make(chan struct{})}
+	g := &Group{ended: make(chan struct{})}
+	g.running.Store(1)
+	return g
 }
 
 // Go runs f in a goroutine. After Wait has begun it still does so while other tasks are under way,
@@ -38,9 +40,9 @@ func (g *Group) Go(f func()) bool {
 	if last := len(g.idle) - 1; last >= 0 {
 		g.idle[last] <- f
 		g.idle = g.idle[:last]
-		return true
+	} else {
+		g.workers.Go(func() { g.work(f) })
 	}
-	g.workers.Go(func() { g.work(f) })
 	return true
 }
 
@@ -50,7 +52,7 @@ func (g *Group) work(f func()) {
 	for ok := true; ok; f, ok = <-next {
 		g.run(f)
 		g.mu.Lock()
-		if g.running.Load() >= closing || len(g.idle) == mostIdle {
+		if g.closing.Load() || len(g.idle) == mostIdle {
 			g.mu.Unlock()
 			return
 		}
@@ -67,29 +69,12 @@ func (g *Group) run(f func()) {
 	f()
 }
 
-// closing is larger than any number of tasks under way.
-const closing = 1 << 32
-
-// count adds a task. Once Wait has begun it does so only with late set, and while other tasks are
-// under way.
-func (g *Group) count(late bool) bool {
-	for {
-		n := g.running.Load()
-		if n == closing || n > closing && !late {
-			return false
-		}
-		if g.running.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
 // Enter adds a user's call as a task until Leave. It returns false as soon as Wait has begun:
 // callers that come back at once would keep Wait from returning. It then yields the processor for
 // the same reason.
 func (g *Group) Enter() bool {
-	if g.count(false) {
-		return true
+	if !g.closing.Load() {
+		return g.Join()
 	}
 	runtime.Gosched()
 	return false
@@ -97,20 +82,26 @@ func (g *Group) Enter() bool {
 
 // Join adds a task that another task needs to end well, until Leave. It returns false when Wait has
 // begun and no task is under way.
-func (g *Group) Join() bool { return g.count(true) }
+func (g *Group) Join() bool {
+	for n := g.running.Load(); n > 0; n = g.running.Load() {
+		if g.running.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
 
 // Leave ends a task that Enter or Join added.
 func (g *Group) Leave() {
-	if g.running.Add(-1) == closing {
-		g.end.Do(func() { close(g.ended) })
+	if g.running.Add(-1) == 0 {
+		close(g.ended)
 	}
 }
 
 // Wait closes the group. It returns when no task is under way and none can begin. Call it once.
 func (g *Group) Wait() {
-	if g.running.Add(closing) == closing {
-		g.end.Do(func() { close(g.ended) })
-	}
+	g.closing.Store(true)
+	g.Leave()
 	g.mu.Lock()
 	for _, next := range g.idle {
 		close(next)

@@ -9,13 +9,10 @@ import (
 const Workers = 64
 
 // Task is the work of a [Job]. It is an interface, so that a type with the details of a call can be
-// its own task without a closure.
-type Task interface {
-	// Run makes the call and handles its outcome. It may block for as long as the server does not
-	// answer, and may use the pool. It must return: nobody recovers a panic, and runtime.Goexit
-	// would end the worker for good.
-	Run()
-}
+// its own task without a closure. Run makes the call and handles its outcome. It may block for as
+// long as the server does not answer, and may use the pool. It must return: nobody recovers a
+// panic, and runtime.Goexit would end the worker for good.
+type Task interface{ Run() }
 
 // Func is a function that is a [Task].
 type Func func()
@@ -33,7 +30,7 @@ type Job struct {
 	// Guarded by the mutex of the pool.
 	state      jobState
 	started    time.Time // when it began to run
-	prev, next *Job      // neighbours in the list that the state stands for
+	prev, next *Job      // its neighbours in the list that the state stands for
 }
 
 // jobState is the state of a job: queued -> running -> done, or queued -> dropped.
@@ -53,27 +50,23 @@ const (
 // A lock over several servers asks all of them at once and goes on as soon as enough have answered.
 // A call to a hung server stays behind: it cannot be given up, since the server may still execute
 // it, and its outcome must be handled. With a goroutine per call, a server that hangs for an hour
-// would cost one for every lock acquired during that hour. Here it costs at most [Workers]:
+// would cost one for every lock acquired during that hour. Here it costs at most [Workers]. Further
+// jobs are queued. Their callers withdraw them when they no longer need the answer, or ask
+// [Pool.Stalled] first, so the queue is bounded by the number of callers that still wait.
 //
-//   - Only [Pool.Do] starts a worker, and only while fewer than Workers exist, under one mutex.
-//   - A job that finds no free worker is queued, which costs no goroutine. Its caller withdraws it
-//     with [Pool.Withdraw] when it no longer needs the answer, or asks [Pool.Stalled] first. The
-//     queue is thus bounded by the number of callers that still wait.
-//
-// No job is forgotten: a worker ends only when the queue is empty, in the same step in which it
-// stops being counted. A job queued before that step is taken by it; a job queued after it gets a
-// new worker. An idle pool has no goroutine, and need not be closed.
-//
-// All methods are safe for concurrent use; none of them waits for the server.
+// An idle pool has no goroutine, and need not be closed. All methods are safe for concurrent use;
+// none of them waits for the server.
 type Pool struct {
 	start func(func()) bool
 	work  func() // the method run, bound once
-	trips roundTrips
 
 	mu      sync.Mutex // guards everything below, and the unexported fields of all jobs
 	workers int        // goroutines that have not found the queue empty yet; at most Workers
-	queue   jobs       // jobs without a worker, in order of Do; empty if workers == 0
-	running jobs       // jobs that a worker runs, in order of their start
+	queue   Job        // the head of a ring: jobs without a worker, in order of Do
+	running Job        // the head of a ring: jobs that a worker runs, in order of their start
+
+	trips   [32]time.Duration // the latest round trips: few, so that a change shows soon
+	answers int               // round trips ever recorded
 }
 
 // NewPool returns a pool without goroutines. start runs a function in a goroutine that the client's
@@ -82,7 +75,22 @@ type Pool struct {
 func NewPool(start func(func()) bool) *Pool {
 	p := &Pool{start: start}
 	p.work = p.run
+	p.queue.prev, p.queue.next = &p.queue, &p.queue
+	p.running.prev, p.running.next = &p.running, &p.running
 	return p
+}
+
+// push appends j to the ring of a head.
+func (j *Job) push(head *Job) {
+	j.prev, j.next = head.prev, head
+	j.prev.next, j.next.prev = j, j
+}
+
+// remove removes j from its ring. It clears its links, so that a job that is kept does not keep its
+// neighbours from being collected.
+func (j *Job) remove() {
+	j.prev.next, j.next.prev = j.next, j.prev
+	j.prev, j.next = nil, nil
 }
 
 // Do runs j, or queues it when all Workers are busy. It returns false, and the task never runs, if
@@ -104,7 +112,7 @@ func (p *Pool) Do(j *Job) bool {
 		return false
 	}
 	j.state = queued
-	p.queue.push(j)
+	j.push(&p.queue)
 	return true
 }
 
@@ -114,10 +122,28 @@ func (p *Pool) Withdraw(j *Job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j.state == queued {
-		p.queue.remove(j)
+		j.remove()
 		j.state = dropped
 	}
 	return j.state == dropped
+}
+
+// run is the body of a worker: it runs jobs until the queue is empty. In the same step the worker
+// stops being counted, so no job is forgotten.
+func (p *Pool) run() {
+	p.mu.Lock()
+	for j := p.queue.next; j != &p.queue; j = p.queue.next {
+		j.remove()
+		j.push(&p.running)
+		j.state, j.started = running, time.Now()
+		p.mu.Unlock()
+		j.Task.Run()
+		p.mu.Lock()
+		j.remove()
+		j.state = done
+	}
+	p.workers--
+	p.mu.Unlock()
 }
 
 // Stalled returns for how long the oldest running job has had no answer, or 0 while that is within
@@ -125,11 +151,8 @@ func (p *Pool) Withdraw(j *Job) bool {
 func (p *Pool) Stalled() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	oldest := p.running.front
-	if oldest == nil {
-		return 0
-	}
-	if age := time.Since(oldest.started); age > oldest.Timeout {
+	oldest := p.running.next
+	if age := time.Since(oldest.started); oldest != &p.running && age > oldest.Timeout {
 		return age
 	}
 	return 0
@@ -143,42 +166,45 @@ func (p *Pool) Remaining(j *Job) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	awaited := j
-	if j.state == queued && p.running.front != nil {
-		awaited = p.running.front
+	if j.state == queued && p.running.next != &p.running {
+		awaited = p.running.next
 	}
 	switch awaited.state {
 	case queued: // its worker is starting
 		return j.Timeout
 	case running:
 		return max(0, awaited.Timeout-time.Since(awaited.started))
-	case unused, done, dropped:
-	}
-	return 0
-}
-
-// run is the body of a worker.
-func (p *Pool) run() {
-	for j := p.next(nil); j != nil; j = p.next(j) {
-		j.Task.Run()
+	default:
+		return 0
 	}
 }
 
-// next ends the worker's last job, if it had one, and returns the next one in the queue. It returns
-// nil if the queue is empty: the worker is no longer counted and must end.
-func (p *Pool) next(last *Job) *Job {
+// Answered records how long the server took for an answer, even if its caller no longer waited.
+// Calls without an answer must not be recorded, because their round-trip time is unknown.
+func (p *Pool) Answered(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last != nil {
-		p.running.remove(last)
-		last.state = done
+	p.trips[p.answers%len(p.trips)] = took
+	p.answers++
+}
+
+// Timeout returns how long an answer is worth waiting for: three times what nearly all of the
+// latest 32 answers took, at most limit, but never less than least. Before the first answer it is
+// limit, so that a first attempt succeeds however far away the server is.
+func (p *Pool) Timeout(least, limit time.Duration) time.Duration {
+	const enough = 20 // from here on the longest does not count, such as of a node that hung
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var longest, second time.Duration
+	for _, took := range p.trips {
+		second = max(second, min(took, longest))
+		longest = max(longest, took)
 	}
-	j := p.queue.front
-	if j == nil {
-		p.workers--
-		return nil
+	if p.answers >= enough {
+		longest = second
 	}
-	p.queue.remove(j)
-	j.state, j.started = running, time.Now()
-	p.running.push(j)
-	return j
+	if p.answers > 0 {
+		limit = min(limit, 3*longest)
+	}
+	return max(limit, least)
 }

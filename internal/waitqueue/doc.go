@@ -2,27 +2,8 @@
 // hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
 //
 // Only the head of a queue asks the server; the others would get the same answer. What the head
-// learns stays with the queue, so a new head need not ask again.
-//
-// # States
-//
-// A [Waiter] has one [State]; states.go lists all transitions.
-//
-//	            Ask                      Acquire
-//	Waiting ──────────▶ Asking           Waiting, Offered, Granted ──▶ Acquired
-//	   │    ◀──────────    │
-//	   │       Answer      │             Leave
-//	   │ Offer             │             Waiting, Granted ──▶ Left
-//	   ▼        Ask        ▼ Settle      Offered ──▶ LeftOffered ──Settle──▶ Left
-//	Offered ────────▶ OfferedAsking
-//	        ◀────────                    Grant
-//	          Answer                     Waiting ──▶ Granted ──Ask──▶ Asking
-//
-// Settle takes Offered back to Waiting and OfferedAsking to Asking.
-//
-// It also has a [Registration]: what the server may know of it. Releases in other processes can
-// give the lock to registered waiters. When a waiter leaves, its state and its registration say
-// what may remain on the server and must be cleaned up: see [Waiter.Leave] and [Offer.Settle].
+// learns stays with the queue, so a new head need not ask again. A [Waiter] has one [State];
+// states.go has the table of all transitions.
 //
 // # Hand-over
 //
@@ -54,8 +35,8 @@
 // No lock may stay with a caller that has left:
 //
 //   - When a waiter leaves that may be registered or may have the lock, both are given up in the
-//     background. If a release that names it is under way, the cleanup waits for its outcome, since
-//     the release may be repeated until then.
+//     background: see [Waiter.Leave]. If a release that names it is under way, the cleanup waits for
+//     its outcome, since the release may be repeated until then: see [Offer.Settle].
 //   - A message may arrive for an owner that neither waits nor holds, because the request that
 //     registered it was executed late. The lock is then released.
 //   - A client that is gone hears no message: the server says so to the release, which tries the

@@ -45,67 +45,46 @@ type Message struct {
 	Streak Streak
 }
 
-// Offer is a release under way, with its successor if there is one.
+// Offer is a release under way.
 type Offer[Name comparable, Data any] struct {
-	streak    Streak // until now
-	successor *Waiter[Name, Data]
-	first     bool // it comes before waiters in other processes
-}
-
-// NoOffer returns an Offer without a successor.
-func NoOffer[Name comparable, Data any](s Streak) Offer[Name, Data] {
-	return Offer[Name, Data]{streak: s}
+	Streak    Streak              // of the lock, until now
+	Successor *Waiter[Name, Data] // whom to give the lock to; nil if there is none
+	First     bool                // it comes before waiters in other processes
 }
 
 // Offer picks the head of a queue as the successor of a release that is about to be sent. registers
 // says that the release may register it instead. The caller calls Settle if the offer has a
 // successor.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
-	o := NoOffer[Name, Data](s)
+	o := Offer[Name, Data]{Streak: s}
 	if qs.slot(name).queues.Load() == 0 {
 		return o
 	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q := qs.byName[name]
-	if q == nil {
-		return o
-	}
-	w := q.waiters.Front().Value.(*Waiter[Name, Data])
-	if w.state != Waiting {
+	w := qs.byName[name].head()
+	if w == nil || w.state != Waiting {
 		return o
 	}
 	w.state.step(offer)
-	o.successor, o.first = w, s.Stays()
-	if registers && !o.first {
+	o.Successor, o.First = w, s.Stays()
+	if registers && !o.First {
 		// Another process may grant it the lock before the reply to the release arrives.
 		qs.registered[w.Owner] = w
 	}
 	return o
 }
 
-// Streak returns the streak of the lock before the release.
-func (o Offer[Name, Data]) Streak() Streak { return o.streak }
-
-// Successor returns the waiter to give the lock to, and whether it comes before waiters in other
-// processes. ok is false if there is none.
-func (o Offer[Name, Data]) Successor() (c Candidate, first, ok bool) {
-	if o.successor == nil {
-		return Candidate{}, false, false
-	}
-	return o.successor.Candidate, o.first, true
-}
-
 // After returns the streak once the successor holds the lock, by a release that was sent at the
 // given time. began is Streak.Began if the release has noted it. A hand-over within the process
 // that comes first does not count towards Count: it has bounds of its own.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
-	s := o.streak
-	if !o.first {
+	s := o.Streak
+	if !o.First {
 		s.Count++
 		s.Began = cmp.Or(s.Began, began)
 	}
-	if !o.first || s.HereSince.IsZero() {
+	if !o.First || s.HereSince.IsZero() {
 		s.Here, s.HereSince = 0, sent // not first means that nobody waits elsewhere
 	}
 	s.Here++
@@ -127,33 +106,31 @@ type Outcome uint8
 
 // The outcomes of a release.
 const (
-	ToAll               Outcome = iota // announced to all, or another owner has the lock
-	ToNobody                           // not announced: the lock may be free, or the successor's
-	Uncertain                          // it may have been executed, or may still be
-	ToSuccessor                        // the successor has the lock
-	SuccessorRegistered                // another owner has it, and the successor is registered
+	ToAll    Outcome = iota // announced to all, or another owner has the lock
+	ToNobody                // not announced: the lock may be free, or the successor's
+
+	// From here on the successor may have the lock or a registration.
+
+	Uncertain           // it may have been executed, or may still be
+	ToSuccessor         // the successor has the lock
+	SuccessorRegistered // another owner has it, and the successor is registered
 )
 
 // Settle records the result of a release. It returns true if the successor has left without the
 // lock but may now have it, or a registration: the caller cleans up.
 func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
-	w := o.successor
+	w := o.Successor
 	if w == nil {
 		return false
 	}
-	qs := w.queue.all
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	remains := r.Outcome == Uncertain || r.Outcome == ToSuccessor ||
-		r.Outcome == SuccessorRegistered
-	left, acquired := w.state.left(), w.state == Acquired
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	before, remains := w.state, r.Outcome >= Uncertain
 	w.state.step(settle)
-	if left {
-		return remains && !acquired
+	if before == LeftOffered || before == Acquired {
+		return remains && before == LeftOffered
 	}
-	if remains && w.registration == Unregistered {
-		w.registration = MaybeRegistered
-	}
+	w.registered = w.registered || remains
 	w.late = w.late || r.Late
 	switch r.Outcome {
 	case ToSuccessor:
@@ -161,8 +138,8 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	case SuccessorRegistered:
 		if r.Sent.Before(w.asked) {
 			w.wakeFor(Retry) // it has asked since, and may have another registration
-		} else {
-			w.register(r.Ticket, r.Sent)
+		} else if !w.state.asking() { // otherwise the reply also has the ticket
+			w.ticket, w.asked = r.Ticket, r.Sent
 		}
 	case Uncertain, ToNobody:
 		w.wakeFor(Retry)
@@ -181,34 +158,21 @@ func (w *Waiter[Name, Data]) giveGrant(g Grant) {
 	default:
 		w.state.step(grant)
 		w.given = g
-		w.signal()
+		w.wakeFor(HasGrant)
 	}
-}
-
-// register records that the waiter is registered. qs.mu must be held.
-func (w *Waiter[Name, Data]) register(t Ticket, asked time.Time) {
-	w.queue.all.registered[w.Owner] = w
-	if w.registration == Unregistered {
-		w.registration = MaybeRegistered
-	}
-	if w.state.asking() {
-		return // the reply also has the ticket
-	}
-	w.registration, w.ticket, w.asked = Registered, t, asked
-	w.readMessages()
 }
 
 // readMessages handles the messages that arrived while the ticket of the waiter was not certain.
 // qs.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {
-	if w.state.asking() || w.state.offered() {
+	if w.state.asking() || w.state == Offered {
 		return
 	}
 	unread := w.unread
 	w.unread = nil
 	for _, m := range unread {
 		switch {
-		case w.registration != Registered:
+		case w.ticket == 0:
 			w.wakeFor(Retry) // the server decides
 		case m.Ticket == w.ticket:
 			w.giveGrant(Grant{Since: w.asked, Fence: m.Fence, Streak: m.Streak})
@@ -240,16 +204,13 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if w.state == Granted || w.registration == Registered {
-		w.registration = MaybeRegistered // too little was left of a grant; the reply decides
-	}
 	w.state.step(ask)
-	w.given = Grant{}
-	w.clearSignal()
-	if !registers || !hears && w.registration == Unregistered {
+	w.ticket, w.given = 0, Grant{} // the reply decides, also if too little was left of a grant
+	w.woken()                      // the request is what it was woken for
+	if !registers || !hears && !w.registered {
 		return false
 	}
-	w.registration = MaybeRegistered
+	w.registered = true
 	qs.registered[w.Owner] = w
 	return true
 }
@@ -257,29 +218,20 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 // Answer notes that the request sent at the given time is over. t is the ticket of the refusal, if
 // it has one. Answer returns the grant if the waiter was given the lock in the meantime.
 func (w *Waiter[Name, Data]) Answer(t Ticket, asked time.Time) (Grant, bool) {
-	qs := w.queue.all
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
 	w.state.step(answer)
 	early := w.given
 	if t != 0 {
-		w.register(t, asked)
+		w.ticket, w.asked = t, asked
 	}
+	w.readMessages()
 	if !early.Since.IsZero() && w.state == Waiting {
 		w.giveGrant(early)
 	}
-	w.readMessages()
 	if w.state != Granted {
 		return Grant{}, false
 	}
-	w.clearSignal()
+	w.woken()
 	return w.given, true
-}
-
-// Acquire notes that the waiter has the lock for good.
-func (w *Waiter[Name, Data]) Acquire() {
-	qs := w.queue.all
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	w.state.step(acquire)
 }

@@ -100,8 +100,6 @@ type modelQueue struct {
 	messages []Message     // on their way
 }
 
-func hash(name string) uint64 { return uint64(len(name)) }
-
 func begin() (struct{}, bool) { return struct{}{}, true }
 
 func allOf[T any](all []T, is func(T) bool) bool {
@@ -124,7 +122,7 @@ func (m *modelQueue) join(t *rapid.T) {
 		t.Skip()
 	}
 	w := &modelWaiter{owner: fmt.Sprint("client:", len(m.waiters))}
-	w.waiter = m.queues.Join("order", Candidate{Owner: w.owner, Lease: time.Second}, begin)
+	w.waiter = m.queues.Join("order", w.owner, time.Second, begin)
 	m.waiters = append(m.waiters, w)
 }
 
@@ -208,7 +206,7 @@ func (m *modelQueue) executeRelease(t *rapid.T) {
 	r.executed = true
 	o := &m.server
 	r.reply = Release{Outcome: ToNobody, Sent: modelTime(r.sent)}
-	next, first, named := r.offer.Successor()
+	next, first, named := r.offer.Successor, r.offer.First, r.offer.Successor != nil
 	if o.holder != r.of {
 		if named && o.holder == next.Owner {
 			r.reply.Outcome = ToSuccessor
@@ -254,7 +252,7 @@ func (m *modelQueue) settles(t *rapid.T) {
 	}
 	if r.offer.Settle(r.reply) {
 		for _, w := range m.waiters {
-			if w.waiter == r.offer.successor {
+			if w.waiter == r.offer.Successor {
 				require.False(t, w.holds, "a held lock is about to be released")
 				m.cleansUp(w)
 			}
@@ -312,8 +310,8 @@ func (m *modelQueue) wakes(t *rapid.T) {
 		if w.ask != nil {
 			continue
 		}
-		if reason, g := w.waiter.woken(); reason == HasGrant {
-			m.takes(t, w, g)
+		if w.waiter.woken() == HasGrant {
+			m.takes(t, w, w.waiter.given)
 			return
 		}
 	}
@@ -336,8 +334,7 @@ func (m *modelQueue) keeps(t *rapid.T, w *modelWaiter, since int) {
 	if since > w.ended {
 		require.Equal(t, w.owner, m.server.holder)
 	}
-	w.waiter.Acquire()
-	remains, _ := w.waiter.Leave(false)
+	remains, _ := w.waiter.Leave(true, false)
 	require.Equal(t, Nothing, remains)
 	w.left, w.holds = true, true
 }
@@ -357,7 +354,7 @@ func (m *modelQueue) givesUp(t *rapid.T) {
 
 func (m *modelQueue) leaves(w *modelWaiter) {
 	w.left = true
-	if remains, _ := w.waiter.Leave(true); remains != Nothing {
+	if remains, _ := w.waiter.Leave(false, true); remains != Nothing {
 		m.cleansUp(w)
 	}
 }
@@ -377,7 +374,7 @@ func (m *modelQueue) cleansUp(w *modelWaiter) {
 // check asserts what is true at any time.
 func (m *modelQueue) check(t *rapid.T) {
 	underWay := func(w *modelWaiter) bool {
-		if m.release != nil && m.release.offer.successor == w.waiter {
+		if m.release != nil && m.release.offer.Successor == w.waiter {
 			return true
 		}
 		return slices.ContainsFunc(m.messages, func(g Message) bool { return g.Owner == w.owner })
@@ -401,7 +398,7 @@ func (m *modelQueue) check(t *rapid.T) {
 
 // program does anything that may happen, in some order, and checks what is true at any time.
 func program(t *rapid.T) {
-	m := &modelQueue{queues: New[string, struct{}](hash)}
+	m := &modelQueue{queues: New[string, struct{}]()}
 	m.server.grant("other:1")
 	t.Repeat(map[string]func(*rapid.T){
 		"":          m.check,

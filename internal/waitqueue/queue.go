@@ -2,6 +2,7 @@ package waitqueue
 
 import (
 	"container/list"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,7 @@ import (
 // Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
 // knows about that. All methods are safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
-	hash  func(Name) uint64
+	seed  maphash.Seed
 	slots [8192]slot
 
 	mu         sync.Mutex
@@ -37,14 +38,14 @@ type Queue[Name comparable, Data any] struct {
 	refused  bool // the last answer was a refusal, which also applies to waiters that join now
 }
 
-// New returns an empty Queues. hash hashes a name.
-func New[Name comparable, Data any](hash func(Name) uint64) *Queues[Name, Data] {
-	return &Queues[Name, Data]{hash: hash, byName: make(map[Name]*Queue[Name, Data]),
+// New returns an empty Queues.
+func New[Name comparable, Data any]() *Queues[Name, Data] {
+	return &Queues[Name, Data]{seed: maphash.MakeSeed(), byName: make(map[Name]*Queue[Name, Data]),
 		registered: make(map[string]*Waiter[Name, Data])}
 }
 
 func (qs *Queues[Name, Data]) slot(name Name) *slot {
-	return &qs.slots[qs.hash(name)%uint64(len(qs.slots))]
+	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
 // Try reports whether the caller may ask for the lock without joining the queue: no other caller
@@ -61,10 +62,11 @@ func (qs *Queues[Name, Data]) Try(name Name) bool {
 // EndTry ends a successful Try.
 func (qs *Queues[Name, Data]) EndTry(name Name) { qs.slot(name).trying.Add(-1) }
 
-// Join appends a new waiter to a queue. If there is no queue, begin makes the data of a new one, or
-// returns false, and Join returns nil. begin is called with the queues locked, and must not block.
+// Join appends a new waiter to a queue, for an owner that wants the lock for lease if it is given
+// it. If there is no queue, begin makes the data of a new one, or returns false, and Join returns
+// nil. begin is called with the queues locked, and must not block.
 func (qs *Queues[Name, Data]) Join(
-	name Name, c Candidate, begin func() (Data, bool),
+	name Name, owner string, lease time.Duration, begin func() (Data, bool),
 ) *Waiter[Name, Data] {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -78,13 +80,21 @@ func (qs *Queues[Name, Data]) Join(
 		qs.byName[name] = q
 		qs.slot(name).queues.Add(1)
 	}
-	w := &Waiter[Name, Data]{queue: q, Candidate: c, First: q.waiters.Len() == 0,
-		refusals: q.refusals, wake: make(chan struct{}, 1)}
+	w := &Waiter[Name, Data]{Owner: owner, Lease: lease, First: q.waiters.Len() == 0, queue: q,
+		refusals: q.refusals, wake: make(chan struct{}, 1), state: Waiting}
 	if q.refused {
 		w.refusals--
 	}
 	w.element = q.waiters.PushBack(w)
 	return w
+}
+
+// head returns the first waiter of a queue; nil if there is no queue or no waiter.
+func (q *Queue[Name, Data]) head() *Waiter[Name, Data] {
+	if q == nil || q.waiters.Len() == 0 {
+		return nil
+	}
+	return q.waiters.Front().Value.(*Waiter[Name, Data])
 }
 
 // Do calls f with the data of the queue, under the mutex that guards it. f must not block.
@@ -105,31 +115,27 @@ func (q *Queue[Name, Data]) Answered(refused bool) {
 	}
 }
 
-// Candidate is the part of a waiter that releases use.
-type Candidate struct {
+// Waiter is one caller in a queue. Only that caller's goroutine uses it; releases read the exported
+// fields, which do not change.
+type Waiter[Name comparable, Data any] struct {
 	Owner string
 	Lease time.Duration // of the lock that it is given
-}
-
-// Waiter is one caller in a queue. Only that caller's goroutine uses it.
-type Waiter[Name comparable, Data any] struct {
-	Candidate
-	First bool // it was at the head from the start
+	First bool          // it was at the head from the start
 
 	queue    *Queue[Name, Data]
 	element  *list.Element
-	refusals int // Queue.refusals when it joined, without the refusal that also applies to it
-	wake     chan struct{}
+	refusals int           // Queue.refusals when it joined, without one that also applies to it
+	wake     chan struct{} // signals that there is a reason
 
 	// Guarded by Queues.mu.
-	state        State
-	registration Registration
-	ticket       Ticket    // of a Registered waiter
-	asked        time.Time // when the request with this ticket was sent
-	reason       Reason    // why it was woken
-	given        Grant     // while Granted; also a grant that arrived while it asked
-	unread       []Message // arrived while its ticket was not certain
-	late         bool      // a release that names it may still be executed at any time
+	state      State
+	registered bool      // the server may have a registration of it
+	ticket     Ticket    // of its registration when it last asked; 0 if that is not certain
+	asked      time.Time // when the request with this ticket was sent
+	reason     Reason    // why it was woken
+	given      Grant     // while Granted; also a grant that arrived while it asked
+	unread     []Message // arrived while its ticket was not certain
+	late       bool      // a release that names it may still be executed at any time
 }
 
 // Remains tells what a departing waiter may leave on the server: the lock itself, or a
@@ -161,10 +167,7 @@ func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
 // Wait blocks until the waiter is woken or b ends. A waiter behind the head is woken when it
 // becomes head or is given the lock; the head also when there is a reason to ask.
 func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
-	if !b.Wait(w.wake) {
-		return Ended, Grant{}
-	}
-	return w.woken()
+	return w.Park(b, wait.Unlimited, nil)
 }
 
 // Park is Wait for the head. It also returns after a pause, or when the channel also fires.
@@ -174,47 +177,29 @@ func (w *Waiter[Name, Data]) Park(
 	if !b.Sleep(pause, w.wake, also) {
 		return Ended, Grant{}
 	}
-	reason, g := w.woken()
-	return max(reason, Paused), g
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return max(w.woken(), Paused), w.given
 }
 
-// woken returns the reason why the waiter was woken, and resets it.
-func (w *Waiter[Name, Data]) woken() (Reason, Grant) {
-	qs := w.queue.all
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	reason := w.reason
-	w.reason = Ended
-	w.clearSignal()
-	if w.state == Granted {
-		return HasGrant, w.given
-	}
-	return reason, Grant{}
-}
-
-// wakeFor wakes the waiter for a reason. qs.mu must be held.
+// wakeFor makes Wait and Park return, for a reason. Queues.mu must be held.
 func (w *Waiter[Name, Data]) wakeFor(r Reason) {
 	w.reason = max(w.reason, r)
-	w.signal()
-}
-
-// signal makes Wait and Park return. qs.mu must be held.
-func (w *Waiter[Name, Data]) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// clearSignal undoes signal, unless a reason is pending. qs.mu must be held.
-func (w *Waiter[Name, Data]) clearSignal() {
-	if w.reason != Ended {
-		return
-	}
+// woken returns the reason why the waiter was woken, and resets it. Queues.mu must be held.
+func (w *Waiter[Name, Data]) woken() Reason {
+	reason := w.reason
+	w.reason = Ended
 	select {
 	case <-w.wake:
 	default:
 	}
+	return reason
 }
 
 // Waited reports whether the waiter had to wait: a request of its own, or of a head before it, was
@@ -226,64 +211,52 @@ func (w *Waiter[Name, Data]) Waited() bool {
 	return w.queue.refusals > w.refusals
 }
 
-// Leave removes the waiter from its queue. If it was the head, the next one becomes head, and asks
-// at once if retry is set. Leave returns what may remain on the server. The last waiter ends the
-// queue and gets its data; the others get nil.
-func (w *Waiter[Name, Data]) Leave(retry bool) (r Remains, over *Data) {
+// Leave removes the waiter from its queue, with the lock or without it. If it was the head, the
+// next one becomes head, and asks at once if retry is set. Leave returns what may remain on the
+// server. The last waiter ends the queue and gets its data; the others get nil.
+func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, over *Data) {
 	q := w.queue
 	qs := q.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	switch {
-	case w.state == Acquired:
-	case w.late:
-		r = Late
-	case w.registration != Unregistered, w.state == Granted:
-		r = Something
+	if acquired {
+		w.state.step(acquire)
+	} else {
+		w.state.step(leave)
+		switch {
+		case w.late:
+			r = Late
+		case w.registered:
+			r = Something
+		}
 	}
-	w.state.step(leave)
 	delete(qs.registered, w.Owner)
-	head := q.waiters.Front() == w.element
+	before := q.head()
 	q.waiters.Remove(w.element)
-	next := q.waiters.Front()
+	next := q.head()
 	switch {
 	case next == nil:
 		delete(qs.byName, q.name)
 		qs.slot(q.name).queues.Add(-1)
 		return r, &q.data
-	case head && retry:
-		next.Value.(*Waiter[Name, Data]).wakeFor(Retry)
-	case head:
-		next.Value.(*Waiter[Name, Data]).wakeFor(BecameHead)
+	case next == before:
+	case retry:
+		next.wakeFor(Retry)
+	default:
+		next.wakeFor(BecameHead)
 	}
 	return r, nil
 }
 
-// Len returns how many queues there are.
-func (qs *Queues[Name, Data]) Len() int {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	return len(qs.byName)
-}
-
-// Waiters returns how many waiters there are in the queues whose names match.
-func (qs *Queues[Name, Data]) Waiters(matches func(Name) bool) (n int) {
+// Waiters returns how many waiters there are in the queues whose names match, and how often their
+// requests have been refused.
+func (qs *Queues[Name, Data]) Waiters(matches func(Name) bool) (n, refusals int) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for name, q := range qs.byName {
 		if matches(name) {
-			n += q.waiters.Len()
+			n, refusals = n+q.waiters.Len(), refusals+q.refusals
 		}
 	}
-	return n
-}
-
-// Refusals returns how often those who wait in a queue have been refused.
-func (qs *Queues[Name, Data]) Refusals(name Name) int {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if q := qs.byName[name]; q != nil {
-		return q.refusals
-	}
-	return 0
+	return n, refusals
 }

@@ -11,14 +11,13 @@ import (
 func BenchmarkJoinAndLeave(b *testing.B) {
 	for _, behind := range []int{0, 1000} {
 		b.Run("behind "+strconv.Itoa(behind), func(b *testing.B) {
-			qs := New[string, struct{}](hash)
+			qs := New[string, struct{}]()
 			for range behind {
-				qs.Join("order", Candidate{}, begin)
+				qs.Join("order", "", 0, begin)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				candidate := Candidate{Owner: "client:1", Lease: time.Second}
-				qs.Join("order", candidate, begin).Leave(false)
+				qs.Join("order", "client:1", time.Second, begin).Leave(false, false)
 			}
 		})
 	}
@@ -29,15 +28,14 @@ func BenchmarkJoinAndLeave(b *testing.B) {
 func BenchmarkOfferAndSettle(b *testing.B) {
 	for _, registers := range []bool{false, true} {
 		b.Run("registers "+strconv.FormatBool(registers), func(b *testing.B) {
-			qs := New[string, struct{}](hash)
-			qs.Join("order", Candidate{Owner: "client:0", Lease: time.Second}, begin)
+			qs := New[string, struct{}]()
+			qs.Join("order", "client:0", time.Second, begin)
 			b.ReportAllocs()
 			for b.Loop() {
-				qs.Join("order", Candidate{Owner: "client:1", Lease: time.Second}, begin)
+				qs.Join("order", "client:1", time.Second, begin)
 				o := qs.Offer("order", Streak{}, registers)
 				o.Settle(Release{Outcome: ToSuccessor, Sent: time.Now()})
-				o.successor.Acquire()
-				o.successor.Leave(false)
+				o.Successor.Leave(true, false)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package topology_test
+package transport
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"holdfast/internal/topology"
 )
 
 // entry returns one range of a reply to CLUSTER SLOTS.
@@ -24,12 +22,12 @@ func TestNodeWithoutAddressIsTheOneThatWasAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, c := startFake(t, nil)
 			f.set(list{entry(0, 99, host, f.port), entry(100, 199, host, f.port+1)})
-			address, err := c.Master(t.Context(), 7, false)
+			address, err := c.master(t.Context(), 7, false)
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprint("127.0.0.1:", f.port), address)
 			// No node has that port.
-			_, err = c.Master(t.Context(), 107, false)
-			require.ErrorIs(t, err, topology.ErrUnassigned)
+			_, err = c.master(t.Context(), 107, false)
+			require.ErrorIs(t, err, errUnassigned)
 		})
 	}
 }
@@ -37,7 +35,7 @@ func TestNodeWithoutAddressIsTheOneThatWasAsked(t *testing.T) {
 func TestAddressesAreWrittenAsRueidisWritesThem(t *testing.T) {
 	_, c := startFake(t, list{entry(0, 0, "::1", 7000), entry(1, 1, "redis.example", 7001)})
 	for slot, want := range []string{"[::1]:7000", "redis.example:7001"} {
-		address, err := c.Master(t.Context(), uint16(slot), false)
+		address, err := c.master(t.Context(), uint16(slot), false)
 		require.NoError(t, err)
 		require.Equal(t, want, address)
 	}
@@ -61,45 +59,42 @@ func TestMalformedEntryCostsOnlyItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, c := startFake(t, list{malformed, entry(100, 199, "h", 2)})
-			address, err := c.Master(t.Context(), 150, false)
+			address, err := c.master(t.Context(), 150, false)
 			require.NoError(t, err)
 			require.Equal(t, "h:2", address)
-			_, err = c.Master(t.Context(), 50, false)
-			require.ErrorIs(t, err, topology.ErrUnassigned)
+			_, err = c.master(t.Context(), 50, false)
+			require.ErrorIs(t, err, errUnassigned)
 		})
 	}
 }
 
 func TestReplyThatIsNoListIsAnError(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
-	_, err := c.Master(t.Context(), 7, false)
+	_, err := c.master(t.Context(), 7, false)
 	require.NoError(t, err)
 	for _, reply := range []any{"text", 7, nil, refusal("ERR not now")} {
 		f.set(reply)
 		require.Eventually(t, func() bool { // the last reply is too recent at first
-			_, err = c.Master(t.Context(), 7, true)
+			_, err = c.master(t.Context(), 7, true)
 			return err != nil
 		}, 5*time.Second, 5*time.Millisecond, "%v", reply)
 		require.ErrorContains(t, err, "read the cluster's slots")
-		require.NotErrorIs(t, err, topology.ErrUnassigned)
-		known, ok := c.Known(7)
-		require.True(t, ok, "an error must not cost what was known")
-		require.Equal(t, "h:1", known)
+		require.NotErrorIs(t, err, errUnassigned)
+		require.Equal(t, "h:1", c.remembered(7), "an error must not cost what was known")
 	}
 	require.ErrorAs(t, err, new(*rueidis.RedisError))
 }
 
 func TestUnassignedSlotIsRequestedAgain(t *testing.T) {
 	f, c := startFake(t, list{entry(0, 99, "h", 1)})
-	_, ok := c.Known(150)
-	require.False(t, ok)
-	require.Zero(t, f.asked.Load(), "Known asked")
-	_, err := c.Master(t.Context(), 150, false)
-	require.ErrorIs(t, err, topology.ErrUnassigned)
+	require.Empty(t, c.remembered(150))
+	require.Zero(t, f.asked.Load(), "it asked")
+	_, err := c.master(t.Context(), 150, false)
+	require.ErrorIs(t, err, errUnassigned)
 	require.ErrorContains(t, err, "150")
 	f.set(list{entry(0, 199, "h", 1)})
 	require.Eventually(t, func() bool {
-		address, err := c.Master(t.Context(), 150, false)
+		address, err := c.master(t.Context(), 150, false)
 		return err == nil && address == "h:1"
 	}, 5*time.Second, 5*time.Millisecond)
 }
@@ -112,7 +107,7 @@ func TestCallersThatNoticeTheSameChangeShareARequest(t *testing.T) {
 	for range 50 {
 		callers.Go(func() {
 			calling.Add(1)
-			address, err := c.Master(context.Background(), 7, true)
+			address, err := c.master(context.Background(), 7, true)
 			if err != nil || address != "h:1" {
 				t.Error(address, err)
 			}
@@ -126,12 +121,12 @@ func TestCallersThatNoticeTheSameChangeShareARequest(t *testing.T) {
 
 	// A known slot costs nothing. A wrong one does once the reply is old enough.
 	for range 100 {
-		_, err := c.Master(t.Context(), 7, false)
+		_, err := c.master(t.Context(), 7, false)
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, f.asked.Load())
 	require.Eventually(t, func() bool {
-		_, err := c.Master(t.Context(), 7, true)
+		_, err := c.master(t.Context(), 7, true)
 		return err == nil && f.asked.Load() == 2
 	}, 5*time.Second, time.Millisecond)
 	require.Greater(t, time.Since(start), 10*time.Millisecond, "asked at every call")
@@ -143,7 +138,7 @@ func TestRequestEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 2)
 	go func() {
-		_, err := c.Master(ctx, 7, false)
+		_, err := c.master(ctx, 7, false)
 		failed <- err
 	}()
 	require.Eventually(t, func() bool { return f.asked.Load() == 1 }, 5*time.Second, time.Millisecond)
@@ -155,7 +150,7 @@ func TestRequestEndsWithItsContext(t *testing.T) {
 		require.Fail(t, "the request goes on")
 	}
 	resume()
-	address, err := c.Master(t.Context(), 7, false)
+	address, err := c.master(t.Context(), 7, false)
 	require.NoError(t, err)
 	require.Equal(t, "h:1", address)
 }

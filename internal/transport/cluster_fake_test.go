@@ -1,4 +1,4 @@
-package topology_test
+package transport
 
 import (
 	"fmt"
@@ -9,8 +9,6 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"holdfast/internal/topology"
 )
 
 // fake is a server that replies to CLUSTER SLOTS with whatever a test wants.
@@ -27,7 +25,7 @@ type (
 )
 
 // startFake returns a fake and the slot map that reads its replies.
-func startFake(t *testing.T, reply any) (*fake, *topology.Cluster) {
+func startFake(t *testing.T, reply any) (*fake, *cluster) {
 	t.Helper()
 	f := new(fake)
 	f.set(reply)
@@ -52,7 +50,7 @@ func startFake(t *testing.T, reply any) (*fake, *topology.Cluster) {
 		client.Close()
 		s.Close()
 	})
-	return f, topology.New(client)
+	return f, newCluster(client)
 }
 
 // set changes the reply.

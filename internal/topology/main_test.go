@@ -1,9 +1,0 @@
-package topology_test
-
-import (
-	"testing"
-
-	"holdfast/internal/redistest"
-)
-
-func TestMain(m *testing.M) { redistest.VerifyMain(m) }

@@ -1,0 +1,129 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// errUnassigned is the error for a slot that no node serves.
+var errUnassigned = errors.New("no node of the cluster serves the slot")
+
+// minimumAge keeps callers that notice the same change from asking once each.
+const minimumAge = 100 * time.Millisecond
+
+// cluster knows which node of a cluster serves which slot. rueidis routes commands by itself but
+// does not say to which node. Renewals and subscriptions are sent per node and need to know. Its
+// answers may be out of date, as in every client of a cluster: a caller that notices a wrong answer
+// asks for a fresh one. It is safe for concurrent use.
+type cluster struct {
+	client rueidis.Client
+
+	fetching sync.Mutex // held during a fetch, so that concurrent callers share one answer
+	known    atomic.Pointer[answer]
+}
+
+// answer is what the cluster has answered last.
+type answer struct {
+	ranges []slotRange
+	at     time.Time
+}
+
+type slotRange struct {
+	first, last uint16
+	master      string // host:port
+}
+
+func newCluster(client rueidis.Client) *cluster {
+	cs := &cluster{client: client}
+	cs.known.Store(new(answer))
+	return cs
+}
+
+// master returns the address of the master that serves slot, in the form that
+// [rueidis.Client.Nodes] uses. It asks the cluster when no answer for slot is known, and again when
+// wrong reports that the last answer was wrong. It blocks only for that command, which ctx cancels.
+// The error wraps errUnassigned if no node serves the slot.
+func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string, error) {
+	asked := time.Now()
+	if address := cs.remembered(slot); address != "" && !wrong {
+		return address, nil
+	}
+	if err := cs.fetch(ctx, asked); err != nil {
+		return "", fmt.Errorf("read the cluster's slots: %w", err)
+	}
+	if address := cs.remembered(slot); address != "" {
+		return address, nil
+	}
+	return "", fmt.Errorf("slot %d: %w", slot, errUnassigned)
+}
+
+// remembered is master without asking. It returns "" if the last answer named no master of slot.
+func (cs *cluster) remembered(slot uint16) string {
+	for _, r := range cs.known.Load().ranges {
+		if r.first <= slot && slot <= r.last {
+			return r.master
+		}
+	}
+	return ""
+}
+
+// fetch reads the map, unless it was read after the caller asked or just before.
+func (cs *cluster) fetch(ctx context.Context, asked time.Time) error {
+	cs.fetching.Lock()
+	defer cs.fetching.Unlock()
+	if cs.known.Load().at.After(asked.Add(-minimumAge)) {
+		return nil
+	}
+	entries, err := cs.client.Do(ctx, cs.client.B().ClusterSlots().Build()).ToArray()
+	if err != nil {
+		return err
+	}
+	latest := new(answer)
+	for _, entry := range entries {
+		if r, ok := cs.parse(entry); ok {
+			latest.ranges = append(latest.ranges, r)
+		}
+	}
+	latest.at = time.Now()
+	cs.known.Store(latest)
+	return nil
+}
+
+// parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …}
+// and its replicas.
+func (cs *cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
+	fields, err := entry.ToArray()
+	if err != nil || len(fields) < 3 {
+		return slotRange{}, false
+	}
+	first, err1 := fields[0].ToInt64()
+	last, err2 := fields[1].ToInt64()
+	node, err3 := fields[2].ToArray()
+	if errors.Join(err1, err2, err3) != nil || len(node) < 2 || first < 0 || last >= 16384 {
+		return slotRange{}, false
+	}
+	number, err := node[1].ToInt64()
+	if err != nil {
+		return slotRange{}, false
+	}
+	port := strconv.FormatInt(number, 10)
+	host, err := node[0].ToString()
+	if err != nil || host == "" || host == "?" {
+		// The node that was asked does not know its own address, but the client does.
+		host = ""
+		for address := range cs.client.Nodes() {
+			if known, p, err := net.SplitHostPort(address); err == nil && p == port {
+				host = known
+			}
+		}
+	}
+	return slotRange{uint16(first), uint16(last), net.JoinHostPort(host, port)}, host != ""
+}

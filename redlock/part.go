@@ -1,0 +1,213 @@
+package redlock
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/internal/hooks"
+	"holdfast/internal/wait"
+	"holdfast/lua"
+	"holdfast/rlock"
+	"holdfast/watchdog"
+)
+
+// part is what an acquisition has on one node: a request, then what the node has granted, then a
+// release. A node that is asked again has a new part, with another owner.
+type part struct {
+	acquisition *acquisition
+	node        hooks.Node
+	owner       string // on the node
+	lease       time.Duration
+	askedAt     time.Time // when the request was given to the pool
+	request     wait.Job
+	release     wait.Job // the first try of it
+
+	// The fields below are guarded by the acquisition's mutex.
+	state       state
+	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
+	call        *wait.Job      // the last one that was sent
+	extending   *extension     // the one under way; else nil
+	extended    *extension     // the last one that the node has carried out
+	unconfirmed bool           // a release without a reply may have been carried out
+	err         error          // why the node does not count, or has not extended or released it
+}
+
+// Run asks the node for the part, or to release it, and handles the reply. It blocks until the node
+// replies; the acquisition may be over by then.
+func (p *part) Run() {
+	switch p.now() {
+	case asked:
+		p.acquire()
+	case late:
+		p.requested(nil, false, errNoPart)
+	default:
+		p.free()
+	}
+}
+
+// now returns the state.
+func (p *part) now() state {
+	p.acquisition.mu.Lock()
+	defer p.acquisition.mu.Unlock()
+	return p.state
+}
+
+// acquire asks the node for the part.
+func (p *part) acquire() {
+	a, sent := p.acquisition, time.Now()
+	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.options.delay())
+	deadline := watchdog.Deadline(sent, p.lease)
+	taken := vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
+	var hold hooks.NodeHold
+	switch h := vote.Holder; {
+	case err != nil:
+	case vote.Again:
+		// Only other nodes were asked for this owner before. This node is one of their servers
+		// under another name, and must not count twice.
+		taken, err = false, errSameServer
+	case h != nil:
+		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
+	case !vote.Granted:
+		err = &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
+	case !time.Now().Before(deadline):
+		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", p.lease)
+	case p.now() == asked:
+		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, p); hold == nil {
+			err = rlock.ErrClosed
+		}
+	}
+	p.requested(hold, taken, err)
+}
+
+// requested handles the outcome of the request: the part's hold, or why there is none, and whether
+// the node may have granted the part.
+func (p *part) requested(hold hooks.NodeHold, taken bool, err error) {
+	a, unwanted := p.acquisition, false
+	a.do(func() {
+		err = cmp.Or(err, p.err) // the hold may have ended already
+		unwanted = p.state == late && taken
+		switch {
+		case unwanted:
+			p.state.enter(sent)
+		case p.state == late:
+			p.state.enter(gone)
+		case err == nil:
+			p.state.enter(granted)
+			p.hold = hold
+			p.rejoin()
+		default:
+			p.deny(err)
+			if taken {
+				p.cleanUp() // this owner is never used again
+			}
+		}
+		a.notify()
+	})
+	if unwanted {
+		if hold != nil {
+			hold.Drop()
+		}
+		p.free()
+	}
+}
+
+// Ended handles the end of the part: it is lost on its node, the node's client is closed, or the
+// part was dropped, which has no effect.
+func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) }) }
+
+// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
+func (p *part) Renewed() {
+	a := p.acquisition
+	a.do(func() {
+		for i, node := range a.lock.nodes {
+			// Every part reports its renewal. Ask a missing node only once for all of them.
+			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
+			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
+				a.parts[i] = new(part) // the node's pool may still read the last
+				a.ask(i, node.NewOwner(), node.WatchdogLease())
+			}
+		}
+	})
+}
+
+// The methods below are called with mu held.
+
+// ask requests the part of node i for an owner.
+func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
+	p := a.parts[i]
+	p.acquisition, p.node, p.owner, p.lease = a, a.lock.nodes[i], ownerID, lease
+	p.askedAt = time.Now()
+	if p.err = p.send(&p.request, p, lease); p.err == nil {
+		a.longest = max(a.longest, lease)
+		p.state.enter(asked)
+	}
+}
+
+// send gives a call to the node's pool, and returns an error if it could not.
+func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
+	if err := unavailable(p.node); err != nil {
+		return err
+	}
+	call.Task, call.Timeout = task, p.acquisition.lock.nodeTimeout(p.node, lease)
+	if !p.node.Pool().Do(call) {
+		return rlock.ErrClosed
+	}
+	p.call = call
+	return nil
+}
+
+// unavailable returns why a node must not be asked; nil if it may be.
+func unavailable(node hooks.Node) error {
+	select {
+	case <-node.Closing():
+		return rlock.ErrClosed
+	default:
+	}
+	if stalled := node.Pool().Stalled(); stalled > 0 {
+		return fmt.Errorf("it has not answered for %v", stalled.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// deny notes why the part was not granted.
+func (p *part) deny(err error) {
+	p.state.enter(missing)
+	p.err = err
+}
+
+// rejoin has a part that was granted after the others renewed and extended like them.
+func (p *part) rejoin() {
+	a := p.acquisition
+	if a.state == held && a.renews() {
+		p.hold.SetRenew(true)
+	}
+	more := time.Until(a.extendedTo).Truncate(time.Millisecond)
+	if more > 0 && p.hold.Deadline().Before(a.extendedTo.Add(-watchdog.Drift(more))) {
+		p.extend(&extension{levels: len(a.levels), lease: more})
+	}
+}
+
+// lost notes that the part is not held any more.
+func (p *part) lost(reason error) {
+	if p.state != granted && p.state != asked {
+		return
+	}
+	if lost := (*rlock.LostError)(nil); errors.As(reason, &lost) {
+		reason = lost.Reason // a part is lost, not the lock
+	}
+	if p.err = reason; p.state == asked {
+		return // acquire is about to report that it was granted
+	}
+	a := p.acquisition
+	deadline := a.trustedUntil()
+	p.state.enter(missing)
+	a.notify()
+	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
+		// Close does not release what is held, but this part is not held yet. After the attempt has
+		// failed, the closed client could not release it any more.
+		p.cleanUp()
+	}
+	a.check(reason, deadline)
+}
