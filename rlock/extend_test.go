@@ -94,7 +94,10 @@ func TestExtendOfALockThatIsLostReturnsErrLost(t *testing.T) {
 		for name, lose := range map[string]func(){
 			"gone":           func() { s.Do(t, "FLUSHALL") },
 			"force-unlocked": func() { _, err := k.lock(other, k.name).ForceUnlock(t.Context()); require.NoError(t, err) },
-			"another has it": func() { s.Do(t, "FLUSHALL"); plant(t, s, k.name, k.rivalHash("another:1", 1)) },
+			"another has it": func() {
+				s.Do(t, "FLUSHALL")
+				plant(t, s, k.name, k.contenderHash("another:1", 1))
+			},
 		} {
 			hold := take(t, k.lock(c, k.name), longLease)
 			inner := takeWith(hold.Context(), t, k.lock(c, k.name), longLease)
@@ -186,7 +189,7 @@ func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
 		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), promptly)
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Extend(t.Context(), longLease), watchdog.ErrExpired)
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -272,7 +275,7 @@ func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 		p.Pass()
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 
@@ -283,7 +286,7 @@ func TestExtendWhoseReplyComesAfterTheLossReturnsErrLost(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: patience})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: longWait})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), time.Second)
 		p.HoldReplies()
@@ -292,7 +295,7 @@ func TestExtendWhoseReplyComesAfterTheLossReturnsErrLost(t *testing.T) {
 		receive(t, hold.Done(), "the lease does not end")
 		p.Pass()
 		require.ErrorIs(t, receive(t, extended, "Extend has not returned"), rlock.ErrLost)
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 

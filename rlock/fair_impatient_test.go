@@ -79,7 +79,7 @@ func (c *throng) requireDeparted(t *testing.T, s *redistest.Server) {
 	c.watch(t, s, &c.refused, 25*throngSize, "callers stay for longer than they wait")
 }
 
-// watch waits until a count has grown, and requires meanwhile that places of callers that left go.
+// watch waits until a count has grown, and requires meanwhile that registrations of callers that left go.
 func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, by int64, otherwise string) {
 	t.Helper()
 	before := count.Load()
@@ -135,14 +135,14 @@ func TestFairLockOutlivesImpatientCallers(t *testing.T) {
 			s := redistest.Start(t)
 			c := gather(t, s, of.ask)
 			of.played(t, s, c)
-			patient := newClient(t, s, rlock.Options{}).NewFairLock("job")
+			lasting := newClient(t, s, rlock.Options{}).NewFairLock("job")
 			for _, meanwhile := range []func(){func() {}, c.leave} {
 				meanwhile()
-				hold, err := patient.TryLock(t.Context(), patience, rlock.Watchdog)
+				hold, err := lasting.TryLock(t.Context(), longWait, rlock.Watchdog)
 				require.NoError(t, err)
 				unlock(t, hold)
 			}
-			within(t, patience, func() {
+			within(t, longWait, func() {
 				for _, client := range c.clients {
 					require.NoError(t, client.Close(t.Context()))
 				}
@@ -187,7 +187,7 @@ func TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled(t *testing.T) {
 	}
 	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == killed*waitersEach }, "not all of them wait")
 	behind := lockInBackground(t.Context(), c.NewFairLock("job"), rlock.Watchdog)
-	awaitQuiet(t, s)
+	waitForQuiet(t, s)
 	for _, p := range dying {
 		require.NoError(t, p.Kill())
 	}
@@ -206,7 +206,7 @@ func TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled(t *testing.T) {
 func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
-		const callers, departures = 20, 2000
+		const callers, exits = 20, 2000
 		s := redistest.Start(t)
 		var clients []*rlock.Client
 		var departed atomic.Int64
@@ -219,7 +219,7 @@ func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 			for range callers / 4 {
 				storm.Go(func() {
 					l := k.lock(client, k.name)
-					for departed.Add(1) <= departures {
+					for departed.Add(1) <= exits {
 						if hold, err := l.TryLock(t.Context(), 1+rand.N(15*time.Millisecond), rlock.Watchdog); err == nil {
 							_ = hold.Unlock(t.Context())
 						}
@@ -228,7 +228,8 @@ func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 			}
 		}
 		storm.Wait()
-		newcomer, err := k.rival(newClient(t, s, rlock.Options{}), k.name).TryLock(t.Context(), 3*time.Second, rlock.Watchdog)
+		newcomer, err := k.contender(newClient(t, s, rlock.Options{}),
+			k.name).TryLock(t.Context(), 3*time.Second, rlock.Watchdog)
 		require.NoError(t, err)
 		unlock(t, newcomer)
 		within(t, 3*time.Second, func() {

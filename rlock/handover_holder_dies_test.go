@@ -32,7 +32,7 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 					s := redistest.Start(t)
 					here := newClient(t, s, rlock.Options{HandOver: mode})
 					waiters := []*rlock.Client{here}
-					if k.placed && mode == rlock.HandOverToAll || k.lonely {
+					if k.grants && mode == rlock.HandOverToAll || k.lonely {
 						waiters[0] = newClient(t, s, rlock.Options{HandOver: mode})
 					}
 					for range 3 {
@@ -42,7 +42,7 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 					waiting := make(chan outcome, len(waiters))
 					for _, c := range waiters {
 						go func() { waiting <- <-lockInBackground(t.Context(), k.lock(c, k.name), lease) }()
-						awaitQuiet(t, s)
+						waitForQuiet(t, s)
 					}
 					unlock(t, first)
 					last := receive(t, waiting, "nobody was given the lock")

@@ -22,7 +22,7 @@ import (
 // In watchdog mode a grant gets a tenth of the lease.
 const (
 	watchdogLease = 20 * time.Second
-	giftLease     = watchdogLease / 10
+	grantLease    = watchdogLease / 10
 )
 
 func init() { processes["given"] = waitToBeGiven }
@@ -58,7 +58,7 @@ func waitToBeGiven(args []string) error {
 func startGiven(t *testing.T, s *redistest.Server, k kind, n int) *process {
 	t.Helper()
 	p := startProcess(t, "given", s.Addr(), k.name)
-	eventually(t, func() bool { return places(s, k.name) == n }, "the process has no place")
+	eventually(t, func() bool { return registrations(s, k.name) == n }, "the process has no place")
 	return p
 }
 
@@ -86,9 +86,9 @@ func TestGrantToAStoppedProcessCostsAShortLease(t *testing.T) {
 				c := newClient(t, s, rlock.Options{})
 				var next <-chan outcome
 				if waits {
-					next = enlists(t, s, 2, k.lock(c, k.name), rlock.Watchdog)
+					next = registers(t, s, 2, k.lock(c, k.name), rlock.Watchdog)
 				}
-				awaitQuiet(t, s)
+				waitForQuiet(t, s)
 				stop(t, stopped)
 				unlock(t, first)
 				released := time.Now()
@@ -99,12 +99,13 @@ func TestGrantToAStoppedProcessCostsAShortLease(t *testing.T) {
 				}
 				o := result(t, next)
 				require.NoError(t, o.Err)
-				require.Greater(t, o.At.Sub(released), giftLease-promptly)
-				require.Less(t, o.At.Sub(released), giftLease+promptly)
+				require.Greater(t, o.At.Sub(released), grantLease-promptly)
+				require.Less(t, o.At.Sub(released), grantLease+promptly)
 
 				// it reads that it holds the lock
 				require.NoError(t, stopped.Signal(syscall.SIGCONT))
-				eventually(t, func() bool { return places(s, k.name) == 1 }, "it does not ask again")
+				eventually(t, func() bool { return registrations(s, k.name) == 1 },
+					"it does not ask again")
 				require.True(t, o.Hold.Valid())
 				require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 				unlock(t, o.Hold)
@@ -127,18 +128,18 @@ func TestKilledProcessIsSkippedAtOnce(t *testing.T) {
 		for i := range 3 {
 			killed = append(killed, startGiven(t, s, k, i+1))
 		}
-		next := enlists(t, s, 4, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		next := registers(t, s, 4, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 		for _, p := range killed {
 			require.NoError(t, p.Kill())
 		}
-		awaitListeners(t, s, k.name, 1)
-		require.Equal(t, 4, places(s, k.name))
+		waitForListeners(t, s, k.name, 1)
+		require.Equal(t, 4, registrations(s, k.name))
 		released := time.Now()
 		unlock(t, first)
 		o := result(t, next)
 		require.NoError(t, o.Err)
 		require.Less(t, o.At.Sub(released), promptly)
-		require.Zero(t, places(s, k.name))
+		require.Zero(t, registrations(s, k.name))
 		unlock(t, o.Hold)
 		requireFree(t, s, k.name)
 	})
@@ -151,14 +152,14 @@ func TestProcessKilledWithItsGrantCostsAShortLease(t *testing.T) {
 		s := redistest.Start(t)
 		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 		p := startGiven(t, s, k, 1)
-		awaitQuiet(t, s)
+		waitForQuiet(t, s)
 		stop(t, p)
 		unlock(t, first)
 		released := time.Now()
 		require.NotEmpty(t, holderOf(t, s, k.name))
 		require.NoError(t, p.Kill())
 		hold := acquired(t, lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name), longLease))
-		require.InDelta(t, giftLease, time.Since(released), float64(time.Second))
+		require.InDelta(t, grantLease, time.Since(released), float64(time.Second))
 		unlock(t, hold)
 	})
 }

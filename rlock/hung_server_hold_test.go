@@ -23,7 +23,7 @@ func TestHungServerEndsTheHoldAtItsDeadline(t *testing.T) {
 			renewed = append(renewed, take(t, k.lock(c, k.name), rlock.Watchdog))
 			holds = append(holds, take(t, k.lock(c, k.name+" with a lease"), lease))
 		}
-		awaitRenewal(t, renewed)
+		waitForRenewal(t, renewed)
 		s.Pause(t)
 		paused := time.Now()
 		holds = append(holds, renewed...)
@@ -61,7 +61,7 @@ func TestServerThatHangsForLessThanTheLeaseCostsNothing(t *testing.T) {
 	for _, k := range kinds {
 		holds = append(holds, take(t, k.lock(c, k.name), rlock.Watchdog))
 	}
-	renewed := awaitRenewal(t, holds)
+	renewed := waitForRenewal(t, holds)
 	// From here the deadlines are at least 0.8 s away; a renewal comes due and fails meanwhile.
 	s.Pause(t)
 	<-time.After(lease / 2)
