@@ -147,8 +147,9 @@ func checkServers(parts []part) error {
 		}
 	}
 	if len(clients) > 1 && unnamed != "" {
-		return fmt.Errorf("%w: locks on several Redises are taken in the order of their servers' "+
-			"names, and the server of %q has none: set rlock.Options.Server, in all processes alike",
+		return fmt.Errorf("%w: locks on several Redises are taken in the order of their "+
+			"servers' names, and the server of %q has none: set rlock.Options.Server, "+
+			"in all processes alike",
 			rlock.ErrInvalid, unnamed)
 	}
 	return nil

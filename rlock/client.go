@@ -156,8 +156,8 @@ func (c *Client) releaseAll() {
 		if err == nil || errors.Is(err, ErrLost) {
 			continue
 		}
-		c.options.Logger.Warn("holdfast: lock not released on close; it is free when its lease ends",
-			"lock", a.lock.name, "owner", a.owner, "error", err)
+		c.options.Logger.Warn("holdfast: lock not released on close; "+
+			"it is free when its lease ends", "lock", a.lock.name, "owner", a.owner, "error", err)
 		if errors.Is(err, ErrOutcomeUnknown) {
 			return // the others would time out as well
 		}

@@ -22,8 +22,8 @@ var (
 	// context's owner has no hold.
 	ErrNotHeld = errors.New("lock not held")
 
-	// ErrLost reports that the lock was held and can no longer be trusted: its lease ran out, it was
-	// force-unlocked, or its key is gone. The error, and the cause of the hold's context, is a
+	// ErrLost reports that the lock was held and can no longer be trusted: its lease ran out, or it
+	// was force-unlocked, or its key is gone. The error, and the cause of the hold's context, is a
 	// *[LostError].
 	ErrLost = errors.New("lock lost")
 

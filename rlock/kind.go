@@ -13,9 +13,9 @@ import (
 	"holdfast/lua"
 )
 
-// kind has the commands of a kind of lock. A value belongs to one lock, and has no state of its own.
-// To add a kind, write its methods and its traits in a file of its own, with a constructor; embed
-// exclusive for what it has in common with a plain lock.
+// kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
+// kind, write its methods and its traits in a file of its own, with a constructor; embed exclusive
+// for what it has in common with a plain lock.
 //
 // Each command may be repeated. A context that ends stops the waiting for a reply, and nothing
 // else.

@@ -40,8 +40,8 @@ func (ns *namesakes) use(name string) (shared bool) {
 // because the names may be shared with Redisson.
 func (c *Client) useFair(name string) {
 	if c.fairNames.use(name) {
-		c.warn("holdfast: two fair locks share one queue, since their names differ in braces only: "+
-			"who waits for one keeps the other from everybody else; use one of the two names",
+		c.warn("holdfast: two fair locks share one queue, since their names differ in braces "+
+			"only: who waits for one keeps the other from everybody else; use one of the two names",
 			"lock", name, "queue", lua.QueueKey(name))
 	}
 }

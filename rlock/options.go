@@ -52,12 +52,13 @@ type Options struct {
 	// RenewBatch is the largest number of leases renewed by one command. Defaults to 100.
 	RenewBatch int
 
-	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they do not
-	// wake each other. Defaults to PubSubAuto.
+	// PubSub selects the channels on a cluster. Clients that share a lock must agree, or they do
+	// not wake each other. Defaults to PubSubAuto.
 	PubSub PubSubMode
 
-	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking, if
-	// its wait has no limit, which else is used. At least 10 s. Defaults to 5 min, as in Redisson.
+	// FairWindow is for how long a fair lock keeps the queue entry of a waiter that stops asking,
+	// unless its wait has a limit, which is then used. At least 10 s. Defaults to 5 min, as in
+	// Redisson.
 	FairWindow time.Duration
 
 	// WriterPreference orders the readers and writers of read-write locks. It uses three additional

@@ -77,7 +77,7 @@ func (a *acquisition) endReads(r lua.Released) {
 	}
 }
 
-// endUntrusted ends the owner's read hold if an unconfirmed release may remove it, and no write hold
+// endUntrusted ends the owner's read hold if an unconfirmed release may remove it and no write hold
 // keeps others out. It is called when a hold of the owner has begun or ended.
 func (a *acquisition) endUntrusted() {
 	if !a.lock.sharesKey {
