@@ -129,8 +129,8 @@ func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	clients := newClients(t, servers, rlock.Options{})
-	_, err := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second},
-		clients...).TryLock(t.Context(), longWait, rlock.Watchdog)
+	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...)
+	_, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	var young *redlock.DelayedError
@@ -169,10 +169,10 @@ func TestQuorumThatRefusesDecidesThoughOtherNodesHang(t *testing.T) {
 	giveOne(t, servers[2:], name)
 	servers[0].Pause(t)
 	servers[1].Pause(t)
-	lasting := redlock.Options{FsyncAlways: true, NodeTimeout: longWait}
+	lock := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait},
+		clients...)
 	within(t, promptly, func() {
-		_, err := redlock.NewOn(name, lasting,
-			clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.ErrorContains(t, err, "a, b: its answer was not waited for")
 		// named together, unless their leases differ by now
@@ -194,10 +194,10 @@ func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testi
 	for _, s := range servers {
 		s.Do(t, "PEXPIRE", name, strconv.FormatInt(lease.Milliseconds(), 10))
 	}
-	lasting := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait},
+	lock := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait},
 		clients...)
 	done := inBackground(func() (*rlock.Hold, error) {
-		return lasting.TryLock(t.Context(), wait, longLease)
+		return lock.TryLock(t.Context(), wait, longLease)
 	})
 	waitForListeners(t, servers, name, 1)
 	for _, s := range servers {

@@ -178,7 +178,8 @@ func ownersOf(t testing.TB, servers []*redistest.Server, lock string) []string {
 // channelOf returns the channel of a lock whose name has no braces.
 func channelOf(lock string) string { return "redisson_lock__channel:{" + lock + "}" }
 
-// waitForListeners waits until exactly n connections listen for releases of a lock on each of the servers.
+// waitForListeners waits until exactly n connections listen for releases of a lock on each of the
+// servers.
 func waitForListeners(t testing.TB, servers []*redistest.Server, lock string, n int64) {
 	t.Helper()
 	for i, s := range servers {

@@ -19,7 +19,9 @@ func (w *world) trusts(t *modelAcquisition) bool {
 }
 
 // believes reports whether its client believes that it holds the lock.
-func (w *world) believes(t *modelAcquisition) bool { return t != nil && t.phase == held && w.trusts(t) }
+func (w *world) believes(t *modelAcquisition) bool {
+	return t != nil && t.phase == held && w.trusts(t)
+}
 
 // violation returns what is wrong, or "".
 func (w *world) violation() string {

@@ -29,7 +29,7 @@ const (
 	ended
 )
 
-// modelPart is the part of a acquisition on one node.
+// modelPart is the part of an acquisition on one node.
 type modelPart struct {
 	question *request // without reply yet, or nil
 	granted  bool

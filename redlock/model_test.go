@@ -19,8 +19,8 @@ type protocol struct {
 	sameName   bool // a part is requested again under its former name
 	noDrift    bool // a lease is trusted to its very end
 	fromReply  bool // a lease is counted from when its grant arrives
-	latest     bool // a acquisition is trusted until the last of its parts ends
-	joinsLate  bool // parts may join a acquisition that has expired unnoticed
+	latest     bool // an acquisition is trusted until the last of its parts ends
+	joinsLate  bool // parts may join an acquisition that has expired unnoticed
 }
 
 // delayed returns for how many milliseconds a node that may have forgotten something does not

@@ -204,8 +204,8 @@ func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
 			others[a].BlackHole()
 			others[b].BlackHole()
 
-			hold, err := redlock.NewOn(name, quorumOptions,
-				first...).TryLock(t.Context(), longWait, longLease)
+			lock := redlock.NewOn(name, quorumOptions, first...)
+			hold, err := lock.TryLock(t.Context(), longWait, longLease)
 			require.NoError(t, err)
 			_, err = redlock.NewOn(name, quorumOptions, second...).TryLock(t.Context(), rlock.NoWait, longLease)
 			require.Error(t, err, "%d and %d are out of reach of the first, %d and %d of the second", i, j, a, b)

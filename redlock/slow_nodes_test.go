@@ -120,8 +120,8 @@ func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {
 	for i := range 5 {
 		// Each attempt has its own name, or what the last one has not released yet would be in the
 		// way.
-		_, err := redlock.NewOn(name+strconv.Itoa(i), brief,
-			clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+		lock := redlock.NewOn(name+strconv.Itoa(i), brief, clients...)
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		// The first time they are asked; later they are known to be slow.

@@ -80,8 +80,8 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	defer cancel()
 	watched := time.AfterFunc(length, func() {
 		// A machine that is busy with other tests makes few attempts in time.
-		for late := time.Now().Add(4 * longWait); st.acquired.Load() <= enough &&
-			time.Now().Before(late); {
+		few := func() bool { return st.acquired.Load() <= enough }
+		for late := time.Now().Add(4 * longWait); few() && time.Now().Before(late); {
 			pause(ctx.Done(), time.Millisecond)
 		}
 		cancel()

@@ -79,8 +79,8 @@ func (s *scene) registrations(t *testing.T) []string {
 	return keys
 }
 
-// allRegistrations is the number of those keys with one waiter for each lock: two for a fair lock, and one
-// for a writer behind readers.
+// allRegistrations is the number of those keys with one waiter for each lock: two for a fair lock,
+// and one for a writer behind readers.
 const allRegistrations = 3
 
 // beforeItLapses is how long a waiter's key may stay. A writer's expires after 7 s.
@@ -90,7 +90,8 @@ const beforeItLapses = 3 * time.Second
 func (s *scene) waitForRegistrations(t *testing.T, n int) {
 	t.Helper()
 	start := time.Now()
-	eventually(t, func() bool { return len(s.registrations(t)) == n }, "places of those who wait")
+	eventually(t, func() bool { return len(s.registrations(t)) == n },
+		"registrations of those that wait")
 	require.Less(t, time.Since(start), beforeItLapses)
 }
 

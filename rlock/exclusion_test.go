@@ -96,9 +96,8 @@ func countInProcess(args []string) error {
 				lock, work = k.lock(client, k.name), lookOn
 			}
 			for range rounds {
-				if err := rlock.Do(ctx, lock, longWait*3, rlock.Watchdog, func(ctx context.Context) error {
-					return work(ctx, counter)
-				}); err != nil {
+				count := func(ctx context.Context) error { return work(ctx, counter) }
+				if err := rlock.Do(ctx, lock, longWait*3, rlock.Watchdog, count); err != nil {
 					failures <- err
 					return
 				}
@@ -160,8 +159,8 @@ func TestOwnersOfOneClientExcludeEachOther(t *testing.T) {
 	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
 		takeWith(rlock.WithOwner(t.Context()), t, k.lock(client, k.name), rlock.Watchdog)
-		_, err := k.contender(client,
-			k.name).TryLock(rlock.WithOwner(t.Context()), rlock.NoWait, rlock.Watchdog)
+		contender := k.contender(client, k.name)
+		_, err := contender.TryLock(rlock.WithOwner(t.Context()), rlock.NoWait, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	})
 }

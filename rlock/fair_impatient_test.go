@@ -79,12 +79,14 @@ func (c *throng) requireDeparted(t *testing.T, s *redistest.Server) {
 	c.watch(t, s, &c.refused, 25*throngSize, "callers stay for longer than they wait")
 }
 
-// watch waits until a count has grown, and requires meanwhile that registrations of callers that left go.
+// watch waits until a count has grown, and requires meanwhile that the registrations of callers that
+// left are removed.
 func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, by int64, otherwise string) {
 	t.Helper()
 	before := count.Load()
 	eventually(t, func() bool {
-		require.Less(t, s.DoInt(t, "LLEN", fairQueue), int64(10*throngSize), "places outlive their waiters")
+		require.Less(t, s.DoInt(t, "LLEN", fairQueue), int64(10*throngSize),
+			"registrations outlive their waiters")
 		return count.Load() >= before+by
 	}, otherwise)
 }
@@ -135,10 +137,10 @@ func TestFairLockOutlivesImpatientCallers(t *testing.T) {
 			s := redistest.Start(t)
 			c := gather(t, s, of.ask)
 			of.played(t, s, c)
-			lasting := newClient(t, s, rlock.Options{}).NewFairLock("job")
+			lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
 			for _, meanwhile := range []func(){func() {}, c.leave} {
 				meanwhile()
-				hold, err := lasting.TryLock(t.Context(), longWait, rlock.Watchdog)
+				hold, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
 				require.NoError(t, err)
 				unlock(t, hold)
 			}
@@ -147,7 +149,7 @@ func TestFairLockOutlivesImpatientCallers(t *testing.T) {
 					require.NoError(t, client.Close(t.Context()))
 				}
 			})
-			require.Zero(t, s.DoInt(t, "DBSIZE"), "places are left")
+			require.Zero(t, s.DoInt(t, "DBSIZE"), "registrations are left")
 		})
 	}
 }
@@ -228,8 +230,8 @@ func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 			}
 		}
 		storm.Wait()
-		newcomer, err := k.contender(newClient(t, s, rlock.Options{}),
-			k.name).TryLock(t.Context(), 3*time.Second, rlock.Watchdog)
+		contender := k.contender(newClient(t, s, rlock.Options{}), k.name)
+		newcomer, err := contender.TryLock(t.Context(), 3*time.Second, rlock.Watchdog)
 		require.NoError(t, err)
 		unlock(t, newcomer)
 		within(t, 3*time.Second, func() {

@@ -45,7 +45,7 @@ func ExampleHold_Token() {
 	fmt.Println("first:", table.write("by the first", first.Token()))
 
 	// The first process is stopped for longer than its lease, and does not know it yet. The lock
-	// requests like this then.
+	// looks like this then.
 	if _, err := lock.ForceUnlock(ctx); err != nil {
 		panic(err)
 	}

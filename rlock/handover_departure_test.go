@@ -28,8 +28,8 @@ func TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn(t *testing.T) {
 	}
 }
 
-// leavesAsSuccessor has a waiter leave while the release that names it as the successor is on its way
-// there, or its reply on its way back.
+// leavesAsSuccessor has a waiter leave while the release that names it as the successor is on its
+// way there, or its reply on its way back.
 func leavesAsSuccessor(t *testing.T, k kind, unsent bool, exiting int) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -127,7 +127,7 @@ func TestWaiterThatLeavesBeforeTheReleaseIsUnregistered(t *testing.T) {
 			leave()
 			require.ErrorIs(t, result(t, leaver).Err, way.err)
 			eventually(t, func() bool { return registrations(s, k.name) == 0 },
-				"the place of one that "+way.name)
+				"the registration of a waiter that "+way.name)
 			unlock(t, first)
 			requireFree(t, s, k.name)
 		}

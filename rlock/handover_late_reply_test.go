@@ -69,7 +69,8 @@ func overtaken(t *testing.T, k kind) bool {
 		line = append(line, lockInBackground(t.Context(), lock, longLease))
 		eventually(t, func() bool { return rlock.Waiting(lock) == i+1 }, "it does not wait")
 	}
-	eventually(t, func() bool { return registrations(s, k.name) == 1 }, "the head has no place")
+	eventually(t, func() bool { return registrations(s, k.name) == 1 },
+		"the head is not registered")
 	other := registers(t, s, 2, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 	waitForQuiet(t, s)
 	current := first

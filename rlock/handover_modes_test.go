@@ -83,7 +83,8 @@ func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
 		local := rlock.Options{HandOver: rlock.HandOverLocal}
 		told := handOver(t, s, k, newClient(t, s, local), newClient(t, s, local))
 		for _, command := range told {
-			require.NotContains(t, []string{"zadd", "zpopmin"}, command[0], "nobody has a place: %v", command)
+			require.NotContains(t, []string{"zadd", "zpopmin"}, command[0],
+				"nobody is registered: %v", command)
 			if command[0] == "subscribe" {
 				require.Equal(t, []string{"subscribe", channelOf(k.name)}, command)
 			}
@@ -135,7 +136,7 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 			hold := take(t, k.lock(here, name), longLease)
 			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
 			waiters := waitersKey(name)
-			eventually(t, func() bool { return exists(node, waiters) }, "it has no place")
+			eventually(t, func() bool { return exists(node, waiters) }, "it is not registered")
 			waitForQuiet(t, node)
 			monitor := node.Monitor(t)
 			unlock(t, hold)

@@ -58,7 +58,8 @@ func waitToBeGiven(args []string) error {
 func startGiven(t *testing.T, s *redistest.Server, k kind, n int) *process {
 	t.Helper()
 	p := startProcess(t, "given", s.Addr(), k.name)
-	eventually(t, func() bool { return registrations(s, k.name) == n }, "the process has no place")
+	eventually(t, func() bool { return registrations(s, k.name) == n },
+		"the process is not registered")
 	return p
 }
 

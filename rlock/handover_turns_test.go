@@ -300,7 +300,9 @@ func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfOthersWaitElsewher
 						}
 					})
 				}
-				eventually(t, func() bool { return rlock.Waiting(here) == waiters && registrations(s, k.name) == 1 }, "not all wait")
+				eventually(t, func() bool {
+					return rlock.Waiting(here) == waiters && registrations(s, k.name) == 1
+				}, "not all wait")
 				other := registers(t, s, 2, elsewhere, longLease)
 				waitForQuiet(t, s)
 				start := time.Now()

@@ -66,7 +66,7 @@ func registersBy(
 	require.Equal(t, n-1, registrations(s, lock))
 	waiter := start()
 	eventually(t, func() bool { return registrations(s, lock) == n },
-		"place "+strconv.Itoa(n)+" of "+lock)
+		"registration "+strconv.Itoa(n)+" of "+lock)
 	return waiter
 }
 

@@ -18,13 +18,13 @@ type kind struct {
 	name string
 	// lock makes the lock.
 	lock func(c *rlock.Client, name string) *rlock.Lock
-	// contender makes the lock that keeps another owner out of this one: usually the same, for the read
-	// lock the write lock.
+	// contender makes the lock that keeps another owner out of this one: usually the same, for the
+	// read lock the write lock.
 	contender func(c *rlock.Client, name string) *rlock.Lock
 	// shared is set when any number of owners may hold it at once.
 	shared bool
-	// lonely is set when each waiter has its own place in Redis and its own channel, instead of a
-	// local queue.
+	// lonely is set when each waiter has its own registration in Redis and its own channel, instead
+	// of a local queue.
 	lonely bool
 	// withdraws is set when a waiter that leaves removes something from Redis.
 	withdraws bool
@@ -51,24 +51,28 @@ func (k kind) lowers() string { return cmp.Or(k.lower, k.release) }
 // kinds has all kinds of locks. Each of them can do what the reentrant lock can.
 var kinds = []kind{
 	{
-		name: "reentrant", lock: (*rlock.Client).NewLock, contender: (*rlock.Client).NewLock, channel: "redisson_lock__channel",
-		handsOver: true, grants: true, acquire: "acquire.lua", reenter: "reenter.lua",
+		name: "reentrant", lock: (*rlock.Client).NewLock, contender: (*rlock.Client).NewLock,
+		channel: "redisson_lock__channel", handsOver: true, grants: true,
+		acquire: "acquire.lua", reenter: "reenter.lua",
 		release: "hand_over.lua", lower: "release.lua", forceUnlock: "force_unlock.lua",
 		inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
-		name: "fair", lock: (*rlock.Client).NewFairLock, contender: (*rlock.Client).NewFairLock, channel: "redisson_lock__channel",
-		lonely: true, withdraws: true, acquire: "fair_acquire.lua", reenter: "reenter.lua", release: "fair_release.lua",
+		name: "fair", lock: (*rlock.Client).NewFairLock, contender: (*rlock.Client).NewFairLock,
+		channel: "redisson_lock__channel", lonely: true, withdraws: true,
+		acquire: "fair_acquire.lua", reenter: "reenter.lua", release: "fair_release.lua",
 		forceUnlock: "fair_force_unlock.lua", inspect: "fair_inspect.lua", renew: "renew.lua",
 	},
 	{
-		name: "read", lock: newReadLock, contender: newWriteLock, channel: "redisson_rwlock", shared: true,
-		mode: "read", contenderMode: "write", acquire: "read_acquire.lua", reenter: "read_reenter.lua", release: "read_release.lua",
+		name: "read", lock: newReadLock, contender: newWriteLock, channel: "redisson_rwlock",
+		shared: true, mode: "read", contenderMode: "write",
+		acquire: "read_acquire.lua", reenter: "read_reenter.lua", release: "read_release.lua",
 		forceUnlock: "readwrite_force_unlock.lua", inspect: "inspect.lua", renew: "read_renew.lua",
 	},
 	{
-		name: "write", lock: newWriteLock, contender: newWriteLock, channel: "redisson_rwlock", withdraws: true,
-		handsOver: true, mode: "write", contenderMode: "write", acquire: "write_acquire.lua", reenter: "reenter.lua", release: "write_release.lua",
+		name: "write", lock: newWriteLock, contender: newWriteLock, channel: "redisson_rwlock",
+		withdraws: true, handsOver: true, mode: "write", contenderMode: "write",
+		acquire: "write_acquire.lua", reenter: "reenter.lua", release: "write_release.lua",
 		forceUnlock: "readwrite_force_unlock.lua", inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
@@ -97,7 +101,8 @@ func onEveryKind(t *testing.T, test func(t *testing.T, k kind)) {
 // writers, and for readers as well.
 func contests() []kind {
 	behind := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == "write" })]
-	behind.name, behind.contender, behind.contenderMode = "write behind readers", newReadLock, "read"
+	behind.name = "write behind readers"
+	behind.contender, behind.contenderMode = newReadLock, "read"
 	return append(slices.Clip(kinds), behind)
 }
 

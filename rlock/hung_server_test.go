@@ -88,23 +88,23 @@ func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
 }
 
 // leaveWithAnother has two callers wait on one connection for a server that hangs. It reports
-// whether the lasting one saw the end of the other's context.
+// whether the one with the long timeout saw the end of the other's context.
 func leaveWithAnother(t *testing.T) bool {
 	t.Helper()
 	s := redistest.Start(t)
 	redis := s.Client(t, redistest.OneConnection)
-	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
-	lasting := newClientOn(t, redis, rlock.Options{CommandTimeout: longWait / 2})
+	shortTimeout := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
+	longTimeout := newClientOn(t, redis, rlock.Options{CommandTimeout: longWait / 2})
 	for range 2 { // one by one: together they would leave the mode with one command at a time
-		unlock(t, takeWith(context.Background(), t, hasty.NewLock("order"), longLease))
+		unlock(t, takeWith(context.Background(), t, shortTimeout.NewLock("order"), longLease))
 	}
 	s.Pause(t)
 	first := inBackground(func() (*rlock.Hold, error) {
-		return hasty.NewLock("order").TryLock(context.Background(), rlock.NoWait, longLease)
+		return shortTimeout.NewLock("order").TryLock(context.Background(), rlock.NoWait, longLease)
 	})
 	waitForGoroutines(t, "rlock.(*attempt).try", 1)
 	start := time.Now()
-	_, err := lasting.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
+	_, err := longTimeout.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	heard := time.Since(start) < longWait/2
 	unanswered(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -236,7 +236,7 @@ func TestCallerReturnsInTimeWhileADialOfAnotherHangs(t *testing.T) {
 	c := newClient(t, s, rlock.Options{}, redistest.OneConnection, d.use)
 	warm(t, c, "order")
 	d.hang(t, s)
-	lasting := inBackground(func() (*rlock.Hold, error) {
+	waiting := inBackground(func() (*rlock.Hold, error) {
 		return c.NewLock("order").TryLock(t.Context(), longWait, longLease)
 	})
 	receive(t, d.begun, "no dial")
@@ -250,9 +250,9 @@ func TestCallerReturnsInTimeWhileADialOfAnotherHangs(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		return took - limit
 	})
-	require.Empty(t, lasting, "callers that gave up ended the wait of the other")
+	require.Empty(t, waiting, "callers that gave up ended the wait of the other")
 	close(d.release)
-	unlock(t, acquired(t, lasting))
+	unlock(t, acquired(t, waiting))
 	waitUntilEmpty(t, s)
 }
 
@@ -263,22 +263,22 @@ func TestCallerThatGivesUpDoesNotEndTheDialOfOthers(t *testing.T) {
 	warm(t, c, "order")
 	d.hang(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	hasty := lockInBackground(ctx, c.NewLock("order"), longLease)
+	canceled := lockInBackground(ctx, c.NewLock("order"), longLease)
 	receive(t, d.begun, "no dial") // it is shared from here on
 	// There is only one attempt, so it fails if the dial does.
-	lasting := inBackground(func() (*rlock.Hold, error) {
+	other := inBackground(func() (*rlock.Hold, error) {
 		return c.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	})
 	waitForGoroutines(t, "rlock.(*attempt).try", 2)
 	cancel()
-	require.ErrorIs(t, result(t, hasty).Err, context.Canceled)
+	require.ErrorIs(t, result(t, canceled).Err, context.Canceled)
 	select {
-	case o := <-lasting:
+	case o := <-other:
 		require.NoError(t, o.Err, "its dial was ended")
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(d.release)
-	unlock(t, acquired(t, lasting))
+	unlock(t, acquired(t, other))
 	waitUntilEmpty(t, s)
 }
 

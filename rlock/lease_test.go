@@ -29,8 +29,8 @@ func TestWatchdogKeepsALockForFiveLeases(t *testing.T) {
 	end := time.Now().Add(5 * lease)
 	for time.Now().Before(end) {
 		for _, k := range kinds {
-			_, err := k.contender(other,
-				k.name).TryLock(t.Context(), 50*time.Millisecond, rlock.Watchdog)
+			contender := k.contender(other, k.name)
+			_, err := contender.TryLock(t.Context(), 50*time.Millisecond, rlock.Watchdog)
 			require.Error(t, err, k.name)
 			require.True(t, holds[k.name].Valid(), k.name)
 			require.Positive(t, k.lasts(t, s, k.name, holds[k.name].Owner()), k.name)

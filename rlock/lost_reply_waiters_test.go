@@ -14,7 +14,7 @@ import (
 // Faults that only locks of some kinds can suffer: those with a queue in Redis, and a writer that
 // also reads.
 
-// A place in a queue outlasts the wait of its owner, and so do the attempts to remove it.
+// A registration outlasts the wait of its owner, and so do the attempts to remove it.
 func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 	t.Parallel()
 	const wait = 500 * time.Millisecond
@@ -27,9 +27,9 @@ func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 	for _, lock := range []*rlock.Lock{c.NewFairLock("fair"), newWriteLock(c, "read")} {
 		attempts = append(attempts, inBackground(func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), wait, wait/2) }))
 	}
-	registrations := []string{"redisson_lock_queue:{fair}", "holdfast_rwlock_writer:{read}"}
-	for _, place := range registrations {
-		eventually(t, func() bool { return exists(s, place) }, "nobody waits")
+	keys := []string{"redisson_lock_queue:{fair}", "holdfast_rwlock_writer:{read}"}
+	for _, key := range keys {
+		eventually(t, func() bool { return exists(s, key) }, "nobody waits")
 	}
 	p.Refuse()
 	p.Reset()
@@ -37,13 +37,13 @@ func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 		require.Error(t, result(t, attempt).Err)
 	}
 	<-time.After(wait + 100*time.Millisecond)
-	for _, place := range registrations {
-		require.True(t, exists(s, place))
+	for _, key := range keys {
+		require.True(t, exists(s, key))
 	}
 	require.NoError(t, p.Accept())
 	start := time.Now()
-	for _, place := range registrations {
-		eventually(t, func() bool { return absent(s, place) }, place+" is left")
+	for _, key := range keys {
+		eventually(t, func() bool { return absent(s, key) }, key+" is left")
 	}
 	require.Less(t, time.Since(start), beforeItLapses)
 	unlock(t, hold)

@@ -33,7 +33,7 @@ func BenchmarkReadWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkReadersOfOneLock has all readers under one name: each release requests through all readers.
+// BenchmarkReadersOfOneLock has all readers under one name: each release looks through all readers.
 func BenchmarkReadersOfOneLock(b *testing.B) {
 	lock := newClientOn(b, redistest.Start(b).Client(b), rlock.Options{}).NewReadWriteLock("lock").Read()
 	b.SetParallelism(32) // times GOMAXPROCS

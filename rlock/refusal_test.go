@@ -55,7 +55,10 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 		waiter := lockInBackground(t.Context(), k.lock(other, k.name), longLease)
 		k.waitForListeners(t, s, k.name, 1)
 		if k.grants {
-			eventually(t, func() bool { return s.DoInt(t, "ZCARD", "holdfast_lock_waiters:{"+k.name+"}") == 1 }, "no place")
+			eventually(t, func() bool {
+				return s.DoInt(t, "ZCARD",
+					"holdfast_lock_waiters:{"+k.name+"}") == 1
+			}, "not registered")
 		}
 		unlock(t, outer[k.name])
 		if k.grants { // handing the lock over takes no memory

@@ -17,7 +17,8 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 	group := redistest.StartSentinel(t, redistest.WithFastReplicas())
 	redistest.WaitForReplica(t, group.Nodes[0], group.Nodes[1])
 	c := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	hasty := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	shortTimeout := newClientOn(t, group.Client(t),
+		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
 	hold := take(t, c.NewFencedLock("order"), longLease)
 	require.EqualValues(t, 1, hold.Token())
 
@@ -26,14 +27,14 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 	// No replica is left to acknowledge. While the Sentinel's clients move there may be other
 	// errors.
 	eventually(t, func() bool {
-		_, err := hasty.NewLock("another").TryLock(t.Context(), longWait, longLease)
+		_, err := shortTimeout.NewLock("another").TryLock(t.Context(), longWait, longLease)
 		require.Error(t, err)
 		short := new(rlock.ReplicationError)
 		return errors.As(err, &short) && short.Got == 0
 	}, "acquired without replicas")
 	waitUntilFree(t, master, "another")
 
-	_, err := hasty.NewFencedLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	_, err := shortTimeout.NewFencedLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired, "taken from its holder")
 	unlock(t, hold)
 	redistest.StartReplica(t, master)
@@ -51,8 +52,9 @@ func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 	replica := cluster.AddReplica(t, to)
 	name := oneLockPerNode(t, cluster)[from]
 	slot := cluster.Slot(t, name)
-	hasty := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
-	lasting := newClientOn(t, cluster.Client(t),
+	shortTimeout := newClientOn(t, cluster.Client(t),
+		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	longTimeout := newClientOn(t, cluster.Client(t),
 		rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
 	// bothWays acquires and releases the lock, without and with a wait.
 	bothWays := func(when string, c *rlock.Client, judge func(*testing.T, *rlock.Hold, error)) {
@@ -77,11 +79,11 @@ func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{name}, to.DoStrings(t, "KEYS", name)) // which asks only this node
 	}
-	bothWays("before", hasty, missed)
+	bothWays("before", shortTimeout, missed)
 	cluster.BeginMove(t, slot, from, to)
-	bothWays("moving", lasting, acknowledged)
+	bothWays("moving", longTimeout, acknowledged)
 	cluster.FinishMove(t, slot, from, to)
-	bothWays("moved", lasting, acknowledged)
+	bothWays("moved", longTimeout, acknowledged)
 	replica.Pause(t)
-	bothWays("without the replica", hasty, missed)
+	bothWays("without the replica", shortTimeout, missed)
 }

@@ -59,18 +59,19 @@ func TestManyWaitersOfTwoClientsShareALockOnAServerThatRefusesTimeToScripts(t *t
 			continue
 		}
 		var inside atomic.Int32
+		alone := func(context.Context) error {
+			defer inside.Add(-1)
+			if inside.Add(1) > 1 {
+				return errors.New("not alone")
+			}
+			return nil
+		}
 		errs := make(chan error, 16)
 		var all sync.WaitGroup
 		for i := range cap(errs) {
 			all.Go(func() {
-				errs <- rlock.Do(t.Context(), k.lock(clients[i%2],
-					k.name), longWait, rlock.Watchdog, func(context.Context) error {
-					defer inside.Add(-1)
-					if inside.Add(1) > 1 {
-						return errors.New("not alone")
-					}
-					return nil
-				})
+				lock := k.lock(clients[i%2], k.name)
+				errs <- rlock.Do(t.Context(), lock, longWait, rlock.Watchdog, alone)
 			})
 		}
 		all.Wait()

@@ -48,8 +48,8 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	const enough = 20
 	watched := time.AfterFunc(length, func() {
 		// A machine that is busy with other tests gets little done in time.
-		for late := time.Now().Add(4 * longWait); min(st.acquired.Load(),
-			st.faults.Load()) <= enough && time.Now().Before(late); {
+		few := func() bool { return min(st.acquired.Load(), st.faults.Load()) <= enough }
+		for late := time.Now().Add(4 * longWait); few() && time.Now().Before(late); {
 			pause(ctx.Done(), time.Millisecond)
 		}
 		cancel()

@@ -27,19 +27,19 @@ func TestWaitOutlastsATemporaryError(t *testing.T) {
 			}
 			end := befall(t, s, what)
 
-			var hasty, waiters []<-chan outcome
+			var leaving, waiters []<-chan outcome
 			released := make(map[string]chan error)
 			for _, k := range kinds {
 				lock := k.lock(c, "other "+k.name)
 				_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
 				requireRefusal(t, err, f.Code)
-				hasty = append(hasty, inBackground(func() (*rlock.Hold, error) {
+				leaving = append(leaving, inBackground(func() (*rlock.Hold, error) {
 					return lock.TryLock(t.Context(), 300*time.Millisecond, time.Second)
 				}))
 			}
 			// At the end of a wait a try may be in flight. The error still has what was known
 			// before.
-			for _, waiter := range hasty {
+			for _, waiter := range leaving {
 				err := result(t, waiter).Err
 				require.ErrorContains(t, err, f.Code)
 				require.NotErrorIs(t, err, rlock.ErrNotAcquired)

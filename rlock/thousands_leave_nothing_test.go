@@ -109,10 +109,10 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		require.ErrorIs(t, o.Err, rlock.ErrNotAcquired)
 		require.Less(t, o.At.Sub(cancelled), 2*promptly)
 	}
-	for _, place := range []string{
+	for _, key := range []string{
 		"redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}", "holdfast_rwlock_writer:{write behind readers}",
 	} {
-		eventually(t, func() bool { return absent(s, place) }, "somebody is queued")
+		eventually(t, func() bool { return absent(s, key) }, "somebody is queued")
 	}
 	require.Less(t, time.Since(cancelled), beforeItLapses)
 	for _, k := range waitedFor {

@@ -137,5 +137,5 @@ func TestUnconfirmedCommandsDoNotDelayOthers(t *testing.T) {
 	start := time.Now()
 	unlock(t, hold)
 	unlock(t, acquired(t, lockInBackground(t.Context(), other.NewLock("order"), longLease)))
-	require.Less(t, time.Since(start), 3*time.Second, "its place was not removed")
+	require.Less(t, time.Since(start), 3*time.Second, "its registration was not removed")
 }

@@ -150,7 +150,7 @@ func TestPasswordChangedWhileRunningIsRefusedUntilItIsChangedBack(t *testing.T) 
 	requireRefusal(t, released.Unlock(t.Context()), "WRONGPASS")
 	eventually(t, func() bool { return len(log.With("leases not renewed")) > 0 }, "the failed renewal was not logged")
 	changePassword(t, s, "changed", "right")
-	requireKept(t, []*rlock.Hold{hold}, 2*time.Second, "lost, though the error was short")
+	requireKept(t, []*rlock.Hold{hold}, 2*time.Second, "lost, though the outage was short")
 	unlock(t, take(t, c.NewLock("other"), time.Second))
 	unlock(t, hold)
 }
