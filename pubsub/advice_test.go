@@ -8,7 +8,7 @@ import (
 )
 
 func TestNumberIsNoReasonToAsk(t *testing.T) {
-	h := New(Options{Route: SingleRoute(nil)})
+	h := New(Options{Route: new(fakeServer).route})
 	defer h.Close()
 	c := &channel{name: "order", phase: confirmed}
 	h.channels[c.name] = c

@@ -12,12 +12,12 @@ import (
 // Contended locks follow each other: the channel is subscribed already.
 func BenchmarkSubscribeOnALingeringChannel(b *testing.B) {
 	h := newHub(b, redistest.Start(b))
-	s := h.Subscribe("c")
+	s := h.Subscribe(pubsub.Topic{Channel: "c"})
 	woken(b, s, 5*time.Second)
 	s.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		s := h.Subscribe("c")
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		s.Close()
 	}
 }
@@ -31,7 +31,7 @@ func BenchmarkFanOut(b *testing.B) {
 			h := newHub(b, server)
 			subscriptions := make([]*pubsub.Subscription, waiters)
 			for i := range subscriptions {
-				subscriptions[i] = h.Subscribe("c")
+				subscriptions[i] = h.Subscribe(pubsub.Topic{Channel: "c"})
 				woken(b, subscriptions[i], 5*time.Second)
 			}
 			b.ReportAllocs()

@@ -119,7 +119,7 @@ func (h *Hub) abandon(c *channel) {
 	switch c.phase {
 	case routing, wanted:
 		h.drop(c)
-		h.router.wake.send()
+		wait.Fire(h.router.wake)
 	case asking, confirmed:
 		c.linger()
 	case leaving, dropped:
@@ -158,7 +158,7 @@ func (c *channel) leaveLink() {
 	delete(c.link.members, c)
 	c.notIdle()
 	if len(c.link.members) == 0 {
-		c.link.wake.send() // nothing left to do: it ends
+		wait.Fire(c.link.wake) // nothing left to do: it ends
 	}
 	c.link = nil
 }
@@ -172,7 +172,7 @@ func (c *channel) linger() {
 	}
 	c.idle = c.link.idle.PushBack(c)
 	if c.link.idle.Len() == 1 {
-		c.link.wake.send() // it has no timer yet
+		wait.Fire(c.link.wake) // it has no timer yet
 	}
 }
 

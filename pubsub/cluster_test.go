@@ -98,7 +98,7 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 
 	subscriptions := make(map[string]*pubsub.Subscription)
 	for _, name := range names {
-		subscriptions[name] = h.Subscribe(name)
+		subscriptions[name] = h.Subscribe(pubsub.Topic{Channel: name})
 	}
 	// Before Redis 7 a waiter can find out that there are no sharded channels.
 	if _, err := cluster.Nodes[0].Call("PUBSUB", "SHARDNUMSUB"); err != nil {
@@ -148,7 +148,7 @@ func TestShardedChannelsFollowTheirSlots(t *testing.T) {
 		require.Eventually(t, func() bool { return len(shardChannels(t, node)) == 0 }, 5*time.Second, 5*time.Millisecond)
 	}
 
-	woken(t, h.Subscribe(moving), 5*time.Second)
+	woken(t, h.Subscribe(pubsub.Topic{Channel: moving}), 5*time.Second)
 	h.Close()
 	require.Empty(t, shardChannels(t, to), "when Close returns")
 }
@@ -158,7 +158,7 @@ func TestPlainChannelsWorkThroughAClusterClient(t *testing.T) {
 	h := newHubOf(t, cluster.Client(t))
 	var subscriptions []*pubsub.Subscription
 	for i := range 10 {
-		subscriptions = append(subscriptions, h.Subscribe(fmt.Sprint(i)))
+		subscriptions = append(subscriptions, h.Subscribe(pubsub.Topic{Channel: fmt.Sprint(i)}))
 	}
 	for i, s := range subscriptions {
 		woken(t, s, 10*time.Second)

@@ -15,11 +15,10 @@ import (
 // connection is one pub/sub connection to one node, used by one goroutine.
 type connection interface {
 	// subscribe and unsubscribe send one command for each group of channels, all in one batch, and
-	// return the error reply of each, nil for none. A group is accepted or refused as a whole. When
-	// subscribe returns, the hook has run for the first channel of each group that was accepted,
-	// perhaps not yet for the others; when unsubscribe returns, it has run for all. err is set when
-	// the connection is of no use any more, also because ctx ended. The state of the channels is
-	// unknown then.
+	// return the error reply of each. A group is accepted or refused as a whole. When subscribe
+	// returns, the hook has run for at least the first channel of each accepted group; when
+	// unsubscribe returns, for all. err is set when the connection is of no use any more, also
+	// because ctx ended; the state of the channels is unknown then.
 	subscribe(ctx context.Context, groups [][]string) (replies []error, err error)
 	unsubscribe(ctx context.Context, groups [][]string) (replies []error, err error)
 
@@ -28,8 +27,8 @@ type connection interface {
 }
 
 const (
-	// replyTimeout bounds the wait for a server that accepts commands and does not answer. rueidis
-	// detects such a server by itself unless its pings are turned off.
+	// replyTimeout bounds the wait for a server that accepts commands and does not answer, which
+	// rueidis does not detect if its pings are turned off.
 	replyTimeout = 10 * time.Second
 
 	// farewellTimeout bounds the UNSUBSCRIBE before the connection is closed.

@@ -11,7 +11,7 @@ import (
 // lingering returns a hub with a lingering channel c, which is confirmed with its paired channels.
 func lingering(t testing.TB) *Hub {
 	h, f, _ := newPaired(t, Options{Linger: time.Hour, OnDirect: func(string, string) {}})
-	s := h.Subscribe("c")
+	s := h.Subscribe(Topic{Channel: "c"})
 	f.next(t, "subscribe").accept()
 	take(t, s)
 	s.Close()
@@ -24,14 +24,14 @@ func message(channel, text string) rueidis.PubSubMessage {
 
 func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 	h := lingering(t)
-	s, other := h.Resume("c", "c"), h.Resume("c", "c")
+	s, other := h.Resume(Topic{Channel: "c"}), h.Resume(Topic{Channel: "c"})
 	require.NotNil(t, s)
 	for name, f := range map[string]func(){
 		"a message for one":     func() { h.deliver(message("c", "0")); has(s); has(other) },
 		"a message for all":     func() { h.deliver(message("c", "1")); has(s); has(other) },
 		"a direct message":      func() { h.deliver(message("c:direct", "yours")) },
 		"a message for nobody":  func() { h.deliver(message("d", "0")) },
-		"nothing to be resumed": func() { h.Resume("d", "d") },
+		"nothing to be resumed": func() { h.Resume(Topic{Channel: "d"}) },
 		"looking for paired":    func() { s.Paired() },
 		"looking for a refusal": func() { _ = s.Err() },
 		"a paired confirmation": func() {
@@ -45,14 +45,14 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 // The objects are the Subscription, its permits, and its entry among the others.
 func TestSubscribingToALingeringChannelAllocatesThreeObjects(t *testing.T) {
 	h := lingering(t)
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Resume("c", "c").Close() }), 3.0)
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Subscribe("c").Close() }), 3.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Resume(Topic{Channel: "c"}).Close() }), 3.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { h.Subscribe(Topic{Channel: "c"}).Close() }), 3.0)
 }
 
 // Measures from the reader of the connection to the permit.
 func BenchmarkDeliver(b *testing.B) {
 	h := lingering(b)
-	s := h.Resume("c", "c")
+	s := h.Resume(Topic{Channel: "c"})
 	for _, to := range []struct {
 		name    string
 		message rueidis.PubSubMessage
@@ -76,7 +76,7 @@ func BenchmarkResumeMiss(b *testing.B) {
 	h := lingering(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		h.Resume("d", "d")
+		h.Resume(Topic{Channel: "d"})
 	}
 }
 
@@ -86,13 +86,13 @@ func BenchmarkSubscribeLingering(b *testing.B) {
 	b.Run("subscribe", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h.Subscribe("c").Close()
+			h.Subscribe(Topic{Channel: "c"}).Close()
 		}
 	})
 	b.Run("resume", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h.Resume("c", "c").Close()
+			h.Resume(Topic{Channel: "c"}).Close()
 		}
 	})
 }

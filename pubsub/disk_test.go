@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/redistest"
+	"holdfast/pubsub"
 )
 
 // A server that cannot save refuses PING. rueidis panics when that comes right behind an
@@ -21,7 +22,7 @@ func TestChannelsAreGivenUpOnAServerThatCannotSave(t *testing.T) {
 		s := redistest.Start(t, redistest.WithAppendOnly(),
 			redistest.WithArgs("--dbfilename", strings.Repeat("x", 256), "--save", "3600", "1"))
 		h := newHub(t, s, mutate)
-		kept, left := h.Subscribe("kept"), h.Subscribe("left")
+		kept, left := h.Subscribe(pubsub.Topic{Channel: "kept"}), h.Subscribe(pubsub.Topic{Channel: "left"})
 		woken(t, kept, 5*time.Second)
 		woken(t, left, 5*time.Second)
 		s.Do(t, "BGSAVE")

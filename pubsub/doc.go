@@ -16,7 +16,7 @@
 //
 // A waiter needs one loop and no special cases:
 //
-//	subscription := hub.Subscribe(channel)
+//	subscription := hub.Subscribe(pubsub.Topic{Channel: channel})
 //	defer subscription.Close()
 //	for !try() {
 //		select {

@@ -1,6 +1,7 @@
 package pubsub_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/alicebob/miniredis/v2"
@@ -26,6 +27,14 @@ func embedded() (server *miniredis.Miniredis, client rueidis.Client) {
 	return server, client
 }
 
+// toOneNode returns the Route for a client with one node, or for any client when channels are not
+// sharded: all channels share one connection.
+func toOneNode(client rueidis.Client) pubsub.Route {
+	return func(context.Context, string, bool) (string, rueidis.Client, error) {
+		return "", client, nil
+	}
+}
+
 // A waiter tries, waits for a permit, and tries again. The first permit is the confirmation that
 // the server sends messages from now on.
 func Example() {
@@ -33,10 +42,10 @@ func Example() {
 	defer server.Close()
 	defer client.Close()
 
-	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 	defer hub.Close()
 
-	subscription := hub.Subscribe("door")
+	subscription := hub.Subscribe(pubsub.Topic{Channel: "door"})
 	defer subscription.Close()
 	<-subscription.C()
 	fmt.Println("listening")
@@ -53,15 +62,15 @@ func ExampleHub_Subscribe() {
 	server, client := embedded()
 	defer server.Close()
 	defer client.Close()
-	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 	defer hub.Close()
 
-	first := hub.Subscribe("door")
+	first := hub.Subscribe(pubsub.Topic{Channel: "door"})
 	defer first.Close()
 	<-first.C()
 
 	// The second subscriber shares the subscription and finds it confirmed.
-	second := hub.Subscribe("door")
+	second := hub.Subscribe(pubsub.Topic{Channel: "door"})
 	defer second.Close()
 	<-second.C()
 
@@ -76,10 +85,10 @@ func ExampleSubscription_Close() {
 	server, client := embedded()
 	defer server.Close()
 	defer client.Close()
-	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 	defer hub.Close()
 
-	first, second := hub.Subscribe("door"), hub.Subscribe("door")
+	first, second := hub.Subscribe(pubsub.Topic{Channel: "door"}), hub.Subscribe(pubsub.Topic{Channel: "door"})
 	defer second.Close()
 	<-second.C()
 
@@ -94,9 +103,9 @@ func ExampleHub_Close() {
 	server, client := embedded()
 	defer server.Close()
 	defer client.Close()
-	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 
-	subscription := hub.Subscribe("door")
+	subscription := hub.Subscribe(pubsub.Topic{Channel: "door"})
 	<-subscription.C()
 	hub.Close()
 	fmt.Println(len(server.PubSubChannels("")), "channels")
@@ -107,10 +116,10 @@ func ExampleSubscription_Err() {
 	server, client := embedded()
 	defer server.Close()
 	defer client.Close()
-	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 	defer hub.Close()
 
-	subscription := hub.Subscribe("door")
+	subscription := hub.Subscribe(pubsub.Topic{Channel: "door"})
 	defer subscription.Close()
 	<-subscription.C()
 	fmt.Println(subscription.Err())
@@ -118,16 +127,16 @@ func ExampleSubscription_Err() {
 }
 
 // Two rooms share a door, and the message does not say which is free. So one waiter of each tries.
-func ExampleHub_SubscribeTopic() {
+func ExampleTopic() {
 	server, client := embedded()
 	defer server.Close()
 	defer client.Close()
-	hub := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 	defer hub.Close()
 
-	left := hub.SubscribeTopic("door", "left room")
+	left := hub.Subscribe(pubsub.Topic{Channel: "door", Name: "left room"})
 	defer left.Close()
-	right := hub.SubscribeTopic("door", "right room")
+	right := hub.Subscribe(pubsub.Topic{Channel: "door", Name: "right room"})
 	defer right.Close()
 	<-left.C()
 	<-right.C()
@@ -147,21 +156,21 @@ func ExampleHub_Resume() {
 	defer client.Close()
 	messages := make(chan string, 1)
 	hub := pubsub.New(pubsub.Options{
-		Route: pubsub.SingleRoute(client),
+		Route: toOneNode(client),
 		Paired: func(channel string) []string {
 			return []string{channel + ":present", channel + ":ann"}
 		},
 		OnDirect: func(_, message string) { messages <- message },
 	})
 	defer hub.Close()
-	fmt.Println("resumed:", hub.Resume("door", "door") != nil)
+	fmt.Println("resumed:", hub.Resume(pubsub.Topic{Channel: "door"}) != nil)
 
-	subscription := hub.Subscribe("door")
+	subscription := hub.Subscribe(pubsub.Topic{Channel: "door"})
 	<-subscription.C()
 	subscription.Close()
 
 	// The channel lingers.
-	subscription = hub.Resume("door", "door")
+	subscription = hub.Resume(pubsub.Topic{Channel: "door"})
 	defer subscription.Close()
 	fmt.Println("resumed:", subscription != nil)
 	server.Publish("door:ann", "come in")

@@ -16,7 +16,7 @@ const DefaultLinger = time.Second
 
 // Options configure a [Hub]. Route is required.
 type Options struct {
-	// Route finds the node of a channel. Required. Use [SingleRoute] when there is one node.
+	// Route finds the node of a channel. Required.
 	Route Route
 
 	// Sharded selects SSUBSCRIBE and SUNSUBSCRIBE instead of SUBSCRIBE and UNSUBSCRIBE. The two
@@ -95,16 +95,13 @@ func New(o Options) *Hub {
 	if o.Paired == nil {
 		o.Paired = func(string) []string { return nil }
 	}
-	if o.OnDirect == nil {
-		o.OnDirect = func(string, string) {}
-	}
 	h := &Hub{
 		options:  o,
 		dial:     dialRedis,
 		channels: make(map[string]*channel),
 		paired:   make(map[string]struct{}),
 		links:    make(map[string]*link),
-		router:   router{wake: make(signal, 1)},
+		router:   router{wake: make(chan struct{}, 1)},
 		outages:  make(outages),
 		warned:   make(warnings),
 	}
@@ -112,30 +109,31 @@ func New(o Options) *Hub {
 	return h
 }
 
-// Subscribe adds a subscriber to the named channel. It never blocks: a channel that is not
-// subscribed yet is subscribed in the background, which is tried until it succeeds or the last
-// subscriber has left. The confirmation arrives as a permit on [Subscription.C].
-//
-// On a closed Hub, Subscribe returns a Subscription that never fires.
-func (h *Hub) Subscribe(name string) *Subscription {
-	return h.SubscribeTopic(name, name)
+// Topic identifies what a [Subscription] listens to.
+type Topic struct {
+	Channel string
+	// Name tells apart subscribers of one channel that wait for different things. A message does
+	// not say what it is about, so one for a single waiter wakes one subscriber of each name.
+	Name string
+	// Also has further channels. The Subscription gets permits from all: one for the confirmation
+	// of each, and those of the messages. They do not add up here either.
+	Also []string
 }
 
-// SubscribeTopic is [Hub.Subscribe] for a channel whose messages are about several topics and do
-// not name them: the message for a single waiter wakes one subscriber of each topic. Subscribe
-// takes the name of the channel as topic.
+// Subscribe adds a subscriber. It never blocks: a channel that is not subscribed yet is subscribed
+// in the background, which is tried until it succeeds or the last subscriber has left. The
+// confirmation arrives as a permit on [Subscription.C].
 //
-// It subscribes to the channels in also as well. The Subscription gets permits from all of them:
-// one for the confirmation of each, and those of the messages. Permits do not add up here either.
-func (h *Hub) SubscribeTopic(name, topic string, also ...string) *Subscription {
-	s := newSubscription(h, topic)
+// On a closed Hub, Subscribe returns a Subscription that never fires.
+func (h *Hub) Subscribe(to Topic) *Subscription {
+	s := newSubscription(h, to.Name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running.Err() != nil {
 		return s
 	}
-	h.join(s, name)
-	for _, other := range also {
+	h.join(s, to.Channel)
+	for _, other := range to.Also {
 		h.join(s, other)
 	}
 	return s
@@ -156,19 +154,19 @@ func (h *Hub) join(s *Subscription, name string) {
 	}
 }
 
-// Resume is SubscribeTopic for a caller that has not asked yet. It subscribes only if the channel
-// is confirmed at present with its paired channels, because it has subscribers or lingers. The
-// Subscription has no permit then: the caller can ask at once, and hears of what happens from now
-// on. Otherwise, and on a closed Hub, Resume returns nil and starts nothing. It never blocks, and
-// does not allocate when it returns nil.
-func (h *Hub) Resume(name, topic string) *Subscription {
+// Resume is Subscribe for a caller that has not asked yet, without Topic.Also. It subscribes only
+// if the channel is confirmed at present with its paired channels, because it has subscribers or
+// lingers. The Subscription has no permit then: the caller can ask at once, and hears of what
+// happens from now on. Otherwise, and on a closed Hub, Resume returns nil and starts nothing. It
+// never blocks, and does not allocate when it returns nil.
+func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := h.channels[name]
+	c := h.channels[to.Channel]
 	if c == nil || !c.isPaired() {
 		return nil
 	}
-	s := newSubscription(h, topic)
+	s := newSubscription(h, to.Name)
 	c.join(s)
 	return s
 }
@@ -210,7 +208,8 @@ func (h *Hub) deliver(m rueidis.PubSubMessage) {
 	direct := false
 	if c := h.channels[m.Channel]; c != nil {
 		c.hear(m.Message)
-	} else if _, direct = h.paired[m.Channel]; direct {
+	} else if _, paired := h.paired[m.Channel]; paired && h.options.OnDirect != nil {
+		direct = true
 		h.calls.Add(1)
 	}
 	h.mu.Unlock()

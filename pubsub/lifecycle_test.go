@@ -11,7 +11,7 @@ import (
 // started returns the only subscriber of channel c, which is confirmed and has used its permit.
 func started(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnection) {
 	t.Helper()
-	s := h.Subscribe("c")
+	s := h.Subscribe(Topic{Channel: "c"})
 	r := f.next(t, "subscribe")
 	r.accept()
 	take(t, s)
@@ -75,7 +75,7 @@ func TestSubscriberDuringTheLingerReusesTheSubscription(t *testing.T) {
 		for range 5 { // each cycle restarts the linger
 			s.Close()
 			silent(t, f, 700*time.Millisecond)
-			s = h.Subscribe("c")
+			s = h.Subscribe(Topic{Channel: "c"})
 			require.True(t, has(s), "a lingering channel is confirmed")
 		}
 		silent(t, f, 5*time.Second)
@@ -90,7 +90,7 @@ func TestEachChannelLingersOnItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		a, _ := started(t, h, f)
-		b := h.Subscribe("d")
+		b := h.Subscribe(Topic{Channel: "d"})
 		f.next(t, "subscribe").accept()
 		take(t, b)
 
@@ -111,13 +111,13 @@ func TestReusedChannelDoesNotDelayTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		first, _ := started(t, h, f)
-		second := h.Subscribe("d")
+		second := h.Subscribe(Topic{Channel: "d"})
 		f.next(t, "subscribe").accept()
 		first.Close()
 		second.Close()
 		left := time.Now()
 		silent(t, f, 600*time.Millisecond)
-		h.Subscribe("c").Close()
+		h.Subscribe(Topic{Channel: "c"}).Close()
 
 		r := f.next(t, "unsubscribe")
 		require.Equal(t, []string{"d"}, r.channels)
@@ -134,7 +134,7 @@ func TestSubscriberDuringAnUnsubscribeInFlightIsSubscribedAgain(t *testing.T) {
 		s, _ := started(t, h, f)
 		s.Close()
 		unsubscribe := f.next(t, "unsubscribe")
-		s = h.Subscribe("c")
+		s = h.Subscribe(Topic{Channel: "c"})
 		require.False(t, has(s), "a permit during the unsubscribe")
 		unsubscribe.accept()
 		f.next(t, "subscribe").accept()
@@ -149,7 +149,7 @@ func TestSubscriberThatCameAndWentDuringAnUnsubscribeInFlightLeavesNothing(t *te
 		s, conn := started(t, h, f)
 		s.Close()
 		unsubscribe := f.next(t, "unsubscribe")
-		h.Subscribe("c").Close()
+		h.Subscribe(Topic{Channel: "c"}).Close()
 		unsubscribe.accept()
 		<-conn.closed
 		gone(t, h)
@@ -159,7 +159,7 @@ func TestSubscriberThatCameAndWentDuringAnUnsubscribeInFlightLeavesNothing(t *te
 func TestLeaverDuringASubscribeInFlightLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		subscribe := f.next(t, "subscribe")
 		s.Close()
 		subscribe.accept()
@@ -173,9 +173,9 @@ func TestLeaverBeforeTheSubscribeSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		_, conn := started(t, h, f)
-		busy := h.Subscribe("d")
+		busy := h.Subscribe(Topic{Channel: "d"})
 		subscribe := f.next(t, "subscribe") // the link waits for this reply
-		early := h.Subscribe("e")
+		early := h.Subscribe(Topic{Channel: "e"})
 		synctest.Wait() // the router has put e on the link
 		early.Close()
 		subscribe.accept()
@@ -193,8 +193,8 @@ func TestLeaverBeforeTheSubscribeSendsNothing(t *testing.T) {
 func TestCloseEndsEverythingInAnyPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phases := map[string]func(*Hub, *fakeServer){
-			"routing":   func(h *Hub, f *fakeServer) { f.down = true; h.Subscribe("c") },
-			"asking":    func(h *Hub, f *fakeServer) { h.Subscribe("c"); f.next(t, "subscribe") },
+			"routing":   func(h *Hub, f *fakeServer) { f.down = true; h.Subscribe(Topic{Channel: "c"}) },
+			"asking":    func(h *Hub, f *fakeServer) { h.Subscribe(Topic{Channel: "c"}); f.next(t, "subscribe") },
 			"confirmed": func(h *Hub, f *fakeServer) { started(t, h, f) },
 			"lingering": func(h *Hub, f *fakeServer) { s, _ := started(t, h, f); s.Close() },
 			"leaving":   func(h *Hub, f *fakeServer) { s, _ := started(t, h, f); s.Close(); f.next(t, "unsubscribe") },
@@ -218,7 +218,7 @@ func TestReplyThatArrivesDuringCloseStartsNothing(t *testing.T) {
 		s, _ := started(t, h, f)
 		s.Close()
 		f.next(t, "unsubscribe")
-		h.Subscribe("c")
+		h.Subscribe(Topic{Channel: "c"})
 		h.mu.Lock()
 		c := h.channels["c"]
 		h.mu.Unlock()

@@ -18,26 +18,13 @@ import (
 type link struct {
 	hub  *Hub
 	node string
-	wake signal
+	wake chan struct{}
 	conn connection // set and used by the goroutine of the link
 
 	// Guarded by hub.mu.
 	members map[*channel]struct{}
 	wanted  []*channel // phase wanted; also some that left that phase since
 	idle    list.List  // of *channel, by idleSince; also some that are in use again
-}
-
-// signal wakes a goroutine. Its capacity is 1.
-type signal chan struct{}
-
-// send reports whether no signal was pending.
-func (s signal) send() bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	default:
-		return false
-	}
 }
 
 // add takes a channel that is to be subscribed here. A channel without subscribers is dropped
@@ -51,7 +38,7 @@ func (l *link) add(c *channel) {
 	c.link = l
 	l.members[c] = struct{}{}
 	l.wanted = append(l.wanted, c)
-	l.wake.send()
+	wait.Fire(l.wake)
 }
 
 // run is the goroutine of the link. It keeps the subscriptions on the server in step with the

@@ -19,11 +19,11 @@ func TestEmbeddedServerWakesAndForgets(t *testing.T) {
 	client, err := rueidis.NewClient(option)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	h := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client), Linger: 20 * time.Millisecond})
+	h := pubsub.New(pubsub.Options{Route: toOneNode(client), Linger: 20 * time.Millisecond})
 	t.Cleanup(h.Close)
 
 	for range 3 {
-		s := h.Subscribe("c")
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		require.Equal(t, 1, server.Publish("c", "0"))
 		woken(t, s, 5*time.Second)
@@ -31,7 +31,7 @@ func TestEmbeddedServerWakesAndForgets(t *testing.T) {
 		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 0 }, 5*time.Second, time.Millisecond)
 	}
 
-	s := h.Subscribe("c")
+	s := h.Subscribe(pubsub.Topic{Channel: "c"})
 	woken(t, s, 5*time.Second)
 	server.Close()
 	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second, time.Millisecond)
@@ -50,12 +50,12 @@ func TestEmbeddedServerKnowsPairedChannels(t *testing.T) {
 	t.Cleanup(client.Close)
 	direct := make(chan string, 1)
 	h := pubsub.New(pubsub.Options{
-		Route: pubsub.SingleRoute(client), Linger: 20 * time.Millisecond, Paired: pair,
+		Route: toOneNode(client), Linger: 20 * time.Millisecond, Paired: pair,
 		OnDirect: func(channel, message string) { direct <- channel + " " + message },
 	})
 	t.Cleanup(h.Close)
 	for range 3 {
-		s := h.Subscribe("c")
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		require.True(t, s.Paired())
 		require.Eventually(t, func() bool { return len(server.PubSubChannels("")) == 3 }, 5*time.Second, time.Millisecond)

@@ -13,9 +13,9 @@ func TestLostConnectionIsReplacedAndWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		s, conn := started(t, h, f)
-		other := h.Subscribe("c")
+		other := h.Subscribe(Topic{Channel: "c"})
 		take(t, other)
-		lingering := h.Subscribe("l")
+		lingering := h.Subscribe(Topic{Channel: "l"})
 		f.next(t, "subscribe").accept()
 		lingering.Close()
 
@@ -40,14 +40,14 @@ func TestLostConnectionIsReplacedAndWakesAll(t *testing.T) {
 func TestRequestsOfALostConnectionAreSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").conn.breakOff()
 		f.next(t, "subscribe").accept()
 		take(t, s)
 
 		s.Close()
 		unsubscribe := f.next(t, "unsubscribe")
-		s = h.Subscribe("c")
+		s = h.Subscribe(Topic{Channel: "c"})
 		unsubscribe.conn.breakOff()
 		f.next(t, "subscribe").accept()
 		take(t, s)
@@ -77,7 +77,7 @@ func TestUnexpectedUnsubscribeFindsTheNewNodeAndWakes(t *testing.T) {
 func TestUnexpectedUnsubscribeBeforeTheReplyIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
 		for _, kind := range []string{"subscribe", "unsubscribe"} {
 			r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: kind, Channel: "c"})
@@ -100,7 +100,7 @@ func TestSlotThatMovedDuringAnUnsubscribeCountsAsUnsubscribed(t *testing.T) {
 		s, _ = started(t, h, f)
 		s.Close()
 		r := f.next(t, "unsubscribe")
-		s = h.Subscribe("c")
+		s = h.Subscribe(Topic{Channel: "c"})
 		f.set(func() { f.refresh = nil })
 		r.refuse("MOVED 42 10.0.0.1:6379")
 		f.next(t, "subscribe").accept()
@@ -115,7 +115,7 @@ func TestNodeThatIsDownIsDialledWithGrowingDelaysAndRefresh(t *testing.T) {
 		f.down = true
 		subscriptions := make([]*Subscription, 100)
 		for i := range subscriptions {
-			subscriptions[i] = h.Subscribe(string(rune('a' + i)))
+			subscriptions[i] = h.Subscribe(Topic{Channel: string(rune('a' + i))})
 		}
 		time.Sleep(time.Minute) // by the bubble's clock, so at once
 		synctest.Wait()
@@ -150,7 +150,7 @@ func TestSubscriberOfANodeThatIsDownMayLeaveAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		f.down = true
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		synctest.Wait()
 		s.Close()
 		gone(t, h)

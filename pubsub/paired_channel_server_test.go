@@ -27,7 +27,7 @@ func group(channel string) []string { return append([]string{channel}, pair(chan
 func newPaired(
 	t testing.TB, s *redistest.Server, o pubsub.Options, mutators ...func(*rueidis.ClientOption),
 ) *pubsub.Hub {
-	o.Route = pubsub.SingleRoute(s.Client(t, mutators...))
+	o.Route = toOneNode(s.Client(t, mutators...))
 	o.Paired = pair
 	if o.Linger == 0 {
 		o.Linger = 50 * time.Millisecond
@@ -75,7 +75,7 @@ func TestServerSeesOneCommandForAChannelAndItsPairedChannels(t *testing.T) {
 		monitor := server.Monitor(t)
 		subscribe := [][]string{append([]string{"subscribe"}, group("c")...)}
 
-		s := h.Subscribe("c")
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		require.True(t, s.Paired())
 		require.Equal(t, subscribe, subscriptions(t, monitor))
@@ -85,7 +85,7 @@ func TestServerSeesOneCommandForAChannelAndItsPairedChannels(t *testing.T) {
 		deserted(t, server)
 		require.Equal(t, [][]string{append([]string{"unsubscribe"}, group("c")...)}, subscriptions(t, monitor), "after the linger")
 
-		s = h.Subscribe("c")
+		s = h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		require.Equal(t, subscribe, subscriptions(t, monitor))
 		server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
@@ -108,7 +108,7 @@ func churn(t *testing.T, newHub func() *pubsub.Hub, names []string, interfere fu
 		for _, name := range names {
 			waiting.Go(func() {
 				for range 5 {
-					s := h.Subscribe(name)
+					s := h.Subscribe(pubsub.Topic{Channel: name})
 					woken(t, s, 10*time.Second)
 					s.Close()
 				}
@@ -116,7 +116,7 @@ func churn(t *testing.T, newHub func() *pubsub.Hub, names []string, interfere fu
 		}
 		interfere(round)
 		waiting.Wait()
-		last := h.Subscribe(names[0])
+		last := h.Subscribe(pubsub.Topic{Channel: names[0]})
 		woken(t, last, 10*time.Second)
 		h.Close()
 		select {
@@ -164,7 +164,7 @@ func TestChannelIsNeverSeenWithoutItsPairedChannels(t *testing.T) {
 		work.Go(func() {
 			churn(t, func() *pubsub.Hub {
 				return pubsub.New(pubsub.Options{
-					Route: pubsub.SingleRoute(client), Paired: pair, Linger: -1,
+					Route: toOneNode(client), Paired: pair, Linger: -1,
 					OnDirect: func(string, string) {},
 				})
 			}, names, func(round int) {
@@ -249,7 +249,7 @@ func TestSlotThatMovesTakesThePairedChannelsAlongOnAServer(t *testing.T) {
 		OnDirect: func(channel, message string) { direct <- channel + " " + message },
 	})
 	t.Cleanup(h.Close)
-	s := h.Subscribe(name)
+	s := h.Subscribe(pubsub.Topic{Channel: name})
 	woken(t, s, 10*time.Second)
 	require.True(t, s.Paired())
 
@@ -278,7 +278,7 @@ func TestMessageOnAPairedChannelReachesOnDirect(t *testing.T) {
 		h := newPaired(t, server, pubsub.Options{
 			OnDirect: func(channel, message string) { direct <- channel + " " + message },
 		}, mutate)
-		s := h.Subscribe("c")
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		require.EqualValues(t, 1, server.DoInt(t, "PUBLISH", "c:direct", "0"))
 		heard(t, direct, "c:direct 0")
@@ -292,12 +292,12 @@ func TestMessageOnAPairedChannelReachesOnDirect(t *testing.T) {
 func TestResumedSubscriberIsWokenByTheNextMessage(t *testing.T) {
 	server := redistest.Start(t)
 	h := newPaired(t, server, pubsub.Options{Linger: time.Hour})
-	require.Nil(t, h.Resume("c", "c"))
-	s := h.Subscribe("c")
+	require.Nil(t, h.Resume(pubsub.Topic{Channel: "c"}))
+	s := h.Subscribe(pubsub.Topic{Channel: "c"})
 	woken(t, s, 5*time.Second)
 	s.Close()
 	monitor := server.Monitor(t)
-	s = h.Resume("c", "c")
+	s = h.Resume(pubsub.Topic{Channel: "c"})
 	require.NotNil(t, s)
 	unwoken(t, s)
 	server.Do(t, "PUBLISH", "c", "0")
@@ -314,7 +314,7 @@ func TestPairedChannelsThatAnACLRuleForbidsAreLeftOut(t *testing.T) {
 		h := newPaired(t, server, options, mutate, func(o *rueidis.ClientOption) {
 			o.Username, o.Password = "ann", "secret"
 		})
-		open, s := h.Subscribe("open"), h.Subscribe("c")
+		open, s := h.Subscribe(pubsub.Topic{Channel: "open"}), h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		woken(t, open, 5*time.Second)
 		require.True(t, open.Paired())
@@ -341,9 +341,9 @@ func TestSubscriberOfSeveralChannelsHearsEachOnAServer(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
-		s := h.SubscribeTopic("a", "topic", "b")
+		s := h.Subscribe(pubsub.Topic{Channel: "a", Name: "topic", Also: []string{"b"}})
 		require.Eventually(t, func() bool { return len(channels(t, server)) == 2 }, 5*time.Second, time.Millisecond)
-		marker := h.Subscribe("marker")
+		marker := h.Subscribe(pubsub.Topic{Channel: "marker"})
 		woken(t, marker, 5*time.Second) // comes after the confirmations
 		woken(t, s, 5*time.Second)
 		for _, channel := range []string{"a", "b"} {

@@ -30,7 +30,7 @@ func newPaired(t testing.TB, o Options) (*Hub, *fakeServer, *logtest.Lines) {
 func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newPaired(t, Options{})
-		c, d := h.Subscribe("c"), h.Subscribe("d")
+		c, d := h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "d"})
 		var groups [][]string
 		for len(groups) < 2 {
 			r := f.next(t, "subscribe")
@@ -44,7 +44,7 @@ func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 		c.Close()
 		r := f.next(t, "unsubscribe")
 		require.Equal(t, [][]string{group("c")}, r.groups)
-		c = h.Subscribe("c")
+		c = h.Subscribe(Topic{Channel: "c"})
 		r.accept()
 		r = f.next(t, "subscribe")
 		require.Equal(t, [][]string{group("c")}, r.groups, "a subscriber came meanwhile")
@@ -67,7 +67,7 @@ func TestChannelAndPairedChannelsShareOneCommand(t *testing.T) {
 func TestSubscriberIsPairedWhileTheChannelIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newPaired(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		require.False(t, s.Paired())
 		r := f.next(t, "subscribe")
 		require.False(t, s.Paired(), "no reply has come")
@@ -81,7 +81,7 @@ func TestSubscriberIsPairedWhileTheChannelIsConfirmed(t *testing.T) {
 		take(t, s)
 		require.True(t, s.Paired())
 
-		other := h.Subscribe("c")
+		other := h.Subscribe(Topic{Channel: "c"})
 		s.Close()
 		require.False(t, s.Paired(), "closed")
 		require.True(t, other.Paired())
@@ -96,7 +96,7 @@ func TestChannelWithoutPairedChannelsIsNotPaired(t *testing.T) {
 		"none of it": func(string) []string { return nil },
 	} {
 		h, f, _ := newFake(t, Options{Paired: paired})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
 		require.Equal(t, [][]string{{"c"}}, r.groups, name)
 		r.accept()
@@ -108,7 +108,7 @@ func TestChannelWithoutPairedChannelsIsNotPaired(t *testing.T) {
 func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newPaired(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		start := time.Now()
 		f.next(t, "subscribe").refuse(noPermission)
 		r := f.next(t, "subscribe")
@@ -127,7 +127,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 			s.Close()
 			r := f.next(t, "unsubscribe")
 			require.Equal(t, [][]string{{"c"}}, r.groups)
-			s = h.Subscribe("c")
+			s = h.Subscribe(Topic{Channel: "c"})
 			r.accept()
 		}
 		unsubscribed()
@@ -154,7 +154,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		s.Close()
 		f.next(t, "unsubscribe").accept()
 		gone(t, h)
-		s = h.Subscribe("c")
+		s = h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").accept()
 		take(t, s)
 		require.True(t, s.Paired())
@@ -162,7 +162,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		// The paired channels were accepted once, so another refusal is logged.
 		s.Close()
 		f.next(t, "unsubscribe").accept()
-		s = h.Subscribe("c")
+		s = h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(noPermission)
 		f.next(t, "subscribe").accept()
 		take(t, s)
@@ -176,9 +176,9 @@ func TestRefusedPairedChannelsDoNotTouchTheOthersInTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newPaired(t, Options{})
 		_, _ = started(t, h, f)
-		busy := h.Subscribe("busy")
+		busy := h.Subscribe(Topic{Channel: "busy"})
 		r := f.next(t, "subscribe") // the link waits for the reply
-		open, closed := h.Subscribe("open"), h.Subscribe("closed")
+		open, closed := h.Subscribe(Topic{Channel: "open"}), h.Subscribe(Topic{Channel: "closed"})
 		synctest.Wait()
 		r.accept()
 		take(t, busy)
@@ -201,7 +201,7 @@ func TestRefusedPairedChannelsDoNotTouchTheOthersInTheBatch(t *testing.T) {
 func TestChannelThatIsRefusedWithAndWithoutPairedChannelsIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newPaired(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		for range 3 {
 			r := f.next(t, "subscribe")
 			require.Equal(t, [][]string{group("c")}, r.groups)
@@ -224,7 +224,7 @@ func TestChannelThatIsRefusedWithAndWithoutPairedChannelsIsLoggedOnce(t *testing
 func TestTemporaryRefusalOrRedirectionKeepsThePairedChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newPaired(t, Options{Sharded: true})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		for _, reply := range []string{"MOVED 42 10.0.0.1:6379", "LOADING", "CLUSTERDOWN The cluster is down", "TRYAGAIN"} {
 			r := f.next(t, "subscribe")
 			require.Equal(t, [][]string{group("c")}, r.groups)
@@ -242,7 +242,7 @@ func TestTemporaryRefusalOrRedirectionKeepsThePairedChannels(t *testing.T) {
 func TestLeaverOfAChannelWhosePairedChannelsAreThenRefusedLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newPaired(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
 		s.Close()
 		r.refuse(noPermission)
@@ -309,9 +309,9 @@ func TestOnDirectMayUseTheHub(t *testing.T) {
 	var h *Hub
 	var other *Subscription
 	h, f, _ := newPaired(t, Options{OnDirect: func(channel, _ string) {
-		s := h.Resume("c", "c")
+		s := h.Resume(Topic{Channel: "c"})
 		s.Close()
-		other = h.Subscribe(channel + ":other")
+		other = h.Subscribe(Topic{Channel: channel + ":other"})
 	}})
 	_, conn := started(t, h, f)
 	conn.publish("c:direct", "yours") // would not return if mu were locked
@@ -388,7 +388,7 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 			h.mu.Lock()
 			before := len(h.channels)
 			h.mu.Unlock()
-			s := h.Resume("c", "c")
+			s := h.Resume(Topic{Channel: "c"})
 			if s == nil {
 				h.mu.Lock()
 				defer h.mu.Unlock()
@@ -403,7 +403,7 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 		require.False(t, resumes(), "the channel is unknown")
 		silent(t, f, time.Minute)
 		f.set(func() { f.down = true })
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		synctest.Wait()
 		require.False(t, resumes(), "it is being routed")
 		f.set(func() { f.down = false })
@@ -416,7 +416,7 @@ func TestResumeFindsOnlyAConfirmedChannelWithItsPairedChannels(t *testing.T) {
 		require.True(t, resumes(), "it lingers")
 		r = f.next(t, "unsubscribe")
 		require.False(t, resumes(), "it is being unsubscribed")
-		s = h.Subscribe("c")
+		s = h.Subscribe(Topic{Channel: "c"})
 		r.accept()
 		f.next(t, "subscribe").refuse(noPermission)
 		f.next(t, "subscribe").accept()
@@ -437,10 +437,10 @@ func TestResumedSubscriberIsWokenAndKeepsTheChannel(t *testing.T) {
 		s, conn := started(t, h, f)
 		s.Close()
 		silent(t, f, DefaultLinger-time.Millisecond)
-		s = h.Resume("c", "topic")
+		s = h.Resume(Topic{Channel: "c", Name: "topic"})
 		require.NotNil(t, s)
 		silent(t, f, time.Minute)
-		stranger := h.Subscribe("c")
+		stranger := h.Subscribe(Topic{Channel: "c"})
 		take(t, stranger)
 		conn.publish("c", "0")
 		require.Equal(t, []bool{true, true}, []bool{has(s), has(stranger)},

@@ -10,7 +10,7 @@ import (
 // confirmation.
 func confirmedTrio(t *testing.T) (first, second, third *Subscription, conn *fakeConnection) {
 	h, f, _ := newFake(t, Options{})
-	first, second, third = h.Subscribe("c"), h.Subscribe("c"), h.Subscribe("c")
+	first, second, third = h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "c"})
 	r := f.next(t, "subscribe")
 	require.Equal(t, []string{"c"}, r.channels)
 	r.accept()
@@ -29,7 +29,7 @@ func give(s *Subscription) {
 
 func TestSubscriberGetsItsFirstPermitFromTheConfirmation(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
-	s := h.Subscribe("c")
+	s := h.Subscribe(Topic{Channel: "c"})
 	r := f.next(t, "subscribe")
 	require.False(t, has(s), "a permit before the server confirmed")
 	r.accept()
@@ -39,7 +39,7 @@ func TestSubscriberGetsItsFirstPermitFromTheConfirmation(t *testing.T) {
 
 func TestJoinerOfAConfirmedChannelGetsAPermitAtOnce(t *testing.T) {
 	first, _, _, _ := confirmedTrio(t)
-	joiner := first.hub.Subscribe("c")
+	joiner := first.hub.Subscribe(Topic{Channel: "c"})
 	require.True(t, has(joiner))
 	require.False(t, has(first))
 }
@@ -117,7 +117,7 @@ func TestClosedHubSubscriptionsStayUsableAndSilent(t *testing.T) {
 	h.Close()
 	conn.publish("c", "1")
 	require.False(t, has(first))
-	late := h.Subscribe("c")
+	late := h.Subscribe(Topic{Channel: "c"})
 	require.False(t, has(late))
 	require.NoError(t, late.Err())
 	give(second)

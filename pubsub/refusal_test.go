@@ -13,7 +13,7 @@ import (
 func TestMovedIsFollowedAtOnceAndThenWithDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{Sharded: true})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		start := time.Now()
 		f.next(t, "subscribe").refuse("MOVED 42 10.0.0.1:6379")
 		r := f.next(t, "subscribe")
@@ -33,7 +33,7 @@ func TestMovedIsFollowedAtOnceAndThenWithDelays(t *testing.T) {
 func TestTemporaryRefusalIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newFake(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		for _, reply := range []string{"CLUSTERDOWN The cluster is down", "LOADING", "TRYAGAIN", "BUSY", "MASTERDOWN"} {
 			f.next(t, "subscribe").refuse(reply)
 		}
@@ -48,7 +48,7 @@ func TestUnsubscribeThatIsRefusedEndsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		s, conn := started(t, h, f)
-		other := h.Subscribe("d")
+		other := h.Subscribe(Topic{Channel: "d"})
 		f.next(t, "subscribe").accept()
 		take(t, other)
 		s.Close()
@@ -65,7 +65,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const denied = "NOPERM this user has no permissions to access one of the channels used as arguments"
 		h, f, lines := newFake(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(denied)
 		for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
 			longest := time.Duration(seconds) * time.Second
@@ -87,7 +87,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 		// A second refusal is logged again.
 		s.Close()
 		f.next(t, "unsubscribe").accept()
-		s = h.Subscribe("c")
+		s = h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").refuse(denied)
 		synctest.Wait()
 		require.Len(t, lines.With("refuses the channel"), 2)
@@ -100,7 +100,7 @@ func TestRefusedChannelIsLoggedOnceAndAskedSlowly(t *testing.T) {
 func TestLeaverOfAChannelThatIsThenRefusedLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		r := f.next(t, "subscribe")
 		s.Close()
 		r.refuse("NOPERM")

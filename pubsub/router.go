@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"holdfast/internal/wait"
 )
 
 // Route returns where a channel is served: a node key, and the client of that node from which a
@@ -25,14 +27,6 @@ type Route func(
 	ctx context.Context, channel string, refresh bool,
 ) (node string, client rueidis.Client, err error)
 
-// SingleRoute returns the Route for a client with one node, or for any client when channels are not
-// sharded: all channels share one connection.
-func SingleRoute(c rueidis.Client) Route {
-	return func(context.Context, string, bool) (string, rueidis.Client, error) {
-		return "", c, nil
-	}
-}
-
 // routeTimeout bounds one call of Route.
 const routeTimeout = 5 * time.Second
 
@@ -42,8 +36,8 @@ const routeTimeout = 5 * time.Second
 type router struct {
 	queue   []*channel // phase routing; also some that left that phase since
 	running bool
-	failing bool   // the last Route failed, and it was logged
-	wake    signal // the queue has changed
+	failing bool          // the last Route failed, and it was logged
+	wake    chan struct{} // the queue has changed
 }
 
 // enqueue has the router assign a channel after a delay. Called with mu held.
@@ -52,7 +46,7 @@ func (h *Hub) enqueue(c *channel, delay time.Duration) {
 	c.due = time.Now().Add(delay)
 	h.router.queue = append(h.router.queue, c)
 	if h.router.running {
-		h.router.wake.send()
+		wait.Fire(h.router.wake)
 		return
 	}
 	h.router.running = true
@@ -148,7 +142,8 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 func (h *Hub) linkTo(node string, client rueidis.Client) *link {
 	l := h.links[node]
 	if l == nil {
-		l = &link{hub: h, node: node, wake: make(signal, 1), members: make(map[*channel]struct{})}
+		l = &link{hub: h, node: node, wake: make(chan struct{}, 1),
+			members: make(map[*channel]struct{})}
 		h.links[node] = l
 		h.work.Go(func() { l.run(client) })
 	}

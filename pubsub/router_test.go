@@ -15,7 +15,7 @@ func TestRouteThatFailsIsRetriedAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, lines := newFake(t, Options{})
 		f.routing = errors.New("no master is known")
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		time.Sleep(time.Minute) // by the bubble's clock
 		synctest.Wait()
 		f.set(func() {
@@ -42,7 +42,7 @@ func TestRouteThatHangsIsGivenUpAndRetried(t *testing.T) {
 			return f.route(ctx, channel, refresh)
 		}
 		start := time.Now()
-		s := h.Subscribe("c")
+		s := h.Subscribe(Topic{Channel: "c"})
 		f.next(t, "subscribe").accept()
 		take(t, s)
 		require.InDelta(t, routeTimeout, time.Since(start), float64(10*time.Millisecond))
@@ -58,7 +58,7 @@ func TestLeaverWhileItsChannelIsRoutedLeavesNothing(t *testing.T) {
 			<-proceed
 			return f.route(ctx, channel, refresh)
 		}
-		first, second := h.Subscribe("c"), h.Subscribe("d")
+		first, second := h.Subscribe(Topic{Channel: "c"}), h.Subscribe(Topic{Channel: "d"})
 		<-asked
 		first.Close()
 		second.Close()

@@ -23,7 +23,7 @@ func TestKilledConnectionIsReplacedAndWakesAll(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
-		a, b := h.Subscribe("a"), h.Subscribe("b")
+		a, b := h.Subscribe(pubsub.Topic{Channel: "a"}), h.Subscribe(pubsub.Topic{Channel: "b"})
 		woken(t, a, 5*time.Second)
 		woken(t, b, 5*time.Second)
 		for range 3 {
@@ -38,7 +38,7 @@ func TestKilledConnectionIsReplacedAndWakesAll(t *testing.T) {
 func TestRestartedServerIsSubscribedAgainAndWakesAll(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
-		s := newHub(t, server, mutate).Subscribe("c")
+		s := newHub(t, server, mutate).Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		server.Restart(t)
 		woken(t, s, 5*time.Second)
@@ -61,9 +61,9 @@ func TestConnectionLostWithASubscribeInFlightIsNoticedAtOnce(t *testing.T) {
 				return conn, err
 			}
 		})
-		woken(t, h.Subscribe("c"), 5*time.Second)
+		woken(t, h.Subscribe(pubsub.Topic{Channel: "c"}), 5*time.Second)
 		server.Pause(t)
-		s := h.Subscribe("d")
+		s := h.Subscribe(pubsub.Topic{Channel: "d"})
 		require.Eventually(t, func() bool { return slices.Contains(ours(), "(*redisConnection).do") },
 			5*time.Second, time.Millisecond)
 		mu.Lock()
@@ -79,7 +79,7 @@ func TestServerThatComesUpLaterConfirms(t *testing.T) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
 		server.Kill(t)
-		s := h.Subscribe("c")
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		unwoken(t, s)
 		server.Restart(t)
 		woken(t, s, 5*time.Second)
@@ -93,15 +93,15 @@ func TestHungServerIsNoticedAndSubscribedAgain(t *testing.T) {
 		o.Dialer.KeepAlive = 50 * time.Millisecond
 		o.ConnWriteTimeout = time.Second
 	})
-	s := h.Subscribe("c")
+	s := h.Subscribe(pubsub.Topic{Channel: "c"})
 	woken(t, s, 5*time.Second)
 	before := server.DoString(t, "CLIENT", "LIST", "TYPE", "pubsub")
 	server.Pause(t)
 
 	// Neither of these calls needs the server.
 	start := time.Now()
-	h.Subscribe("d").Close()
-	other := h.Subscribe("e")
+	h.Subscribe(pubsub.Topic{Channel: "d"}).Close()
+	other := h.Subscribe(pubsub.Topic{Channel: "e"})
 	require.Less(t, time.Since(start), 800*time.Millisecond)
 
 	require.Eventually(t, func() bool { return pubsub.Links(h) == 0 }, 5*time.Second, time.Millisecond,
@@ -116,9 +116,9 @@ func TestCloseOnAHungServerIsBounded(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
-		woken(t, h.Subscribe("c"), 5*time.Second)
+		woken(t, h.Subscribe(pubsub.Topic{Channel: "c"}), 5*time.Second)
 		server.Pause(t)
-		h.Subscribe("d") // a SUBSCRIBE that gets no reply
+		h.Subscribe(pubsub.Topic{Channel: "d"}) // a SUBSCRIBE that gets no reply
 		start := time.Now()
 		h.Close()
 		require.Less(t, time.Since(start), 4*time.Second)
@@ -134,12 +134,12 @@ func TestRefusedChannelDisturbsNoOther(t *testing.T) {
 		var log bytes.Buffer
 		client := server.Client(t, mutate, func(o *rueidis.ClientOption) { o.Username, o.Password = "ann", "secret" })
 		h := pubsub.New(pubsub.Options{
-			Route:  pubsub.SingleRoute(client),
+			Route:  toOneNode(client),
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		t.Cleanup(h.Close)
-		open := h.Subscribe("open:1")
-		refused := h.Subscribe("closed:1")
+		open := h.Subscribe(pubsub.Topic{Channel: "open:1"})
+		refused := h.Subscribe(pubsub.Topic{Channel: "closed:1"})
 		woken(t, open, 5*time.Second)
 		require.Eventually(t, func() bool { return refused.Err() != nil }, 5*time.Second, time.Millisecond)
 		var reply *rueidis.RedisError
@@ -169,7 +169,7 @@ func TestWrongPasswordIsARefusal(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	server.Do(t, "CONFIG", "SET", "requirepass", "changed") // existing connections stay
-	s := newHubOf(t, client).Subscribe("c")
+	s := newHubOf(t, client).Subscribe(pubsub.Topic{Channel: "c"})
 	require.Eventually(t, func() bool { return s.Err() != nil }, 5*time.Second, time.Millisecond)
 	require.ErrorContains(t, s.Err(), "NOAUTH")
 }

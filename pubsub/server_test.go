@@ -29,7 +29,7 @@ func resp2(o *rueidis.ClientOption) {
 
 // newHub returns a hub on one server, closed with the test.
 func newHub(t testing.TB, s *redistest.Server, mutators ...func(*rueidis.ClientOption)) *pubsub.Hub {
-	h := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(s.Client(t, mutators...)), Linger: 50 * time.Millisecond})
+	h := pubsub.New(pubsub.Options{Route: toOneNode(s.Client(t, mutators...)), Linger: 50 * time.Millisecond})
 	t.Cleanup(h.Close)
 	return h
 }
@@ -68,7 +68,7 @@ func deserted(t testing.TB, s *redistest.Server) {
 func TestPermitComesAfterTheServerHasSubscribed(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
-		s := newHub(t, server, mutate).Subscribe("c")
+		s := newHub(t, server, mutate).Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		require.Equal(t, []string{"c"}, channels(t, server))
 		require.EqualValues(t, 1, server.DoInt(t, "PUBLISH", "c", "0"))
@@ -80,8 +80,8 @@ func TestPublishedMessageWakesOneOrAll(t *testing.T) {
 	protocols(t, func(t *testing.T, mutate func(*rueidis.ClientOption)) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
-		first, second := h.Subscribe("c"), h.Subscribe("c")
-		marker := h.Subscribe("marker")
+		first, second := h.Subscribe(pubsub.Topic{Channel: "c"}), h.Subscribe(pubsub.Topic{Channel: "c"})
+		marker := h.Subscribe(pubsub.Topic{Channel: "marker"})
 		for _, s := range []*pubsub.Subscription{first, second, marker} {
 			woken(t, s, 5*time.Second)
 		}
@@ -104,7 +104,7 @@ func TestNothingIsSubscribedOrConnectedAfterTheLinger(t *testing.T) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
 		before := server.DoString(t, "CLIENT", "LIST")
-		s := h.Subscribe("c")
+		s := h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		s.Close()
 		deserted(t, server)
@@ -112,7 +112,7 @@ func TestNothingIsSubscribedOrConnectedAfterTheLinger(t *testing.T) {
 			return strings.Count(server.DoString(t, "CLIENT", "LIST"), "\n") <= strings.Count(before, "\n")
 		}, 5*time.Second, 5*time.Millisecond)
 
-		s = h.Subscribe("c")
+		s = h.Subscribe(pubsub.Topic{Channel: "c"})
 		woken(t, s, 5*time.Second)
 		s.Close()
 	})
@@ -123,7 +123,7 @@ func TestCloseLeavesNothingSubscribed(t *testing.T) {
 		server := redistest.Start(t)
 		h := newHub(t, server, mutate)
 		for i := range 100 {
-			woken(t, h.Subscribe(fmt.Sprint(i)), 5*time.Second)
+			woken(t, h.Subscribe(pubsub.Topic{Channel: fmt.Sprint(i)}), 5*time.Second)
 		}
 		h.Close()
 		require.Empty(t, channels(t, server), "when Close returns")
@@ -131,7 +131,7 @@ func TestCloseLeavesNothingSubscribed(t *testing.T) {
 }
 
 func newHubOf(t testing.TB, client rueidis.Client) *pubsub.Hub {
-	h := pubsub.New(pubsub.Options{Route: pubsub.SingleRoute(client)})
+	h := pubsub.New(pubsub.Options{Route: toOneNode(client)})
 	t.Cleanup(h.Close)
 	return h
 }
@@ -141,7 +141,7 @@ func TestThousandChannelsCostOneConnectionAndOneGoroutine(t *testing.T) {
 	h := newHub(t, server)
 	subscriptions := make([]*pubsub.Subscription, 1000)
 	for i := range subscriptions {
-		subscriptions[i] = h.Subscribe(fmt.Sprintf("channel:%d", i))
+		subscriptions[i] = h.Subscribe(pubsub.Topic{Channel: fmt.Sprintf("channel:%d", i)})
 	}
 	for _, s := range subscriptions {
 		woken(t, s, 10*time.Second)

@@ -12,7 +12,7 @@ import (
 // the connection.
 func severally(t *testing.T, h *Hub, f *fakeServer) (*Subscription, *fakeConnection) {
 	t.Helper()
-	s := h.SubscribeTopic("a", "topic", "b", "c")
+	s := h.Subscribe(Topic{Channel: "a", Name: "topic", Also: []string{"b", "c"}})
 	var conn *fakeConnection
 	for confirmed := 0; confirmed < 3; {
 		r := f.next(t, "subscribe")
@@ -42,12 +42,12 @@ func TestSubscriberOfSeveralChannelsGetsPermitsFromEach(t *testing.T) {
 func TestEachConfirmationIsAPermit(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
 	started(t, h, f)
-	s := h.SubscribeTopic("a", "a", "c")
+	s := h.Subscribe(Topic{Channel: "a", Name: "a", Also: []string{"c"}})
 	require.True(t, has(s), "c is confirmed already")
 	f.next(t, "subscribe").accept()
 	require.True(t, has(s))
 
-	s = h.SubscribeTopic("c", "c", "b")
+	s = h.Subscribe(Topic{Channel: "c", Name: "c", Also: []string{"b"}})
 	require.True(t, has(s))
 	f.next(t, "subscribe").accept()
 	require.True(t, has(s))
@@ -72,7 +72,7 @@ func TestCloseLeavesAllChannels(t *testing.T) {
 func TestChannelNamedTwiceIsLeftForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
-		s := h.SubscribeTopic("c", "c", "c")
+		s := h.Subscribe(Topic{Channel: "c", Name: "c", Also: []string{"c"}})
 		f.next(t, "subscribe").accept()
 		take(t, s)
 		s.Close()
@@ -84,8 +84,8 @@ func TestChannelNamedTwiceIsLeftForGood(t *testing.T) {
 func TestLeaverOfSeveralChannelsPassesItsPermitOnInEach(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
 	s, conn := severally(t, h, f)
-	first, second := h.SubscribeTopic("b", "topic"), h.SubscribeTopic("c", "topic")
-	stranger := h.SubscribeTopic("b", "another topic")
+	first, second := h.Subscribe(Topic{Channel: "b", Name: "topic"}), h.Subscribe(Topic{Channel: "c", Name: "topic"})
+	stranger := h.Subscribe(Topic{Channel: "b", Name: "another topic"})
 	for _, other := range []*Subscription{first, second, stranger} {
 		take(t, other) // the channels are confirmed
 	}
@@ -99,7 +99,7 @@ func TestFirstRefusalOfSeveralChannelsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := newFake(t, Options{})
 		started(t, h, f)
-		s := h.SubscribeTopic("c", "topic", "closed", "shut")
+		s := h.Subscribe(Topic{Channel: "c", Name: "topic", Also: []string{"closed", "shut"}})
 		take(t, s)
 		var channels []string
 		for len(channels) < 2 {
@@ -132,7 +132,7 @@ func TestFirstOfSeveralChannelsIsTheOneThatIsPaired(t *testing.T) {
 		return nil
 	}})
 	started(t, h, f)
-	first, last := h.SubscribeTopic("c", "topic", "d"), h.SubscribeTopic("d", "topic", "c")
+	first, last := h.Subscribe(Topic{Channel: "c", Name: "topic", Also: []string{"d"}}), h.Subscribe(Topic{Channel: "d", Name: "topic", Also: []string{"c"}})
 	f.next(t, "subscribe").accept()
 	take(t, last)
 	require.True(t, first.Paired())
@@ -143,7 +143,7 @@ func TestSubscriberOfSeveralChannelsOfAClosedHubStaysSilent(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
 	s, _ := severally(t, h, f)
 	h.Close()
-	late := h.SubscribeTopic("a", "topic", "b")
+	late := h.Subscribe(Topic{Channel: "a", Name: "topic", Also: []string{"b"}})
 	require.False(t, has(late))
 	require.NoError(t, late.Err())
 	require.Empty(t, h.channels)

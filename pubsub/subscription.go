@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"fmt"
 	"sync/atomic"
+
+	"holdfast/internal/wait"
 )
 
 // Subscription is one waiter on one channel, or on several. All methods are safe for concurrent
@@ -11,8 +13,8 @@ import (
 type Subscription struct {
 	hub     *Hub
 	topic   string
-	permits signal       // sent to under hub.mu only
-	advice  atomic.Int64 // the number of a permit that is no reason to ask; written under hub.mu
+	permits chan struct{} // sent to under hub.mu only
+	advice  atomic.Int64  // the number of a permit that is no reason to ask; written under hub.mu
 
 	// memberships has the channel that the Subscription was made for first. It is nil once the
 	// Subscription is closed, and empty from the start when the hub was closed. Guarded by hub.mu.
@@ -28,7 +30,7 @@ type membership struct {
 
 // newSubscription returns a Subscription that has joined no channel yet.
 func newSubscription(h *Hub, topic string) *Subscription {
-	s := &Subscription{hub: h, topic: topic, permits: make(signal, 1)}
+	s := &Subscription{hub: h, topic: topic, permits: make(chan struct{}, 1)}
 	s.memberships = s.single[:0]
 	return s
 }
@@ -54,12 +56,7 @@ func (s *Subscription) Close() {
 	for _, m := range s.memberships {
 		m.channel.subscribers.Remove(m.element)
 	}
-	unused := false
-	select {
-	case <-s.permits:
-		unused = true
-	default:
-	}
+	unused := wait.Fired(s.permits)
 	for _, m := range s.memberships {
 		if unused {
 			m.channel.wakeOne(s.topic)
@@ -105,5 +102,5 @@ func (s *Subscription) permit(number int64) bool {
 		return false
 	}
 	s.advice.Store(number)
-	return s.permits.send()
+	return wait.Fire(s.permits)
 }

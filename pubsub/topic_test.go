@@ -8,7 +8,7 @@ import (
 
 func TestMessage0WakesOneSubscriberOfEachTopic(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
-	a1, a2, b1, b2 := h.SubscribeTopic("c", "a"), h.SubscribeTopic("c", "a"), h.SubscribeTopic("c", "b"), h.SubscribeTopic("c", "b")
+	a1, a2, b1, b2 := h.Subscribe(Topic{Channel: "c", Name: "a"}), h.Subscribe(Topic{Channel: "c", Name: "a"}), h.Subscribe(Topic{Channel: "c", Name: "b"}), h.Subscribe(Topic{Channel: "c", Name: "b"})
 	r := f.next(t, "subscribe")
 	r.accept()
 	for _, s := range []*Subscription{a1, a2, b1, b2} {
@@ -22,7 +22,7 @@ func TestMessage0WakesOneSubscriberOfEachTopic(t *testing.T) {
 
 func TestPermitIsPassedOnWithinItsTopic(t *testing.T) {
 	h, f, _ := newFake(t, Options{})
-	first, stranger, second := h.SubscribeTopic("c", "a"), h.SubscribeTopic("c", "b"), h.SubscribeTopic("c", "a")
+	first, stranger, second := h.Subscribe(Topic{Channel: "c", Name: "a"}), h.Subscribe(Topic{Channel: "c", Name: "b"}), h.Subscribe(Topic{Channel: "c", Name: "a"})
 	f.next(t, "subscribe").accept()
 	require.True(t, has(stranger))
 	require.True(t, has(second))

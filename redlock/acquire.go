@@ -24,12 +24,9 @@ type attempt struct {
 
 // run acquires the lock with the owner's session locked, or returns why it could not.
 func (at *attempt) run(token owner.Token) (*rlock.Hold, error) {
-	if at.budget.Err() != nil {
-		return nil, at.failure()
-	}
 	at.session = sessions.Open(sessionKey{at.lock.identity, token})
 	defer at.session.Close()
-	if !at.session.Lock(at.budget) {
+	if at.budget.Err() != nil || !at.session.Lock(at.budget) {
 		return nil, at.failure()
 	}
 	defer at.session.Unlock()
@@ -41,8 +38,7 @@ func (at *attempt) run(token owner.Token) (*rlock.Hold, error) {
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
 		}
-		// Another goroutine of this owner has released the lock meanwhile. There is no level left
-		// to add to, so acquire the lock anew.
+		// Another goroutine of this owner has released the last level meanwhile.
 	}
 	if at.waits {
 		return at.queue()
@@ -95,9 +91,8 @@ func (at *attempt) round() (hold *rlock.Hold) {
 // agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
 // for how much longer any node may. It is called with mu held.
 //
-// The time of a node counts from when its request was sent. Before that the request queues behind
-// others of this process, which is not the node's fault: of a thousand locks acquired at once the
-// last would fail, even if all nodes reply as fast as they can.
+// The time of a node counts from when its request was sent. That it was queued before is not the
+// node's fault: of a thousand locks acquired at once the last would fail, however fast nodes reply.
 func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {

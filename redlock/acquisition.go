@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/hooks"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
@@ -53,9 +54,8 @@ type sessionKey struct {
 
 type lockSession = session.Session[sessionKey, *acquisition]
 
-// sessions has the sessions of this process. It does not belong to a Lock, because any number of
-// Locks may be made of the same nodes. The state of a session is what its owner holds; nil if that
-// is nothing.
+// sessions has the sessions of this process, and what their owners hold, if anything. It does not
+// belong to a Lock, because any number of Locks may be made of the same nodes.
 var sessions = session.New[sessionKey, *acquisition]()
 
 // lostAcquisitions remembers the acquisitions that were lost until all their levels have been
@@ -95,13 +95,14 @@ func (a *acquisition) Deadline() time.Time {
 	return a.trustedUntil()
 }
 
-// do calls f with mu held, and finishes the acquisition if it is over then: that must not be done
-// with mu held. It is lost before if the deadline has passed and no watchdog has reported that yet.
+// do calls f with mu held. If the deadline has passed and no watchdog has reported that yet, the
+// acquisition is lost before. If it is over then, do finishes it, without mu.
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
 	a.check(watchdog.ErrExpired, a.trustedUntil())
 	f()
+	a.notify()
 	ended := !before.over() && a.state.over()
 	a.mu.Unlock()
 	if ended {
@@ -112,14 +113,17 @@ func (a *acquisition) do(f func()) {
 // finish ends the levels of an acquisition that is over, and then releases its parts.
 func (a *acquisition) finish() {
 	a.report(a.endLevels())
-	a.mu.Lock()
-	a.releaseDue()
-	a.mu.Unlock()
-	// This comes after the releases, which need not wait for it. A renewal that arrives after a
-	// release extends nothing, because it finds another owner or none.
-	for _, p := range a.parts {
-		if p.hold != nil {
-			p.hold.Drop()
+	holds := make([]hooks.NodeHold, 0, 8)
+	a.do(func() {
+		a.releaseDue()
+		for _, p := range a.parts {
+			holds = append(holds, p.hold)
+		}
+	})
+	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
+	for _, hold := range holds {
+		if hold != nil {
+			hold.Drop()
 		}
 	}
 }
@@ -168,7 +172,7 @@ func (a *acquisition) await(
 
 // The methods below are called with mu held.
 
-// notify ends await once decided returns true. It follows each change that may decide something.
+// notify ends await once decided returns true.
 func (a *acquisition) notify() {
 	if a.decision != nil && a.decided() {
 		close(a.decision)
@@ -229,7 +233,6 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	for _, p := range a.parts {
 		p.end()
 	}
-	a.notify()
 }
 
 // in returns a function that reports whether a part is in one of the states.

@@ -44,27 +44,21 @@
 // An acquisition, and its part on each node (states.go lists the transitions). When the acquisition
 // is over, a part is due to be released, or late if its request is still under way:
 //
-//	asking ─▶ held ─▶ releasing ─▶ released     missing ─▶ asked ─▶ granted ─▶ missing
-//	   │       ├──▶ lost                           ▲        │ └─▶ late     └─▶ due
-//	   ▼       └──▶ closed                         └────────┘
-//	failed
-//	                            late, due ─▶ sent ─▶ freed
-//	                              │    │      ├─▶ due
-//	                              │    └──────┴─▶ kept
-//	                              └─────────────▶ gone ◀─ sent
+//	asking ─▶ held ─▶ releasing ─▶ released    missing ◀─▶ asked ─▶ granted ─▶ missing
+//	   │       ├─▶ lost                                      └─▶ late    └─▶ due
+//	   ▼       └─▶ closed
+//	failed              late, due ─▶ sent ─▶ freed, gone, due, kept    late ─▶ gone    due ─▶ kept
 //
 // # How long to wait for an answer
 //
 // Time-outs only decide when to give up: a long one delays the news that there is no quorum, or
-// that a node hangs. Without [Options].NodeTimeout each node has one of its own: three times its
-// round trip, at least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the
-// CommandTimeout of its client. The round trip is what 95 % of the last 32 answers to the node's
+// that a node hangs. Without [Options].NodeTimeout each node has one of its own, within the bounds
+// given there: three times its round trip, which is what 95 % of the last 32 answers to the node's
 // client took (all of them, while there are fewer than 20). Locks that are made for one call each
 // share it. Before the first answer the time-out is the upper bound: the first attempt acquires a
-// free lock, however far away the nodes are.
-//
-// A late answer counts with the time that it took, and a request without an answer does not count.
-// A node that hangs, or is slow, does not change the time-outs of the others.
+// free lock, however far away the nodes are. A late answer counts with the time that it took, and a
+// request without an answer does not count. A node that hangs, or is slow, does not change the
+// time-outs of the others.
 //
 // No time-out makes a hold unsafe: the deadline of a part counts from its request, and an answer
 // after that deadline grants nothing. When a quorum has answered in time, at most a tenth of the

@@ -128,15 +128,12 @@ func (d *DelayedError) Error() string {
 }
 
 var (
-	// errSameServer means that a node is not independent of another one.
 	errSameServer = errors.New("it is the same server as another node, under another name: " +
 		"a RedLock wants independent servers")
 	// errNotAwaited means that the answer of a node would not have changed the result.
 	errNotAwaited = errors.New("its answer was not waited for")
-	// errNoAnswer means that a node has not answered in time.
-	errNoAnswer = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
-	// errNoPart means that a node had not granted the lock.
-	errNoPart = errors.New("not taken there")
+	errNoAnswer   = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
+	errNoPart     = errors.New("not taken there")
 )
 
 // list formats how many nodes agreed, and the error of each other node. Nodes with the same error

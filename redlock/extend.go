@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/internal/hooks"
@@ -35,17 +36,22 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return err
 }
 
-// extension is one round of requests to extend the parts of an acquisition.
+// extension is one round of requests to extend the parts of an acquisition. A node may reply after
+// the next round has begun.
 type extension struct {
 	levels int // to be set on the nodes; 0 leaves them as they are
 	lease  time.Duration
+	open   []*part // whose nodes have not replied; guarded by the acquisition's mutex
+	done   []*part // whose nodes have carried it out; guarded by the acquisition's mutex
 }
 
 // kept reports whether the node of a part has carried out the extension.
-func (ex *extension) kept(p *part) bool { return p.extended == ex }
+func (ex *extension) kept(p *part) bool { return slices.Contains(ex.done, p) }
 
 // asked reports whether it may still do so.
-func (ex *extension) asked(p *part) bool { return p.extending == ex && p.state == granted }
+func (ex *extension) asked(p *part) bool {
+	return slices.Contains(ex.open, p) && p.state == granted
+}
 
 // extend makes a quorum of the nodes keep the lock for lease from now. With nest they count another
 // level, which nest adds with mu held. The part of a node that does not hold the lock is lost. With
@@ -105,7 +111,7 @@ func (p *part) extend(ex *extension) {
 	hold := p.hold
 	p.err = p.send(new(wait.Job), wait.Func(func() { p.keep(hold, ex) }), ex.lease)
 	if p.err == nil {
-		p.extending = ex
+		ex.open = append(ex.open, p)
 	}
 }
 
@@ -122,9 +128,7 @@ func (p *part) keep(hold hooks.NodeHold, ex *extension) {
 	}
 	deadline, a := watchdog.Deadline(sent, ex.lease), p.acquisition
 	a.do(func() {
-		if p.extending == ex {
-			p.extending = nil
-		}
+		ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
 		switch {
 		case p.state != granted:
 		case err != nil:
@@ -134,10 +138,9 @@ func (p *part) keep(hold hooks.NodeHold, ex *extension) {
 		default:
 			hold.Extend(deadline)
 			if !hold.Deadline().Before(deadline) { // else the part had expired before
-				p.extended = ex
+				ex.done = append(ex.done, p)
 			}
 		}
-		a.notify()
 	})
 	if err == nil && !yes {
 		hold.Drop()

@@ -62,12 +62,10 @@ func nameOf(locks []*rlock.Lock) string {
 // nodeID identifies a node by its client and its name.
 func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
-// nodeTimeout returns how long to wait for a reply of a node. The node's client remembers the round
-// trips, for locks that are made for one call. By default at least nine tenths of a lease of 50 ms
-// or more are left for the caller.
-//
-// Measured round trips never take it below a small part of the lease: in quiet times they are
-// short, and in a burst of locks, or after a pause of this process, they take many times as long.
+// nodeTimeout returns how long to wait for a reply of a node. By default at least nine tenths of a
+// lease of 50 ms or more are left for the caller. Measured round trips never take it below a small
+// part of the lease: in a burst of locks, or after a pause of this process, they take many times as
+// long as in quiet times.
 func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
 	if l.options.NodeTimeout > 0 {
 		return l.options.NodeTimeout

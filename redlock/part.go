@@ -28,8 +28,6 @@ type part struct {
 	state       state
 	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
 	call        *wait.Job      // the last one that was sent
-	extending   *extension     // the one under way; else nil
-	extended    *extension     // the last one that the node has carried out
 	unconfirmed bool           // a release without a reply may have been carried out
 	err         error          // why the node does not count, or has not extended or released it
 }
@@ -103,7 +101,6 @@ func (p *part) requested(hold hooks.NodeHold, taken bool, err error) {
 				p.cleanUp() // this owner is never used again
 			}
 		}
-		a.notify()
 	})
 	if unwanted {
 		if hold != nil {
@@ -160,10 +157,8 @@ func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
 
 // unavailable returns why a node must not be asked; nil if it may be.
 func unavailable(node hooks.Node) error {
-	select {
-	case <-node.Closing():
+	if wait.Fired(node.Closing()) {
 		return rlock.ErrClosed
-	default:
 	}
 	if stalled := node.Pool().Stalled(); stalled > 0 {
 		return fmt.Errorf("it has not answered for %v", stalled.Round(time.Millisecond))
@@ -203,7 +198,6 @@ func (p *part) lost(reason error) {
 	a := p.acquisition
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
-	a.notify()
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
 		// Close does not release what is held, but this part is not held yet. After the attempt has
 		// failed, the closed client could not release it any more.

@@ -13,30 +13,25 @@ import (
 	"holdfast/rlock"
 )
 
-// longestPause is the longest time that the head of a queue sleeps before it asks again without a
-// message. It bounds the delay when a message never arrives.
+// longestPause is how long the head of a queue sleeps when a message never arrives.
 const longestPause = 5 * time.Second
 
-// maxSplitVotes is the number of consecutive rounds in which no owner had a quorum that count as
-// bad luck. After that, some owner probably has another name on each node, as in Redisson, and the
-// head listens for its release.
+// maxSplitVotes is how many rounds without a quorum for any owner count as bad luck. After that an
+// owner probably has another name on each node, as in Redisson: the head listens for its release.
 const maxSplitVotes = 5
 
-// queues has the local queues of this process, by lock. It does not belong to a Lock, because any
-// number of Locks may be made of the same nodes. Only the head of a queue asks the nodes: the
-// others would get the same answers, and split the vote.
+// queues has the local queues of this process, by lock; like sessions it belongs to no Lock. Only
+// the head of a queue asks the nodes: others would get the same answers, and split the vote.
 var queues = waitqueue.New[identity, known]()
 
 // known holds what the head of a queue has learned. The queue guards it.
 type known struct {
-	// subs has the subscriptions to releases by nodeID, because waiters of one queue may have their
-	// nodes in different orders. It is nil until a head had to wait.
+	// subs has the subscriptions by nodeID, for waiters whose nodes are in another order. It is nil
+	// until a head had to wait.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired it ends
 }
-
-type lockQueue = waitqueue.Queue[identity, known]
 
 // queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
 // may be free.
@@ -79,12 +74,10 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 // leave removes a waiter from its queue. With retry, the next head asks at once. The last waiter
 // closes the subscriptions of the queue.
 func leave(w *waitqueue.Waiter[identity, known], retry bool) {
-	_, over := w.Leave(false, retry)
-	if over == nil {
-		return
-	}
-	for _, sub := range over.subs {
-		sub.Close()
+	if _, over := w.Leave(false, retry); over != nil {
+		for _, sub := range over.subs {
+			sub.Close()
+		}
 	}
 }
 
@@ -92,9 +85,8 @@ func leave(w *waitqueue.Waiter[identity, known], retry bool) {
 //
 // If one owner has the lock, that is when enough nodes announce a release, or when leases should
 // have ended. Otherwise the vote was split or nodes are missing, and pause sleeps for a random
-// time. It ignores messages then: they announce the releases of other contenders, and a contender
-// that followed them would collide with the others again.
-func (at *attempt) pause(q *lockQueue, delay *wait.Backoff) bool {
+// time. It ignores messages then: a contender that followed them would collide with others again.
+func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
 	r := at.last
 	if r.held {
 		*delay = wait.Backoff{}
@@ -119,7 +111,7 @@ func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 //
 // The first call of a queue subscribes. The confirmation of a subscription counts as a message,
 // which makes the head ask for what was announced before.
-func (at *attempt) listen(q *lockQueue, d time.Duration) bool {
+func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) bool {
 	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()
 	r, cases := at.last, receiveAny(nil, timer.C)

@@ -44,9 +44,7 @@ var _ rlock.Locker = (*Lock)(nil)
 // locks at all, a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and
 // clients whose WatchdogLease differ. A server given under two names counts once. The clients'
 // SyncReplicas is not used.
-func New(locks ...*rlock.Lock) *Lock {
-	return newLock(nameOf(locks), Options{}, locks)
-}
+func New(locks ...*rlock.Lock) *Lock { return newLock(nameOf(locks), Options{}, locks) }
 
 // NewOn is like [New], with options and a plain lock called name on each of the clients.
 func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {

@@ -12,9 +12,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level, and with the last one the lock. It then blocks until a quorum of nodes
-// has released the lock, or until there is another outcome; see awaitRelease. The other nodes are
-// released in the background.
+// Release releases a level. With the last one it blocks until a quorum of nodes has released the
+// lock, or there is another outcome; see awaitRelease.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	var l level
 	var after phase
@@ -50,19 +49,17 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 // free asks the node to release the part, and handles the reply, for which it blocks.
 func (p *part) free() {
 	reply, err := p.node.Release(p.owner)
-	a := p.acquisition
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case err != nil:
-		p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.Unknown
-		p.unreleased(err)
-	case reply.Held || p.unconfirmed: // possibly released by an earlier try without a reply
-		p.state.enter(freed)
-	default:
-		p.state.enter(gone)
-	}
-	a.notify()
+	p.acquisition.do(func() {
+		switch {
+		case err != nil:
+			p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.Unknown
+			p.unreleased(err)
+		case reply.Held || p.unconfirmed: // possibly released by an earlier try without a reply
+			p.state.enter(freed)
+		default:
+			p.state.enter(gone)
+		}
+	})
 }
 
 // resendAfter is how long to wait for other replies before a failed release is sent again.
@@ -91,11 +88,6 @@ func (a *acquisition) awaitRelease() error {
 func (a *acquisition) outcome() (err error) {
 	a.do(func() {
 		a.state.enter(released)
-		for _, p := range a.parts {
-			if p.state == due {
-				p.cleanUp()
-			}
-		}
 		switch {
 		case a.count(freed) >= a.lock.quorum:
 		case a.count(gone, missing) > a.spare():
@@ -104,6 +96,7 @@ func (a *acquisition) outcome() (err error) {
 			e := a.quorumError("released", errNoAnswer, in(freed))
 			e.cause, err = rlock.ErrOutcomeUnknown, e
 		}
+		a.releaseDue()
 	})
 	a.report(err)
 	return err
@@ -170,8 +163,7 @@ func (p *part) unreleased(err error) {
 	case p.state == sent:
 		p.state.enter(due)
 	}
-	// A closed node gets no more requests. A closing client may still clean up; otherwise the part
-	// ends with its lease.
+	// A closing client may still clean up; otherwise the part ends with its lease.
 	if closed || p.state == due && p.acquisition.state != releasing {
 		p.cleanUp()
 	}

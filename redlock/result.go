@@ -22,9 +22,8 @@ type result struct {
 	freeAfter time.Duration // until enough leases for a quorum should have ended; 0 if unknown
 }
 
-// result returns the result of the round that has just failed. The nodes without an answer are not
-// blamed if the answers of others decided the round, or the caller's wait was too short for any
-// answer. It is called with mu held, before any part is released.
+// result returns the result of a round that has just failed. Nodes without an answer are not blamed
+// if others decided the round, or the wait was too short for any answer. It is called with mu held.
 func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *result {
 	silent := errNoAnswer
 	if decided || b.Over() && took < shortestWait {
@@ -35,18 +34,19 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 		took: took,
 		held: a.contenderNodes() >= a.lock.quorum,
 	}
-	delayed := a.countIf(func(p *part) bool { // beyond the end of the wait
-		var d *DelayedError
-		return !b.Until.IsZero() && errors.As(p.err, &d) && d.For > time.Until(b.Until)
-	})
-	r.permanent = max(delayed, a.permanentRefusals()) > a.spare()
+	delayed := 0 // beyond the end of the wait
 	var leases []time.Duration
 	for _, p := range a.parts {
 		r.nodes = append(r.nodes, p.err)
+		var d *DelayedError
+		if errors.As(p.err, &d) && !b.Until.IsZero() && d.For > time.Until(b.Until) {
+			delayed++
+		}
 		if h := heldError(p.err); h != nil && h.TTL != rlock.NoExpiry {
 			leases = append(leases, h.TTL)
 		}
 	}
+	r.permanent = max(delayed, a.permanentRefusals()) > a.spare()
 	slices.Sort(leases)
 	if needed := a.lock.quorum - r.err.Granted; needed > 0 && needed <= len(leases) {
 		r.freeAfter = max(leases[needed-1], time.Millisecond)

@@ -1,9 +1,9 @@
 package redlock
 
 import (
-	"fmt"
 	"slices"
-	"testing"
+
+	"holdfast/internal/transition"
 )
 
 // phase is the state of an acquisition. The package documentation shows the transitions.
@@ -56,20 +56,13 @@ var states = [...][]state{
 	kept:    nil,
 }
 
-func (ph *phase) enter(next phase) { enter(ph, next, phases[*ph]) }
-func (s *state) enter(next state)  { enter(s, next, states[*s]) }
-
-// enter changes a state. A transition that does not exist changes nothing, and panics under test.
-func enter[S ~uint8](s *S, next S, allowed []S) {
-	if slices.Contains(allowed, next) {
-		*s = next
-	} else if testing.Testing() {
-		illegal(fmt.Sprintf("redlock: no transition from %v to %v", *s, next))
-	}
+func (ph *phase) enter(next phase) {
+	transition.To(ph, next, slices.Contains(phases[*ph], next), next)
 }
 
-// illegal reports a bug.
-var illegal = func(bug string) { panic(bug) }
+func (s *state) enter(next state) {
+	transition.To(s, next, slices.Contains(states[*s], next), next)
+}
 
 func (ph phase) String() string {
 	return [...]string{"asking", "held", "releasing", "released", "failed", "lost", "closed"}[ph]

@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
+	"holdfast/internal/transition"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/rlock"
@@ -108,7 +109,8 @@ func (n *modelNode) Warn(string, ...any)           {}
 func (n *modelNode) Pool() *wait.Pool              { return n.pool }
 func (n *modelNode) Closing() <-chan struct{}      { return n.closing }
 func (n *modelNode) Permanent(err error) bool      { return lua.ClassOf(err) == lua.Permanent }
-func (n *modelNode) NewOwner() string              { return fmt.Sprint(n.name, ":", n.owners.Add(1)) }
+
+func (n *modelNode) NewOwner() string { return fmt.Sprint(n.name, ":", n.owners.Add(1)) }
 
 // command is one that carries out f, and returns what f does, as the next answer wants it.
 func (n *modelNode) command(f func(yes bool) bool) (bool, error) {
@@ -221,7 +223,8 @@ var modelLocks atomic.Int64
 
 func newModelLock() *modelLock {
 	m := &modelLock{owner: rlock.WithOwner(context.Background())}
-	l := &Lock{name: "order", quorum: 2, identity: unique.Make(fmt.Sprint("model", modelLocks.Add(1)))}
+	id := unique.Make(fmt.Sprint("model", modelLocks.Add(1)))
+	l := &Lock{name: "order", quorum: 2, identity: id}
 	for i := range m.nodes {
 		m.nodes[i] = newModelNode(i)
 		l.nodes = append(l.nodes, m.nodes[i])
@@ -259,8 +262,8 @@ func (m *modelLock) unlock() {
 	m.holds = m.holds[:last]
 }
 
-// wrong compares what the nodes have with what the owner has, when nothing is under way any more. It
-// says what is wrong; "" if nothing is.
+// wrong compares what the nodes have with what the owner has, when nothing is under way any more.
+// It returns what is wrong; "" if nothing is.
 func (m *modelLock) wrong() string {
 	time.Sleep(10 * modelPause)
 	valid, held := slices.ContainsFunc(m.holds, (*rlock.Hold).Valid), 0
@@ -333,14 +336,14 @@ func program(rt *rapid.T, bug *atomic.Pointer[string]) {
 	check()
 }
 
-// runPrograms runs so many programs, each of which does whatever may happen to a lock in some order.
-// It returns what was wrong first, such as a transition that does not exist; "" if nothing was.
+// runPrograms runs so many programs, each of which does whatever may happen to a lock in some
+// order. It returns what was wrong first, such as a transition that does not exist; "" if nothing was.
 func runPrograms(t *testing.T, programs int) string {
 	var bug atomic.Pointer[string]
-	before, others := illegal, sessions
-	illegal = func(what string) { bug.CompareAndSwap(nil, &what) }
+	before, others := transition.Bug, sessions
+	transition.Bug = func(what string) { bug.CompareAndSwap(nil, &what) }
 	sessions = session.New[sessionKey, *acquisition]() // a bug may leave something in use
-	defer func() { illegal, sessions = before, others }()
+	defer func() { transition.Bug, sessions = before, others }()
 	synctest.Test(t, func(*testing.T) {
 		all := rapid.Custom(func(rt *rapid.T) int {
 			program(rt, &bug)

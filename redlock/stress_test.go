@@ -78,8 +78,11 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	t := st.t
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	disturbed, calm := context.WithCancel(ctx)
+	defer calm()
 	watched := time.AfterFunc(length, func() {
-		// A machine that is busy with other tests makes few attempts in time.
+		// On a machine that is busy with other tests, faults leave no time for anything else.
+		calm()
 		few := func() bool { return st.acquired.Load() <= enough }
 		for late := time.Now().Add(4 * longWait); few() && time.Now().Before(late); {
 			pause(ctx.Done(), time.Millisecond)
@@ -92,7 +95,7 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 		clients, proxies := proxied(t, st.servers, rlock.Options{WatchdogLease: stressLease, CommandTimeout: stressTimeout})
 		lock := redlock.NewOn(name, o, clients...)
 		for j, p := range proxies {
-			running.Go(func() { st.disturb(ctx, p, dice(seed, i, j)) })
+			running.Go(func() { st.disturb(disturbed, p, dice(seed, i, j)) })
 		}
 		for j := range 3 {
 			running.Go(func() { st.work(ctx, lock, dice(seed, i, 10+j)) })
@@ -106,8 +109,8 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 			pause(ctx.Done(), time.Millisecond)
 		}
 	})
-	for d := dice(seed, 2, 0); forget != nil && ctx.Err() == nil; {
-		pause(ctx.Done(), 200*time.Millisecond+upTo(d, 600*time.Millisecond))
+	for d := dice(seed, 2, 0); forget != nil && disturbed.Err() == nil; {
+		pause(disturbed.Done(), 200*time.Millisecond+upTo(d, 600*time.Millisecond))
 		forget(t, st.servers[d.IntN(len(st.servers))], d)
 	}
 	running.Wait()

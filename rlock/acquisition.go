@@ -67,7 +67,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	level.acquisition, level.parent, level.owner, level.renew = a, ctx, a.token, renew
 	a.levels = append(a.level1[:0], level)
 	if renew {
-		a.mayLast(c.options.WatchdogLease)
+		a.MayLast(c.options.WatchdogLease)
 	}
 	a.lease.Group, a.lease.Value, a.lease.OnLost = c.transport.Node(a.lock.name), a, a.lose
 	c.losses.Forget(a.key())
@@ -88,8 +88,7 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 	a.mu.Unlock()
 	a.client.watchdog.Extend(&a.lease, deadline)
 	if renew {
-		a.mayLast(a.client.options.WatchdogLease)
-		a.client.watchdog.SetRenew(&a.lease, true)
+		a.SetRenew(true)
 	}
 	return level, nil
 }
@@ -207,9 +206,17 @@ func (a *acquisition) report(err *LostError) {
 	}
 }
 
-// mayLast notes that Redis is about to be asked to keep the lock for lease. It comes before the
+// SetRenew sets whether the watchdog renews the lease.
+func (a *acquisition) SetRenew(renew bool) {
+	if renew {
+		a.MayLast(a.client.options.WatchdogLease)
+	}
+	a.client.watchdog.SetRenew(&a.lease, renew)
+}
+
+// MayLast notes that Redis is about to be asked to keep the lock for lease. It comes before the
 // command.
-func (a *acquisition) mayLast(lease time.Duration) {
+func (a *acquisition) MayLast(lease time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.longestLease = max(a.longestLease, lease)

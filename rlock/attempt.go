@@ -38,7 +38,8 @@ type attempt struct {
 	remains  waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
 
-// newAttempt checks the arguments of a call. The caller stops the budget.
+// newAttempt begins a call, unless its arguments are invalid, its context has ended or the client
+// is closed. The caller calls over.
 func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*attempt, error) {
 	if l.invalid != nil {
 		return nil, l.invalid
@@ -61,9 +62,22 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 	}
 	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
 		lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
+	if !c.tasks.Enter() {
+		return nil, ErrClosed
+	}
 	at.budget.Begin(ctx, c.closing, limit)
 	at.request.until = at.budget.Until
+	if at.budget.Err() != nil {
+		defer at.over()
+		return nil, at.ended()
+	}
 	return at, nil
+}
+
+// over ends a call.
+func (at *attempt) over() {
+	at.budget.Stop()
+	at.client.tasks.Leave()
 }
 
 // acquire acquires the lock, or returns why not. It locks the owner's session first: calls of one
@@ -73,15 +87,8 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 	if err != nil {
 		return nil, err
 	}
+	defer at.over()
 	c := l.client
-	if !c.tasks.Enter() {
-		return nil, ErrClosed
-	}
-	defer c.tasks.Leave()
-	defer at.budget.Stop()
-	if at.budget.Err() != nil {
-		return nil, at.ended()
-	}
 	token, named := owner.From(ctx)
 	if !named {
 		token = owner.New()
@@ -226,7 +233,7 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	a.endUntrusted()
 	if at.budget.Closing() {
 		// Close may have missed this acquisition: nobody would renew it or end its context.
-		a.finish()
+		a.Drop()
 		at.remains = max(at.remains, waitqueue.Something)
 		return nil, ErrClosed
 	}

@@ -43,15 +43,8 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 	if err != nil {
 		return nil, err
 	}
+	defer at.over()
 	c := at.client
-	if !c.tasks.Enter() {
-		return nil, ErrClosed
-	}
-	defer c.tasks.Leave()
-	defer at.budget.Stop()
-	if at.budget.Err() != nil {
-		return nil, at.ended()
-	}
 	token, named := owner.From(ctx)
 	if !named {
 		token = owner.New()
@@ -73,7 +66,7 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 		p := part{lock: l, session: s, owner: fresh, count: 1}
 		if a := held(s, l.mode); a != nil {
 			p.held, p.owner, p.count = a, a.owner, a.depth()+1
-			a.mayLast(at.request.lease)
+			a.MayLast(at.request.lease)
 		}
 		bt.parts = append(bt.parts, p)
 	}
@@ -107,19 +100,12 @@ func (bt *batch) ask() error {
 			bt.undo(false)
 		}
 	})
-	switch state {
-	case transport.Unconfirmed, transport.Abandoned:
+	if state == transport.Unconfirmed || state == transport.Abandoned {
 		bt.undo(state == transport.Abandoned)
-		fallthrough
-	case transport.Detached:
-		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-		if state != transport.Unconfirmed {
-			err = bt.budget.Because(err)
-		}
-		return err
-	case transport.Refused:
-		return err
-	case transport.Answered, transport.NotSent:
+	}
+	if err != nil {
+		bt.failure = err
+		return bt.ended()
 	}
 	if got.index < 0 {
 		return nil
@@ -183,7 +169,7 @@ func (bt *batch) begin() ([]*Hold, error) {
 		h.claimRelease()
 		a := h.acquisition.(*acquisition)
 		if a.remove(h) == 0 {
-			a.finish()
+			a.Drop()
 			bt.client.cleaner.add(a.cleanup())
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"holdfast/internal/wait"
-	"holdfast/lua"
 )
 
 // cleaner removes what Redis may keep for owners that hold nothing in this process: after an
@@ -175,7 +174,7 @@ func (cl *cleaner) serve(ln *lane) {
 	batch = slices.DeleteFunc(batch, func(cu cleanup) bool {
 		return !began.Before(cu.until) && !cu.kept() // Redis has removed it by itself
 	})
-	done := len(batch) == 0 || batch[0].lock.kind.cleanUp(batch)
+	done := len(batch) == 0 || cl.client.cleanUp(batch...)
 	cl.mu.Lock()
 
 	switch {
@@ -215,11 +214,11 @@ func (cl *cleaner) retryLater(cu cleanup) {
 	cl.pause(pause, func() { cl.join(cu) })
 }
 
-// cleaned handles the reply to a cleanup, and returns false if it should be sent again.
-func (c *Client) cleaned(l *Lock, r lua.Released, err error) bool {
-	if err != nil {
-		return c.transport.Permanent(err)
-	}
-	c.refused(l, r.Refusal)
-	return true
+// cleanUp removes a batch of cleanups of one lock from Redis, and returns false if it should be
+// tried again.
+func (c *Client) cleanUp(batch ...cleanup) bool {
+	l := batch[0].lock
+	released, err := l.kind.cleanUp(batch)
+	c.refused(l, released.Refusal)
+	return err == nil || c.transport.Permanent(err)
 }

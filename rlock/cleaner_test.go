@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/lua"
 )
@@ -20,6 +21,7 @@ import (
 func withCleaner(t *testing.T) (c *Client, shut func()) {
 	t.Helper()
 	c = &Client{redis: goneRedis{}, tasks: wait.NewGroup(), closing: make(chan struct{})}
+	c.transport = transport.New(idleRedis{}, transport.Options{})
 	c.cleaner = newCleaner(c)
 	shut = sync.OnceFunc(func() {
 		close(c.closing)
@@ -41,12 +43,12 @@ type stub struct {
 	removes func(owners []string) error
 }
 
-func (k stub) cleanUp(batch []cleanup) bool {
+func (k stub) cleanUp(batch []cleanup) (lua.Released, error) {
 	var owners []string
 	for _, l := range batch {
 		owners = append(owners, l.request.owner)
 	}
-	return k.removes(owners) == nil
+	return lua.Released{}, k.removes(owners)
 }
 
 // stubbed returns a lock of that kind.

@@ -116,14 +116,7 @@ func (c *Client) Close(ctx context.Context) error {
 }
 
 // closes reports whether Close has begun.
-func (c *Client) closes() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Client) closes() bool { return wait.Fired(c.closing) }
 
 // shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {

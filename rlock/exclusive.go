@@ -98,15 +98,14 @@ func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
 	return k.keys.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
 }
 
-func (k exclusive) cleanUp(batch []cleanup) bool {
+func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	r := batch[0].request
 	h := k.handOver(r.streak)
 	h.Others = h.Others && r.streak.Count > 0 // otherwise its number of hand-overs is unknown
 	if r.registers {
 		h.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
 	}
-	released, err := k.send(context.Background(), r.owner, 0, h)
-	return k.client.cleaned(batch[0].lock, released, err)
+	return k.send(context.Background(), r.owner, 0, h)
 }
 
 func (k exclusive) waiting(request) waiting {

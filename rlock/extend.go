@@ -85,7 +85,7 @@ func (at *attempt) prolong(
 		}
 	}
 	for {
-		a.mayLast(lease)
+		a.MayLast(lease)
 		sent := time.Now()
 		held, state, err := transport.Do(c.calls, &at.budget, command, settle)
 		if state != transport.Detached {

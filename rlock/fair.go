@@ -75,13 +75,12 @@ func (k fair) waiting(r request) waiting {
 	return how
 }
 
-func (k fair) cleanUp(batch []cleanup) bool {
+func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
 	owners := make([]string, len(batch))
 	for i, each := range batch {
 		owners[i] = each.request.owner
 	}
-	released, err := k.script().Leave(context.Background(), k.client.redis, owners...)
-	return k.client.cleaned(batch[0].lock, released, err)
+	return k.script().Leave(context.Background(), k.client.redis, owners...)
 }
 
 func (k fair) script() lua.Fair {

@@ -8,9 +8,9 @@ import (
 
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
-	"holdfast/internal/transport"
 	"holdfast/internal/waitqueue"
 	"holdfast/lua"
+	"holdfast/pubsub"
 )
 
 // kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
@@ -27,9 +27,8 @@ type kind interface {
 	release(ctx context.Context, owner string, count int, o offer) (lua.Released, error)
 	// forceUnlock frees the lock, whichever owner holds it.
 	forceUnlock(ctx context.Context) (lua.Released, error)
-	// cleanUp removes a batch of cleanups from Redis, and returns false if it should be tried
-	// again.
-	cleanUp(batch []cleanup) bool
+	// cleanUp removes a batch of cleanups from Redis.
+	cleanUp(batch []cleanup) (lua.Released, error)
 	// waiting returns how a caller waits.
 	waiting(r request) waiting
 }
@@ -107,7 +106,7 @@ type reply struct {
 // waiting describes how callers wait for a lock.
 type waiting struct {
 	queue     queueName
-	topic     transport.Topic
+	topic     pubsub.Topic
 	ownQueue  bool // each caller asks Redis itself, and has a queue of its own
 	queued    bool // a refused request that waits leaves something in Redis
 	registers bool // waiters may be granted the lock
@@ -117,9 +116,10 @@ type waiting struct {
 // under the same name.
 type queueName struct{ kind, lock string }
 
-// topic returns what waiters of the queue listen to.
-func (qn queueName) topic(channel string) transport.Topic {
-	return transport.Topic{Channel: channel, Name: qn.kind + " " + qn.lock}
+// topic returns what waiters of the queue listen to. By Redisson's rule "order" and "{order}" share
+// a channel, so the queue has to be named.
+func (qn queueName) topic(channel string) pubsub.Topic {
+	return pubsub.Topic{Channel: channel, Name: qn.kind + " " + qn.lock}
 }
 
 // waiting returns how callers wait in the queue.

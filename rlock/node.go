@@ -100,7 +100,7 @@ func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
 	a.begin(context.Background(), deadline, false)
 	if c.closes() { // Close may have missed it
-		a.finish()
+		a.Drop()
 		return nil
 	}
 	return nodeHold{a}
@@ -109,13 +109,4 @@ func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part
 // nodeHold is an acquisition as the RedLock sees it, which decides when it is released.
 type nodeHold struct{ *acquisition }
 
-func (nh nodeHold) Extend(deadline time.Time)   { nh.client.watchdog.Extend(&nh.lease, deadline) }
-func (nh nodeHold) MayLast(lease time.Duration) { nh.mayLast(lease) }
-func (nh nodeHold) Drop()                       { nh.finish() }
-
-func (nh nodeHold) SetRenew(renew bool) {
-	if renew {
-		nh.mayLast(nh.client.options.WatchdogLease)
-	}
-	nh.client.watchdog.SetRenew(&nh.lease, renew)
-}
+func (nh nodeHold) Extend(deadline time.Time) { nh.client.watchdog.Extend(&nh.lease, deadline) }

@@ -76,7 +76,7 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 		if a.registered && err == nil {
 			c.releasing.Store(a.owner, nil) // until cleanUpLate
 		}
-		a.finish()
+		a.Drop()
 		if err != nil {
 			c.losses.Remove(a.key(), a)
 		}
@@ -100,13 +100,13 @@ func (a *acquisition) remove(level *Hold) (left int) {
 	a.mu.Unlock()
 	level.end(ErrReleased)
 	if left > 0 {
-		a.client.watchdog.SetRenew(&a.lease, renew)
+		a.SetRenew(renew)
 	}
 	return left
 }
 
-// finish ends an acquisition without levels: the watchdog must not renew what is being released.
-func (a *acquisition) finish() {
+// Drop ends an acquisition without levels: the watchdog must not renew what is being released.
+func (a *acquisition) Drop() {
 	a.client.watchdog.Remove(&a.lease)
 	a.end(release, ErrReleased)
 	drop(a.session, a)
@@ -220,7 +220,9 @@ func (a *acquisition) sentDetached(left int, err error) {
 		a.client.cleaner.add(a.cleanup())
 	default:
 		a.step(confirm)
-		a.answered()
+		if a.lock.mode == sharedMode {
+			confirmRelease(a.session, a.owner)
+		}
 	}
 }
 

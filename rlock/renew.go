@@ -30,43 +30,37 @@ func (c *Client) renew(
 		by := command{c.transport.Slot(lock.name), lock.mode}
 		commands[by] = append(commands[by], i)
 	}
-	if len(commands) == 1 {
-		return c.renewSlot(ctx, leases)
-	}
-	return c.renewApart(ctx, leases, slices.Collect(maps.Values(commands)))
+	rn := renewal{client: c, leases: leases, outcomes: make([]watchdog.Outcome, len(leases))}
+	return rn.outcomes, rn.sendAll(ctx, slices.Collect(maps.Values(commands)))
 }
 
-// renewApart renews leases in parts, given by their indexes, all at the same time. The outcome of a
-// part without a reply stays unknown, whatever the others say.
-func (c *Client) renewApart(
-	ctx context.Context, leases []*watchdog.Lease, parts [][]int,
-) ([]watchdog.Outcome, error) {
+// renewal is the renewal of a batch of leases. The outcome of a part without a reply stays unknown,
+// whatever the others say.
+type renewal struct {
+	client   *Client
+	leases   []*watchdog.Lease
+	outcomes []watchdog.Outcome
+}
+
+// sendAll renews the leases with these indexes, one command for each part, all at the same time.
+func (rn renewal) sendAll(ctx context.Context, parts [][]int) error {
+	if len(parts) == 1 {
+		return rn.send(ctx, parts[0])
+	}
 	var calls sync.WaitGroup
-	outcomes, failures := make([]watchdog.Outcome, len(leases)), make([]error, len(parts))
-	for n, indexes := range parts {
-		calls.Go(func() {
-			part := make([]*watchdog.Lease, len(indexes))
-			for i, index := range indexes {
-				part[i] = leases[index]
-			}
-			answers, err := c.renewSlot(ctx, part)
-			for i, answer := range answers {
-				outcomes[indexes[i]] = answer
-			}
-			failures[n] = err
-		})
+	failures := make([]error, len(parts))
+	for n, part := range parts {
+		calls.Go(func() { failures[n] = rn.send(ctx, part) })
 	}
 	calls.Wait()
-	return outcomes, cmp.Or(failures...)
+	return cmp.Or(failures...)
 }
 
-// renewSlot renews leases that share a slot and a renewal, with one command.
-func (c *Client) renewSlot(
-	ctx context.Context, leases []*watchdog.Lease,
-) ([]watchdog.Outcome, error) {
-	renewals := make([]lua.Renewal, len(leases))
-	for i, l := range leases {
-		a := acquisitionOf(l)
+// send renews the leases with these indexes, which share a slot and a mode, with one command.
+func (rn renewal) send(ctx context.Context, part []int) error {
+	c, renewals := rn.client, make([]lua.Renewal, len(part))
+	for i, index := range part {
+		a := acquisitionOf(rn.leases[index])
 		renewals[i] = a.lock.lease(a.owner)
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
@@ -74,31 +68,24 @@ func (c *Client) renewSlot(
 		return lua.Renew(ctx, c.redis, c.options.WatchdogLease, renewals)
 	}, func([]bool, error) {})
 	var refusal *ServerError
-	if len(leases) > 1 && errors.As(err, &refusal) &&
+	if len(part) > 1 && errors.As(err, &refusal) &&
 		(refusal.Code == "TRYAGAIN" || refusal.Code == lua.HalfMoved) {
 		// The slot is moving, and the locks are on both sides. No command reaches all of them until
 		// the move has ended, which may take longer than the leases. A single lock is found
 		// wherever it is.
-		each := make([][]int, len(leases))
-		for i := range leases {
-			each[i] = []int{i}
-		}
-		return c.renewApart(ctx, leases, each)
+		return rn.sendAll(ctx, slices.Collect(slices.Chunk(part, 1)))
 	}
-	if err != nil {
-		return nil, err
-	}
-	outcomes := make([]watchdog.Outcome, len(leases))
-	for i, l := range leases {
-		outcomes[i] = watchdog.Gone
-		if held[i] {
-			outcomes[i] = watchdog.Held
-			if part := acquisitionOf(l).part; part != nil {
+	for i, isHeld := range held {
+		index := part[i]
+		rn.outcomes[index] = watchdog.Gone
+		if isHeld {
+			rn.outcomes[index] = watchdog.Held
+			if part := acquisitionOf(rn.leases[index]).part; part != nil {
 				part.Renewed()
 			}
 		}
 	}
-	return outcomes, nil
+	return err
 }
 
 // renewalFailed logs a failed renewal, at most once per third of the lease: the watchdog keeps

@@ -77,7 +77,7 @@ func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) err
 	if err != nil || replicas >= c.options.SyncReplicas {
 		return err
 	}
-	if undo := at.cleanup(r, 0); !at.lock.kind.cleanUp([]cleanup{undo}) {
+	if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
 		c.cleaner.add(undo)
 	}
 	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,

@@ -1,9 +1,6 @@
 package rlock
 
-import (
-	"fmt"
-	"testing"
-)
+import "holdfast/internal/transition"
 
 // state is the state of an acquisition. The package documentation shows the transitions.
 type state uint8
@@ -40,15 +37,7 @@ var transitions = [states][events]state{
 	closed:      {confirm: released, giveUp: unconfirmed, lose: lost},
 }
 
-// step changes the state of an acquisition. A transition that does not exist changes nothing, and
-// panics under test.
 func (s *state) step(e event) {
-	if next := transitions[*s][e]; next != active {
-		*s = next
-	} else if testing.Testing() {
-		illegal(fmt.Sprintf("rlock: no %v of an acquisition that is %v", e, *s))
-	}
+	next := transitions[*s][e]
+	transition.To(s, next, next != active, e)
 }
-
-// illegal reports a bug.
-var illegal = func(bug string) { panic(bug) }

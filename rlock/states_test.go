@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"holdfast/internal/session"
+	"holdfast/internal/transition"
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
 	"holdfast/internal/waitqueue"
@@ -42,7 +43,7 @@ func (k scripted) release(context.Context, string, int, offer) (lua.Released, er
 	return k.answer()
 }
 
-func (k scripted) cleanUp([]cleanup) bool { return true }
+func (k scripted) cleanUp([]cleanup) (lua.Released, error) { return lua.Released{}, nil }
 
 // idleRedis is a single server that nothing is sent to.
 type idleRedis struct{ goneRedis }
@@ -120,9 +121,9 @@ func (m *modelAcquisition) check(t require.TestingT) {
 // there was one.
 func runPrograms(t *testing.T, programs int) bool {
 	var bug atomic.Bool
-	before := illegal
-	illegal = func(string) { bug.Store(true) }
-	defer func() { illegal = before }()
+	before := transition.Bug
+	transition.Bug = func(string) { bug.Store(true) }
+	defer func() { transition.Bug = before }()
 	synctest.Test(t, func(t *testing.T) {
 		program := rapid.Custom(func(rt *rapid.T) int {
 			acquisitionProgram(t, rt, &bug)

@@ -33,13 +33,6 @@ func (a *acquisition) unanswered() {
 	}
 }
 
-// answered notes that such a reply has arrived.
-func (a *acquisition) answered() {
-	if a.lock.mode == sharedMode {
-		confirmRelease(a.session, a.owner)
-	}
-}
-
 // confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
 // have removed the present read hold, or one that is being acquired or released.
 func confirmRelease(s *lockSession, owner string) {
@@ -107,20 +100,20 @@ func (cu cleanup) kept() bool {
 
 // cleanUp removes what an owner has in one mode. Both modes have one name in Redis, so the session
 // tells whether the owner holds the lock now.
-func (k readWrite) cleanUp(batch []cleanup) bool {
+func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	cu := batch[0]
 	s, m, owner := cu.session, cu.lock.mode, cu.request.owner
 	untaken := s != nil && countUntaken(s, owner, m)
 	if s != nil && !untaken {
 		if !s.TryLock() {
-			return false
+			return released, &lua.Error{Class: lua.Temporary, Message: "the session is locked"}
 		}
 		defer s.Unlock()
 		if held(s, m) != nil { // its own release removes both, under the same name
-			return true
+			return released, nil
 		}
 	}
-	released, err := cu.lock.kind.release(context.Background(), owner, 0, offer{})
+	released, err = cu.lock.kind.release(context.Background(), owner, 0, offer{})
 	if s != nil && m == sharedMode {
 		switch unknown := err != nil && lua.ClassOf(err) == lua.Unknown; {
 		case untaken && !unknown:
@@ -129,7 +122,7 @@ func (k readWrite) cleanUp(batch []cleanup) bool {
 			s.Do(func(ow *owned) { ow.count(owner, 1) })
 		}
 	}
-	return k.client.cleaned(cu.lock, released, err)
+	return released, err
 }
 
 // countUntaken reports whether a session holds nothing under the owner's name. If so, it counts the

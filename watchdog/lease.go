@@ -47,11 +47,9 @@ const (
 )
 
 // Deadline returns the instant from which the lease must not be trusted any more. It moves on when
-// the lease is renewed or extended, never back, and stands still once the lease ended. It has a
-// monotonic reading, so that comparing it with time.Now is immune to steps of the wall clock.
-//
-// Deadline takes no mutex, costs a few nanoseconds and is safe for concurrent use. Before
-// [Watchdog.Add] it has no meaning.
+// the lease is renewed or extended, never back, and stands still once the lease ended. Before
+// [Watchdog.Add] it has no meaning. It has a monotonic reading, which steps of the wall clock do
+// not affect. Deadline takes no mutex, and is safe for concurrent use.
 func (l *Lease) Deadline() time.Time { return epoch.Add(l.until()) }
 
 func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) }
@@ -60,9 +58,9 @@ func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) 
 // Watchdog.mu.
 func (l *Lease) live(t time.Duration) bool { return l.stage == watched && t < l.until() }
 
-// deadlines is the heap of the watched leases, the one with the earliest deadline at index 0. Each
-// lease knows its index and is removed at once. A process may lock and unlock a hundred thousand
-// times a second, so entries that stayed until their deadline would fill most of the heap.
+// deadlines is the heap of the watched leases, the earliest deadline first. Each lease knows its
+// index and is removed at once: a process may lock a hundred thousand times a second, and entries
+// that stayed until their deadline would fill the heap.
 type deadlines []*Lease
 
 func (d deadlines) Len() int           { return len(d) }
@@ -87,9 +85,8 @@ func (d *deadlines) Pop() any {
 	return l
 }
 
-// epoch is the instant that deadlines are counted from. A deadline is kept as a Duration because
-// that can be read atomically. Adding it to epoch gives back a time with a monotonic reading, which
-// UnixNano would lose.
+// epoch is the instant that deadlines are counted from: a Duration can be read atomically, and
+// epoch adds the monotonic reading, which UnixNano would lose.
 var epoch = time.Now()
 
 // never is an instant that does not come.

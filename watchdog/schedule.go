@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"holdfast/internal/wait"
 )
 
 // schedule is the goroutine that watches the clock. It reports deadlines and starts the rounds,
@@ -47,10 +49,7 @@ func (w *Watchdog) expired() *Lease {
 func (w *Watchdog) wakeBy(t time.Duration) {
 	if t < w.armed {
 		w.armed = t
-		select {
-		case w.wake <- struct{}{}:
-		default: // it is signaled already
-		}
+		wait.Fire(w.wake)
 	}
 }
 

@@ -28,9 +28,8 @@ type Watchdog struct {
 	nextEarly time.Duration     // when short leases are renewed before the tick, or never
 	period    time.Duration     // from the start of ticking, or from a tick, to the next tick
 
-	// armed is when the scheduler wakes by itself. It is never later than the next thing to do. It
-	// may be earlier if that was removed since: waking once for nothing is cheaper than setting a
-	// timer at every removal.
+	// armed is when the scheduler wakes by itself, at the latest for the next thing to do. If that
+	// was removed since, waking for nothing is cheaper than setting a timer at every removal.
 	armed time.Duration
 }
 

@@ -147,9 +147,8 @@ func (s *Session[Key, State]) Unlock() {
 
 // LockAll locks several sessions. It returns -1, or the index of the session that b ended at.
 //
-// It holds no session while it is blocked on one. Another call of the same owner may hold that
-// session for as long as it waits for its lock, and a release or an extension of one of the other
-// locks must not wait for that.
+// It holds no session while it is blocked on one: another call of the owner may hold that for as
+// long as it waits for its lock, and calls about the other locks must not wait for that.
 func LockAll[Key comparable, State any](b *wait.Budget, sessions []*Session[Key, State]) int {
 	first := 0
 	for sessions[first].Lock(b) {

@@ -26,25 +26,14 @@ const minimumAge = 100 * time.Millisecond
 type cluster struct {
 	client rueidis.Client
 
-	fetching sync.Mutex // held during a fetch, so that concurrent callers share one answer
-	known    atomic.Pointer[answer]
-}
-
-// answer is what the cluster has answered last.
-type answer struct {
-	ranges []slotRange
-	at     time.Time
+	ranges   atomic.Value // []slotRange: the last answer
+	fetching sync.Mutex   // held during a fetch, so that concurrent callers share one answer
+	fetched  time.Time    // guarded by fetching
 }
 
 type slotRange struct {
 	first, last uint16
 	master      string // host:port
-}
-
-func newCluster(client rueidis.Client) *cluster {
-	cs := &cluster{client: client}
-	cs.known.Store(new(answer))
-	return cs
 }
 
 // master returns the address of the master that serves slot, in the form that
@@ -67,7 +56,8 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 
 // remembered is master without asking. It returns "" if the last answer named no master of slot.
 func (cs *cluster) remembered(slot uint16) string {
-	for _, r := range cs.known.Load().ranges {
+	ranges, _ := cs.ranges.Load().([]slotRange)
+	for _, r := range ranges {
 		if r.first <= slot && slot <= r.last {
 			return r.master
 		}
@@ -79,21 +69,21 @@ func (cs *cluster) remembered(slot uint16) string {
 func (cs *cluster) fetch(ctx context.Context, asked time.Time) error {
 	cs.fetching.Lock()
 	defer cs.fetching.Unlock()
-	if cs.known.Load().at.After(asked.Add(-minimumAge)) {
+	if cs.fetched.After(asked.Add(-minimumAge)) {
 		return nil
 	}
 	entries, err := cs.client.Do(ctx, cs.client.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
 		return err
 	}
-	latest := new(answer)
+	var ranges []slotRange
 	for _, entry := range entries {
 		if r, ok := cs.parse(entry); ok {
-			latest.ranges = append(latest.ranges, r)
+			ranges = append(ranges, r)
 		}
 	}
-	latest.at = time.Now()
-	cs.known.Store(latest)
+	cs.fetched = time.Now()
+	cs.ranges.Store(ranges)
 	return nil
 }
 

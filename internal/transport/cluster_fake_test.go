@@ -50,7 +50,7 @@ func startFake(t *testing.T, reply any) (*fake, *cluster) {
 		client.Close()
 		s.Close()
 	})
-	return f, newCluster(client)
+	return f, &cluster{client: client}
 }
 
 // set changes the reply.

@@ -13,7 +13,7 @@ func TestEverySlotIsFoundAtTheNodeThatServesIt(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	client := nodes.Client(t)
-	c := newCluster(client)
+	c := &cluster{client: client}
 	for _, slot := range []uint16{0, 1, 5460, 5461, 5462, 10921, 10922, 10923, 16383} {
 		address, err := c.master(t.Context(), slot, false)
 		require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestEverySlotIsFoundAtTheNodeThatServesIt(t *testing.T) {
 func TestSlotThatMovedIsFoundOnceItsOldNodeProvedWrong(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 2)
-	c := newCluster(nodes.Client(t))
+	c := &cluster{client: nodes.Client(t)}
 	before, err := c.master(t.Context(), 7, false)
 	require.NoError(t, err)
 	require.Equal(t, nodes.Nodes[0].Addr(), before)

@@ -63,7 +63,7 @@ func New(redis rueidis.Client, o Options) *Transport {
 	t := &Transport{redis: redis, options: o, server: "the master", name: o.Server}
 	switch redis.Mode() {
 	case rueidis.ClientModeCluster:
-		t.cluster = newCluster(redis)
+		t.cluster = &cluster{client: redis}
 	case rueidis.ClientModeStandalone:
 		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
@@ -171,32 +171,21 @@ func (t *Transport) Permanent(err error) bool {
 	return lua.ClassOf(err) == lua.Permanent && !failingOver
 }
 
-// Topic identifies what a subscriber listens to.
-type Topic struct {
-	Channel string
-	// Name separates its messages from those of others on the same channel: by Redisson's rule
-	// "order" and "{order}" share one.
-	Name string
-	Also []string // further channels
-}
-
 // Subscribe starts listening. It returns nil while the kind of channels is not known. If the client
 // is closed there are no messages.
-func (t *Transport) Subscribe(to Topic) *pubsub.Subscription {
-	hub := t.hub.Load()
-	if hub == nil {
-		return nil
+func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
+	if hub := t.hub.Load(); hub != nil {
+		return hub.Subscribe(to)
 	}
-	return hub.SubscribeTopic(to.Channel, to.Name, to.Also...)
+	return nil
 }
 
 // Resume continues a subscription that ended a moment ago; it returns nil if there is none.
-func (t *Transport) Resume(to Topic) *pubsub.Subscription {
-	hub := t.hub.Load()
-	if hub == nil {
-		return nil
+func (t *Transport) Resume(to pubsub.Topic) *pubsub.Subscription {
+	if hub := t.hub.Load(); hub != nil {
+		return hub.Resume(to)
 	}
-	return hub.Resume(to.Channel, to.Name)
+	return nil
 }
 
 // Listens reports whether this client listens to anything, or did until a moment ago.

@@ -14,6 +14,26 @@ import (
 // Unlimited is a time without a limit: only something else ends it.
 const Unlimited time.Duration = math.MaxInt64
 
+// Fire sends to a channel of capacity 1, and reports whether nothing was pending.
+func Fire(signal chan<- struct{}) bool {
+	select {
+	case signal <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// Fired receives from a channel without blocking, and reports whether it has fired or is closed.
+func Fired(signal <-chan struct{}) bool {
+	select {
+	case <-signal:
+		return true
+	default:
+		return false
+	}
+}
+
 // ErrClosed is the reason why a budget ended if its client was closed.
 var ErrClosed = errors.New("lock client closed")
 
@@ -87,14 +107,7 @@ func (b *Budget) Over() bool {
 }
 
 // Closing reports whether the client has begun to close.
-func (b *Budget) Closing() bool {
-	select {
-	case <-b.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (b *Budget) Closing() bool { return Fired(b.closing) }
 
 // Left returns d, or what is left of the budget's own time if that is less.
 func (b *Budget) Left(d time.Duration) time.Duration {
@@ -110,10 +123,8 @@ func (b *Budget) Wait(wake <-chan struct{}) bool { return b.Sleep(Unlimited, wak
 // Sleep blocks for d, or until one of the channels fires; either may be nil. It returns false if
 // the budget ended first, and true if wake has fired as well.
 func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
-	select {
-	case <-wake:
+	if Fired(wake) {
 		return true
-	default:
 	}
 	var over <-chan time.Time
 	pause := b.Left(d)

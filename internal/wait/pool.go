@@ -8,10 +8,9 @@ import (
 // Workers limits the jobs of a [Pool] that run at a time.
 const Workers = 64
 
-// Task is the work of a [Job]. It is an interface, so that a type with the details of a call can be
-// its own task without a closure. Run makes the call and handles its outcome. It may block for as
-// long as the server does not answer, and may use the pool. It must return: nobody recovers a
-// panic, and runtime.Goexit would end the worker for good.
+// Task is the work of a [Job]: an interface, so that the details of a call need no closure. Run
+// makes the call and handles its outcome. It may block for as long as the server does not answer,
+// and may use the pool. It must return: nobody recovers a panic or runtime.Goexit.
 type Task interface{ Run() }
 
 // Func is a function that is a [Task].

@@ -185,20 +185,14 @@ func (w *Waiter[Name, Data]) Park(
 // wakeFor makes Wait and Park return, for a reason. Queues.mu must be held.
 func (w *Waiter[Name, Data]) wakeFor(r Reason) {
 	w.reason = max(w.reason, r)
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	wait.Fire(w.wake)
 }
 
 // woken returns the reason why the waiter was woken, and resets it. Queues.mu must be held.
 func (w *Waiter[Name, Data]) woken() Reason {
 	reason := w.reason
 	w.reason = Ended
-	select {
-	case <-w.wake:
-	default:
-	}
+	wait.Fired(w.wake)
 	return reason
 }
 

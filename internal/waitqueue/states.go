@@ -1,9 +1,6 @@
 package waitqueue
 
-import (
-	"fmt"
-	"testing"
-)
+import "holdfast/internal/transition"
 
 // State is the state of a waiter.
 type State uint8
@@ -46,14 +43,9 @@ var transitions = [states][events]State{
 	LeftOffered:   {settle: Left},
 }
 
-// step changes the state of a waiter. A transition that does not exist changes nothing, and panics
-// under test.
 func (s *State) step(e event) {
-	if next := transitions[*s][e]; next != 0 {
-		*s = next
-	} else if testing.Testing() {
-		panic(fmt.Sprintf("waitqueue: no %v in state %v", e, *s))
-	}
+	next := transitions[*s][e]
+	transition.To(s, next, next != 0, e)
 }
 
 // asking reports whether a request is under way.

@@ -1,0 +1,46 @@
+package redlock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/rlock"
+)
+
+// laterNode replies to nested locks after delays.
+type laterNode struct {
+	*modelNode
+	delays chan time.Duration
+}
+
+func (n laterNode) Reenter(as string, count int, lease time.Duration) (bool, error) {
+	time.Sleep(<-n.delays)
+	return n.modelNode.Reenter(as, count, lease)
+}
+
+// The second level is confirmed by two nodes. The first node's reply to it comes after its reply to
+// the third level, while that one still waits for another node.
+func TestLateReplyToALevelDoesNotUncountTheNextOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModelLock()
+		for i, delays := range [][]time.Duration{{600, 0}, {0, 700}, {0, 0}} {
+			n := laterNode{m.nodes[i], make(chan time.Duration, len(delays))}
+			for _, d := range delays {
+				n.delays <- d * time.Millisecond
+			}
+			m.lock.nodes[i] = n
+		}
+		m.nodes[2].answers = []answer{yes, yes, lostBefore}
+		for range 3 {
+			hold, err := m.lock.TryLock(m.owner, rlock.NoWait, time.Hour)
+			require.NoError(t, err)
+			m.holds = append(m.holds, hold)
+		}
+		for range m.holds {
+			m.unlock()
+		}
+	})
+}
