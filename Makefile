@@ -10,6 +10,8 @@ FUZZTIME ?= 10s
 # beside JVMs, which work. Packages run one after the other (-p 1): too many tests have time bounds.
 PARALLEL ?= 6
 PARALLEL_JVM ?= 4
+# In rlock nearly all tests wait: for leases to end, and for naps.
+PARALLEL_RLOCK ?= 12
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant
@@ -33,7 +35,7 @@ GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 light = -p 1 -timeout 20m -parallel 8
 
 # Makes a test run write a profile of the statements that it covered.
-profile = -coverprofile coverage.out -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
+profile = -coverprofile $(1) -coverpkg $$($(GO) list $(CORE) | paste -sd, -)
 
 # Builds the tests' Redisson, unless it is there.
 with-peer = HOLDFAST_REDISSON_CLASSPATH=$$(integration/redisson/build.sh); export HOLDFAST_REDISSON_CLASSPATH
@@ -77,7 +79,8 @@ test: compiler ## run all tests under the race detector, with Redisson if there 
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
 	run() { $(GO) test -race $$tags -p 1 -timeout 20m $(TESTFLAGS) -parallel "$$@"; }; \
 	failed=0; \
-	run $(PARALLEL) $(if $(COVER),$(profile)) $$($(GO) list ./... | grep -v /integration/redisson) || failed=1; \
+	run $(PARALLEL) $(if $(COVER),$(call profile,coverage.out)) $$($(GO) list ./... | grep -vE '/(integration/redisson|rlock)$$') || failed=1; \
+	run $(PARALLEL_RLOCK) $(if $(COVER),$(call profile,coverage.rlock.out)) ./rlock || failed=1; \
 	[[ -z $$tags ]] || run $(PARALLEL_JVM) ./integration/redisson || failed=1; \
 	(cd bench && run $(PARALLEL_JVM) ./...) || failed=1; \
 	exit $$failed
@@ -139,11 +142,12 @@ bench-packages: ## run the benchmarks of the packages
 	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
-	@$(with-server) $(GO) test $(light) $(profile) $(TESTFLAGS) $(CORE)
+	@rm -f coverage*.out
+	@$(with-server) $(GO) test $(light) $(call profile,coverage.out) $(TESTFLAGS) $(CORE)
 	@$(MAKE) --no-print-directory covered
 
 covered: ## the same for the last run of make test COVER=1
-	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage.out
+	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage*.out
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \

@@ -93,7 +93,7 @@ func TestExpiredLockIsFree(t *testing.T) {
 func TestReenteredLockHasTheGivenCount(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
-	reentered, err := lua.Reenter(t.Context(), c, lock, me, 2, 3*lease)
+	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: me}, 2, 3*lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
 	requireLock(t, s, lock, map[string]string{me: "2"}, 3*lease)
@@ -102,7 +102,7 @@ func TestReenteredLockHasTheGivenCount(t *testing.T) {
 func TestReenterNeverShortensTheLease(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", 3*lease)
-	reentered, err := lua.Reenter(t.Context(), c, lock, me, 2, lease)
+	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: me}, 2, lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
 	requireLock(t, s, lock, map[string]string{me: "2"}, 3*lease)
@@ -110,7 +110,7 @@ func TestReenterNeverShortensTheLease(t *testing.T) {
 
 func TestReenterDoesNotTakeAFreeLock(t *testing.T) {
 	s, c := start(t)
-	reentered, err := lua.Reenter(t.Context(), c, lock, me, 2, lease)
+	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: me}, 2, lease)
 	require.NoError(t, err)
 	require.False(t, reentered)
 	requireFree(t, s, lock)
@@ -119,7 +119,7 @@ func TestReenterDoesNotTakeAFreeLock(t *testing.T) {
 func TestReenterDoesNotTouchTheLockOfAnother(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
-	reentered, err := lua.Reenter(t.Context(), c, lock, me, 2, 3*lease)
+	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: me}, 2, 3*lease)
 	require.NoError(t, err)
 	require.False(t, reentered)
 	requireLock(t, s, lock, map[string]string{other: "1"}, lease)

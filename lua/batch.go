@@ -92,8 +92,8 @@ func ReleaseBatch(
 	return outcomes, nil
 }
 
-// Renewal names a lock and the owner that is believed to hold it.
-type Renewal struct {
+// Held names a lock and the owner that is believed to hold it.
+type Held struct {
 	Lock  string
 	Owner string // for a write lock the [WriteField] of the owner
 	Read  bool   // a read lock
@@ -104,7 +104,7 @@ type Renewal struct {
 // none is. On a cluster all locks must be in one slot. An error concerns the whole batch, some of
 // which may have been renewed.
 func Renew(
-	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Renewal,
+	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Held,
 ) (held []bool, err error) {
 	s := renew
 	keys := make([]string, 0, 2*len(renewals))
@@ -122,8 +122,5 @@ func Renew(
 	for i := range held {
 		held[i] = rp.boolean()
 	}
-	if rp.err != nil {
-		return nil, rp.err
-	}
-	return held, nil
+	return held, rp.err
 }

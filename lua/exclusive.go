@@ -100,19 +100,17 @@ func (x *Exclusive) text(lease time.Duration) string {
 	return last.text
 }
 
-// Ticket distinguishes the successive registrations of an owner; 0 is none.
-type Ticket int64
-
 // Acquire takes the lock for owner with a count of 1, or returns who holds it; nil means that the
 // owner has it. On success its TTL is at least lease. For a fenced lock it returns the fencing
 // token of the acquisition: larger than that of any earlier acquisition under the same name, and
 // the same when a command that took the lock is retried. On failure the lock has not changed. If
-// registration is not "", the owner is then registered and its ticket returned. An owner keeps an
-// earlier registration, and loses it when it gets the lock.
+// registration is not "", the owner is then registered. The ticket distinguishes its successive
+// registrations; 0 is none. An owner keeps an earlier registration, and loses it when it gets the
+// lock.
 func (x *Exclusive) Acquire(
 	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
 	registration string,
-) (fence int64, ticket Ticket, holder *Holder, err error) {
+) (fence, ticket int64, holder *Holder, err error) {
 	keys, args := x.acquires, []string{owner, x.text(lease), registration}
 	if registration == "" {
 		keys, args = keys[:len(keys)-1], args[:2]
@@ -127,7 +125,7 @@ func (x *Exclusive) Acquire(
 		holder = rp.holder()
 	default:
 		rp.list(4)
-		holder, ticket = rp.holder(), Ticket(rp.decimal())
+		holder, ticket = rp.holder(), rp.decimal()
 	}
 	if rp.err != nil {
 		return 0, 0, nil, rp.err
@@ -199,18 +197,18 @@ func (x *Exclusive) ForceUnlock(
 	return released(forceUnlock.run(ctx, c, keys, x.channel, Unlocked, publish[sharded]))
 }
 
-// Reenter adds a level to a lock that owner holds: its count becomes count, its TTL at least lease.
-// It returns false, and changes nothing, when owner does not hold the lock.
+// Reenter adds a level to a lock that its owner holds: the count becomes count, the TTL at least
+// lease. It returns false, and changes nothing, when the owner does not hold the lock.
 func Reenter(
-	ctx context.Context, c rueidis.CoreClient, lock, owner string, count int, lease time.Duration,
+	ctx context.Context, c rueidis.CoreClient, held Held, count int, lease time.Duration,
 ) (bool, error) {
-	return reentered(reenter.run(ctx, c, []string{lock}, owner, strconv.Itoa(count),
-		milliseconds(lease)))
-}
-
-func reentered(rp reply) (bool, error) {
-	held := rp.boolean()
-	return held, rp.err
+	s, keys := reenter, append(make([]string, 0, 2), held.Lock)
+	if held.Read {
+		s, keys = readReenter, append(keys, holdsKey(held.Lock, held.Owner))
+	}
+	rp := s.run(ctx, c, keys, held.Owner, strconv.Itoa(count), milliseconds(lease))
+	is := rp.boolean()
+	return is, rp.err
 }
 
 // token reads the token of a fenced lock. class is that of the error for a text that is none.
@@ -249,8 +247,8 @@ func miscounted(lock string, class Class, err error) error {
 type Grant struct {
 	Lock   string
 	Owner  string
-	Ticket Ticket // of the registration that was used up
-	Fence  int64  // the fencing token, if the lock is fenced
+	Ticket int64 // of the registration that was used up
+	Fence  int64 // the fencing token, if the lock is fenced
 	Streak Streak
 }
 
@@ -266,7 +264,7 @@ func ParseGrant(message string) (g Grant, ok bool) {
 		}
 		numbers[i], message = n, rest
 	}
-	g.Ticket, g.Fence, g.Lock = Ticket(numbers[0]), numbers[1], message
+	g.Ticket, g.Fence, g.Lock = numbers[0], numbers[1], message
 	g.Streak = Streak{Count: int(numbers[2]), Began: numbers[3]}
 	return g, true
 }

@@ -94,7 +94,7 @@ func TestEachRegistrationIsGrantedTheLockOnceAndInTurn(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	const n = 50
-	var tickets []lua.Ticket
+	var tickets []int64
 	for i := range n {
 		tickets = append(tickets, register(t, c, plain, far+":"+strconv.Itoa(i)))
 	}
@@ -383,7 +383,7 @@ func TestSuccessorIsRegisteredWhenAnotherGetsTheLock(t *testing.T) {
 	require.Greater(t, out.Ticket, ticket)
 	require.Equal(
 		t,
-		decimal(int64(out.Ticket)),
+		decimal(out.Ticket),
 		ticketOf(t, s, plain.Registration(next, waiterLease)),
 	)
 	requireTTL(t, s, waiters, 3*lua.MaxNap)

@@ -88,22 +88,17 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	return holder, nil
 }
 
-// Release leaves owner with the given hold count. With count 0 it loses the lock, whatever count it
-// had, and leaves the queue; the next in the queue is told.
-func (f Fair) Release(
-	ctx context.Context, c rueidis.CoreClient, owner string, count int,
-) (Released, error) {
-	return released(f.run(ctx, c, fairRelease, strconv.Itoa(count), owner))
-}
-
-// MostLeave is the largest number of owners for [Fair.Leave]: Lua limits the number of values that
-// are passed at once.
+// MostLeave is the largest number of owners for [Fair.Release]: Lua limits the number of values
+// that are passed at once.
 const MostLeave = 1000
 
-// Leave is [Fair.Release] with a count of 0 for one to [MostLeave] owners, in one command. It is
-// safe to retry. Held reports whether any of them held the lock.
-func (f Fair) Leave(ctx context.Context, c rueidis.CoreClient, owners ...string) (Released, error) {
-	return released(f.run(ctx, c, fairRelease, append([]string{"0"}, owners...)...))
+// Release leaves an owner with the given hold count. With count 0 it loses the lock, whatever count
+// it had, and leaves the queue; the next in the queue is told. One command may release up to
+// [MostLeave] owners with count 0. Held then reports whether any of them held the lock.
+func (f Fair) Release(
+	ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
+) (Released, error) {
+	return released(f.run(ctx, c, fairRelease, append([]string{strconv.Itoa(count)}, owners...)...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and tells the head of the queue.

@@ -129,13 +129,13 @@ func TestManyWaitersLeaveByOneCommand(t *testing.T) {
 		request(t, c, owners[i], time.Hour, time.Time{})
 	}
 	ask(t, c, second)
-	out, err := fair.Leave(t.Context(), c, owners...)
+	out, err := fair.Release(t.Context(), c, 0, owners...)
 	require.NoError(t, err)
 	require.False(t, out.Held)
 	requireQueue(t, s, first, second)
 	require.Equal(t, score(t, s, first)+fairWindow.Milliseconds(), score(t, s, second))
 
-	out, err = fair.Leave(t.Context(), c, second, other, "somebody")
+	out, err = fair.Release(t.Context(), c, 0, second, other, "somebody")
 	require.NoError(t, err)
 	require.True(t, out.Held)
 	requireQueue(t, s, first)

@@ -41,7 +41,7 @@ func ExampleFair_Acquire() {
 	ask("client:1")
 	ask("client:2")
 	ask("client:3")
-	if _, err := fair.Release(ctx, client, "client:1", 0); err != nil {
+	if _, err := fair.Release(ctx, client, 0, "client:1"); err != nil {
 		panic(err)
 	}
 	ask("client:3")
@@ -67,7 +67,7 @@ func ExampleFair_Release() {
 			panic(err)
 		}
 	}
-	released, err := fair.Release(ctx, client, "client:2", 0)
+	released, err := fair.Release(ctx, client, 0, "client:2")
 	fmt.Println(released.Held, err)
 	state, err := lua.InspectFair(ctx, client, "order:42")
 	fmt.Println(state.Queue, err)

@@ -31,7 +31,7 @@ var fairCalls = map[string]func(context.Context, rueidis.Client) error{
 		return err
 	},
 	"release": func(ctx context.Context, c rueidis.Client) error {
-		_, err := fair.Release(ctx, c, me, 0)
+		_, err := fair.Release(ctx, c, 0, me)
 		return err
 	},
 	"force unlock": func(ctx context.Context, c rueidis.Client) error {

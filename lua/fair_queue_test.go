@@ -151,7 +151,7 @@ func TestOnlyThoseBehindAWaiterThatLeavesCloseUp(t *testing.T) {
 			for owner := range of.shifted {
 				before[owner] = score(t, s, owner)
 			}
-			out, err := fair.Release(t.Context(), c, of.leaver, 0)
+			out, err := fair.Release(t.Context(), c, 0, of.leaver)
 			require.NoError(t, err)
 			require.False(t, out.Held)
 			require.EqualValues(t, 2, s.DoInt(t, "LLEN", fairQueue))

@@ -56,7 +56,7 @@ func askOnce(t *testing.T, c rueidis.Client, owner string) *lua.Holder {
 // leave has an owner give up the lock or its place in the queue.
 func leave(t *testing.T, c rueidis.Client, owner string) lua.Released {
 	t.Helper()
-	out, err := fair.Release(t.Context(), c, owner, 0)
+	out, err := fair.Release(t.Context(), c, 0, owner)
 	require.NoError(t, err)
 	return out
 }
@@ -180,11 +180,11 @@ func TestPartialFairReleaseTellsNobody(t *testing.T) {
 	s, c := queued(t, first)
 	s.Do(t, "HSET", lock, other, "2")
 	sub := subscribe(t, s, "SUBSCRIBE", fairChannel+first)
-	out, err := fair.Release(t.Context(), c, other, 1)
+	out, err := fair.Release(t.Context(), c, 1, other)
 	require.NoError(t, err)
 	require.True(t, out.Held)
 	requireHolder(t, s, other)
-	out, err = fair.Release(t.Context(), c, me, 1)
+	out, err = fair.Release(t.Context(), c, 1, me)
 	require.NoError(t, err)
 	require.False(t, out.Held)
 	sub.requireNothing(t)

@@ -85,7 +85,7 @@ func TestDroppedWaiterThatAsksAgainIsQueuedAtTheEnd(t *testing.T) {
 func TestHeadThatIsNotCountedHasTenSeconds(t *testing.T) {
 	s, c := queued(t, first, second, third)
 	uncounted := lua.Fair{Lock: lock}
-	_, err := uncounted.Release(t.Context(), c, other, 0)
+	_, err := uncounted.Release(t.Context(), c, 0, other)
 	require.NoError(t, err)
 	requireTurn(t, s, first, 10*time.Second)
 	endTurn(t, s)
@@ -103,7 +103,7 @@ func TestShardedAnnouncementsReachTheHead(t *testing.T) {
 	s, c := queued(t, first, second)
 	sharded := lua.Fair{Lock: lock, Sharded: true, Counted: true}
 	if !knowsShardedChannels(t, s) {
-		out, err := sharded.Release(t.Context(), c, other, 0)
+		out, err := sharded.Release(t.Context(), c, 0, other)
 		require.NoError(t, err)
 		require.True(t, out.Held)
 		require.Contains(t, out.Refusal, "Unknown Redis command")
@@ -111,7 +111,7 @@ func TestShardedAnnouncementsReachTheHead(t *testing.T) {
 		return
 	}
 	sub := subscribe(t, s, "SSUBSCRIBE", fairChannel+first)
-	_, err := sharded.Release(t.Context(), c, other, 0)
+	_, err := sharded.Release(t.Context(), c, 0, other)
 	require.NoError(t, err)
 	sub.requireBytes(t, array("smessage", fairChannel+first, "0"))
 	requireTurn(t, s, first, 10*time.Second)
@@ -168,7 +168,7 @@ func TestTurnOfAWaiterThatLeftDoesNotCountWhenItReturnsWithTheSameScore(t *testi
 	passed := strconv.FormatInt(serverTime(t, s)-1, 10)
 	s.Do(t, "SET", fairTurn, passed+" "+strconv.FormatInt(again, 10)+" "+java, "PX", "20000")
 
-	_, err := fair.Release(t.Context(), c, first, 0)
+	_, err := fair.Release(t.Context(), c, 0, first)
 	require.NoError(t, err)
 	require.Equal(t, again, score(t, s, java))
 	requireQueue(t, s, java)

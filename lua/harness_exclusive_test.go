@@ -66,7 +66,7 @@ func (s subscriber) leave(tb testing.TB, server *redistest.Server, channel strin
 func (s subscriber) requireGrant(
 	tb testing.TB,
 	client, owner string,
-	ticket lua.Ticket,
+	ticket int64,
 	fence int64,
 ) {
 	tb.Helper()
@@ -77,7 +77,7 @@ func (s subscriber) requireGrant(
 func (s subscriber) requireGrantAfter(
 	tb testing.TB,
 	client, owner string,
-	ticket lua.Ticket,
+	ticket int64,
 	fence int64,
 	streak lua.Streak,
 ) {
@@ -86,7 +86,7 @@ func (s subscriber) requireGrantAfter(
 		message := strings.Join(
 			[]string{
 				owner,
-				decimal(int64(ticket)),
+				decimal(ticket),
 				decimal(fence),
 				decimal(int64(streak.Count)),
 				decimal(began),

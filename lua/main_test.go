@@ -6,4 +6,8 @@ import (
 	"holdfast/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyMain(m) }
+func TestMain(m *testing.M) {
+	// Each model draws twice as many programs; make models draws more.
+	redistest.FixChecks(30)
+	redistest.VerifyMain(m)
+}

@@ -90,7 +90,7 @@ func (m *exclusiveModel) reenter(t *rapid.T) {
 	var ok bool
 	m.step(t, func() {
 		var err error
-		ok, err = lua.Reenter(t.Context(), m, lock, owner, count, lease)
+		ok, err = lua.Reenter(t.Context(), m, lua.Held{Lock: lock, Owner: owner}, count, lease)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, m.owner == owner, ok)
@@ -138,7 +138,7 @@ func (m *exclusiveModel) forceUnlock(t *rapid.T) {
 // renew renews for all owners at once. Only the holder may be told that it holds the lock.
 func (m *exclusiveModel) renew(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	renewals := []lua.Renewal{
+	renewals := []lua.Held{
 		{Lock: lock, Owner: anna},
 		{Lock: "another", Owner: anna},
 		{Lock: lock, Owner: bert},

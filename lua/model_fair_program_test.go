@@ -148,9 +148,9 @@ func (m *fairModel) releaseOrLeave(t *rapid.T) {
 	m.step(t, func() {
 		var err error
 		if also == nil {
-			out, err = m.lock.Release(t.Context(), m, owner, count)
+			out, err = m.lock.Release(t.Context(), m, count, owner)
 		} else {
-			out, err = m.lock.Leave(t.Context(), m, all...)
+			out, err = m.lock.Release(t.Context(), m, 0, all...)
 		}
 		require.NoError(t, err)
 	}, func() {

@@ -41,7 +41,7 @@ func (m *handOverModel) wait(t *rapid.T, owner string) {
 	}
 	var (
 		fence  int64
-		ticket lua.Ticket
+		ticket int64
 		holder *lua.Holder
 	)
 	m.step(t, func() {
@@ -58,7 +58,7 @@ func (m *handOverModel) wait(t *rapid.T, owner string) {
 		if m.owner != "" && m.owner != owner {
 			m.requireHolder(t, &lua.Holder{Owner: m.owner, TTL: m.left()}, holder)
 			require.Zero(t, fence)
-			want := lua.Ticket(0)
+			want := int64(0)
 			if registration != "" {
 				want = m.register(owner, ticket)
 			}

@@ -21,14 +21,14 @@ type handOverModel struct {
 	// listening has our owners whose clients listen, listeners on the channel of the lock, and
 	// unregistered.
 	listening map[string]bool
-	last      lua.Ticket          // the last one issued
-	grants    map[lua.Ticket]bool // grants that were seen
+	last      int64          // the last one issued
+	grants    map[int64]bool // grants that were seen
 }
 
 // registration is an owner that waits.
 type registration struct {
 	owner  string
-	ticket lua.Ticket
+	ticket int64
 }
 
 // unregistered waits without a registration, for a client that may register.
@@ -39,7 +39,7 @@ func newHandOver(t *rapid.T, p *program, fenced bool) *handOverModel {
 		exclusiveModel: newExclusive(p, fenced),
 		lock:           lua.NewExclusive(lock, fenced),
 		listening:      map[string]bool{},
-		grants:         map[lua.Ticket]bool{},
+		grants:         map[int64]bool{},
 	}
 	p.model = m
 	for _, who := range []string{anna, bert, cleo, java, unregistered} {
@@ -80,7 +80,7 @@ func (m *handOverModel) expire(now int64) {
 }
 
 // ticket returns the ticket of an owner, or 0.
-func (m *handOverModel) ticket(owner string) lua.Ticket {
+func (m *handOverModel) ticket(owner string) int64 {
 	for _, w := range m.waiting {
 		if w.owner == owner {
 			return w.ticket
@@ -92,7 +92,7 @@ func (m *handOverModel) ticket(owner string) lua.Ticket {
 // register notes that an owner is registered, with the ticket it was told. It returns the ticket it
 // should have been told, as far as that is known: its own if it waited already, or else one larger
 // than all before.
-func (m *handOverModel) register(owner string, told lua.Ticket) lua.Ticket {
+func (m *handOverModel) register(owner string, told int64) int64 {
 	m.keep = instant(m.now + 3*lua.MaxNap.Milliseconds())
 	if had := m.ticket(owner); had != 0 {
 		return had

@@ -133,7 +133,7 @@ func (m *readWriteModel) readAgain(t *rapid.T) {
 	var ok bool
 	m.step(t, func() {
 		var err error
-		ok, err = m.lock.ReenterRead(t.Context(), m, owner, number, lease)
+		ok, err = lua.Reenter(t.Context(), m, lua.Held{Lock: m.lock.Lock, Owner: owner, Read: true}, number, lease)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, m.reads(owner), ok)
@@ -184,7 +184,7 @@ func (m *readWriteModel) writeAgain(t *rapid.T) {
 	var ok bool
 	m.step(t, func() {
 		var err error
-		ok, err = lua.Reenter(t.Context(), m, lock, lua.WriteField(owner), number, lease)
+		ok, err = lua.Reenter(t.Context(), m, lua.Held{Lock: lock, Owner: lua.WriteField(owner)}, number, lease)
 		require.NoError(t, err)
 	}, func() {
 		require.Equal(t, m.writer == owner, ok)
@@ -199,7 +199,7 @@ func (m *readWriteModel) stopWriting(t *rapid.T, owner string, number int) {
 	var out lua.Released
 	m.step(t, func() {
 		var err error
-		out, err = m.lock.ReleaseWrite(t.Context(), m, owner, number)
+		out, err = m.lock.ReleaseWrite(t.Context(), m, owner, number, "", 0)
 		require.NoError(t, err)
 	}, func() {
 		want := lua.Released{Held: m.writer == owner}
@@ -231,7 +231,7 @@ func (m *readWriteModel) forceOut(t *rapid.T) {
 
 func (m *readWriteModel) renewReads(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	renewals := []lua.Renewal{
+	renewals := []lua.Held{
 		{Lock: lock, Owner: anna, Read: true},
 		{Lock: "another", Owner: anna, Read: true},
 		{Lock: lock, Owner: bert, Read: true},
@@ -266,7 +266,7 @@ func (m *readWriteModel) renewReads(t *rapid.T) {
 
 func (m *readWriteModel) renewWrites(t *rapid.T) {
 	lease := leases.Draw(t, "lease")
-	renewals := []lua.Renewal{
+	renewals := []lua.Held{
 		{Lock: lock, Owner: lua.WriteField(anna)},
 		{Lock: lock, Owner: lua.WriteField(bert)},
 	}

@@ -31,7 +31,7 @@ func TestServerOutOfMemoryRefusesAnotherLevel(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	fill(t, s)
-	_, err := lua.Reenter(t.Context(), c, lock, me, 2, 3*lease)
+	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: me}, 2, 3*lease)
 	requireError(t, err, lua.Permanent, "OOM")
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
@@ -81,7 +81,7 @@ func TestServerOutOfMemoryRenews(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", lease)
 	fill(t, s)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)

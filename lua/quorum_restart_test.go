@@ -96,7 +96,7 @@ func TestHoldThatSurvivedARestartStillExcludesAndIsRenewedAndReleased(t *testing
 	v := vote(t, c, other, lua.Delay{For: time.Hour, Epoch: true})
 	require.NotNil(t, v.Holder)
 	require.Equal(t, me, v.Holder.Owner)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	out, err := unlock(t.Context(), c, lock, me, 0)

@@ -53,15 +53,6 @@ func (r ReadWrite) AcquireRead(
 		waiting, milliseconds(r.Bound), milliseconds(lapse)))
 }
 
-// ReenterRead adds the read hold with the given number to the holds of owner. It returns false, and
-// changes nothing, when owner has none.
-func (r ReadWrite) ReenterRead(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
-) (bool, error) {
-	return reentered(readReenter.run(ctx, c, []string{r.Lock, holdsKey(r.Lock, owner)},
-		owner, strconv.Itoa(number), milliseconds(lease)))
-}
-
 // ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
 // those it had.
 func (r ReadWrite) ReleaseRead(
@@ -85,16 +76,9 @@ func (r ReadWrite) AcquireWrite(
 
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
 // whatever number it had, and readers no longer step back for it. If it has read holds it is then a
-// reader.
+// reader. If not, and no reader of this library waits, the write lock passes, for lease, to the
+// owner with the [WriteField] next; "" is none.
 func (r ReadWrite) ReleaseWrite(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int,
-) (Released, error) {
-	return r.PassWrite(ctx, c, owner, number, "", 0)
-}
-
-// PassWrite is ReleaseWrite, except that with 0 it passes the write lock, for lease, to the owner
-// with the [WriteField] next, unless owner has read holds or a reader of this library waits.
-func (r ReadWrite) PassWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
 	lease time.Duration,
 ) (Released, error) {

@@ -46,7 +46,7 @@ func ExampleReadWrite_ReleaseWrite() {
 	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 30*time.Second, true, false); err != nil {
 		panic(err)
 	}
-	released, err := lock.ReleaseWrite(ctx, client, "client:1", 0)
+	released, err := lock.ReleaseWrite(ctx, client, "client:1", 0, "", 0)
 	fmt.Println("a reader now:", released.Reading, err)
 	state, err := lua.Inspect(ctx, client, "page:1")
 	fmt.Println(state.Mode, state.Holds, err)
@@ -65,7 +65,7 @@ func ExampleReadWrite_ReleaseRead() {
 	if _, err := lock.AcquireRead(ctx, client, "client:1", 1, 10*time.Second, true, false); err != nil {
 		panic(err)
 	}
-	if _, err := lock.ReenterRead(ctx, client, "client:1", 2, 30*time.Second); err != nil {
+	if _, err := lua.Reenter(ctx, client, lua.Held{Lock: lock.Lock, Owner: "client:1", Read: true}, 2, 30*time.Second); err != nil {
 		panic(err)
 	}
 	released, err := lock.ReleaseRead(ctx, client, "client:1", 1)
@@ -102,7 +102,7 @@ func ExampleRenew_reads() {
 	if _, err := (lua.ReadWrite{Lock: "page:1"}).AcquireRead(ctx, client, "client:1", 1, time.Second, false, false); err != nil {
 		panic(err)
 	}
-	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Renewal{
+	held, err := lua.Renew(ctx, client, 30*time.Second, []lua.Held{
 		{Lock: "page:1", Owner: "client:1", Read: true},
 		{Lock: "page:1", Owner: "client:2", Read: true},
 	})

@@ -28,7 +28,7 @@ func TestWriterThatReadsBecomesAReaderAndLetsOthersIn(t *testing.T) {
 		3*lease,
 	)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-	out, err := pair.ReleaseWrite(t.Context(), c, me, 0)
+	out, err := pair.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true, Reading: true}, out)
 	requireLock(t, s, lock, map[string]string{"mode": "read", me: "1"}, lease)
@@ -43,7 +43,7 @@ func TestWriterWhoseReadsHaveExpiredFreesTheLock(t *testing.T) {
 	read(t, c, me, 1, lease)
 	s.Do(t, "DEL", holdKey(me, 1))
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-	out, err := pair.ReleaseWrite(t.Context(), c, me, 0)
+	out, err := pair.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireKeys(t, s)
@@ -78,7 +78,7 @@ func TestReaderThatDiedKeepsTheLockForItsOwnLeaseOnly(t *testing.T) {
 	s, c := start(t)
 	plantReader(t, s, 10*time.Second)
 	read(t, c, me, 1, lease)
-	_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
+	_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, me, true}})
 	require.NoError(t, err)
 	requireTTL(t, s, lock, 3*lease)
 	_, err = pair.ReleaseRead(t.Context(), c, me, 0)
@@ -126,7 +126,7 @@ func TestHoldKeyWithoutExpiryCountsAsHeld(t *testing.T) {
 			require.NoError(t, err)
 		},
 		"when its own writer leaves": func(t *testing.T, c client) {
-			_, err := pair.ReleaseWrite(t.Context(), c, other, 0)
+			_, err := pair.ReleaseWrite(t.Context(), c, other, 0, "", 0)
 			require.NoError(t, err)
 		},
 	} {
@@ -142,7 +142,7 @@ func TestHoldKeyWithoutExpiryCountsAsHeld(t *testing.T) {
 			leave(t, c)
 			requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
 			requireTTL(t, s, holdKey(other, 1), lua.NoExpiry)
-			reentered, err := pair.ReenterRead(t.Context(), c, other, 2, lease)
+			reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: other, Read: true}, 2, lease)
 			require.NoError(t, err)
 			require.True(t, reentered)
 			holder, err := pair.AcquireWrite(t.Context(), c, me, 1, lease, true)
@@ -227,12 +227,12 @@ var readWriteOperations = map[string]func(t *testing.T, c client, owner string) 
 		return err
 	},
 	"nested read": func(t *testing.T, c client, owner string) error {
-		held, err := pair.ReenterRead(t.Context(), c, owner, 2, 3*lease)
+		held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: owner, Read: true}, 2, 3*lease)
 		require.False(t, held)
 		return err
 	},
 	"nested write": func(t *testing.T, c client, owner string) error {
-		held, err := lua.Reenter(t.Context(), c, lock, lua.WriteField(owner), 2, 3*lease)
+		held, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(owner)}, 2, 3*lease)
 		require.False(t, held)
 		return err
 	},
@@ -243,7 +243,7 @@ var readWriteOperations = map[string]func(t *testing.T, c client, owner string) 
 		return nothingReleased(t)(pair.ReleaseRead(t.Context(), c, owner, 1))
 	},
 	"write release": func(t *testing.T, c client, owner string) error {
-		return nothingReleased(t)(pair.ReleaseWrite(t.Context(), c, owner, 0))
+		return nothingReleased(t)(pair.ReleaseWrite(t.Context(), c, owner, 0, "", 0))
 	},
 	"force unlock of reads": func(t *testing.T, c client, _ string) error {
 		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, "read"))
@@ -252,7 +252,7 @@ var readWriteOperations = map[string]func(t *testing.T, c client, owner string) 
 		return nothingReleased(t)(pair.ForceUnlock(t.Context(), c, "write"))
 	},
 	"read renewal": func(t *testing.T, c client, owner string) error {
-		held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, owner, true}})
+		held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, owner, true}})
 		require.Equal(t, []bool{false}, held)
 		return err
 	},
@@ -293,11 +293,11 @@ func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 			return err
 		},
 		"nested read": func(t *testing.T, c client) error {
-			_, err := pair.ReenterRead(t.Context(), c, me, 3, 3*lease)
+			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 3, 3*lease)
 			return err
 		},
 		"nested write": func(t *testing.T, c client) error {
-			_, err := lua.Reenter(t.Context(), c, lock, lua.WriteField(me), 2, 3*lease)
+			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(me)}, 2, 3*lease)
 			return err
 		},
 		"partial read release": func(t *testing.T, c client) error {
@@ -309,11 +309,11 @@ func TestScriptOfAReadWriteLockRunTwiceChangesNothing(t *testing.T) {
 			return err
 		},
 		"write release": func(t *testing.T, c client) error {
-			_, err := pair.ReleaseWrite(t.Context(), c, me, 0)
+			_, err := pair.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 			return err
 		},
 		"read renewal": func(t *testing.T, c client) error {
-			_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
+			_, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, me, true}})
 			return err
 		},
 		"force unlock of reads": func(t *testing.T, c client) error {

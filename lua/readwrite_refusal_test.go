@@ -24,7 +24,7 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 				return err
 			},
 			"a nested read": func(t *testing.T, c client) error {
-				_, err := pair.ReenterRead(t.Context(), c, other, 2, 3*lease)
+				_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: other, Read: true}, 2, 3*lease)
 				return err
 			},
 		} {
@@ -66,8 +66,10 @@ func TestRefusedWriteLeavesTheLockFree(t *testing.T) {
 
 func TestReleaseInEitherModeSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 	for name, release := range map[string]func(*testing.T, client) (lua.Released, error){
-		"read":  func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseRead(t.Context(), c, me, 0) },
-		"write": func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseWrite(t.Context(), c, me, 0) },
+		"read": func(t *testing.T, c client) (lua.Released, error) { return pair.ReleaseRead(t.Context(), c, me, 0) },
+		"write": func(t *testing.T, c client) (lua.Released, error) {
+			return pair.ReleaseWrite(t.Context(), c, me, 0, "", 0)
+		},
 		"force": func(t *testing.T, c client) (lua.Released, error) { return pair.ForceUnlock(t.Context(), c, "write") },
 	} {
 		for _, rule := range []string{"-publish", "resetchannels"} {
@@ -93,7 +95,7 @@ func TestWriterThatMayNotBeginATurnStillLetsReadersIn(t *testing.T) {
 	write(t, c, me, lease)
 	s.Do(t, "SET", readerKey, "1")
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireKeys(t, s)
@@ -129,7 +131,7 @@ func TestServerOutOfMemoryStillSaysWhoReadsOrWrites(t *testing.T) {
 func TestServerOutOfMemoryShortensNoReadHold(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, lease)
-	_, err := pair.ReenterRead(t.Context(), c, me, 2, 3*lease)
+	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, 3*lease)
 	require.NoError(t, err)
 	fill(t, s)
 	// One level remains; as far as this owner knows, it lasts for the longer lease.
@@ -153,13 +155,13 @@ func TestServerOutOfMemoryRenewsReadsAndDowngrades(t *testing.T) {
 	read(t, c, me, 1, lease)
 	s.Do(t, "SET", readerKey, "1")
 	fill(t, s)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, me, true}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, holdKey(me, 1), 3*lease)
 
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true, Reading: true}, out)
 	requireLock(t, s, lock, map[string]string{"mode": "read", me: "1"}, 3*lease)

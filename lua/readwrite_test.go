@@ -70,7 +70,7 @@ func TestEachReadHoldHasAKeyOfItsOwn(t *testing.T) {
 			pair := lua.ReadWrite{Lock: test.name}
 			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
 			require.NoError(t, err)
-			reentered, err := pair.ReenterRead(t.Context(), c, me, 2, 3*lease)
+			reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, 3*lease)
 			require.NoError(t, err)
 			require.True(t, reentered)
 
@@ -153,7 +153,7 @@ func TestReleaseOfAReadHoldNeverShortensAnother(t *testing.T) {
 			s, c := start(t)
 			read(t, c, other, 1, lease)
 			read(t, c, me, 1, leases[0])
-			_, err := pair.ReenterRead(t.Context(), c, me, 2, leases[1])
+			_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, leases[1])
 			require.NoError(t, err)
 			out, err := pair.ReleaseRead(t.Context(), c, me, 1)
 			require.NoError(t, err)
@@ -170,12 +170,12 @@ func TestReleaseOfAReadHoldNeverShortensAnother(t *testing.T) {
 func TestReadsAreRenewedForTheirOwnerOnly(t *testing.T) {
 	s, c := start(t)
 	read(t, c, me, 1, lease)
-	_, err := pair.ReenterRead(t.Context(), c, me, 2, 5*lease)
+	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, 5*lease)
 	require.NoError(t, err)
 	read(t, c, other, 1, lease)
 	hold(t, s, "plain", me, "1", lease)
 	s.Do(t, "SET", "page", "text")
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true},
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, me, true},
 		{lock, "nobody:1", true}, {"plain", me, true}, {"page", me, true}, {"free", me, true}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, false, false, false}, held)
@@ -191,10 +191,10 @@ func TestReadWhoseHoldsHaveAllExpiredIsLost(t *testing.T) {
 	read(t, c, other, 1, lease)
 	read(t, c, me, 1, lease)
 	s.Do(t, "DEL", holdKey(me, 1))
-	reentered, err := pair.ReenterRead(t.Context(), c, me, 2, lease)
+	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: pair.Lock, Owner: me, Read: true}, 2, lease)
 	require.NoError(t, err)
 	require.False(t, reentered)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{lock, me, true}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{lock, me, true}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -210,7 +210,7 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 	s, c := start(t)
 	write(t, c, me, 2*lease)
 	for i, length := range []time.Duration{lease, 3 * lease} {
-		reentered, err := lua.Reenter(t.Context(), c, lock, lua.WriteField(me), i+2, length)
+		reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: lua.WriteField(me)}, i+2, length)
 		require.NoError(t, err)
 		require.True(t, reentered)
 		requireLock(
@@ -221,7 +221,7 @@ func TestWriteReentryLastsForTheLongerLease(t *testing.T) {
 			max(2*lease, length),
 		)
 	}
-	out, err := pair.ReleaseWrite(t.Context(), c, me, 1)
+	out, err := pair.ReleaseWrite(t.Context(), c, me, 1, "", 0)
 	require.NoError(t, err)
 	require.Equal(t, lua.Released{Held: true}, out)
 	requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, 3*lease)
@@ -239,7 +239,7 @@ func TestWriteLockHandedOverForAShortLeaseIsAnnouncedToWaiters(t *testing.T) {
 		s, c := start(t)
 		write(t, c, me, lease)
 		sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-		out, err := pair.PassWrite(t.Context(), c, me, 0, lua.WriteField(other), passed.lease)
+		out, err := pair.ReleaseWrite(t.Context(), c, me, 0, lua.WriteField(other), passed.lease)
 		require.NoError(t, err)
 		require.Equal(t, lua.Successor, out.To)
 		sub.requireBytes(t, passed.told)

@@ -16,7 +16,7 @@ func TestRenewReportsForEachLockWhetherItIsHeld(t *testing.T) {
 	s.Do(t, "SET", "wrong type", "a page", "PX", ms(lease))
 	hold(t, s, "mine too", me, "1", lease)
 
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{
 		{"mine", me, false}, {"other's", me, false}, {"absent", me, false}, {"wrong type", me, false},
 		{"mine too", me, false}, {"other's", other, false},
 	})
@@ -33,7 +33,7 @@ func TestRenewReportsForEachLockWhetherItIsHeld(t *testing.T) {
 func TestRenewDoesNotExtendTheLeaseOfAnother(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "1", lease)
-	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Renewal{{Lock: lock, Owner: me}})
+	held, err := lua.Renew(t.Context(), c, 3*lease, []lua.Held{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, held)
 	requireTTL(t, s, lock, lease)
@@ -42,7 +42,7 @@ func TestRenewDoesNotExtendTheLeaseOfAnother(t *testing.T) {
 func TestRenewNeverShortensALease(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, me, "1", 3*lease)
-	held, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
+	held, err := lua.Renew(t.Context(), c, lease, []lua.Held{{Lock: lock, Owner: me}})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, held)
 	requireTTL(t, s, lock, 3*lease)
@@ -50,9 +50,9 @@ func TestRenewNeverShortensALease(t *testing.T) {
 
 func TestRenewIsOneCommand(t *testing.T) {
 	s, c := start(t)
-	renewals := make([]lua.Renewal, 100)
+	renewals := make([]lua.Held, 100)
 	for i := range renewals {
-		renewals[i] = lua.Renewal{Lock: fmt.Sprintf("{order}:%d", i), Owner: me}
+		renewals[i] = lua.Held{Lock: fmt.Sprintf("{order}:%d", i), Owner: me}
 		hold(t, s, renewals[i].Lock, me, "1", lease)
 	}
 	_, err := lua.Renew(t.Context(), c, lease, renewals) // loads the script

@@ -138,7 +138,7 @@ type Released struct {
 	// Began is when the streak began, as in [Streak], if the successor has the lock because it
 	// could not be granted to a waiter of another process.
 	Began  int64
-	Ticket Ticket // of the successor, if it was registered
+	Ticket int64 // of the successor, if it was registered
 }
 
 // outcomes has the outcome for each status that the scripts return for a release.
@@ -172,7 +172,7 @@ func released(rp reply) (Released, error) {
 		case Successor:
 			out.Fence = number
 		case Other:
-			out.Ticket = Ticket(number)
+			out.Ticket = number
 		}
 	}
 	if size > 3 {

@@ -49,7 +49,7 @@ func TestUnexpectedReplyIsAnUnknownOutcome(t *testing.T) {
 	})
 	t.Run("renew gets too many values", func(t *testing.T) {
 		f.says("*2\r\n:1\r\n:1\r\n")
-		_, err := lua.Renew(t.Context(), c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
+		_, err := lua.Renew(t.Context(), c, lease, []lua.Held{{Lock: lock, Owner: me}})
 		require.ErrorContains(t, err, "2 values instead of 1")
 	})
 }

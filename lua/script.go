@@ -62,10 +62,7 @@ func Acknowledged(
 ) (int, error) {
 	wait := c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()
 	n, err := c.Do(ctx, wait).ToInt64()
-	if err != nil {
-		return 0, Classify(err)
-	}
-	return int(n), nil
+	return int(n), Classify(err)
 }
 
 // milliseconds formats a lease for a script. Fractions are cut off: a lease in Redis is never

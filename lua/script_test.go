@@ -28,7 +28,7 @@ var operations = []operation{
 		return err
 	}},
 	{"reenter", "1", "2", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Reenter(ctx, c, lock, me, 2, lease)
+		_, err := lua.Reenter(ctx, c, lua.Held{Lock: lock, Owner: me}, 2, lease)
 		return err
 	}},
 	{"release one level", "2", "1", func(ctx context.Context, c rueidis.Client) error {
@@ -40,7 +40,7 @@ var operations = []operation{
 		return err
 	}},
 	{"renew", "1", "1", func(ctx context.Context, c rueidis.Client) error {
-		_, err := lua.Renew(ctx, c, lease, []lua.Renewal{{Lock: lock, Owner: me}})
+		_, err := lua.Renew(ctx, c, lease, []lua.Held{{Lock: lock, Owner: me}})
 		return err
 	}},
 	{"force unlock", "1", "", func(ctx context.Context, c rueidis.Client) error {

@@ -94,7 +94,7 @@ func TestNewReaderStepsBackForAWriterThatWaits(t *testing.T) {
 
 func TestReaderThatHoldsIsNotHeldBack(t *testing.T) {
 	s, c := waitingReaders(t)
-	reentered, err := preferring.ReenterRead(t.Context(), c, other, 2, lease)
+	reentered, err := lua.Reenter(t.Context(), c, lua.Held{Lock: preferring.Lock, Owner: other, Read: true}, 2, lease)
 	require.NoError(t, err)
 	require.True(t, reentered)
 	grants(t, asReader(preferring), c, other) // nor is a retry a new reader
@@ -107,7 +107,7 @@ func TestWriterThatReadsIsNotHeldBackByTheNextWriter(t *testing.T) {
 	s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
 	s.Do(t, "PEXPIRE", lock, ms(lease))
 	grants(t, asReader(preferring), c, me)
-	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	out, err := preferring.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
 	require.True(t, out.Reading)
 	require.Equal(t, writer, refuse(t, asReader(preferring), c, reader).Owner)
@@ -123,7 +123,7 @@ func TestLockHasNoOwnKeysWithoutPreference(t *testing.T) {
 	s, c := start(t)
 	grants(t, asReader(pair), c, other)
 	refuse(t, pair.AcquireWrite, c, writer)
-	_, err := pair.ReleaseWrite(t.Context(), c, writer, 0) // the writer gives up
+	_, err := pair.ReleaseWrite(t.Context(), c, writer, 0, "", 0) // the writer gives up
 	require.NoError(t, err)
 	requireKeys(t, s, lock, holdKey(other, 1))
 	_, err = pair.ReleaseRead(t.Context(), c, other, 0)
@@ -131,7 +131,7 @@ func TestLockHasNoOwnKeysWithoutPreference(t *testing.T) {
 	grants(t, pair.AcquireWrite, c, writer)
 	refuse(t, asReader(pair), c, reader)
 	requireKeys(t, s, lock)
-	_, err = pair.ReleaseWrite(t.Context(), c, writer, 0)
+	_, err = pair.ReleaseWrite(t.Context(), c, writer, 0, "", 0)
 	require.NoError(t, err)
 	requireKeys(t, s)
 }
@@ -189,7 +189,7 @@ func TestSecondWriterDoesNotTakeOverThePrecedenceOfTheFirst(t *testing.T) {
 		"two writers in turn would hold readers back for ever",
 	)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
-	_, err := preferring.ReleaseWrite(t.Context(), c, me, 0)
+	_, err := preferring.ReleaseWrite(t.Context(), c, me, 0, "", 0)
 	require.NoError(t, err)
 	require.Equal(t, before, s.DoString(t, "GET", writerKey))
 	sub.requireNothing(t)
@@ -200,7 +200,7 @@ func TestWriterThatGivesUpLetsReadersInAtOnce(t *testing.T) {
 	refuse(t, asReader(preferring), c, reader)
 	sub := subscribe(t, s, "SUBSCRIBE", pairChannel)
 	for range 2 { // the second time as after a lost reply
-		out, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
+		out, err := preferring.ReleaseWrite(t.Context(), c, writer, 0, "", 0)
 		require.NoError(t, err)
 		require.False(t, out.Held)
 	}
@@ -229,7 +229,7 @@ func TestReadersThatWaitedHaveTheirTurnWhenAWriterLeaves(t *testing.T) {
 	refuse(t, asReader(preferring), c, reader)
 	requireTTL(t, s, readerKey, 7*time.Second)
 	for try := 0; ; try++ {
-		_, err = preferring.ReleaseWrite(t.Context(), c, writer, 0)
+		_, err = preferring.ReleaseWrite(t.Context(), c, writer, 0, "", 0)
 		require.NoError(t, err)
 		left := s.DoInt(t, "PTTL", passKey)
 		if s.DoInt(t, "PEXPIRE", passKey, ms(lease)) == 1 { // so that the test does not miss it
@@ -280,7 +280,7 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", readerKey, "1", "PX", "7000")
 	grants(t, preferring.AcquireWrite, c, writer)
-	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
+	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0, "", 0)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		holder, err := preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
@@ -299,7 +299,7 @@ func TestTurnOfReadersIsShortAndEndsByItself(t *testing.T) {
 func TestWriterWithoutWaitingReadersBeginsNoTurn(t *testing.T) {
 	s, c := start(t)
 	grants(t, preferring.AcquireWrite, c, writer)
-	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0)
+	_, err := preferring.ReleaseWrite(t.Context(), c, writer, 0, "", 0)
 	require.NoError(t, err)
 	requireKeys(t, s)
 }

@@ -111,7 +111,7 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 			// session. This caller starts afresh.
 			at.failure = nil
 		}
-		at.request.owner = holder(at.session) // in the other mode
+		at.session.Do(func(ow *owned) { at.request.owner = ow.holder() }) // in the other mode
 	}
 	if at.request.beside = at.request.owner != ""; !at.request.beside {
 		at.request.owner = c.newOwner()

@@ -19,7 +19,7 @@ func (c *Client) NewLock(name string) *Lock {
 }
 
 var plainTraits = traits{family: "lock", handsOver: true, together: true, cleanups: 1,
-	inspect: lua.Inspect, nest: lua.Reenter}
+	inspect: lua.Inspect}
 
 // exclusive is the kind of a lock that one owner holds at a time: the plain lock itself, and the
 // common part of others.
@@ -57,7 +57,8 @@ func (k exclusive) release(
 	if next := o.Successor; next != nil {
 		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), o.First
 	}
-	return k.send(ctx, owner, count, h)
+	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
+	return k.orAnnounced(ctx, owner, count, released, err)
 }
 
 // handOver returns to whom a release may give the lock.
@@ -67,18 +68,18 @@ func (k exclusive) handOver(s waitqueue.Streak) lua.HandOver {
 		Streak: lua.Streak{Count: s.Count, Began: s.Began}}
 }
 
-// send sends a release. If it is refused because of the hand-over, it is sent once more without.
-func (k exclusive) send(
-	ctx context.Context, owner string, count int, h lua.HandOver,
+// orAnnounced returns the outcome of a release. If it was refused because of the hand-over, it is
+// sent once more without.
+func (k exclusive) orAnnounced(
+	ctx context.Context, owner string, count int, released lua.Released, refusal error,
 ) (lua.Released, error) {
-	t := k.client.transport
-	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
-	if needsNoHandOver(err) {
-		refusal := err
-		h = lua.HandOver{Sharded: t.Sharded()}
-		released, err = k.keys.Release(ctx, k.client.redis, owner, count, h)
-		t.Forbid(refusal, err)
+	if !needsNoHandOver(refusal) {
+		return released, refusal
 	}
+	t := k.client.transport
+	h := lua.HandOver{Sharded: t.Sharded()}
+	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
+	t.Forbid(refusal, err)
 	return released, err
 }
 
@@ -105,7 +106,9 @@ func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	if r.registers {
 		h.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
 	}
-	return k.send(context.Background(), r.owner, 0, h)
+	ctx := context.Background()
+	released, err := k.keys.Release(ctx, k.client.redis, r.owner, 0, h)
+	return k.orAnnounced(ctx, r.owner, 0, released, err)
 }
 
 func (k exclusive) waiting(request) waiting {

@@ -42,7 +42,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	// It is a renewal rather than a nested lock without a level: a nested lock writes, and a server
 	// that is out of memory refuses that.
-	renewals := []lua.Renewal{a.lock.lease(a.owner)}
+	renewals := []lua.Held{a.lock.held(a.owner)}
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
 		held, err := lua.Renew(ctx, c.redis, lease, renewals)
 		return err == nil && held[0], err
@@ -60,9 +60,12 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 
 // reenter adds a level to an acquisition.
 func (at *attempt) reenter(a *acquisition) (*Hold, error) {
-	levels := a.depth() + 1
+	if err := a.lock.again; err != nil {
+		return nil, err
+	}
+	levels, held := a.depth()+1, a.lock.held(a.owner)
 	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
-		return a.lock.reenter(ctx, a.owner, levels, at.request.lease)
+		return lua.Reenter(ctx, at.client.redis, held, levels, at.request.lease)
 	})
 	if err != nil {
 		return nil, err

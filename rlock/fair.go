@@ -40,7 +40,7 @@ func (c *Client) NewFairLock(name string) *Lock {
 }
 
 var fairTraits = traits{family: "fair", cleanups: lua.MostLeave,
-	inspect: lua.InspectFair, nest: lua.Reenter}
+	inspect: lua.InspectFair}
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.
 type fair struct{ exclusive }
@@ -60,7 +60,7 @@ func (k fair) acquire(ctx context.Context, redis rueidis.CoreClient, r request) 
 }
 
 func (k fair) release(ctx context.Context, owner string, count int, _ offer) (lua.Released, error) {
-	return k.script().Release(ctx, k.client.redis, owner, count)
+	return k.script().Release(ctx, k.client.redis, count, owner)
 }
 
 func (k fair) forceUnlock(ctx context.Context) (lua.Released, error) {
@@ -80,7 +80,7 @@ func (k fair) cleanUp(batch []cleanup) (lua.Released, error) {
 	for i, each := range batch {
 		owners[i] = each.request.owner
 	}
-	return k.script().Leave(context.Background(), k.client.redis, owners...)
+	return k.script().Release(context.Background(), k.client.redis, 0, owners...)
 }
 
 func (k fair) script() lua.Fair {

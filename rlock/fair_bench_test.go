@@ -52,7 +52,7 @@ func BenchmarkFairHandOverScripts(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				count("release", func() {
-					if _, err := fair.Release(ctx, redis, ownerNumber(n%(length+1)), 0); err != nil {
+					if _, err := fair.Release(ctx, redis, 0, ownerNumber(n%(length+1))); err != nil {
 						b.Fatal(err)
 					}
 				})

@@ -13,4 +13,4 @@ func (c *Client) NewFencedLock(name string) *Lock {
 }
 
 var fencedTraits = traits{family: "fenced", handsOver: true, cleanups: 1,
-	inspect: lua.InspectFenced, nest: lua.Reenter}
+	inspect: lua.InspectFenced}

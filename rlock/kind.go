@@ -45,30 +45,18 @@ type traits struct {
 	// the lease of this one.
 	sharesKey bool
 	beside    error // why an owner that holds the other mode cannot acquire this one; nil if it can
+	again     error // why an owner cannot acquire the lock once more; nil if it can
 
-	field    func(owner string) string // of the lock's hash, if it is not the owner
-	cleanups int                       // how many of them one command removes
+	cleanups int // how many of them one command removes
 	inspect  func(ctx context.Context, c rueidis.CoreClient, lock string) (lua.State, error)
-	// nest adds a level, so that there are count. It returns false if the field does not exist: the
-	// owner does not hold the lock.
-	nest func(ctx context.Context, c rueidis.CoreClient, lock, field string, count int,
-		lease time.Duration) (bool, error)
 }
 
-// lease returns what a renewal asks for, for one owner.
-func (l *Lock) lease(owner string) lua.Renewal {
-	if l.field != nil {
-		owner = l.field(owner)
+// held names the lock and an owner, for a renewal and a nested lock.
+func (l *Lock) held(owner string) lua.Held {
+	if l.sharesKey && l.mode == exclusiveMode {
+		owner = lua.WriteField(owner)
 	}
-	return lua.Renewal{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
-}
-
-// reenter adds a level, so that an owner has count. It returns false if the owner does not hold the
-// lock.
-func (l *Lock) reenter(
-	ctx context.Context, owner string, count int, lease time.Duration,
-) (bool, error) {
-	return l.nest(ctx, l.client.redis, l.name, l.lease(owner).Owner, count, lease)
+	return lua.Held{Lock: l.name, Owner: owner, Read: l.mode == sharedMode}
 }
 
 // mode tells how a lock is held: by one owner, or by any number of them.
@@ -160,11 +148,6 @@ func held(s *lockSession, m mode) (a *acquisition) {
 // holder returns the name in Redis of the owner that holds anything in a session; "" if nothing is
 // held. Both modes of a read-write lock are held under one name, because a writer could not read
 // otherwise.
-func holder(s *lockSession) (name string) {
-	s.Do(func(ow *owned) { name = ow.holder() })
-	return name
-}
-
 func (ow *owned) holder() (name string) {
 	for _, a := range ow.held {
 		if a != nil {

@@ -35,17 +35,10 @@ func (c *Client) NewReadWriteLock(name string) *ReadWriteLock {
 
 var (
 	readTraits = traits{family: "readwrite", mode: sharedMode, sharesKey: true, cleanups: 1,
-		inspect: lua.Inspect, nest: nestRead}
+		inspect: lua.Inspect}
 	writeTraits = traits{family: "readwrite", mode: exclusiveMode, sharesKey: true, cleanups: 1,
-		handsOver: true, beside: errUpgrade, field: lua.WriteField,
-		inspect: lua.Inspect, nest: lua.Reenter}
+		handsOver: true, beside: errUpgrade, inspect: lua.Inspect}
 )
-
-func nestRead(ctx context.Context, c rueidis.CoreClient, lock, owner string, count int,
-	lease time.Duration,
-) (bool, error) {
-	return lua.ReadWrite{Lock: lock}.ReenterRead(ctx, c, owner, count, lease)
-}
 
 // Name returns the name of the lock.
 func (rw *ReadWriteLock) Name() string { return rw.read.name }
@@ -103,11 +96,11 @@ func (k write) acquire(ctx context.Context, redis rueidis.CoreClient, r request)
 func (k write) release(
 	ctx context.Context, owner string, count int, o offer,
 ) (lua.Released, error) {
-	if next := o.Successor; next != nil && o.First { // nobody knows whether others wait elsewhere
-		return k.script().PassWrite(ctx, k.client.redis, owner, 0, lua.WriteField(next.Owner),
-			next.Lease)
+	next, lease := "", time.Duration(0)
+	if o.Successor != nil && o.First { // nobody knows whether others wait elsewhere
+		next, lease = lua.WriteField(o.Successor.Owner), o.Successor.Lease
 	}
-	return k.script().ReleaseWrite(ctx, k.client.redis, owner, count)
+	return k.script().ReleaseWrite(ctx, k.client.redis, owner, count, next, lease)
 }
 
 func (k write) forceUnlock(ctx context.Context) (lua.Released, error) {

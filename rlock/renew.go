@@ -58,10 +58,10 @@ func (rn renewal) sendAll(ctx context.Context, parts [][]int) error {
 
 // send renews the leases with these indexes, which share a slot and a mode, with one command.
 func (rn renewal) send(ctx context.Context, part []int) error {
-	c, renewals := rn.client, make([]lua.Renewal, len(part))
+	c, renewals := rn.client, make([]lua.Held, len(part))
 	for i, index := range part {
 		a := acquisitionOf(rn.leases[index])
-		renewals[i] = a.lock.lease(a.owner)
+		renewals[i] = a.lock.held(a.owner)
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, b, func(ctx context.Context) ([]bool, error) {

@@ -2,8 +2,23 @@
 // hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
 //
 // Only the head of a queue asks the server; the others would get the same answer. What the head
-// learns stays with the queue, so a new head need not ask again. A [Waiter] has one [State];
-// states.go has the table of all transitions.
+// learns stays with the queue, so a new head need not ask again.
+//
+// # States
+//
+// A [Waiter] has one [State]; states.go has the table of all transitions.
+//
+//	            ask                      acquire
+//	Waiting ──────────▶ Asking           Waiting, Offered, Granted ──▶ Acquired
+//	   │    ◀──────────    │
+//	   │       answer      │             leave
+//	   │ offer             │             Waiting, Granted ──▶ Left
+//	   ▼        ask        ▼ settle      Offered ──▶ LeftOffered ──settle──▶ Left
+//	Offered ────────▶ OfferedAsking
+//	        ◀────────                    grant
+//	          answer                     Waiting ──▶ Granted ──ask──▶ Asking
+//
+// settle takes Offered back to Waiting and OfferedAsking to Asking.
 //
 // # Hand-over
 //
