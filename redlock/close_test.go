@@ -250,6 +250,6 @@ func TestNothingIsInUseWhenEverythingIsReleased(t *testing.T) {
 	eventually(t, func() bool {
 		open, waiting := redlock.InUse()
 		return open == 0 && waiting == 0
-	}, "a seat or a line is in use")
+	}, "a session or a queue is in use")
 	waitUntilFree(t, servers...)
 }
