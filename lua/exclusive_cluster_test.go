@@ -62,7 +62,7 @@ func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 	requireSuccessor(t, node, older)
 	sub.requireBytes(
 		t,
-		array("smessage", present+":"+far, older+" "+decimal(int64(ticket))+" 0 2 7 "+lock),
+		array("smessage", present+":"+far, older+" "+decimal(ticket)+" 0 2 7 "+lock),
 	)
 
 	node.Do(t, "DEL", lock)

@@ -103,7 +103,7 @@ func TestRefusedWaiterIsRegisteredAndHasATicket(t *testing.T) {
 			require.InDelta(
 				t,
 				time.Now().UnixMicro(),
-				int64(ticket),
+				ticket,
 				float64(time.Minute.Microseconds()),
 			)
 			requireTTL(t, s, waiters, 3*lua.MaxNap)
@@ -169,8 +169,8 @@ func TestLaterWaiterGetsALargerTicketWhateverTheClockSays(t *testing.T) {
 	s, c := startHeld(t)
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	s.Do(t, "ZADD", waiters, decimal(ahead), plain.Registration(older, waiterLease))
-	require.Equal(t, int64(ahead+1), register(t, c, plain, newer))
-	require.Equal(t, int64(ahead), register(t, c, plain, older), "it keeps its own")
+	require.Equal(t, ahead+1, register(t, c, plain, newer))
+	require.Equal(t, ahead, register(t, c, plain, older), "it keeps its own")
 	require.Equal(
 		t,
 		[]string{plain.Registration(older, waiterLease), plain.Registration(newer, waiterLease)},

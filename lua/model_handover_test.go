@@ -65,7 +65,7 @@ func (m *handOverModel) want() keyspace {
 	if len(m.waiting) > 0 {
 		tickets := map[string]string{}
 		for _, w := range m.waiting {
-			tickets[m.registrationOf(w.owner)] = strconv.FormatInt(int64(w.ticket), 10)
+			tickets[m.registrationOf(w.owner)] = strconv.FormatInt(w.ticket, 10)
 		}
 		k[waiters] = entry{hash: tickets, ends: m.keep}
 	}
@@ -157,7 +157,7 @@ func (m *handOverModel) grantOldest(leaving string, streak lua.Streak) string {
 		}
 		m.told = append(m.told, message{"PUBLISH", present + ":" + clientOf(w.owner),
 			w.owner + " " + strconv.FormatInt(
-				int64(w.ticket),
+				w.ticket,
 				10,
 			) + " " + strconv.FormatInt(
 				fence,

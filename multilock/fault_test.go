@@ -108,7 +108,8 @@ func TestPartWhoseServerIsDownFailsTheWholeWhenTheWaitIsOver(t *testing.T) {
 
 func TestReleaseGoesOnPastFailuresAndReportsAll(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{CommandTimeout: promptly})
+	const limit = 3 * time.Second // for all parts together
+	p := startPair(t, rlock.Options{CommandTimeout: limit})
 	third := redistest.Start(t)
 	c := newClient(t, third, rlock.Options{Server: "third"})
 	lock := multilock.New(p.client.NewLock("a"), p.client.NewLock("b"), p.another.NewLock("c"),
@@ -116,7 +117,7 @@ func TestReleaseGoesOnPastFailuresAndReportsAll(t *testing.T) {
 	hold := take(t, lock, longLease)
 	p.second.Kill(t)
 	forceUnlock(t, p.client.NewLock("a"))
-	within(t, 2*promptly, func() {
+	within(t, limit+promptly, func() {
 		err := hold.Unlock(t.Context())
 		require.ErrorIs(t, err, rlock.ErrLost)
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
@@ -178,7 +179,7 @@ func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
 // While a server hangs that is asked for a batch, the lease of a part on another must not expire.
 func TestPartIsKeptWhileTheServerOfAnotherHangs(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 4 * time.Second
 	p := startPair(t, rlock.Options{})
 	lock := multilock.New(p.client.NewLock("a"), p.another.NewLock("b"), p.another.NewLock("c"))
 	unlock(t, take(t, lock, longLease))

@@ -50,9 +50,9 @@ func receive[T any](t testing.TB, from <-chan T, otherwise string) T {
 }
 
 const (
-	// promptly bounds what must not wait for a server, a lease or a time-out, all of which take
-	// seconds, on a busy machine.
-	promptly = 500 * time.Millisecond
+	// promptly bounds what takes milliseconds, on a busy machine too. What it must not wait for
+	// takes longer: a waiter's next request, 5 s; a command without reply, 3 s; a lease, more.
+	promptly = 2 * time.Second
 	// longLease outlasts any test: a lock that becomes free was released.
 	longLease = 10 * time.Minute
 )

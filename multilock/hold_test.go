@@ -79,7 +79,7 @@ var losses = map[string]struct {
 
 func TestHoldEndsWhenAPartIsLostAndSaysWhich(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{WatchdogLease: 1500 * time.Millisecond})
+	p := startPair(t, rlock.Options{WatchdogLease: 3 * time.Second})
 	for name, locks := range shapes(p) {
 		for how, loss := range losses {
 			for _, part := range locks[:2] {

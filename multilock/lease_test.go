@@ -17,7 +17,7 @@ import (
 // The wait takes twice as long as the lease.
 func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	p := startPair(t, rlock.Options{})
 	for name, locks := range map[string][]*rlock.Lock{
 		"plain": {p.client.NewLock("a"), p.client.NewLock("b")},
@@ -43,7 +43,7 @@ func TestPartIsKeptWhileAnotherIsWaitedForAndNeverForLongerThanTheLease(t *testi
 // Each of the five waits is shorter than a third of the lease; together they are longer than it.
 func TestFirstPartIsKeptThroughManyShortWaits(t *testing.T) {
 	t.Parallel()
-	const lease, each = 1500 * time.Millisecond, 450 * time.Millisecond
+	const lease, each = 3 * time.Second, 900 * time.Millisecond
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
 	var locks []*rlock.Lock
@@ -130,7 +130,7 @@ func TestPartThatTheOwnerHeldForLongerKeepsItsLease(t *testing.T) {
 
 func TestWatchdogKeepsAllParts(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 4 * time.Second
 	for _, name := range []string{"batch", "one by one"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,10 +176,10 @@ func requireLostWhileWaiting(t *testing.T, p *pair, locks []*rlock.Lock, lease t
 
 func TestPartThatIsLostWhileAnotherIsWaitedForFailsTheAcquisitionAtOnce(t *testing.T) {
 	t.Parallel()
-	p := startPair(t, rlock.Options{WatchdogLease: time.Second})
+	p := startPair(t, rlock.Options{WatchdogLease: 3 * time.Second})
 	for name, locks := range shapes(p) {
 		t.Run(name, func(t *testing.T) {
-			for how, lease := range map[string]time.Duration{"renewed": rlock.Watchdog, "kept": time.Second} {
+			for how, lease := range map[string]time.Duration{"renewed": rlock.Watchdog, "kept": 3 * time.Second} {
 				t.Run(how, func(t *testing.T) {
 					requireLostWhileWaiting(t, p, locks, lease, func() { forceUnlock(t, locks[0]) })
 					// Only Redis knows of this loss; the next renewal finds out.

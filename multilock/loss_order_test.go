@@ -26,7 +26,7 @@ func TestExtendThatReturnsErrLostReturnsAfterTheHoldHasEnded(t *testing.T) {
 			reporting := make(chan struct{})
 			hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) {
 				close(reporting)
-				for begun := time.Now(); time.Since(begun) < promptly && !seen.Load(); {
+				for begun := time.Now(); time.Since(begun) < 500*time.Millisecond && !seen.Load(); {
 					runtime.Gosched()
 				}
 			})

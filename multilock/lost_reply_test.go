@@ -81,11 +81,12 @@ func TestReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 
 func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	t.Parallel()
-	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
+	const limit = 3 * time.Second // for all parts together
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: limit})
 	hold := take(t, lock, longLease)
 	p.CutReply(script(t, "batch_release.lua"), 1000)
 	p.CutReply(script(t, "hand_over.lua"), 1000) // by which each is released alone
-	within(t, 2*promptly, func() {
+	within(t, limit+promptly, func() {
 		err := hold.Unlock(t.Context())
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		for _, name := range []string{"a", "b", "c"} {
@@ -97,7 +98,7 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 
 func TestReleaseOnAnUnreachableServerIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
-	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: 500 * time.Millisecond})
 	hold := take(t, lock, longLease)
 	p.Refuse()
 	p.Reset()
@@ -109,10 +110,11 @@ func TestReleaseOnAnUnreachableServerIsFinishedInTheBackground(t *testing.T) {
 
 func TestReleaseWithoutReplyIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
-	s, lock, p := proxied(t, rlock.Options{CommandTimeout: promptly})
+	const limit = 500 * time.Millisecond
+	s, lock, p := proxied(t, rlock.Options{CommandTimeout: limit})
 	hold := take(t, lock, longLease)
 	p.BlackHole()
-	within(t, 2*promptly, func() {
+	within(t, limit+promptly, func() {
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 	})
 	require.Len(t, left(t, s), 3)
@@ -180,7 +182,7 @@ func TestReleaseThatIsRefusedForNowIsRetried(t *testing.T) {
 
 func TestReleaseThatIsRefusedForTooLongIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
-	s, lock, _ := proxied(t, rlock.Options{CommandTimeout: promptly})
+	s, lock, _ := proxied(t, rlock.Options{CommandTimeout: 500 * time.Millisecond})
 	hold := take(t, lock, longLease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 	err := hold.Unlock(t.Context())

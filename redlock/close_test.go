@@ -96,7 +96,7 @@ func TestUnlockWorksOnACancelledContext(t *testing.T) {
 
 func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 4 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, rlock.Watchdog)
@@ -218,7 +218,7 @@ func TestCloseWhileUnlockWaitsForHungNodes(t *testing.T) {
 
 // It checks all that is in use in this process, so it does not run beside other tests.
 func TestNothingIsInUseWhenEverythingIsReleased(t *testing.T) {
-	servers, clients := startFive(t, rlock.Options{WatchdogLease: time.Second})
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: 3 * time.Second})
 	lock := redlock.NewOn(name, hasty, clients...)
 	ctx := rlock.WithOwner(t.Context())
 	hold := acquired(t, lockInBackground(ctx, lock, rlock.Watchdog))

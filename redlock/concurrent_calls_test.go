@@ -95,7 +95,7 @@ func TestUnlockDuringACallOfTheSameOwnerTakesNoLongerThanTheNodes(t *testing.T) 
 func TestUnlockAfterTheDeadlineLeavesNothing(t *testing.T) {
 	t.Parallel()
 	servers, clients := startFive(t, rlock.Options{})
-	hold := takeOnAll(t, redlock.NewOn(name, atOnce, clients...), servers, 500*time.Millisecond)
+	hold := takeOnAll(t, redlock.NewOn(name, atOnce, clients...), servers, 3*time.Second)
 	for _, s := range servers {
 		s.Do(t, "PEXPIRE", name, "600000") // its clock stands still
 	}

@@ -46,7 +46,7 @@ func TestHolderOnAQuorumIsTheReasonWhateverTheOtherNodesDo(t *testing.T) {
 	eventually(t, func() bool { return len(keysOf(t, servers...)) == 5 }, "held everywhere")
 	servers[0].Kill(t)
 	servers[1].Pause(t)
-	for _, wait := range []time.Duration{rlock.NoWait, promptly} {
+	for _, wait := range []time.Duration{rlock.NoWait, soon} {
 		_, err := l.TryLock(t.Context(), wait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.NotErrorIs(t, err, redlock.ErrNoQuorum)

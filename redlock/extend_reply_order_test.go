@@ -26,10 +26,11 @@ func (n laterNode) Reenter(as string, count int, lease time.Duration) (bool, err
 func TestLateReplyToALevelDoesNotUncountTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModelLock()
-		for i, delays := range [][]time.Duration{{600, 0}, {0, 700}, {0, 0}} {
+		const later, last = 600 * time.Millisecond, 700 * time.Millisecond
+		for i, delays := range [][]time.Duration{{later, 0}, {0, last}, {0, 0}} {
 			n := laterNode{m.nodes[i], make(chan time.Duration, len(delays))}
 			for _, d := range delays {
-				n.delays <- d * time.Millisecond
+				n.delays <- d
 			}
 			m.lock.nodes[i] = n
 		}

@@ -36,7 +36,7 @@ var losses = map[string]func(t testing.TB, s *redistest.Server, c *rlock.Client)
 
 func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 	t.Parallel()
-	const lease = 1200 * time.Millisecond
+	const lease = 3 * time.Second
 	for how, lose := range losses {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +91,7 @@ func TestUnlockOfAHoldThatAQuorumHasLostSaysSoAndReleasesTheRest(t *testing.T) {
 
 func TestExplicitLeaseEndsInTimeAndIsNotRenewed(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second
 	_, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	warm(t, clients)
 	lock := redlock.NewOn(name, atOnce, clients...)
@@ -167,7 +167,7 @@ func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
 // The process was stopped, or is very busy: the passed deadline is not reported yet.
 func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	warm(t, clients)
 	for _, s := range servers[3:] {
@@ -194,7 +194,7 @@ func TestNothingRevivesAHoldWhoseLossIsNotReportedYet(t *testing.T) {
 
 func TestValidityIsOverAtTheDeadlineWhenAMajorityDies(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
 	waitUntilHeld(t, servers)

@@ -134,7 +134,7 @@ func TestHungNodesCostABoundedNumberOfGoroutinesAndBytes(t *testing.T) {
 			}
 			// On a busy machine some replies of the other nodes are still due; what hangs does so
 			// for seconds.
-			for soon := time.Now().Add(promptly); !bounded() && time.Now().Before(soon); {
+			for end := time.Now().Add(promptly); !bounded() && time.Now().Before(end); {
 				late = weigh()
 			}
 			t.Logf("goroutines: %d before, %d at most, %d at the end; objects %d, %d, %d; bytes %d, %d, %d", before.goroutines, most,

@@ -63,7 +63,7 @@ func TestNestedLockExtendsTheLeaseOnEveryNode(t *testing.T) {
 
 func TestWatchdogWorksWhileALevelWantsIt(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, lease)
@@ -132,7 +132,7 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 
 func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{WatchdogLease: 2 * time.Second})
+	servers, clients := startFive(t, rlock.Options{WatchdogLease: 6 * time.Second})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	other := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
 	ctx := rlock.WithOwner(t.Context())

@@ -111,7 +111,7 @@ func contenders(t *testing.T, servers []*redistest.Server, contenders, times int
 
 func TestContendersAllGetTheLockRepeatedly(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ contenders, times, commands int }{{2, 100, 60}, {4, 50, 120}} {
+	for _, c := range []struct{ contenders, times, commands int }{{2, 30, 60}, {4, 15, 120}} {
 		t.Run(fmt.Sprint(c.contenders, " contenders"), func(t *testing.T) {
 			t.Parallel()
 			servers := startNodes(t, 5)

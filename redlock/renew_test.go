@@ -13,7 +13,7 @@ import (
 
 func TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne(t *testing.T) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 4 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, rlock.Watchdog)
@@ -40,7 +40,7 @@ func TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne(t *testing.T) {
 
 func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	for _, s := range servers[:2] {
 		takenAway(t, s)
@@ -68,7 +68,7 @@ func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) 
 
 func TestExplicitLeaseDoesNotJoinNodes(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	takenAway(t, servers[0])
 	lock := redlock.NewOn(name, atOnce, clients...)
@@ -87,7 +87,7 @@ func TestExplicitLeaseDoesNotJoinNodes(t *testing.T) {
 // A node that hangs delays only its own part, and its renewals do not pile up.
 func TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, hasty, clients...)
 	hold := acquired(t, lockInBackground(t.Context(), lock, rlock.Watchdog))

@@ -81,7 +81,7 @@ func TestLockOfAnotherProgramIsWaitedForWithoutPollingAndItsUnlockWakes(t *testi
 	clients := newClients(t, servers, rlock.Options{})
 	warm(t, clients)
 	l := redlock.NewOn(name, atOnce, clients...)
-	bestOf(t, promptly, func() time.Duration {
+	bestOf(t, soon, func() time.Duration {
 		give(t, servers[:3], name)
 		done := queueUp(t.Context(), t, l, longLease)
 		waitForListeners(t, servers, name, 1)
@@ -114,7 +114,7 @@ func TestWaiterDoesNotPollWhileAMinorityIsDown(t *testing.T) {
 			}
 			alive := servers[2:]
 			l := redlock.NewOn(d.name, hasty, clients...)
-			bestOf(t, promptly, func() time.Duration {
+			bestOf(t, soon, func() time.Duration {
 				giveOne(t, alive, d.name)
 				done := queueUp(t.Context(), t, l, longLease)
 				waitForListeners(t, alive, d.name, 1)

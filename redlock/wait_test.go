@@ -32,7 +32,7 @@ func TestUnlockWakesAWaiterOfThisAndOfAnotherProcess(t *testing.T) {
 	clients := newClients(t, servers, rlock.Options{})
 	mine := redlock.NewOn(name, atOnce, clients...)
 	for _, other := range []*redlock.Lock{mine, redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)} {
-		bestOf(t, promptly, func() time.Duration {
+		bestOf(t, soon, func() time.Duration {
 			hold := take(t, mine, longLease)
 			done := queueUp(t.Context(), t, other, longLease)
 			waitForListeners(t, servers, name, 1)
@@ -52,7 +52,7 @@ func TestWaiterThatLeavesDoesNotKeepTheNextOneFromTheLock(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
-	bestOf(t, promptly, func() time.Duration {
+	bestOf(t, soon, func() time.Duration {
 		hold := take(t, l, longLease)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -83,7 +83,7 @@ func TestNextInTheQueueAsksAtOnceWhenTheHeadLeaves(t *testing.T) {
 	clients := newClients(t, servers, rlock.Options{})
 	warm(t, clients)
 	l := redlock.NewOn("another", atOnce, clients...)
-	bestOf(t, promptly, func() time.Duration {
+	bestOf(t, soon, func() time.Duration {
 		giveOne(t, servers, "another")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -84,7 +84,7 @@ func (s *scene) registrations(t *testing.T) []string {
 const allRegistrations = 3
 
 // beforeItLapses is how long a waiter's key may stay. A writer's expires after 7 s.
-const beforeItLapses = 3 * time.Second
+const beforeItLapses = 5 * time.Second
 
 // waitForRegistrations waits until there are n such keys.
 func (s *scene) waitForRegistrations(t *testing.T, n int) {

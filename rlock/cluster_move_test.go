@@ -49,7 +49,7 @@ func (m move) finish(t testing.TB) { m.cluster.FinishMove(t, m.slot, m.from, m.t
 // keys: they are acquired and released when the slot has arrived. Renewals cannot wait that long.
 func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second // two clusters at once start slowly on a small machine
+	const lease = 6 * time.Second // two clusters at once start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
@@ -85,7 +85,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 
 func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second // two clusters at once start slowly on a small machine
+	const lease = 6 * time.Second // two clusters at once start slowly on a small machine
 	cluster := redistest.StartCluster(t, 2)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
 	m := newMove(t, cluster)
@@ -111,7 +111,7 @@ func TestLocksOfOneSlotAreKeptWhileSomeHaveMoved(t *testing.T) {
 // The keys of a lock move one after another. The lock waits for that, but others do not.
 func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	for name, moves := range map[string]func(owner string) string{
 		"the lock":        func(string) string { return "{job}half" },
 		"the first hold":  func(owner string) string { return "{job}half:" + owner + ":rwlock_timeout:1" },

@@ -104,7 +104,7 @@ func TestClusterKeepsManyLocksOverAllSlots(t *testing.T) {
 	t.Parallel()
 	const (
 		locks = 200
-		lease = 3 * time.Second
+		lease = 9 * time.Second
 	)
 	cluster := redistest.StartCluster(t, 3)
 	client := newClientOn(t, cluster.Client(t), rlock.Options{WatchdogLease: lease})
@@ -172,7 +172,7 @@ func TestDeadNodeCostsItsOwnLocksOnly(t *testing.T) {
 		late := receive(t, ended[i], "the lock of a dead node was not lost").Sub(hold.Deadline())
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 		require.GreaterOrEqual(t, late, time.Duration(0), "before its deadline")
-		require.Less(t, late, 2*promptly)
+		require.Less(t, late, promptly)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 	}
 	requireKept(t, others, 3*lease/2, "a lock of another node was lost")

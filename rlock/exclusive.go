@@ -88,8 +88,11 @@ func (k exclusive) orAnnounced(
 // ACL may forbid them, they are elsewhere while a slot moves, and they are written even if nothing
 // else is.
 func needsNoHandOver(err error) bool {
+	if err == nil {
+		return false // before anything is allocated
+	}
 	var refusal *ServerError
-	return err != nil && errors.As(err, &refusal) && slices.Contains(handOverRefusals, refusal.Code)
+	return errors.As(err, &refusal) && slices.Contains(handOverRefusals, refusal.Code)
 }
 
 var handOverRefusals = []string{"TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NOREPLICAS",

@@ -186,7 +186,7 @@ func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
-		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), promptly)
+		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), time.Second)
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Extend(t.Context(), longLease), watchdog.ErrExpired)
 		waitUntilFree(t, s, k.name)
@@ -238,17 +238,23 @@ func TestExtendOnAHungServerReturnsInTime(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const limit = promptly
 		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{CommandTimeout: limit})
+		c := newClient(t, s, rlock.Options{CommandTimeout: shortTimeout})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), time.Minute)
 		deadline := hold.Deadline()
+		patient := newClient(t, s, rlock.Options{CommandTimeout: longWait})
+		another := take(t, k.lock(patient, "another"), time.Minute)
 		s.Pause(t)
-		within(t, limit+promptly, func() { unanswered(t, hold.Extend(t.Context(), longLease)) })
-		ctx, cancel := context.WithTimeout(t.Context(), limit/4)
+		within(t, shortTimeout+promptly, func() {
+			unanswered(t, hold.Extend(t.Context(), longLease))
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		within(t, promptly, func() { require.ErrorIs(t, hold.Extend(ctx, longLease), context.DeadlineExceeded) })
+		within(t, promptly, func() {
+			require.ErrorIs(t, another.Extend(ctx, longLease), context.DeadlineExceeded)
+		})
+		require.True(t, another.Valid())
 		require.True(t, hold.Valid())
 		require.Equal(t, deadline, hold.Deadline(), "the extension is unconfirmed")
 		s.Resume(t)
@@ -256,6 +262,7 @@ func TestExtendOnAHungServerReturnsInTime(t *testing.T) {
 		require.Greater(t, time.Until(hold.Deadline()), longLease/2)
 		unlock(t, hold)
 		requireFree(t, s, "order")
+		unlock(t, another)
 	})
 }
 
@@ -266,7 +273,7 @@ func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: promptly})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: shortTimeout})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), 2*time.Second)
 		p.HoldReplies()

@@ -198,6 +198,7 @@ func TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled(t *testing.T) {
 	released := time.Now()
 	o := result(t, behind)
 	require.NoError(t, o.Err)
+	// Half a second for one turn; a waiter that is not woken asks after 5 s.
 	require.Less(t, o.At.Sub(released), 3*time.Second, "it asked by itself, without being woken")
 	unlock(t, o.Hold)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))

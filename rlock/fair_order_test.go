@@ -183,6 +183,8 @@ func TestKilledProcessDelaysAFairLockBySeconds(t *testing.T) {
 	require.NoError(t, p.Kill()) // for the server its connections may outlast the release
 	delay := fairDelay(t, hold, mine)
 	t.Log("delayed by", delay)
+	// Half a second for the turn of the first, and 5 s until the last looks by itself if the server
+	// did not know yet that the others were dead. Each of ten turns would cost half a second more.
 	require.Less(t, delay, 10*time.Second)
 	require.Zero(t, s.DoInt(t, "EXISTS", "job", fairQueue, fairScores, fairTurn))
 }
@@ -202,6 +204,7 @@ func TestStoppedWaiterDelaysAFairLockByLessThanTwentySeconds(t *testing.T) {
 	require.True(t, status.Stopped())
 	delay := fairDelay(t, hold, mine)
 	t.Log("delayed by", delay)
+	// 10 s for a waiter that listens and does not ask. Its place would stay for five minutes.
 	require.Less(t, delay, 20*time.Second)
 	require.Zero(t, s.DoInt(t, "EXISTS", "served"))
 

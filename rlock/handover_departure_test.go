@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/locktest"
 	"holdfast/internal/redistest"
 	"holdfast/rlock"
 )
@@ -189,7 +190,7 @@ func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) 
 				}
 				o := result(t, next)
 				require.NoError(t, o.Err)
-				require.Less(t, o.At.Sub(start), 4*promptly, "round %d, %s", round, name)
+				require.Less(t, o.At.Sub(start), locktest.Missed, "round %d, %s", round, name)
 				unlock(t, o.Hold)
 				waitUntilFree(t, s, k.name)
 			}

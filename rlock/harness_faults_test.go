@@ -19,9 +19,13 @@ import (
 	"holdfast/rlock"
 )
 
-// promptly bounds what must not wait for a server, a lease or a time-out, all of which take
-// seconds, on a busy machine.
-const promptly = 500 * time.Millisecond
+// promptly bounds what takes milliseconds, on a busy machine too. What it must not wait for takes
+// longer: a waiter's next request, 5 s; a command without reply, 3 s; a lease, more.
+const promptly = 2 * time.Second
+
+// shortTimeout is a CommandTimeout for tests that wait until it is over. With promptly it is less
+// than the default, 3 s.
+const shortTimeout = 500 * time.Millisecond
 
 // longLease outlasts any test: a lock that becomes free was released.
 const longLease = 10 * time.Minute

@@ -70,7 +70,7 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 		s.Pause(t)
 		start := time.Now()
 		_, err := k.lock(c, "order").TryLock(context.Background(), rlock.NoWait, longLease)
-		require.Less(t, time.Since(start), 2*promptly)
+		require.Less(t, time.Since(start), limit+promptly)
 		unanswered(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, context.Canceled)

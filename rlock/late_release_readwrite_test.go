@@ -24,7 +24,7 @@ func TestReadHoldThatALateReleaseMayTakeEndsWithTheWriteHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: promptly})
+			lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: shortTimeout})
 			owner := rlock.WithOwner(t.Context())
 			write := takeWith(owner, t, lock.Write(), lease)
 			read := takeWith(owner, t, lock.Read(), time.Minute)
@@ -95,7 +95,7 @@ func TestReadHoldThatALateReleaseTookIsNotReportedGone(t *testing.T) {
 // A release that was executed before the next read hold was taken takes nothing from it.
 func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	s := redistest.Start(t)
-	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: promptly})
+	lock, gate := readingStepwise(t, s, rlock.Options{CommandTimeout: shortTimeout})
 	owner := rlock.WithOwner(t.Context())
 	write := takeWith(owner, t, lock.Write(), time.Minute)
 	read := takeWith(owner, t, lock.Read(), time.Minute)

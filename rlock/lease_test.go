@@ -14,12 +14,12 @@ import (
 
 // shortLease is short enough to see several of them pass, and long enough for a renewal on a busy
 // machine.
-const shortLease = 2 * time.Second
+const shortLease = 4 * time.Second
 
 // All kinds are tested at the same time, because five leases take long.
 func TestWatchdogKeepsALockForFiveLeases(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 5 * time.Second
 	s := redistest.Start(t)
 	client, other := newClient(t, s, rlock.Options{WatchdogLease: lease}), newClient(t, s, rlock.Options{})
 	holds := map[string]*rlock.Hold{}
@@ -50,7 +50,7 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		// Another lock keeps the watchdog busy, so that a tick passes.
-		client := newClient(t, s, rlock.Options{WatchdogLease: shortLease})
+		client := newClient(t, s, rlock.Options{WatchdogLease: 2 * shortLease})
 		other := take(t, k.lock(client, "other "+k.name), rlock.Watchdog)
 		hold := take(t, k.lock(client, k.name), shortLease)
 		deadline := hold.Deadline()

@@ -104,7 +104,7 @@ func TestRenewalIsRetriedAfterALostReply(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		const lease = 1500 * time.Millisecond
+		const lease = 6 * time.Second
 		c, p := proxied(t, s, rlock.Options{WatchdogLease: lease})
 		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 		inner := takeWith(hold.Context(), t, k.lock(c, "order"), rlock.Watchdog)
@@ -127,11 +127,11 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: promptly})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: shortTimeout})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), longLease)
 		p.CutReply(script(t, k.release), 1000)
-		within(t, 2*promptly, func() {
+		within(t, shortTimeout+promptly, func() {
 			require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 		})
 		requireFree(t, s, "order")
@@ -163,7 +163,7 @@ func TestAcquireExecutedAfterItsLeaseIsReleased(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 2 * time.Second
+		const lease = 4 * time.Second
 		s := redistest.Start(t)
 		c := newClient(t, s, rlock.Options{}, redistest.OneConnection)
 		k.warm(t, c, "order")

@@ -66,7 +66,7 @@ func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsUnconfirmedAndUndone(t
 
 func TestCallerThatLeavesDuringWaitReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	const timeout = 1500 * time.Millisecond
+	const timeout = 4 * time.Second
 	master, replicas := startReplicated(t, 1)
 	replicas[0].Pause(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
@@ -148,7 +148,7 @@ func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 
 func TestCloseEndsAWaitForReplicasAndUndoesTheAcquisition(t *testing.T) {
 	t.Parallel()
-	const timeout = 1500 * time.Millisecond
+	const timeout = 4 * time.Second
 	master, replicas := startReplicated(t, 1)
 	replicas[0].Pause(t)
 	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})

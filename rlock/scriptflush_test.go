@@ -16,10 +16,11 @@ import (
 
 func TestScriptFlushBetweenOperationsIsNotNoticed(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c := newClient(t, s, rlock.Options{WatchdogLease: time.Second})
-	flush := func() { s.Do(t, "SCRIPT", "FLUSH") }
 	onEveryKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
+		s := redistest.Start(t)
+		c := newClient(t, s, rlock.Options{WatchdogLease: 6 * time.Second})
+		flush := func() { s.Do(t, "SCRIPT", "FLUSH") }
 		lock := k.lock(c, k.name)
 		for range 2 {
 			hold := take(t, lock, rlock.Watchdog)
@@ -51,7 +52,7 @@ func TestScriptFlushDuringOperationsIsNotNoticed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	// a busy machine may take one of them
-	c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second})
+	c := newClient(t, s, rlock.Options{WatchdogLease: 9 * time.Second})
 
 	flushing, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()

@@ -59,7 +59,7 @@ func holdBusily(args []string) error {
 }
 
 func TestStoppedProcessFindsItsHoldInvalidAtTheFirstCheck(t *testing.T) {
-	const lease = 600 * time.Millisecond
+	const lease = 1500 * time.Millisecond
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		bestOf(t, 20*time.Millisecond, func() time.Duration {

@@ -28,8 +28,8 @@ func TestTryLockWithoutWaitReturnsAtOnce(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, k.name, held.Lock)
 		require.Equal(t, hold.Owner(), held.Owner)
-		require.InDelta(t, 30*time.Second, held.TTL, float64(2*time.Second))
-		require.Less(t, took, time.Second)
+		require.InDelta(t, 30*time.Second, held.TTL, float64(10*time.Second))
+		require.Less(t, took, promptly)
 		require.Zero(t, k.listeners(s, k.name), "an attempt without wait does not listen")
 		require.ElementsMatch(t, before, s.DoStrings(t, "KEYS", "*"), "and is not queued")
 		unlock(t, hold)
@@ -95,7 +95,7 @@ func TestWaiterBehindAnotherSaysWhoHoldsTheLock(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, hold.Owner(), held.Owner)
 		require.False(t, held.Next)
-		require.InDelta(t, 30*time.Second, held.TTL, float64(2*time.Second))
+		require.InDelta(t, 30*time.Second, held.TTL, float64(10*time.Second))
 	})
 }
 

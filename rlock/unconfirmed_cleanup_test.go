@@ -89,7 +89,7 @@ func TestRenewalInFlightDoesNotBringAReleasedLockBack(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 1200 * time.Millisecond
+		const lease = 3 * time.Second
 		s := redistest.Start(t)
 		hold, gate := heldWhileRenewing(t, s, k, lease)
 		unlock(t, hold)
@@ -105,7 +105,7 @@ func TestRenewalInFlightDoesNotRenewTheLockOfTheNextHolder(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 1800 * time.Millisecond
+		const lease = 6 * time.Second
 		s := redistest.Start(t)
 		other := newClient(t, s, rlock.Options{})
 		hold, gate := heldWhileRenewing(t, s, k, lease)
@@ -123,17 +123,27 @@ func TestRenewalInFlightDoesNotRenewTheLockOfTheNextHolder(t *testing.T) {
 
 func TestLossEndsAllLevelsAtOnce(t *testing.T) {
 	t.Parallel()
+	t.Run("to the nanosecond", func(t *testing.T) {
+		inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, _ kind) {
+			outer := take(t, b.lock, rlock.Watchdog)
+			time.Sleep(time.Second) // so that the levels would end one after the other
+			inner := takeWith(outer.Context(), t, b.lock, rlock.Watchdog)
+			outerEnded, innerEnded := endedAt(outer), endedAt(inner)
+			b.server.Pause()
+			require.Equal(t, <-outerEnded, <-innerEnded)
+			require.ErrorIs(t, inner.Err(), watchdog.ErrExpired)
+			require.ErrorIs(t, outer.Err(), watchdog.ErrExpired)
+		})
+	})
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second}) // a tick each second
+		c := newClient(t, s, rlock.Options{WatchdogLease: 3 * time.Second})
 		outer := take(t, k.lock(c, "order"), rlock.Watchdog)
 		inner := takeWith(outer.Context(), t, k.lock(c, "order"), rlock.Watchdog)
-		outerEnded, innerEnded := endedAt(outer), endedAt(inner)
 		s.Pause(t)
-		first, second := receive(t, outerEnded, "outer level not lost"), receive(t, innerEnded, "inner level not lost")
-		require.Less(t, first.Sub(second).Abs(), promptly)
 		lostTo(t, inner, watchdog.ErrExpired)
+		require.ErrorIs(t, outer.Err(), rlock.ErrLost)
 		lostTo(t, outer, watchdog.ErrExpired)
 		require.ErrorIs(t, k.lock(c, "order").Unlock(outer.Context()), rlock.ErrNotHeld)
 		s.Resume(t)
@@ -146,7 +156,7 @@ func TestNestedLockExecutedAfterTheLossIsUndone(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = time.Second
+		const lease = 3 * time.Second
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")
@@ -168,7 +178,7 @@ func TestUnconfirmedNestedLockDoesNotOutliveTheHold(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = time.Second
+		const lease = 3 * time.Second
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")

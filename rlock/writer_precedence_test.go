@@ -118,7 +118,8 @@ func TestWriterThatLeavesLetsReadersInAtOnce(t *testing.T) {
 	}{
 		"because its time is over": {
 			func(l *rlock.Lock) (*rlock.Hold, error) {
-				return l.TryLock(context.Background(), 3*time.Second, time.Minute)
+				// Readers that nobody wakes ask 5 s after they came, and so 3 s later.
+				return l.TryLock(context.Background(), 2*time.Second, time.Minute)
 			},
 			func(*testing.T, *rlock.Client) {}, rlock.ErrNotAcquired,
 		},
@@ -178,9 +179,9 @@ func TestReadersPassAWriterThatHasHeldThemBackForLong(t *testing.T) {
 	options := rlock.Options{WatchdogLease: bound}
 	lock := newClient(t, s, options).NewReadWriteLock("page")
 	reader := take(t, lock.Read(), 10*time.Minute)
+	began := time.Now()
 	writer := lockInBackground(t.Context(), newClient(t, s, options).NewReadWriteLock("page").Write(), time.Minute)
 	waitForWriter(t, s)
-	began := time.Now()
 	o := result(t, lockInBackground(t.Context(), lock.Read(), time.Minute))
 	require.NoError(t, o.Err)
 	require.Greater(t, o.At.Sub(began), bound/2)

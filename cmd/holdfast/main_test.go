@@ -62,14 +62,16 @@ func run(t *testing.T, args ...string) outcome {
 // Each demo has 27 processes with leases of a second, so only one runs at a time.
 func TestDemoRunsWithoutRedis(t *testing.T) {
 	t.Parallel()
-	requireStories(t, func() string {
+	requireStories(t, func() (string, bool) {
 		began := time.Now()
 		o := run(t, "demo")
-		require.Zero(t, o.status, "%s%s", o.stdout, o.stderr)
+		if !succeeded(t, o) {
+			return o.stdout, false
+		}
 		require.Regexp(t, `^demo: 81 sections, 0 overlaps, counter 81, max wake-up .*, takeover .* s$`, o.lastLine())
 		require.Empty(t, o.stderr)
-		require.Less(t, time.Since(began), 15*time.Second)
-		return o.stdout
+		require.Less(t, time.Since(began), 15*time.Second) // the story of the queue takes 8 s
+		return o.stdout, true
 	})
 }
 
@@ -77,25 +79,42 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	redis.Do(t, "SET", "counter", "somebody else's")
-	requireStories(t, func() string {
+	requireStories(t, func() (string, bool) {
 		o := run(t, "demo", "--plain", "--redis", "redis://"+redis.Addr()+"/0")
-		require.Zero(t, o.status, "%s%s", o.stdout, o.stderr)
-		require.Contains(t, o.lastLine(), "demo: 81 sections, 0 overlaps, counter 81, ")
 		require.Equal(t, []string{"counter"}, redis.DoStrings(t, "KEYS", "*"))
-		return o.stdout
+		if !succeeded(t, o) {
+			return o.stdout, false
+		}
+		require.Contains(t, o.lastLine(), "demo: 81 sections, 0 overlaps, counter 81, ")
+		return o.stdout, true
 	})
 }
 
-// requireStories requires that the lines of a demo tell of the queue and of the readers, in order.
-// On a busy machine a process reports too late and is shown too late, so one run in three is
-// enough.
-func requireStories(t *testing.T, demo func() string) {
+// succeeded reports whether a demo ended without a fault. On a busy machine one of its processes may
+// lose a lease of a second. Even then no two may have been in a section.
+func succeeded(t *testing.T, o outcome) bool {
 	t.Helper()
-	var lines, missing string
+	if o.status == 0 {
+		return true
+	}
+	require.Contains(t, o.lastLine(), " sections, 0 overlaps, ", "%s%s", o.stdout, o.stderr)
+	return false
+}
+
+// requireStories requires that a demo succeeds, and that its lines tell of the queue and of the
+// readers, in order. On a busy machine a process reports too late and is shown too late, so one run
+// in three is enough.
+func requireStories(t *testing.T, demo func() (lines string, succeeded bool)) {
+	t.Helper()
+	var missing string
 	for range 3 {
-		lines = demo()
-		if missing = untold(lines); missing == "" {
+		lines, succeeded := demo()
+		missing = untold(lines)
+		if succeeded && missing == "" {
 			return
+		}
+		if !succeeded {
+			missing = "success"
 		}
 		t.Logf("not told: %s in\n%s", missing, lines)
 	}
