@@ -100,16 +100,6 @@ func (a *acquisition) depth() int {
 	return len(a.levels)
 }
 
-// lostError returns why the lock was lost; nil if it was not.
-func (a *acquisition) lostError() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if errors.Is(a.reason, ErrLost) {
-		return a.reason
-	}
-	return nil
-}
-
 // claimInnermost claims the release of the innermost level that is not being released, and returns
 // it; nil if there is none. Concurrent callers get different levels.
 func (a *acquisition) claimInnermost() *Hold {
@@ -173,37 +163,6 @@ func (a *acquisition) step(e event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.state.step(e)
-}
-
-// lose ends an acquisition that can no longer be trusted, by the watchdog or by a reply. It must
-// not block: the contexts of other holds end on the same goroutine.
-func (a *acquisition) lose(reason error) {
-	a.client.watchdog.Remove(&a.lease)
-	err := &LostError{Lock: a.lock.name, Reason: reason}
-	if errors.Is(reason, watchdog.ErrGone) {
-		err.Reason = a.gone()
-	}
-	if !a.end(lose, err) {
-		return
-	}
-	a.report(err)
-	a.cleanUpLate()
-	a.endUntrusted()
-	a.mu.Lock()
-	kept := a.longestLease > 0 || a.lock.sharesKey
-	a.mu.Unlock()
-	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply may have kept the lock for an owner that has given it up. This
-		// is impossible if Redis has said that the lock is gone.
-		a.client.cleaner.add(a.cleanup())
-	}
-}
-
-// report logs a loss.
-func (a *acquisition) report(err *LostError) {
-	if a.part == nil {
-		a.client.warn(err.Error(), "lock", a.lock.name, "owner", a.owner)
-	}
 }
 
 // SetRenew sets whether the watchdog renews the lease.

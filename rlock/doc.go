@@ -59,6 +59,8 @@
 //	                         ▼
 //	                   held, deeper ── Unlock ──▶ held
 //
+// A release is also lost if Redis says that the lock was gone before it.
+//
 // A hold ends with [ErrReleased] when it is released, and with [ErrLost] when it is lost. When its
 // client is closed it ends with [ErrClosed]: the lock stays until its lease runs out, and is not
 // renewed.

@@ -149,19 +149,6 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	return false
 }
 
-// giveGrant gives the waiter the lock: at once, or when its request is over. qs.mu must be held.
-func (w *Waiter[Name, Data]) giveGrant(g Grant) {
-	switch {
-	case w.state == Granted:
-	case w.state.asking():
-		w.given = g
-	default:
-		w.state.step(grant)
-		w.given = g
-		w.wakeFor(HasGrant)
-	}
-}
-
 // readMessages handles the messages that arrived while the ticket of the waiter was not certain.
 // qs.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"holdfast/internal/wait"
 )
 
 // Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
@@ -149,52 +147,8 @@ const (
 	Late // also by a release that may still be executed at any time
 )
 
-// Reason tells why Wait or Park returned.
-type Reason uint8
-
-// The reasons, in ascending order.
-const (
-	Ended      Reason = iota // the budget ended
-	Paused                   // the pause is over, or the other channel fired
-	BecameHead               // it became head, without a reason to ask
-	Retry                    // it is head, and should ask
-	HasGrant                 // it was given the lock
-)
-
 // Queue returns the queue of the waiter.
 func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
-
-// Wait blocks until the waiter is woken or b ends. A waiter behind the head is woken when it
-// becomes head or is given the lock; the head also when there is a reason to ask.
-func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
-	return w.Park(b, wait.Unlimited, nil)
-}
-
-// Park is Wait for the head. It also returns after a pause, or when the channel also fires.
-func (w *Waiter[Name, Data]) Park(
-	b *wait.Budget, pause time.Duration, also <-chan struct{},
-) (Reason, Grant) {
-	if !b.Sleep(pause, w.wake, also) {
-		return Ended, Grant{}
-	}
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	return max(w.woken(), Paused), w.given
-}
-
-// wakeFor makes Wait and Park return, for a reason. Queues.mu must be held.
-func (w *Waiter[Name, Data]) wakeFor(r Reason) {
-	w.reason = max(w.reason, r)
-	wait.Fire(w.wake)
-}
-
-// woken returns the reason why the waiter was woken, and resets it. Queues.mu must be held.
-func (w *Waiter[Name, Data]) woken() Reason {
-	reason := w.reason
-	w.reason = Ended
-	wait.Fired(w.wake)
-	return reason
-}
 
 // Waited reports whether the waiter had to wait: a request of its own, or of a head before it, was
 // refused since it joined. A refusal shortly before it joined counts too, if no request has

@@ -1,0 +1,76 @@
+package rlock
+
+import (
+	"errors"
+
+	"holdfast/watchdog"
+)
+
+// lose ends an acquisition that can no longer be trusted, by the watchdog or by a reply. It must
+// not block: the contexts of other holds end on the same goroutine.
+func (a *acquisition) lose(reason error) {
+	a.client.watchdog.Remove(&a.lease)
+	err := &LostError{Lock: a.lock.name, Reason: reason}
+	if errors.Is(reason, watchdog.ErrGone) {
+		err.Reason = a.gone()
+	}
+	if !a.end(lose, err) {
+		return
+	}
+	a.report(err)
+	a.cleanUpLate()
+	a.endUntrusted()
+	a.mu.Lock()
+	kept := a.longestLease > 0 || a.lock.sharesKey
+	a.mu.Unlock()
+	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
+		// A command without a reply may have kept the lock for an owner that has given it up. This
+		// is impossible if Redis has said that the lock is gone.
+		a.client.cleaner.add(a.cleanup())
+	}
+}
+
+// report logs a loss.
+func (a *acquisition) report(err *LostError) {
+	if a.part == nil {
+		a.client.warn(err.Error(), "lock", a.lock.name, "owner", a.owner)
+	}
+}
+
+// lostError returns why the lock was lost; nil if it was not.
+func (a *acquisition) lostError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if errors.Is(a.reason, ErrLost) {
+		return a.reason
+	}
+	return nil
+}
+
+// lossKey identifies what an owner lost, by its session with a lock and the mode.
+type lossKey struct {
+	session sessionKey
+	mode    mode
+}
+
+// remember keeps a lost acquisition that has levels left to unlock, so that Unlock without a hold
+// returns ErrLost instead of ErrNotHeld, even if this process noticed the loss first. a.mu must be
+// held.
+func (a *acquisition) remember() {
+	if a.part == nil && len(a.levels) > 0 {
+		a.client.losses.Add(a.key(), a)
+	}
+}
+
+// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if there
+// is no level left to unlock.
+func (c *Client) unlockLost(key lossKey) error {
+	for _, a := range c.losses.Of(key) {
+		if level := a.claimInnermost(); level != nil {
+			// It sends nothing, so the session need not be locked.
+			_, err := a.releaseLevel(level)
+			return err
+		}
+	}
+	return nil
+}
