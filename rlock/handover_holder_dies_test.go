@@ -16,8 +16,8 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 	t.Parallel()
 	const (
 		lease = 200 * time.Millisecond
-		// noise is ten times what is measured, and with the lease less than the 5 s after which every
-		// waiter asks.
+		// noise is ten times what is measured, and with the lease less than the 5 s after which
+		// every waiter asks.
 		noise = 3 * time.Second
 	)
 	for name, mode := range map[string]rlock.HandOver{"to all": rlock.HandOverToAll, "local": rlock.HandOverLocal} {

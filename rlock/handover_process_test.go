@@ -28,8 +28,8 @@ const (
 
 func init() { processes["given"] = waitToBeGiven }
 
-// waitToBeGiven waits for a lock in watchdog mode, with the lease args[2]. When it holds the lock it
-// prints whether it may be trusted, and releases it when it is told to.
+// waitToBeGiven waits for a lock in watchdog mode, with the lease args[2]. When it holds the lock
+// it prints whether it may be trusted, and releases it when it is told to.
 func waitToBeGiven(args []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
 	if err != nil {
