@@ -52,7 +52,8 @@ func user(rules ...string) func(*testing.T, *redistest.Server) {
 	return command(append([]string{"ACL", "SETUSER", "app"}, rules...)...)
 }
 
-// In each of these north is free, middle has a level of the owner's, and south is free.
+// batchInOrder returns requests in the given order: north is free, the owner holds a level of
+// middle, and south is free.
 func batchInOrder(order ...string) []lua.BatchPart {
 	all := map[string]lua.BatchPart{
 		north:  {Lock: north, Owner: me, Count: 1},

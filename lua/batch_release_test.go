@@ -9,7 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-// releaseOf is what the owner leaves behind of a lock, announced on the lock's own channel.
+// releaseOf returns the release that leaves a count behind, announced on the lock's own channel.
 func releaseOf(lock, owner string, count int) lua.BatchPart {
 	return lua.BatchPart{Lock: lock, Channel: lua.Channel(lock), Owner: owner, Count: count}
 }
@@ -69,7 +69,7 @@ func TestEmptyBatchReleasesNothing(t *testing.T) {
 	require.Empty(t, releaseBatch(t, c))
 }
 
-func TestLocksAreReleasedTogetherForDifferentOwners(t *testing.T) {
+func TestBatchReleasesLocksOfDifferentOwners(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, north, me, "1", lease)
 	hold(t, s, middle, other, "1", lease)

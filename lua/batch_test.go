@@ -227,7 +227,7 @@ func TestBatchOnAClusterTakesAndReleasesLocksOfOneSlot(t *testing.T) {
 		require.Len(t, parts, len(releases))
 		return parts
 	}
-	if !knowsShardedChannels(t, node) { // nobody is told, and the locks are free all the same
+	if !knowsShardedChannels(t, node) { // no message is published, but the locks are free
 		for _, part := range release() {
 			require.NoError(t, part.Err)
 			require.True(t, part.Held)

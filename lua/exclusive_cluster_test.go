@@ -48,7 +48,7 @@ func TestLockIsHandedOverThroughShardedChannels(t *testing.T) {
 		return
 	}
 
-	// Listeners of the other kind of channel do not hear, and do not count.
+	// Listeners on channels of the other kind do not hear the message, and do not count.
 	subscribe(t, node, "SUBSCRIBE", lockChannel)
 	attend(t, node, far)
 	require.Equal(t, lua.Released{Held: true}, release(t, c, plain, sharded))

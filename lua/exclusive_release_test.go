@@ -187,7 +187,7 @@ func TestReleaseIsAnnouncedWhenRedissonListens(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)
 	register(t, c, plain, older)
-	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel) // one of Redisson
+	foreign := subscribe(t, s, "SUBSCRIBE", lockChannel) // like one of Redisson's
 	for _, p := range []lua.HandOver{toAll, toNext(false)} {
 		require.Equal(t, lua.Released{Held: true}, release(t, c, plain, p))
 		requireFree(t, s, lock)

@@ -166,7 +166,7 @@ func (m *handOverModel) requireNobodyForgotten(
 	t.Helper()
 	owners := parse(t, m.snapshots[len(m.snapshots)-1]).keys[lock].hash
 	announced := slices.Contains(m.world.told, message{"PUBLISH", lockChannel, "0"})
-	require.LessOrEqual(t, len(owners), 1, "one has the lock at a time")
+	require.LessOrEqual(t, len(owners), 1, "one owner has the lock at a time")
 	require.Equal(t, len(owners) == 0, announced)
 	require.Equal(t, out.To == lua.Nobody, announced)
 	for successor := range owners {

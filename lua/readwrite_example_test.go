@@ -93,7 +93,7 @@ func ExampleReadWrite_AcquireRead() {
 	// client:2 reads: true <nil>
 }
 
-// Renewing one reader's lease does nothing for another who died.
+// Renewing one reader's lease does nothing for another reader that died.
 func ExampleRenew_reads() {
 	client, disconnect := connect()
 	defer disconnect()
@@ -110,7 +110,7 @@ func ExampleRenew_reads() {
 	// Output: [true false] <nil>
 }
 
-// Each mode frees the lock only of its own holds.
+// Each mode frees only its own holds.
 func ExampleReadWrite_ForceUnlock() {
 	client, disconnect := connect()
 	defer disconnect()

@@ -77,7 +77,7 @@ func TestReleaseOfAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 }
 
-func TestForceUnlockFreesTheLockOfAnybodyAndSaysSo(t *testing.T) {
+func TestForceUnlockFreesTheLockOfAnyOwnerAndAnnouncesIt(t *testing.T) {
 	s, c := start(t)
 	hold(t, s, lock, other, "4", lease)
 	sub := subscribe(t, s, "SUBSCRIBE", lockChannel)

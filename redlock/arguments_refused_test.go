@@ -25,7 +25,7 @@ func TestContextOfAReleasedHoldIsRefusedAsSuch(t *testing.T) {
 	require.ErrorIs(t, err, rlock.ErrReleased)
 	require.ErrorContains(t, err, "this context belongs to a hold that was released")
 	require.NotContains(t, err.Error(), "somebody in this process")
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {
 	}
 	// Wrong options are no fault of the nodes.
 	unlock(t, take(t, options(redlock.Options{MaxLease: -1}).WithOptions(atOnce), longLease))
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestNamesAreThoseOfTheNodes(t *testing.T) {
@@ -107,5 +107,5 @@ func TestNamesAreThoseOfTheNodes(t *testing.T) {
 	eventually(t, func() bool { return len(keysOf(t, servers...)) == 3 }, "held everywhere")
 	require.Equal(t, []string{"a/x", "b/y", "c/z"}, keysOf(t, servers...))
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

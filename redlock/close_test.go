@@ -26,7 +26,7 @@ func TestUnlockReturnsWhileAMinorityHangsAndReleasesItLater(t *testing.T) {
 	for _, s := range servers[:2] {
 		s.Resume(t)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsFinishedLater(t *testing.T) {
@@ -55,13 +55,13 @@ func TestUnlockWithoutAQuorumIsAnUnknownOutcomeInTimeAndIsFinishedLater(t *testi
 	for _, s := range servers[:3] {
 		s.Resume(t)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // A refusal is no release with a lost reply.
 func TestUnlockOfWhatIsGoneSaysSoAlsoWhenTheNodeRefusedAtFirst(t *testing.T) {
 	t.Parallel()
-	servers, clients := startFive(t, rlock.Options{CommandTimeout: patience})
+	servers, clients := startFive(t, rlock.Options{CommandTimeout: longWait})
 	for _, s := range servers[3:] {
 		takenAway(t, s)
 	}
@@ -91,7 +91,7 @@ func TestUnlockWorksOnACancelledContext(t *testing.T) {
 	require.True(t, hold.Valid())
 	require.NoError(t, nested.Unlock(ctx))
 	require.NoError(t, lock.Unlock(ctx))
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *testing.T) {
@@ -118,14 +118,14 @@ func TestCloseOfAMinorityOfTheClientsDoesNotEndTheHoldAndThatOfAThirdDoes(t *tes
 	require.ErrorIs(t, context.Cause(ctx), rlock.ErrClosed)
 	require.False(t, hold.Valid())
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrClosed)
-	awaitFree(t, servers[3:]...)
+	waitUntilFree(t, servers[3:]...)
 	within(t, promptly, func() {
 		_, err := lock.Lock(t.Context(), rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrClosed)
 		_, err = another.TryLock(t.Context(), rlock.NoWait, lease)
 		require.ErrorIs(t, err, rlock.ErrClosed)
 	})
-	require.Less(t, time.Since(closing), patience)
+	require.Less(t, time.Since(closing), longWait)
 }
 
 func TestCloseOfAMajorityEndsAWaitAtOnce(t *testing.T) {
@@ -137,7 +137,7 @@ func TestCloseOfAMajorityEndsAWaitAtOnce(t *testing.T) {
 	eventually(t, func() bool { return held.Parts(hold) == 5 }, "it is held on every node")
 	waiter := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
 	next := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
-	awaitListeners(t, servers, name, 1)
+	waitForListeners(t, servers, name, 1)
 	closeClient(t, clients[0])
 	closeClient(t, clients[1])
 	require.Empty(t, waiter)
@@ -148,7 +148,7 @@ func TestCloseOfAMajorityEndsAWaitAtOnce(t *testing.T) {
 	})
 	require.True(t, hold.Valid())
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestWaiterOfWhichAMinorityIsClosedIsStillWoken(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWaiterOfWhichAMinorityIsClosedIsStillWoken(t *testing.T) {
 	hold := take(t, held, longLease)
 	eventually(t, func() bool { return held.Parts(hold) == 5 }, "it is held on every node")
 	waiter := lockInBackground(t.Context(), redlock.NewOn(name, atOnce, clients...), longLease)
-	awaitListeners(t, servers, name, 1)
+	waitForListeners(t, servers, name, 1)
 	closeClient(t, clients[0])
 	closeClient(t, clients[3])
 	unlock(t, hold)
@@ -166,7 +166,7 @@ func TestWaiterOfWhichAMinorityIsClosedIsStillWoken(t *testing.T) {
 	next := acquired(t, waiter)
 	require.Less(t, time.Since(released), 3*time.Second)
 	unlock(t, next)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestReleaseOnCloseFreesTheNodesThatAreClosed(t *testing.T) {
@@ -176,13 +176,13 @@ func TestReleaseOnCloseFreesTheNodesThatAreClosed(t *testing.T) {
 	hold := take(t, lock, rlock.Watchdog)
 	eventually(t, func() bool { return lock.Parts(hold) == 5 && count(servers) == 5 }, "it is held on every node")
 	closeClient(t, clients[0])
-	awaitFree(t, servers[0])
+	waitUntilFree(t, servers[0])
 	require.True(t, hold.Valid())
 	for _, c := range clients[1:] {
 		closeClient(t, c)
 	}
 	require.ErrorIs(t, hold.Err(), rlock.ErrClosed)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrClosed)
 }
 
@@ -248,8 +248,8 @@ func TestNothingIsInUseWhenEverythingIsReleased(t *testing.T) {
 		s.Resume(t)
 	}
 	eventually(t, func() bool {
-		seated, waiting := redlock.InUse()
-		return seated == 0 && waiting == 0
-	}, "a seat or a line is in use")
-	awaitFree(t, servers...)
+		open, waiting := redlock.InUse()
+		return open == 0 && waiting == 0
+	}, "a session or a queue is in use")
+	waitUntilFree(t, servers...)
 }

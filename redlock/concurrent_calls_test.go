@@ -34,7 +34,7 @@ func TestCloseDuringUnlockIsNoLoss(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.ErrorIs(t, err, rlock.ErrClosed)
 		require.NotErrorIs(t, err, rlock.ErrLost)
-		awaitFree(t, servers[3:]...)
+		waitUntilFree(t, servers[3:]...)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestUnlockAfterTheDeadlineLeavesNothing(t *testing.T) {
 	}
 	receive(t, hold.Done(), "the hold has no end")
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestExtendTakesWatchdog(t *testing.T) {
@@ -113,5 +113,5 @@ func TestExtendTakesWatchdog(t *testing.T) {
 	require.Greater(t, time.Until(hold.Deadline()), 50*time.Second)
 	require.LessOrEqual(t, time.Until(hold.Deadline()), time.Minute)
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

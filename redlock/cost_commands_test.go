@@ -55,7 +55,7 @@ func TestEachStepIsOneCommandForEachNode(t *testing.T) {
 	})
 	counted("Unlock", 1, func() {
 		unlock(t, hold)
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 	})
 }
 

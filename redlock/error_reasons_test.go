@@ -25,7 +25,7 @@ func TestMinorityOfClosedClientsIsNotTheReasonOfAFailure(t *testing.T) {
 		require.NotErrorIs(t, err, redlock.ErrNoQuorum)
 	}
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
@@ -42,7 +42,7 @@ func TestLossThatTheCloseOfOneClientCompletesIsALoss(t *testing.T) {
 	closeClient(t, clients[3])
 	require.NotErrorIs(t, hold.Err(), rlock.ErrClosed)
 	lostTo(t, hold, "held on 2 of 5 nodes", "; d: ")
-	awaitFree(t, servers[:3]...)
+	waitUntilFree(t, servers[:3]...)
 }
 
 // A waiter that becomes the head with a moment left asks nodes that could not have replied in that
@@ -84,7 +84,7 @@ func TestUnknownOutcomeOfUnlockNamesAllNodes(t *testing.T) {
 	var e *redlock.QuorumError
 	require.ErrorAs(t, err, &e)
 	require.Len(t, e.Nodes, 5)
-	awaitFree(t, servers[2:]...)
+	waitUntilFree(t, servers[2:]...)
 }
 
 // The last of those that refuse for good replies late, when it is known already that this round

@@ -33,7 +33,7 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	require.Regexp(t, "; b, c: [^;]*READONLY ", err.Error()) // before Redis 7 behind where the script was
 	require.Equal(t, 1, strings.Count(err.Error(), "READONLY"))
 	require.Regexp(t, `\d of 5 nodes granted it, 3 are needed`, err.Error())
-	awaitFree(t, servers[3:]...)
+	waitUntilFree(t, servers[3:]...)
 }
 
 func TestHolderOnAQuorumIsTheReasonWhateverTheOtherNodesDo(t *testing.T) {
@@ -63,7 +63,7 @@ func TestHolderOnAQuorumIsTheReasonWhateverTheOtherNodesDo(t *testing.T) {
 	servers[1].Resume(t)
 	servers[2].Resume(t)
 	unlock(t, hold)
-	awaitFree(t, servers[1:]...)
+	waitUntilFree(t, servers[1:]...)
 }
 
 func TestSplitVoteIsNotAcquired(t *testing.T) {
@@ -76,7 +76,7 @@ func TestSplitVoteIsNotAcquired(t *testing.T) {
 	for _, owner := range []string{"somebody:0", "somebody:1", "somebody:2"} {
 		require.ErrorContains(t, err, owner)
 	}
-	awaitFree(t, servers[3:]...)
+	waitUntilFree(t, servers[3:]...)
 }
 
 func TestEndedContextIsReportedBeforeAnyNodeIsAsked(t *testing.T) {
@@ -87,7 +87,7 @@ func TestEndedContextIsReportedBeforeAnyNodeIsAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 50 {
-		for _, wait := range []time.Duration{rlock.NoWait, patience} {
+		for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 			_, err := l.TryLock(ctx, wait, longLease)
 			require.ErrorIs(t, err, context.Canceled)
 			_ = quorumError(t, err)
@@ -108,8 +108,8 @@ func TestContextThatEndsWhileNodesAreSilentIsReported(t *testing.T) {
 	for _, s := range servers[:3] {
 		s.Pause(t)
 	}
-	l := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: patience}, clients...)
-	for _, wait := range []time.Duration{rlock.NoWait, patience} {
+	l := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait}, clients...)
+	for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		within(t, promptly, func() {
@@ -122,14 +122,15 @@ func TestContextThatEndsWhileNodesAreSilentIsReported(t *testing.T) {
 	for _, s := range servers[:3] {
 		s.Resume(t)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestYoungNodesAreNamedWithTheTimeTheyAreNotCounted(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 3)
 	clients := newClients(t, servers, rlock.Options{})
-	_, err := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...).TryLock(t.Context(), patience, rlock.Watchdog)
+	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...)
+	_, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	var young *redlock.DelayedError
@@ -150,14 +151,14 @@ func TestLockOfClosedClientsIsErrClosed(t *testing.T) {
 	closeClient(t, clients[0])
 	unlock(t, take(t, l, longLease))
 	closeClient(t, clients[1])
-	for _, wait := range []time.Duration{rlock.NoWait, patience} {
+	for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 		within(t, promptly, func() {
 			_, err := l.TryLock(t.Context(), wait, longLease)
 			require.ErrorIs(t, err, rlock.ErrClosed)
 			require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		})
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestQuorumThatRefusesDecidesThoughOtherNodesHang(t *testing.T) {
@@ -168,9 +169,10 @@ func TestQuorumThatRefusesDecidesThoughOtherNodesHang(t *testing.T) {
 	giveOne(t, servers[2:], name)
 	servers[0].Pause(t)
 	servers[1].Pause(t)
-	patient := redlock.Options{FsyncAlways: true, NodeTimeout: patience}
+	lock := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait},
+		clients...)
 	within(t, promptly, func() {
-		_, err := redlock.NewOn(name, patient, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.ErrorContains(t, err, "a, b: its answer was not waited for")
 		// named together, unless their leases differ by now
@@ -192,9 +194,12 @@ func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testi
 	for _, s := range servers {
 		s.Do(t, "PEXPIRE", name, strconv.FormatInt(lease.Milliseconds(), 10))
 	}
-	patient := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: patience}, clients...)
-	done := inBackground(func() (*rlock.Hold, error) { return patient.TryLock(t.Context(), wait, longLease) })
-	awaitListeners(t, servers, name, 1)
+	lock := redlock.NewOn(name, redlock.Options{FsyncAlways: true, NodeTimeout: longWait},
+		clients...)
+	done := inBackground(func() (*rlock.Hold, error) {
+		return lock.TryLock(t.Context(), wait, longLease)
+	})
+	waitForListeners(t, servers, name, 1)
 	for _, s := range servers {
 		s.Pause(t)
 	}
@@ -205,7 +210,7 @@ func TestRoundThatTheEndOfTheWaitCutsShortDoesNotHideWhatWasKnownBefore(t *testi
 	for _, s := range servers {
 		s.Resume(t)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // Its nodes were not asked, because a waiter of this process was queued before it.

@@ -25,7 +25,7 @@ import (
 
 // Short names for what locktest shares with the tests of all locks.
 
-const patience = locktest.Timeout
+const longWait = locktest.Timeout
 
 type (
 	outcome = locktest.Outcome
@@ -131,7 +131,7 @@ func proxied(t testing.TB, servers []*redistest.Server, options rlock.Options, m
 func warm(t testing.TB, clients []*rlock.Client) {
 	t.Helper()
 	for _, c := range clients {
-		l := redlock.NewOn("warm", redlock.Options{FsyncAlways: true, NodeTimeout: patience}, c)
+		l := redlock.NewOn("warm", redlock.Options{FsyncAlways: true, NodeTimeout: longWait}, c)
 		hold := take(t, l, longLease)
 		require.NoError(t, hold.Extend(t.Context(), longLease))
 		unlock(t, takeWith(hold.Context(), t, l, longLease))
@@ -155,8 +155,8 @@ func keysOf(t testing.TB, servers ...*redistest.Server) []string {
 	return keys
 }
 
-// awaitFree waits until all servers reply that they have no key.
-func awaitFree(t testing.TB, servers ...*redistest.Server) {
+// waitUntilFree waits until all servers reply that they have no key.
+func waitUntilFree(t testing.TB, servers ...*redistest.Server) {
 	t.Helper()
 	for i, s := range servers {
 		eventually(t, func() bool {
@@ -181,8 +181,9 @@ func ownersOf(t testing.TB, servers []*redistest.Server, lock string) []string {
 // channelOf returns the channel of a lock whose name has no braces.
 func channelOf(lock string) string { return "redisson_lock__channel:{" + lock + "}" }
 
-// awaitListeners waits until exactly n connections listen for releases of a lock on each of the servers.
-func awaitListeners(t testing.TB, servers []*redistest.Server, lock string, n int64) {
+// waitForListeners waits until exactly n connections listen for releases of a lock on each of the
+// servers.
+func waitForListeners(t testing.TB, servers []*redistest.Server, lock string, n int64) {
 	t.Helper()
 	for i, s := range servers {
 		eventually(t, func() bool {
@@ -235,8 +236,8 @@ func count(servers []*redistest.Server) int {
 	return n
 }
 
-// awaitHeld waits until the lock "order" has an owner on all of the servers.
-func awaitHeld(t testing.TB, servers []*redistest.Server) {
+// waitUntilHeld waits until the lock "order" has an owner on all of the servers.
+func waitUntilHeld(t testing.TB, servers []*redistest.Server) {
 	t.Helper()
 	eventually(t, func() bool { return count(servers) == len(servers) },
 		"the lock is held on every node")
@@ -354,7 +355,7 @@ func giveBack(t testing.TB, servers []*redistest.Server, lock string) {
 func callsDuring(t testing.TB, servers []*redistest.Server, d time.Duration) int {
 	t.Helper()
 	const moment = 200 * time.Millisecond
-	for end := time.Now().Add(patience / 2); time.Now().Before(end); {
+	for end := time.Now().Add(longWait / 2); time.Now().Before(end); {
 		resetStats(t, servers)
 		<-time.After(moment)
 		if scriptCalls(t, servers) == 0 {

@@ -43,7 +43,7 @@ func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 			servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 			other := newClients(t, servers, rlock.Options{})
 			hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
-			awaitHeld(t, servers)
+			waitUntilHeld(t, servers)
 			// No node can join again, so that losses add up.
 			for i := range 2 {
 				lose(t, servers[i], clients[i])
@@ -60,7 +60,7 @@ func TestLossOnAMinorityChangesNothingAndOnAThirdNodeEndsTheHold(t *testing.T) {
 			lose(t, servers[2], clients[2])
 			takenAway(t, servers[2])
 			lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed; a", "b: ", "; c: ")
-			awaitFree(t, servers[3:]...)
+			waitUntilFree(t, servers[3:]...)
 		})
 	}
 }
@@ -70,22 +70,22 @@ func TestUnlockOfAHoldThatAQuorumHasLostSaysSoAndReleasesTheRest(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, longLease)
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	for _, s := range servers[:2] {
 		s.Do(t, "DEL", name)
 	}
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 
 	hold = take(t, lock, longLease)
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	for _, s := range servers[:3] {
 		s.Do(t, "DEL", name)
 	}
 	err := hold.Unlock(t.Context())
 	require.ErrorIs(t, err, rlock.ErrLost)
 	require.ErrorContains(t, err, "a, b, c: ")
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 	require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrNotHeld)
 }
 
@@ -119,7 +119,7 @@ func TestGrantsThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
 	for _, s := range servers[3:] {
 		s.Resume(t)
 	}
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	require.Equal(t, []string{hold.Owner()}, slices.Compact(ownersOf(t, servers, name)))
 	// They count: without two others there is still a quorum.
 	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "the late answers are noted")
@@ -129,7 +129,7 @@ func TestGrantsThatComeAfterTheQuorumAreKeptAndReleasedByUnlock(t *testing.T) {
 	}
 	require.True(t, hold.Valid())
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
@@ -144,7 +144,7 @@ func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
 	for _, s := range servers[2:] {
 		s.Resume(t)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 	require.Never(t, func() bool { return count(servers) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
 
 	// Here the failure is certain while nodes may still reply in time.
@@ -154,13 +154,13 @@ func TestGrantsThatComeAfterAFailureAreReleased(t *testing.T) {
 	for _, s := range servers[3:] {
 		s.Pause(t)
 	}
-	slow := redlock.Options{FsyncAlways: true, NodeTimeout: patience}
+	slow := redlock.Options{FsyncAlways: true, NodeTimeout: longWait}
 	_, err = redlock.NewOn(name, slow, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	for _, s := range servers[3:] {
 		s.Resume(t)
 	}
-	awaitFree(t, servers[3:]...)
+	waitUntilFree(t, servers[3:]...)
 	require.Never(t, func() bool { return count(servers[3:]) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
 }
 
@@ -197,7 +197,7 @@ func TestValidityIsOverAtTheDeadlineWhenAMajorityDies(t *testing.T) {
 	const lease = 3 * time.Second
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	hold := take(t, redlock.NewOn(name, atOnce, clients...), rlock.Watchdog)
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	ctx := hold.Context()
 	onAll(servers[1:4], func(s *redistest.Server) { s.Kill(t) })
 	killed := time.Now()
@@ -209,7 +209,7 @@ func TestValidityIsOverAtTheDeadlineWhenAMajorityDies(t *testing.T) {
 	require.False(t, hold.Valid())
 	// c and d with it, unless they found out before
 	lostTo(t, hold, "held on 2 of 5 nodes, 3 are needed", "; b")
-	awaitFree(t, servers[0], servers[4])
+	waitUntilFree(t, servers[0], servers[4])
 	lost := new(rlock.LostError)
 	require.ErrorAs(t, hold.Err(), &lost)
 	require.Equal(t, 1, strings.Count(lost.Error(), "lost"), lost.Error())

@@ -187,7 +187,7 @@ func TestNodeThatHangsIsAskedByTheLocksOfOneTimeoutOnly(t *testing.T) {
 		unlock(t, again(t, l, boundLease))
 	}
 	servers[4].Resume(t)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 	// The first lock's request and its release, and before them those that loaded the scripts. If
 	// each of the others asked as well, there would be a hundred more.
 	eventually(t, func() bool { return servers[4].CommandStats(t)["evalsha"] > 0 }, "it goes on")
@@ -201,5 +201,5 @@ func TestNodeThatHangsIsAskedByTheLocksOfOneTimeoutOnly(t *testing.T) {
 		parts := func() int { return l.Parts(hold) + l.Asked(hold) }
 		return parts() == len(servers)
 	}, "it is part of the next hold")
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

@@ -28,7 +28,7 @@ func TestWaitersOfOneProcessGetTheLockInTheirOrder(t *testing.T) {
 		}
 		waiters = append(waiters, queueUp(t.Context(), t, redlock.NewOn(name, atOnce, nodes...), longLease))
 		if i == 0 {
-			awaitListeners(t, servers, name, 1)
+			waitForListeners(t, servers, name, 1)
 		}
 	}
 	for i, w := range waiters {
@@ -39,7 +39,7 @@ func TestWaitersOfOneProcessGetTheLockInTheirOrder(t *testing.T) {
 		}
 	}
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestWaiterBehindOthersThatLeftGetsTheLock(t *testing.T) {
@@ -67,7 +67,7 @@ func TestWaiterBehindOthersThatLeftGetsTheLock(t *testing.T) {
 		}
 		unlock(t, hold)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // Waiters behind the head learn what it learns: one waiter asks the nodes, however many there are.
@@ -79,13 +79,13 @@ func TestOnlyTheHeadOfTheQueueAsksTheNodes(t *testing.T) {
 	l := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, l, longLease)
 	waiters := []<-chan outcome{queueUp(t.Context(), t, l, longLease)}
-	awaitListeners(t, servers, name, 1)
+	waitForListeners(t, servers, name, 1)
 	require.Zero(t, callsDuring(t, servers, 0))
 	for range 50 {
 		waiters = append(waiters, queueUp(t.Context(), t, l, longLease))
 	}
 	require.LessOrEqual(t, scriptCalls(t, servers), 2*len(servers), "more than the head, late") // 50 would ask 250 times
-	awaitListeners(t, servers, name, 1)
+	waitForListeners(t, servers, name, 1)
 	unlock(t, hold)
 	for _, w := range waiters {
 		unlock(t, acquired(t, w))
@@ -94,7 +94,7 @@ func TestOnlyTheHeadOfTheQueueAsksTheNodes(t *testing.T) {
 	calls := scriptCalls(t, servers)
 	t.Logf("%d commands for each of %d waiters", calls/len(waiters), len(waiters))
 	require.Less(t, calls, 25*len(waiters))
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // The nodes of a queue are in the order of its first lock.
@@ -108,7 +108,7 @@ func TestReleaseWakesAWaiterWhateverTheOrderOfItsNodes(t *testing.T) {
 	giveOne(t, servers[:3], name)
 	ctx, cancel := context.WithCancel(t.Context())
 	head := queueUp(ctx, t, redlock.NewOn(name, atOnce, clients...), longLease)
-	awaitListeners(t, servers, name, 1)
+	waitForListeners(t, servers, name, 1)
 	second := queueUp(t.Context(), t, redlock.NewOn(name, atOnce, backwards...), longLease)
 	cancel()
 	require.Error(t, result(t, head).Err)
@@ -118,7 +118,7 @@ func TestReleaseWakesAWaiterWhateverTheOrderOfItsNodes(t *testing.T) {
 		giveBack(t, servers[:3], name)
 		unlock(t, acquired(t, second))
 	})
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // What the head learned from its request is outdated once it holds the lock itself.
@@ -128,7 +128,7 @@ func TestEndOfAWaitInTheQueueDoesNotNameAnOutdatedHolder(t *testing.T) {
 	l := redlock.NewOn(name, atOnce, newClients(t, servers, rlock.Options{})...)
 	giveOne(t, servers, name)
 	head := queueUp(t.Context(), t, l, longLease)
-	awaitListeners(t, servers, name, 1)
+	waitForListeners(t, servers, name, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	waiters := []<-chan outcome{queueUp(ctx, t, l, longLease), queueUp(ctx, t, l, longLease)}
 	_, err := l.TryLock(t.Context(), 50*time.Millisecond, longLease)
@@ -145,5 +145,5 @@ func TestEndOfAWaitInTheQueueDoesNotNameAnOutdatedHolder(t *testing.T) {
 		require.ErrorIs(t, result(t, w).Err, rlock.ErrNotAcquired)
 	}
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

@@ -7,13 +7,13 @@ import (
 
 // modelClient is one process that wants the lock.
 type modelClient struct {
-	name   string
-	clock  clock
-	tenure *modelTenure // nil before the first
+	name        string
+	clock       clock
+	acquisition *modelAcquisition // nil before the first
 }
 
-// modelTenure is the client's acquisition: requested, held, or being released.
-type modelTenure struct {
+// modelAcquisition is the client's acquisition: requested, held, or being released.
+type modelAcquisition struct {
 	client *modelClient
 	phase  modelPhase
 	lease  int64
@@ -25,11 +25,11 @@ type modelPhase uint8
 
 const (
 	wanting modelPhase = iota
-	holding
+	held
 	ended
 )
 
-// modelPart is the part of a tenure on one node.
+// modelPart is the part of an acquisition on one node.
 type modelPart struct {
 	question *request // without reply yet, or nil
 	granted  bool
@@ -38,7 +38,7 @@ type modelPart struct {
 }
 
 // asks reports whether a request has no reply yet.
-func (t *modelTenure) asks() bool {
+func (t *modelAcquisition) asks() bool {
 	return slices.ContainsFunc(t.parts, func(p modelPart) bool { return p.question != nil })
 }
 
@@ -53,22 +53,23 @@ func (w *world) send(r *request) *request {
 	return r
 }
 
-func (w *world) release(t *modelTenure, node int, owner string) {
+func (w *world) release(t *modelAcquisition, node int, owner string) {
 	w.send(&request{kind: releases, from: t, node: node, owner: owner, given: true})
 }
 
-func (w *world) ask(t *modelTenure, node int, owner string) {
+func (w *world) ask(t *modelAcquisition, node int, owner string) {
 	t.parts[node] = modelPart{owner: owner}
 	t.parts[node].question = w.send(&request{kind: acquires, from: t, node: node, owner: owner, lease: t.lease})
 }
 
 // begin has a client ask nodes for a lock that it does not hold.
 func (w *world) begin(c *modelClient, lease int64, nodes ...int) {
-	c.tenure = &modelTenure{client: c, lease: lease, parts: make([]modelPart, len(w.nodes))}
+	c.acquisition = &modelAcquisition{client: c, lease: lease,
+		parts: make([]modelPart, len(w.nodes))}
 	owner := w.newName(c)
-	w.tell("%s asks nodes %v as %s, lease %d", c.name, nodes, owner, c.tenure.lease)
+	w.tell("%s asks nodes %v as %s, lease %d", c.name, nodes, owner, c.acquisition.lease)
 	for _, i := range nodes {
-		w.ask(c.tenure, i, owner)
+		w.ask(c.acquisition, i, owner)
 	}
 }
 
@@ -100,7 +101,7 @@ func (w *world) receive(r *request) {
 			w.release(t, r.node, r.owner)
 			return
 		}
-		if t.phase == holding && !w.believes(t) && !w.joinsLate {
+		if t.phase == held && !w.believes(t) && !w.joinsLate {
 			w.end(t) // it was lost before, but not reported
 			w.release(t, r.node, r.owner)
 			return
@@ -132,15 +133,15 @@ func (w *world) giveUpOn(r *request) {
 }
 
 // decide makes a quorum a hold.
-func (w *world) decide(t *modelTenure) {
+func (w *world) decide(t *modelAcquisition) {
 	if t.phase == wanting && w.trusts(t) {
-		t.phase = holding
+		t.phase = held
 		w.tell("%s holds it", t.client.name)
 	}
 }
 
-// lapse ends the parts whose deadline is over, and the tenure without enough of them.
-func (w *world) lapse(t *modelTenure) {
+// lapse ends the parts whose deadline is over, and the acquisition without enough of them.
+func (w *world) lapse(t *modelAcquisition) {
 	now, left := t.client.clock.at(w.now), 0
 	for i := range t.parts {
 		part := &t.parts[i]
@@ -152,13 +153,13 @@ func (w *world) lapse(t *modelTenure) {
 			left++
 		}
 	}
-	if t.phase == holding && left < w.quorum() {
+	if t.phase == held && left < w.quorum() {
 		w.end(t)
 	}
 }
 
 // renew renews those of the parts that have not ended.
-func (w *world) renew(t *modelTenure, parts []int) {
+func (w *world) renew(t *modelAcquisition, parts []int) {
 	now := t.client.clock.at(w.now)
 	for _, i := range parts {
 		if part := &t.parts[i]; part.granted && now < part.deadline {
@@ -168,10 +169,10 @@ func (w *world) renew(t *modelTenure, parts []int) {
 }
 
 // join asks the nodes that are missing.
-func (w *world) join(t *modelTenure) {
+func (w *world) join(t *modelAcquisition) {
 	for i := range t.parts {
 		part := &t.parts[i]
-		if t.phase != holding || part.granted || part.question != nil {
+		if t.phase != held || part.granted || part.question != nil {
 			continue
 		}
 		owner := part.owner
@@ -184,7 +185,7 @@ func (w *world) join(t *modelTenure) {
 }
 
 // end releases all parts.
-func (w *world) end(t *modelTenure) {
+func (w *world) end(t *modelAcquisition) {
 	if t.phase == ended {
 		return
 	}
@@ -200,8 +201,8 @@ func (w *world) end(t *modelTenure) {
 // crash ends a process. What it has sent is still on its way.
 func (w *world) crash(c *modelClient) {
 	w.tell("%s crashes", c.name)
-	if c.tenure != nil {
-		c.tenure.phase = ended
+	if c.acquisition != nil {
+		c.acquisition.phase = ended
 	}
 	for _, r := range w.requests {
 		r.given = r.given || r.from.client == c

@@ -19,7 +19,7 @@ func onThree(t *testing.T, p protocol) (w *world, a, b *modelClient) {
 	}
 	w.begin(a, modelMaxLease, 0, 1, 2)
 	w.answer(a, 0, 1)
-	require.True(t, w.believes(a.tenure))
+	require.True(t, w.believes(a.acquisition))
 	return w, a, b
 }
 
@@ -51,11 +51,11 @@ func TestPartThatJoinsUnderItsFormerNameIsReleasedByALateCommand(t *testing.T) {
 		w, a, b := onThree(t, p)
 		w.giveUpOn(w.last(a, 2))
 		release := w.last(a, 2)
-		w.join(a.tenure)
+		w.join(a.acquisition)
 		w.answer(a, 2)
 		// Nodes 0 and 2 are renewed, but not node 1: A has a quorum as long as it has both.
 		w.now += 1_000_000
-		w.renew(a.tenure, []int{0, 2})
+		w.renew(a.acquisition, []int{0, 2})
 		w.answer(a, 0, 2)
 		w.now = modelStart + modelMaxLease*1000
 		w.carryOut(release)
@@ -75,18 +75,18 @@ func TestPartThatJoinsDoesNotReviveAnExpiredHold(t *testing.T) {
 	play := func(p protocol) string {
 		w, a, b := onThree(t, p)
 		w.now += 1_000_000
-		w.renew(a.tenure, []int{0})
+		w.renew(a.acquisition, []int{0})
 		w.answer(a, 0)
 		w.giveUpOn(w.last(a, 2))
-		w.join(a.tenure)
+		w.join(a.acquisition)
 		question := w.last(a, 2)
 		// The lease on node 1 ends. A is stopped and does not notice.
 		w.now = modelStart + modelMaxLease*1000
 		w.begin(b, modelMaxLease, 1, 2)
 		w.answer(b, 1, 2)
-		require.True(t, w.believes(b.tenure))
+		require.True(t, w.believes(b.acquisition))
 		require.Empty(t, w.violation())
-		w.end(b.tenure)
+		w.end(b.acquisition)
 		w.carryOut(w.last(b, 2))
 		// Now the late reply comes, and A resumes.
 		w.carryOut(question)

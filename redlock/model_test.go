@@ -19,8 +19,8 @@ type protocol struct {
 	sameName   bool // a part is requested again under its former name
 	noDrift    bool // a lease is trusted to its very end
 	fromReply  bool // a lease is counted from when its grant arrives
-	latest     bool // a tenure is trusted until the last of its parts ends
-	joinsLate  bool // parts may join a tenure that has expired unnoticed
+	latest     bool // an acquisition is trusted until the last of its parts ends
+	joinsLate  bool // parts may join an acquisition that has expired unnoticed
 }
 
 // delayed returns for how many milliseconds a node that may have forgotten something does not
@@ -91,7 +91,7 @@ func (w *world) transmit(t *rapid.T, c *modelClient) bool {
 	switch chosen := among(t, 16); {
 	case chosen < 6 && len(fresh) > 0: // the usual case: most get a reply at once
 		for _, r := range fresh {
-			if r.from == c.tenure && among(t, 4) > 0 {
+			if r.from == c.acquisition && among(t, 4) > 0 {
 				w.exchange(t, r)
 			}
 		}
@@ -113,7 +113,7 @@ func (w *world) transmit(t *rapid.T, c *modelClient) bool {
 
 // act does anything that a client may do next.
 func (w *world) act(t *rapid.T, c *modelClient) {
-	own := c.tenure
+	own := c.acquisition
 	switch chosen := among(t, 16); {
 	case own == nil || own.phase == ended:
 		w.want(t, c)

@@ -30,7 +30,7 @@ func (k requestKind) String() string { return [...]string{"acquires", "renews", 
 // sender still waits or not.
 type request struct {
 	kind     requestKind
-	from     *modelTenure
+	from     *modelAcquisition
 	node     int
 	owner    string
 	lease    int64
@@ -125,8 +125,8 @@ func (w *world) limits() []int64 {
 		}
 	}
 	for _, c := range w.clients {
-		if c.tenure != nil {
-			for _, part := range c.tenure.parts {
+		if c.acquisition != nil {
+			for _, part := range c.acquisition.parts {
 				limits = append(limits, c.clock.when(part.deadline))
 			}
 		}

@@ -39,5 +39,5 @@ func TestSeveralRedLocksOnServersWithoutANameAreRefusedByAMultiLock(t *testing.T
 	require.ErrorContains(t, err, "rlock.Options.Server")
 	// A single one needs no order, and naming it twice makes it one part.
 	unlock(t, take(t, multilock.New(first, first), longLease))
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

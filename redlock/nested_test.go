@@ -37,7 +37,7 @@ func TestOwnerReentersAndTheLockIsFreeAfterTheLastLevelInAnyOrder(t *testing.T) 
 				require.True(t, holds[order[2]].Valid())
 			}
 		}
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestNestedLockExtendsTheLeaseOnEveryNode(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, time.Minute)
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "it is held on every node")
 	nested := takeWith(hold.Context(), t, lock, longLease)
 	require.Greater(t, time.Until(hold.Deadline()), longLease/2)
@@ -58,7 +58,7 @@ func TestNestedLockExtendsTheLeaseOnEveryNode(t *testing.T) {
 	require.Greater(t, time.Until(hold.Deadline()), longLease/2, "a shorter lease shortens nothing")
 	unlock(t, hold)
 	unlock(t, nested)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestWatchdogWorksWhileALevelWantsIt(t *testing.T) {
@@ -76,7 +76,7 @@ func TestWatchdogWorksWhileALevelWantsIt(t *testing.T) {
 	released := time.Now()
 	lostTo(t, hold, " of 5 nodes, 3 are needed")
 	require.Less(t, time.Since(released), lease+promptly, "renewed although no level wants it")
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestNestedLockOfWhatAQuorumHasLostEndsTheHold(t *testing.T) {
@@ -96,7 +96,7 @@ func TestNestedLockOfWhatAQuorumHasLostEndsTheHold(t *testing.T) {
 	} {
 		hold := take(t, lock, longLease)
 		nested := takeWith(hold.Context(), t, lock, longLease)
-		awaitHeld(t, servers)
+		waitUntilHeld(t, servers)
 		eventually(t, func() bool { return lock.Parts(hold) == 5 }, "it is held on every node")
 		for _, s := range servers[:3] {
 			s.Do(t, "DEL", name)
@@ -106,7 +106,7 @@ func TestNestedLockOfWhatAQuorumHasLostEndsTheHold(t *testing.T) {
 		require.ErrorContains(t, err, "a, b, c: ")
 		lostTo(t, hold)
 		lostTo(t, nested)
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 		require.Never(t, func() bool { return count(servers) > 0 }, 50*time.Millisecond, 5*time.Millisecond)
 	}
 }
@@ -120,7 +120,7 @@ func TestContextOfALevelDoesNotEndBeforeItsHold(t *testing.T) {
 	ctx := inner.Context()
 	ended := make(chan error, 1)
 	hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(inner, func(error) { ended <- ctx.Err() })
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	for _, s := range servers[:3] {
 		s.Do(t, "DEL", name)
 	}
@@ -180,7 +180,7 @@ func TestGoroutinesOfOneOwnerCountTheirLevelsRight(t *testing.T) {
 		})
 	}
 	running.Wait()
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
 }
 
@@ -199,7 +199,7 @@ func TestUnlockByContextOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T)
 			require.NoError(t, err)
 		}
 		receive(t, holds[0].Done(), "the lock is not lost")
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 		return holds
 	}
 	holds := lose()
@@ -213,7 +213,7 @@ func TestUnlockByContextOfALockKnownToBeLostSaysSoOnceForEachLevel(t *testing.T)
 	takeWith(ctx, t, lock, longLease)
 	require.NoError(t, lock.Unlock(ctx), "releases what was acquired since")
 	require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // The first of them takes the lock, and the others enter with it, although none of them has its
@@ -242,7 +242,7 @@ func TestGoroutinesOfOneOwnerAreInsideAtTheSameTime(t *testing.T) {
 		for _, hold := range holds {
 			unlock(t, hold)
 		}
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestUnlockByContextReleasesTheInnermostLevelAlsoThroughAnotherLockOfTheSame
 	require.ErrorIs(t, lock.Unlock(t.Context()), rlock.ErrNotHeld)
 	require.ErrorContains(t, lock.Unlock(t.Context()), "no owner")
 	require.ErrorIs(t, redlock.NewOn(name, atOnce, clients[:3]...).Unlock(inner.Context()), rlock.ErrNotHeld, "of other nodes")
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
@@ -274,7 +274,7 @@ func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 	clients := newClients(t, servers, rlock.Options{CommandTimeout: time.Second})
 	o := redlock.Options{FsyncAlways: true, NodeTimeout: 400 * time.Millisecond}
 	hold := acquired(t, lockInBackground(t.Context(), redlock.NewOn(name, o, clients...), time.Minute))
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	require.NoError(t, hold.Extend(t.Context(), 2*time.Minute))
 	require.Greater(t, time.Until(hold.Deadline()), time.Minute)
 	servers[0].Kill(t)
@@ -304,5 +304,5 @@ func TestExtendNeedsAQuorumAndWithoutOneTheHoldIsAsBefore(t *testing.T) {
 	require.Greater(t, time.Until(hold.Deadline()), longLease-time.Minute)
 	unlock(t, hold)
 	require.ErrorIs(t, hold.Extend(t.Context(), time.Minute), rlock.ErrNotHeld)
-	awaitFree(t, servers[1:]...)
+	waitUntilFree(t, servers[1:]...)
 }

@@ -50,15 +50,15 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			}
 
 			f.Begin(t, v)
-			hold, err := lock.TryLock(t.Context(), patience, rlock.Watchdog)
+			hold, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
 			require.NoError(t, err, "acquired meanwhile")
 			excluded(hold)
 			unlock(t, hold)
 			f.End(t, v)
-			awaitFree(t, servers...)
+			waitUntilFree(t, servers...)
 
 			hold = acquired(t, lockInBackground(t.Context(), lock, rlock.Watchdog))
-			awaitHeld(t, servers)
+			waitUntilHeld(t, servers)
 			f.Begin(t, v)
 			before := hold.Deadline()
 			eventually(t, func() bool {
@@ -71,7 +71,7 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			},
 				"the node has joined again")
 			unlock(t, hold)
-			awaitFree(t, servers...)
+			waitUntilFree(t, servers...)
 
 			last := longLease
 			if f.KeepsLocks {
@@ -81,7 +81,7 @@ func TestFaultOfOneNodeChangesNothingForTheHolder(t *testing.T) {
 			f.Begin(t, v)
 			unlock(t, hold)
 			f.End(t, v)
-			awaitFree(t, servers...)
+			waitUntilFree(t, servers...)
 		})
 	}
 }

@@ -70,7 +70,7 @@ func TestLockIsAcquiredIffThreeOfFiveNodesAreAlive(t *testing.T) {
 				}
 				for i, s := range servers {
 					if !dead(i) {
-						awaitFree(t, s) // without the help of those that are down
+						waitUntilFree(t, s) // without the help of those that are down
 					}
 				}
 				for i, s := range servers {
@@ -78,8 +78,8 @@ func TestLockIsAcquiredIffThreeOfFiveNodesAreAlive(t *testing.T) {
 						d.back(t, s, proxies[i])
 					}
 				}
-				awaitFree(t, servers...)
-				awaitAnswers(t, clients)
+				waitUntilFree(t, servers...)
+				waitForReplies(t, clients)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestLockIsAcquiredIffThreeOfFiveNodesAreAlive(t *testing.T) {
 // long before a silent node is given up.
 func requireQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 	t.Helper()
-	for _, wait := range []time.Duration{rlock.NoWait, patience} {
+	for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 		bestOf(t, quorumOptions.NodeTimeout, func() time.Duration {
 			start := time.Now()
 			hold, err := redlock.NewOn(name, quorumOptions, clients...).TryLock(t.Context(), wait, longLease)
@@ -100,7 +100,7 @@ func requireQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 				hold, err = redlock.NewOn(fmt.Sprint(name, try), quorumOptions, clients...).TryLock(t.Context(), wait, longLease)
 			}
 			require.NoError(t, err, "dead: %05b", dead)
-			wait = patience // for another attempt: the release may still be on its way
+			wait = longWait // for another attempt: the release may still be on its way
 			require.True(t, hold.Valid())
 			unlock(t, hold)
 			require.False(t, hold.Valid())
@@ -147,9 +147,9 @@ func requireNoQuorum(t testing.TB, clients []*rlock.Client, dead int) {
 	}
 }
 
-// awaitAnswers waits until every client reaches its server again and has the replies to all its
+// waitForReplies waits until every client reaches its server again and has the replies to all its
 // requests: until then a server counts as silent.
-func awaitAnswers(t testing.TB, clients []*rlock.Client) {
+func waitForReplies(t testing.TB, clients []*rlock.Client) {
 	t.Helper()
 	for i, c := range clients {
 		l := redlock.NewOn("answers", quorumOptions, c)
@@ -177,12 +177,12 @@ func TestQuorumIsMoreThanHalfOfTheNodes(t *testing.T) {
 				s.Do(t, "HSET", name, "somebody", "1")
 			}
 			unlock(t, take(t, l, longLease))
-			awaitFree(t, servers[may:]...)
+			waitUntilFree(t, servers[may:]...)
 			servers[may].Do(t, "HSET", name, "somebody", "1")
 			_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			require.ErrorContains(t, err, fmt.Sprintf(" of %d nodes granted it, %d are needed", n, n/2+1))
-			awaitFree(t, servers[may+1:]...)
+			waitUntilFree(t, servers[may+1:]...)
 		})
 	}
 }
@@ -204,7 +204,8 @@ func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
 			others[a].BlackHole()
 			others[b].BlackHole()
 
-			hold, err := redlock.NewOn(name, quorumOptions, first...).TryLock(t.Context(), patience, longLease)
+			lock := redlock.NewOn(name, quorumOptions, first...)
+			hold, err := lock.TryLock(t.Context(), longWait, longLease)
 			require.NoError(t, err)
 			_, err = redlock.NewOn(name, quorumOptions, second...).TryLock(t.Context(), rlock.NoWait, longLease)
 			require.Error(t, err, "%d and %d are out of reach of the first, %d and %d of the second", i, j, a, b)
@@ -216,9 +217,9 @@ func TestTwoClientsThatReachDifferentNodesDoNotBothHold(t *testing.T) {
 				all.Go(others[k].Pass)
 			}
 			all.Wait()
-			awaitFree(t, servers...)
-			awaitAnswers(t, first)
-			awaitAnswers(t, second)
+			waitUntilFree(t, servers...)
+			waitForReplies(t, first)
+			waitForReplies(t, second)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func racer(args []string) error {
 		return err
 	}
 	defer closeAll()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*longWait)
 	defer cancel()
 	l := redlock.NewOn(name, atOnce, clients...)
 	fmt.Println("ready")
@@ -86,7 +86,7 @@ func TestTwoProcessesNeverBothHoldAndBothMakeProgress(t *testing.T) {
 	for _, text := range waits {
 		longest, err := time.ParseDuration(text)
 		require.NoError(t, err)
-		require.Less(t, longest, patience)
+		require.Less(t, longest, longWait)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

@@ -28,7 +28,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 				refuse(s)
 			}
 			unlock(t, take(t, l, longLease))
-			awaitFree(t, servers[2:]...)
+			waitUntilFree(t, servers[2:]...)
 			giveOne(t, servers[2:], name)
 			for _, wait := range []time.Duration{rlock.NoWait, time.Second} {
 				_, err := l.TryLock(t.Context(), wait, longLease)
@@ -39,7 +39,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 			// A waiter finds out with its next request.
 			var err error
 			done := queueUp(t.Context(), t, l, longLease)
-			awaitListeners(t, servers[2:], name, 1)
+			waitForListeners(t, servers[2:], name, 1)
 			servers[2].Do(t, "DEL", name)
 			refuse(servers[2])
 			giveBack(t, servers[3:], name)
@@ -54,7 +54,7 @@ func TestMajorityThatRefusesForGoodEndsAWaitAtOnceAndAMinorityDoesNot(t *testing
 				require.ErrorContains(t, err, refusal.Advice)
 				_ = quorumError(t, err)
 			}
-			awaitFree(t, servers[3:]...)
+			waitUntilFree(t, servers[3:]...)
 		})
 	}
 }
@@ -75,7 +75,7 @@ func TestServersOutOfMemoryStillExtend(t *testing.T) {
 	require.ErrorContains(t, err, "OOM", "another level takes memory")
 	unlock(t, nested)
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestTemporaryRefusalIsWaitedFor(t *testing.T) {
@@ -102,5 +102,5 @@ func TestTemporaryRefusalIsWaitedFor(t *testing.T) {
 		s.Do(t, "REPLICAOF", "NO", "ONE")
 	}
 	unlock(t, acquired(t, done))
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

@@ -17,7 +17,7 @@ func TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne(t *testing.T) {
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, atOnce, clients...)
 	hold := take(t, lock, rlock.Watchdog)
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	for _, s := range servers[1:4] {
 		s.Kill(t)
 		before := hold.Deadline()
@@ -35,7 +35,7 @@ func TestHoldSurvivesThreeNodesThatRestartEmptyOneByOne(t *testing.T) {
 	}
 	require.True(t, hold.Valid())
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) {
@@ -63,7 +63,7 @@ func TestNodeThatMissedTheAcquisitionJoinsAtARenewalUnderANewName(t *testing.T) 
 	eventually(t, func() bool { return hold.Err() != nil || hold.Deadline().After(before.Add(lease)) }, "it is renewed")
 	require.True(t, hold.Valid(), "%v", hold.Err())
 	unlock(t, hold)
-	awaitFree(t, servers[0], servers[1], servers[4])
+	waitUntilFree(t, servers[0], servers[1], servers[4])
 }
 
 func TestExplicitLeaseDoesNotJoinNodes(t *testing.T) {
@@ -91,7 +91,7 @@ func TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime(t *testing.T) 
 	servers, clients := startFive(t, rlock.Options{WatchdogLease: lease})
 	lock := redlock.NewOn(name, hasty, clients...)
 	hold := acquired(t, lockInBackground(t.Context(), lock, rlock.Watchdog))
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	for _, s := range servers[:2] {
 		s.Pause(t)
 	}
@@ -107,7 +107,7 @@ func TestRenewalsGoOnWhileTwoNodesHangThatStayIfTheyAreBackInTime(t *testing.T) 
 	}
 	eventually(t, func() bool { return lock.Parts(hold) == 5 }, "they join again")
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // The nodes' parts are lost and joined again and again, in turn and as fast as possible, while
@@ -133,7 +133,7 @@ func TestHoldWhosePartsAreLostAndRejoinedAlwaysHasAQuorum(t *testing.T) {
 			require.False(t, hold.Valid(), "two holders at the same time")
 			unlock(t, another)
 		}
-		if nested, err := lock.TryLock(hold.Context(), patience, rlock.Watchdog); err == nil {
+		if nested, err := lock.TryLock(hold.Context(), longWait, rlock.Watchdog); err == nil {
 			unlock(t, nested)
 		}
 	}
@@ -141,5 +141,5 @@ func TestHoldWhosePartsAreLostAndRejoinedAlwaysHasAQuorum(t *testing.T) {
 	if err := hold.Unlock(t.Context()); err != nil {
 		require.ErrorIs(t, err, rlock.ErrLost)
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

@@ -69,7 +69,7 @@ func startCrashCase(t testing.TB, o redlock.Options, clientOptions rlock.Options
 func TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely(t *testing.T) {
 	t.Parallel()
 	c := startCrashCase(t, atOnce, rlock.Options{}, longLease)
-	second, err := c.second.TryLock(t.Context(), patience, longLease)
+	second, err := c.second.TryLock(t.Context(), longWait, longLease)
 	require.NoError(t, err)
 	require.True(t, second.Valid())
 	require.True(t, c.hold.Valid(), "the first holder does not know")
@@ -127,7 +127,7 @@ func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *te
 	lock := redlock.NewOn(name, o, newClients(t, servers, rlock.Options{WatchdogLease: lease})...)
 	counted(t, servers, lease)
 	hold := take(t, lock, rlock.Watchdog)
-	awaitHeld(t, servers)
+	waitUntilHeld(t, servers)
 	for _, s := range servers[:2] {
 		s.Restart(t)
 	}
@@ -141,7 +141,7 @@ func TestRestartedNodeThatRemembersRenewsAndReleasesAlthoughItIsNotCounted(t *te
 	_, err := lock.TryLock(t.Context(), rlock.NoWait, lease)
 	require.Error(t, err)
 	unlock(t, hold)
-	awaitFree(t, servers[0], servers[1], servers[4])
+	waitUntilFree(t, servers[0], servers[1], servers[4])
 }
 
 func TestNewNodesAreNotCountedAndALeaseBeyondMaxLeaseIsRefused(t *testing.T) {
@@ -173,7 +173,7 @@ func TestNewNodesAreNotCountedAndALeaseBeyondMaxLeaseIsRefused(t *testing.T) {
 	hold := take(t, lock.WithOptions(atOnce), 5*time.Minute)
 	require.NoError(t, hold.Extend(t.Context(), time.Hour), "with FsyncAlways it means nothing")
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestExtendBeyondMaxLeaseIsRefused(t *testing.T) {
@@ -232,7 +232,7 @@ func TestNodesThatHideTheirUptimeAreAnErrorWithAdvice(t *testing.T) {
 		s.Do(t, "ACL", "SETUSER", "default", "-info")
 	}
 	lock := redlock.NewOn(name, redlock.Options{NodeTimeout: time.Second}, clients...)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longWait)
 	defer cancel()
 	_, err := lock.Lock(ctx, time.Second)
 	require.NoError(t, ctx.Err(), "waiting does not help")

@@ -20,11 +20,11 @@ func TestServerUnderTwoNamesCountsOnce(t *testing.T) {
 	hold := take(t, l, longLease)
 	require.Equal(t, 2, l.Parts(hold))
 	require.NoError(t, hold.Unlock(t.Context()))
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 
 	servers[1].Kill(t)
 	_, err := l.TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.ErrorContains(t, err, "same server as another node")
-	awaitFree(t, servers[0])
+	waitUntilFree(t, servers[0])
 }

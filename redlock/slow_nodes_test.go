@@ -27,7 +27,7 @@ func slowDown(proxies []*faultproxy.Proxy) {
 // among those, a release that is still on its way to a fast one may be in the way.
 func takeAgain(t testing.TB, l *redlock.Lock) *rlock.Hold {
 	t.Helper()
-	hold, err := l.TryLock(t.Context(), patience, longLease)
+	hold, err := l.TryLock(t.Context(), longWait, longLease)
 	require.NoError(t, err)
 	return hold
 }
@@ -69,7 +69,7 @@ func TestSlowMinorityDoesNotSlowTheLockDown(t *testing.T) {
 			t.Logf("median of lock and unlock: %v, and %v with two slow nodes", fast, slow)
 			require.Less(t, slow, 3*fast+slowness/10)
 			require.Less(t, slow, slowness/2)
-			awaitFree(t, servers...)
+			waitUntilFree(t, servers...)
 		})
 	}
 }
@@ -85,11 +85,11 @@ func TestSlowNodeIsHeldAsSoonAsItRepliesAndNotWaitedForAtTheEnd(t *testing.T) {
 		for _, owner := range ownersOf(t, servers, "slow") {
 			require.Equal(t, hold.Owner(), owner)
 		}
-		awaitAnswers(t, clients) // the late replies have come by now
+		waitForReplies(t, clients) // the late replies have come by now
 		start := time.Now()
 		unlock(t, hold)
 		took := time.Since(start)
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 		return took
 	})
 }
@@ -106,8 +106,8 @@ func TestLockReleasedBeforeASlowNodeRepliesIsReleasedThereToo(t *testing.T) {
 		unlock(t, takeAgain(t, l))
 	}
 	// After the last reply nothing may be on its way any more.
-	awaitAnswers(t, clients)
-	awaitFree(t, servers...)
+	waitForReplies(t, clients)
+	waitUntilFree(t, servers...)
 	acquired := make(map[string]bool)
 	for _, c := range monitor.Commands(t) {
 		acquired[c[0]] = acquired[c[0]] || slices.Contains(c, name)
@@ -121,22 +121,23 @@ func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {
 	clients, proxies := proxied(t, servers, rlock.Options{})
 	warm(t, clients)
 	slowDown(proxies[2:])
-	impatient := redlock.Options{FsyncAlways: true, NodeTimeout: 5 * time.Millisecond}
+	brief := redlock.Options{FsyncAlways: true, NodeTimeout: 5 * time.Millisecond}
 	for i := range 5 {
 		// Each attempt has its own name, or what the last one has not released yet would be in the
 		// way.
-		_, err := redlock.NewOn(name+strconv.Itoa(i), impatient, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
+		lock := redlock.NewOn(name+strconv.Itoa(i), brief, clients...)
+		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		// The first time they are asked; later they are known to be slow.
 		require.Regexp(t, `c.*: (no answer in time \(see redlock.Options.NodeTimeout\)|it has not answered for \d+ms)`,
 			err.Error())
 	}
-	awaitAnswers(t, clients)
-	awaitFree(t, servers...)
+	waitForReplies(t, clients)
+	waitUntilFree(t, servers...)
 
 	unlock(t, take(t, redlock.NewOn(name, atOnce, clients...), longLease))
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestLockIsAcquiredFromASlowMajorityWhileWaiting(t *testing.T) {
@@ -159,6 +160,6 @@ func TestLockIsAcquiredFromASlowMajorityWhileWaiting(t *testing.T) {
 	hold := acquired(t, done)
 	require.True(t, hold.Valid())
 	unlock(t, hold)
-	awaitAnswers(t, clients)
-	awaitFree(t, servers...)
+	waitForReplies(t, clients)
+	waitUntilFree(t, servers...)
 }

@@ -71,7 +71,7 @@ type stress struct {
 	mu    sync.Mutex
 	holds map[*rlock.Hold]bool // guarded by mu; acquired and not released
 
-	acquired, nested, lost, doubtful, faults atomic.Int64
+	acquired, nested, lost, unconfirmed, faults atomic.Int64
 }
 
 func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, forget func(*testing.T, *redistest.Server, *rand.Rand)) {
@@ -83,7 +83,8 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	watched := time.AfterFunc(length, func() {
 		// On a machine that is busy with other tests, faults leave no time for anything else.
 		calm()
-		for late := time.Now().Add(4 * patience); st.acquired.Load() <= enough && time.Now().Before(late); {
+		few := func() bool { return st.acquired.Load() <= enough }
+		for late := time.Now().Add(4 * longWait); few() && time.Now().Before(late); {
 			pause(ctx.Done(), time.Millisecond)
 		}
 		cancel()
@@ -114,7 +115,7 @@ func (st *stress) play(o redlock.Options, seed uint64, length time.Duration, for
 	}
 	running.Wait()
 	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(), st.nested.Load(),
-		st.lost.Load(), st.doubtful.Load(), st.faults.Load())
+		st.lost.Load(), st.unconfirmed.Load(), st.faults.Load())
 
 	// The network works again, and all that meant to release have done so.
 	// What was in flight may still come later, so once is enough.
@@ -296,7 +297,7 @@ func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 	case errors.Is(err, rlock.ErrLost):
 		st.lost.Add(1)
 	case errors.Is(err, rlock.ErrOutcomeUnknown):
-		st.doubtful.Add(1)
+		st.unconfirmed.Add(1)
 	}
 	st.explain(err, rlock.ErrLost, rlock.ErrOutcomeUnknown)
 }

@@ -54,7 +54,7 @@ func TestWaiterGetsTheLockOfAKilledProcessWhenItsLeaseEnds(t *testing.T) {
 		took := next.At.Sub(start)
 		require.GreaterOrEqual(t, took, left-10*time.Millisecond, "while it was held")
 		unlock(t, next.Hold)
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 		return took
 	})
 }
@@ -69,7 +69,7 @@ func TestWaiterGetsTheLockWhenTheLeaseOfItsPredecessorEnds(t *testing.T) {
 	bestOf(t, lease+promptly, func() time.Duration {
 		take(t, l, lease) // not unlocked, so no message wakes a waiter
 		first := queueUp(t.Context(), t, l, lease)
-		awaitListeners(t, servers, name, 1)
+		waitForListeners(t, servers, name, 1)
 		second := queueUp(t.Context(), t, l, longLease)
 		acquired(t, first)
 		start := time.Now()
@@ -88,7 +88,7 @@ func TestEndOfTheContextEndsTheWait(t *testing.T) {
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	head := queueUp(ctx, t, l, longLease)
-	awaitListeners(t, servers, name, 1)
+	waitForListeners(t, servers, name, 1)
 	next := queueUp(ctx, t, l, longLease)
 	start := time.Now()
 	cancel(enough)
@@ -105,7 +105,7 @@ func TestEndOfTheContextEndsTheWait(t *testing.T) {
 	require.ErrorIs(t, err, enough)
 	require.True(t, hold.Valid())
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
@@ -134,5 +134,5 @@ func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
 	}
 	require.True(t, hold.Valid())
 	unlock(t, hold)
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }

@@ -37,7 +37,7 @@ func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
 				warm(t, clients)
 				waiters = append(waiters, queueUp(ctx, t, redlock.NewOn(name, atOnce, clients...), longLease))
 			}
-			awaitListeners(t, servers, name, int64(c.waiters))
+			waitForListeners(t, servers, name, int64(c.waiters))
 			// Each asks once more at most.
 			calls := callsDuring(t, servers, length)
 			t.Logf("%d commands in %v", calls, length)
@@ -48,7 +48,7 @@ func TestWaiterSendsNothingWhileItWaits(t *testing.T) {
 				hold := acquiredByAny(t, waiters)
 				unlock(t, hold)
 			}
-			awaitFree(t, servers...)
+			waitUntilFree(t, servers...)
 		})
 	}
 }
@@ -84,7 +84,7 @@ func TestLockOfAnotherProgramIsWaitedForWithoutPollingAndItsUnlockWakes(t *testi
 	bestOf(t, soon, func() time.Duration {
 		give(t, servers[:3], name)
 		done := queueUp(t.Context(), t, l, longLease)
-		awaitListeners(t, servers, name, 1)
+		waitForListeners(t, servers, name, 1)
 		resetStats(t, servers)
 		<-time.After(time.Second)
 		// No owner has a quorum, so it might also be a split vote, which ends by itself.
@@ -94,7 +94,7 @@ func TestLockOfAnotherProgramIsWaitedForWithoutPollingAndItsUnlockWakes(t *testi
 		next := result(t, done)
 		require.NoError(t, next.Err)
 		unlock(t, next.Hold)
-		awaitFree(t, servers...)
+		waitUntilFree(t, servers...)
 		return next.At.Sub(start)
 	})
 }
@@ -117,7 +117,7 @@ func TestWaiterDoesNotPollWhileAMinorityIsDown(t *testing.T) {
 			bestOf(t, soon, func() time.Duration {
 				giveOne(t, alive, d.name)
 				done := queueUp(t.Context(), t, l, longLease)
-				awaitListeners(t, alive, d.name, 1)
+				waitForListeners(t, alive, d.name, 1)
 				resetStats(t, alive)
 				<-time.After(2 * time.Second)
 				calls := scriptCalls(t, alive)
@@ -128,14 +128,14 @@ func TestWaiterDoesNotPollWhileAMinorityIsDown(t *testing.T) {
 				next := result(t, done)
 				require.NoError(t, next.Err)
 				unlock(t, next.Hold)
-				awaitFree(t, alive...)
+				waitUntilFree(t, alive...)
 				return next.At.Sub(start)
 			})
 			for i := range 2 {
 				d.back(t, servers[i], proxies[i])
 			}
-			awaitAnswers(t, clients)
-			awaitFree(t, servers...)
+			waitForReplies(t, clients)
+			waitUntilFree(t, servers...)
 		})
 	}
 }

@@ -35,7 +35,7 @@ func TestUnlockWakesAWaiterOfThisAndOfAnotherProcess(t *testing.T) {
 		bestOf(t, soon, func() time.Duration {
 			hold := take(t, mine, longLease)
 			done := queueUp(t.Context(), t, other, longLease)
-			awaitListeners(t, servers, name, 1)
+			waitForListeners(t, servers, name, 1)
 			callsDuring(t, servers, 0) // until it has asked for the last time
 			start := time.Now()
 			unlock(t, hold)
@@ -45,7 +45,7 @@ func TestUnlockWakesAWaiterOfThisAndOfAnotherProcess(t *testing.T) {
 			return next.At.Sub(start)
 		})
 	}
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestWaiterThatLeavesDoesNotKeepTheNextOneFromTheLock(t *testing.T) {
@@ -57,7 +57,7 @@ func TestWaiterThatLeavesDoesNotKeepTheNextOneFromTheLock(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		head := queueUp(ctx, t, l, longLease)
-		awaitListeners(t, servers, name, 1)
+		waitForListeners(t, servers, name, 1)
 		second := queueUp(t.Context(), t, l, longLease)
 		third := queueUp(ctx, t, l, longLease)
 		start := time.Now()
@@ -73,7 +73,7 @@ func TestWaiterThatLeavesDoesNotKeepTheNextOneFromTheLock(t *testing.T) {
 		unlock(t, next.Hold)
 		return next.At.Sub(start)
 	})
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 // A head that leaves may have been woken by a release that is still unused.
@@ -88,7 +88,7 @@ func TestNextInTheQueueAsksAtOnceWhenTheHeadLeaves(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		head := queueUp(ctx, t, l, longLease)
-		awaitListeners(t, servers, "another", 1)
+		waitForListeners(t, servers, "another", 1)
 		require.Zero(t, callsDuring(t, servers, 0))
 		next := queueUp(t.Context(), t, l, longLease)
 		servers[0].Do(t, "DEL", "another") // without an announcement
@@ -100,7 +100,7 @@ func TestNextInTheQueueAsksAtOnceWhenTheHeadLeaves(t *testing.T) {
 		unlock(t, o.Hold)
 		return o.At.Sub(start)
 	})
-	awaitFree(t, servers...)
+	waitUntilFree(t, servers...)
 }
 
 func TestLockWaitsForNodesThatAreDown(t *testing.T) {
@@ -126,7 +126,7 @@ func TestLockWaitsForNodesThatAreDown(t *testing.T) {
 			hold := acquired(t, done)
 			require.True(t, hold.Valid())
 			unlock(t, hold)
-			awaitFree(t, servers...)
+			waitUntilFree(t, servers...)
 		})
 	}
 }

@@ -36,14 +36,15 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 				for _, name := range []string{"a", "b", "a"} {
 					hold := take(t, k.lock(c, name+k.name), rlock.Watchdog)
 					ctx, cancel := context.WithCancel(t.Context())
-					waiter := lockInBackground(ctx, k.rival(other, name+k.name), longLease) // a fair lock tells nobody else
-					k.awaitListeners(t, s, name+k.name, 1)
+					// a fair lock tells nobody else
+					waiter := lockInBackground(ctx, k.contender(other, name+k.name), longLease)
+					k.waitForListeners(t, s, name+k.name, 1)
 					unlock(t, hold)
 					cancel()
 					if o := result(t, waiter); o.Err == nil {
 						unlock(t, o.Hold) // it asked when it began to listen
 					}
-					awaitFree(t, s, name+k.name)
+					waitUntilFree(t, s, name+k.name)
 				}
 				hold := acquired(t, lockInBackground(t.Context(), k.lock(c, "a"+k.name), rlock.Watchdog))
 				held, err := k.lock(c, "a"+k.name).ForceUnlock(t.Context())
@@ -73,18 +74,18 @@ func TestWaiterGetsALockWhoseReleaseMayNotBeAnnounced(t *testing.T) {
 			holder, other := newClient(t, s, rlock.Options{}, asUser), newClient(t, s, rlock.Options{})
 			var holds []*rlock.Hold
 			var waiters []<-chan outcome
-			for _, k := range rivalries() {
+			for _, k := range contests() {
 				k.warm(t, other, k.name)
 			}
-			for _, k := range rivalries() {
-				holds = append(holds, take(t, k.rival(holder, k.name), c.lease))
+			for _, k := range contests() {
+				holds = append(holds, take(t, k.contender(holder, k.name), c.lease))
 				waiters = append(waiters, parkedWaiterFor(t, s, k, k.lock(other, k.name)))
 			}
 			start := time.Now()
 			for _, hold := range holds {
 				unlock(t, hold)
 			}
-			for i, k := range rivalries() {
+			for i, k := range contests() {
 				o := result(t, waiters[i])
 				require.NoError(t, o.Err, k.name)
 				require.Greater(t, o.At.Sub(start), c.after, "%s: it was woken", k.name)
@@ -108,20 +109,20 @@ func TestWaiterThatMayNotSubscribeAsksByItself(t *testing.T) {
 			other := newClient(t, s, rlock.Options{})
 			var waiters []<-chan outcome
 			var logs []*logtest.Lines
-			for _, k := range rivalries() {
+			for _, k := range contests() {
 				k.warm(t, other, k.name)
 			}
-			for _, k := range rivalries() {
+			for _, k := range contests() {
 				log := new(logtest.Lines)
 				c := newClient(t, s, rlock.Options{Logger: log.Logger()}, asUser)
 				// to have a connection
 				unlock(t, take(t, k.lock(c, "another "+k.name), time.Second))
-				take(t, k.rival(other, k.name), 4*time.Second) // never released
+				take(t, k.contender(other, k.name), 4*time.Second) // never released
 				requireRefusedAfter(t, 100*time.Millisecond, k.lock(c, k.name))
 				waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), time.Minute))
 				logs = append(logs, log)
 			}
-			for i, k := range rivalries() {
+			for i, k := range contests() {
 				channels := 1 // of both waiters
 				if k.lonely {
 					channels = 2
@@ -175,7 +176,7 @@ const (
 func listedPermissions(t testing.TB, k kind) permissions {
 	t.Helper()
 	p := listedWithoutHandOvers(t, k)
-	if k.placed {
+	if k.grants {
 		more := listedUnder(t, forHandOvers)
 		p.commands, p.keys, p.channels = append(p.commands, more.commands...), append(p.keys, more.keys...), append(p.channels, more.channels...)
 	}
@@ -232,13 +233,13 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 	t.Run("single node", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)
-		for _, k := range rivalries() {
+		for _, k := range contests() {
 			p := listedPermissions(t, k)
 			permit(t, s, k, p, p.commands)
 		}
-		onEveryRivalry(t, func(t *testing.T, k kind) {
+		onEveryContest(t, func(t *testing.T, k kind) {
 			requirePermitted(t, k, func() rueidis.Client { return s.Client(t, asUserOf(k)) },
-				func(lock string) { k.awaitListeners(t, s, lock, 1) })
+				func(lock string) { k.waitForListeners(t, s, lock, 1) })
 			requireNothingDenied(t, s) // not even where a script can do without
 		})
 	})
@@ -247,7 +248,7 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 		c := redistest.StartCluster(t, 3)
 		sharded := knowsSharded(t, c)
 		for _, node := range c.Nodes {
-			for _, k := range rivalries() {
+			for _, k := range contests() {
 				p := listedPermissions(t, k)
 				if !sharded { // an old server has no permission for what it lacks
 					p.onClusters = slices.DeleteFunc(p.onClusters, func(command string) bool {
@@ -257,13 +258,13 @@ func TestListedPermissionsAreEnough(t *testing.T) {
 				permit(t, node, k, p, append(p.commands, p.onClusters...))
 			}
 		}
-		onEveryRivalry(t, func(t *testing.T, k kind) {
+		onEveryContest(t, func(t *testing.T, k kind) {
 			requirePermitted(t, k, func() rueidis.Client { return c.Client(t, asUserOf(k)) }, func(lock string) {
 				nodes := c.Nodes
 				if sharded {
 					nodes = []*redistest.Server{nodeOf(t, c, lock)}
 				}
-				k.awaitListener(t, nodes, sharded, lock)
+				k.waitForListener(t, nodes, sharded, lock)
 			})
 			requireNothingDenied(t, c.Nodes...)
 		})
@@ -287,7 +288,7 @@ func requireNothingDenied(t *testing.T, nodes ...*redistest.Server) {
 func TestUserWithoutPermissionForHandOversWorksWithoutThemAndIsWarnedOnce(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		if !k.placed {
+		if !k.grants {
 			continue
 		}
 		for name, missing := range map[string]func(old, listed permissions) permissions{
@@ -354,7 +355,7 @@ func TestListedCommandsAreThoseThatScriptsCall(t *testing.T) {
 	}
 	for _, k := range kinds {
 		rows := []string{k.family() + " locks"}
-		if k.placed {
+		if k.grants {
 			rows = append(rows, forHandOvers)
 		}
 		for _, command := range listedUnder(t, rows...).commands {
@@ -379,26 +380,28 @@ func asUserOf(k kind) func(*rueidis.ClientOption) {
 }
 
 // requirePermitted does everything that can be done with a lock.
-func requirePermitted(t *testing.T, k kind, connect func() rueidis.Client, awaitListener func(lock string)) {
+func requirePermitted(
+	t *testing.T, k kind, connect func() rueidis.Client, waitForListener func(lock string),
+) {
 	t.Helper()
 	var log logtest.Lines
 	options := rlock.Options{WatchdogLease: 3 * time.Second, Logger: log.Logger()}
 	c, other := newClientOn(t, connect(), options), newClientOn(t, connect(), options)
 	name := "order:" + userOf(k)
 	owner := rlock.WithOwner(t.Context())
-	hold := takeWith(owner, t, k.rival(c, name), rlock.Watchdog)
-	nested := takeWith(owner, t, k.rival(c, name), rlock.Watchdog)
+	hold := takeWith(owner, t, k.contender(c, name), rlock.Watchdog)
+	nested := takeWith(owner, t, k.contender(c, name), rlock.Watchdog)
 	var reading *rlock.Hold
-	if k.rivalMode == "write" {
+	if k.contenderMode == "write" {
 		reading = takeWith(owner, t, newReadLock(c, name), rlock.Watchdog)
 	}
 	requireRefusedAfter(t, 200*time.Millisecond, k.lock(other, name)) // it leaves the queue, too
 	waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
-	awaitListener(name)
+	waitForListener(name)
 	before := hold.Deadline()
 	eventually(t, func() bool { return hold.Deadline().After(before) }, "not renewed")
 	require.True(t, hold.Valid())
-	info, err := k.rival(c, name).Info(t.Context())
+	info, err := k.contender(c, name).Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, hold.Owner(), info.Owner)
 	unlock(t, nested)

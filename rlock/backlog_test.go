@@ -13,7 +13,7 @@ import (
 func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backlog
-		await := func(lock string, limit time.Duration) (passed bool, after time.Duration) {
+		waitFor := func(lock string, limit time.Duration) (passed bool, after time.Duration) {
 			began := time.Now()
 			budget := wait.NewBudget(t.Context(), nil, limit)
 			defer budget.Stop()
@@ -22,19 +22,19 @@ func TestCallersWaitWhileManyRepliesAreDue(t *testing.T) {
 		for range mostOwed {
 			b.add("job", 1)
 		}
-		passed, after := await("job", time.Second)
+		passed, after := waitFor("job", time.Second)
 		require.True(t, passed, "as many replies may be lost")
 		require.Zero(t, after)
 
 		b.add("job", 1)
-		passed, after = await("job", time.Second)
+		passed, after = waitFor("job", time.Second)
 		require.False(t, passed)
 		require.Equal(t, time.Second, after)
-		passed, _ = await("another", time.Second)
+		passed, _ = waitFor("another", time.Second)
 		require.True(t, passed)
 
 		time.AfterFunc(300*time.Millisecond, func() { b.add("job", -1) })
-		passed, after = await("job", time.Second)
+		passed, after = waitFor("job", time.Second)
 		require.True(t, passed)
 		require.Equal(t, 300*time.Millisecond, after)
 		b.add("job", -mostOwed)

@@ -16,7 +16,7 @@ import (
 
 // scene is where attempts at locks of all kinds are ended, all at the same time. client makes the
 // attempts, through proxy. Each lock is named after its kind; to keep it held, another client holds
-// its rival.
+// its contender.
 type scene struct {
 	server *redistest.Server
 	proxy  *faultproxy.Proxy
@@ -33,12 +33,12 @@ func (s *scene) begin(attempt func(l *rlock.Lock) <-chan outcome) (attempts []<-
 	return attempts
 }
 
-// hold has the other client hold all rivals until release is called.
+// hold has the other client hold all contenders until release is called.
 func (s *scene) hold(t *testing.T) (release func()) {
 	t.Helper()
 	var holds []*rlock.Hold
 	for _, k := range s.kinds {
-		holds = append(holds, take(t, k.rival(s.other, k.name), longLease))
+		holds = append(holds, take(t, k.contender(s.other, k.name), longLease))
 	}
 	return func() {
 		for _, hold := range holds {
@@ -47,14 +47,14 @@ func (s *scene) hold(t *testing.T) (release func()) {
 	}
 }
 
-// awaitListeners waits until n attempts listen at each lock, or the head of their queue.
-func (s *scene) awaitListeners(t *testing.T, n int) {
+// waitForListeners waits until n attempts listen at each lock, or the head of their queue.
+func (s *scene) waitForListeners(t *testing.T, n int) {
 	t.Helper()
 	for _, k := range s.kinds {
 		if k.lonely {
-			k.awaitListeners(t, s.server, k.name, n)
+			k.waitForListeners(t, s.server, k.name, n)
 		} else {
-			k.awaitListeners(t, s.server, k.name, min(n, 1))
+			k.waitForListeners(t, s.server, k.name, min(n, 1))
 		}
 	}
 }
@@ -69,8 +69,8 @@ func (s *scene) lonely() (n int) {
 	return n
 }
 
-// places returns the keys of waiters in Redis. They must not outlive the waiters.
-func (s *scene) places(t *testing.T) []string {
+// registrations returns the keys of waiters in Redis. They must not outlive the waiters.
+func (s *scene) registrations(t *testing.T) []string {
 	t.Helper()
 	var keys []string
 	for _, pattern := range []string{"redisson_lock_queue:*", "redisson_lock_timeout:*", "holdfast_rwlock_writer:*"} {
@@ -79,18 +79,19 @@ func (s *scene) places(t *testing.T) []string {
 	return keys
 }
 
-// allPlaces is the number of those keys with one waiter for each lock: two for a fair lock, and one
-// for a writer behind readers.
-const allPlaces = 3
+// allRegistrations is the number of those keys with one waiter for each lock: two for a fair lock,
+// and one for a writer behind readers.
+const allRegistrations = 3
 
 // beforeItLapses is how long a waiter's key may stay. A writer's expires after 7 s.
 const beforeItLapses = 5 * time.Second
 
-// awaitPlaces waits until there are n such keys.
-func (s *scene) awaitPlaces(t *testing.T, n int) {
+// waitForRegistrations waits until there are n such keys.
+func (s *scene) waitForRegistrations(t *testing.T, n int) {
 	t.Helper()
 	start := time.Now()
-	eventually(t, func() bool { return len(s.places(t)) == n }, "places of those who wait")
+	eventually(t, func() bool { return len(s.registrations(t)) == n },
+		"registrations of those that wait")
 	require.Less(t, time.Since(start), beforeItLapses)
 }
 
@@ -112,21 +113,21 @@ var stages = []stage{
 			release := s.hold(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			heads := s.begin(func(l *rlock.Lock) <-chan outcome { return lockInBackground(ctx, l, longLease) })
-			s.awaitListeners(t, 1)
-			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
+			s.waitForListeners(t, 1)
+			waitForGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
 			return func() {
 				cancel()
 				for _, head := range heads {
 					require.Error(t, result(t, head).Err)
 				}
-				s.awaitPlaces(t, 0)
+				s.waitForRegistrations(t, 0)
 				release()
 			}
 		},
 		reached: func(t *testing.T, s *scene) {
-			s.awaitListeners(t, 2)
-			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds)+s.lonely())
-			awaitGoroutines(t, "internal/waitqueue.(*Waiter[...]).Wait(", len(s.kinds)-s.lonely())
+			s.waitForListeners(t, 2)
+			waitForGoroutines(t, "rlock.(*attempt).park", len(s.kinds)+s.lonely())
+			waitForGoroutines(t, "internal/waitqueue.(*Waiter[...]).Wait(", len(s.kinds)-s.lonely())
 		},
 	},
 	{
@@ -138,14 +139,14 @@ var stages = []stage{
 				for _, k := range s.kinds {
 					require.Zero(t, k.listeners(s.server, k.name), "the attempt was subscribed already")
 				}
-				s.awaitPlaces(t, 0)
+				s.waitForRegistrations(t, 0)
 				s.proxy.Pass()
 				release()
 			}
 		},
 		reached: func(t *testing.T, s *scene) {
-			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
-			s.awaitPlaces(t, allPlaces)
+			waitForGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
+			s.waitForRegistrations(t, allRegistrations)
 		},
 	},
 	{
@@ -153,14 +154,14 @@ var stages = []stage{
 		before: func(t *testing.T, s *scene) func() {
 			release := s.hold(t)
 			return func() {
-				s.awaitPlaces(t, 0)
+				s.waitForRegistrations(t, 0)
 				release()
 			}
 		},
 		reached: func(t *testing.T, s *scene) {
-			s.awaitListeners(t, 1)
-			awaitGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
-			s.awaitPlaces(t, allPlaces)
+			s.waitForListeners(t, 1)
+			waitForGoroutines(t, "rlock.(*attempt).park", len(s.kinds))
+			s.waitForRegistrations(t, allRegistrations)
 		},
 	},
 	{
@@ -170,7 +171,7 @@ var stages = []stage{
 			return func() { s.server.Resume(t) }
 		},
 		reached: func(t *testing.T, s *scene) {
-			awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds))
+			waitForGoroutines(t, "rlock.(*attempt).try", len(s.kinds))
 		},
 	},
 	{
@@ -194,12 +195,12 @@ var stages = []stage{
 			return func() {
 				s.server.Resume(t)
 				eventually(t, func() bool { return calls(s.server, "evalsha") >= before+len(s.kinds) }, "the commands were not executed")
-				s.awaitPlaces(t, 0)
+				s.waitForRegistrations(t, 0)
 				release()
 			}
 		},
 		reached: func(t *testing.T, s *scene) {
-			awaitGoroutines(t, "rlock.(*attempt).try", len(s.kinds))
+			waitForGoroutines(t, "rlock.(*attempt).try", len(s.kinds))
 		},
 	},
 	{
@@ -209,11 +210,11 @@ var stages = []stage{
 			s.proxy.HoldReplies()
 			return func() {
 				s.proxy.Pass()
-				s.awaitPlaces(t, 0)
+				s.waitForRegistrations(t, 0)
 				release()
 			}
 		},
-		reached: func(t *testing.T, s *scene) { s.awaitPlaces(t, allPlaces) },
+		reached: func(t *testing.T, s *scene) { s.waitForRegistrations(t, allRegistrations) },
 	},
 }
 
@@ -223,7 +224,7 @@ var stages = []stage{
 func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached func()) (finish func())) {
 	for _, stage := range stages {
 		t.Run(stage.name, func(t *testing.T) {
-			s := &scene{server: redistest.Start(t), kinds: rivalries()}
+			s := &scene{server: redistest.Start(t), kinds: contests()}
 			s.other = newClient(t, s.server, rlock.Options{}, steadyConnection)
 			s.client, s.proxy = proxied(t, s.server, rlock.Options{}, steadyConnection)
 			for _, k := range s.kinds {
@@ -238,8 +239,8 @@ func onEveryStage(t *testing.T, attempts func(t *testing.T, s *scene, reached fu
 			if finish != nil {
 				finish()
 			}
-			awaitNothingLeft(t, s.server)
-			s.awaitPlaces(t, 0)
+			waitForNothingLeft(t, s.server)
+			s.waitForRegistrations(t, 0)
 			eventually(t, func() bool { return rlock.Sessions(s.client) == 0 }, "a seat is left")
 			goleak.VerifyNone(t, append(goroutines, unoccupied)...)
 		})

@@ -56,7 +56,7 @@ func stubbed(name string, most int, removes func(owners []string) error) *Lock {
 	return &Lock{name: name, traits: &traits{cleanups: most}, kind: stub{removes: removes}}
 }
 
-// left returns a cleanup of an owner, which lasts for an hour.
+// left returns a cleanup of an owner that lasts for an hour.
 func (l *Lock) left(owner string) cleanup {
 	return cleanup{lock: l, request: request{owner: owner}, until: time.Now().Add(time.Hour)}
 }
@@ -224,7 +224,8 @@ func TestCleanerFinishesSoonAfterAnOutage(t *testing.T) {
 		c.cleaner.mu.Lock()
 		defer c.cleaner.mu.Unlock()
 		require.Zero(t, c.cleaner.workers)
-		require.Zero(t, cap(c.cleaner.ready)+len(c.cleaner.paused)+len(c.cleaner.lanes), "memory is kept")
+		require.Zero(t, cap(c.cleaner.ready)+len(c.cleaner.paused)+len(c.cleaner.lanes),
+			"memory is kept")
 	})
 }
 
@@ -353,8 +354,9 @@ func TestCleanerDropsCleanupsThatAreOver(t *testing.T) {
 func TestLateRequestIsCleanedUpAsItWasSent(t *testing.T) {
 	c := &Client{options: Options{WatchdogLease: time.Second}}
 	c.cleaner = newCleaner(c)
-	c.cleaner.workers = mostAtOnce // so that it is looked at here
-	asked := request{owner: "client:1", window: time.Minute, registers: true, grantLease: time.Second}
+	c.cleaner.workers = mostAtOnce // so that the test can inspect it
+	asked := request{owner: "client:1", window: time.Minute, registers: true,
+		grantLease: time.Second}
 	a := &acquisition{client: c, lock: &Lock{traits: &plainTraits}, owner: "client:1", late: &asked}
 	began := time.Now()
 	a.cleanUpLate()

@@ -22,13 +22,13 @@ func TestCloseEndsWaitsWithErrClosed(t *testing.T) {
 	var here, elsewhere []<-chan outcome
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for _, k := range rivalries() {
-		take(t, k.rival(holder, k.name), longLease)
+	for _, k := range contests() {
+		take(t, k.contender(holder, k.name), longLease)
 		for range 3 { // in a queue, its head and two behind it
 			here = append(here, lockInBackground(ctx, k.lock(staying, k.name), rlock.Watchdog))
 		}
 		elsewhere = append(elsewhere, lockInBackground(t.Context(), k.lock(client, k.name), rlock.Watchdog))
-		k.awaitWaiters(t, s, k.name, 3, 1)
+		k.waitForWaiters(t, s, k.name, 3, 1)
 	}
 	closeClient(t, client)
 	for _, waiter := range elsewhere {
@@ -37,14 +37,14 @@ func TestCloseEndsWaitsWithErrClosed(t *testing.T) {
 	for _, waiter := range here {
 		require.Empty(t, waiter, "the Close of another client does not end them")
 	}
-	for _, k := range rivalries() {
-		k.awaitWaiters(t, s, k.name, 3)
+	for _, k := range contests() {
+		k.waitForWaiters(t, s, k.name, 3)
 	}
 }
 
-// awaitWaiters waits until that many waiters of each of several clients listen; each waiter for a
+// waitForWaiters waits until that many waiters of each of several clients listen; each waiter for a
 // fair lock listens by itself.
-func (k kind) awaitWaiters(t *testing.T, s *redistest.Server, name string, ofEach ...int) {
+func (k kind) waitForWaiters(t *testing.T, s *redistest.Server, name string, ofEach ...int) {
 	t.Helper()
 	n := len(ofEach)
 	if k.lonely {
@@ -53,7 +53,7 @@ func (k kind) awaitWaiters(t *testing.T, s *redistest.Server, name string, ofEac
 			n += waiters
 		}
 	}
-	k.awaitListeners(t, s, name, n)
+	k.waitForListeners(t, s, name, n)
 }
 
 func TestCloseEndsTheWholeQueue(t *testing.T) {
@@ -61,14 +61,14 @@ func TestCloseEndsTheWholeQueue(t *testing.T) {
 	s := redistest.Start(t)
 	holder, client := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	var waiters []<-chan outcome
-	for _, k := range rivalries() {
-		take(t, k.rival(holder, k.name), rlock.Watchdog)
+	for _, k := range contests() {
+		take(t, k.contender(holder, k.name), rlock.Watchdog)
 		lock := k.lock(client, k.name)
 		for range 5 {
 			waiters = append(waiters, lockInBackground(t.Context(), lock, rlock.Watchdog))
 		}
 		eventually(t, func() bool { return rlock.Waiting(lock) == 5 }, "all wait")
-		k.awaitWaiters(t, s, k.name, 5)
+		k.waitForWaiters(t, s, k.name, 5)
 	}
 	closeClient(t, client)
 	for _, waiter := range waiters {
@@ -76,7 +76,7 @@ func TestCloseEndsTheWholeQueue(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrClosed)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	}
-	for _, k := range rivalries() {
+	for _, k := range contests() {
 		require.Zero(t, k.listeners(s, k.name), "Close waits until nothing is subscribed")
 	}
 	require.Empty(t, s.DoStrings(t, "KEYS", "redisson_lock_queue:*"), "Close waits until nobody is queued")
@@ -122,7 +122,7 @@ func TestCloseEndsHoldsAndLeavesTheLocks(t *testing.T) {
 		require.Equal(t, k.hash(outer[k.name].Owner(), 2), s.DoMap(t, "HGETALL", k.name))
 	}
 	for _, k := range kinds {
-		awaitFree(t, s, k.name) // it is not renewed
+		waitUntilFree(t, s, k.name) // it is not renewed
 	}
 }
 
@@ -150,13 +150,13 @@ func TestReleaseOnCloseReleasesEverything(t *testing.T) {
 	client, other := newClient(t, s, rlock.Options{ReleaseOnClose: true}), newClient(t, s, rlock.Options{})
 	var holds []*rlock.Hold
 	var waiters []<-chan outcome
-	for _, k := range rivalries() {
-		lock := k.rival(client, k.name)
+	for _, k := range contests() {
+		lock := k.contender(client, k.name)
 		outer := take(t, lock, rlock.Watchdog)
 		takeWith(outer.Context(), t, lock, time.Minute)
 		holds = append(holds, outer)
 		waiters = append(waiters, lockInBackground(t.Context(), k.lock(other, k.name), rlock.Watchdog))
-		k.awaitListeners(t, s, k.name, 1)
+		k.waitForListeners(t, s, k.name, 1)
 	}
 	for _, k := range kinds {
 		take(t, k.lock(client, "other "+k.name), time.Minute)

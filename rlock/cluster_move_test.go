@@ -79,7 +79,7 @@ func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {
 			unlock(t, hold)
 		}
 	}
-	awaitNothingLeft(t, m.to)
+	waitForNothingLeft(t, m.to)
 	require.Zero(t, m.from.DoInt(t, "DBSIZE"))
 }
 
@@ -125,12 +125,12 @@ func TestReadLockIsKeptWhilePartOfItHasMoved(t *testing.T) {
 			half, neighbour := newReadLock(client, "{job}half"), newReadLock(client, "{job}neighbour")
 			outer, kept := take(t, half, rlock.Watchdog), take(t, neighbour, rlock.Watchdog)
 			inner := takeWith(outer.Context(), t, half, rlock.Watchdog)
-			awaitRenewal(t, []*rlock.Hold{outer, kept})
+			waitForRenewal(t, []*rlock.Hold{outer, kept})
 			m.begin(t)
 			m.moveKeys(t, moves(outer.Owner()))
-			awaitRenewal(t, []*rlock.Hold{kept})
+			waitForRenewal(t, []*rlock.Hold{kept})
 			m.finish(t)
-			awaitRenewal(t, []*rlock.Hold{outer})
+			waitForRenewal(t, []*rlock.Hold{outer})
 			for _, hold := range []*rlock.Hold{inner, outer, kept} {
 				unlock(t, hold)
 			}
@@ -150,10 +150,10 @@ func TestWaiterIsWokenOnTheNodeThatItsSlotMovedTo(t *testing.T) {
 			if sharded {
 				before, after = []*redistest.Server{l.from}, []*redistest.Server{l.to}
 			}
-			l.awaitListeners(t, before, sharded)
+			l.waitForListeners(t, before, sharded)
 			l.begin(t)
 			l.finish(t)
-			l.awaitListeners(t, after, sharded)
+			l.waitForListeners(t, after, sharded)
 			l.requireWoken(t)
 		})
 	}
@@ -163,7 +163,7 @@ func TestReleaseWhileTheWaitersSlotMovesIsNotMissed(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	l := waitInASlot(t, cluster, rlock.Options{})
-	l.awaitListeners(t, []*redistest.Server{l.from}, true)
+	l.waitForListeners(t, []*redistest.Server{l.from}, true)
 	l.begin(t)
 	l.finish(t)
 	l.requireWoken(t) // most likely no client listens yet
@@ -172,8 +172,8 @@ func TestReleaseWhileTheWaitersSlotMovesIsNotMissed(t *testing.T) {
 func TestReleaseInAMovingSlotIsFinishedWhenItHasMoved(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
-	l := waitInASlot(t, cluster, rlock.Options{CommandTimeout: patience})
-	l.awaitListeners(t, []*redistest.Server{l.from}, true)
+	l := waitInASlot(t, cluster, rlock.Options{CommandTimeout: longWait})
+	l.waitForListeners(t, []*redistest.Server{l.from}, true)
 	l.begin(t)
 	released := make(chan error, len(l.holds))
 	for _, hold := range l.holds {
@@ -199,25 +199,25 @@ type waitingInASlot struct {
 
 func waitInASlot(t *testing.T, cluster *redistest.Cluster, options rlock.Options) *waitingInASlot {
 	t.Helper()
-	l := &waitingInASlot{move: newMove(t, cluster), kinds: rivalries()}
+	l := &waitingInASlot{move: newMove(t, cluster), kinds: contests()}
 	holder, waiting := newClientOn(t, cluster.Client(t), options), newClientOn(t, cluster.Client(t), options)
 	for _, k := range l.kinds {
-		l.holds = append(l.holds, take(t, k.rival(holder, "{job}"+k.name), time.Minute))
+		l.holds = append(l.holds, take(t, k.contender(holder, "{job}"+k.name), time.Minute))
 		l.waiters = append(l.waiters, lockInBackground(t.Context(), k.lock(waiting, "{job}"+k.name), time.Minute))
 	}
 	return l
 }
 
-// awaitListeners waits until each of the locks has a listener on one of the nodes; on an old
+// waitForListeners waits until each of the locks has a listener on one of the nodes; on an old
 // cluster, on any.
-func (l *waitingInASlot) awaitListeners(t *testing.T, nodes []*redistest.Server, sharded bool) {
+func (l *waitingInASlot) waitForListeners(t *testing.T, nodes []*redistest.Server, sharded bool) {
 	t.Helper()
 	if sharded && !knowsSharded(t, l.cluster) {
 		nodes, sharded = l.cluster.Nodes, false
 	}
 	for _, k := range l.kinds {
 		if k.name != "write" { // its pattern also matches the channel of writers behind readers
-			k.awaitListener(t, nodes, sharded, "{job}"+k.name)
+			k.waitForListener(t, nodes, sharded, "{job}"+k.name)
 		}
 	}
 }

@@ -54,15 +54,15 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 			client := newClientOn(t, cluster.Client(t), rlock.Options{PubSub: c.mode})
 			other := newClientOn(t, cluster.Client(t), rlock.Options{PubSub: c.mode})
 			for node, name := range oneLockPerNode(t, cluster) {
-				for _, k := range rivalries() {
+				for _, k := range contests() {
 					name := fmt.Sprint("{", name, "}", c.mode, k.name)
-					hold := take(t, k.rival(client, name), time.Minute)
+					hold := take(t, k.contender(client, name), time.Minute)
 					waiter := lockInBackground(t.Context(), k.lock(other, name), time.Minute)
 					where := cluster.Nodes // any node serves a classic channel
 					if c.sharded {
 						where = []*redistest.Server{node}
 					}
-					k.awaitListener(t, where, c.sharded, name)
+					k.waitForListener(t, where, c.sharded, name)
 					node.ResetStats(t)
 					start := time.Now()
 					unlock(t, hold)
@@ -77,8 +77,8 @@ func TestClusterWakesThroughShardedChannelsUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
-// awaitListener waits until a client listens on the channels of a lock, on any node of a cluster.
-func (k kind) awaitListener(t testing.TB, nodes []*redistest.Server, sharded bool, name string) {
+// waitForListener waits until a client listens on the channels of a lock, on any node of a cluster.
+func (k kind) waitForListener(t testing.TB, nodes []*redistest.Server, sharded bool, name string) {
 	t.Helper()
 	prefix := ""
 	if sharded {

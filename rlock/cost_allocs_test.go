@@ -17,8 +17,8 @@ import (
 )
 
 // A cycle of Lock and Unlock costs this many objects of memory. The race detector allocates more.
-// What else the process does is counted, too: now and then an object of rueidis, and whatever runs in
-// the background. So the best of several runs is compared, and may be half an object more.
+// What else the process does is counted, too: now and then an object of rueidis, and whatever runs
+// in the background. So the best of several runs is compared, and may be half an object more.
 
 func TestUncontendedCycleAllocatesFewObjects(t *testing.T) {
 	s := redistest.Start(t)

@@ -37,7 +37,7 @@ func TestCommandsOfEachOperation(t *testing.T) {
 	for _, k := range kinds {
 		c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 		k.warm(t, c, k.name)
-		unlock(t, take(t, k.rival(other, k.name), time.Minute))
+		unlock(t, take(t, k.contender(other, k.name), time.Minute))
 		lock, monitor := k.lock(c, k.name), s.Monitor(t)
 		_, err := lock.ForceUnlock(t.Context())
 		require.NoError(t, err)
@@ -72,12 +72,12 @@ func TestCommandsOfEachOperation(t *testing.T) {
 		unlock(t, hold)
 		costs("Unlock", 1)
 
-		rival := take(t, k.rival(other, k.name), time.Minute)
+		contender := take(t, k.contender(other, k.name), time.Minute)
 		costs("TryLock without wait", 1)
 		_, err = lock.TryLock(t.Context(), rlock.NoWait, time.Minute)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		costs("TryLock that is refused", 1)
-		unlock(t, rival)
+		unlock(t, contender)
 		costs("Unlock", 1)
 	}
 }
@@ -85,11 +85,11 @@ func TestCommandsOfEachOperation(t *testing.T) {
 // A waiter that waits in vain asks, listens, asks again, and removes what it has put into Redis.
 func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 	t.Parallel()
-	onEach(t, rivalries(), func(t *testing.T, k kind) {
+	onEach(t, contests(), func(t *testing.T, k kind) {
 		s := redistest.Start(t)
 		c := newClient(t, s, rlock.Options{})
 		k.warm(t, c, k.name)
-		rival := take(t, k.rival(newClient(t, s, rlock.Options{}), k.name), time.Minute)
+		contender := take(t, k.contender(newClient(t, s, rlock.Options{}), k.name), time.Minute)
 		monitor := s.Monitor(t)
 		_, err := k.lock(c, k.name).TryLock(t.Context(), 2*time.Second, time.Minute)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
@@ -97,10 +97,10 @@ func TestCommandsOfAWaitThatIsOver(t *testing.T) {
 		if k.shared { // readers are not registered
 			want = []string{"evalsha", "subscribe", "evalsha"}
 		}
-		k.awaitListeners(t, s, k.name, 0) // a second later
+		k.waitForListeners(t, s, k.name, 0) // a second later
 		seen := slices.DeleteFunc(verbs(monitor.Commands(t)), func(verb string) bool { return !slices.Contains(want, verb) })
 		require.Equal(t, want, seen, "besides the end of the subscription")
-		unlock(t, rival)
+		unlock(t, contender)
 	})
 }
 
@@ -190,7 +190,7 @@ func requireCost(t *testing.T, s *redistest.Server, most float64, acquisitions i
 // However many wait, and however long: the head of their queue asks every 5 s.
 func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 	t.Parallel()
-	for _, k := range rivalries() {
+	for _, k := range contests() {
 		t.Run(k.name, func(t *testing.T) {
 			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 				const waiters = 50
@@ -207,11 +207,11 @@ func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 				<-time.After(length)
 				synctest.Wait()
 				// before and after it listens, and one waiter that came at the same time
-				looks := int(length/(5*time.Second)) + 3
+				requests := int(length/(5*time.Second)) + 3
 				if k.lonely {
-					looks *= waiters
+					requests *= waiters
 				}
-				require.LessOrEqual(t, len(b.called(k.acquire)), looks)
+				require.LessOrEqual(t, len(b.called(k.acquire)), requests)
 				cancel()
 				for _, waiter := range all {
 					require.ErrorIs(t, (<-waiter).Err, rlock.ErrNotAcquired)

@@ -46,9 +46,9 @@ func TestDoReturnsTheErrorOfItsFunction(t *testing.T) {
 func TestDoDoesNotRunWithoutTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
-		hold := take(t, k.rival(client, k.name), rlock.Watchdog)
+		hold := take(t, k.contender(client, k.name), rlock.Watchdog)
 		lock := k.lock(client, k.name)
 		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog, func(context.Context) error {
 			t.Error("called without the lock")

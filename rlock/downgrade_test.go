@@ -34,7 +34,7 @@ func TestDowngradeLetsReadersInAtOnceAndKeepsWritersOut(t *testing.T) {
 		lockInBackground(t.Context(), lock.Read(), time.Minute),
 		lockInBackground(t.Context(), d.NewReadWriteLock("page").Read(), time.Minute),
 	}
-	awaitParked(t, s, 2)
+	waitForParked(t, s, 2)
 	eventually(t, func() bool { return rlock.Waiting(lock.Read()) == 2 }, "both wait")
 	released := time.Now()
 	unlock(t, write)
@@ -64,7 +64,7 @@ func TestWriterReadsAtOnceThoughOthersOfItsClientWaitToRead(t *testing.T) {
 	owner := rlock.WithOwner(t.Context())
 	write := takeWith(owner, t, lock.Write(), time.Minute)
 	reader := lockInBackground(t.Context(), lock.Read(), time.Minute)
-	awaitParked(t, s, 1)
+	waitForParked(t, s, 1)
 	read := acquired(t, lockInBackground(owner, lock.Read(), time.Minute))
 	require.Empty(t, reader)
 	unlock(t, read)
@@ -124,7 +124,7 @@ func TestReadLeaseThatExpiresLeavesTheWriterItsLock(t *testing.T) {
 	require.Equal(t, map[string]string{"mode": "write", write.Owner() + ":write": "1"}, s.DoMap(t, "HGETALL", "page"))
 
 	reader := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Read(), time.Minute)
-	awaitParked(t, s, 1)
+	waitForParked(t, s, 1)
 	unlock(t, write)
 	unlock(t, acquired(t, reader))
 	requireFree(t, s, "page")
@@ -189,7 +189,7 @@ func TestWriterKeepsItsNewReadLockWhenTheLostOneIsCleanedUp(t *testing.T) {
 					case o := <-again:
 						require.NoError(t, o.Err)
 						hold = o.Hold
-					case <-time.After(patience):
+					case <-time.After(longWait):
 						require.FailNow(t, "the acquisition has not ended")
 					}
 				}
@@ -249,7 +249,7 @@ func TestForceUnlockEndsTheHoldsThatItFreed(t *testing.T) {
 	require.True(t, write.Valid())
 	require.True(t, read.Valid())
 	waiting := lockInBackground(t.Context(), lock.Read(), time.Minute)
-	awaitParked(t, s, 1)
+	waitForParked(t, s, 1)
 	require.True(t, force(lock.Write()))
 	require.ErrorIs(t, write.Err(), rlock.ErrLost)
 	require.ErrorIs(t, read.Err(), rlock.ErrLost)
@@ -258,7 +258,7 @@ func TestForceUnlockEndsTheHoldsThatItFreed(t *testing.T) {
 	require.False(t, force(lock.Write()), "the lock is a reader's")
 	require.True(t, reader.Valid())
 	writer := lockInBackground(t.Context(), lock.Write(), time.Minute)
-	awaitParked(t, s, 1)
+	waitForParked(t, s, 1)
 	require.True(t, force(lock.Read()))
 	require.ErrorIs(t, reader.Err(), rlock.ErrLost)
 	unlock(t, acquired(t, writer))

@@ -37,7 +37,7 @@ func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
 				waiter = nil
 			}
 			if f.Effect == faults.Held {
-				awaitListeners(t, s, "order", 1)
+				waitForListeners(t, s, "order", 1)
 			}
 			f.End(t, v)
 			if f.Effect == faults.Held {
@@ -47,7 +47,7 @@ func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
 				waiter = lockInBackground(t.Context(), lock, longLease)
 			}
 			unlock(t, acquired(t, waiter))
-			awaitFree(t, s, "order")
+			waitUntilFree(t, s, "order")
 
 			hold := acquired(t, lockInBackground(t.Context(), lock, longLease))
 			f.Begin(t, v)
@@ -62,7 +62,7 @@ func TestEveryFaultIsReportedAndOutlasted(t *testing.T) {
 				require.True(t, hold.Valid())
 				unlock(t, hold)
 			}
-			awaitFree(t, s, "order")
+			waitUntilFree(t, s, "order")
 		})
 	}
 }

@@ -17,7 +17,7 @@ func TestLocksWorkWithEveryKindOfRueidisClient(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			requireAllBasics(t, func() rueidis.Client { return s.Client(t, variant) }, true)
-			awaitNothingLeft(t, s)
+			waitForNothingLeft(t, s)
 		})
 	}
 }

@@ -353,13 +353,13 @@ func TestWaiterForALeaseOfCenturiesDoesNotPoll(t *testing.T) {
 
 // Nothing says that the lock is held, so the error must not claim that another owner holds it.
 func TestWaiterBehindAHeadWithoutReplySaysThatRedisDoesNotReply(t *testing.T) {
-	for trouble, begin := range map[string]func(*bubble, kind){
+	for failure, begin := range map[string]func(*bubble, kind){
 		"no answer from Redis": func(b *bubble, _ kind) { b.server.Pause() },
 		"LOADING": func(b *bubble, k kind) {
 			b.answer(k.acquire, func([]string) any { return errors.New("LOADING the dataset") })
 		},
 	} {
-		t.Run(trouble, func(t *testing.T) {
+		t.Run(failure, func(t *testing.T) {
 			inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 				begin(b, k)
 				var before []<-chan outcome
@@ -371,7 +371,7 @@ func TestWaiterBehindAHeadWithoutReplySaysThatRedisDoesNotReply(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				_, err := b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
-				require.ErrorContains(t, err, trouble)
+				require.ErrorContains(t, err, failure)
 				require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 				if !k.lonely {
 					require.NotErrorIs(t, err, rlock.ErrOutcomeUnknown, "it has sent nothing")

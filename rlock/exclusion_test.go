@@ -91,14 +91,13 @@ func countInProcess(args []string) error {
 	var running sync.WaitGroup
 	for i := range goroutines {
 		running.Go(func() {
-			lock, work := k.rival(client, k.name), increment
+			lock, work := k.contender(client, k.name), increment
 			if k.shared && i%readersPerWriter != 0 {
 				lock, work = k.lock(client, k.name), lookOn
 			}
 			for range rounds {
-				if err := rlock.Do(ctx, lock, patience*3, rlock.Watchdog, func(ctx context.Context) error {
-					return work(ctx, counter)
-				}); err != nil {
+				count := func(ctx context.Context) error { return work(ctx, counter) }
+				if err := rlock.Do(ctx, lock, longWait*3, rlock.Watchdog, count); err != nil {
 					failures <- err
 					return
 				}
@@ -143,7 +142,7 @@ func TestContextWithoutOwnerNeverReenters(t *testing.T) {
 		client := newClient(t, s, rlock.Options{})
 		lock := k.lock(client, k.name)
 		hold := take(t, lock, rlock.Watchdog)
-		_, err := k.rival(client, k.name).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
+		_, err := k.contender(client, k.name).TryLock(t.Context(), rlock.NoWait, rlock.Watchdog)
 		var held *rlock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, hold.Owner(), held.Owner)
@@ -157,10 +156,11 @@ func TestContextWithoutOwnerNeverReenters(t *testing.T) {
 func TestOwnersOfOneClientExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
 		takeWith(rlock.WithOwner(t.Context()), t, k.lock(client, k.name), rlock.Watchdog)
-		_, err := k.rival(client, k.name).TryLock(rlock.WithOwner(t.Context()), rlock.NoWait, rlock.Watchdog)
+		contender := k.contender(client, k.name)
+		_, err := contender.TryLock(rlock.WithOwner(t.Context()), rlock.NoWait, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	})
 }
@@ -168,12 +168,12 @@ func TestOwnersOfOneClientExcludeEachOther(t *testing.T) {
 func TestOneOwnerOfTwoClientsIsTwoOwners(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		one, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 		require.NotEqual(t, one.ID(), other.ID())
 		ctx := rlock.WithOwner(t.Context())
 		takeWith(ctx, t, k.lock(one, k.name), rlock.Watchdog)
-		_, err := k.rival(other, k.name).TryLock(ctx, rlock.NoWait, rlock.Watchdog)
+		_, err := k.contender(other, k.name).TryLock(ctx, rlock.NoWait, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	})
 }

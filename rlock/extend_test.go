@@ -94,7 +94,10 @@ func TestExtendOfALockThatIsLostReturnsErrLost(t *testing.T) {
 		for name, lose := range map[string]func(){
 			"gone":           func() { s.Do(t, "FLUSHALL") },
 			"force-unlocked": func() { _, err := k.lock(other, k.name).ForceUnlock(t.Context()); require.NoError(t, err) },
-			"another has it": func() { s.Do(t, "FLUSHALL"); plant(t, s, k.name, k.rivalHash("another:1", 1)) },
+			"another has it": func() {
+				s.Do(t, "FLUSHALL")
+				plant(t, s, k.name, k.contenderHash("another:1", 1))
+			},
 		} {
 			hold := take(t, k.lock(c, k.name), longLease)
 			inner := takeWith(hold.Context(), t, k.lock(c, k.name), longLease)
@@ -186,7 +189,7 @@ func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
 		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), time.Second)
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Extend(t.Context(), longLease), watchdog.ErrExpired)
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -240,13 +243,17 @@ func TestExtendOnAHungServerReturnsInTime(t *testing.T) {
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), time.Minute)
 		deadline := hold.Deadline()
-		patient := newClient(t, s, rlock.Options{CommandTimeout: patience})
+		patient := newClient(t, s, rlock.Options{CommandTimeout: longWait})
 		another := take(t, k.lock(patient, "another"), time.Minute)
 		s.Pause(t)
-		within(t, shortTimeout+promptly, func() { unanswered(t, hold.Extend(t.Context(), longLease)) })
+		within(t, shortTimeout+promptly, func() {
+			unanswered(t, hold.Extend(t.Context(), longLease))
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		within(t, promptly, func() { require.ErrorIs(t, another.Extend(ctx, longLease), context.DeadlineExceeded) })
+		within(t, promptly, func() {
+			require.ErrorIs(t, another.Extend(ctx, longLease), context.DeadlineExceeded)
+		})
 		require.True(t, another.Valid())
 		require.True(t, hold.Valid())
 		require.Equal(t, deadline, hold.Deadline(), "the extension is unconfirmed")
@@ -275,7 +282,7 @@ func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 		p.Pass()
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 
@@ -286,7 +293,7 @@ func TestExtendWhoseReplyComesAfterTheLossReturnsErrLost(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		c, p := proxied(t, s, rlock.Options{CommandTimeout: patience})
+		c, p := proxied(t, s, rlock.Options{CommandTimeout: longWait})
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), time.Second)
 		p.HoldReplies()
@@ -295,7 +302,7 @@ func TestExtendWhoseReplyComesAfterTheLossReturnsErrLost(t *testing.T) {
 		receive(t, hold.Done(), "the lease does not end")
 		p.Pass()
 		require.ErrorIs(t, receive(t, extended, "Extend has not returned"), rlock.ErrLost)
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 

@@ -25,9 +25,9 @@ func TestFairQueueSurvivesLostReplies(t *testing.T) {
 	cut := p.CutReply(script(t, "fair_acquire.lua"), 2) // of the queueing
 	behindIt := waitInTurn(t, s, lock)[0]
 	eventually(t, func() bool { return cut.Done() == 2 }, "not tried again")
-	first := awaitFairQueue(t, s, 1)
+	first := waitForFairQueue(t, s, 1)
 	last := waitInTurn(t, s, holder)[0]
-	queue := awaitFairQueue(t, s, 2)
+	queue := waitForFairQueue(t, s, 2)
 	require.Equal(t, first[0], queue[0], "it lost its place")
 
 	cut = p.CutReply(script(t, "fair_acquire.lua"), 1) // of the taking
@@ -45,12 +45,12 @@ func TestFairQueueSurvivesLostReplies(t *testing.T) {
 
 	gone := waitInTurn(t, s, lock)[0]
 	behind := waitInTurn(t, s, holder)[0]
-	before := fairScore(t, s, awaitFairQueue(t, s, 2)[1])
+	before := fairScore(t, s, waitForFairQueue(t, s, 2)[1])
 	cut = p.CutReply(script(t, "fair_release.lua"), 2) // of the leaving
 	gone.leave()
 	require.ErrorIs(t, result(t, gone.done).Err, context.Canceled)
 	eventually(t, func() bool { return cut.Done() == 2 }, "not tried again")
-	after := fairScore(t, s, awaitFairQueue(t, s, 1)[0])
+	after := fairScore(t, s, waitForFairQueue(t, s, 1)[0])
 	require.InDelta(t, 5*time.Minute.Milliseconds(), before-after, 20_000, "the window was not taken off once")
 	unlock(t, hold)
 	unlock(t, acquired(t, behind.done))

@@ -79,12 +79,14 @@ func (c *throng) requireDeparted(t *testing.T, s *redistest.Server) {
 	c.watch(t, s, &c.refused, 25*throngSize, "callers stay for longer than they wait")
 }
 
-// watch waits until a count has grown, and requires meanwhile that places of callers that left go.
+// watch waits until a count has grown, and requires meanwhile that the registrations of callers that
+// left are removed.
 func (c *throng) watch(t *testing.T, s *redistest.Server, count *atomic.Int64, by int64, otherwise string) {
 	t.Helper()
 	before := count.Load()
 	eventually(t, func() bool {
-		require.Less(t, s.DoInt(t, "LLEN", fairQueue), int64(10*throngSize), "places outlive their waiters")
+		require.Less(t, s.DoInt(t, "LLEN", fairQueue), int64(10*throngSize),
+			"registrations outlive their waiters")
 		return count.Load() >= before+by
 	}, otherwise)
 }
@@ -135,19 +137,19 @@ func TestFairLockOutlivesImpatientCallers(t *testing.T) {
 			s := redistest.Start(t)
 			c := gather(t, s, of.ask)
 			of.played(t, s, c)
-			patient := newClient(t, s, rlock.Options{}).NewFairLock("job")
+			lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
 			for _, meanwhile := range []func(){func() {}, c.leave} {
 				meanwhile()
-				hold, err := patient.TryLock(t.Context(), patience, rlock.Watchdog)
+				hold, err := lock.TryLock(t.Context(), longWait, rlock.Watchdog)
 				require.NoError(t, err)
 				unlock(t, hold)
 			}
-			within(t, patience, func() {
+			within(t, longWait, func() {
 				for _, client := range c.clients {
 					require.NoError(t, client.Close(t.Context()))
 				}
 			})
-			require.Zero(t, s.DoInt(t, "DBSIZE"), "places are left")
+			require.Zero(t, s.DoInt(t, "DBSIZE"), "registrations are left")
 		})
 	}
 }
@@ -187,7 +189,7 @@ func TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled(t *testing.T) {
 	}
 	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == killed*waitersEach }, "not all of them wait")
 	behind := lockInBackground(t.Context(), c.NewFairLock("job"), rlock.Watchdog)
-	awaitQuiet(t, s)
+	waitForQuiet(t, s)
 	for _, p := range dying {
 		require.NoError(t, p.Kill())
 	}
@@ -207,7 +209,7 @@ func TestFairLockIsAcquiredSoonAfterManyWaitersWereKilled(t *testing.T) {
 func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	onEveryKind(t, func(t *testing.T, k kind) {
-		const callers, departures = 20, 2000
+		const callers, exits = 20, 2000
 		s := redistest.Start(t)
 		var clients []*rlock.Client
 		var departed atomic.Int64
@@ -220,7 +222,7 @@ func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 			for range callers / 4 {
 				storm.Go(func() {
 					l := k.lock(client, k.name)
-					for departed.Add(1) <= departures {
+					for departed.Add(1) <= exits {
 						if hold, err := l.TryLock(t.Context(), 1+rand.N(15*time.Millisecond), rlock.Watchdog); err == nil {
 							_ = hold.Unlock(t.Context())
 						}
@@ -229,7 +231,8 @@ func TestCallersThatLeaveBeforeTheReplyKeepNobodyOut(t *testing.T) {
 			}
 		}
 		storm.Wait()
-		newcomer, err := k.rival(newClient(t, s, rlock.Options{}), k.name).TryLock(t.Context(), 3*time.Second, rlock.Watchdog)
+		contender := k.contender(newClient(t, s, rlock.Options{}), k.name)
+		newcomer, err := contender.TryLock(t.Context(), 3*time.Second, rlock.Watchdog)
 		require.NoError(t, err)
 		unlock(t, newcomer)
 		within(t, 3*time.Second, func() {

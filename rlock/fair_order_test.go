@@ -125,7 +125,7 @@ func TestWaitersOfFourProcessesAcquireAFairLockInTheOrderInWhichTheyWereStarted(
 					eventually(t, func() bool { return length(t, look) > int64(i) }, "the waiter is in the queue")
 				}
 			}
-			queued := awaitFairQueue(t, s, waiters)
+			queued := waitForFairQueue(t, s, waiters)
 			unlock(t, hold)
 			for _, p := range from {
 				require.NoError(t, p.Stdin.Close())
@@ -166,10 +166,10 @@ func queueBehind(t *testing.T, s *redistest.Server, lock *rlock.Lock, p *process
 	t.Helper()
 	for i := range n {
 		p.Tell(t, strconv.Itoa(i))
-		awaitFairQueue(t, s, i+1)
+		waitForFairQueue(t, s, i+1)
 	}
 	mine := lockInBackground(t.Context(), lock, longLease)
-	awaitFairQueue(t, s, n+1)
+	waitForFairQueue(t, s, n+1)
 	return mine
 }
 

@@ -92,23 +92,23 @@ func TestFairWaitersThatGiveUpLeaveTheQueueAtOnce(t *testing.T) {
 	lock := newClient(t, s, rlock.Options{}).NewFairLock("job")
 	hold := take(t, lock, longLease)
 	waiters := waitInTurn(t, s, lock, lock, lock)
-	queue := awaitFairQueue(t, s, 3)
+	queue := waitForFairQueue(t, s, 3)
 
 	within(t, sooner, func() {
 		waiters[1].leave() // from the middle
 		require.ErrorIs(t, result(t, waiters[1].done).Err, context.Canceled)
-		require.Equal(t, []string{queue[0], queue[2]}, awaitFairQueue(t, s, 2))
+		require.Equal(t, []string{queue[0], queue[2]}, waitForFairQueue(t, s, 2))
 	})
 	within(t, sooner, func() {
 		waiters[0].leave() // the head
 		require.ErrorIs(t, result(t, waiters[0].done).Err, context.Canceled)
-		require.Equal(t, []string{queue[2]}, awaitFairQueue(t, s, 1))
+		require.Equal(t, []string{queue[2]}, waitForFairQueue(t, s, 1))
 	})
 	const wait = 500 * time.Millisecond
 	within(t, wait+sooner, func() {
 		_, err := lock.TryLock(t.Context(), wait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.Equal(t, []string{queue[2]}, awaitFairQueue(t, s, 1))
+		require.Equal(t, []string{queue[2]}, waitForFairQueue(t, s, 1))
 	})
 	within(t, sooner, func() {
 		unlock(t, hold)
@@ -144,7 +144,7 @@ func TestClosingAClientTakesItsWaitersOutOfAFairQueue(t *testing.T) {
 	leaving, staying := c.NewFairLock("job"), newClient(t, s, rlock.Options{}).NewFairLock("job")
 	hold := take(t, staying, longLease)
 	waiters := waitInTurn(t, s, leaving, leaving, staying, leaving)
-	queue := awaitFairQueue(t, s, 4)
+	queue := waitForFairQueue(t, s, 4)
 	closeClient(t, c)
 	for _, i := range []int{0, 1, 3} {
 		require.ErrorIs(t, result(t, waiters[i].done).Err, rlock.ErrClosed)

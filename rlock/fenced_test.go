@@ -38,7 +38,7 @@ func TestTokenIncreasesWhateverEndedTheHoldBefore(t *testing.T) {
 		},
 		func(h *rlock.Hold) { // the lease ends
 			s.Do(t, "PEXPIRE", "order", "1")
-			awaitFree(t, s, "order")
+			waitUntilFree(t, s, "order")
 		},
 		func(h *rlock.Hold) { // another program frees it
 			s.Do(t, "DEL", "order")
@@ -53,7 +53,7 @@ func TestTokenIncreasesWhateverEndedTheHoldBefore(t *testing.T) {
 		},
 		func(h *rlock.Hold) { unlock(t, h) },
 	} {
-		hold, err := clients[i%2].NewFencedLock("order").TryLock(t.Context(), patience, longLease)
+		hold, err := clients[i%2].NewFencedLock("order").TryLock(t.Context(), longWait, longLease)
 		require.NoError(t, err)
 		require.Equal(t, last+1, hold.Token(), "after end %d", i)
 		last = hold.Token()
@@ -131,7 +131,7 @@ func TestTokenIsKeptWhenTheReplyToTheAcquisitionIsLost(t *testing.T) {
 	lock := c.NewFencedLock("order")
 	unlock(t, take(t, lock, longLease))
 	cut := p.CutReply(script(t, "fenced_acquire.lua"), 3)
-	hold, err := lock.TryLock(t.Context(), patience, longLease)
+	hold, err := lock.TryLock(t.Context(), longWait, longLease)
 	require.NoError(t, err)
 	require.Equal(t, 3, cut.Done())
 	require.EqualValues(t, 2, hold.Token())
@@ -203,7 +203,7 @@ func TestFencedLockWithoutExpiryOfAnotherIsNeverAcquired(t *testing.T) {
 	require.Equal(t, map[string]string{"another:1": "1"}, s.DoMap(t, "HGETALL", "order"))
 
 	waiter := lockInBackground(t.Context(), lock, longLease)
-	awaitListeners(t, s, "order", 1)
+	waitForListeners(t, s, "order", 1)
 	s.Do(t, "DEL", "order")
 	s.Do(t, "PUBLISH", channelOf("order"), "0")
 	require.EqualValues(t, 8, acquired(t, waiter).Token())

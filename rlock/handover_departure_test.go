@@ -21,17 +21,17 @@ func TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn(t *testing.T) {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
 			onEach(t, passing(), func(t *testing.T, k kind) {
-				for i := range departures(t, nil) {
-					leavesAsHeir(t, k, unsent, i)
+				for i := range exits(t, nil) {
+					leavesAsSuccessor(t, k, unsent, i)
 				}
 			})
 		})
 	}
 }
 
-// leavesAsHeir has a waiter leave while the release that names it as the successor is on its way
-// there, or its reply on its way back.
-func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
+// leavesAsSuccessor has a waiter leave while the release that names it as the successor is on its
+// way there, or its reply on its way back.
+func leavesAsSuccessor(t *testing.T, k kind, unsent bool, exiting int) {
 	t.Helper()
 	s := redistest.Start(t)
 	gate := keepAnswers(s.Client(t), "the owner, who is not known yet")
@@ -39,11 +39,11 @@ func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
 	c := newClientOn(t, gate, rlock.Options{})
 	t.Cleanup(gate.open)
 	k.warm(t, c, k.name)
-	way := departures(t, c)[departing]
+	way := exits(t, c)[exiting]
 	first := take(t, k.lock(c, k.name), longLease)
 	gate.argument = k.field(first.Owner()) // nothing is in flight
-	heir, leave := way.begin(k.lock(c, k.name), longLease)
-	k.awaitListeners(t, s, k.name, 1)
+	successor, leave := way.begin(k.lock(c, k.name), longLease)
+	k.waitForListeners(t, s, k.name, 1)
 	next := k.waitsElsewhere(t, s, 2)
 	released := make(chan error, 1)
 	go func() { released <- first.Unlock(t.Context()) }()
@@ -51,8 +51,8 @@ func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
 	require.Equal(t, c.ID(), holderOf(t, s, k.name))
 	require.Equal(t, unsent, s.DoString(t, "HGET", k.name, k.field(first.Owner())) != "", "it is handed over when it is executed")
 	leave()
-	require.ErrorIs(t, result(t, heir).Err, way.err, way.name)
-	awaitQuiet(t, s) // its withdrawal found a registration, or none
+	require.ErrorIs(t, result(t, successor).Err, way.err, way.name)
+	waitForQuiet(t, s) // its withdrawal found a registration, or none
 
 	start := time.Now()
 	gate.open()
@@ -61,7 +61,7 @@ func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
 	require.NoError(t, o.Err)
 	require.Less(t, o.At.Sub(start), promptly, "after a waiter that %s", way.name)
 	unlock(t, o.Hold)
-	awaitFree(t, s, k.name)
+	waitUntilFree(t, s, k.name)
 }
 
 // waitsElsewhere starts a waiter in a new client, and returns when that many clients wait for the
@@ -69,25 +69,25 @@ func leavesAsHeir(t *testing.T, k kind, unsent bool, departing int) {
 func (k kind) waitsElsewhere(t *testing.T, s *redistest.Server, n int) <-chan outcome {
 	t.Helper()
 	waiter := lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
-	k.awaitListeners(t, s, k.name, n)
-	awaitQuiet(t, s)
+	k.waitForListeners(t, s, k.name, n)
+	waitForQuiet(t, s)
 	return waiter
 }
 
 func TestWaiterThatLeavesDuringItsGrantPassesTheLockOn(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
-		for i := range departures(t, nil) {
+		for i := range exits(t, nil) {
 			s := redistest.Start(t)
 			c, p := proxied(t, s, rlock.Options{})
-			way := departures(t, c)[i]
+			way := exits(t, c)[i]
 			first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 			var leave func()
-			leaver := enlistsBy(t, s, 1, k.name, func() (waiter <-chan outcome) {
+			leaver := registersBy(t, s, 1, k.name, func() (waiter <-chan outcome) {
 				waiter, leave = way.begin(k.lock(c, k.name), longLease)
 				return waiter
 			})
-			next := enlists(t, s, 2, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+			next := registers(t, s, 2, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 			p.HoldMessages()
 			unlock(t, first)
 			require.Equal(t, c.ID(), holderOf(t, s, k.name))
@@ -107,7 +107,7 @@ func TestWaiterThatLeavesDuringItsGrantPassesTheLockOn(t *testing.T) {
 			}
 			require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 			unlock(t, o.Hold)
-			awaitFree(t, s, k.name)
+			waitUntilFree(t, s, k.name)
 		}
 	})
 }
@@ -115,19 +115,20 @@ func TestWaiterThatLeavesDuringItsGrantPassesTheLockOn(t *testing.T) {
 func TestWaiterThatLeavesBeforeTheReleaseIsUnregistered(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
-		for i := range departures(t, nil) {
+		for i := range exits(t, nil) {
 			s := redistest.Start(t)
 			c := newClient(t, s, rlock.Options{})
-			way := departures(t, c)[i]
+			way := exits(t, c)[i]
 			first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 			var leave func()
-			leaver := enlistsBy(t, s, 1, k.name, func() (waiter <-chan outcome) {
+			leaver := registersBy(t, s, 1, k.name, func() (waiter <-chan outcome) {
 				waiter, leave = way.begin(k.lock(c, k.name), longLease)
 				return waiter
 			})
 			leave()
 			require.ErrorIs(t, result(t, leaver).Err, way.err)
-			eventually(t, func() bool { return places(s, k.name) == 0 }, "the place of one that "+way.name)
+			eventually(t, func() bool { return registrations(s, k.name) == 0 },
+				"the registration of a waiter that "+way.name)
 			unlock(t, first)
 			requireFree(t, s, k.name)
 		}
@@ -142,9 +143,9 @@ func TestRegistrationThatComesAfterItsOwnerLeftIsRemovedWithTheLock(t *testing.T
 		c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 		late := c.ID() + ":999999 " + "600000 " + map[bool]string{true: "f", false: "p"}[k.fenced]
-		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		waiter := registers(t, s, 1, k.lock(c, k.name), longLease)
 		s.Do(t, "ZADD", waitersKey(k.name), "1", late) // the oldest
-		next := enlists(t, s, 3, k.lock(other, k.name), longLease)
+		next := registers(t, s, 3, k.lock(other, k.name), longLease)
 		start := time.Now()
 		unlock(t, first)
 		o := result(t, waiter)
@@ -153,7 +154,7 @@ func TestRegistrationThatComesAfterItsOwnerLeftIsRemovedWithTheLock(t *testing.T
 		require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 		unlock(t, o.Hold)
 		unlock(t, acquired(t, next))
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -174,7 +175,7 @@ func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) 
 				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 1 }, "the first does not wait")
 				next := lockInBackground(t.Context(), k.lock(leaves, k.name), longLease)
 				eventually(t, func() bool { return rlock.Waiting(k.lock(leaves, k.name)) == 2 }, "the second does not wait")
-				k.awaitListeners(t, s, k.name, 1)
+				k.waitForListeners(t, s, k.name, 1)
 				go func() {
 					// a hand-over takes about 500 us
 					pause(ctx.Done(), time.Duration(round)*20*time.Microsecond)
@@ -191,7 +192,7 @@ func TestWaitersThatLeaveAtTheMomentOfTheReleaseKeepNobodyWaiting(t *testing.T) 
 				require.NoError(t, o.Err)
 				require.Less(t, o.At.Sub(start), locktest.Missed, "round %d, %s", round, name)
 				unlock(t, o.Hold)
-				awaitFree(t, s, k.name)
+				waitUntilFree(t, s, k.name)
 			}
 		}
 	})

@@ -16,8 +16,8 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 	t.Parallel()
 	const (
 		lease = 200 * time.Millisecond
-		// noise is ten times what is measured, and with the lease less than the 5 s after which every
-		// waiter asks.
+		// noise is ten times what is measured, and with the lease less than the 5 s after which
+		// every waiter asks.
 		noise = 3 * time.Second
 	)
 	for name, mode := range map[string]rlock.HandOver{"to all": rlock.HandOverToAll, "local": rlock.HandOverLocal} {
@@ -34,7 +34,7 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 					s := redistest.Start(t)
 					here := newClient(t, s, rlock.Options{HandOver: mode})
 					waiters := []*rlock.Client{here}
-					if k.placed && mode == rlock.HandOverToAll || k.lonely {
+					if k.grants && mode == rlock.HandOverToAll || k.lonely {
 						waiters[0] = newClient(t, s, rlock.Options{HandOver: mode})
 					}
 					for range 3 {
@@ -44,7 +44,7 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 					waiting := make(chan outcome, len(waiters))
 					for _, c := range waiters {
 						go func() { waiting <- <-lockInBackground(t.Context(), k.lock(c, k.name), lease) }()
-						awaitQuiet(t, s)
+						waitForQuiet(t, s)
 					}
 					unlock(t, first)
 					last := receive(t, waiting, "nobody was given the lock")

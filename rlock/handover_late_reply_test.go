@@ -27,15 +27,15 @@ func TestSuccessorThatAskedByItselfKeepsTheLockWhenTheReplyToTheReleaseComes(t *
 		go func() { released <- first.Unlock(t.Context()) }()
 		receive(t, gate.kept, "the release was not sent")
 		s.Do(t, "PUBLISH", k.channel+":{"+k.name+"}", "1") // wakes all waiters
-		heir := acquired(t, waiter)
+		successor := acquired(t, waiter)
 		gate.pass()
 		require.NoError(t, receive(t, released, "the release hangs"))
 
 		gate.open()
 		// comes after all that the clean-up has sent
 		unlock(t, take(t, c.NewLock("another"), longLease))
-		require.Equal(t, k.hash(heir.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
-		require.NoError(t, heir.Unlock(t.Context()))
+		require.Equal(t, k.hash(successor.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+		require.NoError(t, successor.Unlock(t.Context()))
 		requireFree(t, s, k.name)
 	})
 }
@@ -69,24 +69,25 @@ func overtaken(t *testing.T, k kind) bool {
 		line = append(line, lockInBackground(t.Context(), lock, longLease))
 		eventually(t, func() bool { return rlock.Waiting(lock) == i+1 }, "it does not wait")
 	}
-	eventually(t, func() bool { return places(s, k.name) == 1 }, "the head has no place")
-	other := enlists(t, s, 2, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
-	awaitQuiet(t, s)
-	holding := first
+	eventually(t, func() bool { return registrations(s, k.name) == 1 },
+		"the head is not registered")
+	other := registers(t, s, 2, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+	waitForQuiet(t, s)
+	current := first
 	for i, next := range line[:run] {
-		go func() { _ = holding.Unlock(t.Context()) }() // each is found to be held
+		go func() { _ = current.Unlock(t.Context()) }() // each is found to be held
 		receive(t, gate.kept, "the release was not sent")
 		gate.pass()
 		select {
 		case o := <-next:
 			require.NoError(t, o.Err)
-			holding = o.Hold
+			current = o.Hold
 			continue
 		case o := <-other:
 			require.NoError(t, o.Err)
 			gate.open()
 			unlock(t, o.Hold)
-		case <-time.After(patience):
+		case <-time.After(longWait):
 			require.Fail(t, "the lock was granted to nobody")
 		}
 		for _, waiter := range line[i:] {
@@ -96,10 +97,10 @@ func overtaken(t *testing.T, k kind) bool {
 	}
 
 	released := make(chan error, 1)
-	go func() { released <- holding.Unlock(t.Context()) }()
+	go func() { released <- current.Unlock(t.Context()) }()
 	receive(t, gate.kept, "the release was not sent")
 	elsewhere := acquired(t, other)
-	require.Equal(t, 1, places(s, k.name), "the last waiter has one")
+	require.Equal(t, 1, registrations(s, k.name), "the last waiter has one")
 	unlock(t, elsewhere)
 	require.Equal(t, c.ID(), holderOf(t, s, k.name))
 	require.Empty(t, line[run])
@@ -112,7 +113,7 @@ func overtaken(t *testing.T, k kind) bool {
 	require.Equal(t, k.hash(o.Hold.Owner(), 1), given)
 	require.NoError(t, receive(t, released, "the release hangs"))
 	unlock(t, o.Hold)
-	awaitFree(t, s, k.name)
+	waitUntilFree(t, s, k.name)
 	return true
 }
 
@@ -129,10 +130,10 @@ func TestGrantThatComesDuringTheReleaseReleasesNothing(t *testing.T) {
 		t.Cleanup(p.Pass)
 		t.Cleanup(gate.open)
 		first := take(t, k.lock(other, k.name), 4*time.Second) // after which the waiter asks
-		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		waiter := registers(t, s, 1, k.lock(c, k.name), longLease)
 		second := take(t, k.lock(other, "another"), longLease)
-		witness := enlists(t, s, 1, k.lock(c, "another"), longLease)
-		awaitQuiet(t, s)
+		witness := registers(t, s, 1, k.lock(c, "another"), longLease)
+		waitForQuiet(t, s)
 		p.HoldMessages()
 		unlock(t, first)
 		hold := acquired(t, waiter)
@@ -145,6 +146,6 @@ func TestGrantThatComesDuringTheReleaseReleasesNothing(t *testing.T) {
 		require.Never(t, func() bool { return len(gate.kept) > 0 }, 50*time.Millisecond, 5*time.Millisecond, "it is released twice")
 		gate.open()
 		require.NoError(t, receive(t, released, "the release hangs"))
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }

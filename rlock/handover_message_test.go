@@ -24,17 +24,17 @@ func TestLostReplyToAReleaseWithASuccessorMakesItTheOnlyHolder(t *testing.T) {
 			c, p := proxied(t, s, rlock.Options{})
 			k.warm(t, c, k.name)
 			first := take(t, k.lock(c, k.name), longLease)
-			heir := k.parked(t, s, k.lock(c, k.name))
+			successor := k.parked(t, s, k.lock(c, k.name))
 			cut := p.CutReply(script(t, k.release), lost)
 			start := time.Now()
 			require.NoError(t, first.Unlock(t.Context()))
-			hold := acquired(t, heir)
+			hold := acquired(t, successor)
 			require.Less(t, time.Since(start), 2*time.Second)
 			require.Equal(t, lost, cut.Done())
 			require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 			require.True(t, hold.Valid())
 			require.NoError(t, hold.Unlock(t.Context()))
-			awaitFree(t, s, k.name)
+			waitUntilFree(t, s, k.name)
 		}
 	})
 }
@@ -47,16 +47,16 @@ func TestReleaseWithASuccessorThatIsRefusedAtFirstFreesTheLockInTheEnd(t *testin
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, k.name)
 		first := take(t, k.lock(c, k.name), longLease)
-		heir := k.parked(t, s, k.lock(c, k.name))
+		successor := k.parked(t, s, k.lock(c, k.name))
 		refused := p.Reply(script(t, k.release), 2,
 			"LOADING Redis is loading the dataset in memory")
 		start := time.Now()
 		unlock(t, first)
-		hold := acquired(t, heir)
+		hold := acquired(t, successor)
 		require.Less(t, time.Since(start), 2*time.Second)
 		require.Equal(t, 2, refused.Done())
 		unlock(t, hold)
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -66,7 +66,7 @@ func TestWaiterWhoseGrantIsLostWithItsConnectionFindsItsLock(t *testing.T) {
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
-		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		waiter := registers(t, s, 1, k.lock(c, k.name), longLease)
 		p.HoldMessages()
 		unlock(t, first)
 		require.Equal(t, c.ID(), holderOf(t, s, k.name))
@@ -81,7 +81,7 @@ func TestWaiterWhoseGrantIsLostWithItsConnectionFindsItsLock(t *testing.T) {
 			require.Equal(t, lastNumber(t, s, k.name), hold.Token())
 		}
 		unlock(t, hold)
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -92,7 +92,7 @@ func TestWaiterWhoseGrantIsLostAsksWithin5Seconds(t *testing.T) {
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
-		waiter := enlists(t, s, 1, k.lock(c, k.name), longLease)
+		waiter := registers(t, s, 1, k.lock(c, k.name), longLease)
 		p.DropMessages()
 		unlock(t, first)
 		start := time.Now()
@@ -110,13 +110,17 @@ func TestGrantToAnotherOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	victim := take(t, newClient(t, s, rlock.Options{}).NewLock("precious"), longLease)
 	ours := take(t, c.NewLock("order"), longLease)
 	client, _, _ := strings.Cut(ours.Owner(), ":")
-	waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
+	waiter := registersBy(t, s, 1, "order", func() <-chan outcome {
+		return lockInBackground(t.Context(), c.NewLock("order"), longLease)
+	})
 	s.Do(t, "HSET", "elsewhere", client+":ghost", "1")
 	say := func(lock, text string) {
 		s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel(lock), client)[1], text)
 	}
 	theirs := take(t, newClient(t, s, rlock.Options{}).NewLock("theirs"), longLease)
-	second := enlistsBy(t, s, 1, "theirs", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("theirs"), longLease) })
+	second := registersBy(t, s, 1, "theirs", func() <-chan outcome {
+		return lockInBackground(t.Context(), c.NewLock("theirs"), longLease)
+	})
 	say("theirs", theirs.Owner()+" 1 0 0 0 theirs")
 	say("order", victim.Owner()+" 1 0 0 0 precious")
 	say("order", client+":ghost 1 0 0 0 elsewhere")
@@ -125,7 +129,9 @@ func TestGrantToAnotherOrOnTheChannelOfAnotherLockIsIgnored(t *testing.T) {
 	unlock(t, ours)
 	unlock(t, acquired(t, waiter))
 	s.Do(t, "HSET", "order", client+":ghost", "1")
-	waiter = enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
+	waiter = registersBy(t, s, 1, "order", func() <-chan outcome {
+		return lockInBackground(t.Context(), c.NewLock("order"), longLease)
+	})
 	say("order", client+":ghost 1 0 0 0 order")
 	unlock(t, acquired(t, waiter))
 	require.True(t, exists(s, "precious"))
@@ -141,25 +147,25 @@ func TestGrantThatComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		const (
-			holding = 3 * time.Second // after which the waiter asks again
-			lease   = time.Second
+			othersLease = 3 * time.Second // after which the waiter asks again
+			lease       = time.Second
 		)
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		other := newClient(t, s, rlock.Options{})
-		first := take(t, k.lock(other, k.name), holding)
-		waiter := enlists(t, s, 1, k.lock(c, k.name), lease)
+		first := take(t, k.lock(other, k.name), othersLease)
+		waiter := registers(t, s, 1, k.lock(c, k.name), lease)
 		stale := s.DoStrings(t, "ZRANGE", waitersKey(k.name), "0", "-1", "WITHSCORES")
 		p.HoldMessages()
 		unlock(t, first)
 		require.Equal(t, c.ID(), holderOf(t, s, k.name))
-		eventually(t, func() bool { return absent(s, k.name) }, "the lease of the gift is over")
+		eventually(t, func() bool { return absent(s, k.name) }, "the lease of the grant is over")
 		second := take(t, k.lock(other, k.name), longLease)
-		eventually(t, func() bool { return places(s, k.name) == 1 }, "the waiter asks again")
+		eventually(t, func() bool { return registrations(s, k.name) == 1 }, "the waiter asks again")
 		anew := s.DoStrings(t, "ZRANGE", waitersKey(k.name), "0", "-1", "WITHSCORES")
 		require.Equal(t, stale[0], anew[0], "the same owner")
 		require.Greater(t, anew[1], stale[1], "with another ticket")
-		awaitQuiet(t, s) // and has its reply
+		waitForQuiet(t, s) // and has its reply
 		require.Empty(t, waiter)
 
 		sent := calls(s, "evalsha")
@@ -176,7 +182,7 @@ func TestGrantThatComesAfterItsLeaseIsNotTrusted(t *testing.T) {
 			require.Equal(t, lastNumber(t, s, k.name), hold.Token())
 		}
 		unlock(t, hold)
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -186,23 +192,23 @@ func TestGrantOfWhichHalfIsOverIsConfirmedBeforeItIsTrusted(t *testing.T) {
 	t.Parallel()
 	onEach(t, givenAway(), func(t *testing.T, k kind) {
 		for _, late := range []bool{false, true} {
-			gift := 10 * time.Second // half of it outlasts any delay
+			grant := 10 * time.Second // half of it outlasts any delay
 			if late {
-				gift = 2 * time.Second
+				grant = 2 * time.Second
 			}
-			options := rlock.Options{WatchdogLease: 10 * gift}
+			options := rlock.Options{WatchdogLease: 10 * grant}
 			s := redistest.Start(t)
 			c, p := proxied(t, s, options)
 			other := newClient(t, s, options)
 			warm(t, c, "connected")
 			first := take(t, k.lock(other, k.name), longLease)
-			waiter := enlists(t, s, 1, k.lock(c, k.name), rlock.Watchdog)
-			awaitQuiet(t, s)
+			waiter := registers(t, s, 1, k.lock(c, k.name), rlock.Watchdog)
+			waitForQuiet(t, s)
 			monitor := s.Monitor(t)
 			p.HoldMessages()
 			unlock(t, first)
 			given := s.DoMap(t, "HGETALL", k.name)
-			require.LessOrEqual(t, s.DoInt(t, "PTTL", k.name), gift.Milliseconds())
+			require.LessOrEqual(t, s.DoInt(t, "PTTL", k.name), grant.Milliseconds())
 			if late {
 				eventually(t, func() bool {
 					left, err := s.Call("PTTL", k.name)
@@ -233,7 +239,7 @@ func TestGrantIsWorthNineTenthsOfAnExplicitLease(t *testing.T) {
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
-		waiter := enlists(t, s, 1, k.lock(c, k.name), lease)
+		waiter := registers(t, s, 1, k.lock(c, k.name), lease)
 		p.HoldMessages()
 		unlock(t, first)
 		eventually(t, func() bool {
@@ -256,12 +262,14 @@ func TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry(t *testing.T) {
 		s := redistest.Start(t)
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, k.name)
-		for name, releaser := range map[string]*rlock.Client{"heir": c, "gift": newClient(t, s, rlock.Options{})} {
+		for name, releaser := range map[string]*rlock.Client{
+			"successor": c, "grant": newClient(t, s, rlock.Options{}),
+		} {
 			for _, lease := range []time.Duration{lease, rlock.Watchdog} {
 				first := take(t, k.lock(releaser, k.name), longLease)
 				waiter := lockInBackground(t.Context(), k.lock(c, k.name), lease)
-				k.awaitListeners(t, s, k.name, 1)
-				awaitQuiet(t, s)
+				k.waitForListeners(t, s, k.name, 1)
+				waitForQuiet(t, s)
 				p.DelayReplies(300 * time.Millisecond) // a reply or a message
 				unlock(t, first)
 				hold := acquired(t, waiter)
@@ -271,7 +279,7 @@ func TestDeadlineOfALockThatWasHandedOverIsNotLaterThanItsExpiry(t *testing.T) {
 				require.False(t, hold.Deadline().After(expiry), "%s: by %v", name, hold.Deadline().Sub(expiry))
 				require.Equal(t, c.ID(), holderOf(t, s, k.name))
 				unlock(t, hold)
-				awaitFree(t, s, k.name)
+				waitUntilFree(t, s, k.name)
 			}
 		}
 	})

@@ -38,8 +38,8 @@ func handOver(t *testing.T, s *redistest.Server, k kind, here, elsewhere *rlock.
 	var waiters []<-chan outcome
 	for i, c := range []*rlock.Client{here, elsewhere} {
 		waiters = append(waiters, lockInBackground(t.Context(), k.lock(c, k.name), longLease))
-		k.awaitListeners(t, s, k.name, i+1)
-		awaitQuiet(t, s)
+		k.waitForListeners(t, s, k.name, i+1)
+		waitForQuiet(t, s)
 	}
 	start := time.Now()
 	unlock(t, hold)
@@ -50,14 +50,14 @@ func handOver(t *testing.T, s *redistest.Server, k kind, here, elsewhere *rlock.
 			waiters[0] = nil
 		case o = <-waiters[1]:
 			waiters[1] = nil
-		case <-time.After(patience):
+		case <-time.After(longWait):
 			require.Fail(t, "no waiter was woken")
 		}
 		require.NoError(t, o.Err)
 		unlock(t, o.Hold)
 	}
 	require.Less(t, time.Since(start), promptly)
-	awaitFree(t, s, k.name)
+	waitUntilFree(t, s, k.name)
 	return append(clients.Commands(t), scripts.CommandsOfScripts(t)...)
 }
 
@@ -83,7 +83,8 @@ func TestLocalHandOversLeaveOtherProcessesToTheAnnouncement(t *testing.T) {
 		local := rlock.Options{HandOver: rlock.HandOverLocal}
 		told := handOver(t, s, k, newClient(t, s, local), newClient(t, s, local))
 		for _, command := range told {
-			require.NotContains(t, []string{"zadd", "zpopmin"}, command[0], "nobody has a place: %v", command)
+			require.NotContains(t, []string{"zadd", "zpopmin"}, command[0],
+				"nobody is registered: %v", command)
 			if command[0] == "subscribe" {
 				require.Equal(t, []string{"subscribe", channelOf(k.name)}, command)
 			}
@@ -135,8 +136,8 @@ func TestClusterHandsLocksOverWithShardedChannels(t *testing.T) {
 			hold := take(t, k.lock(here, name), longLease)
 			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
 			waiters := waitersKey(name)
-			eventually(t, func() bool { return exists(node, waiters) }, "it has no place")
-			awaitQuiet(t, node)
+			eventually(t, func() bool { return exists(node, waiters) }, "it is not registered")
+			waitForQuiet(t, node)
 			monitor := node.Monitor(t)
 			unlock(t, hold)
 			o := result(t, waiter)
@@ -163,11 +164,11 @@ func TestClusterWithClassicChannelsHandsLocksOverWithinAProcessOnly(t *testing.T
 			monitor := node.Monitor(t)
 			hold := take(t, k.lock(here, name), longLease)
 			waiter := lockInBackground(t.Context(), k.lock(elsewhere, name), longLease)
-			k.awaitListener(t, cluster.Nodes, false, name)
-			awaitQuiet(t, node)
+			k.waitForListener(t, cluster.Nodes, false, name)
+			waitForQuiet(t, node)
 			second := lockInBackground(t.Context(), k.lock(here, name), longLease)
 			eventually(t, func() bool { return rlock.Waiting(k.lock(here, name)) == 1 }, "it does not wait")
-			awaitQuiet(t, node) // otherwise the other may be quicker
+			waitForQuiet(t, node) // otherwise the other may be quicker
 			require.Zero(t, node.DoInt(t, "EXISTS", waitersKey(name)))
 			unlock(t, hold)
 			start := time.Now()
@@ -200,7 +201,7 @@ func TestUserLimitedToRedissonsNamesWaitsAsBefore(t *testing.T) {
 		for _, log := range logs {
 			require.Len(t, log.With("forbids what hand-overs need"), 1)
 		}
-		require.Zero(t, places(s, k.name))
+		require.Zero(t, registrations(s, k.name))
 	}
 }
 

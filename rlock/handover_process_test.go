@@ -23,13 +23,13 @@ import (
 // which a waiter asks that was not told of it.
 const (
 	watchdogLease = 10 * time.Second
-	giftLease     = watchdogLease / 10
+	grantLease    = watchdogLease / 10
 )
 
 func init() { processes["given"] = waitToBeGiven }
 
-// waitToBeGiven waits for a lock in watchdog mode, with the lease args[2]. When it holds the lock it
-// prints whether it may be trusted, and releases it when it is told to.
+// waitToBeGiven waits for a lock in watchdog mode, with the lease args[2]. When it holds the lock
+// it prints whether it may be trusted, and releases it when it is told to.
 func waitToBeGiven(args []string) error {
 	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{args[0]}})
 	if err != nil {
@@ -40,7 +40,8 @@ func waitToBeGiven(args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := rlock.New(redis, rlock.Options{WatchdogLease: lease, Logger: slog.New(slog.DiscardHandler)})
+	c, err := rlock.New(redis,
+		rlock.Options{WatchdogLease: lease, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,8 @@ func waitToBeGiven(args []string) error {
 func startGiven(t *testing.T, s *redistest.Server, k kind, lease time.Duration, n int) *process {
 	t.Helper()
 	p := startProcess(t, "given", s.Addr(), k.name, lease.String())
-	eventually(t, func() bool { return places(s, k.name) == n }, "the process has no place")
+	eventually(t, func() bool { return registrations(s, k.name) == n },
+		"the process is not registered")
 	return p
 }
 
@@ -91,9 +93,9 @@ func TestGrantToAStoppedProcessCostsAShortLease(t *testing.T) {
 				c := newClient(t, s, rlock.Options{})
 				var next <-chan outcome
 				if waits {
-					next = enlists(t, s, 2, k.lock(c, k.name), rlock.Watchdog)
+					next = registers(t, s, 2, k.lock(c, k.name), rlock.Watchdog)
 				}
-				awaitQuiet(t, s)
+				waitForQuiet(t, s)
 				stop(t, stopped)
 				released := time.Now()
 				unlock(t, first)
@@ -104,12 +106,13 @@ func TestGrantToAStoppedProcessCostsAShortLease(t *testing.T) {
 				}
 				o := result(t, next)
 				require.NoError(t, o.Err)
-				require.Greater(t, o.At.Sub(released), giftLease*9/10)
-				require.Less(t, o.At.Sub(released), giftLease+promptly)
+				require.Greater(t, o.At.Sub(released), grantLease*9/10)
+				require.Less(t, o.At.Sub(released), grantLease+promptly)
 
 				// it reads that it holds the lock
 				require.NoError(t, stopped.Signal(syscall.SIGCONT))
-				eventually(t, func() bool { return places(s, k.name) == 1 }, "it does not ask again")
+				eventually(t, func() bool { return registrations(s, k.name) == 1 },
+					"it does not ask again")
 				require.True(t, o.Hold.Valid())
 				require.Equal(t, k.hash(o.Hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 				unlock(t, o.Hold)
@@ -133,18 +136,18 @@ func TestKilledProcessIsSkippedAtOnce(t *testing.T) {
 			// What it was granted it would have for longer than promptly.
 			killed = append(killed, startGiven(t, s, k, 10*watchdogLease, i+1))
 		}
-		next := enlists(t, s, 4, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
+		next := registers(t, s, 4, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 		for _, p := range killed {
 			require.NoError(t, p.Kill())
 		}
-		awaitListeners(t, s, k.name, 1)
-		require.Equal(t, 4, places(s, k.name))
+		waitForListeners(t, s, k.name, 1)
+		require.Equal(t, 4, registrations(s, k.name))
 		released := time.Now()
 		unlock(t, first)
 		o := result(t, next)
 		require.NoError(t, o.Err)
 		require.Less(t, o.At.Sub(released), promptly)
-		require.Zero(t, places(s, k.name))
+		require.Zero(t, registrations(s, k.name))
 		unlock(t, o.Hold)
 		requireFree(t, s, k.name)
 	})
@@ -157,16 +160,17 @@ func TestProcessKilledWithItsGrantCostsAShortLease(t *testing.T) {
 		s := redistest.Start(t)
 		first := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 		p := startGiven(t, s, k, watchdogLease, 1)
-		awaitQuiet(t, s)
+		waitForQuiet(t, s)
 		stop(t, p)
 		released := time.Now()
 		unlock(t, first)
 		require.NotEmpty(t, holderOf(t, s, k.name))
 		require.NoError(t, p.Kill())
-		o := result(t, lockInBackground(t.Context(), k.lock(newClient(t, s, rlock.Options{}), k.name), longLease))
+		o := result(t, lockInBackground(t.Context(),
+			k.lock(newClient(t, s, rlock.Options{}), k.name), longLease))
 		require.NoError(t, o.Err)
-		require.Greater(t, o.At.Sub(released), giftLease*9/10)
-		require.Less(t, o.At.Sub(released), giftLease+promptly)
+		require.Greater(t, o.At.Sub(released), grantLease*9/10)
+		require.Less(t, o.At.Sub(released), grantLease+promptly)
 		unlock(t, o.Hold)
 	})
 }

@@ -95,17 +95,18 @@ func TestWaiterOfRedissonGetsTheLockAmongHandOvers(t *testing.T) {
 			stop = append(stop, contend(t, 8, k.lock(newClient(t, s, rlock.Options{}), k.name), history.take(i)))
 		}
 		// It comes in the middle of that.
-		awaitListeners(t, s, k.name, 2)
+		waitForListeners(t, s, k.name, 2)
 		f := &foreigner{s, k.name, listen(t, s, channelOf(k.name))}
 		for turn := range 5 {
 			start := time.Now()
 			announcements := f.takeTurn(t)
-			require.Less(t, time.Since(start), patience/2, "turn %d, after %d announcements", turn, announcements)
+			require.Less(t, time.Since(start), longWait/2, "turn %d, after %d announcements", turn,
+				announcements)
 		}
 		for _, enough := range stop {
 			enough()
 		}
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	}
 }
 
@@ -147,7 +148,7 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 	for i := range clients {
 		stop = append(stop, contend(t, goroutines, newClient(t, s, rlock.Options{}).NewLock("order"), history.take(i)))
 	}
-	awaitListeners(t, s, "order", clients)
+	waitForListeners(t, s, "order", clients)
 	for len(heard) > 0 {
 		<-heard
 	}
@@ -174,7 +175,7 @@ func requireAnnouncedNowAndThen(t *testing.T, clients, goroutines int, interval 
 func TestTwoThatHandTheLockToEachOtherLetOthersHaveIt(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		if !k.heirs {
+		if !k.handsOver {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
@@ -214,7 +215,7 @@ func TestTwoThatHandTheLockToEachOtherLetOthersHaveIt(t *testing.T) {
 			}
 			for range 3 {
 				start := time.Now()
-				hold, err := other.TryLock(t.Context(), patience, longLease)
+				hold, err := other.TryLock(t.Context(), longWait, longLease)
 				t.Logf("its turn came after %v", time.Since(start))
 				require.NoError(t, err, "others wait for ever")
 				unlock(t, hold)
@@ -240,12 +241,12 @@ func TestContendingProcessesHoldTheLockEquallyOften(t *testing.T) {
 				}
 			}))
 		}
-		eventually(t, func() bool { return places(s, k.name) == len(stop) }, "not all wait")
+		eventually(t, func() bool { return registrations(s, k.name) == len(stop) }, "not all wait")
 		start := time.Now()
 		unlock(t, first)
 		select {
 		case <-done:
-		case <-time.After(6 * patience):
+		case <-time.After(6 * longWait):
 			require.Fail(t, "they make no progress")
 		}
 		took := time.Since(start)
@@ -262,7 +263,7 @@ func TestContendingProcessesHoldTheLockEquallyOften(t *testing.T) {
 			require.Greater(t, share, acquisitions/len(shares)/2, "%v", shares)
 		}
 		require.Less(t, moves, acquisitions/8+int(took/(100*time.Millisecond)), "each time that the lock comes to a process it stays for a run of 16")
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -299,9 +300,11 @@ func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfOthersWaitElsewher
 						}
 					})
 				}
-				eventually(t, func() bool { return rlock.Waiting(here) == waiters && places(s, k.name) == 1 }, "not all wait")
-				other := enlists(t, s, 2, elsewhere, longLease)
-				awaitQuiet(t, s)
+				eventually(t, func() bool {
+					return rlock.Waiting(here) == waiters && registrations(s, k.name) == 1
+				}, "not all wait")
+				other := registers(t, s, 2, elsewhere, longLease)
+				waitForQuiet(t, s)
 				start := time.Now()
 				unlock(t, first)
 				hold := acquired(t, other)
@@ -315,7 +318,7 @@ func TestLockLeavesAProcessAfter16HandOversOr100MillisecondsIfOthersWaitElsewher
 					require.GreaterOrEqual(t, before, c.least)
 				}
 				require.Len(t, history.of, waiters)
-				awaitFree(t, s, k.name)
+				waitUntilFree(t, s, k.name)
 			})
 		})
 	}
@@ -333,7 +336,9 @@ func TestRedLockGetsItsNodesAmongHandOvers(t *testing.T) {
 		// With FsyncAlways a server that has just started counts.
 		red := redlock.New(c.NewLock("order")).WithOptions(redlock.Options{FsyncAlways: true, NodeTimeout: time.Second})
 		for range 3 {
-			hold := acquired(t, inBackground(func() (*rlock.Hold, error) { return red.TryLock(t.Context(), patience, longLease) }))
+			hold := acquired(t, inBackground(func() (*rlock.Hold, error) {
+				return red.TryLock(t.Context(), longWait, longLease)
+			}))
 			history.take(2)(hold)
 			unlock(t, hold)
 		}
@@ -341,7 +346,7 @@ func TestRedLockGetsItsNodesAmongHandOvers(t *testing.T) {
 	for _, enough := range stop {
 		enough()
 	}
-	awaitFree(t, s, "order")
+	waitUntilFree(t, s, "order")
 }
 
 // The releaser of a plain lock cannot number an acquisition of a fenced one, so the lock is
@@ -377,7 +382,7 @@ func TestPlainAndFencedWaitersOfOneNameAllProgress(t *testing.T) {
 		require.Greater(t, share, 4, "%v", shares)
 	}
 	require.Equal(t, last, lastNumber(t, s, "order"))
-	awaitFree(t, s, "order")
+	waitUntilFree(t, s, "order")
 }
 
 // A waiter that left is granted the lock, and passes it on.
@@ -410,7 +415,9 @@ func TestLockGrantedToNobodyKeepsItsStreak(t *testing.T) {
 			const ghost = ":gone"
 			s.Do(t, "HSET", "order", client+ghost, "1")
 			s.Do(t, "PEXPIRE", "order", "30000")
-			waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(t.Context(), c.NewLock("order"), longLease) })
+			waiter := registersBy(t, s, 1, "order", func() <-chan outcome {
+				return lockInBackground(t.Context(), c.NewLock("order"), longLease)
+			})
 			s.Do(t, "PUBLISH", lua.PairedChannels(lua.Channel("order"), client)[1],
 				client+ghost+" 1 0 "+of.turns+" order")
 			hold = acquired(t, waiter)

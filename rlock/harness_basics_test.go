@@ -48,18 +48,18 @@ func requireAllBasics(t *testing.T, newRedis func() rueidis.Client, renewed bool
 		count, err := k.lock(theirs, name).Info(t.Context())
 		require.NoError(t, err, k.name)
 		require.Equal(t, 2, count.Count, k.name)
-		_, err = k.rival(theirs, name).TryLock(t.Context(), rlock.NoWait, time.Minute)
+		_, err = k.contender(theirs, name).TryLock(t.Context(), rlock.NoWait, time.Minute)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
-		requireRefusedAfter(t, 200*time.Millisecond, k.rival(theirs, name))
+		requireRefusedAfter(t, 200*time.Millisecond, k.contender(theirs, name))
 	}
 	if renewed {
-		awaitRenewal(t, slices.Concat(held...))
+		waitForRenewal(t, slices.Concat(held...))
 	}
 	for _, levels := range held {
 		unlock(t, levels[0])
 		unlock(t, levels[1])
 	}
-	for _, k := range rivalries() {
+	for _, k := range contests() {
 		requireWoken(t, k, mine, theirs, bystander)
 	}
 }
@@ -72,7 +72,7 @@ func requireWoken(t *testing.T, k kind, mine, theirs, bystander *rlock.Client) {
 	name, quick := t.Name()+" "+k.name, 0
 	for try := 0; try < 12 && quick < 2; try++ {
 		// It may have to wait while readers have their turn.
-		hold := acquired(t, lockInBackground(t.Context(), k.rival(mine, name), time.Minute))
+		hold := acquired(t, lockInBackground(t.Context(), k.contender(mine, name), time.Minute))
 		waiter := lockInBackground(t.Context(), k.lock(theirs, name), time.Minute)
 		// By then the waiter listens.
 		_, err := k.lock(bystander, name).TryLock(t.Context(), 100*time.Millisecond, time.Minute)

@@ -18,8 +18,8 @@ const (
 	fairTurn   = "holdfast_lock_turn:{job}"
 )
 
-// awaitFairQueue waits until n owners are queued, and returns them, head first.
-func awaitFairQueue(t *testing.T, s *redistest.Server, n int) []string {
+// waitForFairQueue waits until n owners are queued, and returns them, head first.
+func waitForFairQueue(t *testing.T, s *redistest.Server, n int) []string {
 	t.Helper()
 	eventually(t, func() bool { return s.DoInt(t, "LLEN", fairQueue) == int64(n) },
 		strconv.Itoa(n)+" waiters in the queue")
@@ -36,7 +36,7 @@ func waitInTurn(t *testing.T, s *redistest.Server, at ...*rlock.Lock) []fairWait
 		ctx, cancel := context.WithCancel(t.Context())
 		t.Cleanup(cancel)
 		waiters[i] = fairWaiter{lockInBackground(ctx, lock, longLease), cancel}
-		owner := awaitFairQueue(t, s, before+i+1)[before+i]
+		owner := waitForFairQueue(t, s, before+i+1)[before+i]
 		eventually(t, func() bool { return fairListeners(t, s, owner) == 1 }, "the waiter listens")
 	}
 	return waiters

@@ -91,10 +91,10 @@ func source(t testing.TB, file string) []byte {
 	return []byte(source)
 }
 
-// awaitGoroutines waits until n goroutines run, or wait in, the named function of package rlock,
+// waitForGoroutines waits until n goroutines run, or wait in, the named function of package rlock,
 // when what they do there cannot be seen from outside. It counts goroutines of all tests, so it is
 // not for parallel tests.
-func awaitGoroutines(t testing.TB, function string, n int) {
+func waitForGoroutines(t testing.TB, function string, n int) {
 	t.Helper()
 	eventually(t, func() bool { return goroutinesIn(function) == n }, "goroutines in "+function)
 }
@@ -130,8 +130,8 @@ func absent(s *redistest.Server, key string) bool {
 	return err == nil && reply == int64(0)
 }
 
-// awaitEmpty waits until the server has no key and no channel left.
-func awaitEmpty(t testing.TB, s *redistest.Server) {
+// waitUntilEmpty waits until the server has no key and no channel left.
+func waitUntilEmpty(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	eventually(t, func() bool {
 		keys, err := s.Call("DBSIZE")
@@ -185,9 +185,9 @@ func requireRefusal(t testing.TB, err error, code string) {
 func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
 	t.Helper()
 	start := time.Now()
-	_, err := l.TryLock(t.Context(), 2*patience, time.Second)
+	_, err := l.TryLock(t.Context(), 2*longWait, time.Second)
 	requireRefusal(t, err, code)
-	require.Less(t, time.Since(start), patience)
+	require.Less(t, time.Since(start), longWait)
 }
 
 // unanswered requires an error that says that the server did not reply, not that the lock is held.

@@ -38,8 +38,8 @@ func waitersKey(lock string) string {
 	return "holdfast_lock_waiters:{" + lock + "}"
 }
 
-// places returns how many waiters are registered, or -1 if the server does not reply.
-func places(s *redistest.Server, lock string) int {
+// registrations returns how many waiters are registered, or -1 if the server does not reply.
+func registrations(s *redistest.Server, lock string) int {
 	n, err := s.Call("ZCARD", waitersKey(lock))
 	if err != nil {
 		return -1
@@ -47,19 +47,26 @@ func places(s *redistest.Server, lock string) int {
 	return int(n.(int64))
 }
 
-// enlists starts the first waiter of a client for this lock, and returns when it is registered as
+// registers starts the first waiter of a client for this lock, and returns when it is registered as
 // the n-th.
-func enlists(t testing.TB, s *redistest.Server, n int, lock *rlock.Lock, lease time.Duration) <-chan outcome {
+func registers(
+	t testing.TB, s *redistest.Server, n int, lock *rlock.Lock, lease time.Duration,
+) <-chan outcome {
 	t.Helper()
-	return enlistsBy(t, s, n, lock.Name(), func() <-chan outcome { return lockInBackground(t.Context(), lock, lease) })
+	return registersBy(t, s, n, lock.Name(), func() <-chan outcome {
+		return lockInBackground(t.Context(), lock, lease)
+	})
 }
 
-// enlistsBy is enlists for a waiter that is started in another way.
-func enlistsBy(t testing.TB, s *redistest.Server, n int, lock string, start func() <-chan outcome) <-chan outcome {
+// registersBy is registers for a waiter that is started in another way.
+func registersBy(
+	t testing.TB, s *redistest.Server, n int, lock string, start func() <-chan outcome,
+) <-chan outcome {
 	t.Helper()
-	require.Equal(t, n-1, places(s, lock))
+	require.Equal(t, n-1, registrations(s, lock))
 	waiter := start()
-	eventually(t, func() bool { return places(s, lock) == n }, "place "+strconv.Itoa(n)+" of "+lock)
+	eventually(t, func() bool { return registrations(s, lock) == n },
+		"registration "+strconv.Itoa(n)+" of "+lock)
 	return waiter
 }
 
@@ -84,16 +91,16 @@ func lastNumber(t testing.TB, s *redistest.Server, lock string) int64 {
 	return n
 }
 
-// departure is a way for a waiter to leave without the lock.
-type departure struct {
+// exit is a way for a waiter to leave without the lock.
+type exit struct {
 	name  string
 	begin func(lock *rlock.Lock, lease time.Duration) (waiter <-chan outcome, leave func())
 	err   error
 }
 
-// departures returns all of them. Their leave must be called before the test ends.
-func departures(t testing.TB, c *rlock.Client) []departure {
-	return []departure{
+// exits returns all of them. Their leave must be called before the test ends.
+func exits(t testing.TB, c *rlock.Client) []exit {
+	return []exit{
 		{"is cancelled", func(lock *rlock.Lock, lease time.Duration) (<-chan outcome, func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			return lockInBackground(ctx, lock, lease), cancel

@@ -18,25 +18,25 @@ type kind struct {
 	name string
 	// lock makes the lock.
 	lock func(c *rlock.Client, name string) *rlock.Lock
-	// rival makes the lock that keeps another owner out of this one: usually the same, for the read
-	// lock the write lock.
-	rival func(c *rlock.Client, name string) *rlock.Lock
+	// contender makes the lock that keeps another owner out of this one: usually the same, for the
+	// read lock the write lock.
+	contender func(c *rlock.Client, name string) *rlock.Lock
 	// shared is set when any number of owners may hold it at once.
 	shared bool
-	// lonely is set when each waiter has its own place in Redis and its own channel, instead of a
-	// local queue.
+	// lonely is set when each waiter has its own registration in Redis and its own channel, instead
+	// of a local queue.
 	lonely bool
 	// withdraws is set when a waiter that leaves removes something from Redis.
 	withdraws bool
-	// heirs is set when a release may hand the lock over within the process, placed when it may
+	// handsOver is set when a release may hand the lock over within the process, grants when it may
 	// grant it to any waiter of this library.
-	heirs, placed bool
+	handsOver, grants bool
 	// fenced is set when holds have a token.
 	fenced bool
 	// mode is the mode in the hash of the lock while it is held, or "".
 	mode string
-	// rivalMode is mode while the rival is held.
-	rivalMode string
+	// contenderMode is mode while the contender is held.
+	contenderMode string
 	// channel is the prefix of the lock's channels, before its name in braces.
 	channel string
 	// The files of the scripts.
@@ -51,29 +51,33 @@ func (k kind) lowers() string { return cmp.Or(k.lower, k.release) }
 // kinds has all kinds of locks. Each of them can do what the reentrant lock can.
 var kinds = []kind{
 	{
-		name: "reentrant", lock: (*rlock.Client).NewLock, rival: (*rlock.Client).NewLock, channel: "redisson_lock__channel",
-		heirs: true, placed: true, acquire: "acquire.lua", reenter: "reenter.lua",
+		name: "reentrant", lock: (*rlock.Client).NewLock, contender: (*rlock.Client).NewLock,
+		channel: "redisson_lock__channel", handsOver: true, grants: true,
+		acquire: "acquire.lua", reenter: "reenter.lua",
 		release: "hand_over.lua", lower: "release.lua", forceUnlock: "force_unlock.lua",
 		inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
-		name: "fair", lock: (*rlock.Client).NewFairLock, rival: (*rlock.Client).NewFairLock, channel: "redisson_lock__channel",
-		lonely: true, withdraws: true, acquire: "fair_acquire.lua", reenter: "reenter.lua", release: "fair_release.lua",
+		name: "fair", lock: (*rlock.Client).NewFairLock, contender: (*rlock.Client).NewFairLock,
+		channel: "redisson_lock__channel", lonely: true, withdraws: true,
+		acquire: "fair_acquire.lua", reenter: "reenter.lua", release: "fair_release.lua",
 		forceUnlock: "fair_force_unlock.lua", inspect: "fair_inspect.lua", renew: "renew.lua",
 	},
 	{
-		name: "read", lock: newReadLock, rival: newWriteLock, channel: "redisson_rwlock", shared: true,
-		mode: "read", rivalMode: "write", acquire: "read_acquire.lua", reenter: "read_reenter.lua", release: "read_release.lua",
+		name: "read", lock: newReadLock, contender: newWriteLock, channel: "redisson_rwlock",
+		shared: true, mode: "read", contenderMode: "write",
+		acquire: "read_acquire.lua", reenter: "read_reenter.lua", release: "read_release.lua",
 		forceUnlock: "readwrite_force_unlock.lua", inspect: "inspect.lua", renew: "read_renew.lua",
 	},
 	{
-		name: "write", lock: newWriteLock, rival: newWriteLock, channel: "redisson_rwlock", withdraws: true,
-		heirs: true, mode: "write", rivalMode: "write", acquire: "write_acquire.lua", reenter: "reenter.lua", release: "write_release.lua",
+		name: "write", lock: newWriteLock, contender: newWriteLock, channel: "redisson_rwlock",
+		withdraws: true, handsOver: true, mode: "write", contenderMode: "write",
+		acquire: "write_acquire.lua", reenter: "reenter.lua", release: "write_release.lua",
 		forceUnlock: "readwrite_force_unlock.lua", inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
-		name: "fenced", lock: (*rlock.Client).NewFencedLock, rival: (*rlock.Client).NewFencedLock,
-		channel: "redisson_lock__channel", heirs: true, placed: true, fenced: true,
+		name: "fenced", lock: (*rlock.Client).NewFencedLock, contender: (*rlock.Client).NewFencedLock,
+		channel: "redisson_lock__channel", handsOver: true, grants: true, fenced: true,
 		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "hand_over.lua",
 		lower: "release.lua", forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua",
 		renew: "renew.lua",
@@ -93,18 +97,19 @@ func onEveryKind(t *testing.T, test func(t *testing.T, k kind)) {
 	}
 }
 
-// rivalries returns the kinds for tests in which a waiter waits for the rival: writers wait for
+// contests returns the kinds for tests in which a waiter waits for the contender: writers wait for
 // writers, and for readers as well.
-func rivalries() []kind {
+func contests() []kind {
 	behind := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == "write" })]
-	behind.name, behind.rival, behind.rivalMode = "write behind readers", newReadLock, "read"
+	behind.name = "write behind readers"
+	behind.contender, behind.contenderMode = newReadLock, "read"
 	return append(slices.Clip(kinds), behind)
 }
 
-// onEveryRivalry is onEveryKind for each of rivalries.
-func onEveryRivalry(t *testing.T, test func(t *testing.T, k kind)) {
+// onEveryContest is onEveryKind for each of contests.
+func onEveryContest(t *testing.T, test func(t *testing.T, k kind)) {
 	t.Helper()
-	for _, k := range rivalries() {
+	for _, k := range contests() {
 		t.Run(k.name, func(t *testing.T) { test(t, k) })
 	}
 }
@@ -129,9 +134,9 @@ func (k kind) hash(owner string, levels int) map[string]string {
 	return hashIn(k.mode, owner, levels)
 }
 
-// rivalHash is hash when the rival is held.
-func (k kind) rivalHash(owner string, levels int) map[string]string {
-	return hashIn(k.rivalMode, owner, levels)
+// contenderHash is hash when the contender is held.
+func (k kind) contenderHash(owner string, levels int) map[string]string {
+	return hashIn(k.contenderMode, owner, levels)
 }
 
 func hashIn(mode, owner string, levels int) map[string]string {
@@ -158,9 +163,9 @@ func (k kind) levels(t testing.TB, s *redistest.Server, name, owner string) stri
 	return s.DoString(t, "HGET", name, k.field(owner))
 }
 
-// awaitListeners waits until exactly n listen on the channels of a lock whose name has no braces:
+// waitForListeners waits until exactly n listen on the channels of a lock whose name has no braces:
 // waiters of a fair lock, connections of others.
-func (k kind) awaitListeners(t testing.TB, s *redistest.Server, name string, n int) {
+func (k kind) waitForListeners(t testing.TB, s *redistest.Server, name string, n int) {
 	t.Helper()
 	eventually(t, func() bool { return k.listeners(s, name) == n }, strconv.Itoa(n)+" listeners for "+name)
 }
@@ -217,8 +222,8 @@ func requireFree(t testing.TB, s *redistest.Server, name string) {
 	require.Empty(t, keys)
 }
 
-// awaitFree waits until requireFree would pass.
-func awaitFree(t testing.TB, s *redistest.Server, name string) {
+// waitUntilFree waits until requireFree would pass.
+func waitUntilFree(t testing.TB, s *redistest.Server, name string) {
 	t.Helper()
 	eventually(t, func() bool {
 		keys, ok := left(s, name)
@@ -226,8 +231,8 @@ func awaitFree(t testing.TB, s *redistest.Server, name string) {
 	}, name+" is free")
 }
 
-// awaitNothingLeft waits until the server has no hold, no waiter and no channel left of any lock.
-func awaitNothingLeft(t testing.TB, s *redistest.Server) {
+// waitForNothingLeft waits until the server has no hold, no waiter and no channel left of any lock.
+func waitForNothingLeft(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	eventually(t, func() bool {
 		keys, ok := left(s)

@@ -23,8 +23,8 @@ func startReplicated(
 	return master, copies
 }
 
-// awaitBlocked waits until n clients of the server wait in a command, as WAIT makes them.
-func awaitBlocked(t testing.TB, s *redistest.Server, n string) {
+// waitForBlocked waits until n clients of the server wait in a command, as WAIT makes them.
+func waitForBlocked(t testing.TB, s *redistest.Server, n string) {
 	t.Helper()
 	eventually(t, func() bool {
 		reply, err := s.Call("INFO", "clients")
@@ -47,4 +47,4 @@ func shortfall(t testing.TB, err error, want, got int, waited time.Duration) {
 }
 
 // enough is more time for acknowledgements than healthy replicas need.
-const enough = patience
+const enough = longWait

@@ -22,7 +22,7 @@ import (
 
 // Short names for what locktest shares with the tests of all locks.
 
-const patience = locktest.Timeout
+const longWait = locktest.Timeout
 
 type (
 	outcome = locktest.Outcome
@@ -126,8 +126,8 @@ func subscribed(s *redistest.Server, numsub, channel string) int {
 	return int(n)
 }
 
-// awaitListeners waits until exactly n connections listen on the channel of a lock.
-func awaitListeners(t testing.TB, s *redistest.Server, lock string, n int) {
+// waitForListeners waits until exactly n connections listen on the channel of a lock.
+func waitForListeners(t testing.TB, s *redistest.Server, lock string, n int) {
 	t.Helper()
 	eventually(t, func() bool { return subscribers(s, lock) == n }, strconv.Itoa(n)+" listeners on "+channelOf(lock))
 }
@@ -153,8 +153,8 @@ func endedAt(hold *rlock.Hold) <-chan time.Time {
 	return at
 }
 
-// awaitRenewal waits until each of the holds has been renewed, and returns their deadlines.
-func awaitRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
+// waitForRenewal waits until each of the holds has been renewed, and returns their deadlines.
+func waitForRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
 	t.Helper()
 	for _, hold := range holds {
 		deadlines = append(deadlines, hold.Deadline())
@@ -167,8 +167,8 @@ func awaitRenewal(t *testing.T, holds []*rlock.Hold) (deadlines []time.Time) {
 	return deadlines
 }
 
-// awaitQuiet waits until no script was sent for a while: all that subscribed have asked again.
-func awaitQuiet(t testing.TB, s *redistest.Server) {
+// waitForQuiet waits until no script was sent for a while: all that subscribed have asked again.
+func waitForQuiet(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	monitor := s.Monitor(t)
 	for quiet := 0; quiet < 3; quiet++ {
@@ -179,8 +179,8 @@ func awaitQuiet(t testing.TB, s *redistest.Server) {
 	}
 }
 
-// awaitParked waits until n connections listen for releases of the read-write lock "page".
-func awaitParked(t testing.TB, s *redistest.Server, n int) {
+// waitForParked waits until n connections listen for releases of the read-write lock "page".
+func waitForParked(t testing.TB, s *redistest.Server, n int) {
 	t.Helper()
 	const channel = "redisson_rwlock:{page}"
 	eventually(t, func() bool {
@@ -232,8 +232,8 @@ func parkedWaiter(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan ou
 	return kinds[0].parked(t, s, lock)
 }
 
-// awaitCommands collects commands until there are at least n.
-func awaitCommands(t *testing.T, m *redistest.Monitor, n int) [][]string {
+// waitForCommands collects commands until there are at least n.
+func waitForCommands(t *testing.T, m *redistest.Monitor, n int) [][]string {
 	t.Helper()
 	var commands [][]string
 	eventually(t, func() bool {
@@ -261,7 +261,7 @@ func listen(t *testing.T, s *redistest.Server, channel string) *listener {
 	conn, err := net.Dial("tcp", s.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(2*patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(2*longWait)))
 	_, err = conn.Write([]byte(`SUBSCRIBE "` + channel + "\"\r\n"))
 	require.NoError(t, err)
 	l := &listener{bufio.NewReader(conn)}

@@ -23,7 +23,7 @@ func TestHungServerEndsTheHoldAtItsDeadline(t *testing.T) {
 			renewed = append(renewed, take(t, k.lock(c, k.name), rlock.Watchdog))
 			holds = append(holds, take(t, k.lock(c, k.name+" with a lease"), lease))
 		}
-		awaitRenewal(t, renewed)
+		waitForRenewal(t, renewed)
 		s.Pause(t)
 		paused := time.Now()
 		holds = append(holds, renewed...)
@@ -61,7 +61,7 @@ func TestServerThatHangsForLessThanTheLeaseCostsNothing(t *testing.T) {
 	for _, k := range kinds {
 		holds = append(holds, take(t, k.lock(c, k.name), rlock.Watchdog))
 	}
-	renewed := awaitRenewal(t, holds)
+	renewed := waitForRenewal(t, holds)
 	// From here the deadlines are at least 6 s away; a renewal comes due and fails meanwhile.
 	s.Pause(t)
 	<-time.After(lease / 2)
@@ -88,7 +88,8 @@ func TestRenewalExecutedAfterTheDeadlineIsUndone(t *testing.T) {
 		hold := take(t, k.lock(c, "order"), rlock.Watchdog)
 		p.HoldReplies()
 		expired := hold.Deadline()
-		receive(t, hold.Done(), "the lease does not end") // nobody unlocks it, which would undo it, too
+		// nobody unlocks it, which would undo it, too
+		receive(t, hold.Done(), "the lease does not end")
 		require.False(t, time.Now().Before(expired))
 		asked := time.Now()
 		left := time.Duration(s.DoInt(t, "PTTL", "order")) * time.Millisecond

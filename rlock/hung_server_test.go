@@ -36,7 +36,7 @@ func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
 			return took - wait
 		})
 		s.Resume(t)
-		awaitNothingLeft(t, s)
+		waitForNothingLeft(t, s)
 	})
 }
 
@@ -56,7 +56,7 @@ func TestHungServerDelaysAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) 
 			return took - limit
 		})
 		s.Resume(t)
-		awaitNothingLeft(t, s)
+		waitForNothingLeft(t, s)
 	})
 }
 
@@ -75,7 +75,7 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, context.Canceled)
 		s.Resume(t)
-		awaitNothingLeft(t, s)
+		waitForNothingLeft(t, s)
 	})
 }
 
@@ -88,29 +88,29 @@ func TestErrorOfAHungServerSaysNothingOfTheContextOfAnother(t *testing.T) {
 }
 
 // leaveWithAnother has two callers wait on one connection for a server that hangs. It reports
-// whether the patient one saw the end of the other's context.
+// whether the one with the long timeout saw the end of the other's context.
 func leaveWithAnother(t *testing.T) bool {
 	t.Helper()
 	s := redistest.Start(t)
 	redis := s.Client(t, redistest.OneConnection)
-	hasty := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
-	patient := newClientOn(t, redis, rlock.Options{CommandTimeout: patience / 2})
+	shortTimeout := newClientOn(t, redis, rlock.Options{CommandTimeout: time.Second})
+	longTimeout := newClientOn(t, redis, rlock.Options{CommandTimeout: longWait / 2})
 	for range 2 { // one by one: together they would leave the mode with one command at a time
-		unlock(t, takeWith(context.Background(), t, hasty.NewLock("order"), longLease))
+		unlock(t, takeWith(context.Background(), t, shortTimeout.NewLock("order"), longLease))
 	}
 	s.Pause(t)
 	first := inBackground(func() (*rlock.Hold, error) {
-		return hasty.NewLock("order").TryLock(context.Background(), rlock.NoWait, longLease)
+		return shortTimeout.NewLock("order").TryLock(context.Background(), rlock.NoWait, longLease)
 	})
-	awaitGoroutines(t, "rlock.(*attempt).try", 1)
+	waitForGoroutines(t, "rlock.(*attempt).try", 1)
 	start := time.Now()
-	_, err := patient.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
-	heard := time.Since(start) < patience/2
+	_, err := longTimeout.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
+	heard := time.Since(start) < longWait/2
 	unanswered(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	unanswered(t, result(t, first).Err)
 	s.Resume(t)
-	awaitNothingLeft(t, s)
+	waitForNothingLeft(t, s)
 	return heard
 }
 
@@ -134,7 +134,7 @@ func TestHungServerDelaysUnlockForTheCommandTimeoutAndIsUnlockedLater(t *testing
 			require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
 			require.GreaterOrEqual(t, took, limit)
 			s.Resume(t)
-			awaitFree(t, s, "order")
+			waitUntilFree(t, s, "order")
 			return took - limit
 		})
 	})
@@ -152,7 +152,7 @@ func TestUnlockOnAnUnreachableServerIsFinishedInTheBackground(t *testing.T) {
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 		require.True(t, exists(s, "order"))
 		require.NoError(t, p.Accept())
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 
@@ -192,7 +192,7 @@ func TestDeadlineOfACallersContextDoesNotCloseTheConnectionOfAll(t *testing.T) {
 			_, err = c.NewLock("order").IsLocked(ctx)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			s.Resume(t)
-			awaitEmpty(t, s)
+			waitUntilEmpty(t, s)
 			require.Subset(t, connections(t, s, "under-test"), before, "a connection was closed")
 		})
 	}
@@ -236,7 +236,9 @@ func TestCallerReturnsInTimeWhileADialOfAnotherHangs(t *testing.T) {
 	c := newClient(t, s, rlock.Options{}, redistest.OneConnection, d.use)
 	warm(t, c, "order")
 	d.hang(t, s)
-	patient := inBackground(func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), patience, longLease) })
+	waiting := inBackground(func() (*rlock.Hold, error) {
+		return c.NewLock("order").TryLock(t.Context(), longWait, longLease)
+	})
 	receive(t, d.begun, "no dial")
 	bestOf(t, onTime, func() time.Duration {
 		const limit = 50 * time.Millisecond
@@ -248,10 +250,10 @@ func TestCallerReturnsInTimeWhileADialOfAnotherHangs(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		return took - limit
 	})
-	require.Empty(t, patient, "callers that gave up ended the wait of the other")
+	require.Empty(t, waiting, "callers that gave up ended the wait of the other")
 	close(d.release)
-	unlock(t, acquired(t, patient))
-	awaitEmpty(t, s)
+	unlock(t, acquired(t, waiting))
+	waitUntilEmpty(t, s)
 }
 
 func TestCallerThatGivesUpDoesNotEndTheDialOfOthers(t *testing.T) {
@@ -261,23 +263,23 @@ func TestCallerThatGivesUpDoesNotEndTheDialOfOthers(t *testing.T) {
 	warm(t, c, "order")
 	d.hang(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	impatient := lockInBackground(ctx, c.NewLock("order"), longLease)
+	canceled := lockInBackground(ctx, c.NewLock("order"), longLease)
 	receive(t, d.begun, "no dial") // it is shared from here on
 	// There is only one attempt, so it fails if the dial does.
-	patient := inBackground(func() (*rlock.Hold, error) {
+	other := inBackground(func() (*rlock.Hold, error) {
 		return c.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	})
-	awaitGoroutines(t, "rlock.(*attempt).try", 2)
+	waitForGoroutines(t, "rlock.(*attempt).try", 2)
 	cancel()
-	require.ErrorIs(t, result(t, impatient).Err, context.Canceled)
+	require.ErrorIs(t, result(t, canceled).Err, context.Canceled)
 	select {
-	case o := <-patient:
+	case o := <-other:
 		require.NoError(t, o.Err, "its dial was ended")
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(d.release)
-	unlock(t, acquired(t, patient))
-	awaitEmpty(t, s)
+	unlock(t, acquired(t, other))
+	waitUntilEmpty(t, s)
 }
 
 func TestCloseOfAClientOfAHungServerIsBoundedByItsContext(t *testing.T) {

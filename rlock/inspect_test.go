@@ -78,12 +78,12 @@ func TestLookingAtAHeldLock(t *testing.T) {
 func TestLookingAtALockThatIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
-		rival, lock := k.rival(client, k.name), k.lock(client, k.name)
-		hold := take(t, rival, 30*time.Second)
+		contender, lock := k.contender(client, k.name), k.lock(client, k.name)
+		hold := take(t, contender, 30*time.Second)
 		waiter := k.parked(t, s, lock)
-		info := lookAt(t, rival)
+		info := lookAt(t, contender)
 		require.Equal(t, hold.Owner(), info.Owner)
 		require.Equal(t, 1, info.Count)
 		if k.lonely {

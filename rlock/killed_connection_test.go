@@ -16,19 +16,19 @@ const afterReconnecting = 2 * time.Second
 
 func TestKilledConnectionsDoNotLoseTheWakeUp(t *testing.T) {
 	t.Parallel()
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		for _, connections := range []string{"normal", "pubsub"} {
 			t.Run(connections, func(t *testing.T) {
 				t.Parallel()
 				s := redistest.Start(t)
 				holder, c := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
-				hold := take(t, k.rival(holder, "order"), longLease)
+				hold := take(t, k.contender(holder, "order"), longLease)
 				waiter := lockInBackground(t.Context(), k.lock(c, "order"), longLease)
-				k.awaitListeners(t, s, "order", 1)
+				k.waitForListeners(t, s, "order", 1)
 				for range 3 {
 					s.DoInt(t, "CLIENT", "KILL", "TYPE", connections, "SKIPME", "yes")
-					k.awaitListeners(t, s, "order", 1)
+					k.waitForListeners(t, s, "order", 1)
 				}
 				require.Empty(t, waiter)
 				released := time.Now()
@@ -42,18 +42,18 @@ func TestKilledConnectionsDoNotLoseTheWakeUp(t *testing.T) {
 }
 
 func TestUnlockWhileTheSubscriptionIsDownWakesTheWaiterAfterwards(t *testing.T) {
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		s := redistest.Start(t)
 		holder := newClient(t, s, rlock.Options{})
 		c, p := proxied(t, s, rlock.Options{})
-		hold := take(t, k.rival(holder, "order"), longLease)
+		hold := take(t, k.contender(holder, "order"), longLease)
 		waiter := lockInBackground(t.Context(), k.lock(c, "order"), longLease)
-		k.awaitListeners(t, s, "order", 1)
-		awaitGoroutines(t, "rlock.(*attempt).park", 1)
+		k.waitForListeners(t, s, "order", 1)
+		waitForGoroutines(t, "rlock.(*attempt).park", 1)
 
 		p.Refuse()
 		require.Positive(t, s.DoInt(t, "CLIENT", "KILL", "TYPE", "pubsub"))
-		k.awaitListeners(t, s, "order", 0)
+		k.waitForListeners(t, s, "order", 0)
 		unlock(t, hold)
 		require.Empty(t, waiter)
 		require.NoError(t, p.Accept())

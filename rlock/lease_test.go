@@ -29,7 +29,8 @@ func TestWatchdogKeepsALockForFiveLeases(t *testing.T) {
 	end := time.Now().Add(5 * lease)
 	for time.Now().Before(end) {
 		for _, k := range kinds {
-			_, err := k.rival(other, k.name).TryLock(t.Context(), 50*time.Millisecond, rlock.Watchdog)
+			contender := k.contender(other, k.name)
+			_, err := contender.TryLock(t.Context(), 50*time.Millisecond, rlock.Watchdog)
 			require.Error(t, err, k.name)
 			require.True(t, holds[k.name].Valid(), k.name)
 			require.Positive(t, k.lasts(t, s, k.name, holds[k.name].Owner()), k.name)
@@ -39,7 +40,7 @@ func TestWatchdogKeepsALockForFiveLeases(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		require.NoError(t, holds[k.name].Context().Err())
 		unlock(t, holds[k.name])
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -55,7 +56,7 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 		deadline := hold.Deadline()
 		receive(t, hold.Done(), "the lease did not end")
 		require.Equal(t, deadline, hold.Deadline())
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 		require.True(t, other.Valid())
 
 		var lost *rlock.LostError
@@ -86,7 +87,7 @@ func TestNestedWatchdogLevelRenewsOnlyWhileItLasts(t *testing.T) {
 		case <-time.After(4 * shortLease):
 			require.FailNow(t, "still renewed, though no level asks for the watchdog")
 		}
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -132,7 +133,7 @@ func TestHoldEndsAtItsDeadline(t *testing.T) {
 			require.False(t, hold.Valid())
 			require.ErrorIs(t, context.Cause(hold.Context()), rlock.ErrLost)
 			require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-			waitUntilFree(t, s, lock)
+			afterExpiry(t, s, lock)
 			best = min(best, ended.Sub(deadline))
 		}
 		require.Less(t, best, 20*time.Millisecond)

@@ -11,7 +11,7 @@ import (
 	"holdfast/rlock"
 )
 
-// line is a lock whose rival is held, with a queue of waiters.
+// line is a lock whose contender is held, with a queue of waiters.
 type line struct {
 	kind    kind
 	server  *redistest.Server
@@ -26,7 +26,7 @@ type line struct {
 // queued in Redis. All waiters have come to rest: the head listens and has asked twice.
 func inLine(t *testing.T, waiters int, test func(*testing.T, *line)) {
 	t.Helper()
-	for _, k := range rivalries() {
+	for _, k := range contests() {
 		if !k.lonely {
 			t.Run(k.name, func(t *testing.T) {
 				t.Parallel()
@@ -40,10 +40,11 @@ func newLine(t *testing.T, k kind, waiters int) *line {
 	t.Helper()
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
-	lock, rival := k.lock(client, k.name), k.rival(client, k.name)
+	lock, contender := k.lock(client, k.name), k.contender(client, k.name)
 	unlock(t, take(t, lock, rlock.Watchdog)) // loads the scripts
-	unlock(t, take(t, rival, rlock.Watchdog))
-	q := &line{kind: k, server: s, lock: lock, hold: take(t, rival, 30*time.Second), monitor: s.Monitor(t)}
+	unlock(t, take(t, contender, rlock.Watchdog))
+	q := &line{kind: k, server: s, lock: lock, hold: take(t, contender, 30*time.Second),
+		monitor: s.Monitor(t)}
 	for i := range waiters {
 		ctx, cancel := context.WithCancel(t.Context())
 		t.Cleanup(cancel)
@@ -51,7 +52,8 @@ func newLine(t *testing.T, k kind, waiters int) *line {
 		q.waiters = append(q.waiters, lockInBackground(ctx, lock, 30*time.Second))
 		eventually(t, func() bool { return rlock.Waiting(lock) == i+1 }, "the waiter is in line")
 	}
-	require.Equal(t, []string{"evalsha", "subscribe", "evalsha"}, verbs(awaitCommands(t, q.monitor, 3)))
+	require.Equal(t, []string{"evalsha", "subscribe", "evalsha"},
+		verbs(waitForCommands(t, q.monitor, 3)))
 	// otherwise it would undo the request, too
 	eventually(t, func() bool { return rlock.Refusals(lock) == 2 }, "the head has its reply")
 	return q
@@ -61,7 +63,7 @@ func TestOnlyTheHeadOfTheQueueAsksRedis(t *testing.T) {
 	t.Parallel()
 	inLine(t, 20, func(t *testing.T, q *line) { // newLine requires it
 		require.Empty(t, q.monitor.Commands(t))
-		q.kind.awaitListeners(t, q.server, q.kind.name, 1)
+		q.kind.waitForListeners(t, q.server, q.kind.name, 1)
 	})
 }
 
@@ -83,14 +85,14 @@ func TestContendedAcquisitionInOneProcessCostsOneCommand(t *testing.T) {
 		}
 		switch {
 		// no waiters are registered elsewhere; after a second and four hand-overs it is announced
-		case q.kind.placed:
+		case q.kind.grants:
 			require.GreaterOrEqual(t, len(seen), 1+waiters)
 			require.LessOrEqual(t, len(seen), 1+waiters+int(took/time.Second))
-		case q.kind.heirs:
+		case q.kind.handsOver:
 			// Whether others wait elsewhere is unknown, so after 16 hand-overs or 100 ms the next
 			// one must ask. After readers it must ask, too.
 			asked := len(seen) - (1 + waiters)
-			if q.kind.mode != q.kind.rivalMode {
+			if q.kind.mode != q.kind.contenderMode {
 				asked--
 			}
 			require.GreaterOrEqual(t, asked, 1)
@@ -123,10 +125,10 @@ func TestHeadThatLeavesPromotesTheNext(t *testing.T) {
 		// The next one asks at once: a wake-up may have come for the head while it left. The head
 		// removes its registration. A writer that waits also withdraws, which wakes readers.
 		expected := 1
-		if q.kind.placed {
+		if q.kind.grants {
 			expected = 2
 		}
-		commands := awaitCommands(t, q.monitor, expected)
+		commands := waitForCommands(t, q.monitor, expected)
 		require.True(t, q.kind.withdraws || len(commands) == expected, "%v", commands)
 		unlock(t, q.hold)
 		unlock(t, acquired(t, q.waiters[1]))
@@ -157,7 +159,7 @@ func TestNothingIsSubscribedSoonAfterTheLastWaiterLeft(t *testing.T) {
 		for _, waiter := range q.waiters {
 			require.ErrorIs(t, result(t, waiter).Err, context.Canceled)
 		}
-		q.kind.awaitListeners(t, q.server, q.kind.name, 0)
+		q.kind.waitForListeners(t, q.server, q.kind.name, 0)
 		require.Zero(t, rlock.Waiting(q.lock))
 	})
 }

@@ -36,15 +36,15 @@ func TestUnlockWorksOnACancelledContext(t *testing.T) {
 func TestForceUnlockWakesAWaiterAndEndsTheHoldOfTheSameClientAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		c := newClient(t, s, rlock.Options{})
-		holding := k.rival(c, k.name)
-		hold := take(t, holding, longLease)
-		inner := takeWith(hold.Context(), t, holding, longLease)
+		held := k.contender(c, k.name)
+		hold := take(t, held, longLease)
+		inner := takeWith(hold.Context(), t, held, longLease)
 		waiter := k.parked(t, s, k.lock(c, k.name))
 
 		start := time.Now()
-		forced, err := holding.ForceUnlock(t.Context())
+		forced, err := held.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		require.True(t, forced)
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost, "its hold has to be over when ForceUnlock returns")
@@ -100,9 +100,9 @@ const watchedLease = 6 * time.Second
 func TestForceUnlockSparesTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		other := newClient(t, s, rlock.Options{})
-		take(t, k.rival(other, k.name), longLease)
+		take(t, k.contender(other, k.name), longLease)
 
 		gate := keepAnswers(s.Client(t), loaded(t, s, k.forceUnlock))
 		c := newClientOn(t, gate, rlock.Options{})
@@ -110,7 +110,7 @@ func TestForceUnlockSparesTheNextHolder(t *testing.T) {
 		waiter := k.parked(t, s, k.lock(c, k.name))
 		forcing := make(chan error, 1)
 		go func() {
-			_, err := k.rival(c, k.name).ForceUnlock(t.Context())
+			_, err := k.contender(c, k.name).ForceUnlock(t.Context())
 			forcing <- err
 		}()
 		next := acquired(t, waiter)

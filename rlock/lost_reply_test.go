@@ -20,7 +20,7 @@ func TestLostReplyOfAnAcquireCountsOnce(t *testing.T) {
 		c, p := proxied(t, s, rlock.Options{})
 		k.warm(t, c, "order")
 		cut := p.CutReply(script(t, k.acquire), 2)
-		hold, err := k.lock(c, "order").TryLock(t.Context(), patience, longLease)
+		hold, err := k.lock(c, "order").TryLock(t.Context(), longWait, longLease)
 		require.NoError(t, err)
 		require.Equal(t, 2, cut.Done())
 		require.Equal(t, k.hash(hold.Owner(), 1), counts(t, s))
@@ -45,7 +45,7 @@ func TestLostReplyOfAnAttemptWithoutWaitIsUndone(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, 1, cut.Done())
-		awaitFree(t, s, "order") // an acquisition without a caller
+		waitUntilFree(t, s, "order") // an acquisition without a caller
 	})
 }
 
@@ -58,7 +58,7 @@ func TestLostReplyOfANestedLockCountsOnce(t *testing.T) {
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), longLease)
 		cut := p.CutReply(script(t, k.reenter), 2)
-		inner, err := k.lock(c, "order").TryLock(hold.Context(), patience, longLease)
+		inner, err := k.lock(c, "order").TryLock(hold.Context(), longWait, longLease)
 		require.NoError(t, err)
 		require.Equal(t, 2, cut.Done())
 		require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
@@ -153,7 +153,7 @@ func TestAcquireWhoseCallerLeftIsReleasedWhenItsReplyIsLost(t *testing.T) {
 		require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 		p.Reset()
 		p.Pass()
-		awaitFree(t, s, "order") // an acquisition without a caller
+		waitUntilFree(t, s, "order") // an acquisition without a caller
 	})
 }
 
@@ -173,7 +173,7 @@ func TestAcquireExecutedAfterItsLeaseIsReleased(t *testing.T) {
 		<-time.After(lease)
 		s.Resume(t)
 		resumed := time.Now()
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 		require.Less(t, time.Since(resumed), lease/2)
 	})
 }

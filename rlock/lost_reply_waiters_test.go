@@ -14,7 +14,7 @@ import (
 // Faults that only locks of some kinds can suffer: those with a queue in Redis, and a writer that
 // also reads.
 
-// A place in a queue outlasts the wait of its owner, and so do the attempts to remove it.
+// A registration outlasts the wait of its owner, and so do the attempts to remove it.
 func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 	t.Parallel()
 	const wait = 500 * time.Millisecond
@@ -27,9 +27,9 @@ func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 	for _, lock := range []*rlock.Lock{c.NewFairLock("fair"), newWriteLock(c, "read")} {
 		attempts = append(attempts, inBackground(func() (*rlock.Hold, error) { return lock.TryLock(t.Context(), wait, wait/2) }))
 	}
-	places := []string{"redisson_lock_queue:{fair}", "holdfast_rwlock_writer:{read}"}
-	for _, place := range places {
-		eventually(t, func() bool { return exists(s, place) }, "nobody waits")
+	keys := []string{"redisson_lock_queue:{fair}", "holdfast_rwlock_writer:{read}"}
+	for _, key := range keys {
+		eventually(t, func() bool { return exists(s, key) }, "nobody waits")
 	}
 	p.Refuse()
 	p.Reset()
@@ -37,13 +37,13 @@ func TestWaiterLeavesTheQueueWhenTheServerCanBeReachedAgain(t *testing.T) {
 		require.Error(t, result(t, attempt).Err)
 	}
 	<-time.After(wait + 100*time.Millisecond)
-	for _, place := range places {
-		require.True(t, exists(s, place))
+	for _, key := range keys {
+		require.True(t, exists(s, key))
 	}
 	require.NoError(t, p.Accept())
 	start := time.Now()
-	for _, place := range places {
-		eventually(t, func() bool { return absent(s, place) }, place+" is left")
+	for _, key := range keys {
+		eventually(t, func() bool { return absent(s, key) }, key+" is left")
 	}
 	require.Less(t, time.Since(start), beforeItLapses)
 	unlock(t, hold)
@@ -76,7 +76,7 @@ func TestReadersAreWokenWhenAWriterGivesUpWhoseReplyIsDue(t *testing.T) {
 			unlock(t, acquired(t, reader))
 			require.Less(t, time.Since(start), 2*time.Second, "it was not woken")
 			unlock(t, reading)
-			awaitFree(t, s, "order")
+			waitUntilFree(t, s, "order")
 		})
 	}
 }
@@ -86,7 +86,7 @@ func parkedWaiterFor(t *testing.T, s *redistest.Server, k kind, lock *rlock.Lock
 	t.Helper()
 	before := calls(s, "evalsha")
 	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
-	k.awaitListeners(t, s, lock.Name(), 1)
+	k.waitForListeners(t, s, lock.Name(), 1)
 	eventually(t, func() bool { return calls(s, "evalsha") >= before+2 }, "the second look")
 	return waiter
 }
@@ -124,7 +124,7 @@ func TestLostReplyOfAReadLockOfTheWriterIsUndone(t *testing.T) {
 	s := redistest.Start(t)
 	w, cut := writing(t, s, rlock.Options{})
 	cut("read_acquire.lua", 2)
-	reading, err := w.pair.Read().TryLock(w.ctx, patience, longLease)
+	reading, err := w.pair.Read().TryLock(w.ctx, longWait, longLease)
 	require.NoError(t, err)
 	require.Equal(t, w.hash("write", "", ":write"), counts(t, s))
 	unlock(t, reading)
@@ -143,7 +143,7 @@ func TestLostReplyOfAReadLockOfTheWriterIsUndone(t *testing.T) {
 	_, err = w.pair.Read().TryLock(w.ctx, rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	unlock(t, w.hold)
-	awaitFree(t, s, "order")
+	waitUntilFree(t, s, "order")
 }
 
 func TestReadLockThatTheWriterTakesAgainIsNotUndone(t *testing.T) {
@@ -159,7 +159,7 @@ func TestReadLockThatTheWriterTakesAgainIsNotUndone(t *testing.T) {
 		unlock(t, reading) // ErrLost if the cleanup had removed it
 	}
 	unlock(t, w.hold)
-	awaitFree(t, s, "order")
+	waitUntilFree(t, s, "order")
 }
 
 func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
@@ -187,7 +187,7 @@ func TestLostReplyOfADowngradeIsADowngrade(t *testing.T) {
 			_, err = newWriteLock(newClient(t, s, rlock.Options{}), "order").TryLock(t.Context(), rlock.NoWait, time.Second)
 			require.ErrorIs(t, err, rlock.ErrNotAcquired)
 			unlock(t, reading)
-			awaitFree(t, s, "order")
+			waitUntilFree(t, s, "order")
 		})
 	}
 }

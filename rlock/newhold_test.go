@@ -14,8 +14,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// fakeTenure is an acquisition of a lock that does not exist.
-type fakeTenure struct {
+// fakeAcquisition is an acquisition of a lock that does not exist.
+type fakeAcquisition struct {
 	deadline time.Time
 	failure  error // the error of its methods
 	end      func(error)
@@ -25,19 +25,19 @@ type fakeTenure struct {
 	extended []time.Duration // guarded by mu
 }
 
-func (f *fakeTenure) Name() string        { return "printer" }
-func (f *fakeTenure) Owner() string       { return "somebody" }
-func (f *fakeTenure) Token() int64        { return 17 }
-func (f *fakeTenure) Deadline() time.Time { return f.deadline }
+func (f *fakeAcquisition) Name() string        { return "printer" }
+func (f *fakeAcquisition) Owner() string       { return "somebody" }
+func (f *fakeAcquisition) Token() int64        { return 17 }
+func (f *fakeAcquisition) Deadline() time.Time { return f.deadline }
 
-func (f *fakeTenure) Extend(ctx context.Context, lease time.Duration) error {
+func (f *fakeAcquisition) Extend(ctx context.Context, lease time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.extended = append(f.extended, lease)
 	return errors.Join(ctx.Err(), f.failure)
 }
 
-func (f *fakeTenure) Release(h *rlock.Hold) error {
+func (f *fakeAcquisition) Release(h *rlock.Hold) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.released = append(f.released, h)
@@ -46,8 +46,8 @@ func (f *fakeTenure) Release(h *rlock.Hold) error {
 }
 
 // newFake returns a hold of a lock that does not exist.
-func newFake(ctx context.Context) (*rlock.Hold, *fakeTenure) {
-	f := &fakeTenure{deadline: time.Now().Add(time.Hour)}
+func newFake(ctx context.Context) (*rlock.Hold, *fakeAcquisition) {
+	f := &fakeAcquisition{deadline: time.Now().Add(time.Hour)}
 	var hold *rlock.Hold
 	hold, f.end = rlock.NewHold(ctx, f)
 	return hold, f
@@ -166,7 +166,7 @@ func TestContextOfAHoldOfAnotherLockCarriesTheOwner(t *testing.T) {
 		inner = takeWith(hold.Context(), t, k.lock(c, k.name), longLease)
 		require.Equal(t, outer.Owner(), inner.Owner())
 		stranger, _ := newFake(t.Context())
-		_, err := k.rival(c, k.name).TryLock(stranger.Context(), rlock.NoWait, longLease)
+		_, err := k.contender(c, k.name).TryLock(stranger.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		unlock(t, inner)
 		unlock(t, outer)

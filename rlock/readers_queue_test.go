@@ -24,8 +24,8 @@ func TestReadersQueuedBehindOneOfTheirClientHaveTheirTurnToo(t *testing.T) {
 		return lockInBackground(t.Context(), c.NewReadWriteLock("page").Read(), time.Minute)
 	}
 	waiting := []<-chan outcome{join()}
-	awaitParked(t, s, 1)
-	awaitQuiet(t, s) // the first has asked again, and now waits
+	waitForParked(t, s, 1)
+	waitForQuiet(t, s) // the first has asked again, and now waits
 	for range readers - 1 {
 		waiting = append(waiting, join())
 	}

@@ -54,8 +54,8 @@ func letReadersIn(t testing.TB, clients int, secondWriter bool) time.Duration {
 		second = lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
 		parked++
 	}
-	awaitParked(t, s, parked)
-	awaitQuiet(t, s)
+	waitForParked(t, s, parked)
+	waitForQuiet(t, s)
 	in, leave := make(chan outcome, readers), make(chan struct{})
 	letGo := sync.OnceFunc(func() { close(leave) })
 	var all sync.WaitGroup
@@ -143,7 +143,7 @@ func (m mix) run(t testing.TB, length time.Duration) waits {
 			for ctx.Err() == nil {
 				began := time.Now()
 				// A waiter at the end is let in, or starvation would not be seen.
-				hold, err := lock.TryLock(context.Background(), patience, rlock.Watchdog)
+				hold, err := lock.TryLock(context.Background(), longWait, rlock.Watchdog)
 				mu.Lock()
 				*took = append(*took, time.Since(began))
 				mu.Unlock()

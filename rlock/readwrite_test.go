@@ -61,7 +61,7 @@ func TestOwnerThatReadsIsRefusedTheWriteLockAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longWait)
 	defer cancel()
 	owner := rlock.WithOwner(ctx)
 	hold := takeWith(owner, t, lock.Read(), time.Minute)
@@ -97,7 +97,7 @@ func TestWritersReleaseLetsAllReadersInWhereverTheyWait(t *testing.T) {
 	for i := range clients {
 		eventually(t, func() bool { return rlock.Waiting(clients[i].NewReadWriteLock("page").Read()) == 4 }, "all wait")
 	}
-	awaitParked(t, s, 3)
+	waitForParked(t, s, 3)
 	released := time.Now()
 	unlock(t, writer)
 	var holds []*rlock.Hold
@@ -128,7 +128,7 @@ func TestLastReadersReleaseLetsAWriterInAtOnce(t *testing.T) {
 					writers = append(writers, lockInBackground(t.Context(), waiting.NewReadWriteLock("page").Write(), time.Minute))
 				}
 				eventually(t, func() bool { return rlock.Waiting(waiting.NewReadWriteLock("page").Write()) == 2 }, "both wait")
-				awaitParked(t, s, 1)
+				waitForParked(t, s, 1)
 				unlock(t, first)
 				<-time.After(50 * time.Millisecond)
 				require.Empty(t, writers[0])
@@ -145,7 +145,7 @@ func TestLastReadersReleaseLetsAWriterInAtOnce(t *testing.T) {
 					case o := <-writers[1]:
 						unlock(t, o.Hold)
 						writers[1] = nil
-					case <-time.After(patience):
+					case <-time.After(longWait):
 						require.FailNow(t, "the second writer was not woken")
 					}
 				}
@@ -171,7 +171,7 @@ func TestReaderThatDiedDelaysAWriterByItsOwnLeaseOnly(t *testing.T) {
 				live = take(t, lock.Read(), rlock.Watchdog)
 			}
 			writer := lockInBackground(t.Context(), lock.Write(), time.Minute)
-			awaitParked(t, s, 1)
+			waitForParked(t, s, 1)
 			for range readers {
 				next := take(t, lock.Read(), rlock.Watchdog) // so that there is always one
 				unlock(t, live)
@@ -252,7 +252,7 @@ func TestReadersAndWritersNeverHoldTheLockTogether(t *testing.T) {
 			}
 			all.Wait()
 			require.Zero(t, together.Load())
-			awaitFree(t, s, "page")
+			waitUntilFree(t, s, "page")
 		})
 	}
 }

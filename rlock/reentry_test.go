@@ -73,7 +73,8 @@ func TestWaitingLockReentersAtOnceWhileOthersWait(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
-		lock, elsewhere := k.lock(client, k.name), k.rival(newClient(t, s, rlock.Options{}), k.name)
+		lock := k.lock(client, k.name)
+		elsewhere := k.contender(newClient(t, s, rlock.Options{}), k.name)
 		outer := take(t, lock, rlock.Watchdog)
 		other := k.parked(t, s, elsewhere)
 		inner := acquired(t, lockInBackground(outer.Context(), lock, rlock.Watchdog))

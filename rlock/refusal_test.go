@@ -41,24 +41,27 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 	s := redistest.Start(t)
 	c, other := newClient(t, s, rlock.Options{WatchdogLease: lease}), newClient(t, s, rlock.Options{})
 	outer, inner := make(map[string]*rlock.Hold), make(map[string]*rlock.Hold)
-	for _, k := range rivalries() {
-		outer[k.name] = take(t, k.rival(c, k.name), rlock.Watchdog)
-		inner[k.name] = takeWith(outer[k.name].Context(), t, k.rival(c, k.name), rlock.Watchdog)
+	for _, k := range contests() {
+		outer[k.name] = take(t, k.contender(c, k.name), rlock.Watchdog)
+		inner[k.name] = takeWith(outer[k.name].Context(), t, k.contender(c, k.name), rlock.Watchdog)
 	}
 	befall(t, s, "is out of memory")
 
 	requireKept(t, slices.Collect(maps.Values(outer)), 2*lease, "not renewed")
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		unlock(t, inner[k.name])
 		require.True(t, outer[k.name].Valid())
 		// otherwise a late one would have to ask
 		waiter := lockInBackground(t.Context(), k.lock(other, k.name), longLease)
-		k.awaitListeners(t, s, k.name, 1)
-		if k.placed {
-			eventually(t, func() bool { return s.DoInt(t, "ZCARD", "holdfast_lock_waiters:{"+k.name+"}") == 1 }, "no place")
+		k.waitForListeners(t, s, k.name, 1)
+		if k.grants {
+			eventually(t, func() bool {
+				return s.DoInt(t, "ZCARD",
+					"holdfast_lock_waiters:{"+k.name+"}") == 1
+			}, "not registered")
 		}
 		unlock(t, outer[k.name])
-		if k.placed { // handing the lock over takes no memory
+		if k.grants { // handing the lock over takes no memory
 			hold := acquired(t, waiter)
 			require.True(t, hold.Valid())
 			require.Equal(t, k.hash(hold.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
@@ -68,7 +71,7 @@ func TestServerOutOfMemoryStillRenewsAndReleases(t *testing.T) {
 		}
 		// The waiter learns that the lock is free, but refused.
 		requireRefusal(t, result(t, waiter).Err, "OOM")
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -121,7 +124,7 @@ func TestServerOutOfMemoryKeepsTheLongestLeaseOfALevel(t *testing.T) {
 	unlock(t, take(t, newReadLock(other, "read"), lease))
 	for _, k := range kinds {
 		require.True(t, outer[k.name].Valid(), k.name)
-		_, err := k.rival(other, k.name).TryLock(t.Context(), rlock.NoWait, time.Second)
+		_, err := k.contender(other, k.name).TryLock(t.Context(), rlock.NoWait, time.Second)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired, k.name)
 		unlock(t, outer[k.name])
 	}
@@ -170,10 +173,10 @@ func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 	s, master := redistest.Start(t, redistest.WithHostNetwork()), redistest.Start(t, redistest.WithHostNetwork())
 	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
-	for _, k := range rivalries() {
-		holds[k.name] = take(t, k.rival(c, k.name), lease)
+	for _, k := range contests() {
+		holds[k.name] = take(t, k.contender(c, k.name), lease)
 		waiters[k.name] = lockInBackground(t.Context(), k.lock(other, k.name), time.Second)
-		k.awaitListeners(t, s, k.name, 1)
+		k.waitForListeners(t, s, k.name, 1)
 	}
 	befall(t, s, "has become a replica")
 	if strings.Contains(s.DoString(t, "INFO", "server"), "redis_version:6.") {
@@ -191,7 +194,7 @@ func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 		s.Do(t, "REPLICAOF", host, port)
 	}
 
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		requireRefusal(t, result(t, waiters[k.name]).Err, "READONLY")
 		require.Error(t, holds[k.name].Unlock(t.Context()))
 	})
@@ -234,7 +237,7 @@ func TestLockThatWasOverwrittenIsReportedAndLeftAlone(t *testing.T) {
 		s.Do(t, "SET", "renewed "+k.name, "precious")
 	}
 
-	awaitRenewal(t, neighbours) // by the command that meets the overwritten key
+	waitForRenewal(t, neighbours) // by the command that meets the overwritten key
 	for _, k := range kinds {
 		requireRefusal(t, explicit[k.name].Unlock(t.Context()), "WRONGTYPE")
 		receive(t, renewed[k.name].Done(), "a lock that was overwritten was not lost")

@@ -23,10 +23,10 @@ func TestConnectionKilledInWaitIsReplacedByOneThatWaitsAsWell(t *testing.T) {
 		c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
 		attempt := lockInBackground(t.Context(), k.lock(c, k.name), longLease)
 		for range 2 {
-			awaitBlocked(t, master, "1")
+			waitForBlocked(t, master, "1")
 			require.Equal(t, 1, killWaiting(t, master))
 		}
-		awaitBlocked(t, master, "1")
+		waitForBlocked(t, master, "1")
 		require.Empty(t, attempt, "acquired without a replica that has it")
 		replicas[0].Resume(t)
 		hold := acquired(t, attempt)
@@ -53,14 +53,15 @@ func TestAttemptWithoutWaitWhoseConnectionIsKilledInWaitIsUnconfirmedAndUndone(t
 	t.Parallel()
 	master, replicas := startReplicated(t, 1)
 	replicas[0].Pause(t)
-	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: patience})
+	c := newClient(t, master,
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough, CommandTimeout: longWait})
 	attempt := inBackground(func() (*rlock.Hold, error) {
 		return c.NewLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
 	})
-	awaitBlocked(t, master, "1")
+	waitForBlocked(t, master, "1")
 	require.Equal(t, 1, killWaiting(t, master))
 	require.ErrorIs(t, result(t, attempt).Err, rlock.ErrOutcomeUnknown)
-	awaitFree(t, master, "order")
+	waitUntilFree(t, master, "order")
 }
 
 func TestCallerThatLeavesDuringWaitReturnsAtOnceAndLeavesNothing(t *testing.T) {
@@ -80,7 +81,7 @@ func TestCallerThatLeavesDuringWaitReturnsAtOnceAndLeavesNothing(t *testing.T) {
 		require.ErrorIs(t, o.Err, context.Canceled)
 		require.ErrorIs(t, o.Err, rlock.ErrOutcomeUnknown)
 		require.Less(t, o.At.Sub(left), timeout/2, "it waited for the replica")
-		awaitFree(t, master, k.name)
+		waitUntilFree(t, master, k.name)
 	})
 }
 
@@ -91,12 +92,12 @@ func TestCallerThatLeftDuringWaitLeavesNothingWhenTheReplicaAcknowledgesLate(t *
 	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
 	ctx, cancel := context.WithCancel(t.Context())
 	attempt := lockInBackground(ctx, c.NewLock("order"), longLease)
-	awaitBlocked(t, master, "1")
+	waitForBlocked(t, master, "1")
 	cancel()
 	require.ErrorIs(t, result(t, attempt).Err, rlock.ErrOutcomeUnknown)
 	require.True(t, exists(master, "order"))
 	replicas[0].Resume(t)
-	awaitFree(t, master, "order")
+	waitUntilFree(t, master, "order")
 }
 
 func TestCallerWithLittleTimeLearnsThatReplicasAreMissing(t *testing.T) {
@@ -111,8 +112,8 @@ func TestCallerWithLittleTimeLearnsThatReplicasAreMissing(t *testing.T) {
 	defer cancel()
 	_, err = c.NewLock("has a deadline").Lock(ctx, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotReplicated)
-	awaitFree(t, master, "waits")
-	awaitFree(t, master, "has a deadline")
+	waitUntilFree(t, master, "waits")
+	waitUntilFree(t, master, "has a deadline")
 }
 
 func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
@@ -129,7 +130,7 @@ func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 			func(o *rueidis.ClientOption) { o.ConnWriteTimeout = timeout })
 		start := time.Now()
 		attempt := inBackground(func() (*rlock.Hold, error) { return c.NewLock("order").TryLock(t.Context(), wait, longLease) })
-		awaitBlocked(t, master, "1")
+		waitForBlocked(t, master, "1")
 		master.Pause(t)
 		o := result(t, attempt)
 		unanswered(t, o.Err)
@@ -140,7 +141,7 @@ func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 		}
 		master.Resume(t)
 		if !closing {
-			awaitFree(t, master, "order")
+			waitUntilFree(t, master, "order")
 		}
 	}
 }
@@ -152,7 +153,7 @@ func TestCloseEndsAWaitForReplicasAndUndoesTheAcquisition(t *testing.T) {
 	replicas[0].Pause(t)
 	c := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
 	attempt := lockInBackground(t.Context(), c.NewLock("order"), longLease)
-	awaitBlocked(t, master, "1")
+	waitForBlocked(t, master, "1")
 	closing := time.Now()
 	closeClient(t, c)
 	o := result(t, attempt)
@@ -170,10 +171,10 @@ func TestServerThatRefusesToWaitForReplicasIsNotLeftWithALock(t *testing.T) {
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(c, k.name)
 		requireRefusedAtOnce(t, lock, "NOPERM")
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		requireRefusal(t, err, "NOPERM")
-		awaitFree(t, s, k.name)
+		waitUntilFree(t, s, k.name)
 	})
 }
 
@@ -184,11 +185,11 @@ func TestCallerThatLeftBeforeTheServerRefusedToWaitLeavesNothing(t *testing.T) {
 	c, p := proxied(t, s, rlock.Options{SyncReplicas: 1}, asUser)
 	lock := c.NewLock("order")
 	requireRefusedAtOnce(t, lock, "NOPERM") // connects, and loads the script
-	awaitFree(t, s, "order")
+	waitUntilFree(t, s, "order")
 	p.HoldReplies()
 	_, err := lock.TryLock(t.Context(), 100*time.Millisecond, longLease)
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	eventually(t, func() bool { return exists(s, "order") }, "not executed")
 	p.Pass()
-	awaitFree(t, s, "order")
+	waitUntilFree(t, s, "order")
 }

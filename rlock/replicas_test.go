@@ -29,7 +29,7 @@ func TestReplicasHaveALockOfAnyKindBeforeItsHolderKnows(t *testing.T) {
 	c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: enough})
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(c, k.name)
-		for _, wait := range []time.Duration{rlock.NoWait, patience} {
+		for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 			start := time.Now()
 			hold, err := lock.TryLock(t.Context(), wait, longLease)
 			require.NoError(t, err)
@@ -100,25 +100,27 @@ func TestAcquisitionThatALaggingReplicaMissesIsUndoneAndWakesWaiters(t *testing.
 	const timeout = time.Second
 	master, replicas := startReplicated(t, 2)
 	replicas[1].Pause(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		// The rival is not the replicated one, so its waiter does not wait for replicas.
+		// The contender is not the replicated one, so its waiter does not wait for replicas.
 		c := newClient(t, master, rlock.Options{SyncReplicas: 2, SyncTimeout: timeout})
 		other := newClient(t, master, rlock.Options{})
 		name := strings.ReplaceAll(k.name, " ", "-")
 		started := time.Now()
-		attempt := inBackground(func() (*rlock.Hold, error) { return k.rival(c, name).TryLock(t.Context(), patience, longLease) })
+		attempt := inBackground(func() (*rlock.Hold, error) {
+			return k.contender(c, name).TryLock(t.Context(), longWait, longLease)
+		})
 		eventually(t, func() bool { return exists(master, name) || len(attempt) > 0 }, "not taken")
 		waiter := lockInBackground(t.Context(), k.lock(other, name), longLease)
 		short := result(t, attempt)
 		shortfall(t, short.Err, 2, 1, timeout)
 		require.GreaterOrEqual(t, short.At.Sub(started), timeout)
-		require.Less(t, short.At.Sub(started), timeout+patience/2)
+		require.Less(t, short.At.Sub(started), timeout+longWait/2)
 		next := result(t, waiter)
 		require.NoError(t, next.Err)
 		require.Less(t, next.At.Sub(short.At), longestParkLess, "not woken")
 		unlock(t, next.Hold)
-		awaitFree(t, master, name)
+		waitUntilFree(t, master, name)
 		eventually(t, func() bool { return rlock.Sessions(c) == 0 }, "a seat is left")
 	})
 }
@@ -144,18 +146,18 @@ func TestTooFewReplicasAreAnErrorAfterTheTimeForThem(t *testing.T) {
 			master, _ := startReplicated(t, c.replicas)
 			client := newClient(t, master, rlock.Options{SyncReplicas: c.want, SyncTimeout: c.timeout,
 				WatchdogLease: 600 * time.Millisecond})
-			for _, wait := range []time.Duration{rlock.NoWait, 2 * patience} {
+			for _, wait := range []time.Duration{rlock.NoWait, 2 * longWait} {
 				start := time.Now()
 				_, err := client.NewLock("order").TryLock(t.Context(), wait, c.lease)
 				took := time.Since(start)
 				if c.waited == time.Millisecond {
-					require.Less(t, took, patience)
-					awaitFree(t, master, "order")
+					require.Less(t, took, longWait)
+					waitUntilFree(t, master, "order")
 					continue // such a lease may be over before the reply
 				}
 				shortfall(t, err, c.want, c.replicas, c.waited)
 				require.GreaterOrEqual(t, took, c.waited)
-				require.Less(t, took, c.waited+patience/2)
+				require.Less(t, took, c.waited+longWait/2)
 				requireFree(t, master, "order")
 			}
 		})
@@ -169,7 +171,7 @@ func TestReplicaThatWasKilledIsMissedAtOnceAndCountsAgainWhenItIsBack(t *testing
 	lock := newClient(t, master, rlock.Options{SyncReplicas: 1, SyncTimeout: timeout}).NewFencedLock("order")
 	unlock(t, take(t, lock, longLease))
 	replicas[0].Kill(t)
-	_, err := lock.TryLock(t.Context(), patience, longLease)
+	_, err := lock.TryLock(t.Context(), longWait, longLease)
 	shortfall(t, err, 1, 0, timeout)
 	requireFree(t, master, "order")
 	redistest.StartReplica(t, master)
@@ -192,10 +194,10 @@ func TestWaitingForALockOfAnotherKeepsNoConnection(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		holds = append(holds, take(t, holder.NewLock(name), longLease))
 		waiters = append(waiters, lockInBackground(t.Context(), c.NewLock(name), longLease))
-		awaitListeners(t, master, name, 1)
+		waitForListeners(t, master, name, 1)
 	}
 	unlock(t, take(t, c.NewLock("another"), longLease))
-	awaitBlocked(t, master, "0")
+	waitForBlocked(t, master, "0")
 	for i, hold := range holds {
 		unlock(t, hold)
 		unlock(t, acquired(t, waiters[i]))

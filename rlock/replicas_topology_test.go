@@ -17,7 +17,8 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 	group := redistest.StartSentinel(t, redistest.WithFastReplicas())
 	redistest.WaitForReplica(t, group.Nodes[0], group.Nodes[1])
 	c := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
-	impatient := newClientOn(t, group.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	shortTimeout := newClientOn(t, group.Client(t),
+		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
 	hold := take(t, c.NewFencedLock("order"), longLease)
 	require.EqualValues(t, 1, hold.Token())
 
@@ -26,18 +27,18 @@ func TestReplicatedLockSurvivesAFailoverAndTheNextOneIsMissingAReplica(t *testin
 	// No replica is left to acknowledge. While the Sentinel's clients move there may be other
 	// errors.
 	eventually(t, func() bool {
-		_, err := impatient.NewLock("another").TryLock(t.Context(), patience, longLease)
+		_, err := shortTimeout.NewLock("another").TryLock(t.Context(), longWait, longLease)
 		require.Error(t, err)
 		short := new(rlock.ReplicationError)
 		return errors.As(err, &short) && short.Got == 0
 	}, "acquired without replicas")
-	awaitFree(t, master, "another")
+	waitUntilFree(t, master, "another")
 
-	_, err := impatient.NewFencedLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
+	_, err := shortTimeout.NewFencedLock("order").TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired, "taken from its holder")
 	unlock(t, hold)
 	redistest.StartReplica(t, master)
-	next, err := c.NewFencedLock("order").TryLock(t.Context(), patience, longLease)
+	next, err := c.NewFencedLock("order").TryLock(t.Context(), longWait, longLease)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, next.Token())
 	unlock(t, next)
@@ -51,15 +52,17 @@ func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 	replica := cluster.AddReplica(t, to)
 	name := oneLockPerNode(t, cluster)[from]
 	slot := cluster.Slot(t, name)
-	impatient := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
-	patient := newClientOn(t, cluster.Client(t), rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
+	shortTimeout := newClientOn(t, cluster.Client(t),
+		rlock.Options{SyncReplicas: 1, SyncTimeout: timeout})
+	longTimeout := newClientOn(t, cluster.Client(t),
+		rlock.Options{SyncReplicas: 1, SyncTimeout: enough})
 	// bothWays acquires and releases the lock, without and with a wait.
 	bothWays := func(when string, c *rlock.Client, judge func(*testing.T, *rlock.Hold, error)) {
 		onEveryKind(t, func(t *testing.T, k kind) {
 			if when == "moving" && k.name != "reentrant" {
 				return // has several keys, which Redis refuses until it knows where all of them are
 			}
-			for _, wait := range []time.Duration{rlock.NoWait, patience} {
+			for _, wait := range []time.Duration{rlock.NoWait, longWait} {
 				hold, err := k.lock(c, name).TryLock(t.Context(), wait, longLease)
 				judge(t, hold, err)
 				if hold != nil {
@@ -76,11 +79,11 @@ func TestReplicatedLockFollowsASlotThatMovesAndHasMoved(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{name}, to.DoStrings(t, "KEYS", name)) // which asks only this node
 	}
-	bothWays("before", impatient, missed)
+	bothWays("before", shortTimeout, missed)
 	cluster.BeginMove(t, slot, from, to)
-	bothWays("moving", patient, acknowledged)
+	bothWays("moving", longTimeout, acknowledged)
 	cluster.FinishMove(t, slot, from, to)
-	bothWays("moved", patient, acknowledged)
+	bothWays("moved", longTimeout, acknowledged)
 	replica.Pause(t)
-	bothWays("without the replica", impatient, missed)
+	bothWays("without the replica", shortTimeout, missed)
 }

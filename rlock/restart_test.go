@@ -71,29 +71,29 @@ func TestServerThatKeepsItsDataKeepsTheHoldThroughARestart(t *testing.T) {
 
 func TestWaiterGetsTheLockFromAServerThatRestartedEmpty(t *testing.T) {
 	t.Parallel()
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
 		holder, c := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
-		take(t, k.rival(holder, k.name), longLease)
+		take(t, k.contender(holder, k.name), longLease)
 		waiter := lockInBackground(t.Context(), k.lock(c, k.name), longLease)
-		k.awaitListeners(t, s, k.name, 1)
+		k.waitForListeners(t, s, k.name, 1)
 		s.Restart(t)
 		restarted := time.Now()
 		hold := acquired(t, waiter)
 		require.Less(t, time.Since(restarted), locktest.Missed)
 		unlock(t, hold)
-		awaitNothingLeft(t, s)
+		waitForNothingLeft(t, s)
 	})
 }
 
 func TestWaiterGetsTheLockThatIsReleasedAfterARestart(t *testing.T) {
 	t.Parallel()
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t, redistest.WithAppendOnly())
 		holder, c := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
-		hold := take(t, k.rival(holder, k.name), longLease)
+		hold := take(t, k.contender(holder, k.name), longLease)
 		waiter := k.parked(t, s, k.lock(c, k.name))
 		s.Restart(t)
 		unlock(t, hold)
@@ -101,7 +101,7 @@ func TestWaiterGetsTheLockThatIsReleasedAfterARestart(t *testing.T) {
 		next := acquired(t, waiter)
 		require.Less(t, time.Since(released), locktest.Missed)
 		unlock(t, next)
-		awaitNothingLeft(t, s)
+		waitForNothingLeft(t, s)
 	})
 }
 

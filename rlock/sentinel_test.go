@@ -47,23 +47,24 @@ func TestLocksSurviveAFailover(t *testing.T) {
 	for _, k := range kinds {
 		renewed[k.name] = take(t, k.lock(holder, "renewed "+k.name), rlock.Watchdog)
 	}
-	for _, k := range rivalries() {
-		explicit[k.name] = take(t, k.rival(holder, k.name), time.Minute)
+	for _, k := range contests() {
+		explicit[k.name] = take(t, k.contender(holder, k.name), time.Minute)
 		waiters[k.name] = lockInBackground(t.Context(), k.lock(waiting, k.name), time.Minute)
-		k.awaitListeners(t, group.Nodes[0], k.name, 1)
+		k.waitForListeners(t, group.Nodes[0], k.name, 1)
 	}
 
 	master := failOver(t, group)
 	for _, k := range kinds {
 		require.True(t, renewed[k.name].Valid(), k.name)
 		require.Equal(t, k.hash(renewed[k.name].Owner(), 1), master.DoMap(t, "HGETALL", "renewed "+k.name))
-		_, err := k.rival(waiting, "renewed "+k.name).TryLock(t.Context(), 200*time.Millisecond, time.Minute)
+		contender := k.contender(waiting, "renewed "+k.name)
+		_, err := contender.TryLock(t.Context(), 200*time.Millisecond, time.Minute)
 		require.Error(t, err, "%s: taken from its holder", k.name)
 	}
 
 	// The waiters have moved to the new master, where the releases are announced.
-	for _, k := range rivalries() {
-		k.awaitListeners(t, master, k.name, 1)
+	for _, k := range contests() {
+		k.waitForListeners(t, master, k.name, 1)
 		start := time.Now()
 		unlock(t, explicit[k.name])
 		unlock(t, acquired(t, waiters[k.name]))
@@ -87,14 +88,14 @@ func TestLockWhoseLeaseEndsDuringAFailoverIsLostAndGoesToTheNext(t *testing.T) {
 	holder := newClientOn(t, group.Client(t), rlock.Options{WatchdogLease: lease})
 	c := newClientOn(t, group.Client(t), rlock.Options{})
 	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)
-	for _, k := range rivalries() {
-		holds[k.name] = take(t, k.rival(holder, k.name), rlock.Watchdog)
+	for _, k := range contests() {
+		holds[k.name] = take(t, k.contender(holder, k.name), rlock.Watchdog)
 		waiters[k.name] = lockInBackground(t.Context(), k.lock(c, k.name), time.Minute)
-		k.awaitListeners(t, group.Nodes[0], k.name, 1)
+		k.waitForListeners(t, group.Nodes[0], k.name, 1)
 	}
 	master := failOver(t, group)
 
-	for _, k := range rivalries() {
+	for _, k := range contests() {
 		// The Sentinel counts from its last contact with the master, which may be before the last
 		// renewal.
 		<-holds[k.name].Done()

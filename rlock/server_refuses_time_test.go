@@ -24,7 +24,7 @@ func startClockless(t *testing.T) *redistest.Server {
 func TestServerThatRefusesTimeToScriptsHasNoHandOversAndTheLogSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		if !k.placed {
+		if !k.grants {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
@@ -55,21 +55,23 @@ func TestManyWaitersOfTwoClientsShareALockOnAServerThatRefusesTimeToScripts(t *t
 	s := startClockless(t)
 	clients := []*rlock.Client{newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})}
 	for _, k := range kinds {
-		if !k.placed {
+		if !k.grants {
 			continue
 		}
 		var inside atomic.Int32
+		alone := func(context.Context) error {
+			defer inside.Add(-1)
+			if inside.Add(1) > 1 {
+				return errors.New("not alone")
+			}
+			return nil
+		}
 		errs := make(chan error, 16)
 		var all sync.WaitGroup
 		for i := range cap(errs) {
 			all.Go(func() {
-				errs <- rlock.Do(t.Context(), k.lock(clients[i%2], k.name), patience, rlock.Watchdog, func(context.Context) error {
-					defer inside.Add(-1)
-					if inside.Add(1) > 1 {
-						return errors.New("not alone")
-					}
-					return nil
-				})
+				lock := k.lock(clients[i%2], k.name)
+				errs <- rlock.Do(t.Context(), lock, longWait, rlock.Watchdog, alone)
 			})
 		}
 		all.Wait()

@@ -30,8 +30,8 @@ func (ev event) String() string {
 	return [...]string{"release", "confirm", "giveUp", "lose", "shut"}[ev]
 }
 
-// A model of an acquisition: levels come and go, the watchdog loses it, its client closes, and the
-// last release is answered in every way, also when nobody waits any more.
+// These tests have a model of an acquisition: levels come and go, the watchdog loses it, its client
+// closes, and the last release gets every kind of reply, also when nobody waits for it any more.
 
 // scripted is a kind of lock whose releases get the replies of a test.
 type scripted struct {

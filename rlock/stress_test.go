@@ -48,7 +48,8 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	const enough = 20
 	watched := time.AfterFunc(length, func() {
 		// A machine that is busy with other tests gets little done in time.
-		for late := time.Now().Add(4 * patience); min(st.acquired.Load(), st.faults.Load()) <= enough && time.Now().Before(late); {
+		few := func() bool { return min(st.acquired.Load(), st.faults.Load()) <= enough }
+		for late := time.Now().Add(4 * longWait); few() && time.Now().Before(late); {
 			pause(ctx.Done(), time.Millisecond)
 		}
 		cancel()
@@ -78,10 +79,10 @@ func TestNoTwoHoldsAreValidAtOnceWhateverTheNetworkDoes(t *testing.T) {
 	}
 	require.True(t, free(), "one lease later a lock is not free, or somebody is still queued: %q", keys)
 	t.Logf("%d acquired, %d nested, %d lost, %d unlocked in doubt, %d faults", st.acquired.Load(), st.nested.Load(),
-		st.lost.Load(), st.doubtful.Load(), st.faults.Load())
+		st.lost.Load(), st.unconfirmed.Load(), st.faults.Load())
 	require.Greater(t, st.acquired.Load(), int64(enough))
 	require.Greater(t, st.faults.Load(), int64(enough))
-	awaitNothingLeft(t, s)
+	waitForNothingLeft(t, s)
 	for _, c := range clients {
 		eventually(t, func() bool { return rlock.Sessions(c) == 0 }, "a seat is left")
 	}
@@ -93,7 +94,7 @@ type stress struct {
 	scripts  []string
 	detector *detector
 
-	acquired, nested, lost, doubtful, faults atomic.Int64
+	acquired, nested, lost, unconfirmed, faults atomic.Int64
 }
 
 // disturb plays faults until ctx ends, and leaves the network without faults.
@@ -258,7 +259,7 @@ func (st *stress) release(hold *rlock.Hold, d *rand.Rand) {
 	case errors.Is(err, rlock.ErrLost):
 		st.lost.Add(1)
 	case errors.Is(err, rlock.ErrOutcomeUnknown):
-		st.doubtful.Add(1)
+		st.unconfirmed.Add(1)
 	}
 	st.explain(err, rlock.ErrLost, rlock.ErrOutcomeUnknown)
 }

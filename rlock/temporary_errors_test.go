@@ -20,26 +20,26 @@ func TestWaitOutlastsATemporaryError(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, f.Options...)
-			c := newClient(t, s, rlock.Options{CommandTimeout: patience})
+			c := newClient(t, s, rlock.Options{CommandTimeout: longWait})
 			holds := make(map[string]*rlock.Hold)
 			for _, k := range kinds {
 				holds[k.name] = take(t, k.lock(c, k.name), time.Minute)
 			}
 			end := befall(t, s, what)
 
-			var impatient, waiters []<-chan outcome
+			var leaving, waiters []<-chan outcome
 			released := make(map[string]chan error)
 			for _, k := range kinds {
 				lock := k.lock(c, "other "+k.name)
 				_, err := lock.TryLock(t.Context(), rlock.NoWait, time.Second)
 				requireRefusal(t, err, f.Code)
-				impatient = append(impatient, inBackground(func() (*rlock.Hold, error) {
+				leaving = append(leaving, inBackground(func() (*rlock.Hold, error) {
 					return lock.TryLock(t.Context(), 300*time.Millisecond, time.Second)
 				}))
 			}
 			// At the end of a wait a try may be in flight. The error still has what was known
 			// before.
-			for _, waiter := range impatient {
+			for _, waiter := range leaving {
 				err := result(t, waiter).Err
 				require.ErrorContains(t, err, f.Code)
 				require.NotErrorIs(t, err, rlock.ErrNotAcquired)

@@ -59,7 +59,7 @@ func TestThousandLocksByAThousandGoroutinesLeaveNothing(t *testing.T) {
 	}
 	held.Wait()
 	require.Empty(t, failures)
-	awaitRenewal(t, holds)
+	waitForRenewal(t, holds)
 	require.Equal(t, many, locked(s), "the watchdog lost some")
 	close(release)
 	workers.Wait()
@@ -78,12 +78,12 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 	s := redistest.Start(t)
 	redis := s.Client(t, steadyConnection)
 	other, c := newClientOn(t, redis, rlock.Options{}), newClientOn(t, redis, rlock.Options{})
-	waitedFor := rivalries()
+	waitedFor := contests()
 	holds := make(map[string]*rlock.Hold)
 	heads, behind := 0, 0
 	for _, k := range waitedFor {
 		k.warm(t, c, "warm "+k.name)
-		holds[k.name] = take(t, k.rival(other, k.name), longLease)
+		holds[k.name] = take(t, k.contender(other, k.name), longLease)
 		if k.lonely {
 			heads += many / len(waitedFor)
 		} else {
@@ -99,8 +99,8 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		k := waitedFor[i%len(waitedFor)]
 		waiters = append(waiters, lockInBackground(ctx, k.lock(c, k.name), longLease))
 	}
-	awaitGoroutines(t, "internal/waitqueue.(*Waiter[...]).Wait(", behind)
-	awaitGoroutines(t, "rlock.(*attempt).park", heads)
+	waitForGoroutines(t, "internal/waitqueue.(*Waiter[...]).Wait(", behind)
+	waitForGoroutines(t, "rlock.(*attempt).park", heads)
 	cancel()
 	cancelled := time.Now()
 	for _, waiter := range waiters {
@@ -109,18 +109,18 @@ func TestThousandWaitersCancelledAtOnceLeaveNothing(t *testing.T) {
 		require.ErrorIs(t, o.Err, rlock.ErrNotAcquired)
 		require.Less(t, o.At.Sub(cancelled), promptly)
 	}
-	for _, place := range []string{
+	for _, key := range []string{
 		"redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}", "holdfast_rwlock_writer:{write behind readers}",
 	} {
-		eventually(t, func() bool { return absent(s, place) }, "somebody is queued")
+		eventually(t, func() bool { return absent(s, key) }, "somebody is queued")
 	}
 	require.Less(t, time.Since(cancelled), beforeItLapses)
 	for _, k := range waitedFor {
-		require.Equal(t, k.rivalHash(holds[k.name].Owner(), 1), s.DoMap(t, "HGETALL", k.name))
+		require.Equal(t, k.contenderHash(holds[k.name].Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 		unlock(t, holds[k.name])
 		require.Zero(t, rlock.Waiting(k.lock(c, k.name)))
 	}
-	awaitNothingLeft(t, s)
+	waitForNothingLeft(t, s)
 	// Abandoned commands are cleaned up more than once, because they may come late.
 	require.NoError(t, c.Close(t.Context()))
 	require.Zero(t, rlock.Sessions(c))
@@ -141,15 +141,15 @@ func TestThousandAcquisitionsCancelledInFlightLeaveNothing(t *testing.T) {
 	for i := range attempts {
 		attempts[i] = lockInBackground(ctx, lockOf(c, i), longLease)
 	}
-	awaitGoroutines(t, "rlock.(*Lock).acquire", many)
+	waitForGoroutines(t, "rlock.(*Lock).acquire", many)
 	cancel()
 	for _, attempt := range attempts {
 		require.ErrorIs(t, result(t, attempt).Err, context.Canceled)
 	}
 	s.Resume(t)
-	awaitNothingLeft(t, s)
+	waitForNothingLeft(t, s)
 	// Abandoned commands are cleaned up more than once, because they may come late.
 	require.NoError(t, c.Close(t.Context()))
-	awaitNothingLeft(t, s)
+	waitForNothingLeft(t, s)
 	goleak.VerifyNone(t, append(goroutines, unoccupied)...)
 }

@@ -15,9 +15,9 @@ func isNotHeld(err error) bool { return errors.Is(err, rlock.ErrNotHeld) }
 
 func TestTryLockWithoutWaitReturnsAtOnce(t *testing.T) {
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
-		hold := take(t, k.rival(client, k.name), 30*time.Second)
+		hold := take(t, k.contender(client, k.name), 30*time.Second)
 
 		before := s.DoStrings(t, "KEYS", "*")
 		start := time.Now()
@@ -40,10 +40,10 @@ func TestTryLockWithoutWaitReturnsAtOnce(t *testing.T) {
 // make one early.
 func TestTryLockWaitIsHonouredWithin20Milliseconds(t *testing.T) {
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
 		lock := k.lock(client, k.name)
-		hold := take(t, k.rival(client, k.name), 30*time.Second)
+		hold := take(t, k.contender(client, k.name), 30*time.Second)
 		for _, wait := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond} {
 			best := time.Hour
 			for try := 0; try < 10 && best >= wait+20*time.Millisecond; try++ {
@@ -70,7 +70,7 @@ func TestTryLockOfAFreeLockDoesNotWait(t *testing.T) {
 	s := redistest.Start(t)
 	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		within(t, patience, func() {
+		within(t, longWait, func() {
 			hold, err := lock.TryLock(t.Context(), time.Minute, rlock.Watchdog)
 			require.NoError(t, err)
 			unlock(t, hold)
@@ -83,12 +83,12 @@ func TestTryLockOfAFreeLockDoesNotWait(t *testing.T) {
 func TestWaiterBehindAnotherSaysWhoHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
 		lock := k.lock(client, k.name)
-		hold := take(t, k.rival(client, k.name), 30*time.Second)
+		hold := take(t, k.contender(client, k.name), 30*time.Second)
 		lockInBackground(t.Context(), lock, rlock.Watchdog)
-		k.awaitListeners(t, s, k.name, 1)
+		k.waitForListeners(t, s, k.name, 1)
 
 		_, err := lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
 		var held *rlock.HeldError
@@ -103,11 +103,11 @@ func TestWaiterBehindAnotherSaysWhoHoldsTheLock(t *testing.T) {
 func TestHeldErrorSaysHowLongTheLockIsStillHeldWhenTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
 		const lease, wait = 30 * time.Second, time.Second
 		took := time.Now()
-		hold := take(t, k.rival(client, k.name), lease)
+		hold := take(t, k.contender(client, k.name), lease)
 		defer unlock(t, hold)
 		_, err := k.lock(client, k.name).TryLock(t.Context(), wait, lease)
 		var held *rlock.HeldError

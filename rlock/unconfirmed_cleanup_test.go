@@ -16,8 +16,8 @@ import (
 // What a call that gave up left behind is undone in the background. These tests are about what
 // happens to the lock meanwhile.
 
-// awaitOnly waits until only one level of a hold is left of the lock "order".
-func awaitOnly(t *testing.T, s *redistest.Server, k kind, hold *rlock.Hold) {
+// waitForOnly waits until only one level of a hold is left of the lock "order".
+func waitForOnly(t *testing.T, s *redistest.Server, k kind, hold *rlock.Hold) {
 	t.Helper()
 	eventually(t, func() bool { return maps.Equal(k.hash(hold.Owner(), 1), counts(t, s)) }, "something else is left")
 }
@@ -41,7 +41,7 @@ func TestOwnerWhoseAcquireIsBeingUndoneAcquiresAgainAndKeepsTheLock(t *testing.T
 			again := lockInBackground(owner, lock, longLease)
 			p.Pass()
 			hold := acquired(t, again)
-			awaitOnly(t, s, k, hold) // a reader may be in before that
+			waitForOnly(t, s, k, hold) // a reader may be in before that
 			inner := takeWith(hold.Context(), t, lock, longLease)
 			require.Equal(t, k.hash(hold.Owner(), 2), counts(t, s))
 			unlock(t, inner)
@@ -66,7 +66,7 @@ func TestOwnerWhoseReleaseIsUnconfirmedAcquiresAgainAndKeepsTheLock(t *testing.T
 			again := lockInBackground(owner, lock, longLease)
 			p.Pass()
 			next := acquired(t, again)
-			awaitOnly(t, s, k, next)
+			waitForOnly(t, s, k, next)
 			require.NotEqual(t, hold.Owner(), next.Owner())
 			unlock(t, next)
 			requireFree(t, s, "order")
@@ -147,7 +147,7 @@ func TestLossEndsAllLevelsAtOnce(t *testing.T) {
 		lostTo(t, outer, watchdog.ErrExpired)
 		require.ErrorIs(t, k.lock(c, "order").Unlock(outer.Context()), rlock.ErrNotHeld)
 		s.Resume(t)
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 
@@ -170,7 +170,7 @@ func TestNestedLockExecutedAfterTheLossIsUndone(t *testing.T) {
 		lostTo(t, hold, watchdog.ErrExpired)
 		require.Error(t, result(t, nested).Err)
 		p.Pass()
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 
@@ -188,7 +188,7 @@ func TestUnconfirmedNestedLockDoesNotOutliveTheHold(t *testing.T) {
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 		require.True(t, hold.Valid())
 		lostTo(t, hold, watchdog.ErrExpired)
-		awaitFree(t, s, "order")
+		waitUntilFree(t, s, "order")
 	})
 }
 

@@ -89,7 +89,7 @@ func TestLockTakenLateByAnAbandonedCommandIsReleased(t *testing.T) {
 					command = redis.arm()
 					return command != nil
 				}, "nothing is sent by who waits for it")
-				awaitFree(t, s, "order")
+				waitUntilFree(t, s, "order")
 				_, refused := s.Do(t, command...).([]any)
 				require.False(t, refused, "it takes the lock")
 				eventually(t, func() bool { return !exists(s, "order") }, "nobody releases it")
@@ -129,11 +129,13 @@ func TestUnconfirmedCommandsDoNotDelayOthers(t *testing.T) {
 	hold := take(t, other.NewLock("order"), longLease)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	waiter := enlistsBy(t, s, 1, "order", func() <-chan outcome { return lockInBackground(ctx, c.NewLock("order"), longLease) })
+	waiter := registersBy(t, s, 1, "order", func() <-chan outcome {
+		return lockInBackground(ctx, c.NewLock("order"), longLease)
+	})
 	cancel()
 	require.ErrorIs(t, result(t, waiter).Err, context.Canceled)
 	start := time.Now()
 	unlock(t, hold)
 	unlock(t, acquired(t, lockInBackground(t.Context(), other.NewLock("order"), longLease)))
-	require.Less(t, time.Since(start), 3*time.Second, "its place was not removed")
+	require.Less(t, time.Since(start), 3*time.Second, "its registration was not removed")
 }

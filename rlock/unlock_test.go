@@ -121,9 +121,9 @@ func TestUnlockAfterExpiryIsNeverASuccess(t *testing.T) {
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 
 		// Not even when another owner holds the lock by then, whose hold must not change.
-		hold = take(t, waitUntilFree(t, s, lock), time.Second)
+		hold = take(t, afterExpiry(t, s, lock), time.Second)
 		receive(t, hold.Done(), "the hold did not end with its lease")
-		other := take(t, waitUntilFree(t, s, lock), rlock.Watchdog)
+		other := take(t, afterExpiry(t, s, lock), rlock.Watchdog)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
 		require.Equal(t, k.hash(other.Owner(), 1), s.DoMap(t, "HGETALL", k.name))
 		unlock(t, other)
@@ -161,10 +161,10 @@ func TestUnlockOfALockKnownToBeLostSendsNothing(t *testing.T) {
 	})
 }
 
-// waitUntilFree returns lock when its keys have expired on the server.
-func waitUntilFree(t *testing.T, s *redistest.Server, lock *rlock.Lock) *rlock.Lock {
+// afterExpiry returns lock when its keys have expired on the server.
+func afterExpiry(t *testing.T, s *redistest.Server, lock *rlock.Lock) *rlock.Lock {
 	t.Helper()
-	awaitFree(t, s, lock.Name())
+	waitUntilFree(t, s, lock.Name())
 	return lock
 }
 

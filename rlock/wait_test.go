@@ -13,11 +13,11 @@ import (
 // wakeUp returns how long after the release a waiter acquires the lock, whose holder's lease is 30
 // s.
 func (k kind) wakeUp(
-	t *testing.T, s *redistest.Server, waiting, holding *rlock.Lock, release func(*rlock.Hold),
+	t *testing.T, s *redistest.Server, waiting, held *rlock.Lock, release func(*rlock.Hold),
 ) time.Duration {
 	t.Helper()
 	// A writer may have to let readers pass that waited in the previous round.
-	hold := acquired(t, lockInBackground(t.Context(), holding, 30*time.Second))
+	hold := acquired(t, lockInBackground(t.Context(), held, 30*time.Second))
 	waiter := k.parked(t, s, waiting)
 	start := time.Now()
 	release(hold)
@@ -33,7 +33,7 @@ func (k kind) parked(t *testing.T, s *redistest.Server, lock *rlock.Lock) <-chan
 	t.Helper()
 	before := s.CommandStats(t)["evalsha"]
 	waiter := lockInBackground(t.Context(), lock, rlock.Watchdog)
-	k.awaitListeners(t, s, lock.Name(), 1)
+	k.waitForListeners(t, s, lock.Name(), 1)
 	eventually(t, func() bool { return s.CommandStats(t)["evalsha"] >= before+2 }, "the second look")
 	return waiter
 }
@@ -47,20 +47,22 @@ func requireFast(t *testing.T, measure func() time.Duration) {
 
 func TestWaiterIsWokenByAnUnlockInItsOwnClient(t *testing.T) {
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
 		requireFast(t, func() time.Duration {
-			return k.wakeUp(t, s, k.lock(client, k.name), k.rival(client, k.name), func(h *rlock.Hold) { unlock(t, h) })
+			return k.wakeUp(t, s, k.lock(client, k.name), k.contender(client, k.name),
+				func(h *rlock.Hold) { unlock(t, h) })
 		})
 	})
 }
 
 func TestWaiterIsWokenByAnUnlockInAnotherClient(t *testing.T) {
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		client, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 		requireFast(t, func() time.Duration {
-			return k.wakeUp(t, s, k.lock(client, k.name), k.rival(other, k.name), func(h *rlock.Hold) { unlock(t, h) })
+			return k.wakeUp(t, s, k.lock(client, k.name), k.contender(other, k.name),
+				func(h *rlock.Hold) { unlock(t, h) })
 		})
 	})
 }
@@ -68,11 +70,11 @@ func TestWaiterIsWokenByAnUnlockInAnotherClient(t *testing.T) {
 // A release like Redisson's, without the keys that only this library knows.
 func TestWaiterIsWokenByAPlainRelease(t *testing.T) {
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		requireFast(t, func() time.Duration {
-			k.awaitListeners(t, s, k.name, 0) // the waiter of the previous try listened
-			plant(t, s, k.name, k.rivalHash("another:1", 1))
+			k.waitForListeners(t, s, k.name, 0) // the waiter of the previous try listened
+			plant(t, s, k.name, k.contenderHash("another:1", 1))
 			s.Do(t, "PEXPIRE", k.name, "30000")
 			waiter := k.parked(t, s, lock)
 			channels := s.DoStrings(t, "PUBSUB", "CHANNELS", k.channel+":{"+k.name+"}*")
@@ -80,7 +82,7 @@ func TestWaiterIsWokenByAPlainRelease(t *testing.T) {
 			start := time.Now()
 			s.Do(t, "DEL", k.name)
 			message := "0"
-			if k.rivalMode == "write" {
+			if k.contenderMode == "write" {
 				message = "1"
 			}
 			require.EqualValues(t, 1, s.DoInt(t, "PUBLISH", channels[0], message))
@@ -94,14 +96,14 @@ func TestWaiterIsWokenByAPlainRelease(t *testing.T) {
 
 func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 	t.Parallel()
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
 		client := newClient(t, s, rlock.Options{})
 		lock := k.lock(client, k.name)
 		warm(t, client, "scripts that all kinds share")
 		unlock(t, take(t, lock, rlock.Watchdog)) // loads the scripts
-		hold := take(t, k.rival(client, k.name), 30*time.Second)
+		hold := take(t, k.contender(client, k.name), 30*time.Second)
 		monitor := s.Monitor(t)
 		const waiters = 20
 		for i := range waiters {
@@ -117,7 +119,7 @@ func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 			asking = waiters
 		}
 		// Each that asks tries, listens, and tries again.
-		k.awaitListeners(t, s, k.name, asking)
+		k.waitForListeners(t, s, k.name, asking)
 		tries := 0
 		eventually(t, func() bool {
 			for _, verb := range verbs(monitor.Commands(t)) {
@@ -140,9 +142,9 @@ func TestWaitersCostNoCommandsWhileTheyWait(t *testing.T) {
 func TestLockWithoutExpiryIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		plant(t, s, k.name, k.rivalHash("another:1", 2))
+		plant(t, s, k.name, k.contenderHash("another:1", 2))
 		before := s.CommandStats(t)["evalsha"]
 		start := time.Now()
 		_, err := lock.TryLock(t.Context(), 500*time.Millisecond, rlock.Watchdog)
@@ -153,18 +155,18 @@ func TestLockWithoutExpiryIsWaitedFor(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(start), 500*time.Millisecond)
 		// two requests, and perhaps a cleanup
 		require.LessOrEqual(t, s.CommandStats(t)["evalsha"]-before, 3, "it spins")
-		require.Equal(t, k.rivalHash("another:1", 2), s.DoMap(t, "HGETALL", k.name))
+		require.Equal(t, k.contenderHash("another:1", 2), s.DoMap(t, "HGETALL", k.name))
 	})
 }
 
 func TestExpiredLockGoesToTheNext(t *testing.T) {
 	t.Parallel()
-	onEveryRivalry(t, func(t *testing.T, k kind) {
+	onEveryContest(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
-		holding := k.rival(newClient(t, s, rlock.Options{}), k.name)
+		held := k.contender(newClient(t, s, rlock.Options{}), k.name)
 		waiting := k.lock(newClient(t, s, rlock.Options{}), k.name)
-		hold := take(t, holding, 2*time.Second)
+		hold := take(t, held, 2*time.Second)
 		o := result(t, lockInBackground(t.Context(), waiting, rlock.Watchdog))
 		require.NoError(t, o.Err)
 		require.False(t, o.At.Before(hold.Deadline()), "two owners trust the lock at once")

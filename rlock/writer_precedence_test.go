@@ -41,8 +41,8 @@ func waitToWrite(args []string) error {
 
 const ownKeys = "holdfast_rwlock_"
 
-// awaitWriter waits until readers of the lock "page" step back for a writer.
-func awaitWriter(t testing.TB, s *redistest.Server) {
+// waitForWriter waits until readers of the lock "page" step back for a writer.
+func waitForWriter(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	eventually(t, func() bool { return exists(s, ownKeys+"writer:{page}") }, "no writer waits")
 }
@@ -54,11 +54,11 @@ func readersBehindAWriter(t *testing.T, s *redistest.Server, wait func()) (reade
 	c, d := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	reader = take(t, c.NewReadWriteLock("page").Read(), 10*time.Minute)
 	wait()
-	awaitWriter(t, s)
+	waitForWriter(t, s)
 	for _, client := range []*rlock.Client{c, d} {
 		behind = append(behind, lockInBackground(t.Context(), client.NewReadWriteLock("page").Read(), time.Minute))
 	}
-	awaitParked(t, s, 3)
+	waitForParked(t, s, 3)
 	require.Empty(t, behind[0])
 	require.Empty(t, behind[1])
 	return reader, behind
@@ -97,8 +97,8 @@ func TestNestedReadIsNotHeldBackByAWaitingWriter(t *testing.T) {
 	lock := newClient(t, s, rlock.Options{}).NewReadWriteLock("page")
 	outer := take(t, lock.Read(), time.Minute)
 	writer := lockInBackground(t.Context(), newClient(t, s, rlock.Options{}).NewReadWriteLock("page").Write(), time.Minute)
-	awaitWriter(t, s)
-	within(t, patience/2, func() {
+	waitForWriter(t, s)
+	within(t, longWait/2, func() {
 		nested, err := lock.Read().Lock(outer.Context(), time.Minute)
 		require.NoError(t, err)
 		unlock(t, nested)
@@ -181,7 +181,7 @@ func TestReadersPassAWriterThatHasHeldThemBackForLong(t *testing.T) {
 	reader := take(t, lock.Read(), 10*time.Minute)
 	began := time.Now()
 	writer := lockInBackground(t.Context(), newClient(t, s, options).NewReadWriteLock("page").Write(), time.Minute)
-	awaitWriter(t, s)
+	waitForWriter(t, s)
 	o := result(t, lockInBackground(t.Context(), lock.Read(), time.Minute))
 	require.NoError(t, o.Err)
 	require.Greater(t, o.At.Sub(began), bound/2)
@@ -200,14 +200,14 @@ func TestNothingIsWrittenBesideTheLockWithoutPreference(t *testing.T) {
 	lock, far := newClient(t, s, options).NewReadWriteLock("page"), newClient(t, s, options).NewReadWriteLock("page")
 	reader := take(t, lock.Read(), time.Minute)
 	writer := lockInBackground(t.Context(), far.Write(), time.Minute)
-	awaitParked(t, s, 1)
+	waitForParked(t, s, 1)
 	_, err := far.Write().TryLock(t.Context(), 20*time.Millisecond, time.Minute)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	unlock(t, take(t, lock.Read(), time.Minute)) // no reader steps back
 	unlock(t, reader)
 	write := acquired(t, writer)
 	behind := lockInBackground(t.Context(), lock.Read(), time.Minute)
-	awaitParked(t, s, 2)
+	waitForParked(t, s, 2)
 	unlock(t, write)
 	unlock(t, acquired(t, behind))
 	require.Zero(t, s.CommandStats(t)["get"])
@@ -254,7 +254,7 @@ func TestLockSurvivesTheLossOfItsOwnKeys(t *testing.T) {
 	for _, end := range ends {
 		require.NoError(t, receive(t, end, "a waiter waits for ever"))
 	}
-	awaitFree(t, s, "page")
+	waitUntilFree(t, s, "page")
 }
 
 // passedOn releases what is acquired, and sends the error of either.

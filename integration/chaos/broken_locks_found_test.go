@@ -67,7 +67,8 @@ var broken = []struct {
 		mistake: "no second look after subscribing",
 		edits: []edit{
 			{"pubsub/exchange.go", "		c.wakeAll(0) // earlier messages are lost\n", ""},
-			{"pubsub/hub.go", "	if c.phase == confirmed {\n		s.permit(0) // its last request was before it listened\n	}\n", ""},
+			{"pubsub/hub.go", "	if c.phase == confirmed {\n" +
+				"		s.permit(0) // its last request was before it listened\n	}\n", ""},
 		},
 		in:    lastOfABurst,
 		found: []string{history.WakeUps},
@@ -92,10 +93,11 @@ var broken = []struct {
 	},
 	{
 		mistake: "a watchdog that sleeps",
-		edits:   []edit{{"watchdog/schedule.go", "if l.renew && !l.queued && l.until()-t < limit {", "if l.renew && !l.queued && l.until()-t < limit && false {"}},
-		in:      chaos.Named("calm"),
-		found:   []string{history.Kept},
-		always:  true,
+		edits: []edit{{"watchdog/schedule.go", "if l.renew && !l.queued && l.until()-t < limit {",
+			"if l.renew && !l.queued && l.until()-t < limit && false {"}},
+		in:     chaos.Named("calm"),
+		found:  []string{history.Kept},
+		always: true,
 	},
 	{
 		mistake: "a count that is incremented instead of set",

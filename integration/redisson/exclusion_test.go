@@ -14,23 +14,23 @@ import (
 
 func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 	onEachContest(t, func(t *testing.T, contest func() contest, holds, waits side) {
-		c, holder, rival := contest(), holds.newActor(t, s), waits.newActor(t, s)
-		require.False(t, locked(t, rival, c.hold))
+		c, holder, contender := contest(), holds.newActor(t, s), waits.newActor(t, s)
+		require.False(t, locked(t, contender, c.hold))
 
 		for level := 1; level <= 3; level++ {
 			take(t, holder, c.hold, longLease)
 			require.Equal(t, level, count(t, holder, c.hold))
 			s.requireLevels(t, c.hold, level)
-			require.Zero(t, count(t, rival, c.hold))
-			require.True(t, locked(t, rival, c.hold))
-			ttl, err := rival.ttl(c.hold)
+			require.Zero(t, count(t, contender, c.hold))
+			require.True(t, locked(t, contender, c.hold))
+			ttl, err := contender.ttl(c.hold)
 			require.NoError(t, err)
 			require.Greater(t, ttl, longLease/2)
-			refused(t, rival, c.want)
-			require.ErrorIs(t, rival.unlock(c.want), errNotHolder)
+			refused(t, contender, c.want)
+			require.ErrorIs(t, contender.unlock(c.want), errNotHolder)
 		}
 		for level := 2; level >= 0; level-- {
-			refused(t, rival, c.want)
+			refused(t, contender, c.want)
 			unlock(t, holder, c.hold)
 			require.Equal(t, level, count(t, holder, c.hold))
 			if level > 0 {
@@ -43,9 +43,9 @@ func excludeEachOtherAtEveryLevel(t *testing.T, s *site) {
 		}
 		s.requireFree(t, c.hold)
 
-		take(t, rival, c.want, longLease)
+		take(t, contender, c.want, longLease)
 		refused(t, holder, c.hold)
-		unlock(t, rival, c.want)
+		unlock(t, contender, c.want)
 		s.requireFree(t, c.want)
 	})
 }

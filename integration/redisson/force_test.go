@@ -14,7 +14,7 @@ import (
 
 func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
 	onEachContest(t, func(t *testing.T, contest func() contest, holds, waits side) {
-		c, holder, rival := contest(), holds.newActor(t, s), waits.newActor(t, s)
+		c, holder, contender := contest(), holds.newActor(t, s), waits.newActor(t, s)
 		take(t, holder, c.hold, 0)
 		waiting := waitInBackground(waits.newActor(t, s), c.want)
 		s.waitForWaiters(t, c.want, 1)
@@ -25,7 +25,7 @@ func forceUnlockByTheOtherSideEndsTheHold(t *testing.T, s *site) {
 			go func() { <-hold.Done(); ended <- time.Now() }()
 		}
 		start := time.Now()
-		require.NoError(t, rival.forceUnlock(c.hold))
+		require.NoError(t, contender.forceUnlock(c.hold))
 		// Otherwise it would sleep until the end of the lease, but at most five seconds.
 		require.Less(t, acquired(t, waiting).Sub(start), told)
 

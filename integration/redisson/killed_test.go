@@ -169,11 +169,11 @@ func killedFairWaiterIsSkipped(t *testing.T, s *site) {
 		l := both(fair).hold
 		holder, waiter, process := goSide.newActor(t, s), waits.newActor(t, s), startVictim(t, s, dies)
 		take(t, holder, l, lease)
-		patience, limit := lease, 2*lease+spare+lag
+		budget, limit := lease, 2*lease+spare+lag
 		if dies.name == javaSide.name {
-			patience, limit = 5*time.Minute, locktest.Timeout
+			budget, limit = 5*time.Minute, locktest.Timeout
 		}
-		process.queue(l, patience)
+		process.queue(l, budget)
 		s.waitForWaiters(t, l, 1)
 		dead := s.queue(t, l.name())
 		waiting := inBackground(func() error { return waiter.tryLock(l, longLease, longLease) })

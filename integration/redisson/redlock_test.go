@@ -14,17 +14,17 @@ import (
 func redLocksExcludeEachOther(t *testing.T, s *site) {
 	onBoth(t, func(t *testing.T, holds, waits side) {
 		l := both(red).hold
-		holder, rival := holds.newActor(t, s), waits.newActor(t, s)
+		holder, contender := holds.newActor(t, s), waits.newActor(t, s)
 		take(t, holder, l, longLease)
 		for _, node := range s.nodes {
 			locktest.Eventually(t, func() bool { return len(node.DoMap(t, "HGETALL", l.name())) == 1 }, "a node has no part")
 		}
-		refused(t, rival, l)
+		refused(t, contender, l)
 		unlock(t, holder, l)
 		// The last node may be released in the background.
-		require.NoError(t, rival.tryLock(l, locktest.Timeout, longLease))
+		require.NoError(t, contender.tryLock(l, locktest.Timeout, longLease))
 		refused(t, holder, l)
-		unlock(t, rival, l)
+		unlock(t, contender, l)
 		for _, node := range s.nodes {
 			locktest.Eventually(t, func() bool { return node.DoInt(t, "EXISTS", l.name()) == 0 }, "a node keeps its part")
 		}

@@ -165,14 +165,14 @@ func (s *site) observe(t testing.TB, l target, by side, monitors map[*redistest.
 // its own channel, and truthfully.
 func (s *site) isGrant(t testing.TB, command []string, name string) bool {
 	t.Helper()
-	gift, ok := lua.ParseGrant(command[2])
+	grant, ok := lua.ParseGrant(command[2])
 	if !ok {
 		return false
 	}
-	client, _, _ := strings.Cut(gift.Owner, ":")
+	client, _, _ := strings.Cut(grant.Owner, ":")
 	require.Equal(t, lua.PairedChannels(lua.Channel(name), client)[1], command[1])
-	require.Equal(t, name, gift.Lock)
-	require.Equal(t, map[string]string{gift.Owner: "1"}, s.hgetall(t, name))
+	require.Equal(t, name, grant.Lock)
+	require.Equal(t, map[string]string{grant.Owner: "1"}, s.hgetall(t, name))
 	return true
 }
 

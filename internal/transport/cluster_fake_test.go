@@ -24,7 +24,7 @@ type (
 	refusal string // an error reply
 )
 
-// startFake returns a fake and the slot map that reads its answers.
+// startFake returns a fake and the slot map that reads its replies.
 func startFake(t *testing.T, reply any) (*fake, *cluster) {
 	t.Helper()
 	f := new(fake)

@@ -25,7 +25,7 @@ func TestNodeWithoutAddressIsTheOneThatWasAsked(t *testing.T) {
 			address, err := c.master(t.Context(), 7, false)
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprint("127.0.0.1:", f.port), address)
-			// Nobody knows a node on that port.
+			// No node has that port.
 			_, err = c.master(t.Context(), 107, false)
 			require.ErrorIs(t, err, errUnassigned)
 		})
@@ -74,7 +74,7 @@ func TestReplyThatIsNoListIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	for _, reply := range []any{"text", 7, nil, refusal("ERR not now")} {
 		f.set(reply)
-		require.Eventually(t, func() bool { // the last answer is too fresh at first
+		require.Eventually(t, func() bool { // the last reply is too recent at first
 			_, err = c.master(t.Context(), 7, true)
 			return err != nil
 		}, 5*time.Second, 5*time.Millisecond, "%v", reply)

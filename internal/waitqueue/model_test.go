@@ -253,7 +253,7 @@ func (m *modelQueue) settles(t *rapid.T) {
 	if r.offer.Settle(r.reply) {
 		for _, w := range m.waiters {
 			if w.waiter == r.offer.Successor {
-				require.False(t, w.holds, "what somebody holds is about to be released")
+				require.False(t, w.holds, "a held lock is about to be released")
 				m.cleansUp(w)
 			}
 		}
