@@ -39,6 +39,7 @@ func TestLateReplyToALevelDoesNotUncountTheNextOne(t *testing.T) {
 			hold, err := m.lock.TryLock(m.owner, rlock.NoWait, time.Hour)
 			require.NoError(t, err)
 			m.holds = append(m.holds, hold)
+			synctest.Wait() // the calls take their delays in the order of the levels
 		}
 		for range m.holds {
 			m.unlock()
