@@ -92,7 +92,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.
 		ctx = rlock.WithOwner(ctx)
 	}
 	at := attempt{lock: l, limit: limit, lease: lease}
-	if limit > 0 {
+	if limit > 0 && limit != wait.Unlimited {
 		at.until = time.Now().Add(limit)
 	}
 	hold, err := at.run(ctx)

@@ -227,7 +227,8 @@ func (at *attempt) begin(since time.Time, lease time.Duration, fence int64) (*Ho
 	a.client, a.lock, a.session = at.client, at.lock, at.session
 	a.owner, a.fence = at.request.owner, fence
 	if at.remains == waitqueue.Late {
-		a.late = &at.request
+		r := at.request
+		a.late = &r
 	}
 	hold := a.begin(at.budget.Ctx, watchdog.Deadline(since, lease), at.renew)
 	a.endUntrusted()
@@ -302,7 +303,7 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
 	switch {
-	case errors.Is(reason, ErrClosed):
+	case errors.Is(reason, ErrClosed) && (err == nil || lua.ClassOf(err) != lua.Unknown):
 		return ErrClosed
 	case err == nil:
 		return &HeldError{Lock: at.lock.name, Owner: at.holder.Owner, TTL: at.holder.TTL,
