@@ -45,7 +45,7 @@ type redisConnection struct {
 	broken  bool
 }
 
-// dialRedis dials with a client. It blocks for at most twice the dial time-out of the client (the
+// dialRedis dials with a client. It blocks for at most twice the dial timeout of the client (the
 // connection, and the greeting on it), four times with RESP2. The hooks run on the reader of the
 // connection, possibly before dialRedis returns and after close.
 func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (connection, error) {

@@ -177,7 +177,7 @@ func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
 // Close unsubscribes everything, closes the connections and waits until every goroutine of the Hub
 // has ended. Each connection gets about two seconds for that when its server does not answer; one
-// that is just being dialled gets the dial time-out of its client. Subscriptions stay usable, but
+// that is just being dialled gets the dial timeout of its client. Subscriptions stay usable, but
 // never fire again. Close may be called more than once; each call waits.
 func (h *Hub) Close() {
 	h.mu.Lock()

@@ -180,7 +180,7 @@ func (a *acquisition) notify() {
 	}
 }
 
-// trustedUntil is Deadline.
+// trustedUntil returns the time until which a quorum of parts can be trusted.
 func (a *acquisition) trustedUntil() time.Time {
 	if a.state.over() {
 		return a.deadline

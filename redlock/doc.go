@@ -55,12 +55,12 @@
 // that a node hangs. Without [Options].NodeTimeout each node has one of its own, within the bounds
 // given there: three times its round trip, which is what 95 % of the last 32 answers to the node's
 // client took (all of them, while there are fewer than 20). Locks that are made for one call each
-// share it. Before the first answer the time-out is the upper bound: the first attempt acquires a
+// share it. Before the first answer the timeout is the upper bound: the first attempt acquires a
 // free lock, however far away the nodes are. A late answer counts with the time that it took, and a
 // request without an answer does not count. A node that hangs, or is slow, does not change the
-// time-outs of the others.
+// timeouts of the others.
 //
-// No time-out makes a hold unsafe: the deadline of a part counts from its request, and an answer
+// No timeout makes a hold unsafe: the deadline of a part counts from its request, and an answer
 // after that deadline grants nothing. When a quorum has answered in time, at most a tenth of the
 // lease (or 5 ms, for a lease under 50 ms) is gone, unless the requests were queued before.
 //

@@ -75,7 +75,7 @@ func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
 }
 
 // nthLast returns the n-th last of some times, which it sorts; zero if there are fewer. A single
-// longer time-out does not delay a result that needs n replies.
+// longer timeout does not delay a result that needs n replies.
 func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
 	if n > 0 && n <= len(times) {
 		slices.SortFunc(times, compare)

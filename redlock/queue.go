@@ -119,9 +119,12 @@ func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) 
 	q.Do(func(k *known) {
 		if k.subs == nil {
 			k.subs = make(map[string]*pubsub.Subscription, len(at.lock.nodes))
-			for _, node := range at.lock.nodes {
-				if sub := node.Subscribe(); sub != nil { // else the client is closed
-					k.subs[nodeID(node)] = sub
+		}
+		for _, node := range at.lock.nodes {
+			if id := nodeID(node); k.subs[id] == nil {
+				// It is nil until the kind of a cluster's channels is known.
+				if sub := node.Subscribe(); sub != nil {
+					k.subs[id] = sub
 				}
 			}
 		}

@@ -185,8 +185,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 
 // wrap adds the name of the lock to an error that does not name it already.
 func (l *Lock) wrap(err error) error {
-	if err == nil || errors.Is(err, rlock.ErrLost) {
-		return err
+	var lost *rlock.LostError
+	if err == nil || errors.As(err, &lost) && lost.Lock == l.name {
+		return err // it names its lock already
 	}
 	return fmt.Errorf("holdfast: redlock %q: %w", l.name, err)
 }

@@ -80,6 +80,11 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
 	level := &Hold{acquisition: a, parent: ctx, owner: a.token, renew: renew}
 	a.mu.Lock()
+	if a.state == active && len(a.levels) == 0 { // its release has begun
+		a.mu.Unlock()
+		drop(a.session, a)
+		return nil, ErrReleased
+	}
 	if a.state != active {
 		a.mu.Unlock()
 		return nil, a.conclude()

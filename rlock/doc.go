@@ -1,5 +1,5 @@
 // Package rlock provides distributed locks on Redis, wire-compatible with Redisson's: reentrant,
-// fair, read-write and fenced ones.
+// non-reentrant, fair, read-write and fenced locks.
 //
 //	client, err := rlock.New(redis, rlock.Options{})
 //	...

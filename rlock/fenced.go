@@ -7,7 +7,7 @@ import "holdfast/lua"
 // its name, which do not number theirs. For impossible names see [Client.NewLock].
 //
 // The counter is a separate key that never expires, because it must never restart: a name that was
-// used once costs about a hundred bytes for ever. Fence a bounded number of names.
+// used once costs about a hundred bytes forever. Fence a bounded number of names.
 func (c *Client) NewFencedLock(name string) *Lock {
 	return c.newLock(name, &fencedTraits, newExclusive(c, name, "fenced", true))
 }

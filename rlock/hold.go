@@ -168,15 +168,15 @@ func ofEnded(reason error) error {
 // Unlock releases this level. The lock becomes free, and a waiter is woken, when the outermost
 // level is released; levels may be released in any order.
 //
-// It works when ctx has ended already, and does not stop when ctx ends: it takes at most
-// Options.CommandTimeout. It returns
+// It ignores ctx, so it also works after ctx has ended, as in a deferred call. It blocks for at
+// most Options.CommandTimeout (for a RedLock, that of its first client). It returns
 //   - [ErrNotHeld] if this hold was released before;
 //   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
 //     another holder's work. If the reply to a first release was lost and the lock is then found
 //     gone, it counts as released, because the two cases cannot be told apart;
 //   - [ErrOutcomeUnknown] if Redis did not answer in time: the release is repeated in the
-//     background until the lease ends, and the hold is over for this process;
-//   - a *[ServerError] if Redis refuses: the hold is over for this process, and the lock is free
+//     background until the lease ends, and the hold has ended in this process;
+//   - a *[ServerError] if Redis refuses: the hold has ended in this process, and the lock is free
 //     when its lease ends.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())

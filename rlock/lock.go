@@ -109,8 +109,8 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (hold *Ho
 	return l.acquire(ctx, wait, lease)
 }
 
-// wholeLease is a lease as it goes over the wire, if it can be used at all; that of the watchdog
-// for [Watchdog].
+// wholeLease returns the lease as it is sent, in whole milliseconds, or ErrInvalid if it is too
+// short to be used. For [Watchdog] it returns the watchdog's lease.
 func (c *Client) wholeLease(lease time.Duration) (time.Duration, error) {
 	if lease == Watchdog {
 		lease = c.options.WatchdogLease

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrReentry reports that the context's owner holds the lock already, and that the lock is not
-// re-entrant.
+// reentrant.
 var ErrReentry = errors.New("the owner holds this lock, which is not re-entrant")
 
 // NewNonReentrantLock returns the lock called name that an owner can hold only once: if the owner

@@ -108,8 +108,8 @@ func (a *acquisition) remove(level *Hold) (left int) {
 // Drop ends an acquisition without levels: the watchdog must not renew what is being released.
 func (a *acquisition) Drop() {
 	a.client.watchdog.Remove(&a.lease)
-	// This comes before the release is visible: whoever learns of it must not find this acquisition,
-	// whose name in Redis is about to be released.
+	// This comes before the release is visible: a call that learns of it must not find this
+	// acquisition, whose name in Redis is about to be released.
 	drop(a.session, a)
 	a.end(release, ErrReleased)
 	a.endUntrusted()

@@ -32,3 +32,17 @@ func TestReleasedAcquisitionIsNotInItsSessionAnyMore(t *testing.T) {
 		require.Empty(t, name)
 	})
 }
+
+// The last level is removed before the acquisition ends.
+func TestNoLevelIsAddedWhileTheLastOneIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModelAcquisition(func() (lua.Released, error) { return lua.Released{Held: true}, nil })
+		defer m.close()
+		require.True(t, m.holds[0].claimRelease())
+		require.Zero(t, m.a.remove(m.holds[0]))
+		_, err := m.a.push(t.Context(), m.a.Deadline(), false)
+		require.ErrorIs(t, err, ErrReleased)
+		require.Nil(t, held(m.a.session, m.a.lock.mode))
+		m.a.Drop()
+	})
+}

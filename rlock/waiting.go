@@ -171,7 +171,8 @@ func (at *attempt) park(
 	)
 	q.Do(func(kn *known) {
 		if kn.listener == nil {
-			kn.listener = at.client.transport.Subscribe(how.topic) // nil when the client is closed
+			// It is nil until the kind of a cluster's channels is known.
+			kn.listener = at.client.transport.Subscribe(how.topic)
 		}
 		sub, pause = kn.listener, kn.pause()
 	})

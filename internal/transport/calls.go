@@ -33,7 +33,7 @@ var ErrNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
 //
 // A caller sends its command itself, with a [Call] as its context. That context ends when the
-// budget of the caller ends or the command has taken its time-out. rueidis then returns at once and
+// budget of the caller ends or the command has taken its timeout. rueidis then returns at once and
 // keeps the connection. A command allocates nothing: calls are recycled, and they share one timer.
 //
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
@@ -147,7 +147,7 @@ func (k *Call) Done() <-chan struct{} {
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
 
-// Deadline returns the time-out for a caller that nothing else ends. rueidis may then read from the
+// Deadline returns the timeout for a caller that nothing else ends. rueidis may then read from the
 // socket itself, as long as no other command is under way. For other callers there is none, since
 // rueidis closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
@@ -167,7 +167,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	k.phase.Store(begun)
 	k.endless = b.Ctx.Done() == nil
 	if !b.Until.IsZero() && b.Until.Before(k.limit) {
-		// A budget equal to the time-out began a moment ago, and ends that much earlier.
+		// A budget equal to the timeout began a moment ago, and ends that much earlier.
 		k.endless = k.endless && k.limit.Sub(b.Until) < grace
 		k.limit = b.Until
 	}
@@ -175,6 +175,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.count == mostUnderway {
+		c.recycled.Put(k)
 		return nil
 	}
 	c.count++

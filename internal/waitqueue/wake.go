@@ -24,7 +24,7 @@ func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
 	return w.Park(b, wait.Unlimited, nil)
 }
 
-// Park is Wait for the head. It also returns after a pause, or when the channel also fires.
+// Park blocks like Wait, for the head. It also returns after pause, or when also fires.
 func (w *Waiter[Name, Data]) Park(
 	b *wait.Budget, pause time.Duration, also <-chan struct{},
 ) (Reason, Grant) {
