@@ -71,8 +71,8 @@ const (
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
 	// tick is how often calls under way are checked while one of them is slow, and firstTick how
-	// long after the first of them otherwise: a thread that waits for the network with a short timer
-	// pending costs more than all else here.
+	// long after the first of them otherwise: a thread that waits for the network with a short
+	// timer pending costs more than all else here.
 	tick      = 2 * time.Millisecond
 	firstTick = 50 * time.Millisecond
 	slow      = 20 * time.Millisecond
@@ -202,7 +202,8 @@ func (k *Call) End(err error) (State, error) {
 		state = NotSent // the dial was started by this call or by another one
 	case state != Unconfirmed:
 	case left, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		// No reply before a deadline: that of its context, which was not the caller's, or rueidis's.
+		// No reply before a deadline: that of its context, which was not the caller's, or
+		// rueidis's.
 		state, err = Abandoned, ErrNoAnswer
 	}
 	k.budget = wait.Budget{}

@@ -50,8 +50,8 @@
 // No lock may stay with a caller that has left:
 //
 //   - When a waiter leaves that may be registered or may have the lock, both are given up in the
-//     background: see [Waiter.Leave]. If a release that names it is under way, the cleanup waits for
-//     its outcome, since the release may be repeated until then: see [Offer.Settle].
+//     background: see [Waiter.Leave]. If a release that names it is under way, the cleanup waits
+//     for its outcome, since the release may be repeated until then: see [Offer.Settle].
 //   - A message may arrive for an owner that neither waits nor holds, because the request that
 //     registered it was executed late. The lock is then released.
 //   - A client that is gone hears no message: the server says so to the release, which tries the
