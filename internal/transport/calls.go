@@ -51,6 +51,7 @@ type Calls struct {
 	answered atomic.Int64 // when the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	recycled sync.Pool
+	slots    chan struct{} // holds a value for each command of a worker; nil on a cluster
 	timer    *time.Timer   // runs sweep
 	closed   chan struct{} // a closed channel
 
@@ -68,6 +69,9 @@ const (
 	// mostUnderway limits the commands that callers send themselves at a time: half of rueidis's
 	// queue.
 	mostUnderway = 512
+	// mostOfWorkers limits the commands of workers at a time. The rest of the queue is for cleanups
+	// and renewals: a caller that has begun to send must never find the queue full.
+	mostOfWorkers = 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
 	// tick is how often calls under way are checked while one of them is slow, and firstTick how
@@ -93,6 +97,8 @@ func NewCalls(group *wait.Group, timeout time.Duration, cluster bool) *Calls {
 	c.heard(c.began, NotSent)
 	if cluster {
 		c.detached.Store(math.MaxInt64)
+	} else {
+		c.slots = make(chan struct{}, mostOfWorkers)
 	}
 	return c
 }
@@ -156,10 +162,7 @@ func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 // [Call.End]. It returns nil if a worker must send the command; see [Detach].
 func (c *Calls) Begin(b *wait.Budget) *Call {
 	now := time.Now()
-	since := now.Sub(c.began)
-	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) ||
-		since-time.Duration(c.answered.Load()) > proven ||
-		since < time.Duration(c.detached.Load()) {
+	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) || !c.direct(now) {
 		return nil
 	}
 	k := c.recycled.Get().(*Call)
@@ -174,7 +177,8 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	k.deadline = k.limit
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.count == mostUnderway {
+	// Checked again: calls that have just been abandoned still fill the queue.
+	if c.count == mostUnderway || !c.direct(now) {
 		c.recycled.Put(k)
 		return nil
 	}
@@ -188,14 +192,16 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 	return k
 }
 
+// direct reports whether callers may send commands themselves.
+func (c *Calls) direct(now time.Time) bool {
+	since := now.Sub(c.began)
+	return since-time.Duration(c.answered.Load()) <= proven &&
+		since >= time.Duration(c.detached.Load())
+}
+
 // End ends a call with the error of its command, and returns the outcome.
 func (k *Call) End(err error) (State, error) {
 	c := k.calls
-	c.mu.Lock()
-	k.prev.next, k.next.prev = k.next, k.prev
-	k.prev, k.next = nil, nil
-	c.count--
-	c.mu.Unlock()
 	sent, left, state := k.sent, k.ended.Load(), StateOf(err)
 	switch {
 	case err != nil && k.phase.Load() == dialing, errors.Is(err, context.Canceled):
@@ -206,11 +212,18 @@ func (k *Call) End(err error) (State, error) {
 		// rueidis's.
 		state, err = Abandoned, ErrNoAnswer
 	}
+	c.heard(sent, state) // before another call may begin
+	c.mu.Lock()
+	k.prev.next, k.next.prev = k.next, k.prev
+	k.prev, k.next = nil, nil
+	c.count--
+	c.mu.Unlock()
 	k.budget = wait.Budget{}
-	if !left && k.phase.Load() == sending { // a dial may keep a derived context for longer
+	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context for
+	// longer.
+	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
-	c.heard(sent, state)
 	if now := time.Now(); now.Sub(sent) > c.timeout+c.timeout/4 {
 		c.detached.Store(int64(now.Sub(c.began) + workersOnly))
 	}
@@ -283,6 +296,10 @@ func Detach[T any](
 	}
 	answer := make(chan struct{})
 	started := c.group.Go(func() {
+		if c.slots != nil {
+			c.slots <- struct{}{}
+			defer func() { <-c.slots }()
+		}
 		sent := time.Now()
 		value, err := command(context.Background())
 		// A caller has started a dial and ended it, and perhaps others after it.

@@ -1,0 +1,43 @@
+package transport
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/wait"
+)
+
+// rueidis's queue has room for 1024 commands. A caller that sends its command itself would be
+// blocked by a full one.
+func TestWorkersLeaveRoomInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		group := wait.NewGroup()
+		c := NewCalls(group, time.Second, false)
+		var sent atomic.Int64
+		hangs := make(chan struct{})
+		for range 2 * mostOfWorkers {
+			go func() {
+				b := wait.NewBudget(t.Context(), nil, time.Second)
+				defer b.Stop()
+				_, state, _ := Detach(c, b, func(context.Context) (int, error) {
+					sent.Add(1)
+					<-hangs
+					return 0, nil
+				}, func(int, error) {})
+				assert.Equal(t, Detached, state)
+			}()
+		}
+		synctest.Wait()
+		require.EqualValues(t, mostOfWorkers, sent.Load())
+		time.Sleep(2 * time.Second)
+		close(hangs)
+		group.Wait()
+		require.EqualValues(t, 2*mostOfWorkers, sent.Load())
+	})
+}
