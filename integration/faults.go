@@ -41,8 +41,8 @@ func (s *Servers) MoveSlot(tb testing.TB, name string) *redistest.Server {
 	return nil
 }
 
-// Heal undoes all faults and returns when the servers are as good as new: whoever was paused, cut
-// off or killed is back, replicas are in step with the masters that there are now, and the cluster
+// Heal undoes all faults and returns when the servers are as good as new: those that were paused,
+// cut off or killed are back, replicas are in step with the masters that there are now, and the cluster
 // serves all slots. What was lost stays lost. A topology that is well is left alone.
 func (s *Servers) Heal(tb testing.TB) {
 	tb.Helper()

@@ -423,7 +423,7 @@ func TestSuccessorWithTheOldestRegistrationIsGrantedTheLock(t *testing.T) {
 	require.Equal(t, []string{plain.Registration(older, waiterLease)}, registrations(t, s))
 }
 
-// The successor's streak is over, so whoever listens gets a chance.
+// The successor's streak has ended, so clients that listen get a chance.
 func TestReleaseIsAnnouncedWhenNeitherSuccessorNorOthersGetTheLock(t *testing.T) {
 	s, c := startHeld(t)
 	sub := attend(t, s, far)

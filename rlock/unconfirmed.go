@@ -99,7 +99,7 @@ func (cu cleanup) kept() bool {
 }
 
 // cleanUp removes what an owner has in one mode. Both modes have one name in Redis, so the session
-// tells whether the owner holds the lock now.
+// is asked whether the owner holds the lock now.
 func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	cu := batch[0]
 	s, m, owner := cu.session, cu.lock.mode, cu.request.owner

@@ -8,8 +8,8 @@ import (
 // tooShort is a wait that may be over before the first answer comes, on a machine that is busy.
 const tooShort = 250 * time.Millisecond
 
-// answers: whoever asks for a lock or releases one is told what came of it, unless a fault
-// concerned the process. An unknown outcome is for when something failed, not for when the lock has
+// answers checks that each call that asks for a lock or releases one returns what came of it,
+// unless a fault concerned the process. An unknown outcome is for when something failed, not for when the lock has
 // lost its way.
 //
 // A wait may be over while a command is under way, such as one after a wake-up, so that is only a

@@ -51,7 +51,7 @@ func (p Period) over() Instant {
 }
 
 // New makes a history of events, which may come in any order. It returns an error if they do not
-// fit together: then whoever recorded them is at fault, not a lock.
+// fit together, which is the fault of their recorder and not of a lock.
 func New(events []Event) (*History, error) {
 	h := &History{Events: slices.Clone(events), Killed: map[string]Instant{}}
 	// Stable, because those of one process at one instant are in their order.
