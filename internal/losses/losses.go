@@ -14,13 +14,12 @@ const Most = 1024
 
 // Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.
 // It is safe for concurrent use. Every acquisition checks it: an empty Memory costs one atomic
-// load, and a full one a map lookup.
+// load, and losses are rare.
 type Memory[K, V comparable] struct {
-	size atomic.Int32
+	size atomic.Int32 // the number of entries, to be read without mu
 
-	mu    sync.Mutex
-	all   []entry[K, V] // oldest first; guarded by mu
-	byKey map[K][]V     // the same values; guarded by mu
+	mu      sync.Mutex
+	entries []entry[K, V] // oldest first; guarded by mu
 }
 
 type entry[K, V comparable] struct {
@@ -32,52 +31,44 @@ type entry[K, V comparable] struct {
 func (m *Memory[K, V]) Add(key K, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.all) == Most {
-		m.remove(m.all[0].key, m.all[0].value)
+	if len(m.entries) == Most {
+		m.entries = slices.Delete(m.entries, 0, 1)
 	}
-	if m.byKey == nil {
-		m.byKey = make(map[K][]V)
-	}
-	m.all = append(m.all, entry[K, V]{key, value})
-	m.byKey[key] = append(m.byKey[key], value)
-	m.size.Add(1)
+	m.entries = append(m.entries, entry[K, V]{key, value})
+	m.size.Store(int32(len(m.entries)))
 }
 
 // Of returns the values of a key, oldest first; nil if there are none.
-func (m *Memory[K, V]) Of(key K) []V {
+func (m *Memory[K, V]) Of(key K) (values []V) {
 	if m.size.Load() == 0 {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.byKey[key])
+	for _, e := range m.entries {
+		if e.key == key {
+			values = append(values, e.value)
+		}
+	}
+	return values
 }
 
 // Remove forgets a value, if it is there.
 func (m *Memory[K, V]) Remove(key K, value V) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.remove(key, value)
+	m.forget(func(e entry[K, V]) bool { return e == entry[K, V]{key, value} })
 }
 
 // Forget forgets all values of a key.
 func (m *Memory[K, V]) Forget(key K) {
-	for _, value := range m.Of(key) {
-		m.Remove(key, value)
-	}
+	m.forget(func(e entry[K, V]) bool { return e.key == key })
 }
 
-// remove forgets a value. mu must be held.
-func (m *Memory[K, V]) remove(key K, value V) {
-	i := slices.Index(m.all, entry[K, V]{key, value})
-	if i < 0 {
+func (m *Memory[K, V]) forget(matches func(entry[K, V]) bool) {
+	if m.size.Load() == 0 {
 		return
 	}
-	m.all = slices.Delete(m.all, i, i+1)
-	i = slices.Index(m.byKey[key], value)
-	m.byKey[key] = slices.Delete(m.byKey[key], i, i+1)
-	if len(m.byKey[key]) == 0 {
-		delete(m.byKey, key)
-	}
-	m.size.Add(-1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries = slices.DeleteFunc(m.entries, matches)
+	m.size.Store(int32(len(m.entries)))
 }
