@@ -188,15 +188,13 @@ func (a *acquisition) MayLast(lease time.Duration) {
 
 // cleanup returns the cleanup of an acquisition that has ended.
 func (a *acquisition) cleanup() cleanup {
-	until := a.lease.Deadline()
 	a.mu.Lock()
-	if kept := time.Now().Add(a.longestLease); kept.After(until) {
-		until = kept
-	}
+	lasts := max(time.Until(a.lease.Deadline()), a.longestLease)
 	a.mu.Unlock()
-	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: until}
+	// The deadline comes before the end of the lease, and the command takes its time.
+	lasts += a.client.options.CommandTimeout
+	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: time.Now().Add(lasts)}
 	if a.lock.sharesKey {
-		cu.until = until.Add(a.client.options.CommandTimeout)
 		cu.session = a.session
 	}
 	return cu

@@ -90,7 +90,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		require.ErrorIs(t, err, errWork, "the error names the cause of the cancellation")
 	}
 	require.ErrorIs(t, lockErr, rlock.ErrNotAcquired)
-	require.ErrorContains(t, lockErr, "no answer yet on who holds it")
+	require.ErrorContains(t, lockErr, "the wait ended before Redis said who holds it")
 	require.Empty(t, monitor.Commands(t))
 }
 
@@ -108,7 +108,7 @@ func TestContextOfAReleasedHoldIsRefusedAsSuch(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, rlock.ErrReleased)
 		require.ErrorContains(t, err, "this context belongs to a hold that was released")
-		require.NotContains(t, err.Error(), "no answer yet")
+		require.NotContains(t, err.Error(), "before Redis said")
 		require.Empty(t, monitor.Commands(t))
 	})
 }

@@ -96,6 +96,7 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 		c.sessions.OpenNew(at.session, l.key(token))
 	} else if at.session = c.sessions.Open(l.key(token)); !at.session.Lock(&at.budget) {
 		at.session.Close()
+		at.failure = errBusy
 		return nil, at.ended()
 	}
 	at.fresh.token = token
@@ -303,11 +304,12 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
 	switch {
-	case errors.Is(reason, ErrClosed) && (err == nil || lua.ClassOf(err) != lua.Unknown):
+	case errors.Is(reason, ErrClosed) &&
+		(err == nil || errors.Is(err, errBusy) || lua.ClassOf(err) != lua.Unknown):
 		return ErrClosed
-	case err == nil:
+	case err == nil, errors.Is(err, errBusy):
 		return &HeldError{Lock: at.lock.name, Owner: at.holder.Owner, TTL: at.holder.TTL,
-			Next: at.holder.Next, cause: reason}
+			Next: at.holder.Next, busy: err != nil, cause: reason}
 	case lua.ClassOf(err) == lua.Unknown:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}

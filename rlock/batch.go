@@ -56,7 +56,7 @@ func tryBatch(ctx context.Context, lease time.Duration, locks []*Lock) (holds []
 		defer sessions[i].Close()
 	}
 	if busy := session.LockAll(&at.budget, sessions); busy >= 0 {
-		at.lock = locks[busy]
+		at.lock, at.failure = locks[busy], errBusy
 		return nil, at.ended()
 	}
 	bt, fresh := batch{attempt: at}, c.newOwner()

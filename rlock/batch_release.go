@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"sync"
 
 	"holdfast/internal/transport"
 	"holdfast/internal/wait"
@@ -48,9 +49,11 @@ func releaseBatch(holds []*Hold) []error {
 	}
 	// Another call of the owner has locked these sessions, perhaps for long. No session stays
 	// locked while this one is blocked on another.
+	var blocked sync.WaitGroup
 	for _, i := range busy {
-		errs[i] = holds[i].acquisition.Release(holds[i])
+		blocked.Go(func() { errs[i] = holds[i].acquisition.Release(holds[i]) })
 	}
+	blocked.Wait()
 	for i, h := range holds {
 		wrap(&errs[i], h.Name())
 	}

@@ -144,16 +144,18 @@ func (c *Client) warn(message string, details ...any) {
 
 // releaseAll releases every hold of this client.
 func (c *Client) releaseAll() {
+	hung := make(map[string]bool) // nodes whose other locks would time out as well
 	for _, a := range c.acquisitions() {
-		err := a.releaseWhole()
-		if err == nil || errors.Is(err, ErrLost) {
+		node := c.transport.Node(a.lock.name)
+		if hung[node] {
 			continue
 		}
-		c.options.Logger.Warn("holdfast: lock not released on close; "+
-			"it is free when its lease ends", "lock", a.lock.name, "owner", a.owner, "error", err)
-		if errors.Is(err, ErrOutcomeUnknown) {
-			return // the others would time out as well
+		err := a.releaseWhole()
+		if err != nil && !errors.Is(err, ErrLost) {
+			c.warn("holdfast: lock not released on close; it is free when its lease ends",
+				"lock", a.lock.name, "owner", a.owner, "error", err)
 		}
+		hung[node] = errors.Is(err, ErrOutcomeUnknown)
 	}
 }
 

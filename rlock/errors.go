@@ -90,7 +90,7 @@ const (
 // matches [ErrNotAcquired].
 type HeldError struct {
 	Lock  string
-	Owner string // "<client id>:<token>"; "" if no answer came while waiting
+	Owner string // "<client id>:<token>"; "" if nothing was heard while waiting
 	// TTL is what is left of the owner's lease, which its watchdog may renew; [NoExpiry] if it
 	// never ends.
 	TTL time.Duration
@@ -98,13 +98,16 @@ type HeldError struct {
 	// queue, or a writer that readers step back for. With Owner "" readers that waited for a writer
 	// come first.
 	Next  bool
+	busy  bool  // another call of this owner was still under way
 	cause error // why the wait ended; nil if its time was over
 }
 
 // Error names the holder and says what to do.
 func (e *HeldError) Error() string {
-	held := "no answer yet on who holds it"
+	held := "the wait ended before Redis said who holds it"
 	switch {
+	case e.busy:
+		held = "another call of the same owner is still waiting for it"
 	case e.Next && e.Owner == "":
 		held = "readers that waited for a writer come first"
 	case e.Next:
@@ -120,7 +123,7 @@ func (e *HeldError) Error() string {
 	switch {
 	case e.cause != nil:
 		return fmt.Sprintf("not acquired, %v: %s", e.cause, held)
-	case e.Next:
+	case e.Next, e.Owner == "":
 		return "not acquired: " + held + "; wait longer"
 	default:
 		return "not acquired: " + held + "; wait longer or shorten its lease"
@@ -168,6 +171,10 @@ func (le *LostError) Error() string {
 
 // Unwrap returns [ErrLost] and the reason.
 func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
+
+// errBusy reports that the command was not sent. A release is sent in the background instead.
+var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
+	ErrOutcomeUnknown)
 
 // errForced is the reason of a loss by this client's own ForceUnlock.
 var errForced = errors.New("force-unlocked")

@@ -55,7 +55,7 @@ func TestErrorsOfARefusalDifferFromThoseOfAWait(t *testing.T) {
 func TestHeldErrorWithoutReplyNamesNoHolder(t *testing.T) {
 	t.Parallel()
 	err := &rlock.HeldError{Lock: "lock"}
-	require.EqualError(t, err, "not acquired: no answer yet on who holds it; wait longer or shorten its lease")
+	require.EqualError(t, err, "not acquired: the wait ended before Redis said who holds it; wait longer")
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 }
 

@@ -23,8 +23,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		return ErrClosed
 	}
 	defer c.tasks.Leave()
-	at := attempt{client: c, lock: a.lock, failure: transport.ErrNoAnswer,
-		request: request{lease: lease, waits: true}}
+	at := attempt{client: c, lock: a.lock, request: request{lease: lease, waits: true}}
 	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
 	defer at.budget.Stop()
 	if reason := at.budget.Err(); reason != nil { // nothing was sent
@@ -34,7 +33,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		return reason
 	}
 	if !a.session.Lock(&at.budget) {
-		return at.ended()
+		return at.budget.Because(errBusy)
 	}
 	defer a.session.Unlock()
 	if a.depth() == 0 {

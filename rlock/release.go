@@ -32,8 +32,7 @@ func (a *acquisition) Release(level *Hold) error {
 	case locked:
 		err = a.send(&b, left, false)
 	default:
-		err = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
-			ErrOutcomeUnknown)
+		err = errBusy
 		if left == 0 {
 			a.step(giveUp)
 			c.cleaner.add(a.cleanup())
@@ -73,20 +72,22 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 		level.end(err) // the end of the acquisition may not have reached this level yet
 	}
 	if left = a.remove(level); left == 0 {
-		if a.registered && err == nil {
+		if a.registered {
 			c.releasing.Store(a.owner, nil) // until cleanUpLate
 		}
 		a.Drop()
+		if err == nil {
+			err = a.lostError() // lost just now, as a level that ended as released
+		}
 		if err != nil {
+			c.releasing.Delete(a.owner)
 			c.losses.Remove(a.key(), a)
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
 		// The deadline has passed, but not yet the lease in Redis: with a lease of a day others
 		// would wait for another 14 minutes.
-		l := a.cleanup()
-		l.until = time.Now().Add(max(time.Until(l.until), c.options.CommandTimeout))
-		c.cleaner.add(l)
+		c.cleaner.add(a.cleanup())
 	}
 	return left, err
 }
@@ -269,9 +270,8 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 // refused logs, once per client, that a release was not announced.
 func (c *Client) refused(l *Lock, refusal string) {
 	if refusal != "" && c.publishRefused.CompareAndSwap(false, true) {
-		c.options.Logger.Warn("holdfast: a lock was released, but Redis refuses to announce it; "+
-			"those who wait notice when its lease would have ended, or within 5 s: "+
-			"allow the channel in the ACL",
+		c.warn("holdfast: a lock was released, but Redis refused to announce it: waiters notice "+
+			"when its lease would have ended, or within 5 s; allow the channel in the ACL",
 			"lock", l.name, "channel", l.waiting.topic.Channel, "refusal", refusal)
 	}
 }

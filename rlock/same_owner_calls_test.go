@@ -22,6 +22,7 @@ func TestCallWaitsForItsSessionNoLongerThanItsWait(t *testing.T) {
 		synctest.Wait()
 		_, err := b.lock.TryLock(ctx, 50*time.Millisecond, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
+		require.ErrorContains(t, err, "another call of the same owner")
 		require.Equal(t, 50*time.Millisecond, time.Since(b.start))
 
 		cancelled, cancel := context.WithCancel(ctx)
