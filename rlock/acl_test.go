@@ -52,9 +52,11 @@ func TestReleaseThatMayNotBeAnnouncedSucceedsAndIsReportedOnce(t *testing.T) {
 				require.True(t, held)
 				require.ErrorIs(t, hold.Err(), rlock.ErrLost)
 
-				require.Len(t, log.With("refuses to announce"), 1)
-				require.Contains(t, log.With("refuses to announce")[0], "NOPERM")
-				require.Contains(t, log.With("refuses to announce")[0], k.channel+":{a"+k.name+"}")
+				closeClient(t, c) // waits for the log
+				logged := log.With("refused to announce")
+				require.Len(t, logged, 1)
+				require.Contains(t, logged[0], "NOPERM")
+				require.Contains(t, logged[0], k.channel+":{a"+k.name+"}")
 				requireFree(t, s, "a"+k.name)
 			})
 		})

@@ -191,10 +191,9 @@ func (a *acquisition) cleanup() cleanup {
 	a.mu.Lock()
 	lasts := max(time.Until(a.lease.Deadline()), a.longestLease)
 	a.mu.Unlock()
-	// The deadline comes before the end of the lease, and the command takes its time.
-	lasts += a.client.options.CommandTimeout
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: time.Now().Add(lasts)}
 	if a.lock.sharesKey {
+		cu.until = cu.until.Add(a.client.options.CommandTimeout)
 		cu.session = a.session
 	}
 	return cu

@@ -87,7 +87,9 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 	if errors.Is(err, watchdog.ErrExpired) {
 		// The deadline has passed, but not yet the lease in Redis: with a lease of a day others
 		// would wait for another 14 minutes.
-		c.cleaner.add(a.cleanup())
+		l := a.cleanup()
+		l.until = time.Now().Add(max(time.Until(l.until), c.options.CommandTimeout))
+		c.cleaner.add(l)
 	}
 	return left, err
 }
