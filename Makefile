@@ -6,12 +6,12 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 10s
-# How many tests of a package run at once. Most of them wait, so there are more than cores; fewer
-# beside JVMs, which work. Packages run one after the other (-p 1): too many tests have time bounds.
+# How many packages run at once, so that one is linked while another runs, and how many tests of
+# each. Most tests wait, so there are more than cores; fewer beside JVMs, which work. More at once
+# would delay tests that bound real time.
+PACKAGES ?= 2
 PARALLEL ?= 6
 PARALLEL_JVM ?= 4
-# In rlock nearly all tests wait: for leases to end, and for naps.
-PARALLEL_RLOCK ?= 12
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant
@@ -21,6 +21,9 @@ BENCHFLAGS ?=
 # What test-containers runs: packages that stop, isolate and restart servers in every way, but none
 # that start hundreds of them for tests that do not depend on where a server runs.
 CONTAINERS ?= ./internal/redistest ./integration ./pubsub ./multilock
+
+# The package whose tests take longest begins first.
+LONGEST := ./rlock
 
 # The packages with a promised coverage. test-quick runs them, too.
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
@@ -77,12 +80,11 @@ demo: ## see locks at work; needs nothing but Go
 
 test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
-	run() { $(GO) test -race $$tags -p 1 -timeout 20m $(TESTFLAGS) -parallel "$$@"; }; \
+	run() { $(GO) test -race $$tags -timeout 20m $(TESTFLAGS) -p "$$1" -parallel "$$2" "$${@:3}"; }; \
 	failed=0; \
-	run $(PARALLEL) $(if $(COVER),$(call profile,coverage.out)) $$($(GO) list ./... | grep -vE '/(integration/redisson|rlock)$$') || failed=1; \
-	run $(PARALLEL_RLOCK) $(if $(COVER),$(call profile,coverage.rlock.out)) ./rlock || failed=1; \
-	[[ -z $$tags ]] || run $(PARALLEL_JVM) ./integration/redisson || failed=1; \
-	(cd bench && run $(PARALLEL_JVM) ./...) || failed=1; \
+	run $(PACKAGES) $(PARALLEL) $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
+	[[ -z $$tags ]] || run 1 $(PARALLEL_JVM) ./integration/redisson || failed=1; \
+	(cd bench && run 1 $(PARALLEL_JVM) ./...) || failed=1; \
 	exit $$failed
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
@@ -142,12 +144,11 @@ bench-packages: ## run the benchmarks of the packages
 	@$(with-server) $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 cover: ## show the statement coverage of the core packages; fails below 90 %
-	@rm -f coverage*.out
 	@$(with-server) $(GO) test $(light) $(call profile,coverage.out) $(TESTFLAGS) $(CORE)
 	@$(MAKE) --no-print-directory covered
 
 covered: ## the same for the last run of make test COVER=1
-	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage*.out
+	@awk -v minimum=$(MIN_COVERAGE) -v packages="$$($(GO) list $(CORE))" -f internal/coverage.awk coverage.out
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@$(with-server); export HOLDFAST_TEST_BACKEND; \
