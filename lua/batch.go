@@ -39,7 +39,7 @@ func AcquireBatch(
 	named := make(map[string]bool, len(parts))
 	for i, p := range parts {
 		if named[p.Lock] { // it would be found free for two owners
-			return -1, nil, &Error{Class: Permanent, Advice: "name each lock once",
+			return -1, nil, &Error{Class: ClassPermanent, Advice: "name each lock once",
 				Message: "the lock " + strconv.Quote(p.Lock) + " is named twice"}
 		}
 		named[p.Lock] = true

@@ -20,15 +20,15 @@ import (
 type Class int
 
 const (
-	// Unknown means that the command was sent, or may have been; whether it was executed is not
+	// ClassUnknown means that the command was sent, or may have been; whether it was executed is not
 	// known.
-	Unknown Class = iota
-	// Temporary means that the command was not executed, and that the reason is expected to pass by
+	ClassUnknown Class = iota
+	// ClassTemporary means that the command was not executed, and that the reason is expected to pass by
 	// itself.
-	Temporary
-	// Permanent means that the command was not executed, and will not be until an operator changes
+	ClassTemporary
+	// ClassPermanent means that the command was not executed, and will not be until an operator changes
 	// something. Advice says what.
-	Permanent
+	ClassPermanent
 )
 
 // Error is the failure of a command.
@@ -51,9 +51,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, for [errors.Is] and [errors.As].
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf returns the class of an error of this package, and Unknown for any other.
+// ClassOf returns the class of an error of this package, and ClassUnknown for any other.
 func ClassOf(err error) Class {
-	e := new(Error) // its class is Unknown
+	e := new(Error) // its class is ClassUnknown
 	errors.As(err, &e)
 	return e.Class
 }
@@ -101,7 +101,7 @@ func Redirected(err error) (node string, asking, ok bool) {
 // command, and there is no reason to expect that it will.
 func refused(message string, cause error) *Error {
 	message = cmp.Or(message, "error reply without a text")
-	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: cause}
+	e := &Error{Class: ClassPermanent, Code: codeOf(message), Message: message, Err: cause}
 	if m, ok := meanings[e.Code]; ok {
 		e.Class, e.Advice = m.class, m.advice
 	}
@@ -116,44 +116,44 @@ var meanings = map[string]struct {
 	class  Class
 	advice string
 }{
-	"LOADING":     {Temporary, "the server is loading its data"},
-	"BUSY":        {Temporary, "a script is blocking the server"},
-	"TRYAGAIN":    {Temporary, "the cluster is moving the slot of this key"},
-	"CLUSTERDOWN": {Temporary, "the cluster does not serve the slot of this key at present"},
-	"MASTERDOWN":  {Temporary, "the replica has lost its master"},
-	"NOREPLICAS": {Temporary,
+	"LOADING":     {ClassTemporary, "the server is loading its data"},
+	"BUSY":        {ClassTemporary, "a script is blocking the server"},
+	"TRYAGAIN":    {ClassTemporary, "the cluster is moving the slot of this key"},
+	"CLUSTERDOWN": {ClassTemporary, "the cluster does not serve the slot of this key at present"},
+	"MASTERDOWN":  {ClassTemporary, "the replica has lost its master"},
+	"NOREPLICAS": {ClassTemporary,
 		"the server wants more replicas than are connected: see min-replicas-to-write"},
-	"MOVED": {Temporary, notFollowed},
-	"ASK":   {Temporary, notFollowed},
-	HalfMoved: {Unknown,
+	"MOVED": {ClassTemporary, notFollowed},
+	"ASK":   {ClassTemporary, notFollowed},
+	HalfMoved: {ClassUnknown,
 		"the cluster is moving the slot of this key, and has moved part of what belongs to it"},
-	"MAXCLIENTS": {Temporary, "the server has no connection left: see its maxclients"},
-	"UNBLOCKED":  {Temporary, "the master became a replica while it waited for others"},
-	"READONLY": {Permanent,
+	"MAXCLIENTS": {ClassTemporary, "the server has no connection left: see its maxclients"},
+	"UNBLOCKED":  {ClassTemporary, "the master became a replica while it waited for others"},
+	"READONLY": {ClassPermanent,
 		"this server is a replica: connect to the master, or let rueidis find it through Sentinel"},
-	"OOM": {Permanent, "the server is out of memory: raise maxmemory, or keep other data " +
+	"OOM": {ClassPermanent, "the server is out of memory: raise maxmemory, or keep other data " +
 		"elsewhere; a policy that evicts may evict locks"},
-	"MISCONF": {Permanent, "the server cannot save to disk and refuses writes: see its log and " +
+	"MISCONF": {ClassPermanent, "the server cannot save to disk and refuses writes: see its log and " +
 		"stop-writes-on-bgsave-error"},
-	"NOAUTH": {Permanent, "the server wants a password: set rueidis.ClientOption.Password"},
-	"WRONGPASS": {Permanent,
+	"NOAUTH": {ClassPermanent, "the server wants a password: set rueidis.ClientOption.Password"},
+	"WRONGPASS": {ClassPermanent,
 		"user name or password are wrong: see rueidis.ClientOption.Username and Password"},
-	"NOPERM": {Permanent, "the ACL of this user forbids it: see \"Permissions\" in the README"},
-	"WRONGTYPE": {Permanent,
+	"NOPERM": {ClassPermanent, "the ACL of this user forbids it: see \"Permissions\" in the README"},
+	"WRONGTYPE": {ClassPermanent,
 		"a key of this name, or one that goes with it, is not a lock's: choose another name"},
-	"CROSSSLOT": {Permanent, "the keys of one call are in different cluster slots"},
-	"NOPROTO": {Permanent,
+	"CROSSSLOT": {ClassPermanent, "the keys of one call are in different cluster slots"},
+	"NOPROTO": {ClassPermanent,
 		"the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache"},
-	"DENIED": {Permanent,
+	"DENIED": {ClassPermanent,
 		"the server is in protected mode: give it a password or an address of its own"},
-	"NOINFO": {Permanent, "allow +info for this user, because RedLock must know since when the " +
+	"NOINFO": {ClassPermanent, "allow +info for this user, because RedLock must know since when the " +
 		"server runs, or set redlock.Options.FsyncAlways"},
-	"NOEPOCH": {Permanent, "something else writes to the key " + EpochKey + ": delete it, and " +
+	"NOEPOCH": {ClassPermanent, "something else writes to the key " + EpochKey + ": delete it, and " +
 		"the server counts again after the delay"},
-	NoCommand: {Permanent, "the server refuses scripts a command; fair locks, read-write locks " +
+	NoCommand: {ClassPermanent, "the server refuses scripts a command; fair locks, read-write locks " +
 		"without rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in " +
 		"the README"},
-	"UNSUPPORTED": {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
+	"UNSUPPORTED": {ClassPermanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
 }
 
 // Codes of our own for errors that the server gives the general code ERR.
@@ -220,8 +220,8 @@ func withCode(message string) string {
 // The reply need not concern caching; it may be BUSY. The command itself was not sent.
 func untracked(err error) *Error {
 	e := refused(err.Error(), err)
-	if e.Class != Temporary {
-		e.Class, e.Advice = Permanent, "set rueidis.ClientOption.DisableCache"
+	if e.Class != ClassTemporary {
+		e.Class, e.Advice = ClassPermanent, "set rueidis.ClientOption.DisableCache"
 	}
 	if e.Code == "ERR" {
 		e.Code = "" // the message may begin with anything
@@ -231,7 +231,7 @@ func untracked(err error) *Error {
 
 // failed classifies an error that is not a reply of the server.
 func failed(err error) *Error {
-	e := &Error{Class: Unknown, Message: cmp.Or(err.Error(), "error without a text"), Err: err}
+	e := &Error{Class: ClassUnknown, Message: cmp.Or(err.Error(), "error without a text"), Err: err}
 	var (
 		dial        *net.OpError
 		notTLS      tls.RecordHeaderError
@@ -239,16 +239,16 @@ func failed(err error) *Error {
 	)
 	switch {
 	case errors.As(err, &notTLS):
-		e.Class, e.Advice = Permanent, "the server does not speak TLS here: remove "+
+		e.Class, e.Advice = ClassPermanent, "the server does not speak TLS here: remove "+
 			"rueidis.ClientOption.TLSConfig, or use its TLS port"
 	case errors.As(err, &certificate):
-		e.Class, e.Advice = Permanent, "the server's certificate is not trusted: see RootCAs "+
+		e.Class, e.Advice = ClassPermanent, "the server's certificate is not trusted: see RootCAs "+
 			"and ServerName in rueidis.ClientOption.TLSConfig"
 	case strings.Contains(e.Message, "received unknown message type"):
-		e.Class, e.Advice = Permanent, "that was not the Redis protocol: if the server wants "+
+		e.Class, e.Advice = ClassPermanent, "that was not the Redis protocol: if the server wants "+
 			"TLS, set rueidis.ClientOption.TLSConfig"
 	case errors.As(err, &dial) && dial.Op == "dial":
-		e.Class, e.Advice = Temporary, "no connection: is the server up, and is the address right?"
+		e.Class, e.Advice = ClassTemporary, "no connection: is the server up, and is the address right?"
 	case errors.Is(err, rueidis.ErrClosing):
 		e.Advice = "the rueidis client was closed, or lost its server"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),

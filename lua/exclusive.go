@@ -17,7 +17,7 @@ var (
 	acquire       = load("acquire.lua")
 	fencedAcquire = load("fenced_acquire.lua")
 	release       = load("release.lua")
-	handOver      = load("hand_over.lua")
+	releaseOnly   = load("release_only.lua")
 	forceUnlock   = load("force_unlock.lua")
 	reenter       = load("reenter.lua")
 )
@@ -31,7 +31,7 @@ type Exclusive struct {
 	acquire                *script
 	// acquires are the keys of acquire; the last one is left out without a registration.
 	acquires []string
-	// releases are the keys of hand_over; release has only the first.
+	// releases are the keys of release; releaseOnly has only the first.
 	releases []string
 	last     atomic.Pointer[leaseText] // that was asked for
 }
@@ -118,7 +118,7 @@ func (x *Exclusive) Acquire(
 	rp := x.acquire.run(ctx, c, keys, args...)
 	switch {
 	case x.fenced && !rp.message.IsArray():
-		fence = rp.token(x.name, Unknown) // after an error the owner has no use for the lock
+		fence = rp.token(x.name, ClassUnknown) // after an error the owner has no use for the lock
 	case rp.isNil():
 	case registration == "":
 		rp.list(3)
@@ -176,7 +176,7 @@ func (x *Exclusive) Release(
 	verb := publish[h.Sharded]
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
 		keys := x.releases[:1]
-		return released(release.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
+		return released(releaseOnly.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
 	}
 	args := append(make([]string, 0, 9), owner, x.channel, verb, "")
 	if h.Others {
@@ -186,7 +186,7 @@ func (x *Exclusive) Release(
 		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
 			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
-	return released(handOver.run(ctx, c, x.releases, args...))
+	return released(release.run(ctx, c, x.releases, args...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.

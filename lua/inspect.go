@@ -57,7 +57,7 @@ func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (Stat
 	rp := fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)})
 	rp.list(3)
 	s := rp.state(lock)
-	s.Token = rp.token(lock, Permanent)
+	s.Token = rp.token(lock, ClassPermanent)
 	return s, rp.err
 }
 
@@ -75,7 +75,7 @@ func (rp *reply) state(lock string) (s State) {
 		}
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
-			rp.err = &Error{Class: Permanent,
+			rp.err = &Error{Class: ClassPermanent,
 				Message: fmt.Sprintf("field %q of %q is not a hold count", fields[i], lock),
 				Advice:  "the key is a hash, but not a lock; choose another name"}
 		}

@@ -112,7 +112,7 @@ func (at *attempt) mayWait(err error) bool {
 	// While a cluster moves the slot, a script with one key still works. An error that an operator
 	// has to fix occurs again.
 	var refusal *rlock.ServerError
-	moves := errors.As(err, &refusal) && refusal.Class == lua.Temporary
+	moves := errors.As(err, &refusal) && refusal.Class == lua.ClassTemporary
 	return moves || at.limit != rlock.NoWait
 }
 
