@@ -121,5 +121,8 @@ func Renew(
 	for i := range held {
 		held[i] = rp.boolean()
 	}
-	return checked(rp, held)
+	if rp.err != nil {
+		return nil, rp.err
+	}
+	return held, nil
 }

@@ -152,13 +152,9 @@ type Streak struct {
 type To int
 
 const (
-	// Nobody means that the lock is free and its release was announced, or that levels are left.
-	Nobody To = iota
-	// Successor means that the successor in this process has the lock.
-	Successor
-	// Other means that a registered waiter has it: of another client, or the successor through its
-	// own registration.
-	Other
+	Nobody    To = iota // the lock is free and its release was announced, or levels are left
+	Successor           // the successor in this process
+	Other               // a registered waiter: of another client, or the successor as registered
 )
 
 // Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever

@@ -75,5 +75,8 @@ func AcquireVote(
 			rp.keep(unexpected(fmt.Errorf("%d instead of 1", n)))
 		}
 	}
-	return checked(rp, v)
+	if rp.err != nil {
+		return Vote{}, rp.err
+	}
+	return v, nil
 }

@@ -87,9 +87,7 @@ type Holder struct {
 	TTL   time.Duration // the rest of its lease, or [NoExpiry]
 	Next  bool          // it does not hold the lock, but comes before the one that asked
 	Nap   time.Duration // how long to wait at most before asking again, if that is not the TTL
-	// Clock is the server's time when it replied, in whole milliseconds; zero unless the lock is a
-	// fair one.
-	Clock time.Time
+	Clock time.Time     // of the server, when it replied for a fair lock; else zero
 }
 
 // refusal reads who is in the way of an acquisition, and with a size of 4 the number that follows.
@@ -114,15 +112,6 @@ func (rp *reply) refusal(size int) (holder *Holder, number int64) {
 func acquired(rp reply) (*Holder, error) {
 	holder, _ := rp.refusal(3)
 	return holder, rp.err
-}
-
-// checked returns the value that was read from a reply, or the error.
-func checked[T any](rp reply, value T) (T, error) {
-	if rp.err != nil {
-		var none T
-		return none, rp.err
-	}
-	return value, nil
 }
 
 // Released is the outcome of a release.
@@ -177,5 +166,8 @@ func released(rp reply) (Released, error) {
 	if size > 3 {
 		out.Began = rp.integer()
 	}
-	return checked(rp, out)
+	if rp.err != nil {
+		return Released{}, rp.err
+	}
+	return out, nil
 }

@@ -3,6 +3,7 @@ package rlock
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/internal/wait"
@@ -164,7 +165,8 @@ type LostError struct {
 
 // Error returns the lock and the reason.
 func (le *LostError) Error() string {
-	return fmt.Sprintf("holdfast: lock %q lost: %v", le.Lock, le.Reason)
+	reason := strings.TrimPrefix(fmt.Sprint(le.Reason), "holdfast: ") // it may name a part
+	return fmt.Sprintf("holdfast: lock %q lost: %s", le.Lock, reason)
 }
 
 // Unwrap returns [ErrLost] and the reason.
