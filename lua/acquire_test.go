@@ -75,7 +75,7 @@ func TestKeyOfAnotherTypeIsNotALock(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
 	_, err := lockPlain(t.Context(), c, lock, me, lease)
-	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 	requireTTL(t, s, lock, lua.NoExpiry)
 }

@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,13 +37,11 @@ func AcquireBatch(
 ) (index int, holder *Holder, err error) {
 	keys := make([]string, len(parts))
 	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
-	named := make(map[string]bool, len(parts))
 	for i, p := range parts {
-		if named[p.Lock] { // it would be found free for two owners
-			return -1, nil, &Error{Class: Permanent, Advice: "name each lock once",
+		if slices.Contains(keys[:i], p.Lock) { // it would be found free for two owners
+			return -1, nil, &Error{Class: ClassPermanent, Advice: "name each lock once",
 				Message: "the lock " + strconv.Quote(p.Lock) + " is named twice"}
 		}
-		named[p.Lock] = true
 		keys[i] = p.Lock
 		args = append(args, p.Owner, strconv.Itoa(p.Count), flag[p.Nested])
 	}
@@ -55,7 +54,7 @@ func AcquireBatch(
 	if i < 0 || i >= int64(len(parts)) {
 		rp.keep(unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
-	if holder, err = inTheWay(rp.part()); err != nil {
+	if holder, err = acquired(rp.part()); err != nil {
 		return -1, nil, err
 	}
 	return int(i), holder, nil

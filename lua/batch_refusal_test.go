@@ -115,9 +115,9 @@ func TestBatchTakesNothingWhenTheServerRefusesOneKey(t *testing.T) {
 				)
 				require.Equal(t, -1, index)
 				require.Nil(t, holder)
-				class := lua.Permanent
+				class := lua.ClassPermanent
 				if test.code == "NOREPLICAS" {
-					class = lua.Temporary
+					class = lua.ClassTemporary
 				}
 				requireError(t, err, class, test.code)
 				requireFree(t, s, north)
@@ -137,7 +137,7 @@ func TestRefusedBatchExtendsNoLease(t *testing.T) {
 	s, c := startNotOnSouth(t, "hset")
 	hold(t, s, middle, me, "1", lease)
 	_, _, err := lua.AcquireBatch(t.Context(), c, 3*lease, batchInOrder(middle, north, south))
-	requireError(t, err, lua.Permanent, "NOPERM")
+	requireError(t, err, lua.ClassPermanent, "NOPERM")
 	requireFree(t, s, north)
 	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
 }

@@ -9,8 +9,7 @@
 -- Retry    safe: a second run returns -1 or leaves the same counts behind
 
 -- Needs attempt, lower, announce
--- release does what release.lua does, for one lock. It returns errors instead of raising them, so
--- that the other locks are released.
+-- release does what release_only.lua does, but returns errors, so that all locks are released.
 local function release(lock, owner, count, channel, message, verb)
   local held, refusal = attempt('HEXISTS', lock, owner)
   if held == 0 then return {-1, ''} end

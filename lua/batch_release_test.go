@@ -95,7 +95,7 @@ func TestKeyThatIsNoLockDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 		releaseOf(south, me, 1),
 	)
 	require.Equal(t, gone, parts[0])
-	requireError(t, parts[1].Err, lua.Permanent, "WRONGTYPE")
+	requireError(t, parts[1].Err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, lua.Released{}, parts[1].Released)
 	require.Equal(t, gone, parts[2])
 	requireFree(t, s, north)
@@ -108,7 +108,7 @@ func TestRefusedLevelDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	hold(t, s, north, me, "2", lease)
 	hold(t, s, middle, me, "1", lease)
 	parts := releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0))
-	requireError(t, parts[0].Err, lua.Permanent, "NOPERM")
+	requireError(t, parts[0].Err, lua.ClassPermanent, "NOPERM")
 	require.Equal(t, gone, parts[1])
 	requireLock(t, s, north, map[string]string{me: "2"}, lease)
 	requireFree(t, s, middle)
@@ -126,13 +126,13 @@ func TestLockThatMayNotBeReleasedDoesNotKeepTheOthersFromBeingReleased(t *testin
 			false,
 			[]lua.BatchPart{releaseOf(south, me, 0), releaseOf(middle, me, 0)},
 		)
-		requireError(t, err, lua.Permanent, "NOPERM")
+		requireError(t, err, lua.ClassPermanent, "NOPERM")
 		requireLock(t, s, south, map[string]string{me: "2"}, lease)
 		requireLock(t, s, middle, map[string]string{me: "1"}, lease)
 		return
 	}
 	parts := releaseBatch(t, c, releaseOf(south, me, 0), releaseOf(middle, me, 0))
-	requireError(t, parts[0].Err, lua.Permanent, "NOPERM")
+	requireError(t, parts[0].Err, lua.ClassPermanent, "NOPERM")
 	require.Equal(t, gone, parts[1])
 	requireLock(t, s, south, map[string]string{me: "2"}, lease)
 	requireFree(t, s, middle)
@@ -175,13 +175,13 @@ func TestRefusalOfEachReleaseHasItsClass(t *testing.T) {
 	hold(t, s, middle, me, "1", lease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 	for _, part := range releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0)) {
-		requireError(t, part.Err, lua.Temporary, "NOREPLICAS")
+		requireError(t, part.Err, lua.ClassTemporary, "NOREPLICAS")
 	}
 	requireLock(t, s, north, map[string]string{me: "2"}, lease)
 	requireLock(t, s, middle, map[string]string{me: "1"}, lease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
 	for _, part := range releaseBatch(t, c, releaseOf(north, me, 1), releaseOf(middle, me, 0)) {
-		requireError(t, part.Err, lua.Permanent, "READONLY")
+		requireError(t, part.Err, lua.ClassPermanent, "READONLY")
 	}
 }

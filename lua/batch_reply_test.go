@@ -19,7 +19,7 @@ func TestUnexpectedReplyToABatchAcquireIsAnUnknownOutcome(t *testing.T) {
 		index, holder, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
 		require.Contains(
 			t,
-			requireError(t, err, lua.Unknown, "").Message,
+			requireError(t, err, lua.ClassUnknown, "").Message,
 			"unexpected reply",
 			"%q",
 			reply,
@@ -41,7 +41,7 @@ func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 		)
 		require.Contains(
 			t,
-			requireError(t, err, lua.Unknown, "").Message,
+			requireError(t, err, lua.ClassUnknown, "").Message,
 			"unexpected reply",
 			"%q",
 			reply,
@@ -53,7 +53,7 @@ func TestUnexpectedReplyToABatchReleaseIsAnUnknownOutcome(t *testing.T) {
 		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))
 		require.Contains(
 			t,
-			requireError(t, parts[0].Err, lua.Unknown, "").Message,
+			requireError(t, parts[0].Err, lua.ClassUnknown, "").Message,
 			"unexpected reply",
 			"%q",
 			part,
@@ -76,7 +76,7 @@ func TestRefusalOfEachReleaseIsClassifiedOnEveryVersion(t *testing.T) {
 	} {
 		f.says("*2\r\n-" + message + "\r\n*2\r\n:1\r\n+NOPERM no channel\r\n")
 		parts := releaseBatch(t, c, releaseOf(north, me, 0), releaseOf(south, me, 0))
-		requireError(t, parts[0].Err, lua.Permanent, code)
+		requireError(t, parts[0].Err, lua.ClassPermanent, code)
 		require.Equal(
 			t,
 			lua.BatchReleased{Released: lua.Released{Held: true, Refusal: "NOPERM no channel"}},
@@ -96,7 +96,7 @@ func TestUnexpectedReplyToAVoteIsAnUnknownOutcome(t *testing.T) {
 		v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: time.Hour})
 		require.Contains(
 			t,
-			requireError(t, err, lua.Unknown, "").Message,
+			requireError(t, err, lua.ClassUnknown, "").Message,
 			"unexpected reply",
 			"%q",
 			reply,
@@ -109,9 +109,9 @@ func TestConnectionThatEndsDuringABatchIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	f.hangsUp()
 	_, _, err := lua.AcquireBatch(t.Context(), c, lease, batchInOrder(north, middle))
-	requireError(t, err, lua.Unknown, "")
+	requireError(t, err, lua.ClassUnknown, "")
 	_, err = lua.ReleaseBatch(t.Context(), c, false, []lua.BatchPart{releaseOf(north, me, 0)})
-	requireError(t, err, lua.Unknown, "")
+	requireError(t, err, lua.ClassUnknown, "")
 	_, err = lua.AcquireVote(t.Context(), c, lock, me, lease, undelayed)
-	requireError(t, err, lua.Unknown, "")
+	requireError(t, err, lua.ClassUnknown, "")
 }

@@ -163,7 +163,7 @@ func TestBatchThatNamesALockTwiceTakesNothing(t *testing.T) {
 			Owner: me,
 			Count: 1,
 		}, {Lock: middle, Owner: me, Count: 1}, {Lock: north, Owner: other, Count: 1}})
-	e := requireError(t, err, lua.Permanent, "")
+	e := requireError(t, err, lua.ClassPermanent, "")
 	require.Contains(t, e.Message, `"account:1"`)
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }

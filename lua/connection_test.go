@@ -35,19 +35,19 @@ func cannotConnect(
 func TestWrongPasswordIsRefusedForGood(t *testing.T) {
 	option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
 	option.Password = "wrong"
-	cannotConnect(t, option, lua.Permanent, "WRONGPASS", "Password")
+	cannotConnect(t, option, lua.ClassPermanent, "WRONGPASS", "Password")
 }
 
 func TestMissingPasswordIsRefusedForGood(t *testing.T) {
 	option := redistest.Start(t, redistest.WithPassword("right")).ClientOption()
 	option.Password = ""
-	cannotConnect(t, option, lua.Permanent, "NOAUTH", "Password")
+	cannotConnect(t, option, lua.ClassPermanent, "NOAUTH", "Password")
 }
 
 func TestStoppedServerIsRefusedForNow(t *testing.T) {
 	s := redistest.Start(t)
 	s.Kill(t)
-	cannotConnect(t, s.ClientOption(), lua.Temporary, "", "is the server up")
+	cannotConnect(t, s.ClientOption(), lua.ClassTemporary, "", "is the server up")
 }
 
 func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
@@ -58,7 +58,7 @@ func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
 		func() bool { // first the broken connection is noticed, then a new one is refused
 			_, err := lockPlain(t.Context(), c, lock, me, lease)
 			require.Error(t, err)
-			return lua.ClassOf(err) == lua.Temporary
+			return lua.ClassOf(err) == lua.ClassTemporary
 		},
 		eventually,
 		poll,
@@ -69,7 +69,7 @@ func TestServerThatStoppedUnderAClientIsRefusedForNow(t *testing.T) {
 func TestTLSClientOfAPlainServerIsAdvised(t *testing.T) {
 	option := redistest.Start(t).ClientOption()
 	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
-	cannotConnect(t, option, lua.Unknown, "", "rueidis.ClientOption.TLSConfig")
+	cannotConnect(t, option, lua.ClassUnknown, "", "rueidis.ClientOption.TLSConfig")
 }
 
 // The alert of a TLS server may arrive, or be lost when the connection is reset. The class depends
@@ -82,19 +82,19 @@ func TestPlainClientOfATLSServerIsAdvised(t *testing.T) {
 	require.ErrorAs(t, lua.Classify(err), &e)
 	require.Contains(t, e.Advice, "wants TLS")
 	require.Contains(t, e.Advice, "rueidis.ClientOption.TLSConfig")
-	require.NotEqual(t, lua.Temporary, e.Class)
+	require.NotEqual(t, lua.ClassTemporary, e.Class)
 }
 
 func TestClientThatDoesNotTrustTheServerIsAdvised(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig = redistest.Start(t, redistest.WithTLS()).TLSConfig()
-	cannotConnect(t, option, lua.Permanent, "", "RootCAs")
+	cannotConnect(t, option, lua.ClassPermanent, "", "RootCAs")
 }
 
 func TestCertificateOfAnotherNameIsAdvised(t *testing.T) {
 	option := redistest.Start(t, redistest.WithTLS()).ClientOption()
 	option.TLSConfig.ServerName = "redis.example"
-	cannotConnect(t, option, lua.Permanent, "", "ServerName")
+	cannotConnect(t, option, lua.ClassPermanent, "", "ServerName")
 }
 
 func TestClosedClientIsAnUnknownOutcome(t *testing.T) {
@@ -104,7 +104,7 @@ func TestClosedClientIsAnUnknownOutcome(t *testing.T) {
 	c.Close()
 	_, err = lockPlain(t.Context(), c, lock, me, lease)
 	require.ErrorIs(t, err, rueidis.ErrClosing)
-	requireError(t, err, lua.Unknown, "")
+	requireError(t, err, lua.ClassUnknown, "")
 	requireFree(t, s, lock)
 }
 
@@ -112,7 +112,7 @@ func TestConnectionThatEndsMidCommandIsAnUnknownOutcome(t *testing.T) {
 	f, c := startFake(t)
 	f.hangsUp()
 	for _, o := range operations {
-		e := requireError(t, o.run(t.Context(), c), lua.Unknown, "")
+		e := requireError(t, o.run(t.Context(), c), lua.ClassUnknown, "")
 		require.Contains(t, e.Advice, "connection was closed")
 	}
 }

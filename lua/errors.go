@@ -20,15 +20,9 @@ import (
 type Class int
 
 const (
-	// Unknown means that the command was sent, or may have been; whether it was executed is not
-	// known.
-	Unknown Class = iota
-	// Temporary means that the command was not executed, and that the reason is expected to pass by
-	// itself.
-	Temporary
-	// Permanent means that the command was not executed, and will not be until an operator changes
-	// something. Advice says what.
-	Permanent
+	ClassUnknown   Class = iota // the command was sent, or may have been, and perhaps executed
+	ClassTemporary              // it was not executed, for a reason that should pass by itself
+	ClassPermanent              // it was not, and will not be until somebody follows the Advice
 )
 
 // Error is the failure of a command.
@@ -51,9 +45,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, for [errors.Is] and [errors.As].
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf returns the class of an error of this package, and Unknown for any other.
+// ClassOf returns the class of an error of this package, and ClassUnknown for any other.
 func ClassOf(err error) Class {
-	e := new(Error) // its class is Unknown
+	e := new(Error) // its class is ClassUnknown
 	errors.As(err, &e)
 	return e.Class
 }
@@ -101,9 +95,16 @@ func Redirected(err error) (node string, asking, ok bool) {
 // command, and there is no reason to expect that it will.
 func refused(message string, cause error) *Error {
 	message = cmp.Or(message, "error reply without a text")
-	e := &Error{Class: Permanent, Code: codeOf(message), Message: message, Err: cause}
-	if m, ok := meanings[e.Code]; ok {
-		e.Class, e.Advice = m.class, m.advice
+	code := codeOf(message)
+	e := &Error{Code: code, Message: message, Advice: advice[code], Err: cause}
+	switch code {
+	case "LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MOVED", "ASK",
+		"MAXCLIENTS", "UNBLOCKED":
+		e.Class = ClassTemporary
+	case HalfMoved:
+		e.Class = ClassUnknown
+	default:
+		e.Class = ClassPermanent
 	}
 	return e
 }
@@ -111,49 +112,42 @@ func refused(message string, cause error) *Error {
 const notFollowed = "the client did not follow a redirection: leave " +
 	"rueidis.ClientOption.DisableRetry at false"
 
-// meanings has what is known about error codes.
-var meanings = map[string]struct {
-	class  Class
-	advice string
-}{
-	"LOADING":     {Temporary, "the server is loading its data"},
-	"BUSY":        {Temporary, "a script is blocking the server"},
-	"TRYAGAIN":    {Temporary, "the cluster is moving the slot of this key"},
-	"CLUSTERDOWN": {Temporary, "the cluster does not serve the slot of this key at present"},
-	"MASTERDOWN":  {Temporary, "the replica has lost its master"},
-	"NOREPLICAS": {Temporary,
-		"the server wants more replicas than are connected: see min-replicas-to-write"},
-	"MOVED": {Temporary, notFollowed},
-	"ASK":   {Temporary, notFollowed},
-	HalfMoved: {Unknown,
-		"the cluster is moving the slot of this key, and has moved part of what belongs to it"},
-	"MAXCLIENTS": {Temporary, "the server has no connection left: see its maxclients"},
-	"UNBLOCKED":  {Temporary, "the master became a replica while it waited for others"},
-	"READONLY": {Permanent,
-		"this server is a replica: connect to the master, or let rueidis find it through Sentinel"},
-	"OOM": {Permanent, "the server is out of memory: raise maxmemory, or keep other data " +
-		"elsewhere; a policy that evicts may evict locks"},
-	"MISCONF": {Permanent, "the server cannot save to disk and refuses writes: see its log and " +
-		"stop-writes-on-bgsave-error"},
-	"NOAUTH": {Permanent, "the server wants a password: set rueidis.ClientOption.Password"},
-	"WRONGPASS": {Permanent,
-		"user name or password are wrong: see rueidis.ClientOption.Username and Password"},
-	"NOPERM": {Permanent, "the ACL of this user forbids it: see \"Permissions\" in the README"},
-	"WRONGTYPE": {Permanent,
-		"a key of this name, or one that goes with it, is not a lock's: choose another name"},
-	"CROSSSLOT": {Permanent, "the keys of one call are in different cluster slots"},
-	"NOPROTO": {Permanent,
-		"the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and DisableCache"},
-	"DENIED": {Permanent,
-		"the server is in protected mode: give it a password or an address of its own"},
-	"NOINFO": {Permanent, "allow +info for this user, because RedLock must know since when the " +
-		"server runs, or set redlock.Options.FsyncAlways"},
-	"NOEPOCH": {Permanent, "something else writes to the key " + EpochKey + ": delete it, and " +
-		"the server counts again after the delay"},
-	NoCommand: {Permanent, "the server refuses scripts a command; fair locks, read-write locks " +
-		"without rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in " +
-		"the README"},
-	"UNSUPPORTED": {Permanent, "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey"},
+// advice says what an error code means and what to do about it.
+var advice = map[string]string{
+	"LOADING":     "the server is loading its data",
+	"BUSY":        "a script is blocking the server",
+	"TRYAGAIN":    "the cluster is moving the slot of this key",
+	"CLUSTERDOWN": "the cluster does not serve the slot of this key at present",
+	"MASTERDOWN":  "the replica has lost its master",
+	"NOREPLICAS":  "the server wants more replicas than are connected: see min-replicas-to-write",
+	"MOVED":       notFollowed,
+	"ASK":         notFollowed,
+	HalfMoved: "the cluster is moving the slot of this key, and has moved part of what belongs " +
+		"to it",
+	"MAXCLIENTS": "the server has no connection left: see its maxclients",
+	"UNBLOCKED":  "the master became a replica while it waited for others",
+	"READONLY": "this server is a replica: connect to the master, or let rueidis find it through " +
+		"Sentinel",
+	"OOM": "the server is out of memory: raise maxmemory, or keep other data elsewhere; a policy " +
+		"that evicts may evict locks",
+	"MISCONF": "the server cannot save to disk and refuses writes: see its log and " +
+		"stop-writes-on-bgsave-error",
+	"NOAUTH":    "the server wants a password: set rueidis.ClientOption.Password",
+	"WRONGPASS": "user name or password are wrong: see rueidis.ClientOption.Username and Password",
+	"NOPERM":    "the ACL of this user forbids it: see \"Permissions\" in the README",
+	"WRONGTYPE": "a key of this name, or one that goes with it, is not a lock's: choose another " +
+		"name",
+	"CROSSSLOT": "the keys of one call are in different cluster slots",
+	"NOPROTO": "the server does not speak RESP3: set rueidis.ClientOption.AlwaysRESP2 and " +
+		"DisableCache",
+	"DENIED": "the server is in protected mode: give it a password or an address of its own",
+	"NOINFO": "allow +info for this user, because RedLock must know since when the server runs, " +
+		"or set redlock.Options.FsyncAlways",
+	"NOEPOCH": "something else writes to the key " + EpochKey + ": delete it, and the server " +
+		"counts again after the delay",
+	NoCommand: "the server refuses scripts a command; fair locks, read-write locks without " +
+		"rlock.PreferNobody and redlock.Options.Epoch need TIME: see \"Permissions\" in the README",
+	"UNSUPPORTED": "holdfast needs Lua scripts: Redis 6.2 or newer, or Valkey",
 }
 
 // Codes of our own for errors that the server gives the general code ERR.
@@ -220,8 +214,8 @@ func withCode(message string) string {
 // The reply need not concern caching; it may be BUSY. The command itself was not sent.
 func untracked(err error) *Error {
 	e := refused(err.Error(), err)
-	if e.Class != Temporary {
-		e.Class, e.Advice = Permanent, "set rueidis.ClientOption.DisableCache"
+	if e.Class != ClassTemporary {
+		e.Class, e.Advice = ClassPermanent, "set rueidis.ClientOption.DisableCache"
 	}
 	if e.Code == "ERR" {
 		e.Code = "" // the message may begin with anything
@@ -231,7 +225,7 @@ func untracked(err error) *Error {
 
 // failed classifies an error that is not a reply of the server.
 func failed(err error) *Error {
-	e := &Error{Class: Unknown, Message: cmp.Or(err.Error(), "error without a text"), Err: err}
+	class, advice := ClassUnknown, ""
 	var (
 		dial        *net.OpError
 		notTLS      tls.RecordHeaderError
@@ -239,26 +233,27 @@ func failed(err error) *Error {
 	)
 	switch {
 	case errors.As(err, &notTLS):
-		e.Class, e.Advice = Permanent, "the server does not speak TLS here: remove "+
+		class, advice = ClassPermanent, "the server does not speak TLS here: remove "+
 			"rueidis.ClientOption.TLSConfig, or use its TLS port"
 	case errors.As(err, &certificate):
-		e.Class, e.Advice = Permanent, "the server's certificate is not trusted: see RootCAs "+
-			"and ServerName in rueidis.ClientOption.TLSConfig"
-	case strings.Contains(e.Message, "received unknown message type"):
-		e.Class, e.Advice = Permanent, "that was not the Redis protocol: if the server wants "+
+		class, advice = ClassPermanent, "the server's certificate is not trusted: see RootCAs and "+
+			"ServerName in rueidis.ClientOption.TLSConfig"
+	case strings.Contains(err.Error(), "received unknown message type"):
+		class, advice = ClassPermanent, "that was not the Redis protocol: if the server wants "+
 			"TLS, set rueidis.ClientOption.TLSConfig"
 	case errors.As(err, &dial) && dial.Op == "dial":
-		e.Class, e.Advice = Temporary, "no connection: is the server up, and is the address right?"
+		class, advice = ClassTemporary, "no connection: is the server up, and is the address right?"
 	case errors.Is(err, rueidis.ErrClosing):
-		e.Advice = "the rueidis client was closed, or lost its server"
+		advice = "the rueidis client was closed, or lost its server"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		e.Advice = "the connection was closed; if that happens every time, see whether the " +
-			"server wants TLS: rueidis.ClientOption.TLSConfig"
+		advice = "the connection was closed; if that happens every time, see whether the server " +
+			"wants TLS: rueidis.ClientOption.TLSConfig"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		// A client with TLS gets this too from a server without it, which waits for an end of line.
-		e.Advice = "the server did not answer in time; if it never does, see whether " +
+		advice = "the server did not answer in time; if it never does, see whether " +
 			"rueidis.ClientOption.TLSConfig is right for it"
 	}
-	return e
+	message := cmp.Or(err.Error(), "error without a text")
+	return &Error{Class: class, Message: message, Advice: advice, Err: err}
 }

@@ -11,6 +11,6 @@ func TestWrappedRefusalIsClassifiedLikeThePlainOne(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", "text", "x")
 	refusal := c.Do(t.Context(), c.B().Hgetall().Key("text").Build()).Error()
-	requireError(t, lua.Classify(refusal), lua.Permanent, "WRONGTYPE")
-	requireError(t, lua.Classify(fmt.Errorf("look: %w", refusal)), lua.Permanent, "WRONGTYPE")
+	requireError(t, lua.Classify(refusal), lua.ClassPermanent, "WRONGTYPE")
+	requireError(t, lua.Classify(fmt.Errorf("look: %w", refusal)), lua.ClassPermanent, "WRONGTYPE")
 }

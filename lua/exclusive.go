@@ -17,7 +17,7 @@ var (
 	acquire       = load("acquire.lua")
 	fencedAcquire = load("fenced_acquire.lua")
 	release       = load("release.lua")
-	handOver      = load("hand_over.lua")
+	releaseOnly   = load("release_only.lua")
 	forceUnlock   = load("force_unlock.lua")
 	reenter       = load("reenter.lua")
 )
@@ -31,7 +31,7 @@ type Exclusive struct {
 	acquire                *script
 	// acquires are the keys of acquire; the last one is left out without a registration.
 	acquires []string
-	// releases are the keys of hand_over; release has only the first.
+	// releases are the keys of release; releaseOnly has only the first.
 	releases []string
 	last     atomic.Pointer[leaseText] // that was asked for
 }
@@ -62,16 +62,16 @@ func (x *Exclusive) Channel() string { return x.channel }
 // [ParseGrant]. For any other channel it returns nil.
 func PairedChannels(channel, client string) []string {
 	rest, ok := strings.CutPrefix(channel, "redisson_lock__channel:")
-	if !ok || ofOneWaiter.MatchString(channel) {
+	if !ok || waiterChannel.MatchString(channel) {
 		return nil
 	}
 	present := "holdfast_lock_present:" + rest
 	return []string{present, present + ":" + client}
 }
 
-// ofOneWaiter matches the channel of one waiter of a fair lock. No client registers for a lock with
-// such a name.
-var ofOneWaiter = regexp.MustCompile(
+// waiterChannel matches the channel of one waiter of a fair lock. No client registers for a lock
+// with such a name.
+var waiterChannel = regexp.MustCompile(
 	`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
 
 // AnnouncementChannel returns the channel on which a client listens beside [Channel] if it waits
@@ -86,8 +86,7 @@ func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	if x.fenced {
 		kind = " f"
 	}
-	text := append(append(make([]byte, 0, 96), owner...), ' ')
-	return string(append(strconv.AppendInt(text, lease.Milliseconds(), 10), kind...))
+	return owner + " " + x.text(lease) + kind
 }
 
 // text returns the text of a lease. It caches the last one, because the lease seldom changes.
@@ -118,19 +117,13 @@ func (x *Exclusive) Acquire(
 	rp := x.acquire.run(ctx, c, keys, args...)
 	switch {
 	case x.fenced && !rp.message.IsArray():
-		fence = rp.token(x.name, Unknown) // after an error the owner has no use for the lock
-	case rp.isNil():
+		fence = rp.token(x.name, ClassUnknown) // after an error the owner has no use for the lock
 	case registration == "":
-		rp.list(3)
-		holder = rp.holder()
+		holder, _ = rp.refusal(3)
 	default:
-		rp.list(4)
-		holder, ticket = rp.holder(), rp.decimal()
+		holder, ticket = rp.refusal(4)
 	}
-	if rp.err != nil {
-		return 0, 0, nil, rp.err
-	}
-	return fence, ticket, holder, nil
+	return fence, ticket, holder, rp.err
 }
 
 // HandOver says which owners may get a lock that is released as a whole. Without Others, Successor
@@ -159,13 +152,9 @@ type Streak struct {
 type To int
 
 const (
-	// Nobody means that the lock is free and its release was announced, or that levels are left.
-	Nobody To = iota
-	// Successor means that the successor in this process has the lock.
-	Successor
-	// Other means that a registered waiter has it: of another client, or the successor through its
-	// own registration.
-	Other
+	Nobody    To = iota // the lock is free and its release was announced, or levels are left
+	Successor           // the successor in this process
+	Other               // a registered waiter: of another client, or the successor as registered
 )
 
 // Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever
@@ -176,7 +165,7 @@ func (x *Exclusive) Release(
 	verb := publish[h.Sharded]
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
 		keys := x.releases[:1]
-		return released(release.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
+		return released(releaseOnly.run(ctx, c, keys, owner, strconv.Itoa(count), x.channel, verb))
 	}
 	args := append(make([]string, 0, 9), owner, x.channel, verb, "")
 	if h.Others {
@@ -186,7 +175,7 @@ func (x *Exclusive) Release(
 		args = append(args, strconv.Itoa(h.Streak.Count), strconv.FormatInt(h.Streak.Began, 10),
 			h.Successor, flag[h.SuccessorFirst], h.Withdrawn)
 	}
-	return released(handOver.run(ctx, c, x.releases, args...))
+	return released(release.run(ctx, c, x.releases, args...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
@@ -211,37 +200,28 @@ func Reenter(
 	return is, rp.err
 }
 
-// token reads the token of a fenced lock. class is that of the error for a text that is none.
+// token reads the token of a fenced lock. class is that of the error for a text that is none. It
+// adds advice to a refusal that concerns the counter.
 func (rp *reply) token(lock string, class Class) int64 {
-	token, err := rp.next().AsInt64()
-	rp.keep(err)
-	if rp.err != nil {
-		rp.err = miscounted(lock, class, rp.err)
+	token := rp.decimal()
+	var e *Error
+	var text *strconv.NumError
+	switch {
+	case !errors.As(rp.err, &e):
+		return token
+	case errors.As(e, &text):
+		e.Class = class
+		e.Message = fmt.Sprintf("the token %q of %q is not a number", text.Num, lock)
+	case e.Code != "WRONGTYPE" && !aboutNumber.MatchString(e.Message):
+		return 0
 	}
-	return token
+	e.Advice = "something else writes to " + tokenKey(lock) + " or to the lock: choose another " +
+		"name, or set the former to a number that is larger than any token in use"
+	return 0
 }
 
 // aboutNumber matches errors that concern a number.
 var aboutNumber = regexp.MustCompile(`not an integer|would overflow`)
-
-// miscounted returns the error for a text that is no token, and adds advice to a refusal that
-// concerns the counter of a fenced lock.
-func miscounted(lock string, class Class, err error) error {
-	var e *Error
-	var text *strconv.NumError
-	switch {
-	case !errors.As(err, &e):
-		return err
-	case errors.As(err, &text):
-		e.Class = class
-		e.Message = fmt.Sprintf("the token %q of %q is not a number", text.Num, lock)
-	case e.Code != "WRONGTYPE" && !aboutNumber.MatchString(e.Message):
-		return err
-	}
-	e.Advice = "something else writes to " + tokenKey(lock) + " or to the lock: choose another " +
-		"name, or set the former to a number that is larger than any token in use"
-	return err
-}
 
 // Grant is the message to a waiter that has been granted a lock.
 type Grant struct {
@@ -254,17 +234,17 @@ type Grant struct {
 
 // ParseGrant reads a message on a client's own channel; ok is false if it is not a grant.
 func ParseGrant(message string) (g Grant, ok bool) {
-	g.Owner, message, _ = strings.Cut(message, " ")
+	parts := strings.SplitN(message, " ", 6)
+	if len(parts) < 6 {
+		return Grant{}, false
+	}
 	var numbers [4]int64
 	for i := range numbers {
-		number, rest, found := strings.Cut(message, " ")
-		n, err := strconv.ParseInt(number, 10, 64)
-		if !found || err != nil {
+		var err error
+		if numbers[i], err = strconv.ParseInt(parts[1+i], 10, 64); err != nil {
 			return Grant{}, false
 		}
-		numbers[i], message = n, rest
 	}
-	g.Ticket, g.Fence, g.Lock = numbers[0], numbers[1], message
-	g.Streak = Streak{Count: int(numbers[2]), Began: numbers[3]}
-	return g, true
+	return Grant{Owner: parts[0], Ticket: numbers[0], Fence: numbers[1], Lock: parts[5],
+		Streak: Streak{Count: int(numbers[2]), Began: numbers[3]}}, true
 }

@@ -94,7 +94,7 @@ func TestLockOfAMovingSlotIsTakenAndReleasedWithoutRegistrations(t *testing.T) {
 			waiterLease,
 			plain.Registration(older, waiterLease),
 		)
-		requireError(t, err, lua.Temporary, "TRYAGAIN")
+		requireError(t, err, lua.ClassTemporary, "TRYAGAIN")
 	}
 	_, _, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, "")
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestLockOfAMovingSlotIsTakenAndReleasedWithoutRegistrations(t *testing.T) {
 		toAll, toNext(true), toNext(false), {Withdrawn: plain.Registration(me, waiterLease)},
 	} {
 		_, err := plain.Release(t.Context(), c, me, 0, p)
-		requireError(t, err, lua.Temporary, "TRYAGAIN")
+		requireError(t, err, lua.ClassTemporary, "TRYAGAIN")
 		requireLock(t, from, lock, map[string]string{me: "1"}, lease)
 	}
 	sub.requireNothing(t)

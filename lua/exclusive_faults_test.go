@@ -108,13 +108,13 @@ func TestRefusedReleaseLeavesTheLockAndTheRegistrations(t *testing.T) {
 			found := everything(t, s)
 			for _, p := range []lua.HandOver{toAll, toNext(true), toNext(false)} {
 				_, err := fenced.Release(t.Context(), c, me, 0, p)
-				requireError(t, err, lua.Permanent, "NOPERM")
+				requireError(t, err, lua.ClassPermanent, "NOPERM")
 				require.Equal(t, found, everything(t, s))
 				sub.requireNothing(t)
 			}
 			out, err := fenced.Release(t.Context(), c, me, 0, lua.HandOver{})
 			if name == "command" {
-				requireError(t, err, lua.Permanent, "NOPERM")
+				requireError(t, err, lua.ClassPermanent, "NOPERM")
 				return
 			}
 			require.NoError(t, err, "without waiters it needs none of the keys")
@@ -140,7 +140,7 @@ func TestWaiterWithoutPermissionForItsRegistrationIsRefused(t *testing.T) {
 				waiterLease,
 				plain.Registration(older, waiterLease),
 			)
-			requireError(t, err, lua.Permanent, "NOPERM")
+			requireError(t, err, lua.ClassPermanent, "NOPERM")
 			requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 			_, _, holder, err := plain.Acquire(t.Context(), c, older, waiterLease, "")
 			require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestWaiterThatMayNotTakeTheLockKeepsItsRegistration(t *testing.T) {
 				waiterLease,
 				e.Registration(me, waiterLease),
 			)
-			requireError(t, err, lua.Permanent, "NOPERM")
+			requireError(t, err, lua.ClassPermanent, "NOPERM")
 			requireFree(t, s, lock)
 			require.Equal(t, []string{e.Registration(me, waiterLease)}, registrations(t, s))
 		})
@@ -222,7 +222,7 @@ func TestRegistrationsThatAreATextAreNoRegistrations(t *testing.T) {
 		waiterLease,
 		plain.Registration(older, waiterLease),
 	)
-	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", waiters))
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
@@ -277,7 +277,7 @@ func TestServerOutOfMemoryRefusesAFreeLockAndKeepsTheRegistration(t *testing.T) 
 				waiterLease,
 				e.Registration(older, waiterLease),
 			)
-			requireError(t, err, lua.Permanent, "OOM")
+			requireError(t, err, lua.ClassPermanent, "OOM")
 			requireFree(t, s, lock)
 			require.Equal(t, []string{e.Registration(older, waiterLease)}, registrations(t, s))
 		})
@@ -287,8 +287,8 @@ func TestServerOutOfMemoryRefusesAFreeLockAndKeepsTheRegistration(t *testing.T) 
 func TestReplicaHandsNothingOver(t *testing.T) {
 	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // no server listens there
 	_, err := plain.Release(t.Context(), c, me, 0, toNext(false))
-	requireError(t, err, lua.Permanent, "READONLY")
+	requireError(t, err, lua.ClassPermanent, "READONLY")
 	_, _, _, err = plain.Acquire(t.Context(), c, me, lease, plain.Registration(me, lease))
-	requireError(t, err, lua.Permanent, "READONLY")
+	requireError(t, err, lua.ClassPermanent, "READONLY")
 	requireFree(t, s, lock)
 }

@@ -136,7 +136,7 @@ func TestFencedLockWhoseCounterIsBrokenIsReleasedAndAnnounced(t *testing.T) {
 				)
 				var refusal *lua.Error
 				require.ErrorAs(t, err, &refusal)
-				require.Equal(t, lua.Permanent, refusal.Class)
+				require.Equal(t, lua.ClassPermanent, refusal.Class)
 				require.Contains(t, refusal.Advice, counter)
 				requireFree(t, s, lock)
 			})

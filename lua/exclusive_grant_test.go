@@ -74,7 +74,7 @@ func TestUnexpectedReplyToAnExclusiveLockIsAnUnknownOutcome(t *testing.T) {
 				lease,
 				e.Registration(me, lease),
 			)
-			requireError(t, err, lua.Unknown, "")
+			requireError(t, err, lua.ClassUnknown, "")
 			require.Zero(t, fence)
 			require.Zero(t, ticket)
 			require.Nil(t, holder)
@@ -83,14 +83,14 @@ func TestUnexpectedReplyToAnExclusiveLockIsAnUnknownOutcome(t *testing.T) {
 	f.says("$-1\r\n")
 	_, _, holds, err := fenced.Acquire(t.Context(), c, me, lease, "")
 	require.Nil(t, holds)
-	requireError(t, err, lua.Unknown, "")
+	requireError(t, err, lua.ClassUnknown, "")
 
 	for _, reply := range []string{"+OK\r\n", ":7\r\n", "$-1\r\n", "*0\r\n", "*1\r\n:3\r\n", "*3\r\n:7\r\n+\r\n:0\r\n",
 		"*3\r\n:3\r\n:1\r\n:0\r\n", "*3\r\n:3\r\n+\r\n+x\r\n", "*3\r\n:4\r\n+\r\n$-1\r\n", "*4\r\n:4\r\n+\r\n:1\r\n:1\r\n",
 		"*4\r\n:3\r\n+\r\n:1\r\n+x\r\n", "*5\r\n:3\r\n+\r\n:1\r\n:1\r\n:1\r\n"} {
 		f.says(reply)
 		out, err := plain.Release(t.Context(), c, me, 0, toNext(true))
-		requireError(t, err, lua.Unknown, "")
+		requireError(t, err, lua.ClassUnknown, "")
 		require.Equal(t, lua.Released{}, out, "%q", reply)
 	}
 }

@@ -192,7 +192,7 @@ func TestNoTwoRegistrationsHaveOneTicket(t *testing.T) {
 	require.NoError(t, err)
 	sources := fragments.Read(os.DirFS("."))
 	acquire := s.DoString(t, "SCRIPT", "LOAD", sources["acquire.lua"])
-	handOver := s.DoString(t, "SCRIPT", "LOAD", sources["hand_over.lua"])
+	handOver := s.DoString(t, "SCRIPT", "LOAD", sources["release.lua"])
 	registration := plain.Registration(me, waiterLease)
 	var commands rueidis.Commands
 	for range 100 {

@@ -27,8 +27,8 @@ type Fair struct {
 // once, asks every 5 s by itself, and may have to wait for a connection. A head without a listener
 // has just queued, is reconnecting, or is dead.
 const (
-	heeded  = 10 * time.Second       // with a listener
-	unheard = 500 * time.Millisecond // without
+	headTimeout = 10 * time.Second       // with a listener
+	deafTimeout = 500 * time.Millisecond // without
 )
 
 // MaxNap is the longest time that a waiter may sleep before it must ask again to stay in the queue.
@@ -53,14 +53,14 @@ type FairRequest struct {
 
 // run sends a script with the keys and arguments that all scripts of a fair lock begin with.
 func (f Fair) run(ctx context.Context, c rueidis.CoreClient, s *script, more ...string) reply {
-	grace := unheard
+	deaf := deafTimeout
 	if !f.Counted {
-		grace = heeded
+		deaf = headTimeout
 	}
 	keys := []string{f.Lock, QueueKey(f.Lock), scoresKey(f.Lock), turnKey(f.Lock),
 		budgetsKey(f.Lock)}
-	args := []string{Channel(f.Lock), publish[f.Sharded], milliseconds(heeded), milliseconds(grace),
-		milliseconds(MaxNap)}
+	args := []string{Channel(f.Lock), publish[f.Sharded], milliseconds(headTimeout),
+		milliseconds(deaf), milliseconds(MaxNap)}
 	return s.run(ctx, c, keys, append(args, more...)...)
 }
 
@@ -76,25 +76,20 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	rp := f.run(ctx, c, fairAcquire, r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease),
 		flag[r.Waits], milliseconds(r.Window), strconv.FormatInt(budget, 10),
 		strconv.FormatInt(until, 10))
-	if rp.isNil() {
-		return nil, nil
+	holder, clock := rp.refusal(4)
+	if holder != nil {
+		holder.Clock = time.UnixMilli(clock)
 	}
-	rp.list(4)
-	holder, clock := rp.holder(), rp.decimal()
-	if rp.err != nil {
-		return nil, rp.err
-	}
-	holder.Clock = time.UnixMilli(clock)
-	return holder, nil
+	return holder, rp.err
 }
 
-// MostLeave is the largest number of owners for [Fair.Release]: Lua limits the number of values
-// that are passed at once.
-const MostLeave = 1000
+// MaxFairReleases is the largest number of owners for [Fair.Release]: Lua limits the number of
+// values that are passed at once.
+const MaxFairReleases = 1000
 
 // Release leaves an owner with the given hold count. With count 0 it loses the lock, whatever count
 // it had, and leaves the queue; the next in the queue is told. One command may release up to
-// [MostLeave] owners with count 0. Held then reports whether any of them held the lock.
+// [MaxFairReleases] owners with count 0. Held then reports whether any of them held the lock.
 func (f Fair) Release(
 	ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
 ) (Released, error) {

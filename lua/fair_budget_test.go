@@ -123,7 +123,7 @@ func TestTurnOfAHeadEndsWithItsBudget(t *testing.T) {
 
 func TestManyWaitersLeaveByOneCommand(t *testing.T) {
 	s, c := queued(t, first)
-	owners := make([]string, lua.MostLeave)
+	owners := make([]string, lua.MaxFairReleases)
 	for i := range owners {
 		owners[i] = fmt.Sprintf("%s%d", me, i)
 		request(t, c, owners[i], time.Hour, time.Time{})

@@ -56,7 +56,7 @@ func TestKeyOfAnotherTypeIsNotAFairLockOrItsQueue(t *testing.T) {
 				if key == fairScores {
 					s.Do(t, "RPUSH", fairQueue, first)
 				}
-				requireError(t, call(t.Context(), c), lua.Permanent, "WRONGTYPE")
+				requireError(t, call(t.Context(), c), lua.ClassPermanent, "WRONGTYPE")
 				require.Equal(t, "a page", s.DoString(t, "GET", key))
 				if key != lock {
 					requireFree(t, s, lock)
@@ -70,7 +70,7 @@ func TestServerOutOfMemoryRefusesAFreeFairLock(t *testing.T) {
 	s, c := start(t)
 	fill(t, s)
 	for _, name := range []string{"acquire", "acquire without wait"} {
-		requireError(t, fairCalls[name](t.Context(), c), lua.Permanent, "OOM")
+		requireError(t, fairCalls[name](t.Context(), c), lua.ClassPermanent, "OOM")
 	}
 	require.Zero(t, s.DoInt(t, "DBSIZE"))
 }
@@ -87,7 +87,7 @@ func TestServerOutOfMemoryHandsAFairLockOver(t *testing.T) {
 		c,
 		lua.FairRequest{Owner: first, Count: 1, Lease: lease, Waits: true, Window: fairWindow},
 	)
-	requireError(t, err, lua.Permanent, "OOM")
+	requireError(t, err, lua.ClassPermanent, "OOM")
 	requireQueue(t, s, first, second)
 }
 
@@ -158,7 +158,7 @@ func TestFairLockThatMayNotExpireIsNotTaken(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
 	s.Do(t, "RPUSH", fairQueue, me)
 	s.Do(t, "ZADD", fairScores, strconv.FormatInt(serverTime(t, s)+lease.Milliseconds(), 10), me)
-	requireError(t, fairCalls["acquire"](t.Context(), c), lua.Permanent, "NOPERM")
+	requireError(t, fairCalls["acquire"](t.Context(), c), lua.ClassPermanent, "NOPERM")
 	requireFree(t, s, lock)
 	requireQueue(t, s, me)
 }

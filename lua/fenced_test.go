@@ -162,7 +162,7 @@ func TestFencedAcquireWithoutItsCounterTakesNothingAndGivesAdvice(t *testing.T) 
 			c.prepare(t, s)
 			_, holder, err := lockFenced(t.Context(), client, me, lease)
 			require.Nil(t, holder)
-			e := requireError(t, err, lua.Permanent, c.code)
+			e := requireError(t, err, lua.ClassPermanent, c.code)
 			require.Contains(t, e.Advice, c.advice)
 			requireFree(t, s, lock)
 		})
@@ -172,7 +172,7 @@ func TestFencedAcquireWithoutItsCounterTakesNothingAndGivesAdvice(t *testing.T) 
 func TestFencedLockThatMayNotExpireIsNotTaken(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
 	_, _, err := lockFenced(t.Context(), c, me, lease)
-	requireError(t, err, lua.Permanent, "NOPERM")
+	requireError(t, err, lua.ClassPermanent, "NOPERM")
 	requireFree(t, s, lock)
 }
 
@@ -185,14 +185,14 @@ func TestHolderWhoseCounterIsNoNumberGetsAnErrorAndNoToken(t *testing.T) {
 	e := new(lua.Error)
 	require.ErrorAs(t, err, &e)
 	require.Contains(t, e.Advice, counter)
-	require.Equal(t, lua.Unknown, e.Class, "the owner holds the lock, which must be undone")
+	require.Equal(t, lua.ClassUnknown, e.Class, "the owner holds the lock, which must be undone")
 }
 
 func TestFencedAcquireOnAKeyThatIsNoLockDoesNotCount(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
 	_, _, err := lockFenced(t.Context(), c, me, lease)
-	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 	require.False(t, has(s, counter))
 }

@@ -38,16 +38,14 @@ type Hold struct {
 // more.
 func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := inspect.run(ctx, c, []string{lock})
-	rp.list(2)
-	s := rp.state(lock)
+	s := rp.state(2, lock)
 	return s, rp.err
 }
 
 // InspectFair is [Inspect] for a fair lock, with its queue.
 func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := fairInspect.run(ctx, c, []string{lock, QueueKey(lock)})
-	rp.list(3)
-	s := rp.state(lock)
+	s := rp.state(3, lock)
 	s.Queue = rp.texts()
 	return s, rp.err
 }
@@ -55,14 +53,14 @@ func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State,
 // InspectFenced is [Inspect] for a fenced lock, with its last token.
 func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
 	rp := fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)})
-	rp.list(3)
-	s := rp.state(lock)
-	s.Token = rp.token(lock, Permanent)
+	s := rp.state(3, lock)
+	s.Token = rp.token(lock, ClassPermanent)
 	return s, rp.err
 }
 
-// state reads the TTL and the hash of a lock.
-func (rp *reply) state(lock string) (s State) {
+// state enters a list of the given size, and reads the TTL and the hash of a lock.
+func (rp *reply) state(size int, lock string) (s State) {
+	rp.list(size)
 	s.TTL = ttl(rp.integer())
 	fields := rp.texts()
 	if len(fields)%2 != 0 {
@@ -75,7 +73,7 @@ func (rp *reply) state(lock string) (s State) {
 		}
 		count, err := strconv.Atoi(fields[i+1])
 		if err != nil {
-			rp.err = &Error{Class: Permanent,
+			rp.err = &Error{Class: ClassPermanent,
 				Message: fmt.Sprintf("field %q of %q is not a hold count", fields[i], lock),
 				Advice:  "the key is a hash, but not a lock; choose another name"}
 		}

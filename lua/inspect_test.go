@@ -59,7 +59,7 @@ func TestHashThatIsNoLockIsRefused(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "HSET", lock, "colour", "green")
 	_, err := lua.Inspect(t.Context(), c, lock)
-	e := requireError(t, err, lua.Permanent, "")
+	e := requireError(t, err, lua.ClassPermanent, "")
 	require.Contains(t, e.Message, `"colour"`)
 	require.Contains(t, e.Message, `"order:42"`)
 }
@@ -68,5 +68,5 @@ func TestInspectOfAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
 	_, err := lua.Inspect(t.Context(), c, lock)
-	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 }

@@ -1,14 +1,9 @@
 package lua
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
-
-// ErrCrossSlot is the error for a name whose keys and channel a cluster would put in different
-// slots.
-var ErrCrossSlot = errors.New("keys would not share a slot")
 
 // Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{"
 // already, else "p:{n}". It is Redisson's rule, which checks only for the brace; see [CheckSlots]
@@ -86,21 +81,18 @@ func Related(n string) []string {
 
 // CheckSlots returns an error for a lock name that cannot work on a cluster: one whose related
 // names, which are derived from it with [Prefix] and [Suffix], fall into another slot than the name
-// itself. The error wraps [ErrCrossSlot].
+// itself.
 func CheckSlots(n string, related ...string) error {
 	slot := Slot(n)
 	for _, r := range related {
 		if other := Slot(r); other != slot {
-			return fmt.Errorf("name %q is in slot %d but %q in slot %d: %w; "+
-				"use a name without braces, or one with a complete hash tag such as {%s}",
-				n, slot, r, other, ErrCrossSlot, strings.NewReplacer("{", "", "}", "").Replace(n))
+			return fmt.Errorf("name %q is in slot %d but %q in slot %d: keys would not share a "+
+				"slot; use a name without braces, or one with a complete hash tag such as {%s}",
+				n, slot, r, other, strings.NewReplacer("{", "", "}", "").Replace(n))
 		}
 	}
 	return nil
 }
-
-// Slots is the number of slots of a cluster.
-const Slots = 16384
 
 // Slot returns the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key when
 // it has none, modulo 16384. The hash tag is the text between the first "{" and the first "}" after
@@ -123,5 +115,5 @@ func Slot(key string) uint16 {
 			}
 		}
 	}
-	return crc % Slots
+	return crc % 16384
 }

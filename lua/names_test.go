@@ -36,15 +36,15 @@ func TestNamesThatShareASlotAreAccepted(t *testing.T) {
 func TestNamesThatWouldSplitOverSlotsAreRefused(t *testing.T) {
 	for _, name := range []string{"a{b", "foo}bar", "x{}y"} {
 		err := lua.CheckSlots(name, lua.Channel(name))
-		require.ErrorIs(t, err, lua.ErrCrossSlot, name)
+		require.ErrorContains(t, err, "would not share a slot", name)
 		require.ErrorContains(t, err, `"`+name+`"`)
 		require.ErrorContains(t, err, lua.Channel(name))
 	}
 	require.ErrorContains(t, lua.CheckSlots("foo}bar", lua.Channel("foo}bar")), "such as {foobar}")
-	require.ErrorIs(
+	require.ErrorContains(
 		t,
 		lua.CheckSlots("a", lua.Channel("a"), "b"),
-		lua.ErrCrossSlot,
+		"would not share a slot",
 		"only the last name has another slot",
 	)
 }

@@ -22,7 +22,7 @@ func TestServerOutOfMemoryRefusesALock(t *testing.T) {
 	s, c := start(t)
 	fill(t, s)
 	_, err := lockPlain(t.Context(), c, lock, me, lease)
-	e := requireError(t, err, lua.Permanent, "OOM")
+	e := requireError(t, err, lua.ClassPermanent, "OOM")
 	require.Contains(t, e.Advice, "maxmemory")
 	requireFree(t, s, lock)
 }
@@ -32,7 +32,7 @@ func TestServerOutOfMemoryRefusesAnotherLevel(t *testing.T) {
 	hold(t, s, lock, me, "1", lease)
 	fill(t, s)
 	_, err := lua.Reenter(t.Context(), c, lua.Held{Lock: lock, Owner: me}, 2, 3*lease)
-	requireError(t, err, lua.Permanent, "OOM")
+	requireError(t, err, lua.ClassPermanent, "OOM")
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
 

@@ -54,7 +54,7 @@ func TestReleaseSucceedsWithoutPermissionForTheChannel(t *testing.T) {
 func TestLockThatMayNotExpireIsNotTaken(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
 	_, err := lockPlain(t.Context(), c, lock, me, lease)
-	e := requireError(t, err, lua.Permanent, "NOPERM")
+	e := requireError(t, err, lua.ClassPermanent, "NOPERM")
 	require.Contains(t, e.Advice, "ACL")
 	requireFree(t, s, lock)
 }
@@ -63,7 +63,7 @@ func TestRefusedExtensionLeavesTheLockAsItWas(t *testing.T) {
 	s, c := startAs(t, "-pexpire")
 	hold(t, s, lock, me, "1", lease)
 	_, err := lockPlain(t.Context(), c, lock, me, 3*lease)
-	requireError(t, err, lua.Permanent, "NOPERM")
+	requireError(t, err, lua.ClassPermanent, "NOPERM")
 	requireLock(t, s, lock, map[string]string{me: "1"}, lease)
 }
 
@@ -77,7 +77,7 @@ func TestMissingPermissionIsPermanent(t *testing.T) {
 			t.Run(o.name+" without "+name, func(t *testing.T) {
 				s, c := startAs(t, rules...)
 				o.prepare(t, s)
-				requireError(t, o.run(t.Context(), c), lua.Permanent, "NOPERM")
+				requireError(t, o.run(t.Context(), c), lua.ClassPermanent, "NOPERM")
 				if o.before == "" {
 					requireFree(t, s, lock)
 				} else {
@@ -92,6 +92,6 @@ func TestPartialReleaseReportsARefusalThatIsNotAboutMemory(t *testing.T) {
 	s, c := startAs(t, "-hset")
 	hold(t, s, lock, me, "2", lease)
 	_, err := unlock(t.Context(), c, lock, me, 1)
-	requireError(t, err, lua.Permanent, "NOPERM")
+	requireError(t, err, lua.ClassPermanent, "NOPERM")
 	requireLock(t, s, lock, map[string]string{me: "2"}, lease)
 }

@@ -57,20 +57,22 @@ func AcquireVote(
 	rp := quorumAcquire.run(ctx, c, keys, owner, milliseconds(lease),
 		strconv.FormatInt(max(0, delay), 10), flag[d.Durable])
 	var v Vote
+	values, _ := rp.message.ToArray()
 	switch {
 	case rp.isNil():
 		v.Granted = true
-	case !rp.message.IsArray():
-		v.Granted, v.Again = true, true
-		if n := rp.integer(); n != 1 {
-			rp.keep(unexpected(fmt.Errorf("%d instead of 1", n)))
-		}
-	case rp.list(2, 3) == 3:
-		v.Holder = rp.holder()
-	default:
+	case len(values) == 3:
+		v.Holder, _ = rp.refusal(3)
+	case len(values) > 0:
+		rp.list(2)
 		v.Delayed, v.Emptied = ttl(rp.integer()), rp.boolean()
 		if v.Delayed <= 0 {
 			rp.keep(unexpected(errors.New("a delay that is over")))
+		}
+	default:
+		v.Granted, v.Again = true, true
+		if n := rp.integer(); n != 1 {
+			rp.keep(unexpected(fmt.Errorf("%d instead of 1", n)))
 		}
 	}
 	if rp.err != nil {

@@ -105,14 +105,14 @@ func TestEpochOfAnotherProgramIsAnErrorAndStays(t *testing.T) {
 	for _, garbage := range []string{"a page", "", "-5", "1e3", "0x10", "inf", "nan", "1790000000000 ", "1790000000000\n"} {
 		s.Do(t, "SET", lua.EpochKey, garbage)
 		_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: 1, Epoch: true})
-		e := requireError(t, err, lua.Permanent, "NOEPOCH")
+		e := requireError(t, err, lua.ClassPermanent, "NOEPOCH")
 		require.Contains(t, e.Advice, "something else writes to the key "+lua.EpochKey)
 		require.Equal(t, garbage, s.DoString(t, "GET", lua.EpochKey))
 	}
 	s.Do(t, "DEL", lua.EpochKey)
 	s.Do(t, "RPUSH", lua.EpochKey, "a")
 	_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: 1, Epoch: true})
-	requireError(t, err, lua.Permanent, "NOEPOCH")
+	requireError(t, err, lua.ClassPermanent, "NOEPOCH")
 	requireFree(t, s, lock)
 }
 

@@ -124,7 +124,7 @@ func TestNodeThatHidesItsUptimeIsAnErrorWithAdvice(t *testing.T) {
 			for _, d := range []lua.Delay{{For: 1}, {For: time.Hour, Epoch: true}} {
 				v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, d)
 				require.Equal(t, lua.Vote{}, v)
-				e := requireError(t, err, lua.Permanent, "NOINFO")
+				e := requireError(t, err, lua.ClassPermanent, "NOINFO")
 				require.Regexp(
 					t,
 					"can't run this command|no permissions to run the 'info' command",
@@ -145,7 +145,7 @@ func TestNodeThatHidesItsUptimeIsAnErrorWithAdvice(t *testing.T) {
 		c, disconnect := connect()
 		defer disconnect()
 		_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: time.Hour})
-		requireError(t, err, lua.Permanent, "NOINFO")
+		requireError(t, err, lua.ClassPermanent, "NOINFO")
 	})
 }
 
@@ -163,7 +163,7 @@ func TestOwnCodesPrecedeTheServersReason(t *testing.T) {
 		} {
 			f.refuses(code + " " + reason)
 			_, err := lua.AcquireVote(t.Context(), c, lock, me, lease, lua.Delay{For: time.Hour})
-			require.Contains(t, requireError(t, err, lua.Permanent, code).Message, reason)
+			require.Contains(t, requireError(t, err, lua.ClassPermanent, code).Message, reason)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestRefusedVoteLeavesTheNodeAsItWas(t *testing.T) {
 			test.prepare(t, s)
 			keys := s.DoStrings(t, "KEYS", "*")
 			v, err := lua.AcquireVote(t.Context(), c, lock, me, lease, test.delay)
-			requireError(t, err, lua.Permanent, test.code)
+			requireError(t, err, lua.ClassPermanent, test.code)
 			require.Equal(t, lua.Vote{}, v)
 			require.Equal(t, keys, s.DoStrings(t, "KEYS", "*"))
 		})

@@ -28,12 +28,12 @@ type ReadWrite struct {
 }
 
 const (
-	// lapse is how long a waiter that does not ask again is remembered. It asks every 5 s.
-	lapse = 7 * time.Second
-	// turn is how long readers that waited for a writer may pass, and writers step back, once it
-	// has left. It is enough for a message to arrive and a command to be sent. It ends 10 ms after
-	// the last of them has left.
-	turn = 100 * time.Millisecond
+	// waiterTTL is how long a waiter that does not ask again is remembered. It asks every 5 s.
+	waiterTTL = 7 * time.Second
+	// readersTurn is how long readers that waited for a writer may pass, and writers step back,
+	// once it has left. It is enough for a message to arrive and a command to be sent. It ends 10
+	// ms after the last of them has left.
+	readersTurn = 100 * time.Millisecond
 )
 
 // AcquireRead takes the read hold with the given number for owner, or returns who is in the way. A
@@ -49,8 +49,8 @@ func (r ReadWrite) AcquireRead(
 	}
 	keys := []string{r.Lock, holdsKey(r.Lock, owner),
 		writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
-	return inTheWay(readAcquire.run(ctx, c, keys, owner, strconv.Itoa(number), milliseconds(lease),
-		waiting, milliseconds(r.Bound), milliseconds(lapse)))
+	return acquired(readAcquire.run(ctx, c, keys, owner, strconv.Itoa(number), milliseconds(lease),
+		waiting, milliseconds(r.Bound), milliseconds(waiterTTL)))
 }
 
 // ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
@@ -70,8 +70,8 @@ func (r ReadWrite) AcquireWrite(
 	waits bool,
 ) (*Holder, error) {
 	keys := []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)}
-	return inTheWay(writeAcquire.run(ctx, c, keys, WriteField(owner), strconv.Itoa(number),
-		milliseconds(lease), flag[waits], milliseconds(r.Bound), milliseconds(lapse)))
+	return acquired(writeAcquire.run(ctx, c, keys, WriteField(owner), strconv.Itoa(number),
+		milliseconds(lease), flag[waits], milliseconds(r.Bound), milliseconds(waiterTTL)))
 }
 
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
@@ -82,13 +82,13 @@ func (r ReadWrite) ReleaseWrite(
 	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
 	lease time.Duration,
 ) (Released, error) {
-	readersTurn := "0"
+	turn := "0"
 	if r.Bound > 0 {
-		readersTurn = milliseconds(turn)
+		turn = milliseconds(readersTurn)
 	}
 	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
 	return released(writeRelease.run(ctx, c, keys, WriteField(owner), strconv.Itoa(number),
-		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded], readersTurn,
+		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded], turn,
 		next, milliseconds(lease)))
 }
 

@@ -31,7 +31,7 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 			t.Run(name+" "+rule, func(t *testing.T) {
 				s, c := startAs(t, rule)
 				plantReader(t, s, lease)
-				requireError(t, refused(t, c), lua.Permanent, "NOPERM")
+				requireError(t, refused(t, c), lua.ClassPermanent, "NOPERM")
 				requireLock(t, s, lock, map[string]string{"mode": "read", other: "1"}, lease)
 				requireTTL(t, s, holdKey(other, 1), lease)
 				requireKeys(t, s, lock, holdKey(other, 1))
@@ -40,7 +40,7 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 		t.Run("the first reader "+rule, func(t *testing.T) {
 			s, c := startAs(t, rule)
 			_, err := pair.AcquireRead(t.Context(), c, me, 1, lease, true, false)
-			requireError(t, err, lua.Permanent, "NOPERM")
+			requireError(t, err, lua.ClassPermanent, "NOPERM")
 			requireKeys(t, s)
 		})
 		t.Run("a writer that reads "+rule, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestRefusedReadLeavesTheLockAsItWas(t *testing.T) {
 			s.Do(t, "HSET", lock, "mode", "write", me+":write", "1")
 			s.Do(t, "PEXPIRE", lock, ms(lease))
 			_, err := pair.AcquireRead(t.Context(), c, me, 1, 3*lease, true, false)
-			requireError(t, err, lua.Permanent, "NOPERM")
+			requireError(t, err, lua.ClassPermanent, "NOPERM")
 			requireLock(t, s, lock, map[string]string{"mode": "write", me + ":write": "1"}, lease)
 			requireKeys(t, s, lock)
 		})
@@ -59,7 +59,7 @@ func TestRefusedWriteLeavesTheLockFree(t *testing.T) {
 	for _, rule := range []string{"-pexpire", "-hset"} {
 		s, c := startAs(t, rule)
 		_, err := preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
-		requireError(t, err, lua.Permanent, "NOPERM")
+		requireError(t, err, lua.ClassPermanent, "NOPERM")
 		requireKeys(t, s)
 	}
 }
@@ -106,9 +106,9 @@ func TestServerOutOfMemoryRefusesBothModes(t *testing.T) {
 	s, c := start(t)
 	fill(t, s)
 	_, err := preferring.AcquireRead(t.Context(), c, me, 1, lease, true, false)
-	requireError(t, err, lua.Permanent, "OOM")
+	requireError(t, err, lua.ClassPermanent, "OOM")
 	_, err = preferring.AcquireWrite(t.Context(), c, me, 1, lease, true)
-	requireError(t, err, lua.Permanent, "OOM")
+	requireError(t, err, lua.ClassPermanent, "OOM")
 	requireKeys(t, s)
 }
 

@@ -1,20 +1,70 @@
--- Gives back one level of a lock; or the whole lock, and announces that.
+-- Gives back a whole lock: to a successor in the owner's process, to a waiter, or to be announced.
+-- It is the usual script of an Unlock of the last level; release_only.lua is for the others.
 -- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
+-- KEYS[2]  waiters: sorted set of registration -> ticket
+-- KEYS[3]  token: the number of the last acquisition; left out for a plain lock
 -- ARGV[1]  owner
--- ARGV[2]  hold count to leave behind (absolute); 0 drops the owner whatever its count
--- ARGV[3]  channel of the lock
--- ARGV[4]  PUBLISH or SPUBLISH
--- Returns  status, or {status, refusal}: status -1 = not the owner's, 0 = levels are left, 1 =
---          released; refusal is the server's error if it refused only the message, else ''
--- Retry    safe: a second run returns -1 or leaves the same count behind
+-- ARGV[2]  channel of the lock
+-- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[4]  channel of clients that may be registered; '' = waiters are not granted the lock
+-- ARGV[5]  streak: how often the lock was handed over since it was free; left out = 0, and so on
+-- ARGV[6]  when the streak began, in milliseconds of the server's clock; 0 = unknown
+-- ARGV[7]  registration of the successor, '' = there is none
+-- ARGV[8]  1 = the successor comes before waiters of other processes
+-- ARGV[9]  registration to withdraw, '' = none
+-- Returns  status, or {status, refusal, number, since}: status -1 = not the owner's, 0 = levels are
+--          left, 1 = released, 3 = the successor has the lock, 4 = a waiter has. refusal is the
+--          server's error if it refused only the message, else ''. number is the token with status
+--          3, the successor's ticket with 4. since is ARGV[6], or left out
+-- Retry    safe: a second run returns -1
 
-if tonumber(ARGV[2]) > 0 then
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end
-  -- Needs lower
-  return lower(KEYS[1], ARGV[1], ARGV[2]) or 0
+local lock, waiters, channel, verb, present = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
+local streak, began, successor, first = 1, 0, nil, false
+if ARGV[5] then
+  streak, began = tonumber(ARGV[5]) + 1, tonumber(ARGV[6])
+  successor = ARGV[7] ~= '' and ARGV[7] or nil
+  first = successor and ARGV[8] == '1'
+  if ARGV[9] ~= '' then redis.pcall('ZREM', waiters, ARGV[9]) end -- or it is released all the same
 end
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return -1 end
+if redis.call('HDEL', lock, ARGV[1]) == 0 then return -1 end
+
+-- From here on nothing may fail: the lock is free, and a waiter has to hear of it. After 16
+-- hand-overs and 100 ms, or 4 and a second, it stays free once: there may be owners that are not
+-- registered, such as one that polls.
+local announced = false
+if streak % 4 == 0 and began > 0 then
+  -- Needs clock
+  local known, time = pcall(now)
+  local lasts = known and time - began or -1 -- a clock may be set back
+  announced = lasts < 0 or lasts > (streak % 16 == 0 and 100 or 1000)
+end
+local popped = present ~= '' and not first and not announced and redis.pcall('ZPOPMIN', waiters)
+if first or popped and (popped[1] or successor and not popped.err) then
+  -- Needs attempt, clock, waiters, advice, grant
+  local token, owner = KEYS[3], nil
+  if not first then
+    if began == 0 then
+      local known, time = pcall(now)
+      began = known and time or 0
+    end
+    owner = grant_oldest(popped, lock, waiters, token, ARGV[1], verb, channel, present,
+      streak .. ' ' .. whole(began))
+  end
+  if owner then
+    if not successor or owner == string.match(successor, '^%S+') then return 4 end
+    local registered, ticket = pcall(register, waiters, successor)
+    return {4, '', registered and ticket or 0}
+  end
+  if first
+    or owner == nil and successor and listeners(verb, channel, present, present) == 0 then
+    attempt('ZREM', waiters, successor)
+    local fence = grant(lock, token, successor)
+    if fence then
+      advise(verb, channel, lease_of(successor))
+      return {3, '', fence, not first and began or nil}
+    end
+  end
+end
 -- This does what announce does. Its functions would cost a server as much as one more command.
-local channel, verb = ARGV[3], ARGV[4]
 local heard = redis.pcall(verb, channel, '0')
 return type(heard) == 'number' and 1 or {1, heard.err}

@@ -73,7 +73,7 @@ func TestReleaseOfAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
 	_, err := unlock(t.Context(), c, lock, me, 0)
-	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 }
 
@@ -102,7 +102,7 @@ func TestForceUnlockDoesNotDeleteAKeyOfAnotherType(t *testing.T) {
 	s, c := start(t)
 	s.Do(t, "SET", lock, "a page")
 	_, err := plain.ForceUnlock(t.Context(), c, false)
-	requireError(t, err, lua.Permanent, "WRONGTYPE")
+	requireError(t, err, lua.ClassPermanent, "WRONGTYPE")
 	require.Equal(t, "a page", s.DoString(t, "GET", lock))
 }
 

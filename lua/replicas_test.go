@@ -69,7 +69,7 @@ func TestRefusedWaitForAcknowledgementsIsClassified(t *testing.T) {
 	t.Parallel()
 	_, c := startAs(t, "-wait")
 	_, err := lua.Acknowledged(t.Context(), c, 1, time.Second)
-	e := requireError(t, err, lua.Permanent, "NOPERM")
+	e := requireError(t, err, lua.ClassPermanent, "NOPERM")
 	require.Contains(t, e.Advice, "ACL")
 }
 
@@ -96,7 +96,7 @@ func TestMasterThatBecomesAReplicaEndsTheWaitForAcknowledgements(t *testing.T) {
 	master.Do(t, "REPLICAOF", "127.0.0.1", "1")
 	select {
 	case err := <-ended:
-		requireError(t, err, lua.Temporary, "UNBLOCKED")
+		requireError(t, err, lua.ClassTemporary, "UNBLOCKED")
 	case <-time.After(eventually):
 		require.FailNow(t, "the wait does not end")
 	}

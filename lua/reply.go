@@ -43,18 +43,19 @@ func (rp *reply) list(sizes ...int) int {
 	return len(values)
 }
 
-func (rp *reply) integer() int64 {
-	n, err := rp.next().ToInt64()
+// read converts the next value.
+func read[T any](rp *reply, convert func(*rueidis.RedisMessage) (T, error)) T {
+	value, err := convert(rp.next())
 	rp.keep(err)
-	return n
+	return value
 }
 
+func (rp *reply) integer() int64  { return read(rp, (*rueidis.RedisMessage).ToInt64) }
+func (rp *reply) text() string    { return read(rp, (*rueidis.RedisMessage).ToString) }
+func (rp *reply) texts() []string { return read(rp, (*rueidis.RedisMessage).AsStrSlice) }
+
 // decimal reads a number that may be a string, because Lua's own numbers are exact only up to 2^53.
-func (rp *reply) decimal() int64 {
-	n, err := rp.next().AsInt64()
-	rp.keep(err)
-	return n
-}
+func (rp *reply) decimal() int64 { return read(rp, (*rueidis.RedisMessage).AsInt64) }
 
 // boolean reads a value that must be 0 or 1.
 func (rp *reply) boolean() bool {
@@ -63,18 +64,6 @@ func (rp *reply) boolean() bool {
 		rp.keep(unexpected(fmt.Errorf("%d instead of 0 or 1", n)))
 	}
 	return n == 1
-}
-
-func (rp *reply) text() string {
-	text, err := rp.next().ToString()
-	rp.keep(err)
-	return text
-}
-
-func (rp *reply) texts() []string {
-	texts, err := rp.next().AsStrSlice()
-	rp.keep(err)
-	return texts
 }
 
 // keep keeps an error, unless there was one before.
@@ -87,7 +76,7 @@ func (rp *reply) keep(err error) {
 // unexpected returns the error for a reply that no script of ours gives. The script did run, so its
 // outcome is unknown.
 func unexpected(cause error) *Error {
-	return &Error{Class: Unknown, Message: "unexpected reply: " + cause.Error(), Err: cause,
+	return &Error{Class: ClassUnknown, Message: "unexpected reply: " + cause.Error(), Err: cause,
 		Advice: "something between this client and Redis, or a server that is not Redis, " +
 			"changes replies"}
 }
@@ -98,28 +87,30 @@ type Holder struct {
 	TTL   time.Duration // the rest of its lease, or [NoExpiry]
 	Next  bool          // it does not hold the lock, but comes before the one that asked
 	Nap   time.Duration // how long to wait at most before asking again, if that is not the TTL
-	// Clock is the server's time when it answered, in whole milliseconds; zero unless the lock is a
-	// fair one.
-	Clock time.Time
+	Clock time.Time     // of the server, when it replied for a fair lock; else zero
 }
 
-// holder reads who is in the way of an acquisition; nil after an error.
-func (rp *reply) holder() *Holder {
+// refusal reads who is in the way of an acquisition, and with a size of 4 the number that follows.
+// It returns nil if nobody is, or after an error.
+func (rp *reply) refusal(size int) (holder *Holder, number int64) {
+	if rp.isNil() {
+		return nil, 0
+	}
+	rp.list(size)
 	left, owner, nap := rp.integer(), rp.text(), rp.integer()
+	if size > 3 {
+		number = rp.decimal()
+	}
 	if rp.err != nil {
-		return nil
+		return nil, 0
 	}
 	return &Holder{Owner: strings.TrimSuffix(owner, writeSuffix), TTL: ttl(left),
-		Next: left == free, Nap: time.Duration(max(0, nap)) * time.Millisecond}
+		Next: left == free, Nap: time.Duration(max(0, nap)) * time.Millisecond}, number
 }
 
-// inTheWay reads the reply of a script that takes a lock. It returns nil if the lock was taken.
-func inTheWay(rp reply) (*Holder, error) {
-	if rp.isNil() {
-		return nil, nil
-	}
-	rp.list(3)
-	holder := rp.holder()
+// acquired reads the reply of a script that takes a lock. It returns nil if the lock was taken.
+func acquired(rp reply) (*Holder, error) {
+	holder, _ := rp.refusal(3)
 	return holder, rp.err
 }
 
@@ -166,14 +157,11 @@ func released(rp reply) (Released, error) {
 	if size > 1 {
 		out.Refusal = withCode(rp.text())
 	}
-	if size > 2 {
-		number := rp.decimal()
-		switch out.To {
-		case Successor:
-			out.Fence = number
-		case Other:
-			out.Ticket = number
-		}
+	switch {
+	case size > 2 && out.To == Successor:
+		out.Fence = rp.decimal()
+	case size > 2 && out.To == Other:
+		out.Ticket = rp.decimal()
 	}
 	if size > 3 {
 		out.Began = rp.integer()

@@ -37,7 +37,7 @@ func TestUnexpectedReplyIsAnUnknownOutcome(t *testing.T) {
 		for name, reply := range replies {
 			t.Run(o.name+" gets "+name, func(t *testing.T) {
 				f.says(reply)
-				e := requireError(t, o.run(t.Context(), c), lua.Unknown, "")
+				e := requireError(t, o.run(t.Context(), c), lua.ClassUnknown, "")
 				require.Contains(t, e.Message, "unexpected reply")
 			})
 		}
@@ -45,7 +45,7 @@ func TestUnexpectedReplyIsAnUnknownOutcome(t *testing.T) {
 	t.Run("inspect gets a field without a value", func(t *testing.T) {
 		f.says("*2\r\n:1\r\n*1\r\n+a\r\n")
 		_, err := lua.Inspect(t.Context(), c, lock)
-		require.Contains(t, requireError(t, err, lua.Unknown, "").Message, "unexpected reply")
+		require.Contains(t, requireError(t, err, lua.ClassUnknown, "").Message, "unexpected reply")
 	})
 	t.Run("renew gets too many values", func(t *testing.T) {
 		f.says("*2\r\n:1\r\n:1\r\n")
@@ -68,7 +68,7 @@ func TestErrorReplyInsideAListIsReturned(t *testing.T) {
 	f, c := startFake(t)
 	f.says("*2\r\n-OOM command not allowed\r\n+\r\n")
 	_, err := unlock(t.Context(), c, lock, me, 0)
-	requireError(t, err, lua.Permanent, "OOM")
+	requireError(t, err, lua.ClassPermanent, "OOM")
 }
 
 func TestRefusalBeginsWithItsCodeOnEveryVersion(t *testing.T) {

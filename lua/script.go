@@ -73,10 +73,8 @@ func milliseconds(d time.Duration) string {
 
 // The messages on a lock's channel.
 const (
-	// Unlocked means that the lock is free: one waiter may take it.
-	Unlocked = "0"
-	// UnlockedForAll means that every waiter should ask for the lock.
-	UnlockedForAll = "1"
+	Unlocked       = "0" // the lock is free: one waiter may take it
+	UnlockedForAll = "1" // every waiter should ask for the lock
 )
 
 // publish has the command that publishes a message on a channel that is sharded or not.

@@ -145,7 +145,7 @@ func TestScriptsDeclareTheFragmentsThatTheyCall(t *testing.T) {
 // Creating a function costs the server as much as a command, so functions wait for the branch that
 // calls them.
 func TestTakingAndReleasingAPlainLockCreatesNoFunction(t *testing.T) {
-	for _, file := range []string{"acquire.lua", "release.lua", "hand_over.lua"} {
+	for _, file := range []string{"acquire.lua", "release_only.lua", "release.lua"} {
 		source := scripts(t, file)[file]
 		require.Contains(t, source, "  -- Needs ", file)
 		require.NotRegexp(t, `(?m)^-- Needs |^(?:local )?function `, source, file)
@@ -156,7 +156,7 @@ func TestRepliesThatMayBeErrorsAreReadInOnePlace(t *testing.T) {
 	for file, source := range scripts(t, "*.lua", "common/*.lua") {
 		switch file {
 		case "common/attempt.lua":
-		case "acquire.lua", "release.lua", "hand_over.lua": // where no function is created
+		case "acquire.lua", "release_only.lua", "release.lua": // where no function is created
 		default:
 			require.NotContains(t, source, "redis.pcall", file)
 		}

@@ -16,7 +16,7 @@ import (
 func TestReplicaIsRefusedForGood(t *testing.T) {
 	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1")) // no server listens there
 	_, err := lockPlain(t.Context(), c, lock, me, lease)
-	e := requireError(t, err, lua.Permanent, "READONLY")
+	e := requireError(t, err, lua.ClassPermanent, "READONLY")
 	require.Contains(t, e.Advice, "connect to the master")
 	requireFree(t, s, lock)
 }
@@ -25,7 +25,7 @@ func TestReplicaWithoutItsMasterIsRefusedForNow(t *testing.T) {
 	s, c := start(t, redistest.WithArgs("--replicaof", "127.0.0.1", "1"))
 	s.Do(t, "CONFIG", "SET", "replica-serve-stale-data", "no")
 	for _, o := range operations {
-		requireError(t, o.run(t.Context(), c), lua.Temporary, "MASTERDOWN")
+		requireError(t, o.run(t.Context(), c), lua.ClassTemporary, "MASTERDOWN")
 	}
 }
 
@@ -34,10 +34,10 @@ func TestServerWithTooFewReplicasIsRefusedForNow(t *testing.T) {
 	hold(t, s, lock, me, "2", lease)
 	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 	_, err := lockPlain(t.Context(), c, "another", me, lease)
-	requireError(t, err, lua.Temporary, "NOREPLICAS")
+	requireError(t, err, lua.ClassTemporary, "NOREPLICAS")
 	for _, count := range []int{1, 0} {
 		_, err = unlock(t.Context(), c, lock, me, count)
-		requireError(t, err, lua.Temporary, "NOREPLICAS")
+		requireError(t, err, lua.ClassTemporary, "NOREPLICAS")
 	}
 	requireLock(t, s, lock, map[string]string{me: "2"}, lease)
 }
@@ -54,7 +54,7 @@ func TestServerBusyWithAScriptIsRefusedForNow(t *testing.T) {
 		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
 	}, eventually, poll)
 	for _, o := range operations {
-		requireError(t, o.run(t.Context(), c), lua.Temporary, "BUSY")
+		requireError(t, o.run(t.Context(), c), lua.ClassTemporary, "BUSY")
 	}
 	s.Do(t, "SCRIPT", "KILL")
 	require.Error(t, <-ended)
@@ -83,7 +83,7 @@ func TestServerThatLoadsItsDataIsRefusedForNow(t *testing.T) {
 		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
 	}, eventually, poll)
 	_, err := lockPlain(t.Context(), c, lock, me, lease)
-	requireError(t, err, lua.Temporary, "LOADING")
+	requireError(t, err, lua.ClassTemporary, "LOADING")
 }
 
 func TestServerThatDoesNotReplyInTimeIsAnUnknownOutcome(t *testing.T) {
@@ -93,6 +93,6 @@ func TestServerThatDoesNotReplyInTimeIsAnUnknownOutcome(t *testing.T) {
 	defer cancel()
 	_, err := lockPlain(ctx, c, lock, me, lease)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	e := requireError(t, err, lua.Unknown, "")
+	e := requireError(t, err, lua.ClassUnknown, "")
 	require.Contains(t, e.Advice, "did not answer in time")
 }

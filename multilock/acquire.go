@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,16 +76,16 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 
 // acquire acquires one part, within the caller's wait.
 func (at *attempt) acquire(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
-	switch at.limit {
-	case wait.Unlimited:
+	if at.limit == wait.Unlimited {
 		return part.Lock(ctx, at.lease)
-	case rlock.NoWait:
-		return part.TryLock(ctx, rlock.NoWait, at.lease)
-	default:
+	}
+	left := rlock.NoWait
+	if at.limit != rlock.NoWait {
 		// A wait that is over still tries once, as it does for a single lock: a free lock is not
 		// refused for lack of time.
-		return part.TryLock(ctx, max(time.Until(at.until), time.Nanosecond), at.lease)
+		left = max(time.Until(at.until), time.Nanosecond)
 	}
+	return part.TryLock(ctx, left, at.lease)
 }
 
 // tryBatch tries the batch once, within the caller's wait. If the wait ends first, the caller of
@@ -112,7 +113,7 @@ func (at *attempt) mayWait(err error) bool {
 	// While a cluster moves the slot, a script with one key still works. An error that an operator
 	// has to fix occurs again.
 	var refusal *rlock.ServerError
-	moves := errors.As(err, &refusal) && refusal.Class == lua.Temporary
+	moves := errors.As(err, &refusal) && refusal.Class == lua.ClassTemporary
 	return moves || at.limit != rlock.NoWait
 }
 
@@ -127,13 +128,10 @@ func (at *attempt) whileExtending(step func() ([]*rlock.Hold, error)) ([]*rlock.
 	defer work.Wait()
 	defer cancel()
 	work.Go(func() {
-		retry := time.NewTimer(at.extendAfter())
-		defer retry.Stop()
 		for {
 			select {
-			case <-retry.C:
+			case <-time.After(at.extendAfter()):
 				_ = at.extend(ctx, at.acquired) // is retried; a lost part aborts the step
-				retry.Reset(at.extendAfter())
 			case <-ctx.Done():
 				return
 			}
@@ -224,20 +222,13 @@ func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
 
 // earliest returns the time until which all of the holds are valid. holds must not be empty.
 func earliest(holds []*rlock.Hold) time.Time {
-	first := holds[0].Deadline()
-	for _, h := range holds[1:] {
-		if d := h.Deadline(); d.Before(first) {
-			first = d
-		}
-	}
-	return first
+	return slices.MinFunc(holds, func(a, b *rlock.Hold) int {
+		return a.Deadline().Compare(b.Deadline())
+	}).Deadline()
 }
 
 // each calls f for all holds concurrently, and joins the errors.
 func each(holds []*rlock.Hold, f func(*rlock.Hold) error) error {
-	if len(holds) == 1 {
-		return f(holds[0])
-	}
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
 	for i, h := range holds {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestForeignLockersMayBeParts(t *testing.T) {
 	why := &rlock.LostError{Lock: "f", Reason: errors.New("the dog ate it")}
 	f.end(why)
 	require.ErrorIs(t, hold.Err(), rlock.ErrLost)
-	require.ErrorContains(t, hold.Err(), why.Error())
+	require.ErrorContains(t, hold.Err(), strings.TrimPrefix(why.Error(), "holdfast: "))
 	require.Equal(t, []string{"a", "z"}, slices.Sorted(slices.Values(left(t, p.first))))
 	require.NoError(t, hold.Unlock(t.Context()), "the locker reports no error")
 	requireFree(t, p.first, p.second)

@@ -1,6 +1,7 @@
 package multilock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"holdfast/internal/hooks"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
@@ -35,6 +35,7 @@ type acquisition struct {
 	session *session.Session[sessionKey, []*rlock.Hold]
 	hold    *rlock.Hold
 	end     func(reason error)
+	detach  func()       // removes the hold from its session; more calls do nothing
 	live    atomic.Int32 // parts that have not ended
 }
 
@@ -49,6 +50,12 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
 	a.session.Do(func(held *[]*rlock.Hold) { *held = append(*held, a.hold) })
+	a.detach = sync.OnceFunc(func() {
+		a.session.Do(func(held *[]*rlock.Hold) {
+			*held = slices.DeleteFunc(*held, func(h *rlock.Hold) bool { return h == a.hold })
+		})
+		a.session.Close()
+	})
 	for _, p := range parts {
 		hook.OnEnd(p, func(reason error) { a.partEnded(p, reason) })
 	}
@@ -74,20 +81,6 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
-// detach removes the hold from its session. More calls do nothing.
-func (a *acquisition) detach() {
-	mine := false
-	a.session.Do(func(held *[]*rlock.Hold) {
-		i := slices.Index(*held, a.hold)
-		if mine = i >= 0; mine {
-			*held = slices.Delete(*held, i, i+1)
-		}
-	})
-	if mine {
-		a.session.Close()
-	}
-}
-
 // Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
@@ -98,13 +91,10 @@ func (a *acquisition) Owner() string { return a.parts[0].Owner() }
 func (a *acquisition) Token() int64 {
 	var token int64
 	for _, p := range a.parts {
-		switch {
-		case p.Token() == 0:
-		case token != 0:
+		if token != 0 && p.Token() != 0 {
 			return 0
-		default:
-			token = p.Token()
 		}
+		token = cmp.Or(token, p.Token())
 	}
 	return token
 }
@@ -146,23 +136,23 @@ func (e releaseError) Unwrap() error { return e.error }
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
-	batches := make(map[hooks.Batch][]int) // indexes of the parts that one script can release
+	batches := make(map[any][]int) // indexes of the parts that one script can release
 	for i, p := range parts[:len(holds)] {
+		var batch any = i // alone
 		if p.Batched {
-			batches[p.Batch] = append(batches[p.Batch], i)
-		} else {
-			calls.Go(func() { errs[i] = holds[i].Unlock(context.Background()) })
+			batch = p.Batch
 		}
+		batches[batch] = append(batches[batch], i)
 	}
 	for _, indexes := range batches {
 		calls.Go(func() {
+			if i := indexes[0]; len(indexes) == 1 {
+				errs[i] = holds[i].Unlock(context.Background())
+				return
+			}
 			batch := make([]*rlock.Hold, len(indexes))
 			for i, index := range indexes {
 				batch[i] = holds[index]
-			}
-			if len(batch) == 1 {
-				errs[indexes[0]] = batch[0].Unlock(context.Background())
-				return
 			}
 			for i, err := range hook.ReleaseBatch(batch) {
 				errs[indexes[i]] = err

@@ -3,6 +3,7 @@ package multilock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +92,7 @@ func TestHoldEndsWhenAPartIsLostAndSaysWhich(t *testing.T) {
 					err := hold.Err()
 					require.ErrorIs(t, err, rlock.ErrLost)
 					require.ErrorContains(t, err, `"a+b+c" lost`)
+					require.Equal(t, 1, strings.Count(err.Error(), "holdfast:"), err)
 					require.ErrorContains(t, err, `lock "`+part.Name()+`" lost: `+loss.reason)
 					var lost *rlock.LostError
 					require.ErrorAs(t, err, &lost)

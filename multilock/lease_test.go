@@ -3,6 +3,7 @@ package multilock_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -167,6 +168,7 @@ func requireLostWhileWaiting(t *testing.T, p *pair, locks []*rlock.Lock, lease t
 	require.NotErrorIs(t, o.Err, rlock.ErrReleased)
 	require.ErrorContains(t, o.Err, `lock "a" lost`)
 	require.ErrorContains(t, o.Err, "while another part was waited for")
+	require.Equal(t, 1, strings.Count(o.Err.Error(), "holdfast:"), o.Err)
 	var lost *rlock.LostError
 	require.ErrorAs(t, o.Err, &lost)
 	require.Equal(t, "a", lost.Lock)

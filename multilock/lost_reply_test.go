@@ -67,7 +67,7 @@ func TestReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 	inner := takeWith(hold.Context(), t, lock, longLease)
 	for level, h := range []*rlock.Hold{inner, hold} {
 		together := p.CutReply(script(t, "batch_release.lua"), 1)
-		alone := p.CutReply(script(t, []string{"release.lua", "hand_over.lua"}[level]), 2)
+		alone := p.CutReply(script(t, []string{"release_only.lua", "release.lua"}[level]), 2)
 		unlock(t, h)
 		require.Equal(t, 1, together.Done())
 		require.Equal(t, 2, alone.Done())
@@ -85,7 +85,7 @@ func TestReleaseWhoseRepliesAreAllLostIsFreeAtOnce(t *testing.T) {
 	s, lock, p := proxied(t, rlock.Options{CommandTimeout: limit})
 	hold := take(t, lock, longLease)
 	p.CutReply(script(t, "batch_release.lua"), 1000)
-	p.CutReply(script(t, "hand_over.lua"), 1000) // by which each is released alone
+	p.CutReply(script(t, "release.lua"), 1000) // by which each is released alone
 	within(t, limit+promptly, func() {
 		err := hold.Unlock(t.Context())
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)

@@ -78,8 +78,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // release of what was acquired each take up to Options.CommandTimeout.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	if wait < 0 {
-		return nil, l.wrap(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
-			rlock.ErrInvalid, wait))
+		return nil, l.wrap(invalid("the wait %v is negative: use Lock to wait without limit", wait))
 	}
 	return l.acquire(ctx, wait, lease)
 }
@@ -130,6 +129,17 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return l.wrap(fmt.Errorf("%w by the owner in this context", rlock.ErrNotHeld))
 }
 
-func (l *Lock) wrap(err error) error {
-	return fmt.Errorf("holdfast: multilock %q: %w", l.name, err)
+func (l *Lock) wrap(err error) error { return lockError{l.name, err} }
+
+// lockError adds the name of the lock to an error, which may name parts in the same way.
+type lockError struct {
+	name string
+	err  error
 }
+
+func (e lockError) Error() string {
+	err := strings.ReplaceAll(e.err.Error(), "holdfast: ", "")
+	return fmt.Sprintf("holdfast: multilock %q: %s", e.name, err)
+}
+
+func (e lockError) Unwrap() error { return e.err }

@@ -28,18 +28,22 @@ func sortedParts(locks []rlock.Locker) ([]part, error) {
 		return nil, err
 	}
 	if len(parts) == 0 {
-		return nil, fmt.Errorf("%w: no locks", rlock.ErrInvalid)
+		return nil, invalid("no locks")
 	}
 	slices.SortStableFunc(parts, compareParts)
 	parts = slices.CompactFunc(parts, sameLock)
-	return parts, cmp.Or(checkNames(parts), checkQueues(parts), checkServers(parts))
+	return parts, cmp.Or(checkServers(parts), checkNames(parts), checkQueues(parts))
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{rlock.ErrInvalid}, args...)...)
 }
 
 // flatten appends the locks to parts, and replaces MultiLocks by their parts.
 func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
 	for _, l := range locks {
 		if isNil(l) {
-			return nil, fmt.Errorf("%w: one of the locks is nil", rlock.ErrInvalid)
+			return nil, invalid("one of the locks is nil")
 		}
 		switch l := l.(type) {
 		case *Lock:
@@ -101,13 +105,11 @@ func checkNames(parts []part) error {
 		a := parts[i]
 		switch {
 		case a.plain == nil || b.plain == nil || a.Server != b.Server || a.Name != b.Name:
-		case a.Client != b.Client && a.Server == "": // checkServers refuses them
 		case a.Client != b.Client:
-			return fmt.Errorf("%w: lock %q on %s through two clients, which keep each other out",
-				rlock.ErrInvalid, a.Name, a.Server)
+			return invalid("lock %q on %s through two clients, which keep each other out", a.Name,
+				a.Server)
 		case a.Kind != b.Kind:
-			return fmt.Errorf("%w: lock %q as two kinds, which keep each other out",
-				rlock.ErrInvalid, a.Name)
+			return invalid("lock %q as two kinds, which keep each other out", a.Name)
 		}
 	}
 	return nil
@@ -125,8 +127,8 @@ func checkQueues(parts []part) error {
 		}
 		q := queue{p.Client, lua.QueueKey(p.Name)}
 		if other, taken := names[q]; taken {
-			return fmt.Errorf("%w: fair locks %q and %q share a queue by their names: "+
-				"use another name for one of them", rlock.ErrInvalid, other, p.Name)
+			return invalid("fair locks %q and %q share a queue by their names: use another name "+
+				"for one of them", other, p.Name)
 		}
 		names[q] = p.Name
 	}
@@ -147,10 +149,9 @@ func checkServers(parts []part) error {
 		}
 	}
 	if len(clients) > 1 && unnamed != "" {
-		return fmt.Errorf("%w: locks on several Redises are taken in the order of their "+
-			"servers' names, and the server of %q has none: set rlock.Options.Server, "+
-			"in all processes alike",
-			rlock.ErrInvalid, unnamed)
+		return invalid("locks on several Redises are taken in the order of their servers' names, "+
+			"and the server of %q has none: set rlock.Options.Server, in all processes alike",
+			unnamed)
 	}
 	return nil
 }

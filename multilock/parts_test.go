@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,7 @@ func TestPartsOfEveryKindOnTwoServersAreAllHeldOrNone(t *testing.T) {
 			require.Equal(t, theirs.Owner(), held.Owner)
 			require.ErrorContains(t, err, `lock "`+name+`"`)
 			require.ErrorContains(t, err, `multilock "`+all.Name()+`"`)
+			require.Equal(t, 1, strings.Count(err.Error(), "holdfast:"), err)
 			require.Equal(t, []string{name}, left(t, server))
 			unlock(t, theirs)
 			requireFree(t, p.first, p.second)

@@ -58,7 +58,7 @@ func granting() map[string]func([]string) any {
 func scriptNames() map[string]string {
 	names := map[string]string{}
 	for file, source := range fragments.Read(os.DirFS("../lua")) {
-		if file == "hand_over.lua" {
+		if file == "release_only.lua" {
 			file = "release.lua" // which of them releases a lock does not matter here
 		}
 		sum := sha1.Sum([]byte(source))

@@ -17,8 +17,8 @@ func nodeFaults() map[string]faults.Fault {
 	all := faults.All()
 	all["loses replies to acquisitions"] = faults.LosesReplies(script("quorum_acquire.lua"))
 	all["loses replies to renewals"] = faults.LosesReplies(script("renew.lua"))
-	all["loses replies to releases"] = faults.LosesReplies(script("release.lua"),
-		script("hand_over.lua"))
+	all["loses replies to releases"] = faults.LosesReplies(script("release_only.lua"),
+		script("release.lua"))
 	return all
 }
 

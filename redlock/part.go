@@ -57,7 +57,7 @@ func (p *part) acquire() {
 	a, sent := p.acquisition, time.Now()
 	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.options.delay())
 	deadline := watchdog.Deadline(sent, p.lease)
-	taken := vote.Granted || err != nil && lua.ClassOf(err) == lua.Unknown
+	taken := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
 	var hold hooks.NodeHold
 	switch h := vote.Holder; {
 	case err != nil:

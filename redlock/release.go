@@ -52,7 +52,7 @@ func (p *part) free() {
 	p.acquisition.do(func() {
 		switch {
 		case err != nil:
-			p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.Unknown
+			p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.ClassUnknown
 			p.unreleased(err)
 		case reply.Held || p.unconfirmed: // possibly released by an earlier try without a reply
 			p.state.enter(freed)

@@ -108,7 +108,7 @@ func (n *modelNode) CommandTimeout() time.Duration { return 10 * time.Second }
 func (n *modelNode) Warn(string, ...any)           {}
 func (n *modelNode) Pool() *wait.Pool              { return n.pool }
 func (n *modelNode) Closing() <-chan struct{}      { return n.closing }
-func (n *modelNode) Permanent(err error) bool      { return lua.ClassOf(err) == lua.Permanent }
+func (n *modelNode) Permanent(err error) bool      { return lua.ClassOf(err) == lua.ClassPermanent }
 
 func (n *modelNode) NewOwner() string { return fmt.Sprint(n.name, ":", n.owners.Add(1)) }
 
@@ -127,12 +127,12 @@ func (n *modelNode) command(f func(yes bool) bool) (bool, error) {
 	defer n.mu.Unlock()
 	switch how {
 	case lostBefore:
-		return false, &lua.Error{Class: lua.Unknown}
+		return false, &lua.Error{Class: lua.ClassUnknown}
 	case lostAfter:
 		f(true)
-		return false, &lua.Error{Class: lua.Unknown}
+		return false, &lua.Error{Class: lua.ClassUnknown}
 	case refuses:
-		return false, &lua.Error{Class: lua.Permanent}
+		return false, &lua.Error{Class: lua.ClassPermanent}
 	default:
 		return f(how == yes || how == slowly), nil
 	}
@@ -173,7 +173,7 @@ func (n *modelNode) Release(as string) (lua.Released, error) {
 	})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.kept[as] = n.kept[as] || lua.ClassOf(err) == lua.Permanent
+	n.kept[as] = n.kept[as] || lua.ClassOf(err) == lua.ClassPermanent
 	return lua.Released{Held: held}, err
 }
 

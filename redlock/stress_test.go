@@ -160,7 +160,7 @@ func (st *stress) check() {
 
 // disturb plays faults on the way to one node until ctx ends, and leaves none behind.
 func (st *stress) disturb(ctx context.Context, p *faultproxy.Proxy, d *rand.Rand) {
-	scripts := []string{"quorum_acquire.lua", "reenter.lua", "release.lua", "hand_over.lua",
+	scripts := []string{"quorum_acquire.lua", "reenter.lua", "release_only.lua", "release.lua",
 		"renew.lua"}
 	for ctx.Err() == nil {
 		pause(ctx.Done(), upTo(d, 800*time.Millisecond))

@@ -206,7 +206,7 @@ func (at *attempt) detach() (reply, transport.State, error) {
 			if lock.waiting.ownQueue {
 				c.backlog.add(lock.name, -1)
 			}
-			clean := err != nil && !answer.taken && lua.ClassOf(err) != lua.Unknown &&
+			clean := err != nil && !answer.taken && lua.ClassOf(err) != lua.ClassUnknown &&
 				before == waitqueue.Nothing
 			if err == nil && answer.holder != nil {
 				clean, holds = ifRefused == waitqueue.Nothing, answer.holder.TTL
@@ -305,12 +305,12 @@ func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
 	switch {
 	case errors.Is(reason, ErrClosed) &&
-		(err == nil || errors.Is(err, errBusy) || lua.ClassOf(err) != lua.Unknown):
+		(err == nil || errors.Is(err, errBusy) || lua.ClassOf(err) != lua.ClassUnknown):
 		return ErrClosed
 	case err == nil, errors.Is(err, errBusy):
 		return &HeldError{Lock: at.lock.name, Owner: at.holder.Owner, TTL: at.holder.TTL,
 			Next: at.holder.Next, busy: err != nil, cause: reason}
-	case lua.ClassOf(err) == lua.Unknown:
+	case lua.ClassOf(err) == lua.ClassUnknown:
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return at.budget.Because(err)

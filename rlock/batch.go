@@ -96,7 +96,7 @@ func (bt *batch) ask() error {
 		index, holder, err := lua.AcquireBatch(ctx, c.redis, bt.request.lease, requests)
 		return answer{index, holder}, err
 	}, func(got answer, err error) {
-		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.Unknown {
+		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.ClassUnknown {
 			bt.undo(false)
 		}
 	})

@@ -98,7 +98,7 @@ func (of *commands) news() []string {
 
 func succeed() error { return nil }
 
-func fail() error { return &lua.Error{Class: lua.Temporary} }
+func fail() error { return &lua.Error{Class: lua.ClassTemporary} }
 
 func TestCleanerRemovesByOneCommandWhatItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

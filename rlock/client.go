@@ -79,7 +79,7 @@ func New(redis rueidis.Client, options Options) (*Client, error) {
 		Classic:   options.PubSub == PubSubClassic,
 		Sharded:   options.PubSub == PubSubSharded,
 		HandsOver: options.HandOver != HandOverNone,
-		GivesAway: options.HandOver == HandOverToAll,
+		GivesAway: options.HandOver == HandOverAnywhere,
 		OnGrant:   c.granted,
 		Warn:      c.warn,
 	})

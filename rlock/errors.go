@@ -3,6 +3,7 @@ package rlock
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/internal/wait"
@@ -78,12 +79,13 @@ type Class = lua.Class
 
 // The classes of errors.
 const (
-	// Unknown errors leave open whether the command was executed: it was sent, or may have been.
-	Unknown = lua.Unknown
-	// Temporary errors mean that the command was not executed, for a reason that should pass.
-	Temporary = lua.Temporary
-	// Permanent errors mean that it was not, and will not be until the cause is fixed: see Advice.
-	Permanent = lua.Permanent
+	// ClassUnknown means that the command was sent, or may have been; whether it was executed is not
+	// known.
+	ClassUnknown = lua.ClassUnknown
+	// ClassTemporary means that it was not executed, for a reason that should pass.
+	ClassTemporary = lua.ClassTemporary
+	// ClassPermanent means that it was not, and will not be until the cause is fixed: see Advice.
+	ClassPermanent = lua.ClassPermanent
 )
 
 // HeldError tells who holds the lock that could not be acquired, and for how much longer. It
@@ -166,7 +168,8 @@ type LostError struct {
 
 // Error returns the lock and the reason.
 func (le *LostError) Error() string {
-	return fmt.Sprintf("holdfast: lock %q lost: %v", le.Lock, le.Reason)
+	reason := strings.TrimPrefix(fmt.Sprint(le.Reason), "holdfast: ") // it may name a part
+	return fmt.Sprintf("holdfast: lock %q lost: %s", le.Lock, reason)
 }
 
 // Unwrap returns [ErrLost] and the reason.

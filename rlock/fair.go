@@ -39,7 +39,7 @@ func (c *Client) NewFairLock(name string) *Lock {
 	return c.newLock(name, &fairTraits, fair{exclusive{client: c, name: name}})
 }
 
-var fairTraits = traits{family: "fair", cleanups: lua.MostLeave,
+var fairTraits = traits{family: "fair", cleanups: lua.MaxFairReleases,
 	inspect: lua.InspectFair}
 
 // fair is the kind of a lock with a queue in Redis. A held one is like a plain lock.

@@ -14,12 +14,12 @@ import (
 type HandOver int
 
 const (
-	// HandOverToAll gives the lock to the next waiter of this process, for at most 16 times and 100
-	// ms if others wait elsewhere, or to the one that has waited longest in any process of this
+	// HandOverAnywhere gives the lock to the next waiter of this process, for at most 16 times and
+	// 100 ms if others wait elsewhere, or to the one that has waited longest in any process of this
 	// library. When others listen, such as clients of Redisson, and in any case after 16 hand-overs
 	// and 100 ms, or 4 and a second, it is announced to all instead, as by Redisson. On a cluster
 	// this needs sharded channels.
-	HandOverToAll HandOver = iota
+	HandOverAnywhere HandOver = iota
 	// HandOverLocal gives the lock to waiters of this process only.
 	HandOverLocal
 	// HandOverNone always announces a release to all.

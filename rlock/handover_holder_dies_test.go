@@ -20,7 +20,7 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 		// every waiter asks.
 		noise = 3 * time.Second
 	)
-	for name, mode := range map[string]rlock.HandOver{"to all": rlock.HandOverToAll, "local": rlock.HandOverLocal} {
+	for name, mode := range map[string]rlock.HandOver{"to all": rlock.HandOverAnywhere, "local": rlock.HandOverLocal} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, k := range kinds {
@@ -34,7 +34,7 @@ func TestHolderThatDiesAfterAHandOverBlocksOthersForOneLease(t *testing.T) {
 					s := redistest.Start(t)
 					here := newClient(t, s, rlock.Options{HandOver: mode})
 					waiters := []*rlock.Client{here}
-					if k.grants && mode == rlock.HandOverToAll || k.lonely {
+					if k.grants && mode == rlock.HandOverAnywhere || k.lonely {
 						waiters[0] = newClient(t, s, rlock.Options{HandOver: mode})
 					}
 					for range 3 {

@@ -54,7 +54,7 @@ var kinds = []kind{
 		name: "reentrant", lock: (*rlock.Client).NewLock, contender: (*rlock.Client).NewLock,
 		channel: "redisson_lock__channel", handsOver: true, grants: true,
 		acquire: "acquire.lua", reenter: "reenter.lua",
-		release: "hand_over.lua", lower: "release.lua", forceUnlock: "force_unlock.lua",
+		release: "release.lua", lower: "release_only.lua", forceUnlock: "force_unlock.lua",
 		inspect: "inspect.lua", renew: "renew.lua",
 	},
 	{
@@ -78,8 +78,8 @@ var kinds = []kind{
 	{
 		name: "fenced", lock: (*rlock.Client).NewFencedLock, contender: (*rlock.Client).NewFencedLock,
 		channel: "redisson_lock__channel", handsOver: true, grants: true, fenced: true,
-		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "hand_over.lua",
-		lower: "release.lua", forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua",
+		acquire: "fenced_acquire.lua", reenter: "reenter.lua", release: "release.lua",
+		lower: "release_only.lua", forceUnlock: "force_unlock.lua", inspect: "fenced_inspect.lua",
 		renew: "renew.lua",
 	},
 }

@@ -135,7 +135,7 @@ func exchange[T any](
 		}
 		return command(ctx)
 	}, func(T, error) {})
-	if err != nil && lua.ClassOf(err) == lua.Unknown {
+	if err != nil && lua.ClassOf(err) == lua.ClassUnknown {
 		err = b.Because(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 	}
 	return value, err

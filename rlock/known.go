@@ -75,7 +75,7 @@ func (kn *known) lastError() error {
 	if !errors.As(failure, &refusal) {
 		return nil // a reply too late to be used still counts as one
 	}
-	if refusal.Class == lua.Unknown {
+	if refusal.Class == lua.ClassUnknown {
 		return unsent(*refusal)
 	}
 	return failure
@@ -83,6 +83,6 @@ func (kn *known) lastError() error {
 
 // unsent returns the error of a caller that has sent nothing. Its outcome is therefore known.
 func unsent(e ServerError) error {
-	e.Class = lua.Temporary
+	e.Class = lua.ClassTemporary
 	return &e
 }

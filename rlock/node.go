@@ -84,7 +84,7 @@ func (n node) CleanUp(owner string, until time.Time) {
 func (n node) Subscribe() *pubsub.Subscription {
 	to := queueName{"redlock", n.name}.topic(n.waiting.topic.Channel)
 	// The client may be registered for grants, but a RedLock is not.
-	if n.client.options.HandOver == HandOverToAll {
+	if n.client.options.HandOver == HandOverAnywhere {
 		to.Also = []string{lua.AnnouncementChannel(n.name)}
 	}
 	return n.client.transport.Subscribe(to)

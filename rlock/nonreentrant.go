@@ -22,6 +22,6 @@ func (c *Client) NewNonReentrantLock(name string) *Lock {
 // second attempt of an owner is detected in this process, and a repeated request must find what it
 // has acquired.
 var nonReentrantTraits = traits{family: "nonreentrant", handsOver: true, cleanups: 1,
-	inspect: lua.Inspect, again: &lua.Error{Class: lua.Permanent, Code: "NON_REENTRANT_REACQUIRE",
+	inspect: lua.Inspect, again: &lua.Error{Class: lua.ClassPermanent, Code: "NON_REENTRANT_REACQUIRE",
 		Message: ErrReentry.Error(), Err: ErrReentry,
 		Advice: "pass a context without this owner, or use Client.NewLock"}}

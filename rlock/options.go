@@ -76,7 +76,7 @@ type Options struct {
 	SyncTimeout time.Duration
 
 	// HandOver selects how a lock gets from a release to a waiter. With SyncReplicas it is
-	// HandOverNone. Defaults to HandOverToAll.
+	// HandOverNone. Defaults to HandOverAnywhere.
 	HandOver HandOver
 
 	// Server names this Redis in errors, and in the order in which a MultiLock acquires its parts:
@@ -118,7 +118,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, invalid("SyncReplicas %d is negative", o.SyncReplicas)
 	case o.SyncTimeout < time.Millisecond:
 		return o, invalid("SyncTimeout %v: want at least 1ms", o.SyncTimeout)
-	case o.HandOver < HandOverToAll || o.HandOver > HandOverNone:
+	case o.HandOver < HandOverAnywhere || o.HandOver > HandOverNone:
 		return o, invalid("HandOver %d is none of the modes", o.HandOver)
 	case o.PubSub < PubSubAuto || o.PubSub > PubSubSharded:
 		return o, invalid("PubSub %d is none of the modes", o.PubSub)

@@ -33,7 +33,7 @@ func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error)
 	if node, known := c.redis.Nodes()[address]; known {
 		answer, err = at.askForReplicas(node, r, asking)
 	} else {
-		err = &lua.Error{Class: lua.Temporary,
+		err = &lua.Error{Class: lua.ClassTemporary,
 			Message: "the node " + address + " is not known to the rueidis client yet"}
 	}
 	answer.taken = true

@@ -144,7 +144,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 		next    atomic.Int32
 	)
 	m = newModelAcquisition(func() (lua.Released, error) {
-		unknown, how := &lua.Error{Class: lua.Unknown}, 2
+		unknown, how := &lua.Error{Class: lua.ClassUnknown}, 2
 		if i := int(next.Add(1)) - 1; i < len(answers.Load()) {
 			how = answers.Load()[i]
 		}
@@ -156,7 +156,7 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 		case 2:
 			return lua.Released{}, unknown
 		case 3:
-			return lua.Released{}, &lua.Error{Class: lua.Permanent}
+			return lua.Released{}, &lua.Error{Class: lua.ClassPermanent}
 		case 4:
 			time.Sleep(time.Minute)
 			return lua.Released{}, unknown

@@ -106,7 +106,7 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	untaken := s != nil && countUntaken(s, owner, m)
 	if s != nil && !untaken {
 		if !s.TryLock() {
-			return released, &lua.Error{Class: lua.Temporary, Message: "the session is locked"}
+			return released, &lua.Error{Class: lua.ClassTemporary, Message: "the session is locked"}
 		}
 		defer s.Unlock()
 		if held(s, m) != nil { // its own release removes both, under the same name
@@ -115,7 +115,7 @@ func (k readWrite) cleanUp(batch []cleanup) (released lua.Released, err error) {
 	}
 	released, err = cu.lock.kind.release(context.Background(), owner, 0, offer{})
 	if s != nil && m == sharedMode {
-		switch unknown := err != nil && lua.ClassOf(err) == lua.Unknown; {
+		switch unknown := err != nil && lua.ClassOf(err) == lua.ClassUnknown; {
 		case untaken && !unknown:
 			confirmRelease(s, owner)
 		case unknown && !untaken:

@@ -53,9 +53,9 @@ var broken = []struct {
 	{
 		mistake: "release without owner check",
 		edits: []edit{
-			{"lua/release.lua", "if redis.call('HDEL', KEYS[1], ARGV[1]) == 0",
+			{"lua/release_only.lua", "if redis.call('HDEL', KEYS[1], ARGV[1]) == 0",
 				"if redis.call('DEL', KEYS[1]) == 0"},
-			{"lua/hand_over.lua", "if redis.call('HDEL', lock, ARGV[1]) == 0",
+			{"lua/release.lua", "if redis.call('HDEL', lock, ARGV[1]) == 0",
 				"if redis.call('DEL', lock) == 0"},
 		},
 		in: chaos.Scenario{Lease: time.Second / 2, Peace: time.Second / 4,
@@ -76,9 +76,9 @@ var broken = []struct {
 	{
 		mistake: "a release that nobody is told of",
 		edits: []edit{
-			{"lua/release.lua", "local heard = redis.pcall(verb, channel, '0')\n",
+			{"lua/release_only.lua", "local heard = redis.pcall(verb, channel, '0')\n",
 				"local heard = 0\n"},
-			{"lua/hand_over.lua", "local heard = redis.pcall(verb, channel, '0')\n",
+			{"lua/release.lua", "local heard = redis.pcall(verb, channel, '0')\n",
 				"local heard = 0\n"},
 		},
 		in:     lastOfABurst,
@@ -104,14 +104,14 @@ var broken = []struct {
 		edits: []edit{
 			{"lua/reenter.lua", "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('HINCRBY', KEYS[1], ARGV[1], 1)"},
 			{
-				"lua/release.lua",
+				"lua/release_only.lua",
 				"if tonumber(ARGV[2]) > 0 then\n",
 				"if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 and " +
 					"redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then\n" +
 					"  return 0\nend\nif false then\n",
 			},
 			{
-				"lua/hand_over.lua",
+				"lua/release.lua",
 				"if redis.call('HDEL', lock, ARGV[1]) == 0",
 				"if redis.call('HEXISTS', lock, ARGV[1]) == 1 and " +
 					"redis.call('HINCRBY', lock, ARGV[1], -1) > 0 then\n" +

@@ -32,7 +32,7 @@ func waiterOfRedissonGetsItsTurnAmongHandOvers(t *testing.T, s *site) {
 			t.Parallel()
 			l := both(kind).hold
 			java := newJavaActor(t, s)
-			stop := contend(t, l, append(newGoActors(t, s, rlock.HandOverToAll, 4), newGoActors(t, s, rlock.HandOverToAll, 4)...))
+			stop := contend(t, l, append(newGoActors(t, s, rlock.HandOverAnywhere, 4), newGoActors(t, s, rlock.HandOverAnywhere, 4)...))
 			waiters := lua.Prefix("holdfast_lock_waiters", l.name())
 			for range turns {
 				// Now it goes from client to client, and is not announced.

@@ -29,7 +29,7 @@ type goActor struct {
 // newGoActor returns an owner with its own client, which hands locks over by default.
 func newGoActor(t testing.TB, s *site) actor {
 	t.Helper()
-	return newGoActors(t, s, rlock.HandOverToAll, 1)[0]
+	return newGoActors(t, s, rlock.HandOverAnywhere, 1)[0]
 }
 
 // newGoActors returns owners of one client with the given hand-over.

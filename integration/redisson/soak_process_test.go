@@ -148,7 +148,7 @@ func (s *soaking) pass(chosen soakLock, random *rand.Rand) (err error) {
 // noReply reports whether the time was over before Redis replied.
 func noReply(err error) bool {
 	var refusal *rlock.ServerError
-	return errors.As(err, &refusal) && refusal.Class != lua.Permanent
+	return errors.As(err, &refusal) && refusal.Class != lua.ClassPermanent
 }
 
 // section must not be executed by two holders at a time.

@@ -27,7 +27,7 @@ const (
 )
 
 // ErrNoAnswer is the error of a command whose caller left before the reply.
-var ErrNoAnswer = &lua.Error{Class: lua.Unknown, Message: "no answer from Redis in time",
+var ErrNoAnswer = &lua.Error{Class: lua.ClassUnknown, Message: "no answer from Redis in time",
 	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
@@ -276,7 +276,7 @@ func StateOf(err error) State {
 	switch {
 	case err == nil:
 		return Answered
-	case lua.ClassOf(err) == lua.Unknown:
+	case lua.ClassOf(err) == lua.ClassUnknown:
 		return Unconfirmed
 	default:
 		return Refused

@@ -345,8 +345,8 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 			state State
 		}{
 			{nil, Answered},
-			{&lua.Error{Class: lua.Permanent}, Refused},
-			{&lua.Error{Class: lua.Temporary}, Refused},
+			{&lua.Error{Class: lua.ClassPermanent}, Refused},
+			{&lua.Error{Class: lua.ClassTemporary}, Refused},
 			{errLost, Unconfirmed},
 			{lua.Classify(context.DeadlineExceeded), Abandoned},
 			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait

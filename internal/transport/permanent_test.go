@@ -21,7 +21,7 @@ func (m modeOnly) Mode() rueidis.ClientMode { return m.mode }
 
 func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 	t.Parallel()
-	readonly := fmt.Errorf("wrapped: %w", &lua.Error{Class: lua.Permanent, Code: "READONLY"})
+	readonly := fmt.Errorf("wrapped: %w", &lua.Error{Class: lua.ClassPermanent, Code: "READONLY"})
 	closing := lua.Classify(rueidis.ErrClosing)
 	for _, test := range []struct {
 		what      string
@@ -37,9 +37,9 @@ func TestErrorsThatWaitingHelpsAgainst(t *testing.T) {
 		{"Sentinel closes connections to change servers", rueidis.ClientModeSentinel, closing,
 			false},
 		{"nobody else gets the memory", rueidis.ClientModeSentinel,
-			&lua.Error{Class: lua.Permanent, Code: "OOM"}, true},
+			&lua.Error{Class: lua.ClassPermanent, Code: "OOM"}, true},
 		{"loading ends", rueidis.ClientModeStandalone,
-			&lua.Error{Class: lua.Temporary, Code: "LOADING"}, false},
+			&lua.Error{Class: lua.ClassTemporary, Code: "LOADING"}, false},
 		{"an outcome can be asked for again", rueidis.ClientModeStandalone, errors.New("reset"),
 			false},
 	} {

@@ -162,13 +162,13 @@ func (t *Transport) Clock(lock string) *Clock {
 func (t *Transport) Permanent(err error) bool {
 	if t.redis.Mode() == rueidis.ClientModeStandalone {
 		// Only its owner closes a rueidis client.
-		return lua.ClassOf(err) == lua.Permanent || errors.Is(err, rueidis.ErrClosing)
+		return lua.ClassOf(err) == lua.ClassPermanent || errors.Is(err, rueidis.ErrClosing)
 	}
 	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
 	// and may for a moment still reach a master that has become a replica.
 	var refusal *lua.Error
 	failingOver := errors.As(err, &refusal) && refusal.Code == "READONLY"
-	return lua.ClassOf(err) == lua.Permanent && !failingOver
+	return lua.ClassOf(err) == lua.ClassPermanent && !failingOver
 }
 
 // Subscribe starts listening. It returns nil while the kind of channels is not known. If the client

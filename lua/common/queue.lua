@@ -16,8 +16,8 @@
 -- Needs clock
 
 local lock, queue, scores, turn, budgets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local channel, verb = ARGV[1], ARGV[2]
-local heeded, unheard, longest_nap = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local channel, verb, longest_nap = ARGV[1], ARGV[2], tonumber(ARGV[5])
+local head_timeout, deaf_timeout = tonumber(ARGV[3]), tonumber(ARGV[4])
 
 -- queued returns the owners in the queue, head first, and the scores of those that have one.
 local function queued()

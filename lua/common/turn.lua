@@ -16,7 +16,7 @@ local function nudge(milliseconds, deaf)
     if not waiter then return end
     local _, heard = announce(verb, channel .. ':' .. waiter, after)
     -- Where PUBLISH does not count all listeners, the first may well have heard it.
-    if heard > 0 or unheard == heeded then return end
+    if heard > 0 or deaf_timeout == head_timeout then return end
   end
 end
 
@@ -34,7 +34,7 @@ end
 local function offer(time, asking)
   local passed, missed, refusal = {}, 0, '' -- the dropped heads, and their number
   -- Of the last dropped head: it had no listener; its client; how long others of that client get.
-  local silent, hung, hurry = false, nil, unheard
+  local silent, hung, hurry = false, nil, deaf_timeout
   while true do
     local head = redis.call('LINDEX', queue, missed)
     if not head or head == asking then
@@ -44,9 +44,9 @@ local function offer(time, asking)
     local heard
     refusal, heard = announce(verb, channel .. ':' .. head, '0')
     -- Where PUBLISH does not count all listeners, both times are the same.
-    local deaf = heard == 0 and refusal == '' and unheard < heeded
+    local deaf = heard == 0 and refusal == '' and deaf_timeout < head_timeout
     local client = string.match(head, '^(.*):') or head
-    local given = deaf and unheard or client == hung and hurry or heeded
+    local given = deaf and deaf_timeout or client == hung and hurry or head_timeout
     local stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
     local last = redis.call('GET', turn) or ''
     local ends, whose, hurried = string.match(last, '^(%d+) (%S+ %S+) ?(%d*)$')
@@ -63,7 +63,7 @@ local function offer(time, asking)
         stay = (redis.call('ZSCORE', scores, head) or '') .. ' ' .. head
       end
       if client == hung then stay = stay .. ' ' .. whole(hurry) end
-      attempt('SET', turn, whole(time + given) .. ' ' .. stay, 'PX', whole(2 * heeded))
+      attempt('SET', turn, whole(time + given) .. ' ' .. stay, 'PX', whole(2 * head_timeout))
       given = math.min(given, waits)
       if deaf then nudge(given, true) end
       return refusal, given
@@ -72,7 +72,7 @@ local function offer(time, asking)
     -- Others of a client that listens but does not come are told, and get ever less time.
     silent, hung = deaf, client
     local before = left and tonumber(hurried)
-    hurry = before and math.max(math.floor(before / 4), 100) or unheard
+    hurry = before and math.max(math.floor(before / 4), 100) or deaf_timeout
     passed[head], missed = true, missed + 1
   end
 end

@@ -1,0 +1,19 @@
+-- Gives back one level of a lock; or the whole lock, which it announces and never hands over.
+-- KEYS[1]  lock: hash of owner -> hold count; its TTL is the lease
+-- ARGV[1]  owner
+-- ARGV[2]  hold count to leave behind (absolute); 0 drops the owner whatever its count
+-- ARGV[3]  channel of the lock
+-- ARGV[4]  PUBLISH or SPUBLISH
+-- Returns  status, or {status, refusal} as release.lua
+-- Retry    safe: a second run returns -1 or leaves the same count behind
+
+if tonumber(ARGV[2]) > 0 then
+  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end
+  -- Needs lower
+  return lower(KEYS[1], ARGV[1], ARGV[2]) or 0
+end
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return -1 end
+-- This does what announce does. Its functions would cost a server as much as one more command.
+local channel, verb = ARGV[3], ARGV[4]
+local heard = redis.pcall(verb, channel, '0')
+return type(heard) == 'number' and 1 or {1, heard.err}
