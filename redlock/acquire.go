@@ -2,7 +2,9 @@ package redlock
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +12,9 @@ import (
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 )
+
+// shortestWait is the shortest wait of TryLock. It leaves the nodes time to reply.
+const shortestWait = 10 * time.Millisecond
 
 // attempt is one call to Lock or TryLock. It must not be used concurrently.
 type attempt struct {
@@ -22,19 +27,43 @@ type attempt struct {
 	last    *result // of the last round; nil before the first
 }
 
-// run acquires the lock with the owner's session locked, or returns why it could not.
-func (at *attempt) run(token owner.Token) (*rlock.Hold, error) {
-	at.session = sessions.Open(sessionKey{at.lock.identity, token})
+// acquire acquires the lock, or adds a level to what the owner in ctx holds. With a limit of 0 it
+// does not wait.
+func (l *Lock) acquire(
+	ctx context.Context, limit, lease time.Duration,
+) (hold *rlock.Hold, err error) {
+	defer func() { err = l.wrap(err) }()
+	if l.invalid != nil {
+		return nil, l.invalid
+	}
+	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease == rlock.Watchdog}
+	if at.lease, err = l.checkLease(lease); err != nil {
+		return nil, err
+	}
+	token, named := owner.From(ctx)
+	if !named {
+		token = owner.New()
+		ctx = owner.With(ctx, token)
+	}
+	switch {
+	case limit < 0:
+		return nil, fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
+			rlock.ErrInvalid, limit)
+	case !at.waits:
+		limit = l.nodes[0].CommandTimeout()
+	case limit != wait.Unlimited:
+		limit = max(limit, shortestWait)
+	}
+	at.budget = wait.NewBudget(ctx, nil, limit)
+	defer at.budget.Stop()
+	at.session = sessions.Open(sessionKey{l.identity, token})
 	defer at.session.Close()
 	if at.budget.Err() != nil || !at.session.Lock(at.budget) {
 		return nil, at.failure()
 	}
 	defer at.session.Unlock()
 	if a := heldIn(at.session); a != nil {
-		var hold *rlock.Hold
-		err := a.extend(at.budget, at.lease, at.waits, func() {
-			hold = a.addLevel(at.budget.Ctx, at.renew)
-		})
+		err := a.extend(at.budget, at.lease, at.waits, func() { hold = a.addLevel(ctx, at.renew) })
 		if !errors.Is(err, rlock.ErrReleased) {
 			return hold, err
 		}
@@ -43,10 +72,10 @@ func (at *attempt) run(token owner.Token) (*rlock.Hold, error) {
 	if at.waits {
 		return at.queue()
 	}
-	if hold := at.round(); hold != nil {
-		return hold, nil
+	if hold = at.round(); hold == nil {
+		err = at.failure()
 	}
-	return nil, at.failure()
+	return hold, err
 }
 
 // round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
@@ -55,8 +84,8 @@ func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := newAcquisition(l, at.session)
 	a.do(func() {
-		for i := range l.nodes {
-			a.ask(i, a.owner, at.lease)
+		for _, node := range l.nodes {
+			a.parts = append(a.parts, a.ask(node, a.owner, at.lease))
 		}
 	})
 	decided := a.await(at.budget, func(first bool) time.Duration {

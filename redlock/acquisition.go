@@ -69,13 +69,9 @@ func heldIn(s *lockSession) (a *acquisition) {
 }
 
 func newAcquisition(l *Lock, s *lockSession) *acquisition {
-	a := &acquisition{lock: l, session: s, owner: l.nodes[0].NewOwner(),
-		parts: make([]*part, len(l.nodes))}
+	a := &acquisition{lock: l, session: s, owner: l.nodes[0].NewOwner(), state: asking,
+		parts: make([]*part, 0, len(l.nodes))}
 	a.levels = a.preallocated[:0]
-	parts := make([]part, len(l.nodes))
-	for i := range parts {
-		a.parts[i] = &parts[i]
-	}
 	return a
 }
 
@@ -115,7 +111,7 @@ func (a *acquisition) finish() {
 	a.report(a.endLevels())
 	holds := make([]hooks.NodeHold, 0, 8)
 	a.do(func() {
-		a.releaseDue()
+		a.sendReleases()
 		for _, p := range a.parts {
 			holds = append(holds, p.hold)
 		}
@@ -210,7 +206,7 @@ func (a *acquisition) check(reason error, before time.Time) {
 		}
 	}
 	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
-		a.end(closed, fmt.Errorf("%w, of too many nodes", rlock.ErrClosed), before)
+		a.end(closed, fmt.Errorf("too many nodes: %w", rlock.ErrClosed), before)
 		return
 	}
 	a.end(lost, a.lostError(reason, func(p *part) bool {

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +25,23 @@ func TestContextOfAReleasedHoldIsRefusedAsSuch(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, rlock.ErrReleased)
 	require.ErrorContains(t, err, "this context belongs to a hold that was released")
-	require.NotContains(t, err.Error(), "somebody in this process")
+	require.NotContains(t, err.Error(), "in this process")
 	waitUntilFree(t, servers...)
+}
+
+// The cause of its context names a lock as well.
+func TestErrorOfTheContextOfALostHoldNamesThisLockFirstAndHasOnePrefix(t *testing.T) {
+	t.Parallel()
+	lock := redlock.NewOn(name, atOnce, newClients(t, startNodes(t, 3), rlock.Options{})...)
+	for _, lost := range []string{name, "another"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(&rlock.LostError{Lock: lost, Reason: rlock.ErrGone})
+		_, err := lock.Lock(ctx, longLease)
+		require.ErrorIs(t, err, rlock.ErrLost)
+		require.Regexp(t, `^holdfast: redlock "order": `, err.Error())
+		require.Equal(t, 1, strings.Count(err.Error(), "holdfast: "), err)
+		require.ErrorContains(t, err, `lock "`+lost+`" lost`)
+	}
 }
 
 func TestWhatCanNeverBeLockedIsInvalid(t *testing.T) {

@@ -30,45 +30,46 @@
 // release what was granted afterwards.
 //
 // Parts that are granted late are kept if the lock was acquired, and released if not. A failed
-// attempt is released on all nodes that may have granted it, including those that did not answer.
+// attempt is released on all nodes that may have granted it, including those that did not reply.
 // After a split vote each contender waits for a random time, longer than a round and twice as long
 // each time, to avoid the next collision.
 //
-// A node that does not answer within [Options].NodeTimeout gets no new requests until it has
-// answered the earlier ones, or its connection has been given up. A node that hangs for an hour
-// therefore costs no time, and a constant number of goroutines, whatever the number of locks
-// acquired meanwhile (wait.Pool in internal/wait has the argument).
+// A node that does not reply within [Options].NodeTimeout gets no new requests until it has replied
+// to the earlier ones, or its connection has been given up. A node that hangs for an hour therefore
+// costs no time, and a constant number of goroutines, whatever the number of locks acquired
+// meanwhile (wait.Pool in internal/wait has the argument).
 //
 // # States
 //
 // An acquisition, and its part on each node (states.go lists the transitions). When the acquisition
-// is over, a part is due to be released, or late if its request is still under way:
+// is over, the release of a part is due, or the part is unwanted while its request is under way:
 //
 //	asking ─▶ held ─▶ releasing ─▶ released    missing ◀─▶ asked ─▶ granted ─▶ missing
-//	   │       ├─▶ lost                                      └─▶ late    └─▶ due
-//	   ▼       └─▶ closed
-//	failed              late, due ─▶ sent ─▶ freed, gone, due, kept    late ─▶ gone    due ─▶ kept
+//	   │       ├─▶ lost                                      │         └─▶ release due
+//	   ▼       └─▶ closed                                    └─▶ unwanted ─▶ gone
+//	failed
+//	                           release due, unwanted ─▶ release sent ─▶ freed, gone, release due
+//	                           release due, release sent ─▶ release refused
 //
-// # How long to wait for an answer
+// # How long to wait for a reply
 //
 // Time-outs only decide when to give up: a long one delays the news that there is no quorum, or
 // that a node hangs. Without [Options].NodeTimeout each node has one of its own, within the bounds
-// given there: three times its round trip, which is what 95 % of the last 32 answers to the node's
-// client took (all of them, while there are fewer than 20). Locks that are made for one call each
-// share it. Before the first answer the timeout is the upper bound: the first attempt acquires a
-// free lock, however far away the nodes are. A late answer counts with the time that it took, and a
-// request without an answer does not count. A node that hangs, or is slow, does not change the
-// timeouts of the others.
+// given there: three times its round trip, which is what 95 % of the last 32 replies to the node's
+// client took (all of them, while there are fewer than 20). It belongs to the client: locks that
+// are made for one call each share it. Before the first reply it is the upper bound, so that the
+// first attempt acquires a free lock, however far away the nodes are. A late reply counts with the
+// time that it took, and a request without a reply does not count.
 //
-// No timeout makes a hold unsafe: the deadline of a part counts from its request, and an answer
-// after that deadline grants nothing. When a quorum has answered in time, at most a tenth of the
-// lease (or 5 ms, for a lease under 50 ms) is gone, unless the requests were queued before.
+// No timeout makes a hold unsafe: the deadline of a part counts from its request, and a reply after
+// that deadline grants nothing. When a quorum has replied in time, at most a tenth of the lease (or
+// 5 ms, for a lease under 50 ms) is gone, unless the requests were queued before.
 //
 // # The hold
 //
-// Extend and a nested Lock need a quorum of answers. A partial Unlock sends nothing. The last
+// Extend and a nested Lock need a quorum of replies. A partial Unlock sends nothing. The last
 // Unlock returns when a quorum of nodes has released the lock, and leaves the rest to the
-// background. If too few nodes answer within the CommandTimeout of the first client, it returns a
+// background. If too few nodes reply within the CommandTimeout of the first client, it returns a
 // *[QuorumError] that matches [rlock.ErrOutcomeUnknown]. Owner is the owner of the first parts on
 // their nodes. To free a RedLock by force, use [rlock.Lock.ForceUnlock] on each node.
 //
@@ -114,7 +115,7 @@
 // message may arrive late with the same effect. And Redlock, unlike consensus protocols, relies on
 // clocks: on servers that measure a lease at about the right speed. Salvatore Sanfilippo answered
 // ("Is Redlock safe?", 2016) that the first is true of every such lock, that the time between
-// request and answer cannot harm it, since the validity is checked after the acquisition, and that
+// request and reply cannot harm it, since the validity is checked after the acquisition, and that
 // processes with bounded drift are a reasonable requirement.
 //
 // Both agree on the consequence. The hold's context ends at its deadline, and [rlock.Hold.Valid]

@@ -80,7 +80,7 @@ func TestUnknownOutcomeOfUnlockNamesAllNodes(t *testing.T) {
 	}
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	require.ErrorContains(t, err, "0 of 5 nodes released it, 3 are needed")
-	require.ErrorContains(t, err, "a, b: not taken there")
+	require.ErrorContains(t, err, "a, b: not acquired there")
 	var e *redlock.QuorumError
 	require.ErrorAs(t, err, &e)
 	require.Len(t, e.Nodes, 5)

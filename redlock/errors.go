@@ -14,13 +14,13 @@ import (
 // wrapped by a *[QuorumError], which says what is wrong with each node.
 var ErrNoQuorum = errors.New("no quorum")
 
-// QuorumError reports what each node answered when there was no quorum.
+// QuorumError reports what each node replied when there was no quorum.
 type QuorumError struct {
 	Lock    string
 	Want    int         // the quorum
 	Granted int         // the number of nodes that agreed
 	Nodes   []NodeError // those that did not, in the order of the lock's nodes
-	did     string      // what the nodes that agreed did; "" counts as granted
+	did     string      // what the nodes that agreed did; "" if they granted the lock
 	cause   error       // why it was not retried, or what it means
 }
 
@@ -28,7 +28,7 @@ type QuorumError struct {
 type NodeError struct {
 	Server string // the name of the node's server
 	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the
-	// node has restarted, else the reason why there was no answer.
+	// node has restarted, else the reason why there was no reply.
 	Err error
 }
 
@@ -36,11 +36,11 @@ type NodeError struct {
 func (e *QuorumError) Error() string {
 	text := ""
 	if e.cause != nil {
-		text = e.cause.Error() + ": "
+		// The cause may name a lock, too. The prefix stands at the beginning already.
+		text = strings.ReplaceAll(e.cause.Error(), "holdfast: ", "") + ": "
 	}
-	did := cmp.Or(e.did, "granted")
 	switch {
-	case did != "granted":
+	case e.did != "":
 	case e.outvoted():
 		text += "not acquired: "
 	default:
@@ -48,12 +48,12 @@ func (e *QuorumError) Error() string {
 	}
 	switch {
 	case len(e.Nodes) > 0:
-		return text + e.list("%d of %d nodes "+did+" it, %d are needed")
+		return text + e.list("%d of %d nodes "+cmp.Or(e.did, "granted")+" it, %d are needed")
 	case errors.Is(e.cause, rlock.ErrReleased):
 		return text + "this context belongs to a hold that was released"
 	default:
-		return text +
-			"somebody in this process holds it or waits for it; wait longer or shorten its lease"
+		return text + "another caller in this process holds it or waits for it; " +
+			"wait longer or shorten its lease"
 	}
 }
 
@@ -83,7 +83,7 @@ func (e *QuorumError) Unwrap() []error {
 }
 
 // outvoted reports whether other owners hold the lock: without them there would be enough nodes.
-// Nodes whose answer was not awaited count as available.
+// Nodes whose reply was not awaited count as available.
 func (e *QuorumError) outvoted() bool {
 	if len(e.Nodes) == 0 {
 		return true // by another caller of this process
@@ -123,23 +123,23 @@ func (d *DelayedError) Error() string {
 		why = "is new, or was emptied, less than MaxLease ago"
 	}
 	return fmt.Sprintf("not counted for another %v, because it %s and may have forgotten who "+
-		"holds the lock: wait, choose a smaller redlock.Options.MaxLease in all processes, or, "+
-		"if it runs with appendfsync always, state FsyncAlways", d.For.Round(time.Millisecond), why)
+		"holds the lock: wait, or set a smaller redlock.Options.MaxLease in all processes, or "+
+		"FsyncAlways if it runs with appendfsync always", d.For.Round(time.Millisecond), why)
 }
 
 var (
 	errSameServer = errors.New("it is the same server as another node, under another name: " +
-		"a RedLock wants independent servers")
-	// errNotAwaited means that the answer of a node would not have changed the result.
-	errNotAwaited = errors.New("its answer was not waited for")
-	errNoAnswer   = errors.New("no answer in time (see redlock.Options.NodeTimeout)")
-	errNoPart     = errors.New("not taken there")
+		"a RedLock needs independent servers")
+	// errNotAwaited means that the reply of a node would not have changed the result.
+	errNotAwaited = errors.New("its reply was not waited for")
+	errNoReply    = errors.New("no reply in time (see redlock.Options.NodeTimeout)")
+	errNoPart     = errors.New("not acquired there")
 )
 
 // list formats how many nodes agreed, and the error of each other node. Nodes with the same error
 // share an entry.
 func (e *QuorumError) list(agreed string) string {
-	var order []string
+	var texts []string // in order of the nodes
 	servers := make(map[string][]string)
 	for _, n := range e.Nodes {
 		text := n.Err.Error()
@@ -150,13 +150,13 @@ func (e *QuorumError) list(agreed string) string {
 			}
 		}
 		if servers[text] == nil {
-			order = append(order, text)
+			texts = append(texts, text)
 		}
 		servers[text] = append(servers[text], n.Server)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, agreed, e.Granted, e.Granted+len(e.Nodes), e.Want)
-	for _, text := range order {
+	for _, text := range texts {
 		fmt.Fprintf(&b, "; %s: %s", strings.Join(servers[text], ", "), text)
 	}
 	return b.String()

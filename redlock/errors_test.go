@@ -174,7 +174,7 @@ func TestQuorumThatRefusesDecidesThoughOtherNodesHang(t *testing.T) {
 	within(t, promptly, func() {
 		_, err := lock.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		require.ErrorContains(t, err, "a, b: its answer was not waited for")
+		require.ErrorContains(t, err, "a, b: its reply was not waited for")
 		// named together, unless their leases differ by now
 		for _, node := range quorumError(t, err).Nodes[2:] {
 			var held *rlock.HeldError

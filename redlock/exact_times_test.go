@@ -90,7 +90,7 @@ func TestQuorumThatRepliesAfterTheLeaseIsNone(t *testing.T) {
 		}
 		_, err := b.lock.TryLock(t.Context(), rlock.NoWait, lease)
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
-		require.ErrorContains(t, err, "granted, but the answer took longer than the lease")
+		require.ErrorContains(t, err, "granted, but the reply took longer than the lease")
 	})
 }
 

@@ -85,7 +85,7 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 			switch over = a.state.over(); {
 			case over:
 			case a.countIf(ex.kept) < a.lock.quorum:
-				err = a.quorumError("kept", errNoAnswer, ex.kept)
+				err = a.quorumError("kept", errNoReply, ex.kept)
 				permanent = a.permanentRefusals() > a.spare()
 			case nest != nil:
 				nest()

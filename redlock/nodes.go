@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
 	}
 	var nodes []hooks.Node
-	var clients, servers, ids []string
+	var servers, ids []string
 	for i, lock := range locks {
 		if lock == nil {
 			return fmt.Errorf("%w: node %d of %d is nil", rlock.ErrInvalid, i+1, len(locks))
@@ -27,13 +28,14 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 			return err
 		}
 		server := node.Server()
-		named := server != "" && slices.Contains(servers, server)
-		if named || slices.Contains(clients, node.Client()) {
-			return fmt.Errorf("%w: two nodes are on one server (%s), so they are not independent",
-				rlock.ErrInvalid, server)
+		twin := slices.IndexFunc(nodes, func(n hooks.Node) bool {
+			return n.Client() == node.Client() || server != "" && n.Server() == server
+		})
+		if twin >= 0 {
+			return fmt.Errorf("%w: nodes %d and %d are on one server (%s), so they are not "+
+				"independent", rlock.ErrInvalid, twin+1, i+1, cmp.Or(server, "the same client"))
 		}
-		nodes, ids = append(nodes, node), append(ids, nodeID(node))
-		clients, servers = append(clients, node.Client()), append(servers, server)
+		nodes, ids, servers = append(nodes, node), append(ids, nodeID(node)), append(servers, server)
 		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
 			return fmt.Errorf("%w: the clients of the nodes have different "+
 				"rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)

@@ -15,10 +15,10 @@ import (
 // Options configures a [Lock]. The zero value is ready for use. All processes that share a lock
 // must agree on MaxLease, FsyncAlways and Epoch.
 type Options struct {
-	// NodeTimeout limits the wait for the answer of a node. It should be long compared to a round
+	// NodeTimeout limits the wait for the reply of a node. It should be long compared to a round
 	// trip and short compared to the lease. Defaults to three times the recent round trips to the
 	// node, at least lease/200 (but 5 to 50 ms), and at most a tenth of the lease and the
-	// CommandTimeout of the node's client, whichever is less. Before the first answer it is that
+	// CommandTimeout of the node's client, whichever is less. Before the first reply it is that
 	// upper bound. Each node has its own; the package documentation explains the rule.
 	NodeTimeout time.Duration
 
@@ -67,9 +67,9 @@ func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: "+
 			"want at least 3ms, or rlock.Watchdog", rlock.ErrInvalid, lease)
 	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
-		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, "+
-			"for which a node that may have forgotten it is not counted: "+
-			"raise redlock.Options.MaxLease in all processes", rlock.ErrInvalid, lease, o.MaxLease)
+		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, after which a node "+
+			"that may have forgotten it is counted again: raise redlock.Options.MaxLease in all "+
+			"processes", rlock.ErrInvalid, lease, o.MaxLease)
 	}
 	return whole, nil
 }

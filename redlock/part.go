@@ -38,8 +38,8 @@ func (p *part) Run() {
 	switch p.now() {
 	case asked:
 		p.acquire()
-	case late:
-		p.requested(nil, false, errNoPart)
+	case unwanted: // before it was sent
+		p.acquisition.do(func() { p.state.enter(gone) })
 	default:
 		p.free()
 	}
@@ -52,44 +52,38 @@ func (p *part) now() state {
 	return p.state
 }
 
-// acquire asks the node for the part.
+// acquire asks the node for the part, and handles the reply.
 func (p *part) acquire() {
 	a, sent := p.acquisition, time.Now()
 	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.options.delay())
 	deadline := watchdog.Deadline(sent, p.lease)
-	taken := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
+	mayBeHeld := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
 	var hold hooks.NodeHold
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Again:
 		// Only other nodes were asked for this owner before. This node is one of their servers
 		// under another name, and must not count twice.
-		taken, err = false, errSameServer
+		mayBeHeld, err = false, errSameServer
 	case h != nil:
 		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
 	case !vote.Granted:
 		err = &DelayedError{For: vote.Delayed, Emptied: vote.Emptied}
 	case !time.Now().Before(deadline):
-		err = fmt.Errorf("granted, but the answer took longer than the lease of %v", p.lease)
+		err = fmt.Errorf("granted, but the reply took longer than the lease of %v", p.lease)
 	case p.now() == asked:
 		if hold = p.node.Hold(p.owner, a.session.Key().token, deadline, p); hold == nil {
 			err = rlock.ErrClosed
 		}
 	}
-	p.requested(hold, taken, err)
-}
-
-// requested handles the outcome of the request: the part's hold, or why there is none, and whether
-// the node may have granted the part.
-func (p *part) requested(hold hooks.NodeHold, taken bool, err error) {
-	a, unwanted := p.acquisition, false
+	release := false
 	a.do(func() {
 		err = cmp.Or(err, p.err) // the hold may have ended already
-		unwanted = p.state == late && taken
+		release = p.state == unwanted && mayBeHeld
 		switch {
-		case unwanted:
-			p.state.enter(sent)
-		case p.state == late:
+		case release:
+			p.state.enter(releaseSent)
+		case p.state == unwanted:
 			p.state.enter(gone)
 		case err == nil:
 			p.state.enter(granted)
@@ -97,12 +91,12 @@ func (p *part) requested(hold hooks.NodeHold, taken bool, err error) {
 			p.rejoin()
 		default:
 			p.deny(err)
-			if taken {
+			if mayBeHeld {
 				p.cleanUp() // this owner is never used again
 			}
 		}
 	})
-	if unwanted {
+	if release {
 		if hold != nil {
 			hold.Drop()
 		}
@@ -122,8 +116,7 @@ func (p *part) Renewed() {
 			// Every part reports its renewal. Ask a missing node only once for all of them.
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
 			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
-				a.parts[i] = new(part) // the node's pool may still read the last
-				a.ask(i, node.NewOwner(), node.WatchdogLease())
+				a.parts[i] = a.ask(node, node.NewOwner(), node.WatchdogLease())
 			}
 		}
 	})
@@ -131,15 +124,15 @@ func (p *part) Renewed() {
 
 // The methods below are called with mu held.
 
-// ask requests the part of node i for an owner.
-func (a *acquisition) ask(i int, ownerID string, lease time.Duration) {
-	p := a.parts[i]
-	p.acquisition, p.node, p.owner, p.lease = a, a.lock.nodes[i], ownerID, lease
-	p.askedAt = time.Now()
+// ask requests a new part of a node, for an owner that the node has not been asked for before.
+func (a *acquisition) ask(node hooks.Node, ownerID string, lease time.Duration) *part {
+	p := &part{acquisition: a, node: node, owner: ownerID, lease: lease, askedAt: time.Now(),
+		state: missing}
 	if p.err = p.send(&p.request, p, lease); p.err == nil {
 		a.longest = max(a.longest, lease)
 		p.state.enter(asked)
 	}
+	return p
 }
 
 // send gives a call to the node's pool, and returns an error if it could not.
@@ -161,7 +154,7 @@ func unavailable(node hooks.Node) error {
 		return rlock.ErrClosed
 	}
 	if stalled := node.Pool().Stalled(); stalled > 0 {
-		return fmt.Errorf("it has not answered for %v", stalled.Round(time.Millisecond))
+		return fmt.Errorf("it has not replied for %v", stalled.Round(time.Millisecond))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ const longestPause = 5 * time.Second
 const maxSplitVotes = 5
 
 // queues has the local queues of this process, by lock; like sessions it belongs to no Lock. Only
-// the head of a queue asks the nodes: others would get the same answers, and split the vote.
+// the head of a queue asks the nodes: others would get the same replies, and split the vote.
 var queues = waitqueue.New[identity, known]()
 
 // known holds what the head of a queue has learned. The queue guards it.

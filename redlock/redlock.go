@@ -89,7 +89,7 @@ func (l *Lock) Server() string { return l.server }
 // which needs a quorum as well.
 //
 // Lock returns
-//   - a *[QuorumError], which says what each node answered. It matches [rlock.ErrNotAcquired] if
+//   - a *[QuorumError], which says what each node replied. It matches [rlock.ErrNotAcquired] if
 //     others held the lock, and [ErrNoQuorum] if too few nodes could be counted; also ctx's error
 //     if ctx ended the wait. Lock returns it at once if waiting would not help, because too many
 //     nodes refuse for good, or stay uncounted for longer than the wait;
@@ -115,41 +115,7 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 // attempt that failed, or an Unlock, TryLock may fail because some nodes have not released the lock
 // yet.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
-	if wait < 0 {
-		return nil, l.wrap(fmt.Errorf("%w: the wait %v is negative: use Lock to wait without limit",
-			rlock.ErrInvalid, wait))
-	}
 	return l.acquire(ctx, wait, lease)
-}
-
-// shortestWait is the shortest wait of TryLock. It leaves the nodes time to reply.
-const shortestWait = 10 * time.Millisecond
-
-func (l *Lock) acquire(
-	ctx context.Context, limit, lease time.Duration,
-) (hold *rlock.Hold, err error) {
-	defer func() { err = l.wrap(err) }()
-	if l.invalid != nil {
-		return nil, l.invalid
-	}
-	at := attempt{lock: l, waits: limit != rlock.NoWait, renew: lease == rlock.Watchdog}
-	if at.lease, err = l.checkLease(lease); err != nil {
-		return nil, err
-	}
-	token, ok := owner.From(ctx)
-	if !ok {
-		token = owner.New()
-		ctx = owner.With(ctx, token)
-	}
-	switch {
-	case !at.waits:
-		limit = l.nodes[0].CommandTimeout()
-	case limit != wait.Unlimited:
-		limit = max(limit, shortestWait)
-	}
-	at.budget = wait.NewBudget(ctx, nil, limit)
-	defer at.budget.Stop()
-	return at.run(token)
 }
 
 // Unlock releases the innermost level that ctx's owner holds, for code without the hold. See
@@ -157,8 +123,8 @@ func (l *Lock) acquire(
 // this lock. It returns [rlock.ErrLost] once for each level that the owner had when it lost the
 // lock, until the owner acquires it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
-	token, ok := owner.From(ctx)
-	if !ok {
+	token, named := owner.From(ctx)
+	if !named {
 		return l.wrap(fmt.Errorf("%w: the context has no owner: pass the hold's context or one of "+
 			"rlock.WithOwner, or call Unlock on the hold", rlock.ErrNotHeld))
 	}
@@ -185,9 +151,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 
 // wrap adds the name of the lock to an error that does not name it already.
 func (l *Lock) wrap(err error) error {
-	var lost *rlock.LostError
-	if err == nil || errors.As(err, &lost) && lost.Lock == l.name {
-		return err // it names its lock already
+	if _, names := err.(*rlock.LostError); names || err == nil { //nolint:errorlint // not inside
+		return err
 	}
 	return fmt.Errorf("holdfast: redlock %q: %w", l.name, err)
 }

@@ -74,12 +74,12 @@ func (a *acquisition) awaitRelease() error {
 	for {
 		start, over, failing := time.Now(), false, false
 		a.await(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },
-			func() bool { return a.conclusive() || a.count(sent, late) == 0 })
-		a.do(func() { over, failing = a.conclusive() || b.Over(), a.count(due) > 0 })
+			func() bool { return a.conclusive() || a.count(releaseSent, unwanted) == 0 })
+		a.do(func() { over, failing = a.conclusive() || b.Over(), a.count(releaseDue) > 0 })
 		if over || failing && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
 			return a.outcome()
 		}
-		a.do(a.releaseDue)
+		a.do(a.sendReleases)
 	}
 }
 
@@ -91,12 +91,12 @@ func (a *acquisition) outcome() (err error) {
 		switch {
 		case a.count(freed) >= a.lock.quorum:
 		case a.count(gone, missing) > a.spare():
-			err = a.lostError(watchdog.ErrGone, in(late, due, sent, freed, kept))
+			err = a.lostError(watchdog.ErrGone, in(unwanted, releaseDue, releaseSent, freed, releaseRefused))
 		default:
-			e := a.quorumError("released", errNoAnswer, in(freed))
+			e := a.quorumError("released", errNoReply, in(freed))
 			e.cause, err = rlock.ErrOutcomeUnknown, e
 		}
-		a.releaseDue()
+		a.sendReleases()
 	})
 	a.report(err)
 	return err
@@ -109,13 +109,13 @@ func (a *acquisition) outcome() (err error) {
 func (p *part) end() {
 	switch p.state {
 	case granted:
-		p.state.enter(due)
+		p.state.enter(releaseDue)
 	case asked:
 		if p.node.Pool().Withdraw(&p.request) {
 			p.deny(errNoPart)
 			return
 		}
-		p.state.enter(late) // requested releases what the node grants
+		p.state.enter(unwanted) // requested releases what the node grants
 		if time.Since(p.askedAt) >= p.request.Timeout {
 			// The node may carry out the request after its connection was closed, and then nobody
 			// gets the reply.
@@ -135,10 +135,10 @@ func (p *part) cleanUp() {
 	p.node.CleanUp(p.owner, time.Now().Add(p.acquisition.longest))
 }
 
-// releaseDue sends the releases of the parts that are due, unless their nodes are stalled.
-func (a *acquisition) releaseDue() {
+// sendReleases sends the releases of the parts that are due, unless their nodes are stalled.
+func (a *acquisition) sendReleases() {
 	for _, p := range a.parts {
-		if p.state != due {
+		if p.state != releaseDue {
 			continue
 		}
 		call := &p.release
@@ -148,7 +148,7 @@ func (a *acquisition) releaseDue() {
 		if err := p.send(call, p, a.longest); err != nil {
 			p.unreleased(err)
 		} else {
-			p.state.enter(sent)
+			p.state.enter(releaseSent)
 		}
 	}
 }
@@ -159,17 +159,18 @@ func (p *part) unreleased(err error) {
 	closed := errors.Is(err, rlock.ErrClosed)
 	switch {
 	case closed || p.node.Permanent(err):
-		p.state.enter(kept)
-	case p.state == sent:
-		p.state.enter(due)
+		p.state.enter(releaseRefused)
+	case p.state == releaseSent:
+		p.state.enter(releaseDue)
 	}
 	// A closing client may still clean up; otherwise the part ends with its lease.
-	if closed || p.state == due && p.acquisition.state != releasing {
+	if closed || p.state == releaseDue && p.acquisition.state != releasing {
 		p.cleanUp()
 	}
 }
 
 // conclusive reports whether more replies to releases make no difference.
 func (a *acquisition) conclusive() bool {
-	return a.count(freed) >= a.lock.quorum || a.count(freed, sent, late, due) < a.lock.quorum
+	yes, open := a.count(freed), a.count(releaseSent, unwanted, releaseDue)
+	return yes >= a.lock.quorum || yes+open < a.lock.quorum
 }

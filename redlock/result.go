@@ -22,15 +22,15 @@ type result struct {
 	freeAfter time.Duration // until enough leases for a quorum should have ended; 0 if unknown
 }
 
-// result returns the result of a round that has just failed. Nodes without an answer are not blamed
-// if others decided the round, or the wait was too short for any answer. It is called with mu held.
+// result returns the result of a round that has just failed. Nodes without a reply are not blamed
+// if others decided the round, or the wait was too short for any reply. It is called with mu held.
 func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *result {
-	silent := errNoAnswer
+	silent := errNoReply
 	if decided || b.Over() && took < shortestWait {
 		silent = errNotAwaited
 	}
 	r := &result{
-		err:  a.quorumError("granted", silent, in(granted)),
+		err:  a.quorumError("", silent, in(granted)),
 		took: took,
 		held: a.contenderNodes() >= a.lock.quorum,
 	}
@@ -76,7 +76,7 @@ func (a *acquisition) permanentRefusals() int {
 }
 
 // quorumError returns an error with the nodes that did not do what was asked, and why. agrees
-// reports which did. Nodes without an answer are listed as silent.
+// reports which did. silent is the error of nodes without a reply.
 func (a *acquisition) quorumError(did string, silent error, agrees func(*part) bool) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, did: did}
 	for i, p := range a.parts {
@@ -86,7 +86,7 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 		}
 		err := p.err
 		switch p.state {
-		case asked, late, sent:
+		case asked, unwanted, releaseSent:
 			err = silent
 		case granted:
 			err = cmp.Or(err, silent)
@@ -94,7 +94,7 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 			err = watchdog.ErrGone
 		default:
 		}
-		server := cmp.Or(p.node.Server(), "node "+strconv.Itoa(i))
+		server := cmp.Or(p.node.Server(), "node "+strconv.Itoa(i+1))
 		e.Nodes = append(e.Nodes, NodeError{Server: server, Err: err})
 	}
 	return e
@@ -102,7 +102,7 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 
 // lostError returns the error of a loss, with the nodes that do not hold the lock any more.
 func (a *acquisition) lostError(reason error, holds func(p *part) bool) *rlock.LostError {
-	e := &lossError{nodes: a.quorumError("", errNoAnswer, holds), reason: reason}
+	e := &lossError{nodes: a.quorumError("", errNoReply, holds), reason: reason}
 	for _, n := range e.nodes.Nodes {
 		if errors.Is(e.reason, rlock.ErrClosed) {
 			e.reason = n.Err // a hold that ends because clients were closed is not lost

@@ -130,7 +130,7 @@ func TestSlowMajorityIsAnErrorIfItsTimeIsTooShort(t *testing.T) {
 		require.ErrorIs(t, err, redlock.ErrNoQuorum)
 		require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 		// The first time they are asked; later they are known to be slow.
-		require.Regexp(t, `c.*: (no answer in time \(see redlock.Options.NodeTimeout\)|it has not answered for \d+ms)`,
+		require.Regexp(t, `c.*: (no reply in time \(see redlock.Options.NodeTimeout\)|it has not replied for \d+ms)`,
 			err.Error())
 	}
 	waitForReplies(t, clients)

@@ -363,20 +363,17 @@ func TestModelOfAcquisitionsAndTheirParts(t *testing.T) { require.Empty(t, runPr
 
 // The model walks each transition: it finds out when one is left out.
 func TestModelOfAcquisitionsMissesEachTransitionThatIsLeftOut(t *testing.T) {
-	missesEach(t, phases[:])
-	missesEach(t, states[:])
+	missesEach(t, phases)
+	missesEach(t, states)
 }
 
-func missesEach[S interface {
-	~uint8
-	fmt.Stringer
-}](t *testing.T, table [][]S) {
+func missesEach[S ~string](t *testing.T, table map[S][]S) {
 	for from, all := range table {
 		for i, next := range all {
 			table[from] = slices.Delete(slices.Clone(all), i, i+1)
 			bug := runPrograms(t, 1000)
-			t.Logf("without %v after %v: %s", next, S(from), bug)
-			require.NotEmpty(t, bug, "nobody misses %v after %v", next, S(from))
+			t.Logf("without %v after %v: %s", next, from, bug)
+			require.NotEmpty(t, bug, "nobody misses %v after %v", next, from)
 		}
 		table[from] = all
 	}
