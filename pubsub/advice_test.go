@@ -7,15 +7,41 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNumberIsNoReasonToAsk(t *testing.T) {
+// advised returns two subscribers of a confirmed channel, and what publishes a message on it.
+func advised(t *testing.T) (first, second *Subscription, publish func(message string)) {
 	h := New(Options{Route: new(fakeServer).route})
-	defer h.Close()
-	c := &channel{name: "order", phase: confirmed}
+	t.Cleanup(h.Close)
+	c := &channel{name: "order", phase: confirmed, link: &link{hub: h, wake: make(chan struct{}, 1)}}
 	h.channels[c.name] = c
-	first, second := newSubscription(h, "lock"), newSubscription(h, "lock")
+	first, second = newSubscription(h, "lock"), newSubscription(h, "lock")
 	c.join(first)
 	c.join(second)
-	publish := func(message string) { h.deliver(rueidis.PubSubMessage{Channel: "order", Message: message}) }
+	return first, second, func(message string) {
+		h.deliver(rueidis.PubSubMessage{Channel: "order", Message: message})
+	}
+}
+
+func TestNumberThatWasNotReadHidesNoMessage0(t *testing.T) {
+	first, second, publish := advised(t)
+	publish("1500")
+	publish("0")
+	<-first.C()
+	require.Zero(t, first.Advice())
+	<-second.C()
+	require.EqualValues(t, 1500, second.Advice(), "one announcement makes one subscriber ask")
+}
+
+func TestLeaverPassesNoNumberOn(t *testing.T) {
+	first, second, publish := advised(t)
+	publish("1500")
+	first.Close()
+	<-second.C()
+	require.EqualValues(t, 1500, second.Advice(), "it has heard the number itself")
+	second.Close()
+}
+
+func TestNumberIsNoReasonToAsk(t *testing.T) {
+	first, second, publish := advised(t)
 
 	publish("1500")
 	for _, s := range []*Subscription{first, second} {

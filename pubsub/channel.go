@@ -39,7 +39,6 @@ type channel struct {
 	link        *link         // nil while phase is routing, or dropped unless that was by Close
 	idle        *list.Element // of link.idle, nil when it is not in the list
 	idleSince   time.Time     // when the last subscriber left, valid while there are none
-	refused     error         // the server's refusal of this channel, nil when there is none
 
 	// Used by the router.
 	due     time.Time    // not to be routed before

@@ -33,7 +33,6 @@ func TestDeliveryAndAMissedResumeAllocateNothing(t *testing.T) {
 		"a message for nobody":  func() { h.deliver(message("d", "0")) },
 		"nothing to be resumed": func() { h.Resume(Topic{Channel: "d"}) },
 		"looking for paired":    func() { s.Paired() },
-		"looking for a refusal": func() { _ = s.Err() },
 		"a paired confirmation": func() {
 			h.links[""].onSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: "c:direct"})
 		},

@@ -112,20 +112,6 @@ func ExampleHub_Close() {
 	// Output: 0 channels
 }
 
-func ExampleSubscription_Err() {
-	server, client := embedded()
-	defer server.Close()
-	defer client.Close()
-	hub := pubsub.New(pubsub.Options{Route: toOneNode(client)})
-	defer hub.Close()
-
-	subscription := hub.Subscribe(pubsub.Topic{Channel: "door"})
-	defer subscription.Close()
-	<-subscription.C()
-	fmt.Println(subscription.Err())
-	// Output: <nil>
-}
-
 // Two rooms share a door, and the message does not say which is free. So one waiter of each tries.
 func ExampleTopic() {
 	server, client := embedded()

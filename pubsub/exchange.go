@@ -40,7 +40,7 @@ func (l *link) onSubscription(s rueidis.PubSubSubscription) {
 			h.requeue(c, true, new(wait.Backoff).Next())
 		}
 	case c.phase == asking || c.phase == confirmed:
-		c.phase, c.tries, c.refused = confirmed, wait.Backoff{}, nil
+		c.phase, c.tries = confirmed, wait.Backoff{}
 		c.wakeAll(0) // earlier messages are lost
 		delete(h.warned, c.name)
 		if c.isPaired() {
@@ -94,7 +94,6 @@ func (l *link) denied(c *channel, reply error) {
 		c.unpaired = func() { h.reportUnpaired(c.name, paired, reply) }
 		l.add(c)
 	default:
-		c.refused = reply
 		if h.warned.first(c.name) {
 			h.log(slog.LevelWarn,
 				"pubsub: the server refuses the channel; its waiters fall back to polling",

@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"container/list"
-	"errors"
 	"log/slog"
 	"maps"
 	"time"
@@ -130,12 +129,7 @@ func (l *link) giveBack(dialErr error) {
 		h.log(slog.LevelWarn, "pubsub: no connection to the node; "+
 			"waiters fall back to polling until there is one", "node", l.node, "error", dialErr)
 	}
-	var reply *rueidis.RedisError
-	denied := errors.As(dialErr, &reply) && refuses(reply)
 	for c := range l.members {
-		if denied {
-			c.refused = reply
-		}
 		h.requeue(c, dialErr != nil, time.Until(out.until))
 	}
 }

@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"container/list"
-	"fmt"
 	"sync/atomic"
 
 	"holdfast/internal/wait"
@@ -56,7 +55,7 @@ func (s *Subscription) Close() {
 	for _, m := range s.memberships {
 		m.channel.subscribers.Remove(m.element)
 	}
-	unused := wait.Fired(s.permits)
+	unused := wait.Fired(s.permits) && s.advice.Load() == 0 // others have heard the number too
 	for _, m := range s.memberships {
 		if unused {
 			m.channel.wakeOne(s.topic)
@@ -78,29 +77,15 @@ func (s *Subscription) Paired() bool {
 	return len(s.memberships) > 0 && s.memberships[0].channel.isPaired()
 }
 
-// Err returns why the server refuses the channel at present, nil when it does not; of several
-// channels, the first that is refused. The error wraps the server's reply, such as NOPERM, a
-// *rueidis.RedisError for [errors.As]. A connection that fails, a node that is starting and a
-// refusal of the paired channels alone are not refusals of the channel. A refused channel is asked
-// for again, less and less often, at most 30 s apart.
-func (s *Subscription) Err() error {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	for _, m := range s.memberships {
-		if c := m.channel; c.refused != nil {
-			return fmt.Errorf("pubsub: channel %q: %w", c.name, c.refused)
-		}
-	}
-	return nil
-}
-
-// permit adds a permit and reports whether there was none. A number above 0 is no reason to ask,
-// and is dropped if there is a permit to ask already. Called with hub.mu held, so that a
-// Subscription that is closing cannot swallow the permit.
+// permit adds a permit, and returns false if there was one to ask already. A number above 0 is no
+// reason to ask. Called with hub.mu held, so that a Subscription that is closing cannot swallow the
+// permit.
 func (s *Subscription) permit(number int64) bool {
-	if number > 0 && s.advice.Load() == 0 && len(s.permits) > 0 {
+	// In this order: a number that is received in between leaves no permit to ask behind.
+	if s.advice.Load() == 0 && len(s.permits) > 0 {
 		return false
 	}
 	s.advice.Store(number)
-	return wait.Fire(s.permits)
+	wait.Fire(s.permits)
+	return true
 }

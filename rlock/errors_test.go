@@ -65,5 +65,5 @@ func TestLostErrorIsNotWrappedTwice(t *testing.T) {
 	hold := take(t, newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
 	s.Do(t, "DEL", "lock")
 	require.EqualError(t, hold.Unlock(t.Context()),
-		`holdfast: lock "lock" lost: watchdog: lease gone: the store says that its owner no longer holds it`)
+		`holdfast: lock "lock" lost: it is no longer this owner's in Redis: it was force-unlocked, deleted, evicted, or lost in a failover`)
 }

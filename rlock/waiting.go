@@ -100,7 +100,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			at.request.registers = w.Ask(how.registers && at.client.transport.GivesAway(), hears)
 			at.fresh.streak = waitqueue.Streak{HereSince: time.Now()} // if it is acquired by asking
 			hold, err := at.try()
-			given, granted := w.Answer(at.ticket, at.sent)
+			given, granted := w.Reply(at.ticket, at.sent)
 			if hold != nil || err != nil || at.left {
 				return at.leave(w, hold, err)
 			}

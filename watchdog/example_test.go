@@ -42,7 +42,7 @@ func Example() {
 	// Output:
 	// renewing order:42 on node 1
 	// renewing order:42 on node 1
-	// watchdog: lease gone: the store says that its owner no longer holds it
+	// it is no longer this owner's in Redis: it was force-unlocked, deleted, evicted, or lost in a failover
 	// still watched: false
 }
 
@@ -69,7 +69,7 @@ func ExampleWatchdog_Add() {
 	l := &watchdog.Lease{OnLost: func(reason error) { lost <- reason }}
 	w.Add(l, watchdog.Deadline(time.Now(), 50*time.Millisecond), false)
 	fmt.Println(<-lost)
-	// Output: watchdog: lease expired: its deadline came before a renewal succeeded
+	// Output: its lease ended before it was extended or released
 }
 
 // A request of the caller, such as a nested lock with a longer lease, has extended the lease.
@@ -114,7 +114,7 @@ func ExampleWatchdog_SetRenew() {
 	<-renewed
 	w.SetRenew(l, false)
 	fmt.Println(<-lost)
-	// Output: watchdog: lease expired: its deadline came before a renewal succeeded
+	// Output: its lease ended before it was extended or released
 }
 
 func ExampleWatchdog_Remove() {

@@ -7,14 +7,17 @@ import (
 	"time"
 )
 
-// ErrExpired is the reason given to [Lease.OnLost] when the deadline came before a renewal
-// succeeded. The store may still hold the lease for its owner, and a renewal in flight may even
-// extend it there. To free it for others before it expires, release it.
-var ErrExpired = errors.New("watchdog: lease expired: its deadline came before a renewal succeeded")
+// The reasons given to [Lease.OnLost]. They are the end of a sentence that names the lock.
+var (
+	// ErrExpired means that the deadline came before a renewal succeeded. The store may still hold
+	// the lease for its owner, and a renewal in flight may even extend it there. To free it for
+	// others before it expires, release it.
+	ErrExpired = errors.New("its lease ended before it was extended or released")
 
-// ErrGone is the reason given to [Lease.OnLost] when the store answered that the owner no longer
-// holds the lease.
-var ErrGone = errors.New("watchdog: lease gone: the store says that its owner no longer holds it")
+	// ErrGone means that the store replied that the owner no longer holds the lease.
+	ErrGone = errors.New("it is no longer this owner's in Redis: " +
+		"it was force-unlocked, deleted, evicted, or lost in a failover")
+)
 
 // Lease is one lease under watch. Its owner sets the exported fields before [Watchdog.Add]; from
 // then on they are constant. A Lease is added once, to one watchdog, and must not be copied.
@@ -54,8 +57,8 @@ func (l *Lease) Deadline() time.Time { return epoch.Add(l.until()) }
 
 func (l *Lease) until() time.Duration { return time.Duration(l.deadline.Load()) }
 
-// live reports whether the lease is watched and may still be trusted at t. The caller holds
-// Watchdog.mu.
+// live reports whether the lease is watched and may still be trusted at t. Called with Watchdog.mu
+// held.
 func (l *Lease) live(t time.Duration) bool { return l.stage == watched && t < l.until() }
 
 // deadlines is the heap of the watched leases, the earliest deadline first. Each lease knows its

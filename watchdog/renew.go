@@ -141,11 +141,7 @@ func (w *Watchdog) renewed(
 // lose ends the watch of l and reports why, unless it has ended already. It ends the watch
 // immediately before the callback, so that a Remove before the callback is in time.
 func (w *Watchdog) lose(l *Lease, reason error) {
-	w.mu.Lock()
-	report := w.ctx.Err() == nil && w.end(l)
-	w.mu.Unlock()
-
-	if report && l.OnLost != nil {
+	if w.ctx.Err() == nil && w.Remove(l) && l.OnLost != nil {
 		l.OnLost(reason)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"holdfast/internal/wait"
 )
 
-// schedule is the goroutine that watches the clock. It reports deadlines and starts the rounds,
+// schedule watches the clock until the watchdog closes. It reports deadlines and starts the rounds,
 // which do the work that may block.
 func (w *Watchdog) schedule() {
 	timer := time.NewTimer(never)
@@ -45,7 +45,7 @@ func (w *Watchdog) expired() *Lease {
 	return w.deadlines[0]
 }
 
-// wakeBy wakes the scheduler at t at the latest. The caller holds mu.
+// wakeBy wakes the scheduler at t at the latest. Called with mu held.
 func (w *Watchdog) wakeBy(t time.Duration) {
 	if t < w.armed {
 		w.armed = t
@@ -84,7 +84,7 @@ func (w *Watchdog) plan() time.Duration {
 	return next
 }
 
-// tick queues every renewable lease. The caller holds mu.
+// tick queues every renewable lease. Called with mu held.
 func (w *Watchdog) tick(t time.Duration) {
 	w.period = period(w.options.Lease)
 	w.lastTick, w.nextTick = t, t+w.period
@@ -99,8 +99,8 @@ func (w *Watchdog) tick(t time.Duration) {
 	w.enqueue(t, never)
 }
 
-// enqueue queues the renewable leases that have less than limit left and are not queued yet. The
-// caller holds mu.
+// enqueue queues the renewable leases that have less than limit left and are not queued yet. Called
+// with mu held.
 func (w *Watchdog) enqueue(t, limit time.Duration) {
 	w.nextEarly = never
 	due := make(map[string][]*Lease)

@@ -118,7 +118,15 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	return w.end(l)
+	if l.stage != watched {
+		return false
+	}
+	if l.renew {
+		w.setRenew(l, false)
+	}
+	heap.Remove(&w.deadlines, l.index)
+	l.stage = ended
+	return true
 }
 
 // Close stops renewing and watching, cancels the context of calls of Renew in flight, and waits for
@@ -133,8 +141,7 @@ func (w *Watchdog) Close() {
 	w.goroutines.Wait()
 }
 
-// The methods below are called while mu is held.
-
+// extend moves the deadline of l on, never back. Called with mu held.
 func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	if until := deadline.Sub(epoch); until > l.until() {
 		l.deadline.Store(int64(until))
@@ -142,32 +149,16 @@ func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// end ends the watch of l and reports whether there was one. Only the caller that gets true may
-// report a loss.
-func (w *Watchdog) end(l *Lease) bool {
-	if l.stage != watched {
-		return false
-	}
-	if l.renew {
-		w.setRenew(l, false)
-	}
-	heap.Remove(&w.deadlines, l.index)
-	l.stage = ended
-	return true
-}
-
-// setRenew changes l.renew, and starts the tick with the first renewable lease.
+// setRenew changes l.renew, and starts the tick with the first renewable lease. Called with mu held.
 func (w *Watchdog) setRenew(l *Lease, renew bool) {
 	l.renew = renew
 	if !renew {
-		w.renewable--
-		if w.renewable == 0 {
+		if w.renewable--; w.renewable == 0 {
 			w.nextTick, w.nextEarly = never, never
 		}
 		return
 	}
-	w.renewable++
-	if w.renewable == 1 {
+	if w.renewable++; w.renewable == 1 {
 		// The period is drawn at each tick and not here. In a loop that locks and unlocks, each
 		// start then moves the tick later, and the scheduler need not be woken.
 		w.nextTick = now() + w.period

@@ -50,7 +50,10 @@ func (g *Group) Go(f func()) bool {
 func (g *Group) work(f func()) {
 	var next chan func()
 	for ok := true; ok; f, ok = <-next {
-		g.run(f)
+		func() {
+			defer g.Leave() // also when f ends the goroutine
+			f()
+		}()
 		g.mu.Lock()
 		if g.closing.Load() || len(g.idle) == mostIdle {
 			g.mu.Unlock()
@@ -62,11 +65,6 @@ func (g *Group) work(f func()) {
 		g.idle = append(g.idle, next)
 		g.mu.Unlock()
 	}
-}
-
-func (g *Group) run(f func()) {
-	defer g.Leave()
-	f()
 }
 
 // Enter adds a user's call as a task until Leave. It returns false as soon as Wait has begun:

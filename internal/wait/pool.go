@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,8 +10,8 @@ import (
 const Workers = 64
 
 // Task is the work of a [Job]: an interface, so that the details of a call need no closure. Run
-// makes the call and handles its outcome. It may block for as long as the server does not answer,
-// and may use the pool. It must return: nobody recovers a panic or runtime.Goexit.
+// makes the call and handles its outcome. It may block for as long as the server does not reply, and
+// may use the pool. It must return: nobody recovers a panic or runtime.Goexit.
 type Task interface{ Run() }
 
 // Func is a function that is a [Task].
@@ -27,9 +28,8 @@ type Job struct {
 	Timeout time.Duration
 
 	// Guarded by the mutex of the pool.
-	state      jobState
-	started    time.Time // when it began to run
-	prev, next *Job      // its neighbours in the list that the state stands for
+	state   jobState
+	started time.Time // when it began to run
 }
 
 // jobState is the state of a job: queued -> running -> done, or queued -> dropped.
@@ -44,13 +44,13 @@ const (
 )
 
 // Pool runs jobs for one server with a bounded number of goroutines. It measures how long the
-// server has not answered and how long its answers take.
+// server has not replied and how long its replies take.
 //
-// A lock over several servers asks all of them at once and goes on as soon as enough have answered.
+// A lock over several servers asks all of them at once and goes on as soon as enough have replied.
 // A call to a hung server stays behind: it cannot be given up, since the server may still execute
 // it, and its outcome must be handled. With a goroutine per call, a server that hangs for an hour
 // would cost one for every lock acquired during that hour. Here it costs at most [Workers]. Further
-// jobs are queued. Their callers withdraw them when they no longer need the answer, or ask
+// jobs are queued. Their callers withdraw them when they no longer need the reply, or ask
 // [Pool.Stalled] first, so the queue is bounded by the number of callers that still wait.
 //
 // An idle pool has no goroutine, and need not be closed. All methods are safe for concurrent use;
@@ -61,11 +61,11 @@ type Pool struct {
 
 	mu      sync.Mutex // guards everything below, and the unexported fields of all jobs
 	workers int        // goroutines that have not found the queue empty yet; at most Workers
-	queue   Job        // the head of a ring: jobs without a worker, in order of Do
-	running Job        // the head of a ring: jobs that a worker runs, in order of their start
+	queue   []*Job     // without a worker, in order of Do
+	running []*Job     // in order of their start
 
 	trips   [32]time.Duration // the latest round trips: few, so that a change shows soon
-	answers int               // round trips ever recorded
+	replies int               // round trips ever recorded
 }
 
 // NewPool returns a pool without goroutines. start runs a function in a goroutine that the client's
@@ -74,22 +74,13 @@ type Pool struct {
 func NewPool(start func(func()) bool) *Pool {
 	p := &Pool{start: start}
 	p.work = p.run
-	p.queue.prev, p.queue.next = &p.queue, &p.queue
-	p.running.prev, p.running.next = &p.running, &p.running
 	return p
 }
 
-// push appends j to the ring of a head.
-func (j *Job) push(head *Job) {
-	j.prev, j.next = head.prev, head
-	j.prev.next, j.next.prev = j, j
-}
-
-// remove removes j from its ring. It clears its links, so that a job that is kept does not keep its
-// neighbours from being collected.
-func (j *Job) remove() {
-	j.prev.next, j.next.prev = j.next, j.prev
-	j.prev, j.next = nil, nil
+// without removes a job from a list.
+func without(list []*Job, j *Job) []*Job {
+	i := slices.Index(list, j)
+	return slices.Delete(list, i, i+1)
 }
 
 // Do runs j, or queues it when all Workers are busy. It returns false, and the task never runs, if
@@ -111,7 +102,7 @@ func (p *Pool) Do(j *Job) bool {
 		return false
 	}
 	j.state = queued
-	j.push(&p.queue)
+	p.queue = append(p.queue, j)
 	return true
 }
 
@@ -121,38 +112,40 @@ func (p *Pool) Withdraw(j *Job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j.state == queued {
-		j.remove()
+		p.queue = without(p.queue, j)
 		j.state = dropped
 	}
 	return j.state == dropped
 }
 
-// run is the body of a worker: it runs jobs until the queue is empty. In the same step the worker
-// stops being counted, so no job is forgotten.
+// run runs jobs, as a worker, until the queue is empty. In the same step the worker stops being
+// counted, so no job is forgotten.
 func (p *Pool) run() {
 	p.mu.Lock()
-	for j := p.queue.next; j != &p.queue; j = p.queue.next {
-		j.remove()
-		j.push(&p.running)
+	for len(p.queue) > 0 {
+		j := p.queue[0]
+		p.queue = slices.Delete(p.queue, 0, 1)
+		p.running = append(p.running, j)
 		j.state, j.started = running, time.Now()
 		p.mu.Unlock()
 		j.Task.Run()
 		p.mu.Lock()
-		j.remove()
+		p.running = without(p.running, j)
 		j.state = done
 	}
 	p.workers--
 	p.mu.Unlock()
 }
 
-// Stalled returns for how long the oldest running job has had no answer, or 0 while that is within
+// Stalled returns for how long the oldest running job has had no reply, or 0 while that is within
 // its Timeout. Younger jobs do not count, however short their Timeout.
 func (p *Pool) Stalled() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	oldest := p.running.next
-	if age := time.Since(oldest.started); oldest != &p.running && age > oldest.Timeout {
-		return age
+	if len(p.running) > 0 {
+		if age := time.Since(p.running[0].started); age > p.running[0].Timeout {
+			return age
+		}
 	}
 	return 0
 }
@@ -165,8 +158,8 @@ func (p *Pool) Remaining(j *Job) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	awaited := j
-	if j.state == queued && p.running.next != &p.running {
-		awaited = p.running.next
+	if j.state == queued && len(p.running) > 0 {
+		awaited = p.running[0]
 	}
 	switch awaited.state {
 	case queued: // its worker is starting
@@ -178,31 +171,29 @@ func (p *Pool) Remaining(j *Job) time.Duration {
 	}
 }
 
-// Answered records how long the server took for an answer, even if its caller no longer waited.
-// Calls without an answer must not be recorded, because their round-trip time is unknown.
+// Answered records how long the server took for a reply, even if its caller no longer waited. Calls
+// without a reply must not be recorded, because their round-trip time is unknown.
 func (p *Pool) Answered(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trips[p.answers%len(p.trips)] = took
-	p.answers++
+	p.trips[p.replies%len(p.trips)] = took
+	p.replies++
 }
 
-// Timeout returns how long an answer is worth waiting for: three times what nearly all of the
-// latest 32 answers took, at most limit, but never less than least. Before the first answer it is
-// limit, so that a first attempt succeeds however far away the server is.
+// Timeout returns how long a reply is worth waiting for: three times what nearly all of the latest
+// 32 replies took, at most limit, but never less than least. Before the first reply it is limit, so
+// that a first attempt succeeds however far away the server is.
 func (p *Pool) Timeout(least, limit time.Duration) time.Duration {
 	const enough = 20 // from here on the longest does not count, such as of a node that hung
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	var longest, second time.Duration
-	for _, took := range p.trips {
-		second = max(second, min(took, longest))
-		longest = max(longest, took)
-	}
-	if p.answers >= enough {
-		longest = second
-	}
-	if p.answers > 0 {
+	trips, replies := p.trips, p.replies
+	p.mu.Unlock()
+	if replies > 0 {
+		slices.Sort(trips[:])
+		longest := trips[len(trips)-1]
+		if replies >= enough {
+			longest = trips[len(trips)-2]
+		}
 		limit = min(limit, 3*longest)
 	}
 	return max(limit, least)

@@ -1,7 +1,7 @@
 // Package waitqueue has the local queues of callers that wait for a lock in this process, and the
 // hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
 //
-// Only the head of a queue asks the server; the others would get the same answer. What the head
+// Only the head of a queue asks the server; the others would get the same reply. What the head
 // learns stays with the queue, so a new head need not ask again.
 //
 // # States
@@ -11,12 +11,12 @@
 //	            ask                      acquire
 //	Waiting ──────────▶ Asking           Waiting, Offered, Granted ──▶ Acquired
 //	   │    ◀──────────    │
-//	   │       answer      │             leave
+//	   │       reply       │             leave
 //	   │ offer             │             Waiting, Granted ──▶ Left
 //	   ▼        ask        ▼ settle      Offered ──▶ LeftOffered ──settle──▶ Left
 //	Offered ────────▶ OfferedAsking
 //	        ◀────────                    grant
-//	          answer                     Waiting ──▶ Granted ──ask──▶ Asking
+//	          reply                      Waiting ──▶ Granted ──ask──▶ Asking
 //
 // settle takes Offered back to Waiting and OfferedAsking to Asking.
 //

@@ -21,12 +21,6 @@ type Streak struct {
 	HereSince time.Time // zero if there was none
 }
 
-// Stays reports whether the lock may stay in this process.
-func (sk Streak) Stays() bool {
-	return sk.Here < longestStreak &&
-		(sk.HereSince.IsZero() || time.Since(sk.HereSince) < longestStreakTime)
-}
-
 // Ticket tells successive registrations of one owner apart; 0 is none.
 type Ticket int64
 
@@ -67,7 +61,9 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 		return o
 	}
 	w.state.step(offer)
-	o.Successor, o.First = w, s.Stays()
+	o.Successor = w
+	o.First = s.Here < longestStreak &&
+		(s.HereSince.IsZero() || time.Since(s.HereSince) < longestStreakTime)
 	if registers && !o.First {
 		// Another process may grant it the lock before the reply to the release arrives.
 		qs.registered[w.Owner] = w
@@ -202,12 +198,12 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	return true
 }
 
-// Answer notes that the request sent at the given time is over. t is the ticket of the refusal, if
-// it has one. Answer returns the grant if the waiter was given the lock in the meantime.
-func (w *Waiter[Name, Data]) Answer(t Ticket, asked time.Time) (Grant, bool) {
+// Reply notes that the request sent at the given time is over. t is the ticket of the refusal, if it
+// has one. Reply returns the grant if the waiter was given the lock in the meantime.
+func (w *Waiter[Name, Data]) Reply(t Ticket, asked time.Time) (Grant, bool) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	w.state.step(answer)
+	w.state.step(reply)
 	early := w.given
 	if t != 0 {
 		w.ticket, w.asked = t, asked

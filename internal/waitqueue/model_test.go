@@ -175,7 +175,7 @@ func (m *modelQueue) hears(t *rapid.T) {
 		}
 		ask.ticket, ask.granted = 0, false
 	}
-	g, given := w.waiter.Answer(ask.ticket, modelTime(ask.sent))
+	g, given := w.waiter.Reply(ask.ticket, modelTime(ask.sent))
 	switch {
 	case ask.granted:
 		m.keeps(t, w, ask.sent)

@@ -33,7 +33,7 @@ type Queue[Name comparable, Data any] struct {
 	data    Data
 
 	refusals int  // how often a request was refused
-	refused  bool // the last answer was a refusal, which also applies to waiters that join now
+	refused  bool // the last reply was a refusal, which also applies to waiters that join now
 }
 
 // New returns an empty Queues.
@@ -162,7 +162,7 @@ func (w *Waiter[Name, Data]) Waited() bool {
 // Leave removes the waiter from its queue, with the lock or without it. If it was the head, the
 // next one becomes head, and asks at once if retry is set. Leave returns what may remain on the
 // server. The last waiter ends the queue and gets its data; the others get nil.
-func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, over *Data) {
+func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data) {
 	q := w.queue
 	qs := q.all
 	qs.mu.Lock()

@@ -23,7 +23,7 @@ type event uint8
 
 const (
 	ask     event = iota // it sends a request
-	answer               // the request is over, without the lock
+	reply                // the request is over, without the lock
 	offer                // a release that names it is sent
 	settle               // that release is over
 	grant                // it is given the lock
@@ -35,9 +35,9 @@ const (
 // transitions lists the next state for each state and event. A missing transition is a bug.
 var transitions = [states][events]State{
 	Waiting:       {ask: Asking, offer: Offered, grant: Granted, acquire: Acquired, leave: Left},
-	Asking:        {answer: Waiting},
+	Asking:        {reply: Waiting},
 	Offered:       {ask: OfferedAsking, settle: Waiting, acquire: Acquired, leave: LeftOffered},
-	OfferedAsking: {answer: Offered, settle: Asking},
+	OfferedAsking: {reply: Offered, settle: Asking},
 	Granted:       {ask: Asking, acquire: Acquired, leave: Left},
 	Acquired:      {settle: Acquired},
 	LeftOffered:   {settle: Left},
@@ -58,5 +58,5 @@ func (s State) String() string {
 }
 
 func (e event) String() string {
-	return [...]string{"ask", "answer", "offer", "settle", "grant", "acquire", "leave"}[e]
+	return [...]string{"ask", "reply", "offer", "settle", "grant", "acquire", "leave"}[e]
 }
