@@ -251,7 +251,7 @@ func failed(err error) *Error {
 			"wants TLS: rueidis.ClientOption.TLSConfig"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		// A client with TLS gets this too from a server without it, which waits for an end of line.
-		advice = "the server did not answer in time; if it never does, see whether " +
+		advice = "the server did not reply in time; if it never does, see whether " +
 			"rueidis.ClientOption.TLSConfig is right for it"
 	}
 	message := cmp.Or(err.Error(), "error without a text")

@@ -128,8 +128,8 @@ func TestErrorsOfTheConnectionAreClassified(t *testing.T) {
 		{errors.New("received unknown message type: 21"), lua.ClassPermanent, "wants TLS"},
 		{rueidis.ErrNoCache, lua.ClassPermanent, "DisableCache"},
 		{rueidis.ErrClosing, lua.ClassUnknown, "client was closed"},
-		{context.DeadlineExceeded, lua.ClassUnknown, "did not answer in time"},
-		{os.ErrDeadlineExceeded, lua.ClassUnknown, "did not answer in time"},
+		{context.DeadlineExceeded, lua.ClassUnknown, "did not reply in time"},
+		{os.ErrDeadlineExceeded, lua.ClassUnknown, "did not reply in time"},
 		{context.Canceled, lua.ClassUnknown, ""},
 		{errors.New("something new"), lua.ClassUnknown, ""},
 	} {

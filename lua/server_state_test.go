@@ -94,5 +94,5 @@ func TestServerThatDoesNotReplyInTimeIsAnUnknownOutcome(t *testing.T) {
 	_, err := lockPlain(ctx, c, lock, me, lease)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	e := requireError(t, err, lua.ClassUnknown, "")
-	require.Contains(t, e.Advice, "did not answer in time")
+	require.Contains(t, e.Advice, "did not reply in time")
 }

@@ -29,13 +29,13 @@ type attempt struct {
 	fresh   *acquisition // preallocated; its token identifies the owner in this process
 
 	// The results of the tries so far.
-	sent     time.Time         // when the last try was sent
-	ticket   waitqueue.Ticket  // of the registration, by the last reply; 0 if none
-	holder   lua.Holder        // the holder by the last reply
-	answered bool              // a try got a reply
-	left     bool              // the budget ended before the reply to the last try
-	failure  error             // why the last try got no reply; nil if it did
-	remains  waitqueue.Remains // what they may have left in Redis, a queue entry included
+	sent    time.Time         // when the last try was sent
+	ticket  waitqueue.Ticket  // of the registration, by the last reply; 0 if none
+	holder  lua.Holder        // the holder by the last reply
+	replied bool              // a try got a reply
+	left    bool              // the budget ended before the reply to the last try
+	failure error             // why the last try got no reply; nil if it did
+	remains waitqueue.Remains // what they may have left in Redis, a queue entry included
 }
 
 // newAttempt begins a call, unless its arguments are invalid, its context has ended or the client
@@ -135,15 +135,15 @@ func (l *Lock) acquire(ctx context.Context, delay, lease time.Duration) (*Hold, 
 func (at *attempt) try() (hold *Hold, err error) {
 	c := at.client
 	at.sent, at.ticket = time.Now(), 0
-	answer, state := reply{}, transport.NotSent
+	got, state := reply{}, transport.NotSent
 	if c.options.SyncReplicas == 0 {
 		if call := c.calls.Begin(&at.budget); call != nil {
-			answer, err = at.lock.kind.acquire(call, c.redis, at.request)
+			got, err = at.lock.kind.acquire(call, c.redis, at.request)
 			state, err = call.End(err)
 		}
 	}
 	if state == transport.NotSent {
-		answer, state, err = at.detach()
+		got, state, err = at.detach()
 	}
 	if state == transport.Abandoned {
 		at.remains = waitqueue.Late
@@ -152,26 +152,26 @@ func (at *attempt) try() (hold *Hold, err error) {
 	switch {
 	case at.left:
 		switch {
-		case at.answered:
-		case at.failure == nil, errors.Is(at.failure, transport.ErrNoAnswer):
-			at.failure = transport.ErrNoAnswer
+		case at.replied:
+		case at.failure == nil, errors.Is(at.failure, transport.ErrNoReply):
+			at.failure = transport.ErrNoReply
 		default: // the error before is more helpful
-			at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoAnswer, at.failure)
+			at.failure = fmt.Errorf("%w; before that: %w", transport.ErrNoReply, at.failure)
 		}
 		return nil, nil
 	case errors.Is(err, ErrNotReplicated): // it was undone
 		return nil, err
 	case err != nil:
 		at.failure = err
-		if state == transport.Unconfirmed || answer.taken {
+		if state == transport.Unconfirmed || got.taken {
 			at.remains = max(at.remains, waitqueue.Something)
 		}
 		if c.transport.Permanent(err) {
 			return nil, at.ended()
 		}
 		return nil, nil
-	case answer.holder != nil:
-		at.answered, at.holder, at.ticket, at.failure = true, *answer.holder, answer.ticket, nil
+	case got.holder != nil:
+		at.replied, at.holder, at.ticket, at.failure = true, *got.holder, got.ticket, nil
 		if at.remains != waitqueue.Late {
 			at.remains = at.refusedRemains()
 		}
@@ -179,12 +179,12 @@ func (at *attempt) try() (hold *Hold, err error) {
 	}
 	if !time.Now().Before(watchdog.Deadline(at.sent, at.request.lease)) {
 		at.failure = fmt.Errorf(
-			"the lock was taken, but the answer took longer than the lease of %v", at.request.lease)
+			"the lock was taken, but the reply took longer than the lease of %v", at.request.lease)
 		at.remains = max(at.remains, waitqueue.Something)
 		return nil, nil
 	}
 	at.fresh.registered = at.request.registers
-	return at.begin(at.sent, at.request.lease, answer.fence)
+	return at.begin(at.sent, at.request.lease, got.fence)
 }
 
 // refusedRemains returns what a refused request leaves in Redis.
@@ -200,16 +200,16 @@ func (at *attempt) refusedRemains() waitqueue.Remains {
 func (at *attempt) detach() (reply, transport.State, error) {
 	c, lock, r, holds := at.client, at.lock, at.request, at.holder.TTL
 	before, ifRefused := at.remains, at.refusedRemains()
-	answer, state, err := transport.Detach(c.calls, &at.budget,
+	got, state, err := transport.Detach(c.calls, &at.budget,
 		func(ctx context.Context) (reply, error) { return at.ask(ctx, r) },
-		func(answer reply, err error) {
+		func(got reply, err error) {
 			if lock.waiting.ownQueue {
 				c.backlog.add(lock.name, -1)
 			}
-			clean := err != nil && !answer.taken && lua.ClassOf(err) != lua.ClassUnknown &&
+			clean := err != nil && !got.taken && lua.ClassOf(err) != lua.ClassUnknown &&
 				before == waitqueue.Nothing
-			if err == nil && answer.holder != nil {
-				clean, holds = ifRefused == waitqueue.Nothing, answer.holder.TTL
+			if err == nil && got.holder != nil {
+				clean, holds = ifRefused == waitqueue.Nothing, got.holder.TTL
 			}
 			if !clean {
 				c.cleaner.add(at.cleanup(r, holds))
@@ -218,7 +218,7 @@ func (at *attempt) detach() (reply, transport.State, error) {
 	if state == transport.Detached && lock.waiting.ownQueue {
 		c.backlog.add(lock.name, 1)
 	}
-	return answer, state, err
+	return got, state, err
 }
 
 // begin returns the hold of a lock that was acquired for lease.

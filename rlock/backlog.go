@@ -17,8 +17,8 @@ type backlog struct {
 
 // debt is the number of replies that a server owes to callers of one lock that have left.
 type debt struct {
-	answers int           // briefly below 0 if a reply is noted before its caller has left
-	few     chan struct{} // closed when at most mostOwed are left, and replaced
+	owed int           // briefly below 0 if a reply is noted before its caller has left
+	few  chan struct{} // closed when at most mostOwed are left, and replaced
 }
 
 // mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
@@ -29,7 +29,7 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	for {
 		b.mu.Lock()
 		d := b.byLock[lock]
-		if d == nil || d.answers <= mostOwed {
+		if d == nil || d.owed <= mostOwed {
 			b.mu.Unlock()
 			return true
 		}
@@ -43,7 +43,7 @@ func (b *backlog) await(lock string, budget *wait.Budget) bool {
 
 // add notes that callers have left without a reply, or with a negative number that such replies
 // have arrived.
-func (b *backlog) add(lock string, answers int) {
+func (b *backlog) add(lock string, owed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.byLock[lock]
@@ -54,13 +54,13 @@ func (b *backlog) add(lock string, answers int) {
 		}
 		b.byLock[lock] = d
 	}
-	many := d.answers > mostOwed
-	d.answers += answers
-	if many && d.answers <= mostOwed {
+	many := d.owed > mostOwed
+	d.owed += owed
+	if many && d.owed <= mostOwed {
 		close(d.few)
 		d.few = make(chan struct{})
 	}
-	if d.answers == 0 {
+	if d.owed == 0 {
 		delete(b.byLock, lock)
 	}
 }

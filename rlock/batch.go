@@ -83,19 +83,19 @@ func (bt *batch) ask() error {
 		requests[i] = lua.BatchPart{Lock: p.lock.name, Owner: p.owner, Count: p.count,
 			Nested: p.held != nil}
 	}
-	type answer struct {
+	type result struct {
 		index  int
 		holder *lua.Holder
 	}
 	c := bt.client
 	bt.sent = time.Now()
-	got, state, err := transport.Do(c.calls, &bt.budget, func(ctx context.Context) (answer, error) {
+	got, state, err := transport.Do(c.calls, &bt.budget, func(ctx context.Context) (result, error) {
 		if err := c.transport.Ready(ctx); err != nil {
-			return answer{}, err
+			return result{}, err
 		}
 		index, holder, err := lua.AcquireBatch(ctx, c.redis, bt.request.lease, requests)
-		return answer{index, holder}, err
-	}, func(got answer, err error) {
+		return result{index, holder}, err
+	}, func(got result, err error) {
 		if err == nil && got.index < 0 || err != nil && lua.ClassOf(err) == lua.ClassUnknown {
 			bt.undo(false)
 		}
@@ -138,7 +138,7 @@ func (bt *batch) begin() ([]*Hold, error) {
 	if !time.Now().Before(deadline) {
 		bt.undo(false)
 		return nil, fmt.Errorf(
-			"%w: the locks were taken, but the answer took longer than the lease of %v",
+			"%w: the locks were taken, but the reply took longer than the lease of %v",
 			ErrOutcomeUnknown, bt.request.lease)
 	}
 	holds := make([]*Hold, 0, len(bt.parts))

@@ -85,7 +85,7 @@ func (c *Client) sendBatch(b *wait.Budget, releases []partRelease) {
 	for i, p := range releases {
 		switch {
 		case state == transport.Detached:
-			*p.err = c.noAnswer()
+			*p.err = c.noReply()
 			if p.left == 0 {
 				p.step(giveUp)
 			}

@@ -175,7 +175,7 @@ var stages = []stage{
 		},
 	},
 	{
-		name: "in flight, executed and not answered",
+		name: "in flight, executed and not replied to",
 		before: func(_ *testing.T, s *scene) func() {
 			s.proxy.HoldReplies()
 			return s.proxy.Pass
@@ -204,7 +204,7 @@ var stages = []stage{
 		},
 	},
 	{
-		name: "in flight behind a holder, executed and not answered",
+		name: "in flight behind a holder, executed and not replied to",
 		before: func(t *testing.T, s *scene) func() {
 			release := s.hold(t)
 			s.proxy.HoldReplies()

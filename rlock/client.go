@@ -100,7 +100,7 @@ func (c *Client) ID() string { return c.id }
 // closing continues. A further call blocks in the same way.
 //
 // Locks that are held stay held until their leases run out, or until their holds are released.
-// Unlock still works, but nothing may continue in the background: on a server that does not answer
+// Unlock still works, but nothing may continue in the background: on a server that does not reply
 // it takes until rueidis gives up. With Options.ReleaseOnClose the locks are released first.
 func (c *Client) Close(ctx context.Context) error {
 	c.close.Do(func() {

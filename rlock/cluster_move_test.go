@@ -44,7 +44,7 @@ func (m move) moveKeys(t testing.TB, keys ...string) {
 
 func (m move) finish(t testing.TB) { m.cluster.FinishMove(t, m.slot, m.from, m.to) }
 
-// While a slot moves, Redis answers a command about several keys with TRYAGAIN unless one node has
+// While a slot moves, Redis refuses a command about several keys with TRYAGAIN unless one node has
 // them all, and so one about a key that does not exist yet. All locks but the plain one have such
 // keys: they are acquired and released when the slot has arrived. Renewals cannot wait that long.
 func TestLockIsKeptWhileItsSlotMoves(t *testing.T) {

@@ -195,7 +195,7 @@ func TestWaitersCostOneCommandIn5Seconds(t *testing.T) {
 			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 				const waiters = 50
 				for _, file := range []string{"acquire.lua", "fair_acquire.lua", "read_acquire.lua", "write_acquire.lua", "fenced_acquire.lua"} {
-					b.answer(file, heldFor(30000))
+					b.reply(file, heldFor(30000))
 				}
 				lock := k.lock(b.client, "lock")
 				ctx, cancel := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func TestHoldEndsExactlyAtItsDeadlineWithoutRepliesToRenewals(t *testing.T) {
 func TestDeadlineCountsFromBeforeTheCommandWasSent(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		slow := func(script string) {
-			b.answer(script, func(args []string) any {
+			b.reply(script, func(args []string) any {
 				time.Sleep(time.Second)
 				return granted[script](args)
 			})
@@ -91,10 +91,10 @@ func TestHoldSurvivesAServerThatIsSilentForLessThanTheLease(t *testing.T) {
 func TestHoldSurvivesRefusedRenewals(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, rlock.Watchdog)
-		b.answer(k.renew, func([]string) any { return errors.New("LOADING the dataset") })
+		b.reply(k.renew, func([]string) any { return errors.New("LOADING the dataset") })
 		// the next try comes within a second, the deadline 300 ms before the lease ends
 		time.Sleep(28 * time.Second)
-		b.answer(k.renew, granted[k.renew])
+		b.reply(k.renew, granted[k.renew])
 		time.Sleep(time.Minute)
 		require.NoError(t, hold.Err())
 	})
@@ -103,7 +103,7 @@ func TestHoldSurvivesRefusedRenewals(t *testing.T) {
 func TestRenewalThatFindsTheLockGoneEndsTheHoldAtOnce(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, rlock.Watchdog)
-		b.answer(k.renew, func([]string) any { return []any{0} })
+		b.reply(k.renew, func([]string) any { return []any{0} })
 		<-hold.Done()
 		require.ErrorIs(t, hold.Err(), watchdog.ErrGone)
 		require.Equal(t, []time.Duration{time.Since(b.start)}, b.called(k.renew))
@@ -176,7 +176,7 @@ func TestBrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 
 func TestWaitIsExactWhileTheLockIsHeld(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		b.answer(k.acquire, heldFor(30_000))
+		b.reply(k.acquire, heldFor(30_000))
 		_, err := b.lock.TryLock(t.Context(), 1234567*time.Microsecond, rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		require.Equal(t, 1234567*time.Microsecond, time.Since(b.start))
@@ -186,7 +186,7 @@ func TestWaitIsExactWhileTheLockIsHeld(t *testing.T) {
 // A server that keeps replying with 0 ms must not make the waiter spin.
 func TestWaiterNeverParksForNothing(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		b.answer(k.acquire, func(args []string) any {
+		b.reply(k.acquire, func(args []string) any {
 			if len(b.called(k.acquire)) > 10_000 { // time stands still for a waiter that spins
 				return granted[k.acquire](args)
 			}
@@ -200,10 +200,10 @@ func TestWaiterNeverParksForNothing(t *testing.T) {
 
 func TestWaiterAsksWhenTheLeaseShouldBeOver(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		b.answer(k.acquire, heldFor(1234))
+		b.reply(k.acquire, heldFor(1234))
 		waiter := lockInBackground(t.Context(), b.lock, rlock.Watchdog)
 		time.Sleep(time.Millisecond)
-		b.answer(k.acquire, granted[k.acquire])
+		b.reply(k.acquire, granted[k.acquire])
 		unlock(t, acquired(t, waiter))
 		require.Equal(t, []time.Duration{0, 0, 1234 * time.Millisecond}, b.called(k.acquire))
 	})
@@ -214,7 +214,7 @@ func TestWaiterAsksEveryFiveSecondsAtTheLatest(t *testing.T) {
 	for name, ttl := range map[string]int{"no expiry": -1, "long lease": 3_600_000} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-				b.answer(k.acquire, heldFor(ttl))
+				b.reply(k.acquire, heldFor(ttl))
 				_, err := b.lock.TryLock(t.Context(), 16*time.Second, rlock.Watchdog)
 				require.ErrorIs(t, err, rlock.ErrNotAcquired)
 				// At once, when the subscription is confirmed, and then every 5 s.
@@ -227,7 +227,7 @@ func TestWaiterAsksEveryFiveSecondsAtTheLatest(t *testing.T) {
 func TestMessageWakesTheWaiterInNoTime(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		channels := make(chan string, 10)
-		b.answer(k.acquire, func(args []string) any {
+		b.reply(k.acquire, func(args []string) any {
 			channel := k.channel + ":{lock}"
 			if k.lonely {
 				channel += ":" + args[10] // the owner
@@ -237,7 +237,7 @@ func TestMessageWakesTheWaiterInNoTime(t *testing.T) {
 		})
 		waiter := lockInBackground(t.Context(), b.lock, rlock.Watchdog)
 		time.Sleep(time.Second)
-		b.answer(k.acquire, granted[k.acquire])
+		b.reply(k.acquire, granted[k.acquire])
 		require.Equal(t, 1, b.server.Publish(<-channels, "0"))
 		unlock(t, acquired(t, waiter))
 		require.Equal(t, time.Second, time.Since(b.start))
@@ -246,7 +246,7 @@ func TestMessageWakesTheWaiterInNoTime(t *testing.T) {
 
 func TestWaiterBacksOffWhileTheServerIsLoading(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		b.answer(k.acquire, func([]string) any { return errors.New("LOADING the dataset") })
+		b.reply(k.acquire, func([]string) any { return errors.New("LOADING the dataset") })
 		waiter := lockInBackground(t.Context(), b.lock, rlock.Watchdog)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -255,7 +255,7 @@ func TestWaiterBacksOffWhileTheServerIsLoading(t *testing.T) {
 		for i := range tries[1:] {
 			require.LessOrEqual(t, tries[i+1]-tries[i], time.Second)
 		}
-		b.answer(k.acquire, granted[k.acquire])
+		b.reply(k.acquire, granted[k.acquire])
 		unlock(t, acquired(t, waiter))
 		require.LessOrEqual(t, time.Since(b.start), time.Minute+time.Second)
 	})
@@ -265,7 +265,7 @@ func TestWaiterBacksOffWhileTheServerIsLoading(t *testing.T) {
 // undone.
 func TestAcquireThatTookLongerThanItsLeaseFails(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		b.answer(k.acquire, func([]string) any {
+		b.reply(k.acquire, func([]string) any {
 			time.Sleep(200 * time.Millisecond)
 			return granted[k.acquire](nil)
 		})
@@ -279,13 +279,13 @@ func TestAcquireThatTookLongerThanItsLeaseFails(t *testing.T) {
 func TestReleaseWithoutReplyIsRetriedInTheBackground(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, time.Minute)
-		b.answer(k.release, func([]string) any { return errors.New("LOADING the dataset") })
+		b.reply(k.release, func([]string) any { return errors.New("LOADING the dataset") })
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 		require.Equal(t, 3*time.Second, time.Since(b.start))
 		require.ErrorIs(t, hold.Err(), rlock.ErrReleased, "the hold has ended for this process")
 		time.Sleep(10 * time.Second)
 		tries := len(b.called(k.release))
-		b.answer(k.release, granted[k.release])
+		b.reply(k.release, granted[k.release])
 		time.Sleep(2 * time.Second)
 		require.Len(t, b.called(k.release), tries+1, "no retry after it succeeded")
 	})
@@ -294,7 +294,7 @@ func TestReleaseWithoutReplyIsRetriedInTheBackground(t *testing.T) {
 func TestReleaseIsRetriedNoLongerThanTheLease(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		hold := take(t, b.lock, 10*time.Second)
-		b.answer(k.release, func([]string) any { return errors.New("LOADING the dataset") })
+		b.reply(k.release, func([]string) any { return errors.New("LOADING the dataset") })
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
 		time.Sleep(time.Minute)
 		tries := b.called(k.release)
@@ -342,7 +342,7 @@ func (h *stuckHandler) Handle(context.Context, slog.Record) error {
 // Such a lease does not fit into a time.Duration.
 func TestWaiterForALeaseOfCenturiesDoesNotPoll(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		b.answer(k.acquire, heldFor(9_300_000_000_000))
+		b.reply(k.acquire, heldFor(9_300_000_000_000))
 		_, err := b.lock.TryLock(t.Context(), time.Minute, rlock.Watchdog)
 		var held *rlock.HeldError
 		require.ErrorAs(t, err, &held)
@@ -354,9 +354,9 @@ func TestWaiterForALeaseOfCenturiesDoesNotPoll(t *testing.T) {
 // Nothing says that the lock is held, so the error must not claim that another owner holds it.
 func TestWaiterBehindAHeadWithoutReplySaysThatRedisDoesNotReply(t *testing.T) {
 	for failure, begin := range map[string]func(*bubble, kind){
-		"no answer from Redis": func(b *bubble, _ kind) { b.server.Pause() },
+		"no reply from Redis": func(b *bubble, _ kind) { b.server.Pause() },
 		"LOADING": func(b *bubble, k kind) {
-			b.answer(k.acquire, func([]string) any { return errors.New("LOADING the dataset") })
+			b.reply(k.acquire, func([]string) any { return errors.New("LOADING the dataset") })
 		},
 	} {
 		t.Run(failure, func(t *testing.T) {
@@ -388,7 +388,7 @@ func TestUnconfirmedPartialUnlockOfALockThatIsGoneSaysLost(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
 		outer := take(t, b.lock, time.Minute)
 		inner := takeWith(outer.Context(), t, b.lock, time.Minute)
-		b.answer(k.release, func([]string) any {
+		b.reply(k.release, func([]string) any {
 			if len(b.called(k.release)) == 1 {
 				b.server.Disconnect()
 			}

@@ -95,7 +95,7 @@ func (at *attempt) prolong(
 		}
 		switch {
 		case state == transport.Detached, state == transport.Abandoned && at.budget.Over():
-			at.failure = transport.ErrNoAnswer
+			at.failure = transport.ErrNoReply
 			return time.Time{}, at.ended()
 		case err == nil && !held:
 			a.lose(watchdog.ErrGone)

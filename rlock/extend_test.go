@@ -247,7 +247,7 @@ func TestExtendOnAHungServerReturnsInTime(t *testing.T) {
 		another := take(t, k.lock(patient, "another"), time.Minute)
 		s.Pause(t)
 		within(t, shortTimeout+promptly, func() {
-			unanswered(t, hold.Extend(t.Context(), longLease))
+			requireNoReply(t, hold.Extend(t.Context(), longLease))
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -277,7 +277,7 @@ func TestExtendThatIsExecutedAfterTheHoldWasLostIsUndone(t *testing.T) {
 		k.warm(t, c, "order")
 		hold := take(t, k.lock(c, "order"), 2*time.Second)
 		p.HoldReplies()
-		unanswered(t, hold.Extend(t.Context(), longLease))
+		requireNoReply(t, hold.Extend(t.Context(), longLease))
 		require.Greater(t, k.lasts(t, s, "order", hold.Owner()), int64(60_000))
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Err(), rlock.ErrLost)

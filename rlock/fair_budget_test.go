@@ -25,7 +25,7 @@ func TestFairLockIsToldHowLongItsCallerWaits(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var asked [][]string
-		b.answer(k.acquire, func(args []string) any {
+		b.reply(k.acquire, func(args []string) any {
 			mu.Lock()
 			defer mu.Unlock()
 			asked = append(asked, args)
@@ -85,10 +85,10 @@ func TestSimultaneousLeaversOfAFairLockCostFewCommands(t *testing.T) {
 			return
 		}
 		const waiters = 2500
-		b.answer(k.acquire, heldFor(60_000))
+		b.reply(k.acquire, heldFor(60_000))
 		var mu sync.Mutex
 		left := map[string]bool{}
-		b.answer(k.release, func(args []string) any {
+		b.reply(k.release, func(args []string) any {
 			time.Sleep(10 * time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()

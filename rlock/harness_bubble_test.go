@@ -121,8 +121,8 @@ func (b *bubble) execute(name string, args []string) any {
 	return script(args)
 }
 
-// answer makes a script reply like this from now on.
-func (b *bubble) answer(name string, script func(args []string) any) {
+// reply makes a script reply like this from now on.
+func (b *bubble) reply(name string, script func(args []string) any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.scripts[name] = script
@@ -131,16 +131,16 @@ func (b *bubble) answer(name string, script func(args []string) any) {
 // heldFor returns acquire's reply while another owner holds the lock for that many milliseconds.
 func heldFor(milliseconds int) func([]string) any {
 	return func(args []string) any {
-		answer := []any{milliseconds, "another:7", -1}
+		reply := []any{milliseconds, "another:7", -1}
 		for _, key := range args {
 			if strings.HasPrefix(key, "holdfast_lock_waiters") {
-				return append(answer, "1763671234567890") // the ticket of a registration
+				return append(reply, "1763671234567890") // the ticket of a registration
 			}
 			if strings.HasPrefix(key, "holdfast_lock_budget") {
-				return append(answer, strconv.FormatInt(time.Now().UnixMilli(), 10)) // the clock of the server
+				return append(reply, strconv.FormatInt(time.Now().UnixMilli(), 10)) // the clock of the server
 			}
 		}
-		return answer
+		return reply
 	}
 }
 

@@ -190,13 +190,13 @@ func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
 	require.Less(t, time.Since(start), longWait)
 }
 
-// unanswered requires an error that says that the server did not reply, not that the lock is held.
-func unanswered(t *testing.T, err error) {
+// requireNoReply requires an error that says that the server did not reply, not that the lock is held.
+func requireNoReply(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
 	require.NotErrorIs(t, err, rlock.ErrNotAcquired)
 	server := new(rlock.ServerError)
 	require.ErrorAs(t, err, &server)
-	require.Contains(t, err.Error(), "no answer from Redis in time")
+	require.Contains(t, err.Error(), "no reply from Redis in time")
 	require.NotEmpty(t, server.Advice)
 }

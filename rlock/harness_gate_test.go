@@ -20,9 +20,9 @@ type gated struct {
 	once     sync.Once
 }
 
-// keepAnswers returns a client that executes commands with that argument, and holds their replies
+// keepReplies returns a client that executes commands with that argument, and holds their replies
 // back.
-func keepAnswers(c rueidis.Client, argument string) *gated {
+func keepReplies(c rueidis.Client, argument string) *gated {
 	return &gated{Client: c, argument: argument, kept: make(chan struct{}, 1000), opened: make(chan struct{}),
 		passes: make(chan struct{})}
 }
@@ -30,7 +30,7 @@ func keepAnswers(c rueidis.Client, argument string) *gated {
 // keepCommands returns a client that holds commands with that argument back, as a connection that
 // hangs would.
 func keepCommands(c rueidis.Client, argument string) *gated {
-	g := keepAnswers(c, argument)
+	g := keepReplies(c, argument)
 	g.unsent = true
 	return g
 }

@@ -58,7 +58,7 @@ func requireRefusedAfter(t testing.TB, wait time.Duration, l *rlock.Lock) {
 	eventually(t, func() bool {
 		_, err = l.TryLock(t.Context(), wait, time.Minute)
 		return !errors.Is(err, rlock.ErrOutcomeUnknown)
-	}, "no answer")
+	}, "no reply")
 	require.ErrorIs(t, err, rlock.ErrNotAcquired, l.Name())
 }
 

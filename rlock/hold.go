@@ -145,7 +145,7 @@ func (h *Hold) Valid() bool {
 //   - [ErrLost] if the lock was lost, even if only Redis knew: the hold has ended when Extend
 //     returns, and the owner's next attempt acquires the lock afresh;
 //   - [ErrNotHeld] if this hold was released;
-//   - ctx's error, or [ErrOutcomeUnknown], if Redis did not answer in time, and a *[ServerError] if
+//   - ctx's error, or [ErrOutcomeUnknown], if Redis did not reply in time, and a *[ServerError] if
 //     it refuses: the hold lasts until its Deadline, as before;
 //   - [ErrInvalid] for a lease of less than 3 ms.
 func (h *Hold) Extend(ctx context.Context, lease time.Duration) (err error) {
@@ -174,7 +174,7 @@ func ofEnded(reason error) error {
 //   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
 //     another holder's work. If the reply to a first release was lost and the lock is then found
 //     gone, it counts as released, because the two cases cannot be told apart;
-//   - [ErrOutcomeUnknown] if Redis did not answer in time: the release is repeated in the
+//   - [ErrOutcomeUnknown] if Redis did not reply in time: the release is repeated in the
 //     background until the lease ends, and the hold has ended in this process;
 //   - a *[ServerError] if Redis refuses: the hold has ended in this process, and the lock is free
 //     when its lease ends.

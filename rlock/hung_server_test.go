@@ -31,7 +31,7 @@ func TestHungServerDelaysTryLockNoLongerThanItsWait(t *testing.T) {
 			start := time.Now()
 			_, err := k.lock(c, "order").TryLock(t.Context(), wait, longLease)
 			took := time.Since(start)
-			unanswered(t, err)
+			requireNoReply(t, err)
 			require.GreaterOrEqual(t, took, wait)
 			return took - wait
 		})
@@ -51,7 +51,7 @@ func TestHungServerDelaysAnAttemptWithoutWaitForTheCommandTimeout(t *testing.T) 
 			start := time.Now()
 			_, err := k.lock(c, "order").TryLock(t.Context(), rlock.NoWait, longLease)
 			took := time.Since(start)
-			unanswered(t, err)
+			requireNoReply(t, err)
 			require.GreaterOrEqual(t, took, limit)
 			return took - limit
 		})
@@ -71,7 +71,7 @@ func TestErrorOfAHungServerSaysNothingOfAContextThatDidNotEnd(t *testing.T) {
 		start := time.Now()
 		_, err := k.lock(c, "order").TryLock(context.Background(), rlock.NoWait, longLease)
 		require.Less(t, time.Since(start), limit+promptly)
-		unanswered(t, err)
+		requireNoReply(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, context.Canceled)
 		s.Resume(t)
@@ -106,9 +106,9 @@ func leaveWithAnother(t *testing.T) bool {
 	start := time.Now()
 	_, err := longTimeout.NewLock("another").TryLock(t.Context(), rlock.NoWait, longLease)
 	heard := time.Since(start) < longWait/2
-	unanswered(t, err)
+	requireNoReply(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	unanswered(t, result(t, first).Err)
+	requireNoReply(t, result(t, first).Err)
 	s.Resume(t)
 	waitForNothingLeft(t, s)
 	return heard

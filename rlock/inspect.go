@@ -43,7 +43,7 @@ type Info struct {
 
 // Info asks Redis for the state of the lock. Like the other methods that inspect, it blocks until
 // ctx ends, and at most Options.CommandTimeout. It returns a *[ServerError] if Redis refuses, and
-// [ErrOutcomeUnknown] if it does not answer.
+// [ErrOutcomeUnknown] if it does not reply.
 func (l *Lock) Info(ctx context.Context) (info Info, err error) {
 	defer wrap(&err, l.name)
 	state, err := l.inspect(ctx)

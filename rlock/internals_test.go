@@ -20,15 +20,15 @@ func TestPauseIsNeverZeroAndNeverLongerThanFiveSeconds(t *testing.T) {
 			time.Hour:               5 * time.Second,
 			NoExpiry:                5 * time.Second,
 		} {
-			k.answered(lua.Holder{Owner: "another:7", TTL: ttl})
+			k.update(lua.Holder{Owner: "another:7", TTL: ttl})
 			require.Equal(t, pause, k.pause(), "%v left", ttl)
 		}
-		k.answered(lua.Holder{Owner: "another:7", TTL: 10 * time.Second})
+		k.update(lua.Holder{Owner: "another:7", TTL: 10 * time.Second})
 		time.Sleep(4 * time.Second)
 		require.Equal(t, lua.Holder{Owner: "another:7", TTL: 6 * time.Second}, k.lastHolder())
 		time.Sleep(time.Minute)
 		require.Equal(t, lua.Holder{Owner: "another:7"}, k.lastHolder())
-		k.answered(lua.Holder{Owner: "another:7", TTL: NoExpiry})
+		k.update(lua.Holder{Owner: "another:7", TTL: NoExpiry})
 		time.Sleep(time.Minute)
 		require.Equal(t, NoExpiry, k.lastHolder().TTL)
 	})

@@ -25,8 +25,8 @@ type known struct {
 	failure  error                // why the last request got no reply; nil if it did
 }
 
-// answered records a reply about the lock, or an acquisition by this process.
-func (kn *known) answered(h lua.Holder) {
+// update records a reply about the lock, or an acquisition by this process.
+func (kn *known) update(h lua.Holder) {
 	now := time.Now()
 	kn.holder, kn.failure = h, nil
 	kn.freeAt = now.Add(h.TTL)
@@ -69,7 +69,7 @@ func (kn *known) lastHolder() lua.Holder {
 func (kn *known) lastError() error {
 	failure := kn.failure
 	if failure == nil && kn.freeAt.IsZero() {
-		failure = transport.ErrNoAnswer
+		failure = transport.ErrNoReply
 	}
 	var refusal *ServerError
 	if !errors.As(failure, &refusal) {

@@ -103,7 +103,7 @@ func TestReadHoldTakenAfterALateReleaseOutlastsTheWriteHold(t *testing.T) {
 	receive(t, gate.arrived, "not sent")
 	gate.step <- struct{}{}
 	eventually(t, func() bool { return goroutinesIn("rlock.(*acquisition).detach") == 0 },
-		"the answer has not come")
+		"the reply has not come")
 
 	again := takeWith(owner, t, lock.Read(), time.Minute)
 	unlock(t, write)

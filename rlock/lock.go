@@ -84,7 +84,7 @@ func (l *Lock) Server() string { return l.client.transport.Name() }
 //   - [ErrUpgrade] if this is a write lock, and ctx's owner holds the read lock and not this one;
 //   - [ErrNotReplicated] if Options.SyncReplicas is set and too few replicas acknowledged it;
 //   - a *[ServerError] at once if Redis refuses permanently, and when the wait ends if it did not
-//     answer. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
+//     reply. The error matches [ErrOutcomeUnknown] if the lock may have been acquired, which is
 //     then undone in the background;
 //   - [ErrInvalid] for a name that [Client.NewLock] calls impossible, and for a lease of less than
 //     3 ms or a negative one.

@@ -58,7 +58,7 @@ func TestOwnerThatLearnsOfALossAcquiresTheLockAnew(t *testing.T) {
 		outer := takeWith(owner, t, b.lock, time.Minute)
 		inner := takeWith(owner, t, b.lock, time.Minute)
 		for _, script := range []string{"reenter.lua", "read_reenter.lua"} {
-			b.answer(script, func([]string) any { return 0 })
+			b.reply(script, func([]string) any { return 0 })
 		}
 		var again *rlock.Hold
 		var err error

@@ -143,18 +143,18 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		if joined {
 			c.tasks.Leave() // a worker is a task of its own
 		}
-		if state == transport.Answered {
+		if state == transport.Executed {
 			return a.sent(reply, left, unknown)
 		}
 		if state != transport.Refused {
 			unknown = true
 			if last {
-				a.unanswered()
+				a.releaseUnconfirmed()
 			}
 		}
 		switch {
 		case state == transport.Detached:
-			err = c.noAnswer()
+			err = c.noReply()
 		case c.transport.Permanent(err):
 		case b.Sleep(delay.Next(), nil, nil):
 			continue
@@ -171,9 +171,9 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 	}
 }
 
-// noAnswer returns the error of a release whose caller left before the reply.
-func (c *Client) noAnswer() error {
-	return fmt.Errorf("%w: no answer to the release within %v", ErrOutcomeUnknown,
+// noReply returns the error of a release whose caller left before the reply.
+func (c *Client) noReply() error {
+	return fmt.Errorf("%w: no reply to the release within %v", ErrOutcomeUnknown,
 		c.options.CommandTimeout)
 }
 

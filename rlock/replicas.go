@@ -11,7 +11,7 @@ import (
 
 // ask sends a request. With Options.SyncReplicas it makes sure that enough replicas know of an
 // acquisition.
-func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error) {
+func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	c := at.client
 	if err := c.transport.Ready(context.Background()); err != nil {
 		return reply{}, err
@@ -19,25 +19,25 @@ func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error)
 	if c.options.SyncReplicas == 0 {
 		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
-	answer, err = at.askForReplicas(c.redis, r, false)
+	got, err = at.askForReplicas(c.redis, r, false)
 	address, asking, redirected := lua.Redirected(err)
-	if !redirected || answer.taken {
-		return answer, err
+	if !redirected || got.taken {
+		return got, err
 	}
 	// Shared connections follow the redirection, and load the script where it leads. What they
 	// acquire is then acquired once more, on a connection that can wait for the replicas of that
 	// node.
-	if answer, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || answer.holder != nil {
-		return answer, err
+	if got, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || got.holder != nil {
+		return got, err
 	}
 	if node, known := c.redis.Nodes()[address]; known {
-		answer, err = at.askForReplicas(node, r, asking)
+		got, err = at.askForReplicas(node, r, asking)
 	} else {
 		err = &lua.Error{Class: lua.ClassTemporary,
 			Message: "the node " + address + " is not known to the rueidis client yet"}
 	}
-	answer.taken = true
-	return answer, err
+	got.taken = true
+	return got, err
 }
 
 // askForReplicas sends the request to a server, and waits for its replicas if the lock is acquired.
@@ -45,21 +45,21 @@ func (at *attempt) ask(ctx context.Context, r request) (answer reply, err error)
 // not shared.
 func (at *attempt) askForReplicas(
 	server rueidis.Client, r request, slotMoves bool,
-) (answer reply, err error) {
+) (got reply, err error) {
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if slotMoves {
 			if err = lua.Ask(context.Background(), connection); err != nil {
 				return err
 			}
 		}
-		if answer, err = at.lock.kind.acquire(context.Background(), connection, r); err != nil ||
-			answer.holder != nil {
+		if got, err = at.lock.kind.acquire(context.Background(), connection, r); err != nil ||
+			got.holder != nil {
 			return err
 		}
-		answer.taken = true
+		got.taken = true
 		return at.replicated(connection, r)
 	})
-	return answer, err
+	return got, err
 }
 
 // replicated makes sure that enough replicas know of an acquisition, and otherwise undoes it.

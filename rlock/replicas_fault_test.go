@@ -133,7 +133,7 @@ func TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose(t *testing.T) {
 		waitForBlocked(t, master, "1")
 		master.Pause(t)
 		o := result(t, attempt)
-		unanswered(t, o.Err)
+		requireNoReply(t, o.Err)
 		require.GreaterOrEqual(t, o.At.Sub(start), wait)
 		require.Less(t, o.At.Sub(start), wait+2*time.Second)
 		if closing {

@@ -14,7 +14,7 @@ import (
 // That is no fault of the server's, and the queue knows the holder.
 func TestWaiterCutOffInItsFirstTryNamesTheHolder(t *testing.T) {
 	inBubbleOnEveryKind(t, rlock.Options{}, func(t *testing.T, b *bubble, k kind) {
-		b.answer(k.acquire, func(args []string) any {
+		b.reply(k.acquire, func(args []string) any {
 			time.Sleep(5 * time.Millisecond)
 			return heldFor(20_000)(args)
 		})
@@ -29,11 +29,11 @@ func TestWaiterCutOffInItsFirstTryNamesTheHolder(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, "another:7", held.Owner)
 		// time for the head's reply; kinds without queue ask when they come
-		answered := 10 * time.Millisecond
+		replied := 10 * time.Millisecond
 		if k.lonely {
-			answered += 20 * time.Millisecond
+			replied += 20 * time.Millisecond
 		}
-		require.Equal(t, 19*time.Second+answered, held.TTL.Round(time.Millisecond))
+		require.Equal(t, 19*time.Second+replied, held.TTL.Round(time.Millisecond))
 		require.ErrorIs(t, result(t, head).Err, rlock.ErrNotAcquired)
 	})
 }
@@ -49,12 +49,12 @@ func TestWaiterWithoutAReplySaysSoHoweverShortItsTime(t *testing.T) {
 		for left := time.Millisecond; left < 15*time.Millisecond; left += time.Millisecond {
 			inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 				b.lock = k.lock(b.client, "lock")
-				b.answer(k.acquire, heldFor(20_000))
+				b.reply(k.acquire, heldFor(20_000))
 				head := inBackground(func() (*rlock.Hold, error) {
 					return b.lock.TryLock(t.Context(), time.Second, rlock.Watchdog)
 				})
 				time.Sleep(20 * time.Millisecond) // until it is at the head
-				b.answer(k.acquire, func([]string) any { time.Sleep(2 * time.Second); return nil })
+				b.reply(k.acquire, func([]string) any { time.Sleep(2 * time.Second); return nil })
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				next := inBackground(func() (*rlock.Hold, error) { return b.lock.Lock(ctx, rlock.Watchdog) })
@@ -78,7 +78,7 @@ func TestWaiterWithoutTimeForAReplyAsksNothing(t *testing.T) {
 		}
 		inBubble(t, rlock.Options{}, func(t *testing.T, b *bubble) {
 			b.lock = k.lock(b.client, "lock")
-			b.answer(k.acquire, heldFor(20_000))
+			b.reply(k.acquire, heldFor(20_000))
 			head := inBackground(func() (*rlock.Hold, error) {
 				return b.lock.TryLock(t.Context(), 991*time.Millisecond, rlock.Watchdog)
 			})

@@ -36,11 +36,11 @@ func (ev event) String() string {
 // scripted is a kind of lock whose releases get the replies of a test.
 type scripted struct {
 	exclusive
-	answer func() (lua.Released, error)
+	reply func() (lua.Released, error)
 }
 
 func (k scripted) release(context.Context, string, int, offer) (lua.Released, error) {
-	return k.answer()
+	return k.reply()
 }
 
 func (k scripted) cleanUp([]cleanup) (lua.Released, error) { return lua.Released{}, nil }
@@ -61,7 +61,7 @@ type modelAcquisition struct {
 	late   atomic.Bool // the reply comes when nobody waits any more: it was released
 }
 
-func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition {
+func newModelAcquisition(reply func() (lua.Released, error)) *modelAcquisition {
 	c := &Client{
 		redis:    idleRedis{},
 		tasks:    wait.NewGroup(),
@@ -75,7 +75,7 @@ func newModelAcquisition(answer func() (lua.Released, error)) *modelAcquisition 
 	c.calls = transport.NewCalls(c.tasks, c.options.CommandTimeout, true)
 	c.cleaner = newCleaner(c)
 	c.watchdog = watchdog.New(watchdog.Options{Lease: time.Minute, Renew: c.renew})
-	lock := c.newLock("order", &traits{family: "lock", cleanups: 1}, scripted{newExclusive(c, "order", "lock", false), answer})
+	lock := c.newLock("order", &traits{family: "lock", cleanups: 1}, scripted{newExclusive(c, "order", "lock", false), reply})
 	m := &modelAcquisition{client: c}
 	m.a = &acquisition{client: c, lock: lock, owner: "client:1",
 		session: c.sessions.Open(lock.key(1))}
@@ -140,13 +140,13 @@ func runPrograms(t *testing.T, programs int) bool {
 func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 	var (
 		m       *modelAcquisition
-		answers atomic.Pointer[[4]int] // replies to the next releases; later ones get none
+		replies atomic.Pointer[[4]int] // replies to the next releases; later ones get none
 		next    atomic.Int32
 	)
 	m = newModelAcquisition(func() (lua.Released, error) {
 		unknown, how := &lua.Error{Class: lua.ClassUnknown}, 2
-		if i := int(next.Add(1)) - 1; i < len(answers.Load()) {
-			how = answers.Load()[i]
+		if i := int(next.Add(1)) - 1; i < len(replies.Load()) {
+			how = replies.Load()[i]
 		}
 		switch how {
 		case 0:
@@ -191,9 +191,9 @@ func acquisitionProgram(t *testing.T, rt *rapid.T, bug *atomic.Bool) {
 			m.holds = m.holds[:last]
 			var drawn [4]int
 			for i := range drawn {
-				drawn[i] = rapid.IntRange(0, 5).Draw(rt, "answer")
+				drawn[i] = rapid.IntRange(0, 5).Draw(rt, "reply")
 			}
-			answers.Store(&drawn)
+			replies.Store(&drawn)
 			next.Store(0)
 			m.late.Store(false)
 			m.over = last == 0

@@ -109,7 +109,7 @@ func TestEndOfAWaitReturnsTheErrorBeforeTheLastTry(t *testing.T) {
 	for _, waiter := range waiters {
 		err := result(t, waiter).Err
 		require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)
-		require.ErrorContains(t, err, "no answer")
+		require.ErrorContains(t, err, "no reply")
 		require.ErrorContains(t, err, "NOREPLICAS")
 	}
 }

@@ -105,7 +105,7 @@ func keptAttempt(
 	ctx context.Context, t *testing.T, s *redistest.Server, options rlock.Options,
 ) (*rlock.Client, *gated, <-chan outcome) {
 	t.Helper()
-	g := keepAnswers(s.Client(t), loaded(t, s, "batch_acquire.lua"))
+	g := keepReplies(s.Client(t), loaded(t, s, "batch_acquire.lua"))
 	t.Cleanup(g.open)
 	c := newClientOn(t, g, options)
 	attempt := inBackground(func() (*rlock.Hold, error) {
@@ -135,7 +135,7 @@ func TestBatchThatIsGivenUpIsUndone(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)
 		_, g, attempt := keptAttempt(t.Context(), t, s, rlock.Options{CommandTimeout: 100 * time.Millisecond})
-		unanswered(t, result(t, attempt).Err)
+		requireNoReply(t, result(t, attempt).Err)
 		g.open()
 		waitForNothingLeft(t, s)
 	})
@@ -160,7 +160,7 @@ func TestBatchThatIsGivenUpIsUndone(t *testing.T) {
 func TestPartForceUnlockedBeforeTheReplyFailsTheBatch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g := keepAnswers(s.Client(t), loaded(t, s, "batch_acquire.lua"))
+	g := keepReplies(s.Client(t), loaded(t, s, "batch_acquire.lua"))
 	t.Cleanup(g.open)
 	c := newClientOn(t, g, rlock.Options{})
 	ctx := rlock.WithOwner(t.Context())

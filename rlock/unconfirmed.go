@@ -14,7 +14,7 @@ import (
 // While the owner writes, that lets nobody else in. Afterwards the read hold cannot be trusted, and
 // ends. If it is found gone before, this is the reason.
 var errUnconfirmed = errors.New(
-	"an earlier release by the same owner, which got no answer, has taken it or may still do so")
+	"an earlier release by the same owner, which got no reply, has taken it or may still do so")
 
 // count adds more to the unconfirmed releases of an owner's read holds.
 func (ow *owned) count(owner string, more int) {
@@ -26,8 +26,8 @@ func (ow *owned) count(owner string, more int) {
 	}
 }
 
-// unanswered notes that the last release may be under way while nobody waits for its reply.
-func (a *acquisition) unanswered() {
+// releaseUnconfirmed notes that the last release may be under way while nobody waits for its reply.
+func (a *acquisition) releaseUnconfirmed() {
 	if a.lock.mode == sharedMode {
 		a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
 	}

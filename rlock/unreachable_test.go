@@ -104,7 +104,7 @@ func TestUnreachableServerIsAnErrorThatSaysWhatToDoWithinTheWait(t *testing.T) {
 		}, "is the server up, and is the address right?"},
 		"silent": {func(t testing.TB) rueidis.ClientOption {
 			return rueidis.ClientOption{InitAddress: []string{silent(t)}}
-		}, "answer"}, // "no answer …", or "… did not answer …" when rueidis finds out first
+		}, "reply"}, // "no reply …", or "… did not reply …" when rueidis finds out first
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ const shortestWait = 10 * time.Millisecond
 func (at *attempt) wait() (*Hold, error) {
 	c, how := at.client, at.lock.kind.waiting(at.request)
 	if how.ownQueue && !c.backlog.await(at.lock.name, &at.budget) {
-		at.failure = unsent(*transport.ErrNoAnswer)
+		at.failure = unsent(*transport.ErrNoReply)
 		return nil, at.ended()
 	}
 	first, resumed := c.queues.Try(how.queue), false
@@ -67,7 +67,7 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	}
 	q.Do(func(kn *known) {
 		if kn.failure = at.failure; at.failure == nil {
-			kn.answered(at.holder)
+			kn.update(at.holder)
 		}
 	})
 }

@@ -18,7 +18,7 @@ type State uint8
 
 // The outcomes of a command.
 const (
-	Answered    State = iota // the server executed it
+	Executed    State = iota // the server executed it
 	Refused                  // the server did not execute it
 	Unconfirmed              // its connection was lost: it was executed, or never will be
 	Abandoned                // its caller left: it may be executed at any time, without notice
@@ -26,8 +26,8 @@ const (
 	NotSent                  // its caller would have had to dial first
 )
 
-// ErrNoAnswer is the error of a command whose caller left before the reply.
-var ErrNoAnswer = &lua.Error{Class: lua.ClassUnknown, Message: "no answer from Redis in time",
+// ErrNoReply is the error of a command whose caller left before the reply.
+var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Redis in time",
 	Advice: "is the server up, is it busy, and is rueidis.ClientOption.TLSConfig right for it?"}
 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
@@ -48,7 +48,7 @@ type Calls struct {
 	timeout time.Duration
 	began   time.Time
 
-	answered atomic.Int64 // when the latest command with a reply was sent, in ns since began
+	replied  atomic.Int64 // when the latest command with a reply was sent, in ns since began
 	detached atomic.Int64 // until then workers send all commands, in ns since began
 	recycled sync.Pool
 	slots    chan struct{} // holds a value for each command of a worker; nil on a cluster
@@ -195,7 +195,7 @@ func (c *Calls) Begin(b *wait.Budget) *Call {
 // direct reports whether callers may send commands themselves.
 func (c *Calls) direct(now time.Time) bool {
 	since := now.Sub(c.began)
-	return since-time.Duration(c.answered.Load()) <= proven &&
+	return since-time.Duration(c.replied.Load()) <= proven &&
 		since >= time.Duration(c.detached.Load())
 }
 
@@ -210,7 +210,7 @@ func (k *Call) End(err error) (State, error) {
 	case left, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		// No reply before a deadline: that of its context, which was not the caller's, or
 		// rueidis's.
-		state, err = Abandoned, ErrNoAnswer
+		state, err = Abandoned, ErrNoReply
 	}
 	c.heard(sent, state) // before another call may begin
 	c.mu.Lock()
@@ -264,10 +264,10 @@ func (c *Calls) sweep() {
 
 // heard records the outcome of a command sent at the given time: whether it got a reply.
 func (c *Calls) heard(sent time.Time, outcome State) {
-	if outcome == Answered || outcome == Refused {
-		c.answered.Store(int64(sent.Sub(c.began)))
+	if outcome == Executed || outcome == Refused {
+		c.replied.Store(int64(sent.Sub(c.began)))
 	} else {
-		c.answered.Store(int64(-2 * proven))
+		c.replied.Store(int64(-2 * proven))
 	}
 }
 
@@ -275,7 +275,7 @@ func (c *Calls) heard(sent time.Time, outcome State) {
 func StateOf(err error) State {
 	switch {
 	case err == nil:
-		return Answered
+		return Executed
 	case lua.ClassOf(err) == lua.ClassUnknown:
 		return Unconfirmed
 	default:
@@ -294,7 +294,7 @@ func Detach[T any](
 		value   T
 		err     error
 	}
-	answer := make(chan struct{})
+	decided := make(chan struct{})
 	started := c.group.Go(func() {
 		if c.slots != nil {
 			c.slots <- struct{}{}
@@ -311,7 +311,7 @@ func Detach[T any](
 		err = Unexplained(err)
 		if outcome.decided.CompareAndSwap(false, true) {
 			outcome.value, outcome.err = value, err
-			close(answer)
+			close(decided)
 		} else {
 			late(value, err)
 		}
@@ -319,11 +319,11 @@ func Detach[T any](
 	switch {
 	case !started: // the client is closed: nothing may run in the background
 		outcome.value, outcome.err = command(context.Background())
-	case b.Wait(answer):
+	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
-		return none, Detached, ErrNoAnswer
+		return none, Detached, ErrNoReply
 	default:
-		<-answer
+		<-decided
 	}
 	return outcome.value, StateOf(outcome.err), outcome.err
 }
@@ -332,7 +332,7 @@ func Detach[T any](
 // belongs to another command on the same lost connection.
 func Unexplained(err error) error {
 	if StateOf(err) == Unconfirmed && errors.Is(err, context.DeadlineExceeded) {
-		return ErrNoAnswer
+		return ErrNoReply
 	}
 	return err
 }

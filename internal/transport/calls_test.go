@@ -28,7 +28,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Calls)) {
 		group := wait.NewGroup()
 		defer group.Wait()
 		c := NewCalls(group, timeout, false)
-		c.heard(time.Now(), Answered)
+		c.heard(time.Now(), Executed)
 		test(t, c)
 	})
 }
@@ -48,7 +48,7 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 			k := c.Begin(endless(t))
 			if k != nil {
 				_, _ = k.End(errLost)
-				c.heard(time.Now(), Answered)
+				c.heard(time.Now(), Executed)
 			}
 			return k != nil
 		}
@@ -58,15 +58,15 @@ func TestCallerSendsItsCommandOnlyWhileRepliesCome(t *testing.T) {
 		time.Sleep(proven + 1)
 		require.False(t, direct(), "the last reply was to a command of long ago")
 		sent := time.Now()
-		c.heard(sent, Answered)
+		c.heard(sent, Executed)
 		time.Sleep(proven + 1)
-		c.heard(sent, Answered)
+		c.heard(sent, Executed)
 		require.False(t, direct(), "the time of sending counts")
 		c.heard(time.Now(), Refused)
 		require.True(t, direct(), "a refusal is a reply")
 		c.heard(time.Now(), Unconfirmed)
 		require.False(t, direct(), "no reply has come")
-		c.heard(time.Now(), Answered)
+		c.heard(time.Now(), Executed)
 		c.detached.Store(math.MaxInt64)
 		require.False(t, direct())
 	})
@@ -77,7 +77,7 @@ func TestNoCallerSendsBeforeTheFirstReplyOrOnACluster(t *testing.T) {
 		c := NewCalls(wait.NewGroup(), timeout, false)
 		require.Nil(t, c.Begin(endless(t)))
 		c = NewCalls(wait.NewGroup(), timeout, true)
-		c.heard(time.Now(), Answered)
+		c.heard(time.Now(), Executed)
 		require.Nil(t, c.Begin(endless(t)))
 	})
 }
@@ -164,7 +164,7 @@ func TestCallEndsWithItsBudgetOrAfterTheTimeOut(t *testing.T) {
 				require.GreaterOrEqual(t, took, least)
 				require.LessOrEqual(t, took, most)
 				require.Equal(t, Abandoned, state)
-				require.ErrorIs(t, err, ErrNoAnswer)
+				require.ErrorIs(t, err, ErrNoReply)
 				require.NotErrorIs(t, err, context.DeadlineExceeded,
 					"the deadline was not the caller's")
 			})
@@ -186,7 +186,7 @@ func TestReplyWithinTheGraceCounts(t *testing.T) {
 		}
 		state, err := k.End(nil)
 		require.NoError(t, err)
-		require.Equal(t, Answered, state)
+		require.Equal(t, Executed, state)
 	})
 }
 
@@ -203,13 +203,13 @@ func TestCallerDoesNotDial(t *testing.T) {
 		require.Equal(t, NotSent, state)
 		require.Nil(t, c.Begin(endless(t)), "a worker must dial")
 
-		c.heard(time.Now(), Answered)
+		c.heard(time.Now(), Executed)
 		k = c.Begin(endless(t))
 		require.NoError(t, k.Err())
 		state, _ = k.End(lua.Classify(context.Canceled))
 		require.Equal(t, NotSent, state, "it has waited for the dial of another call")
 
-		c.heard(time.Now(), Answered)
+		c.heard(time.Now(), Executed)
 		k = c.Begin(endless(t))
 		require.NoError(t, k.Err())
 		select {
@@ -231,7 +231,7 @@ func TestWorkerSendsAgainWhenTheDialOfACallerHasEnded(t *testing.T) {
 			return 7, nil
 		}, nil)
 		require.NoError(t, err)
-		require.Equal(t, Answered, state)
+		require.Equal(t, Executed, state)
 		require.Equal(t, 7, value)
 	})
 }
@@ -260,7 +260,7 @@ func TestDoUsesAWorkerForWhatItsCallerCouldNotSend(t *testing.T) {
 			return 7, nil
 		}, nil)
 		require.NoError(t, err)
-		require.Equal(t, Answered, state)
+		require.Equal(t, Executed, state)
 		require.Equal(t, 7, value)
 	})
 }
@@ -275,7 +275,7 @@ func TestCallIsReusedUnlessItEnded(t *testing.T) {
 		}))
 		k := c.Begin(b)
 		_, _ = k.End(hang(k))
-		c.heard(time.Now(), Answered)
+		c.heard(time.Now(), Executed)
 		for range 10 {
 			again := c.Begin(b)
 			require.NotSame(t, k, again)
@@ -292,7 +292,7 @@ func TestCallThatADialHasSeenIsNotReused(t *testing.T) {
 		<-k.Done()
 		_, _ = k.End(lua.Classify(k.Err()))
 		for range 10 {
-			c.heard(time.Now(), Answered)
+			c.heard(time.Now(), Executed)
 			another := c.Begin(endless(t))
 			require.NotSame(t, k, another)
 			_ = another.Err()
@@ -344,14 +344,14 @@ func TestStateOfACommandFollowsFromItsError(t *testing.T) {
 			err   error
 			state State
 		}{
-			{nil, Answered},
+			{nil, Executed},
 			{&lua.Error{Class: lua.ClassPermanent}, Refused},
 			{&lua.Error{Class: lua.ClassTemporary}, Refused},
 			{errLost, Unconfirmed},
 			{lua.Classify(context.DeadlineExceeded), Abandoned},
 			{lua.Classify(os.ErrDeadlineExceeded), Abandoned}, // rueidis did not wait
 		} {
-			c.heard(time.Now(), Answered)
+			c.heard(time.Now(), Executed)
 			state, _ := c.Begin(endless(t)).End(of.err)
 			require.Equal(t, of.state, state, "%v", of.err)
 		}
@@ -368,7 +368,7 @@ func TestCallerThatWasDelayedIsTheLastToSendForAMinute(t *testing.T) {
 			}
 			_, _ = k.End(nil)
 			direct := func() bool {
-				c.heard(time.Now(), Answered)
+				c.heard(time.Now(), Executed)
 				k := c.Begin(endless(t))
 				if k != nil {
 					_, _ = k.End(nil)
@@ -390,7 +390,7 @@ func TestCallerOfAWorkerHasItsOutcome(t *testing.T) {
 			return 7, nil
 		}, func(int, error) { t.Error("no caller left") })
 		require.NoError(t, err)
-		require.Equal(t, Answered, state)
+		require.Equal(t, Executed, state)
 		require.Equal(t, 7, value)
 
 		_, state, err = Detach(c, endless(t), func(context.Context) (int, error) {
@@ -414,7 +414,7 @@ func TestCallerThatLeavesAWorkerGetsNothingAndLateIsCalled(t *testing.T) {
 			}, func(value int, err error) { late = append(late, value, err) })
 		require.Equal(t, time.Second, time.Since(began))
 		require.Equal(t, Detached, state)
-		require.ErrorIs(t, err, ErrNoAnswer)
+		require.ErrorIs(t, err, ErrNoReply)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.Equal(t, []any{7, reason}, late)
@@ -428,7 +428,7 @@ func TestClosedClientSendsInItsCaller(t *testing.T) {
 		value, state, err := Detach(NewCalls(group, timeout, false), endless(t),
 			func(context.Context) (int, error) { return 7, nil }, nil)
 		require.NoError(t, err)
-		require.Equal(t, Answered, state)
+		require.Equal(t, Executed, state)
 		require.Equal(t, 7, value)
 	})
 }
@@ -441,7 +441,7 @@ func TestDoSendsAsBeginOrDetachDoes(t *testing.T) {
 				return 0, nil
 			}, nil)
 			require.NoError(t, err)
-			require.Equal(t, Answered, state)
+			require.Equal(t, Executed, state)
 			return direct
 		}
 		require.True(t, sent())
@@ -457,7 +457,7 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		budget := wait.NewBudget(b.Context(), nil, wait.Unlimited)
 		for pb.Next() {
-			c.heard(time.Now(), Answered)
+			c.heard(time.Now(), Executed)
 			k := c.Begin(budget)
 			if k == nil {
 				b.Error("a worker must send it")

@@ -20,14 +20,13 @@ var errUnassigned = errors.New("no node of the cluster serves the slot")
 const minimumAge = 100 * time.Millisecond
 
 // cluster knows which node of a cluster serves which slot. rueidis routes commands by itself but
-// does not say to which node. Renewals and subscriptions are sent per node and need to know. Its
-// answers may be out of date, as in every client of a cluster: a caller that notices a wrong answer
-// asks for a fresh one. It is safe for concurrent use.
+// does not say to which node. Renewals and subscriptions are sent per node and need to know. What it
+// knows may be out of date, as in every client of a cluster: a caller that notices asks again. It is safe for concurrent use.
 type cluster struct {
 	client rueidis.Client
 
-	ranges   atomic.Value // []slotRange: the last answer
-	fetching sync.Mutex   // held during a fetch, so that concurrent callers share one answer
+	ranges   atomic.Value // []slotRange, by the last reply
+	fetching sync.Mutex   // held during a fetch, so that concurrent callers share one reply
 	fetched  time.Time    // guarded by fetching
 }
 
@@ -37,8 +36,8 @@ type slotRange struct {
 }
 
 // master returns the address of the master that serves slot, in the form that
-// [rueidis.Client.Nodes] uses. It asks the cluster when no answer for slot is known, and again when
-// wrong reports that the last answer was wrong. It blocks only for that command, which ctx cancels.
+// [rueidis.Client.Nodes] uses. It asks the cluster when the master of slot is not known, and again when
+// wrong reports that the last reply was wrong. It blocks only for that command, which ctx cancels.
 // The error wraps errUnassigned if no node serves the slot.
 func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
@@ -54,7 +53,7 @@ func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string,
 	return "", fmt.Errorf("slot %d: %w", slot, errUnassigned)
 }
 
-// remembered is master without asking. It returns "" if the last answer named no master of slot.
+// remembered is master without asking. It returns "" if the last reply named no master of slot.
 func (cs *cluster) remembered(slot uint16) string {
 	ranges, _ := cs.ranges.Load().([]slotRange)
 	for _, r := range ranges {

@@ -51,7 +51,7 @@ type Transport struct {
 	clocks    sync.Map    // of *Clock, by node
 
 	asking sync.Mutex  // held while the cluster is asked
-	asked  atomic.Bool // the cluster has answered
+	asked  atomic.Bool // the cluster has replied
 
 	sharded atomic.Bool
 	hub     atomic.Pointer[pubsub.Hub] // nil before open
