@@ -98,7 +98,7 @@ func TestContextOfAReleasedHoldIsRefusedAsSuch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := newClient(t, s, rlock.Options{})
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		hold := take(t, k.lock(c, k.name), longLease)
 		ctx := hold.Context()
 		unlock(t, hold)

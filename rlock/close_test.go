@@ -89,7 +89,7 @@ func TestClosedClientAcquiresNothing(t *testing.T) {
 	s := redistest.Start(t)
 	client := newClient(t, s, rlock.Options{})
 	closeClient(t, client)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(client, k.name)
 		_, err := lock.Lock(t.Context(), rlock.Watchdog)
 		require.ErrorIs(t, err, rlock.ErrClosed)

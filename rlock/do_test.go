@@ -17,7 +17,7 @@ var errWork = errors.New("work failed")
 func TestDoRunsUnderTheLockAndReleasesIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		ran := false
 		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog, func(ctx context.Context) error {
@@ -74,7 +74,7 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 func TestDoReportsALossThatItsFunctionDidNotNotice(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		err := rlock.Do(t.Context(), lock, rlock.NoWait, time.Second, func(ctx context.Context) error {

@@ -185,7 +185,7 @@ func TestExtendWithAContextThatHasEndedSaysOnlyThat(t *testing.T) {
 func TestExtendOfALockWhoseLeaseIsOverReturnsErrLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), time.Second)
 		receive(t, hold.Done(), "the lease does not end")
 		require.ErrorIs(t, hold.Extend(t.Context(), longLease), watchdog.ErrExpired)

@@ -48,7 +48,7 @@ type kind struct {
 // lowers returns the file of the script that releases one level of several.
 func (k kind) lowers() string { return cmp.Or(k.lower, k.release) }
 
-// kinds has all kinds of locks. Each of them can do what the reentrant lock can.
+// kinds has the kinds of locks that nest. Each of them can do what the reentrant lock can.
 var kinds = []kind{
 	{
 		name: "reentrant", lock: (*rlock.Client).NewLock, contender: (*rlock.Client).NewLock,
@@ -84,6 +84,14 @@ var kinds = []kind{
 	},
 }
 
+// nonReentrant is the kind of lock that does not nest. It has the scripts of the reentrant lock.
+func nonReentrant() kind {
+	k := kindNamed("reentrant")
+	k.name = "nonreentrant"
+	k.lock, k.contender = (*rlock.Client).NewNonReentrantLock, (*rlock.Client).NewNonReentrantLock
+	return k
+}
+
 func newReadLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Read() }
 
 func newWriteLock(c *rlock.Client, name string) *rlock.Lock { return c.NewReadWriteLock(name).Write() }
@@ -95,6 +103,14 @@ func onEveryKind(t *testing.T, test func(t *testing.T, k kind)) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) { test(t, k) })
 	}
+}
+
+// withoutNesting is onEveryKind for a test that never nests: also for the kind that cannot.
+func withoutNesting(t *testing.T, test func(t *testing.T, k kind)) {
+	t.Helper()
+	onEveryKind(t, test)
+	k := nonReentrant()
+	t.Run(k.name, func(t *testing.T) { test(t, k) })
 }
 
 // contests returns the kinds for tests in which a waiter waits for the contender: writers wait for

@@ -54,7 +54,7 @@ func TestContextOfAHoldEndsWithUnlock(t *testing.T) {
 func TestEndedHoldHasAnEndedContext(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), rlock.Watchdog)
 		unlock(t, hold)
 		require.Equal(t, rlock.ErrReleased, context.Cause(hold.Context()))

@@ -34,7 +34,7 @@ func lookAt(t *testing.T, l *rlock.Lock) rlock.Info {
 func TestLookingAtAFreeLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		require.Equal(t, rlock.Info{Name: k.name}, lookAt(t, lock))
 		requireLook(t, lock, look{})
@@ -128,7 +128,7 @@ func requireLook(t *testing.T, l *rlock.Lock, want look) {
 func TestLookingAtALockWithoutExpiry(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		plant(t, s, k.name, k.hash("another:7", 3))
 		want := k.info(k.name, "another:7", 3, 0)
@@ -151,7 +151,7 @@ func TestLookingAtAReadWriteLockTellsItsMode(t *testing.T) {
 func TestLookingChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		hold := take(t, lock, 30*time.Second)
 		before := changes(t, s)

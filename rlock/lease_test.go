@@ -47,7 +47,7 @@ func TestWatchdogKeepsALockForFiveLeases(t *testing.T) {
 func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		// Another lock keeps the watchdog busy, so that a tick passes.
 		client := newClient(t, s, rlock.Options{WatchdogLease: 2 * shortLease})

@@ -61,7 +61,7 @@ func TestForceUnlockWakesAWaiterAndEndsTheHoldOfTheSameClientAtOnce(t *testing.T
 func TestForceUnlockOfAFreeLockSaysThatItWasFree(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		forced, err := lock.ForceUnlock(t.Context())
 		require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestForceUnlockOfAFreeLockSaysThatItWasFree(t *testing.T) {
 func TestForceUnlockEndsTheHoldOfAnotherClientAtItsNextRenewal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		holder := newClient(t, s, rlock.Options{WatchdogLease: watchedLease})
 		other := newClient(t, s, rlock.Options{})
@@ -142,7 +142,7 @@ func TestDeletedKeyEndsTheHoldAtTheNextRenewal(t *testing.T) {
 func TestUnlockOfADeletedKeySaysThatTheLockWasLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), longLease)
 		s.Do(t, "DEL", k.name)
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)

@@ -18,7 +18,7 @@ import (
 
 func TestServerThatRestartsEmptyEndsTheHoldAtTheNextRenewal(t *testing.T) {
 	t.Parallel()
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		s := redistest.Start(t)
 		c := newClient(t, s, rlock.Options{WatchdogLease: 6 * time.Second})

@@ -87,7 +87,7 @@ func heldWhileRenewing(t *testing.T, s *redistest.Server, k kind, lease time.Dur
 
 func TestRenewalInFlightDoesNotBringAReleasedLockBack(t *testing.T) {
 	t.Parallel()
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		const lease = 3 * time.Second
 		s := redistest.Start(t)

@@ -33,7 +33,7 @@ func TestUnlockByAnotherOwnerIsRefused(t *testing.T) {
 func TestUnlockOfALockOfAnotherKindIsRefused(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		client := newClient(t, s, rlock.Options{})
 		hold := take(t, k.lock(client, k.name), rlock.Watchdog)
 		for _, other := range kinds {
@@ -70,7 +70,7 @@ func TestSecondUnlockOfAHoldIsRefused(t *testing.T) {
 func TestOfManyConcurrentUnlocksOneSucceeds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		hold := take(t, k.lock(newClient(t, s, rlock.Options{}), k.name), rlock.Watchdog)
 		var succeeded, refused atomic.Int32
 		var running sync.WaitGroup
@@ -113,7 +113,7 @@ func TestUnlockWithoutAHoldReleasesTheInnermostLevel(t *testing.T) {
 func TestUnlockAfterExpiryIsNeverASuccess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		hold := take(t, lock, time.Second)
@@ -149,7 +149,7 @@ func TestUnlockOfALockThatIsGoneSaysLost(t *testing.T) {
 func TestUnlockOfALockKnownToBeLostSendsNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
+	withoutNesting(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		hold := take(t, lock, rlock.Watchdog)
 		_, err := lock.ForceUnlock(t.Context())
