@@ -154,7 +154,7 @@ func TestUserThatMayNotExpireKeysLeavesNoLockBehind(t *testing.T) {
 func TestUserWithoutTheKeyIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	withoutNesting(t, func(t *testing.T, k kind) {
+	onEveryKind(t, func(t *testing.T, k kind) {
 		restrict(t, s, append([]string{"resetkeys"}, listedPermissions(t, k).keys...)...)
 		c := newClient(t, s, rlock.Options{}, asUser)
 		requireRefusedAtOnce(t, k.lock(c, "invoice:"+k.name), "NOPERM")

@@ -17,7 +17,7 @@ var errWork = errors.New("work failed")
 func TestDoRunsUnderTheLockAndReleasesIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	withoutNesting(t, func(t *testing.T, k kind) {
+	onEveryKind(t, func(t *testing.T, k kind) {
 		lock := k.lock(newClient(t, s, rlock.Options{}), k.name)
 		ran := false
 		err := rlock.Do(t.Context(), lock, rlock.NoWait, rlock.Watchdog, func(ctx context.Context) error {
