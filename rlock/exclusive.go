@@ -24,14 +24,14 @@ var plainTraits = traits{family: "lock", handsOver: true, together: true, cleanu
 // exclusive is the kind of a lock that one owner holds at a time: the plain lock itself, and the
 // common part of others.
 type exclusive struct {
-	client *Client
-	name   string
-	queue  string // the kind of the local queue
-	keys   *lua.Exclusive
+	client  *Client
+	name    string
+	queue   string // the kind of the local queue
+	scripts *lua.Exclusive
 }
 
 func newExclusive(c *Client, name, queue string, fenced bool) exclusive {
-	return exclusive{client: c, name: name, queue: queue, keys: lua.NewExclusive(name, fenced)}
+	return exclusive{client: c, name: name, queue: queue, scripts: lua.NewExclusive(name, fenced)}
 }
 
 func (k exclusive) acquire(
@@ -39,12 +39,12 @@ func (k exclusive) acquire(
 ) (reply, error) {
 	registration := ""
 	if r.registers {
-		registration = k.keys.Registration(r.owner, r.grantLease)
+		registration = k.scripts.Registration(r.owner, r.grantLease)
 	}
-	fence, ticket, holder, err := k.keys.Acquire(ctx, redis, r.owner, r.lease, registration)
+	fence, ticket, holder, err := k.scripts.Acquire(ctx, redis, r.owner, r.lease, registration)
 	if registration != "" && needsNoHandOver(err) {
 		refusal := err
-		fence, ticket, holder, err = k.keys.Acquire(ctx, redis, r.owner, r.lease, "")
+		fence, ticket, holder, err = k.scripts.Acquire(ctx, redis, r.owner, r.lease, "")
 		k.client.transport.Forbid(refusal, err)
 	}
 	return reply{holder: holder, ticket: waitqueue.Ticket(ticket), fence: fence}, err
@@ -55,9 +55,9 @@ func (k exclusive) release(
 ) (lua.Released, error) {
 	h := k.handOver(o.Streak)
 	if next := o.Successor; next != nil {
-		h.Successor, h.SuccessorFirst = k.keys.Registration(next.Owner, next.Lease), o.First
+		h.Successor, h.SuccessorFirst = k.scripts.Registration(next.Owner, next.Lease), o.First
 	}
-	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
+	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
 	return k.orAnnounced(ctx, owner, count, released, err)
 }
 
@@ -78,7 +78,7 @@ func (k exclusive) orAnnounced(
 	}
 	t := k.client.transport
 	h := lua.HandOver{Sharded: t.Sharded()}
-	released, err := k.keys.Release(ctx, k.client.redis, owner, count, h)
+	released, err := k.scripts.Release(ctx, k.client.redis, owner, count, h)
 	t.Forbid(refusal, err)
 	return released, err
 }
@@ -99,7 +99,7 @@ var handOverRefusals = []string{"TRYAGAIN", "NOPERM", "MISCONF", "READONLY", "NO
 	"WRONGTYPE", "OOM", lua.NoCommand}
 
 func (k exclusive) forceUnlock(ctx context.Context) (lua.Released, error) {
-	return k.keys.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
+	return k.scripts.ForceUnlock(ctx, k.client.redis, k.client.transport.Sharded())
 }
 
 func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
@@ -107,15 +107,15 @@ func (k exclusive) cleanUp(batch []cleanup) (lua.Released, error) {
 	h := k.handOver(r.streak)
 	h.Others = h.Others && r.streak.Count > 0 // otherwise its number of hand-overs is unknown
 	if r.registers {
-		h.Withdrawn = k.keys.Registration(r.owner, r.grantLease)
+		h.Withdrawn = k.scripts.Registration(r.owner, r.grantLease)
 	}
 	ctx := context.Background()
-	released, err := k.keys.Release(ctx, k.client.redis, r.owner, 0, h)
+	released, err := k.scripts.Release(ctx, k.client.redis, r.owner, 0, h)
 	return k.orAnnounced(ctx, r.owner, 0, released, err)
 }
 
 func (k exclusive) waiting(request) waiting {
-	how := queueName{k.queue, k.name}.waiting(k.keys.Channel())
+	how := queueName{k.queue, k.name}.waiting(k.scripts.Channel())
 	how.registers = true
 	return how
 }

@@ -15,7 +15,9 @@ import (
 
 // kind has the commands of a kind of lock. A value belongs to one lock, and has no state. To add a
 // kind, write its methods and its traits in a file of its own, with a constructor; embed exclusive
-// for what it has in common with a plain lock.
+// for what it has in common with a plain lock. Its scripts go into package lua, with the keys that
+// they use beside the lock in lua.Related, and what its tests need into the table kinds. Renewals
+// and nested locks depend on the mode only.
 //
 // Each command may be repeated. A context that ends stops the waiting for a reply, and nothing
 // else.

@@ -6,8 +6,13 @@ import (
 	"holdfast/watchdog"
 )
 
-// lose ends an acquisition that can no longer be trusted, by the watchdog or by a reply. It must
-// not block: the contexts of other holds end on the same goroutine.
+// lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
+// holds end on the same goroutine. These decide that an acquisition is lost:
+//   - the watchdog, when the deadline passes or a renewal finds the lock gone;
+//   - Extend and a nested lock that find it gone or get their reply too late (extend.go, batch.go);
+//   - a release after the deadline, or one that finds the lock gone (release.go);
+//   - ForceUnlock of this client (lock.go);
+//   - an unconfirmed release of the same writer (unconfirmed.go).
 func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
 	err := &LostError{Lock: a.lock.name, Reason: reason}

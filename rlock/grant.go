@@ -9,23 +9,6 @@ import (
 	"holdfast/lua"
 )
 
-// HandOver selects how a lock gets from a release to a waiter. It concerns reentrant and fenced
-// locks, and within a process the write side of a read-write lock.
-type HandOver int
-
-const (
-	// HandOverAnywhere gives the lock to the next waiter of this process, for at most 16 times and
-	// 100 ms if others wait elsewhere, or to the one that has waited longest in any process of this
-	// library. When others listen, such as clients of Redisson, and in any case after 16 hand-overs
-	// and 100 ms, or 4 and a second, it is announced to all instead, as by Redisson. On a cluster
-	// this needs sharded channels.
-	HandOverAnywhere HandOver = iota
-	// HandOverLocal gives the lock to waiters of this process only.
-	HandOverLocal
-	// HandOverNone always announces a release to all.
-	HandOverNone
-)
-
 // longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
 // client, whose lease is unknown as well.
 const longestGrant = time.Hour
