@@ -128,8 +128,8 @@ func (at *attempt) whileExtending(step func() ([]*rlock.Hold, error)) ([]*rlock.
 	defer cancel()
 	work.Go(func() {
 		for {
-			// Until some part has used a third of its lease. It is never zero, so that a server that
-			// refuses is not asked in a busy loop.
+			// Until some part has used a third of its lease. It is never zero, so that a server
+			// that refuses is not asked in a busy loop.
 			pause := max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30)
 			select {
 			case <-time.After(max(pause, time.Millisecond)):
