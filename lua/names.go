@@ -15,15 +15,6 @@ func Prefix(p, n string) string {
 	return p + ":{" + n + "}"
 }
 
-// uniquePrefix is [Prefix] with a result that differs for every name: Prefix returns the same for
-// "n" and "{n}", which are two locks.
-func uniquePrefix(p, n string) string {
-	if strings.Contains(n, "{") {
-		return p + "::" + n
-	}
-	return Prefix(p, n)
-}
-
 // Suffix puts s behind the name n so that both share a cluster slot: "n:s" when n has a "{"
 // already, else "{n}:s".
 func Suffix(n, s string) string {
@@ -52,11 +43,19 @@ func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 func scoresKey(n string) string      { return Prefix("redisson_lock_timeout", n) }
 func turnKey(n string) string        { return Prefix("holdfast_lock_turn", n) }
 func budgetsKey(n string) string     { return Prefix("holdfast_lock_budget", n) }
-func waitersKey(n string) string     { return uniquePrefix("holdfast_lock_waiters", n) }
 func tokenKey(n string) string       { return Prefix("redisson_lock_token", n) }
 func writerKey(n string) string      { return Prefix("holdfast_rwlock_writer", n) }
 func readerKey(n string) string      { return Prefix("holdfast_rwlock_reader", n) }
 func readersTurnKey(n string) string { return Prefix("holdfast_rwlock_turn", n) }
+
+// waitersKey returns the key of the waiters of the lock n. Unlike the others it differs for "n" and
+// "{n}", which are two locks.
+func waitersKey(n string) string {
+	if strings.Contains(n, "{") {
+		return "holdfast_lock_waiters::" + n
+	}
+	return Prefix("holdfast_lock_waiters", n)
+}
 
 // QueueKey returns the key of the queue of the fair lock n. It is the same for "n" and "{n}".
 func QueueKey(n string) string { return Prefix("redisson_lock_queue", n) }

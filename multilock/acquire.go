@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"holdfast/internal/wait"
-	"holdfast/lua"
 	"holdfast/rlock"
 	"holdfast/watchdog"
 )
@@ -113,7 +112,7 @@ func (at *attempt) mayWait(err error) bool {
 	// While a cluster moves the slot, a script with one key still works. An error that an operator
 	// has to fix occurs again.
 	var refusal *rlock.ServerError
-	moves := errors.As(err, &refusal) && refusal.Class == lua.ClassTemporary
+	moves := errors.As(err, &refusal) && refusal.Class == rlock.ClassTemporary
 	return moves || at.limit != rlock.NoWait
 }
 
@@ -129,25 +128,18 @@ func (at *attempt) whileExtending(step func() ([]*rlock.Hold, error)) ([]*rlock.
 	defer cancel()
 	work.Go(func() {
 		for {
+			// Until some part has used a third of its lease. It is never zero, so that a server
+			// that refuses is not asked in a busy loop.
+			pause := max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30)
 			select {
-			case <-time.After(at.extendAfter()):
-				_ = at.extend(ctx, at.acquired) // is retried; a lost part aborts the step
+			case <-time.After(max(pause, time.Millisecond)):
+				_ = extend(ctx, at.lease, at.acquired) // is retried; a lost part aborts the step
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
 	return step()
-}
-
-// extendAfter returns the time until some part has used a third of its lease. It is never zero, so
-// that a server that refuses is not asked in a busy loop.
-func (at *attempt) extendAfter() time.Duration {
-	return max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30, time.Millisecond)
-}
-
-func (at *attempt) extend(ctx context.Context, holds []*rlock.Hold) error {
-	return each(holds, func(h *rlock.Hold) error { return h.Extend(ctx, at.lease) })
 }
 
 // confirm extends each part that expires earlier than the last step's parts by more than the drift
@@ -170,7 +162,7 @@ func (at *attempt) confirm(ctx context.Context) error {
 			late = append(late, h)
 		}
 	}
-	if err := at.extend(ctx, late); err != nil {
+	if err := extend(ctx, at.lease, late); err != nil {
 		return err
 	}
 	for _, h := range at.acquired {
@@ -227,12 +219,12 @@ func earliest(holds []*rlock.Hold) time.Time {
 	}).Deadline()
 }
 
-// each calls f for all holds concurrently, and joins the errors.
-func each(holds []*rlock.Hold, f func(*rlock.Hold) error) error {
+// extend extends the leases of all of the holds concurrently, and joins the errors.
+func extend(ctx context.Context, lease time.Duration, holds []*rlock.Hold) error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup
 	for i, h := range holds {
-		calls.Go(func() { errs[i] = f(h) })
+		calls.Go(func() { errs[i] = h.Extend(ctx, lease) })
 	}
 	calls.Wait()
 	return errors.Join(errs...)

@@ -28,7 +28,7 @@ var sessions = session.New[sessionKey, []*rlock.Hold]()
 // a hold.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
-// acquisition implements the hold of all parts.
+// acquisition implements the hold of all parts, as an [rlock.Acquisition].
 type acquisition struct {
 	lock    *Lock
 	parts   []*rlock.Hold // in the order of lock.parts
@@ -38,8 +38,6 @@ type acquisition struct {
 	detach  func()       // removes the hold from its session; more calls do nothing
 	live    atomic.Int32 // parts that have not ended
 }
-
-var _ rlock.Acquisition = (*acquisition)(nil)
 
 // newHold returns the hold of all parts. ctx has an owner.
 func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
@@ -104,7 +102,7 @@ func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
 // Extend extends all parts.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
-	return each(a.parts, func(p *rlock.Hold) error { return p.Extend(ctx, lease) })
+	return extend(ctx, lease, a.parts)
 }
 
 // Release releases all parts, even if some of them fail.

@@ -23,7 +23,7 @@ type part struct {
 // documentation says why. On a cluster the slot comes before the name, to make the parts of a batch
 // neighbours.
 func sortedParts(locks []rlock.Locker) ([]part, error) {
-	parts, err := flatten(nil, locks)
+	parts, err := flatten(locks)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{rlock.ErrInvalid}, args...)...)
 }
 
-// flatten appends the locks to parts, and replaces MultiLocks by their parts.
-func flatten(parts []part, locks []rlock.Locker) ([]part, error) {
+// flatten returns the parts of all the locks; those of a MultiLock are its parts.
+func flatten(locks []rlock.Locker) (parts []part, err error) {
 	for _, l := range locks {
 		if isNil(l) {
 			return nil, invalid("one of the locks is nil")
