@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"holdfast/internal/owner"
@@ -82,7 +81,8 @@ func (l *Lock) acquire(
 // nil. Parts granted later are kept if the round succeeded, and released if it failed.
 func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
-	a := newAcquisition(l, at.session)
+	a := &acquisition{lock: l, session: at.session, owner: l.nodes[0].NewOwner(), state: asking,
+		parts: make([]*part, 0, len(l.nodes))}
 	a.do(func() {
 		for _, node := range l.nodes {
 			a.parts = append(a.parts, a.ask(node, a.owner, at.lease))
@@ -126,10 +126,11 @@ func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) t
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {
 		if asked(p) {
-			left = append(left, p.node.Pool().Remaining(p.call))
+			if d := p.node.Pool().Remaining(p.call); d > 0 {
+				left = append(left, d)
+			}
 		}
 	}
-	left = slices.DeleteFunc(left, func(d time.Duration) bool { return d <= 0 })
 	needed := a.lock.quorum - a.countIf(agreed)
 	if anyReply {
 		needed = min(needed, len(left))

@@ -25,18 +25,17 @@ type acquisition struct {
 	session *lockSession
 	owner   string // on the nodes; a part that rejoined has another
 
-	mu           sync.Mutex // guards everything below
-	state        phase
-	parts        []*part       // by node; not changed once it is over
-	levels       []level       // those not released, outermost first; not changed once it is over
-	unlocked     int           // how many levels were released since the loss
-	preallocated [1]level      // room for levels, enough for most acquisitions
-	longest      time.Duration // the longest lease that any node was asked for
-	extendedTo   time.Time     // the latest deadline that an extension wanted; zero if none
-	reason       error         // why it is over
-	deadline     time.Time     // once over, until when it could be trusted
-	decided      func() bool   // what the last call to await waits for
-	decision     chan struct{} // closed, and nil, once it returned true or another call followed
+	mu         sync.Mutex // guards everything below
+	state      phase
+	parts      []*part       // by node; not changed once it is over
+	levels     []level       // those not released, outermost first; not changed once it is over
+	unlocked   int           // how many levels were released since the loss
+	longest    time.Duration // the longest lease that any node was asked for
+	extendedTo time.Time     // the latest deadline that an extension wanted; zero if none
+	reason     error         // why it is over
+	deadline   time.Time     // once over, until when it could be trusted
+	decided    func() bool   // what the last call to await waits for
+	decision   chan struct{} // closed, and nil, once it returned true or another call followed
 }
 
 // level is one nested Lock, with its hold.
@@ -65,13 +64,6 @@ var lostAcquisitions losses.Memory[sessionKey, *acquisition]
 // heldIn returns what the owner of a session holds; nil if that is nothing.
 func heldIn(s *lockSession) (a *acquisition) {
 	s.Do(func(state **acquisition) { a = *state })
-	return a
-}
-
-func newAcquisition(l *Lock, s *lockSession) *acquisition {
-	a := &acquisition{lock: l, session: s, owner: l.nodes[0].NewOwner(), state: asking,
-		parts: make([]*part, 0, len(l.nodes))}
-	a.levels = a.preallocated[:0]
 	return a
 }
 
@@ -113,14 +105,14 @@ func (a *acquisition) finish() {
 	a.do(func() {
 		a.sendReleases()
 		for _, p := range a.parts {
-			holds = append(holds, p.hold)
+			if p.hold != nil {
+				holds = append(holds, p.hold)
+			}
 		}
 	})
 	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
 	for _, hold := range holds {
-		if hold != nil {
-			hold.Drop()
-		}
+		hold.Drop()
 	}
 }
 
@@ -236,7 +228,7 @@ func in(states ...state) func(p *part) bool {
 	return func(p *part) bool { return slices.Contains(states, p.state) }
 }
 
-// count returns the number of parts in any of the states.
+// count returns the number of parts in one of the states.
 func (a *acquisition) count(states ...state) int { return a.countIf(in(states...)) }
 
 // countIf returns the number of parts for which is returns true.

@@ -10,9 +10,9 @@
 //	defer hold.Unlock(ctx)
 //	work(hold.Context())
 //
-// A [Lock] is a [rlock.Locker] like any other: it has the same methods and the same Hold, and may
-// be part of a MultiLock. It uses the connections, the watchdogs and the subscriptions of its
-// clients, and ends with them: there is nothing to close.
+// A [Lock] is a [rlock.Locker] like any other, and may be part of a MultiLock. It uses the
+// connections, watchdogs and subscriptions of its clients, and ends with them: there is nothing to
+// close.
 //
 // # How it works, and why it excludes others
 //
@@ -54,12 +54,11 @@
 // # How long to wait for a reply
 //
 // Time-outs only decide when to give up: a long one delays the news that there is no quorum, or
-// that a node hangs. Without [Options].NodeTimeout each node has one of its own, within the bounds
-// given there: three times its round trip, which is what 95 % of the last 32 replies to the node's
-// client took (all of them, while there are fewer than 20). It belongs to the client: locks that
-// are made for one call each share it. Before the first reply it is the upper bound, so that the
-// first attempt acquires a free lock, however far away the nodes are. A late reply counts with the
-// time that it took, and a request without a reply does not count.
+// that a node hangs. Without [Options].NodeTimeout it is three times the round trip, which is what
+// 95 % of the last 32 replies to the node's client took (all of them, while there are fewer than
+// 20). Locks that are made for one call each share it. Before the first reply it is the upper
+// bound, so that the first attempt acquires a free lock, however far away the nodes are. A late
+// reply counts with the time that it took, and a request without a reply does not count.
 //
 // No timeout makes a hold unsafe: the deadline of a part counts from its request, and a reply after
 // that deadline grants nothing. When a quorum has replied in time, at most a tenth of the lease (or
@@ -91,9 +90,8 @@
 //
 // A node that keeps its data is delayed, too. With appendfsync everysec, the default of an
 // append-only file, a crash may lose the last second of grants; with snapshots, minutes. Only
-// appendfsync always loses nothing, and only the operator knows: [Options].FsyncAlways states it,
-// and turns the delay off. FLUSHALL forgets without a restart: [Options].Epoch covers it with a key
-// on each node, which is lost with the data.
+// appendfsync always loses nothing: [Options].FsyncAlways states it, and turns the delay off.
+// FLUSHALL forgets without a restart: [Options].Epoch covers that.
 //
 // Not covered:
 //   - A node that is a master with replicas. A promoted replica may lack the last grants, and has
@@ -118,9 +116,8 @@
 // request and reply cannot harm it, since the validity is checked after the acquisition, and that
 // processes with bounded drift are a reasonable requirement.
 //
-// Both agree on the consequence. The hold's context ends at its deadline, and [rlock.Hold.Valid]
-// reads the clock when it is called; that narrows the gap. Only a resource that refuses writes with
-// an old fencing token closes it.
+// The hold's context, which ends at its deadline, and [rlock.Hold.Valid], which reads the clock,
+// narrow the gap. Only a resource that refuses writes with an old fencing token closes it.
 //
 // # No fencing token
 //

@@ -88,18 +88,16 @@ func (e *QuorumError) outvoted() bool {
 	if len(e.Nodes) == 0 {
 		return true // by another caller of this process
 	}
-	others, open, failed := 0, 0, 0
+	others, failed := 0, 0
 	for _, n := range e.Nodes {
 		switch {
 		case heldError(n.Err) != nil:
 			others++
-		case errors.Is(n.Err, errNotAwaited):
-			open++
-		default:
+		case !errors.Is(n.Err, errNotAwaited):
 			failed++
 		}
 	}
-	return (others > 0 || failed == 0) && e.Granted+others+open >= e.Want
+	return (others > 0 || failed == 0) && e.Granted+len(e.Nodes)-failed >= e.Want
 }
 
 // heldError returns the error of a node that another owner holds; nil if err is another one.
@@ -162,14 +160,11 @@ func (e *QuorumError) list(agreed string) string {
 	return b.String()
 }
 
-// lossError says why a lock was lost, and lists the nodes that do not hold it any more.
+// lossError says why a lock was lost. Its text lists the nodes that do not hold it any more.
 type lossError struct {
-	nodes  *QuorumError
+	text   string
 	reason error
 }
 
-func (le *lossError) Error() string {
-	return le.nodes.list("held on %d of %d nodes, %d are needed")
-}
-
+func (le *lossError) Error() string { return le.text }
 func (le *lossError) Unwrap() error { return le.reason }

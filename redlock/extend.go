@@ -79,25 +79,25 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 		a.await(b, remaining, func() bool {
 			return a.state.over() || a.countIf(ex.kept) >= a.lock.quorum || a.countIf(ex.asked) == 0
 		})
-		over, permanent := false, false
-		var err *QuorumError
+		over, kept, permanent := false, false, false
 		a.do(func() {
-			switch over = a.state.over(); {
+			over, kept = a.state.over(), a.countIf(ex.kept) >= a.lock.quorum
+			switch {
 			case over:
-			case a.countIf(ex.kept) < a.lock.quorum:
-				err = a.quorumError("kept", errNoReply, ex.kept)
+			case !kept:
 				permanent = a.permanentRefusals() > a.spare()
+				if failure == nil || !b.Over() { // one cut short says less than the one before
+					failure = a.quorumError("kept", errNoReply, ex.kept)
+				}
 			case nest != nil:
 				nest()
 			}
 		})
-		switch {
-		case over:
+		if over {
 			return a.endLevels()
-		case err == nil:
+		}
+		if kept {
 			return nil
-		case failure == nil || !b.Over(): // one that was cut short says less than the one before
-			failure = err
 		}
 		if permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
 			failure.cause = b.Because(rlock.ErrOutcomeUnknown)

@@ -41,6 +41,7 @@ func TestErrorsNumberTheNodesOfServersWithoutAName(t *testing.T) {
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.ErrorContains(t, err, "node 1: held by somebody")
 	require.NotContains(t, err.Error(), "node 0")
+	waitUntilFree(t, servers[0])
 
 	_, err = redlock.NewOn(name, atOnce, a, b, a).TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrInvalid)

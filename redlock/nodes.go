@@ -35,7 +35,8 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 			return fmt.Errorf("%w: nodes %d and %d are on one server (%s), so they are not "+
 				"independent", rlock.ErrInvalid, twin+1, i+1, cmp.Or(server, "the same client"))
 		}
-		nodes, ids, servers = append(nodes, node), append(ids, nodeID(node)), append(servers, server)
+		nodes, servers = append(nodes, node), append(servers, server)
+		ids = append(ids, nodeID(node))
 		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
 			return fmt.Errorf("%w: the clients of the nodes have different "+
 				"rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)

@@ -26,8 +26,8 @@ var queues = waitqueue.New[identity, known]()
 
 // known holds what the head of a queue has learned. The queue guards it.
 type known struct {
-	// subs has the subscriptions by nodeID, for waiters whose nodes are in another order. It is nil
-	// until a head had to wait.
+	// subs has the subscriptions by nodeID, for waiters whose nodes are in another order. It is
+	// empty until a head had to wait.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired it ends
@@ -36,13 +36,22 @@ type known struct {
 // queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
 // may be free.
 func (at *attempt) queue() (*rlock.Hold, error) {
-	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) { return known{}, true })
+	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) {
+		return known{subs: make(map[string]*pubsub.Subscription)}, true
+	})
+	nextAsks := true // at once when it becomes the head
+	defer func() {
+		if _, last := w.Leave(false, nextAsks); last != nil {
+			for _, sub := range last.subs {
+				sub.Close()
+			}
+		}
+	}()
 	q, ask := w.Queue(), true
 	if !w.First {
 		reason, _ := w.Wait(at.budget)
 		if reason == waitqueue.Ended {
 			q.Do(func(k *known) { at.last = k.result })
-			leave(w, true)
 			return nil, at.failure()
 		}
 		ask = reason == waitqueue.Retry
@@ -53,7 +62,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 				// The last result concerns an earlier holder. The next head has not asked the
 				// nodes, and no message announces the end of our lease: it needs freeAt.
 				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(at.lease), nil })
-				leave(w, false) // the next head waits for our release
+				nextAsks = false // it waits for our release
 				return hold, nil
 			}
 			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
@@ -65,18 +74,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
 		if at.last.permanent || !at.pause(q, &delay) {
-			leave(w, true)
 			return nil, at.failure()
-		}
-	}
-}
-
-// leave removes a waiter from its queue. With retry, the next head asks at once. The last waiter
-// closes the subscriptions of the queue.
-func leave(w *waitqueue.Waiter[identity, known], retry bool) {
-	if _, over := w.Leave(false, retry); over != nil {
-		for _, sub := range over.subs {
-			sub.Close()
 		}
 	}
 }
@@ -117,20 +115,16 @@ func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) 
 	r, cases := at.last, receiveAny(nil, timer.C)
 	cases = receiveAny(cases, at.budget.Ctx.Done())
 	q.Do(func(k *known) {
-		if k.subs == nil {
-			k.subs = make(map[string]*pubsub.Subscription, len(at.lock.nodes))
-		}
-		for _, node := range at.lock.nodes {
-			if id := nodeID(node); k.subs[id] == nil {
-				// It is nil until the kind of a cluster's channels is known.
-				if sub := node.Subscribe(); sub != nil {
-					k.subs[id] = sub
-				}
-			}
-		}
 		for i, node := range at.lock.nodes {
+			sub := k.subs[nodeID(node)]
+			if sub == nil {
+				if sub = node.Subscribe(); sub == nil {
+					continue // the kind of a cluster's channels is not known yet
+				}
+				k.subs[nodeID(node)] = sub
+			}
 			// The other nodes may announce the release of our own failed round.
-			if sub := k.subs[nodeID(node)]; sub != nil && heldError(r.nodes[i]) != nil {
+			if heldError(r.nodes[i]) != nil {
 				cases = receiveAny(cases, sub.C())
 			}
 		}

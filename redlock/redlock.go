@@ -83,10 +83,8 @@ func (l *Lock) Server() string { return l.server }
 // Lock acquires the lock. It blocks until the lock is free on a quorum of nodes or ctx ends. While
 // too few nodes can be asked it keeps trying: give ctx a deadline to bound that.
 //
-// The lock is held for lease at most, or with [rlock.Watchdog] until it is released. Then each
-// node's part is renewed by its client's watchdog, and a node that missed the acquisition joins at
-// the next renewal. If ctx carries an owner that holds the lock already, Lock adds a level to it,
-// which needs a quorum as well.
+// The lock is held for lease at most, or with [rlock.Watchdog] until it is released. If ctx carries
+// an owner that holds the lock already, Lock adds a level to it, which needs a quorum as well.
 //
 // Lock returns
 //   - a *[QuorumError], which says what each node replied. It matches [rlock.ErrNotAcquired] if

@@ -91,7 +91,8 @@ func (a *acquisition) outcome() (err error) {
 		switch {
 		case a.count(freed) >= a.lock.quorum:
 		case a.count(gone, missing) > a.spare():
-			err = a.lostError(watchdog.ErrGone, in(unwanted, releaseDue, releaseSent, freed, releaseRefused))
+			holds := in(freed, unwanted, releaseDue, releaseSent, releaseRefused)
+			err = a.lostError(watchdog.ErrGone, holds)
 		default:
 			e := a.quorumError("released", errNoReply, in(freed))
 			e.cause, err = rlock.ErrOutcomeUnknown, e
@@ -115,7 +116,7 @@ func (p *part) end() {
 			p.deny(errNoPart)
 			return
 		}
-		p.state.enter(unwanted) // requested releases what the node grants
+		p.state.enter(unwanted) // acquire releases what the node grants
 		if time.Since(p.askedAt) >= p.request.Timeout {
 			// The node may carry out the request after its connection was closed, and then nobody
 			// gets the reply.

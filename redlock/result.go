@@ -84,12 +84,10 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 			e.Granted++
 			continue
 		}
-		err := p.err
+		err := cmp.Or(p.err, silent)
 		switch p.state {
 		case asked, unwanted, releaseSent:
 			err = silent
-		case granted:
-			err = cmp.Or(err, silent)
 		case gone:
 			err = watchdog.ErrGone
 		default:
@@ -102,11 +100,12 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 
 // lostError returns the error of a loss, with the nodes that do not hold the lock any more.
 func (a *acquisition) lostError(reason error, holds func(p *part) bool) *rlock.LostError {
-	e := &lossError{nodes: a.quorumError("", errNoReply, holds), reason: reason}
-	for _, n := range e.nodes.Nodes {
-		if errors.Is(e.reason, rlock.ErrClosed) {
-			e.reason = n.Err // a hold that ends because clients were closed is not lost
+	nodes := a.quorumError("", errNoReply, holds)
+	for _, n := range nodes.Nodes {
+		if errors.Is(reason, rlock.ErrClosed) {
+			reason = n.Err // a hold that ends because clients were closed is not lost
 		}
 	}
-	return &rlock.LostError{Lock: a.lock.name, Reason: e}
+	text := nodes.list("held on %d of %d nodes, %d are needed")
+	return &rlock.LostError{Lock: a.lock.name, Reason: &lossError{text, reason}}
 }
