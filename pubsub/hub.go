@@ -154,10 +154,10 @@ func (h *Hub) join(s *Subscription, name string) {
 }
 
 // Resume adds a subscriber that has not asked yet, without Topic.Also, to a channel that is
-// confirmed at present with its paired channels, because it has subscribers or lingers. The
-// Subscription has no permit: the caller can ask at once, and hears of what happens from now on. For
-// any other channel, and on a closed Hub, Resume returns nil and starts nothing. It never blocks,
-// and does not allocate when it returns nil.
+// confirmed at present with its paired channels, because it has subscribers or lingers. There is no
+// permit then: the caller can ask at once, and hears of what happens from now on. For any other
+// channel, and on a closed Hub, Resume returns nil and starts nothing. It never blocks, and does
+// not allocate when it returns nil.
 func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
