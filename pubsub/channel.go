@@ -60,7 +60,7 @@ func (c *channel) isPaired() bool { return c.phase == confirmed && len(c.paired)
 // waking too few costs a wait.
 func (c *channel) hear(message string) {
 	if message == "0" {
-		c.wakeOneOfEach()
+		c.wakeOneOfEachTopic()
 		return
 	}
 	number, err := strconv.ParseInt(message, 10, 64)
@@ -70,7 +70,7 @@ func (c *channel) hear(message string) {
 	c.wakeAll(number)
 }
 
-// wakeOne gives a permit to the first subscriber of a topic that has none, and moves it to the
+// wakeOne gives a permit to the first subscriber of a topic without one to ask, and moves it to the
 // back. When all have one there is nothing to do: each of them will ask after this moment.
 func (c *channel) wakeOne(topic string) {
 	for e := c.subscribers.Front(); e != nil; e = e.Next() {
@@ -81,17 +81,16 @@ func (c *channel) wakeOne(topic string) {
 	}
 }
 
-// wakeOneOfEach wakes one subscriber of every topic, because the message does not name the topic.
-func (c *channel) wakeOneOfEach() {
-	woken := make([]string, 0, 4) // topics; on the stack, because there are nearly never more
-	var next *list.Element
-	for e := c.subscribers.Front(); e != nil; e = next {
-		next = e.Next()
-		s := e.Value.(*Subscription)
-		if !slices.Contains(woken, s.topic) && s.permit(0) {
-			woken = append(woken, s.topic)
-			c.subscribers.MoveToBack(e)
+// wakeOneOfEachTopic is for a message that does not name the topic.
+func (c *channel) wakeOneOfEachTopic() {
+	topics := make([]string, 0, 4) // on the stack, because there are nearly never more
+	for e := c.subscribers.Front(); e != nil; e = e.Next() {
+		if s := e.Value.(*Subscription); !slices.Contains(topics, s.topic) {
+			topics = append(topics, s.topic)
 		}
+	}
+	for _, topic := range topics {
+		c.wakeOne(topic)
 	}
 }
 

@@ -27,7 +27,7 @@ type connection interface {
 }
 
 const (
-	// replyTimeout bounds the wait for a server that accepts commands and does not answer, which
+	// replyTimeout bounds the wait for a server that accepts commands and does not reply, which
 	// rueidis does not detect if its pings are turned off.
 	replyTimeout = 10 * time.Second
 
@@ -65,8 +65,8 @@ func dialRedis(client rueidis.Client, sharded bool, hooks rueidis.PubSubHooks) (
 
 func (rc *redisConnection) lost() <-chan error { return rc.ended }
 
-// subscribe relies on how rueidis counts replies: its answer to a SUBSCRIBE of several channels is
-// the push for the first of them, and the pushes for the rest are skipped.
+// subscribe relies on how rueidis counts replies: the one to a SUBSCRIBE of several channels is the
+// push for the first of them, and the pushes for the rest are skipped.
 func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]error, error) {
 	return rc.do(ctx, groups, func(group []string) rueidis.Completed {
 		if rc.sharded {
@@ -76,11 +76,11 @@ func (rc *redisConnection) subscribe(ctx context.Context, groups [][]string) ([]
 	})
 }
 
-// unsubscribe gets its answers after all pushes of the server, because they are the answers to the
+// unsubscribe gets its replies after all pushes of the server, because they are the replies to the
 // PINGs that rueidis sends. An empty group stands for all channels.
 //
 // It returns an error if the server must not be sent an UNSUBSCRIBE. rueidis sends a PING of its
-// own after each of those, to tell where their answers end. It panics, in a goroutine of its own,
+// own after each of those, to tell where their replies end. It panics, in a goroutine of its own,
 // when that PING is refused for a reason that it does not know: MISCONF on a server that cannot
 // save, MASTERDOWN on a replica. Closing the connection ends the subscriptions instead.
 func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) ([]error, error) {
@@ -90,7 +90,7 @@ func (rc *redisConnection) unsubscribe(ctx context.Context, groups [][]string) (
 	if err != nil {
 		return nil, err
 	}
-	// rueidis accepts these as answers too.
+	// rueidis accepts these as replies too.
 	if reply := pong[0]; reply != nil && !startsWith(reply, "LOADING", "BUSY") &&
 		!strings.Contains(reply.Error(), "'ping'") {
 		rc.broken = true
@@ -135,7 +135,7 @@ func (rc *redisConnection) do(
 		err = lostError(ended)
 	}
 	if err != nil {
-		// After a cancellation the server still answers, so close unsubscribes.
+		// After a cancellation the server still replies, so close unsubscribes.
 		rc.broken = !errors.Is(err, context.Canceled)
 		return nil, err
 	}

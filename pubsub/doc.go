@@ -12,7 +12,7 @@
 //   - the message "0" arrives and this waiter is the next to be woken;
 //   - any other message arrives, which wakes every waiter. A number above 1 is returned by
 //     [Subscription.Advice] and is no reason to ask;
-//   - another waiter leaves with a permit that it did not use.
+//   - another waiter leaves with a permit that it did not use, unless that was for a number.
 //
 // A waiter needs one loop and no special cases:
 //

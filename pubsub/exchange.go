@@ -12,7 +12,7 @@ import (
 )
 
 // batch is the channels of one exchange with the server. names are those for the command of each
-// channel: its own first, because a SUBSCRIBE is answered by the push for the first name.
+// channel: its own first, because the push for the first name is the reply to a SUBSCRIBE.
 type batch struct {
 	channels []*channel
 	names    [][]string

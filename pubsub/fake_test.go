@@ -32,10 +32,10 @@ type request struct {
 	verb     string
 	channels []string   // names of the requested channels, without paired ones
 	groups   [][]string // one per command
-	answer   chan answer
+	reply    chan result
 }
 
-type answer struct {
+type result struct {
 	replies []error
 	err     error
 }
@@ -102,7 +102,7 @@ func (r *request) accept() {
 	for _, channel := range slices.Concat(r.groups...) {
 		r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: r.verb, Channel: channel})
 	}
-	r.answer <- answer{replies: make([]error, len(r.channels))}
+	r.reply <- result{replies: make([]error, len(r.channels))}
 }
 
 // refuse replies to every channel with an error.
@@ -111,7 +111,7 @@ func (r *request) refuse(reply string) {
 	for i := range replies {
 		replies[i] = errors.New(reply)
 	}
-	r.answer <- answer{replies: replies}
+	r.reply <- result{replies: replies}
 }
 
 func (c *fakeConnection) publish(channel, payload string) {
@@ -129,7 +129,7 @@ func (c *fakeConnection) unsubscribe(ctx context.Context, groups [][]string) ([]
 }
 
 func (c *fakeConnection) exchange(ctx context.Context, verb string, groups [][]string) ([]error, error) {
-	r := &request{conn: c, verb: verb, groups: groups, answer: make(chan answer)}
+	r := &request{conn: c, verb: verb, groups: groups, reply: make(chan result)}
 	for _, group := range groups {
 		r.channels = append(r.channels, group[0])
 	}
@@ -141,7 +141,7 @@ func (c *fakeConnection) exchange(ctx context.Context, verb string, groups [][]s
 		return nil, ctx.Err()
 	}
 	select {
-	case a := <-r.answer:
+	case a := <-r.reply:
 		return a.replies, a.err
 	case err := <-c.ended:
 		return nil, err

@@ -28,9 +28,8 @@ type Options struct {
 	// [DefaultLinger].
 	Linger time.Duration
 
-	// Paired returns the paired channels of a channel. One command subscribes to the channel and
-	// all of them, and one command unsubscribes, so that no other client ever sees some of them
-	// without the rest. A paired channel belongs to one channel, is not subscribed to by itself,
+	// Paired returns the paired channels of a channel, which are subscribed and unsubscribed
+	// together with it. A paired channel belongs to one channel, is not subscribed to by itself,
 	// and must be in the slot of its channel if channels are sharded. Its messages give no permits;
 	// see OnDirect.
 	//
@@ -154,11 +153,11 @@ func (h *Hub) join(s *Subscription, name string) {
 	}
 }
 
-// Resume is Subscribe for a caller that has not asked yet, without Topic.Also. It subscribes only
-// if the channel is confirmed at present with its paired channels, because it has subscribers or
-// lingers. The Subscription has no permit then: the caller can ask at once, and hears of what
-// happens from now on. Otherwise, and on a closed Hub, Resume returns nil and starts nothing. It
-// never blocks, and does not allocate when it returns nil.
+// Resume adds a subscriber that has not asked yet, without Topic.Also, to a channel that is
+// confirmed at present with its paired channels, because it has subscribers or lingers. There is no
+// permit then: the caller can ask at once, and hears of what happens from now on. For any other
+// channel, and on a closed Hub, Resume returns nil and starts nothing. It never blocks, and does
+// not allocate when it returns nil.
 func (h *Hub) Resume(to Topic) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +175,7 @@ func (h *Hub) Resume(to Topic) *Subscription {
 func (h *Hub) Listens() bool { return h.known.Load() > 0 }
 
 // Close unsubscribes everything, closes the connections and waits until every goroutine of the Hub
-// has ended. Each connection gets about two seconds for that when its server does not answer; one
+// has ended. Each connection gets about two seconds for that when its server does not reply; one
 // that is just being dialled gets the dial timeout of its client. Subscriptions stay usable, but
 // never fire again. Close may be called more than once; each call waits.
 func (h *Hub) Close() {

@@ -40,8 +40,8 @@ func (l *link) add(c *channel) {
 	wait.Fire(l.wake)
 }
 
-// run is the goroutine of the link. It keeps the subscriptions on the server in step with the
-// channels of the link, until there is none or the connection is lost or the hub is closed.
+// run connects to the node, and keeps the subscriptions there in step with the channels of the link
+// until there is none or the connection is lost or the hub is closed.
 func (l *link) run(client rueidis.Client) {
 	h := l.hub
 	conn, err := h.dial(client, h.options.Sharded,

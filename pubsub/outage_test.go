@@ -82,7 +82,7 @@ func TestUnexpectedUnsubscribeBeforeTheReplyIsNotForgotten(t *testing.T) {
 		for _, kind := range []string{"subscribe", "unsubscribe"} {
 			r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: kind, Channel: "c"})
 		}
-		r.answer <- answer{replies: []error{nil}}
+		r.reply <- result{replies: []error{nil}}
 		take(t, s)
 		f.next(t, "subscribe").accept()
 		take(t, s)

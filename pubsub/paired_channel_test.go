@@ -121,7 +121,7 @@ func TestChannelWhosePairedChannelsAreRefusedWorksWithoutThem(t *testing.T) {
 		r.conn.publish("c", "0")
 		take(t, s)
 
-		// The server keeps that answer for this connection.
+		// The server keeps that reply for this connection.
 		unsubscribed := func() {
 			s.Close()
 			r := f.next(t, "unsubscribe")
@@ -186,7 +186,7 @@ func TestRefusedPairedChannelsDoNotTouchTheOthersInTheBatch(t *testing.T) {
 		for _, name := range group("open") {
 			r.conn.hooks.OnSubscription(rueidis.PubSubSubscription{Kind: "subscribe", Channel: name})
 		}
-		r.answer <- answer{replies: []error{nil, errors.New(noPermission)}}
+		r.reply <- result{replies: []error{nil, errors.New(noPermission)}}
 		r = f.next(t, "subscribe")
 		require.Equal(t, [][]string{{"closed"}}, r.groups)
 		r.accept()

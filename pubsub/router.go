@@ -15,7 +15,7 @@ import (
 // sharded channels the client must be that of the node, as rueidis.Client.Nodes returns it: the
 // client of the whole cluster refuses channels of different slots on one connection.
 //
-// refresh is true when an earlier answer proved wrong: the server said MOVED, the slot moved away,
+// refresh is true when an earlier result proved wrong: the server said MOVED, the slot moved away,
 // or the node could not be dialled. Channels that need a refresh at the same time are asked for one
 // after another, and refresh is true only in the first such call. A Route with a cache must then
 // clear all of it.
@@ -138,7 +138,7 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	return refresh && err == nil
 }
 
-// linkTo returns the link of a node, which is made if there is none. Called with mu held.
+// linkTo returns the link of a node. It connects to the node if there is none. Called with mu held.
 func (h *Hub) linkTo(node string, client rueidis.Client) *link {
 	l := h.links[node]
 	if l == nil {

@@ -44,7 +44,7 @@ func (s *Subscription) C() <-chan struct{} { return s.permits }
 // ask is pending is dropped. It does not block.
 func (s *Subscription) Advice() int64 { return s.advice.Swap(0) }
 
-// Close leaves the channel, or all of them. A permit that was not received goes to another
+// Close leaves the channel, or all of them. A permit to ask that was not received goes to another
 // subscriber of its topic on each channel, because it does not say which channel it is from. A
 // channel that has lost its last subscriber stays subscribed for [Options].Linger and is
 // unsubscribed then. Close does not wait for that. Closing again does nothing.

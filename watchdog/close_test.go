@@ -13,7 +13,7 @@ func TestCloseEndsCallsInFlightAndReportsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var ended error
 		failures := 0
-		s := &store{answer: func(ctx context.Context, _ call) ([]Outcome, error) {
+		s := &store{reply: func(ctx context.Context, _ call) ([]Outcome, error) {
 			<-ctx.Done()
 			ended = context.Cause(ctx)
 			return nil, ended
@@ -62,7 +62,7 @@ func TestDeadlineThatComesDuringCloseIsNotReported(t *testing.T) {
 
 func TestResultThatArrivesDuringCloseReportsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{answer: func(ctx context.Context, c call) ([]Outcome, error) {
+		s := &store{reply: func(ctx context.Context, c call) ([]Outcome, error) {
 			<-ctx.Done()
 			return all(c.leases, false), nil
 		}}

@@ -27,7 +27,7 @@ func TestDeadlineKeepsItsMonotonicReading(t *testing.T) {
 func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
 			<-release // ignores its context
 			return all(c.leases, true), nil
 		}}
@@ -55,7 +55,7 @@ func TestDeadlineIsReportedAtTheExactInstantWhileARenewalHangs(t *testing.T) {
 func TestNothingRevivesALeaseWhoseLossIsNotReportedYet(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		reply, callback := make(chan struct{}), make(chan struct{})
-		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
 			<-reply
 			return all(c.leases, true), nil
 		}}
@@ -86,7 +86,7 @@ func TestLeaseThatIsGoneIsReportedOnceAndNotRenewedAgain(t *testing.T) {
 		w := watch(t, Options{Renew: s.renew})
 		kept, keptLost := addNew(w, "node", true)
 		gone, goneLost := addNew(w, "node", true)
-		s.answerWith(func(_ context.Context, c call) ([]Outcome, error) {
+		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			held := make([]Outcome, len(c.leases))
 			for i, l := range c.leases {
 				held[i] = outcome(l != gone)
@@ -131,7 +131,7 @@ func TestLeaseWithoutEndIsNeverLost(t *testing.T) {
 
 func TestLeasesWithoutCallbackEndSilently(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) { return all(c.leases, false), nil }}
+		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) { return all(c.leases, false), nil }}
 		w := watch(t, Options{Renew: s.renew})
 		expires, goes := &Lease{}, &Lease{}
 		w.Add(expires, time.Now().Add(time.Second), false)

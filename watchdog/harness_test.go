@@ -13,7 +13,7 @@ import (
 
 const lease = 30 * time.Second
 
-var errNode = errors.New("node does not answer")
+var errNode = errors.New("node does not reply")
 
 // inBubble runs test with a clock that moves only while all goroutines wait.
 func inBubble(t *testing.T, test func(t *testing.T)) {
@@ -28,10 +28,10 @@ type call struct {
 	leases []*Lease
 }
 
-// store records the calls of its renew, and replies with what answer returns, or that all leases
+// store records the calls of its renew, and replies with what reply returns, or that all leases
 // are held.
 type store struct {
-	answer func(ctx context.Context, c call) ([]Outcome, error)
+	reply func(ctx context.Context, c call) ([]Outcome, error)
 
 	mu    sync.Mutex
 	calls []call
@@ -41,19 +41,19 @@ func (s *store) renew(ctx context.Context, group string, leases []*Lease) ([]Out
 	c := call{at: time.Now(), group: group, leases: append([]*Lease(nil), leases...)}
 	s.mu.Lock()
 	s.calls = append(s.calls, c)
-	answer := s.answer
+	reply := s.reply
 	s.mu.Unlock()
-	if answer != nil {
-		return answer(ctx, c)
+	if reply != nil {
+		return reply(ctx, c)
 	}
 	return all(leases, true), nil
 }
 
-// answerWith sets answer while calls may be in flight.
-func (s *store) answerWith(answer func(context.Context, call) ([]Outcome, error)) {
+// replyWith sets reply while calls may be in flight.
+func (s *store) replyWith(reply func(context.Context, call) ([]Outcome, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answer = answer
+	s.reply = reply
 }
 
 // seen returns the calls so far.

@@ -108,7 +108,7 @@ func TestGroupsNeverShareACall(t *testing.T) {
 
 func TestHungGroupDelaysNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{answer: func(ctx context.Context, c call) ([]Outcome, error) {
+		s := &store{reply: func(ctx context.Context, c call) ([]Outcome, error) {
 			if c.group == "hung" {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -140,7 +140,7 @@ func TestGroupThatIsBusyAtATickGetsNoSecondGoroutine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
 		running, most := 0, 0
-		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
 			running++ // the race detector watches: calls of a group never overlap
 			most = max(most, running)
 			<-release
@@ -168,7 +168,7 @@ func TestGroupThatIsBusyAtATickGetsNoSecondGoroutine(t *testing.T) {
 func TestQueueOfAHungGroupDoesNotGrow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
 			<-release
 			return all(c.leases, true), nil
 		}}

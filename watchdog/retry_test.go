@@ -20,7 +20,7 @@ func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
 			failures++ // one group: one goroutine at a time
 		}})
 		bad, badLost := addNew(w, "node", true)
-		s.answerWith(func(_ context.Context, c call) ([]Outcome, error) {
+		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			if c.leases[0] == bad && len(s.of(bad)) <= 3 {
 				return nil, errNode
 			}
@@ -54,7 +54,7 @@ func TestFailedBatchIsRetriedAtOnceAndDelaysNoOther(t *testing.T) {
 
 func TestFailingBatchIsRetriedUntilItsDeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{answer: func(context.Context, call) ([]Outcome, error) { return nil, errNode }}
+		s := &store{reply: func(context.Context, call) ([]Outcome, error) { return nil, errNode }}
 		w := watch(t, Options{Renew: s.renew})
 		deadline := Deadline(time.Now(), lease)
 		l, lost := addNew(w, "node", true)
@@ -75,7 +75,7 @@ func TestFailingBatchIsRetriedUntilItsDeadline(t *testing.T) {
 
 func TestLeaseWithoutAnOutcomeIsAFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{answer: func(context.Context, call) ([]Outcome, error) { return nil, nil }}
+		s := &store{reply: func(context.Context, call) ([]Outcome, error) { return nil, nil }}
 		var failure error
 		w := watch(t, Options{Renew: s.renew, OnFailure: func(_ string, _ int, err error) { failure = err }})
 		_, lost := addNew(w, "node", true)
@@ -101,7 +101,7 @@ func TestOnlyLeasesWithUnknownOutcomeAreRetried(t *testing.T) {
 		silent, lost := addNew(w, "node", true)
 		gone, goneLost := addNew(w, "node", true)
 		before := answered.Deadline()
-		s.answerWith(func(_ context.Context, c call) ([]Outcome, error) {
+		s.replyWith(func(_ context.Context, c call) ([]Outcome, error) {
 			outcomes := make([]Outcome, len(c.leases))
 			for i, l := range c.leases {
 				switch l {
@@ -147,7 +147,7 @@ func TestCallEndsAfterItsTimeout(t *testing.T) {
 
 func TestTickForgetsAFailingGroupThatHasNothingLeft(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := &store{answer: func(_ context.Context, c call) ([]Outcome, error) {
+		s := &store{reply: func(_ context.Context, c call) ([]Outcome, error) {
 			if c.group == "failing" {
 				return nil, errNode
 			}

@@ -149,7 +149,8 @@ func (w *Watchdog) extend(l *Lease, deadline time.Time) {
 	}
 }
 
-// setRenew changes l.renew, and starts the tick with the first renewable lease. Called with mu held.
+// setRenew changes l.renew, and starts the tick with the first renewable lease. Called with mu
+// held.
 func (w *Watchdog) setRenew(l *Lease, renew bool) {
 	l.renew = renew
 	if !renew {

@@ -146,15 +146,15 @@ func TestRemovedLeaseIsNeitherRenewedNorReported(t *testing.T) {
 
 func TestResultForALeaseRemovedInFlightIsIgnored(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		answer Outcome
-		err    error
+		name  string
+		reply Outcome
+		err   error
 	}{{"held", Held, nil}, {"gone", Gone, nil}, {"failed", Unknown, errNode}} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				s := &store{answer: func(context.Context, call) ([]Outcome, error) {
+				s := &store{reply: func(context.Context, call) ([]Outcome, error) {
 					time.Sleep(time.Second)
-					return []Outcome{test.answer}, test.err
+					return []Outcome{test.reply}, test.err
 				}}
 				w := watch(t, Options{Renew: s.renew})
 				l, lost := addNew(w, "node", true)

@@ -126,7 +126,7 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	if Fired(wake) {
 		return true
 	}
-	var over <-chan time.Time
+	var elapsed <-chan time.Time
 	pause := b.Left(d)
 	if pause != Unlimited {
 		if b.timer == nil {
@@ -134,14 +134,14 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 		} else {
 			b.timer.Reset(pause) // also drops a value that was not received
 		}
-		over = b.timer.C
+		elapsed = b.timer.C
 	}
 	select {
 	case <-wake:
 		return true
 	case <-also:
 		return true
-	case <-over:
+	case <-elapsed:
 		return pause == d
 	case <-b.Ctx.Done():
 	case <-b.closing:

@@ -10,8 +10,8 @@ import (
 const Workers = 64
 
 // Task is the work of a [Job]: an interface, so that the details of a call need no closure. Run
-// makes the call and handles its outcome. It may block for as long as the server does not reply, and
-// may use the pool. It must return: nobody recovers a panic or runtime.Goexit.
+// makes the call and handles its outcome. It may block for as long as the server does not reply,
+// and may use the pool. It must return: nobody recovers a panic or runtime.Goexit.
 type Task interface{ Run() }
 
 // Func is a function that is a [Task].

@@ -43,17 +43,17 @@ type server struct {
 	over chan struct{} // closed with the test, so that a failed one leaves no goroutines
 }
 
-// request is a call to the server. Closing answer is its reply.
+// request is a call to the server. Closing reply is its reply.
 type request struct {
 	wait.Job
-	answer chan struct{}
-	runs   atomic.Int64
+	reply chan struct{}
+	runs  atomic.Int64
 }
 
 // newRequest returns a call that is not made yet. begun, if there is one, is called when it is in
 // flight.
 func (s *server) newRequest(timeout time.Duration, begun func()) *request {
-	r := &request{answer: make(chan struct{})}
+	r := &request{reply: make(chan struct{})}
 	r.Timeout = timeout
 	r.Task = wait.Func(func() {
 		s.busy.Add(1)
@@ -63,7 +63,7 @@ func (s *server) newRequest(timeout time.Duration, begun func()) *request {
 			begun()
 		}
 		select {
-		case <-r.answer:
+		case <-r.reply:
 		case <-s.over:
 		}
 	})
@@ -93,7 +93,7 @@ func (s *server) fill() []*request {
 // answer replies to requests, and returns when all that follows has happened.
 func answer(requests ...*request) {
 	for _, r := range requests {
-		close(r.answer)
+		close(r.reply)
 	}
 	synctest.Wait()
 }

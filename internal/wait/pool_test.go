@@ -81,7 +81,7 @@ func TestQueueIsServedInTheOrderOfDo(t *testing.T) {
 		for i := range 100 {
 			line = append(line, s.do(time.Second, func() { order = append(order, i) }))
 			want = append(want, i)
-			close(line[i].answer)
+			close(line[i].reply)
 		}
 		for _, i := range []int{99, 50, 49, 51, 0} {
 			require.True(t, s.pool.Withdraw(&line[i].Job))

@@ -35,7 +35,7 @@ func TestTimeoutIsThreeTimesWhatNearlyAllRepliesTook(t *testing.T) {
 		{time.Hour, tenth},
 	} {
 		for _, times := range []int{1, 2, 19, 20, 32, 1000} {
-			require.Equal(t, c.timeout, taught(times, c.took).Timeout(least, tenth), "after %d answers that took %v", times, c.took)
+			require.Equal(t, c.timeout, taught(times, c.took).Timeout(least, tenth), "after %d replies that took %v", times, c.took)
 		}
 	}
 }

@@ -198,8 +198,8 @@ func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	return true
 }
 
-// Reply notes that the request sent at the given time is over. t is the ticket of the refusal, if it
-// has one. Reply returns the grant if the waiter was given the lock in the meantime.
+// Reply notes that the request sent at the given time is over. t is the ticket of the refusal, if
+// it has one. Reply returns the grant if the waiter was given the lock in the meantime.
 func (w *Waiter[Name, Data]) Reply(t Ticket, asked time.Time) (Grant, bool) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()

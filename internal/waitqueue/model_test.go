@@ -165,9 +165,9 @@ func (m *modelQueue) hears(t *rapid.T) {
 	if w.ask == nil {
 		t.Skip()
 	}
-	ask, answered := w.ask, w.ask.executed && rapid.IntRange(0, 4).Draw(t, "answer") > 0
+	ask, replied := w.ask, w.ask.executed && rapid.IntRange(0, 4).Draw(t, "reply") > 0
 	w.ask = nil
-	if !answered {
+	if !replied {
 		if !ask.executed && rapid.Bool().Draw(t, "executed all the same") {
 			w.ask = ask // no command of the model is executed later, so none is retried
 			m.executeAsk(t)
@@ -247,7 +247,7 @@ func (m *modelQueue) settles(t *rapid.T) {
 		t.Skip()
 	}
 	m.release = nil
-	if rapid.IntRange(0, 4).Draw(t, "answer") == 0 {
+	if rapid.IntRange(0, 4).Draw(t, "reply") == 0 {
 		r.reply = Release{Outcome: Uncertain, Sent: modelTime(r.sent)}
 	}
 	if r.offer.Settle(r.reply) {
