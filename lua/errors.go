@@ -19,6 +19,7 @@ import (
 // Class says what an error means for a caller that wants a lock.
 type Class int
 
+// The classes.
 const (
 	ClassUnknown   Class = iota // the command was sent, or may have been, and perhaps executed
 	ClassTemporary              // it was not executed, for a reason that should pass by itself

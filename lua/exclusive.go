@@ -151,6 +151,7 @@ type Streak struct {
 // To says which owner has a lock after its release.
 type To int
 
+// The owners after a release.
 const (
 	Nobody    To = iota // the lock is free and its release was announced, or levels are left
 	Successor           // the successor in this process

@@ -19,7 +19,7 @@ func TestErrorSaysOnceWhatIsWrongWithSeveralNodes(t *testing.T) {
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
 	warm(t, clients)
-	give(t, servers[:1], name)
+	give(t, servers[:1])
 	servers[1].Do(t, "REPLICAOF", "127.0.0.1", "1")
 	servers[2].Do(t, "REPLICAOF", "127.0.0.1", "1")
 	_, err := redlock.NewOn(name, atOnce, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
@@ -70,7 +70,7 @@ func TestSplitVoteIsNotAcquired(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 5)
 	clients := newClients(t, servers, rlock.Options{})
-	give(t, servers[:3], name)
+	give(t, servers[:3])
 	_, err := redlock.NewOn(name, atOnce, clients...).TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	for _, owner := range []string{"somebody:0", "somebody:1", "somebody:2"} {

@@ -322,17 +322,17 @@ func queueUp(
 	return done
 }
 
-// give makes another program, such as a Java one, hold a lock for a long time, with another owner
+// give makes another program, such as a Java one, hold the lock for a long time, with another owner
 // on each node.
-func give(t testing.TB, servers []*redistest.Server, lock string) {
+func give(t testing.TB, servers []*redistest.Server) {
 	t.Helper()
 	for i, s := range servers {
-		s.Do(t, "HSET", lock, "somebody:"+strconv.Itoa(i), "1")
-		s.Do(t, "PEXPIRE", lock, strconv.FormatInt(longLease.Milliseconds(), 10))
+		s.Do(t, "HSET", name, "somebody:"+strconv.Itoa(i), "1")
+		s.Do(t, "PEXPIRE", name, strconv.FormatInt(longLease.Milliseconds(), 10))
 	}
 }
 
-// giveOne is give for one owner on all nodes.
+// giveOne is give for one owner on all nodes, and any lock.
 func giveOne(t testing.TB, servers []*redistest.Server, lock string) {
 	t.Helper()
 	for _, s := range servers {

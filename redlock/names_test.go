@@ -36,7 +36,7 @@ func TestErrorsNumberTheNodesOfServersWithoutAName(t *testing.T) {
 	t.Parallel()
 	servers := startNodes(t, 2)
 	a, b := unnamed(t, servers, 0), unnamed(t, servers, 1)
-	give(t, servers[1:], name)
+	give(t, servers[1:])
 	_, err := redlock.NewOn(name, atOnce, b, a).TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.ErrorContains(t, err, "node 1: held by somebody")

@@ -82,7 +82,7 @@ func TestLockOfAnotherProgramIsWaitedForWithoutPollingAndItsUnlockWakes(t *testi
 	warm(t, clients)
 	l := redlock.NewOn(name, atOnce, clients...)
 	bestOf(t, soon, func() time.Duration {
-		give(t, servers[:3], name)
+		give(t, servers[:3])
 		done := queueUp(t.Context(), t, l, longLease)
 		waitForListeners(t, servers, name, 1)
 		resetStats(t, servers)
