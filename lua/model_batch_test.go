@@ -69,8 +69,8 @@ func (m *batchModel) owned(lock, owner string) bool {
 	return m.held[lock] != nil && m.held[lock].owner == owner
 }
 
-// inTheWay returns the holder that keeps an owner from a lock.
-func (m *batchModel) inTheWay(lock, owner string) *lua.Holder {
+// holder returns the holder that keeps an owner from a lock.
+func (m *batchModel) holder(lock, owner string) *lua.Holder {
 	g := m.held[lock]
 	if g == nil || g.owner == owner {
 		return nil
@@ -137,7 +137,7 @@ func (m *batchModel) acquireBatch(t *rapid.T) {
 			if want.Nested {
 				require.Nil(t, holder)
 			} else {
-				m.requireHolder(t, m.inTheWay(want.Lock, want.Owner), holder)
+				m.requireHolder(t, m.holder(want.Lock, want.Owner), holder)
 			}
 			return
 		}
@@ -185,7 +185,7 @@ func (m *batchModel) acquire(t *rapid.T) {
 		holder, err = lockPlain(t.Context(), m, lock, owner, lease)
 		require.NoError(t, err)
 	}, func() {
-		want := m.inTheWay(lock, owner)
+		want := m.holder(lock, owner)
 		if m.requireHolder(t, want, holder); want == nil {
 			m.take(lock, owner, 1, lease)
 		}

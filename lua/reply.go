@@ -43,19 +43,33 @@ func (rp *reply) list(sizes ...int) int {
 	return len(values)
 }
 
-// read converts the next value.
-func read[T any](rp *reply, convert func(*rueidis.RedisMessage) (T, error)) T {
-	value, err := convert(rp.next())
+// The readers call methods of the value directly: by way of a function value, every reply would be
+// allocated.
+
+func (rp *reply) integer() int64 {
+	n, err := rp.next().ToInt64()
 	rp.keep(err)
-	return value
+	return n
 }
 
-func (rp *reply) integer() int64  { return read(rp, (*rueidis.RedisMessage).ToInt64) }
-func (rp *reply) text() string    { return read(rp, (*rueidis.RedisMessage).ToString) }
-func (rp *reply) texts() []string { return read(rp, (*rueidis.RedisMessage).AsStrSlice) }
-
 // decimal reads a number that may be a string, because Lua's own numbers are exact only up to 2^53.
-func (rp *reply) decimal() int64 { return read(rp, (*rueidis.RedisMessage).AsInt64) }
+func (rp *reply) decimal() int64 {
+	n, err := rp.next().AsInt64()
+	rp.keep(err)
+	return n
+}
+
+func (rp *reply) text() string {
+	text, err := rp.next().ToString()
+	rp.keep(err)
+	return text
+}
+
+func (rp *reply) texts() []string {
+	texts, err := rp.next().AsStrSlice()
+	rp.keep(err)
+	return texts
+}
 
 // boolean reads a value that must be 0 or 1.
 func (rp *reply) boolean() bool {

@@ -19,13 +19,13 @@ end
 
 -- writer_waits makes new readers step back for a writer, for bound milliseconds at a time, with
 -- pauses of a tenth of that.
-local function writer_waits(writer, owner, bound, lapse)
+local function writer_waits(writer, owner, bound, waiter_ttl)
   local time = now()
   local since, waiting = string.match(redis.call('GET', writer) or '', '^(%d+) (.*)$')
   if waiting and waiting ~= owner then return end
   since = tonumber(since) or time
   if time >= since + bound * 1.1 then since = time end
-  attempt('SET', writer, whole(since) .. ' ' .. owner, 'PX', lapse)
+  attempt('SET', writer, whole(since) .. ' ' .. owner, 'PX', waiter_ttl)
 end
 
 -- stop_waiting ends the precedence of a writer. It reports whether readers stepped back for it.
@@ -35,7 +35,7 @@ local function stop_waiting(writer, owner)
 end
 
 -- reader_waits makes readers come first when a writer leaves.
-local function reader_waits(reader, lapse) attempt('SET', reader, '1', 'PX', lapse) end
+local function reader_waits(reader, waiter_ttl) attempt('SET', reader, '1', 'PX', waiter_ttl) end
 
 -- begin_turn lets the readers pass that waited for the leaving writer, if the ACL allows it.
 local function begin_turn(reader, turn, milliseconds)
