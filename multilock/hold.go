@@ -63,7 +63,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 // partEnded ends the hold because one of its parts has ended. Unlock without a hold finds it until
 // the last part has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
-	if errors.Is(reason, rlock.ErrReleased) && !hook.Closes(part) {
+	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
 		reason = partReleased(part) // no effect if this hold released it: the hold has ended
 	}
 	if errors.Is(reason, rlock.ErrLost) {

@@ -71,7 +71,7 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 	}
 	a.lease.Group, a.lease.Value, a.lease.OnLost = c.transport.Node(a.lock.name), a, a.lose
 	c.losses.Forget(a.key())
-	keep(a.session, a)
+	addTo(a.session, a)
 	c.watchdog.Add(&a.lease, deadline, renew)
 	return level
 }
@@ -82,7 +82,7 @@ func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) 
 	a.mu.Lock()
 	if a.state == active && len(a.levels) == 0 { // its release has begun
 		a.mu.Unlock()
-		drop(a.session, a)
+		removeFrom(a.session, a)
 		return nil, ErrReleased
 	}
 	if a.state != active {
@@ -130,7 +130,7 @@ func (a *acquisition) end(e event, reason error) bool {
 			// This comes before the loss is visible: the owner's next attempt must not find what it
 			// was told is lost.
 			a.remember()
-			drop(a.session, a)
+			removeFrom(a.session, a)
 		}
 	}
 	a.mu.Unlock()

@@ -126,7 +126,7 @@ func (cl *cleaner) stop() { cl.over, cl.ready, cl.lanes = true, nil, nil }
 // pause calls then after d, or as soon as the client closes. cl.mu must be held, and is held when
 // then is called.
 func (cl *cleaner) pause(d time.Duration, then func()) {
-	if cl.client.closes() {
+	if cl.client.isClosing() {
 		then()
 		return
 	}
@@ -170,7 +170,7 @@ func (cl *cleaner) serve(ln *lane) {
 	batch := ln.items[:n:n]
 	ln.items = ln.items[n:]
 	cl.mu.Unlock()
-	began, closing := time.Now(), cl.client.closes()
+	began, closing := time.Now(), cl.client.isClosing()
 	batch = slices.DeleteFunc(batch, func(cu cleanup) bool {
 		return !began.Before(cu.until) && !cu.kept() // Redis has removed it by itself
 	})

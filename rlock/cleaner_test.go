@@ -261,7 +261,7 @@ func TestCleanerOfAClosingClientTriesAllOnceMore(t *testing.T) {
 				var tries atomic.Int64
 				lock := stubbed("job", 1, func([]string) error {
 					tries.Add(1)
-					if c.closes() {
+					if c.isClosing() {
 						return of.end()
 					}
 					return fail()

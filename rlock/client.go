@@ -115,8 +115,8 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 }
 
-// closes reports whether Close has begun.
-func (c *Client) closes() bool { return wait.Fired(c.closing) }
+// isClosing reports whether Close has begun.
+func (c *Client) isClosing() bool { return wait.Fired(c.closing) }
 
 // shutdown ends the background work. Each step ends what gives work to the next.
 func (c *Client) shutdown() {

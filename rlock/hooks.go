@@ -6,7 +6,7 @@ import "holdfast/internal/hooks"
 func init() {
 	hooks.Set(hooks.Hooks[*Lock, *Hold]{
 		OnEnd:        (*Hold).onEnd,
-		Closes:       (*Hold).closes,
+		IsClosing:    (*Hold).isClosing,
 		TryBatch:     tryBatch,
 		ReleaseBatch: releaseBatch,
 		Identity:     (*Lock).identity,
@@ -14,10 +14,10 @@ func init() {
 	})
 }
 
-// closes reports whether the client is being closed, which may be why the hold has ended.
-func (h *Hold) closes() bool {
+// isClosing reports whether the client is being closed, which may be why the hold has ended.
+func (h *Hold) isClosing() bool {
 	a, ours := h.acquisition.(*acquisition)
-	return ours && a.client.closes()
+	return ours && a.client.isClosing()
 }
 
 // identity returns the identity of the lock.

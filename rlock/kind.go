@@ -159,14 +159,14 @@ func (ow *owned) holder() (name string) {
 	return name
 }
 
-// keep adds an acquisition to its session, which it uses until drop.
-func keep(s *lockSession, a *acquisition) {
+// addTo adds an acquisition to its session, which it uses until removeFrom.
+func addTo(s *lockSession, a *acquisition) {
 	s.Use()
 	s.Do(func(ow *owned) { ow.held[a.lock.mode] = a })
 }
 
-// drop removes an acquisition from its session. It may be called more than once.
-func drop(s *lockSession, a *acquisition) {
+// removeFrom removes an acquisition from its session. It may be called more than once.
+func removeFrom(s *lockSession, a *acquisition) {
 	mine := false
 	s.Do(func(ow *owned) {
 		if h := &ow.held[a.lock.mode]; *h == a {

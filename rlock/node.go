@@ -99,7 +99,7 @@ func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part
 	defer s.Close()
 	a := &acquisition{client: c, lock: n.Lock, session: s, token: as, owner: name, part: p}
 	a.begin(context.Background(), deadline, false)
-	if c.closes() { // Close may have missed it
+	if c.isClosing() { // Close may have missed it
 		a.Drop()
 		return nil
 	}

@@ -113,7 +113,7 @@ func (a *acquisition) Drop() {
 	a.client.watchdog.Remove(&a.lease)
 	// This comes before the release is visible: a call that learns of it must not find this
 	// acquisition, whose name in Redis is about to be released.
-	drop(a.session, a)
+	removeFrom(a.session, a)
 	a.end(release, ErrReleased)
 	a.endUntrusted()
 }
@@ -236,7 +236,7 @@ func (a *acquisition) sentDetached(left int, err error) {
 func (a *acquisition) offer(may bool) (o offer, joined bool) {
 	c, l := a.client, a.lock
 	// When the client closes, its waiters are about to leave.
-	if !may || !l.handsOver || !c.transport.HandsOver() || c.closes() || !c.tasks.Join() {
+	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.tasks.Join() {
 		return offer{Streak: a.streak}, false
 	}
 	registers := l.waiting.registers && c.transport.GivesAway()

@@ -18,9 +18,9 @@ type Hooks[Lock, Hold any] struct {
 	// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has
 	// ended. f must not block.
 	OnEnd func(h Hold, f func(reason error))
-	// Closes reports whether the client of a hold is being closed; false for a hold of another
+	// IsClosing reports whether the client of a hold is being closed; false for a hold of another
 	// package.
-	Closes func(h Hold) bool
+	IsClosing func(h Hold) bool
 
 	// TryBatch tries once to acquire several locks of one batch, for the owner in ctx: all or none.
 	TryBatch func(ctx context.Context, lease time.Duration, locks []Lock) ([]Hold, error)
