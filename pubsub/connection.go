@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -153,5 +152,5 @@ func (rc *redisConnection) close() {
 	rc.client.Close()
 }
 
-// lostError wraps the error that ended a connection, which may be nil.
-func lostError(err error) error { return fmt.Errorf("pubsub: %w", cmp.Or(err, net.ErrClosed)) }
+// lostError returns the error that ended a connection; err may be nil.
+func lostError(err error) error { return cmp.Or(err, net.ErrClosed) }

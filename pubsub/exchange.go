@@ -71,7 +71,7 @@ func (l *link) subscribe(b batch) error {
 	if out := h.outages[l.node]; out != nil && slices.Contains(replies, nil) {
 		delete(h.outages, l.node)
 		if out.logged {
-			h.log(slog.LevelInfo, "pubsub: connected to the node again", "node", l.node)
+			h.log(slog.LevelInfo, "holdfast: connected to the node again", "node", l.node)
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (l *link) denied(c *channel, reply error) {
 	default:
 		if h.warned.first(c.name) {
 			h.log(slog.LevelWarn,
-				"pubsub: the server refuses the channel; its waiters fall back to polling",
+				"holdfast: the server refuses the channel; its waiters ask every few seconds instead",
 				"channel", c.name, "error", reply,
 				"remedy", advice(reply, []string{c.name}, h.options.Sharded))
 		}
@@ -112,7 +112,7 @@ func (h *Hub) reportUnpaired(channel string, paired []string, reply error) {
 	case h.options.OnUnpaired != nil:
 		h.later(func() { h.options.OnUnpaired(channel, reply) })
 	default:
-		h.log(slog.LevelWarn, "pubsub: the server refuses the paired channels of the channel; "+
+		h.log(slog.LevelWarn, "holdfast: the server refuses the paired channels of the channel; "+
 			"it is subscribed without them", "channel", channel, "paired", paired, "error", reply,
 			"remedy", advice(reply, paired, h.options.Sharded))
 	}

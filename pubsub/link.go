@@ -126,8 +126,8 @@ func (l *link) giveBack(dialErr error) {
 	out := h.outages.failed(l.node, time.Now())
 	if dialErr != nil && !out.logged {
 		out.logged = true
-		h.log(slog.LevelWarn, "pubsub: no connection to the node; "+
-			"waiters fall back to polling until there is one", "node", l.node, "error", dialErr)
+		h.log(slog.LevelWarn, "holdfast: no connection to the node; "+
+			"waiters ask every few seconds until there is one", "node", l.node, "error", dialErr)
 	}
 	for c := range l.members {
 		h.requeue(c, dialErr != nil, time.Until(out.until))

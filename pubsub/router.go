@@ -120,8 +120,8 @@ func (h *Hub) assign(c *channel, mayRefresh bool) (refreshed bool) {
 	case c.phase != routing: // dropped meanwhile
 	case err != nil:
 		if !h.router.failing {
-			h.log(slog.LevelWarn, "pubsub: no node found for a channel; "+
-				"waiters fall back to polling until there is one", "channel", c.name, "error", err)
+			h.log(slog.LevelWarn, "holdfast: no node found for a channel; "+
+				"waiters ask every few seconds until there is one", "channel", c.name, "error", err)
 		}
 		h.router.failing = true
 		h.enqueue(c, c.tries.Next())

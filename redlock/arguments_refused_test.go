@@ -41,6 +41,7 @@ func TestErrorOfTheContextOfALostHoldNamesThisLockFirstAndHasOnePrefix(t *testin
 		require.Regexp(t, `^holdfast: redlock "order": `, err.Error())
 		require.Equal(t, 1, strings.Count(err.Error(), "holdfast: "), err)
 		require.ErrorContains(t, err, `lock "`+lost+`" lost`)
+		require.NotContains(t, err.Error(), "another caller", "nobody was asked")
 	}
 }
 

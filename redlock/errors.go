@@ -51,6 +51,8 @@ func (e *QuorumError) Error() string {
 		return text + e.list("%d of %d nodes "+cmp.Or(e.did, "granted")+" it, %d are needed")
 	case errors.Is(e.cause, rlock.ErrReleased):
 		return text + "this context belongs to a hold that was released"
+	case e.cause != nil:
+		return text + "the wait ended before a node was asked"
 	default:
 		return text + "another caller in this process holds it or waits for it; " +
 			"wait longer or shorten its lease"

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,4 +139,41 @@ func TestWatchdogLeaseDefaultsToThatOfRedisson(t *testing.T) {
 	s := redistest.Start(t)
 	take(t, newClient(t, s, rlock.Options{}).NewLock("lock"), rlock.Watchdog)
 	require.InDelta(t, 30_000, s.DoInt(t, "PTTL", "lock"), 5_000)
+}
+
+// The context belongs to another hold. That says nothing of this lock, nor of this client.
+func TestContextOfAnotherHoldThatEndedIsRefusedAsSuch(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, closed := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
+	lost := take(t, c.NewLock("lost"), longLease).Context()
+	_, err := c.NewLock("lost").ForceUnlock(t.Context())
+	require.NoError(t, err)
+	ofClosed := take(t, closed.NewLock("closed"), longLease).Context()
+	closeClient(t, closed)
+	for text, ctx := range map[string]context.Context{
+		"that was lost":           lost,
+		"whose client was closed": ofClosed,
+	} {
+		for _, name := range []string{"order", "lost"} {
+			_, err := c.NewLock(name).TryLock(ctx, rlock.NoWait, longLease)
+			require.ErrorIs(t, err, rlock.ErrNotAcquired)
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorContains(t, err, "this context belongs to a hold "+text)
+			require.ErrorContains(t, err, `holdfast: lock "`+name+`": `)
+			require.Equal(t, 1, strings.Count(err.Error(), "holdfast: "), err.Error())
+		}
+	}
+}
+
+func TestNilContextLeavesTheClientAbleToClose(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := newClient(t, s, rlock.Options{})
+	hold := take(t, c.NewLock("order"), longLease)
+	var none context.Context
+	require.Panics(t, func() { _, _ = c.NewLock("other").Lock(none, longLease) })
+	require.Panics(t, func() { _ = hold.Extend(none, longLease) })
+	unlock(t, hold)
+	closeClient(t, c)
 }

@@ -62,11 +62,11 @@ func (l *Lock) newAttempt(ctx context.Context, delay, lease time.Duration) (*att
 	}
 	at := &attempt{client: c, lock: l, renew: renew, fresh: new(acquisition), request: request{
 		lease: lease, grantLease: grantLease, waits: delay != NoWait, window: window}}
+	at.budget.Begin(ctx, c.closing, limit) // before Enter, because a nil context panics here
+	at.request.until = at.budget.Until
 	if !c.tasks.Enter() {
 		return nil, ErrClosed
 	}
-	at.budget.Begin(ctx, c.closing, limit)
-	at.request.until = at.budget.Until
 	if at.budget.Err() != nil {
 		defer at.over()
 		return nil, at.ended()
@@ -304,7 +304,7 @@ func (r request) lasts(of *Lock, holds time.Duration) time.Duration {
 func (at *attempt) ended() error {
 	reason, err := at.budget.Err(), at.failure
 	switch {
-	case errors.Is(reason, ErrClosed) &&
+	case at.budget.Ctx.Err() == nil && at.budget.Closing() &&
 		(err == nil || errors.Is(err, errBusy) || lua.ClassOf(err) != lua.ClassUnknown):
 		return ErrClosed
 	case err == nil, errors.Is(err, errBusy):

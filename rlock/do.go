@@ -19,6 +19,10 @@ func Do(
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hold.Unlock(ctx)) }()
+	defer func() {
+		if failure := hold.Unlock(ctx); !errors.Is(err, failure) { // fn may have returned the loss
+			err = errors.Join(err, failure)
+		}
+	}()
 	return fn(hold.Context())
 }

@@ -85,3 +85,15 @@ func TestDoReportsALossThatItsFunctionDidNotNotice(t *testing.T) {
 		require.ErrorIs(t, err, errWork)
 	})
 }
+
+func TestDoReportsALossThatItsFunctionReturnsOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lock := newClient(t, s, rlock.Options{}).NewLock("order")
+	err := rlock.Do(t.Context(), lock, rlock.NoWait, time.Second, func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	require.ErrorIs(t, err, rlock.ErrLost)
+	require.NotContains(t, err.Error(), "\n")
+}

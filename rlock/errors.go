@@ -118,13 +118,17 @@ func (e *HeldError) Error() string {
 		held = "held by " + e.Owner
 	case errors.Is(e.cause, ErrReleased):
 		held = "this context belongs to a hold that was released"
+	case errors.Is(e.cause, ErrLost):
+		held = "this context belongs to a hold that was lost"
+	case errors.Is(e.cause, ErrClosed):
+		held = "this context belongs to a hold whose client was closed"
 	}
 	if e.TTL > 0 {
 		held += fmt.Sprintf(" for another %v", e.TTL.Round(time.Millisecond))
 	}
 	switch {
 	case e.cause != nil:
-		return fmt.Sprintf("not acquired, %v: %s", e.cause, held)
+		return fmt.Sprintf("not acquired, %s: %s", withoutPrefix(e.cause), held)
 	case e.Next, e.Owner == "":
 		return "not acquired: " + held + "; wait longer"
 	default:
@@ -168,8 +172,12 @@ type LostError struct {
 
 // Error returns the lock and the reason.
 func (le *LostError) Error() string {
-	reason := strings.TrimPrefix(fmt.Sprint(le.Reason), "holdfast: ") // it may name a part
-	return fmt.Sprintf("holdfast: lock %q lost: %s", le.Lock, reason)
+	return fmt.Sprintf("holdfast: lock %q lost: %s", le.Lock, withoutPrefix(le.Reason))
+}
+
+// withoutPrefix returns the text of an error within another one, which has the prefix already.
+func withoutPrefix(err error) string {
+	return strings.ReplaceAll(fmt.Sprint(err), "holdfast: ", "")
 }
 
 // Unwrap returns [ErrLost] and the reason.
@@ -188,8 +196,8 @@ func wrap(err *error, lock string) {
 	if *err == nil {
 		return
 	}
-	var lost *LostError
-	if errors.As(*err, &lost) && lost.Lock == lock {
+	lost, ok := (*err).(*LostError) //nolint:errorlint // one inside may be that of a context
+	if ok && lost.Lock == lock {
 		return // it names its lock already
 	}
 	*err = fmt.Errorf("holdfast: lock %q: %w", lock, *err)

@@ -19,16 +19,15 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if err != nil {
 		return err
 	}
+	at := attempt{client: c, lock: a.lock, request: request{lease: lease, waits: true}}
+	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout) // a nil context panics here
 	if !c.tasks.Enter() {
 		return ErrClosed
 	}
-	defer c.tasks.Leave()
-	at := attempt{client: c, lock: a.lock, request: request{lease: lease, waits: true}}
-	at.budget.Begin(ctx, c.closing, c.options.CommandTimeout)
-	defer at.budget.Stop()
+	defer at.over()
 	if reason := at.budget.Err(); reason != nil { // nothing was sent
 		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
-			return fmt.Errorf("%w: %s", ctx.Err(), reason.Error())
+			return fmt.Errorf("%w: %s", ctx.Err(), withoutPrefix(context.Cause(ctx)))
 		}
 		return reason
 	}
