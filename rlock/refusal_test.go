@@ -169,7 +169,7 @@ func TestReplicaRefusesALockAtOnce(t *testing.T) {
 
 func TestWaiterHearsThatItsServerBecameAReplica(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 4 * time.Second // all waiters listen in a fraction of that
 	s, master := redistest.Start(t, redistest.WithHostNetwork()), redistest.Start(t, redistest.WithHostNetwork())
 	c, other := newClient(t, s, rlock.Options{}), newClient(t, s, rlock.Options{})
 	holds, waiters := make(map[string]*rlock.Hold), make(map[string]<-chan outcome)

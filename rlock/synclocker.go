@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -43,7 +44,7 @@ func (sl *syncLocker) Unlock() {
 	sl.hold = nil
 	sl.mu.Unlock()
 	if hold == nil {
-		panic("holdfast: Unlock of an unlocked sync.Locker for " + sl.lock.Name())
+		panic(fmt.Sprintf("holdfast: Unlock of an unlocked sync.Locker for %q", sl.lock.Name()))
 	}
 	// The error has nowhere to go: the hold is over either way, and a loss has been logged.
 	_ = hold.Unlock(sl.ctx)
