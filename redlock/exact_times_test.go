@@ -97,11 +97,11 @@ func TestQuorumThatRepliesAfterTheLeaseIsNone(t *testing.T) {
 func TestEachRoundCountsFromItsOwnStart(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes[:3] {
-			n.answer("quorum_acquire.lua", heldBy("another:1", 1234))
+			n.reply("quorum_acquire.lua", heldBy("another:1", 1234))
 		}
 		time.AfterFunc(time.Second, func() {
 			for _, n := range b.nodes {
-				n.answer("quorum_acquire.lua", granting()["quorum_acquire.lua"])
+				n.reply("quorum_acquire.lua", granting()["quorum_acquire.lua"])
 			}
 		})
 		hold, err := b.lock.TryLock(t.Context(), time.Minute, 10*time.Second)
@@ -150,8 +150,8 @@ func TestHoldLastsAsLongAsAQuorumIsRenewed(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		hold := take(t, b.lock, rlock.Watchdog)
 		b.nodes[1].server.Pause()
-		b.nodes[3].answer("renew.lua", func([]string) any { return errors.New("LOADING the dataset") })
-		b.nodes[3].answer("quorum_acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		b.nodes[3].reply("renew.lua", func([]string) any { return errors.New("LOADING the dataset") })
+		b.nodes[3].reply("quorum_acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
 		time.Sleep(10 * time.Minute)
 		require.True(t, hold.Valid())
 		require.Greater(t, time.Until(hold.Deadline()), 19*time.Second)
@@ -166,7 +166,7 @@ func TestExtendMovesTheDeadlineOnlyWithAQuorum(t *testing.T) {
 		refuse := func(args []string) any { return errors.New("LOADING the dataset") }
 		first := watchdog.Deadline(b.start, 30*time.Second)
 		for _, n := range b.nodes[:3] {
-			n.answer("renew.lua", refuse)
+			n.reply("renew.lua", refuse)
 		}
 		time.Sleep(10 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -175,7 +175,7 @@ func TestExtendMovesTheDeadlineOnlyWithAQuorum(t *testing.T) {
 		require.True(t, hold.Deadline().Equal(first))
 		require.NoError(t, hold.Err())
 
-		b.nodes[0].answer("renew.lua", granting()["renew.lua"])
+		b.nodes[0].reply("renew.lua", granting()["renew.lua"])
 		again := time.Now()
 		require.NoError(t, hold.Extend(t.Context(), time.Minute))
 		require.True(t, hold.Deadline().Equal(watchdog.Deadline(again, time.Minute)))

@@ -98,21 +98,21 @@ func inBubble(t *testing.T, options redlock.Options, test func(*testing.T, *bubb
 func (n *bubbleNode) execute(script string, args []string) any {
 	n.mu.Lock()
 	n.calls[script] = append(n.calls[script], time.Since(n.start))
-	answer := n.scripts[script]
+	reply := n.scripts[script]
 	n.mu.Unlock()
-	return answer(args)
+	return reply(args)
 }
 
-// answer makes a script reply like this from now on.
-func (n *bubbleNode) answer(script string, answer func(args []string) any) {
+// reply makes a script reply like this from now on.
+func (n *bubbleNode) reply(script string, reply func(args []string) any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.scripts[script] = answer
+	n.scripts[script] = reply
 }
 
 // delay makes a script reply as before, but later by d.
 func (n *bubbleNode) delay(script string, d time.Duration) {
-	n.answer(script, func(args []string) any {
+	n.reply(script, func(args []string) any {
 		time.Sleep(d)
 		return granting()[script](args)
 	})

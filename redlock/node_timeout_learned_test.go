@@ -217,7 +217,7 @@ func TestGivenNodeTimeoutHoldsWhateverTheRoundTrips(t *testing.T) {
 func TestErrorsTeachNoRoundTrip(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes {
-			n.answer("quorum_acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
+			n.reply("quorum_acquire.lua", func([]string) any { return errors.New("LOADING the dataset") })
 		}
 		for range 40 {
 			b.refusedAfter(t, 0, 3*time.Second)

@@ -42,7 +42,7 @@ func TestSilentNodesDoNotHideWhoHoldsTheLock(t *testing.T) {
 		b.nodes[3].server.Pause()
 		b.nodes[4].server.Pause()
 		for i, n := range b.nodes[:3] {
-			n.answer("quorum_acquire.lua", func([]string) any {
+			n.reply("quorum_acquire.lua", func([]string) any {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				return []any{20_000, "another:1", -1}
 			})
@@ -94,7 +94,7 @@ func TestSplitVoteIsRetriedAfterARandomDelayThatDoubles(t *testing.T) {
 			const took = 4 * time.Millisecond
 			split := []string{"x:1", "x:1", "y:1", "y:1"}
 			for i, owner := range split {
-				b.nodes[i].answer("quorum_acquire.lua", func([]string) any {
+				b.nodes[i].reply("quorum_acquire.lua", func([]string) any {
 					time.Sleep(took)
 					return []any{20_000, owner, -1}
 				})
@@ -120,7 +120,7 @@ func TestSplitVoteIsRetriedAfterARandomDelayThatDoubles(t *testing.T) {
 func TestWaiterAsksAgainWhenTheHoldersLeaseShouldBeOver(t *testing.T) {
 	inBubble(t, redlock.Options{}, func(t *testing.T, b *bubble) {
 		for _, n := range b.nodes {
-			n.answer("quorum_acquire.lua", heldBy("another:1", 3000))
+			n.reply("quorum_acquire.lua", heldBy("another:1", 3000))
 		}
 		_, err := b.lock.TryLock(t.Context(), 3500*time.Millisecond, 10*time.Second)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)

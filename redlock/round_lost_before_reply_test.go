@@ -21,9 +21,9 @@ func TestWaiterFindsTheHolderOfAQuorumThoughItsRoundIsLostBefore(t *testing.T) {
 			switch i {
 			case free:
 			case dead:
-				node.answer("quorum_acquire.lua", func([]string) any { return errors.New("ERR out of order") })
+				node.reply("quorum_acquire.lua", func([]string) any { return errors.New("ERR out of order") })
 			default:
-				node.answer("quorum_acquire.lua", func(args []string) any {
+				node.reply("quorum_acquire.lua", func(args []string) any {
 					time.Sleep(time.Millisecond)
 					if i == slow {
 						time.Sleep(2 * time.Millisecond)
