@@ -301,18 +301,6 @@ func TestCallThatADialHasSeenIsNotReused(t *testing.T) {
 	})
 }
 
-func TestTimerStopsWithTheLastCall(t *testing.T) {
-	inBubble(t, func(t *testing.T, c *Calls) {
-		for range 3 {
-			_, _ = c.Begin(endless(t)).End(nil)
-			time.Sleep(firstTick + 1)
-			c.mu.Lock()
-			require.False(t, c.armed)
-			c.mu.Unlock()
-		}
-	})
-}
-
 // rueidis closes the connection at the deadline of a command that is alone on it.
 func TestOnlyACallThatNothingElseEndsHasADeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Calls) {
@@ -466,5 +454,20 @@ func BenchmarkBeginAndEnd(b *testing.B) {
 			_ = k.Err()
 			_, _ = k.End(nil)
 		}
+	})
+}
+
+// A process that waits for its lock must not be woken by a timer of its last command.
+func TestTimerStopsWithTheLastCall(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Calls) {
+		b := endless(t)
+		first, second := c.Begin(b), c.Begin(b)
+		_, err := first.End(nil)
+		require.NoError(t, err)
+		require.True(t, c.armed)
+		_, err = second.End(nil)
+		require.NoError(t, err)
+		require.False(t, c.armed)
+		require.False(t, c.timer.Stop(), "it is not pending")
 	})
 }
