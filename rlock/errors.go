@@ -70,8 +70,8 @@ var (
 	ErrGone = watchdog.ErrGone
 )
 
-// ServerError describes a command that Redis refused or did not reply to. Its Class says whether that
-// passes by itself, and its Advice what to do if not. Find it in an error with [errors.As].
+// ServerError describes a command that Redis refused or did not reply to. Its Class says whether
+// that passes by itself, and its Advice what to do if not. Find it in an error with [errors.As].
 type ServerError = lua.Error
 
 // Class classifies a [ServerError] for a caller that wants a lock.

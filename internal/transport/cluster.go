@@ -20,8 +20,9 @@ var errUnassigned = errors.New("no node of the cluster serves the slot")
 const minimumAge = 100 * time.Millisecond
 
 // cluster knows which node of a cluster serves which slot. rueidis routes commands by itself but
-// does not say to which node. Renewals and subscriptions are sent per node and need to know. What it
-// knows may be out of date, as in every client of a cluster: a caller that notices asks again. It is safe for concurrent use.
+// does not say to which node. Renewals and subscriptions are sent per node and need to know. What
+// it knows may be out of date, as in every client of a cluster: a caller that notices asks again.
+// It is safe for concurrent use.
 type cluster struct {
 	client rueidis.Client
 
@@ -36,9 +37,9 @@ type slotRange struct {
 }
 
 // master returns the address of the master that serves slot, in the form that
-// [rueidis.Client.Nodes] uses. It asks the cluster when the master of slot is not known, and again when
-// wrong reports that the last reply was wrong. It blocks only for that command, which ctx cancels.
-// The error wraps errUnassigned if no node serves the slot.
+// [rueidis.Client.Nodes] uses. It asks the cluster when the master of slot is not known, and again
+// when wrong reports that the last reply was wrong. It blocks only for that command, which ctx
+// cancels. The error wraps errUnassigned if no node serves the slot.
 func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
 	if address := cs.remembered(slot); address != "" && !wrong {
