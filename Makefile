@@ -10,7 +10,7 @@ FUZZTIME ?= 10s
 # each. Most tests wait, so there are more than cores; fewer beside JVMs, which work. More at once
 # would delay tests that bound real time.
 PACKAGES ?= 2
-PARALLEL ?= 8
+PARALLEL ?= 6
 PARALLEL_JVM ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
@@ -89,7 +89,7 @@ test: compiler ## run all tests under the race detector, with Redisson if there 
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
 	@trap 'internal/redistest/ensure-docker.sh stop' EXIT; exports=$$(internal/redistest/ensure-docker.sh); eval "$$exports"; \
-	$(GO) test -race -p $(PACKAGES) -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
+	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run the tests beside Redisson, in Java; builds it with Maven
 	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL_JVM) $(TESTFLAGS) ./integration/redisson
