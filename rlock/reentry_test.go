@@ -175,27 +175,6 @@ func TestLevelReleasedWhileALossIsReportedIsLost(t *testing.T) {
 	})
 }
 
-// The last level has ended as released when the loss is noticed, and nothing was sent yet.
-func TestLockLostWhileItsLastLevelEndsIsLost(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	onEveryKind(t, func(t *testing.T, k kind) {
-		client := newClient(t, s, rlock.Options{})
-		lock := k.lock(client, k.name)
-		hold := takeWith(rlock.WithOwner(t.Context()), t, lock, rlock.Watchdog)
-		ctx := hold.Context()
-		hooks.Get[*rlock.Lock, *rlock.Hold]().OnEnd(hold, func(error) {
-			held, err := lock.ForceUnlock(context.Background())
-			require.NoError(t, err)
-			require.True(t, held)
-		})
-		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrLost)
-		require.ErrorIs(t, hold.Err(), rlock.ErrReleased)
-		require.ErrorIs(t, lock.Unlock(ctx), rlock.ErrNotHeld, "the loss is told once")
-		require.Zero(t, rlock.Sessions(client))
-	})
-}
-
 func TestNestedShorterLeaseDoesNotShortenTheTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

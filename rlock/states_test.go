@@ -116,6 +116,21 @@ func (m *modelAcquisition) check(t require.TestingT) {
 	}
 }
 
+// The last level has ended as released when the deadline passes, and nothing was sent yet.
+func TestLockLostWhileItsLastLevelEndsIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModelAcquisition(func() (lua.Released, error) { return lua.Released{Held: true}, nil })
+		defer m.close()
+		m.a.registered = true
+		m.holds[0].onEnd(func(error) { m.a.lose(watchdog.ErrExpired) })
+		require.ErrorIs(t, m.holds[0].Unlock(t.Context()), ErrLost)
+		require.Equal(t, lost, m.state())
+		require.Empty(t, m.client.losses.Of(m.a.key()), "the loss was told")
+		_, releases := m.client.releasing.Load(m.a.owner)
+		require.False(t, releases)
+	})
+}
+
 // runPrograms runs that many programs, each of which does anything that may happen to an
 // acquisition, in some order. It stops at a transition that does not exist, and reports whether
 // there was one.
