@@ -20,7 +20,8 @@ func Do(
 		return err
 	}
 	defer func() {
-		if failure := hold.Unlock(ctx); !errors.Is(err, failure) { // fn may have returned the loss
+		// fn may have returned the loss already, as the cause of its context.
+		if failure := hold.Unlock(ctx); !errors.Is(err, failure) {
 			err = errors.Join(err, failure)
 		}
 	}()

@@ -183,7 +183,8 @@ func withoutPrefix(err error) string {
 // Unwrap returns [ErrLost] and the reason.
 func (le *LostError) Unwrap() []error { return []error{ErrLost, le.Reason} }
 
-// errBusy reports that the command was not sent. A release is sent in the background instead.
+// errBusy reports that another call has locked the owner's session for too long, so that the
+// command was not sent by its caller. A release is sent in the background instead.
 var errBusy = fmt.Errorf("%w: another call of the same owner is still waiting for Redis",
 	ErrOutcomeUnknown)
 

@@ -190,7 +190,8 @@ func requireRefusedAtOnce(t testing.TB, l *rlock.Lock, code string) {
 	require.Less(t, time.Since(start), longWait)
 }
 
-// requireNoReply requires an error that says that the server did not reply, not that the lock is held.
+// requireNoReply requires an error that says that the server did not reply, not that the lock is
+// held.
 func requireNoReply(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, rlock.ErrOutcomeUnknown)

@@ -9,10 +9,12 @@ import (
 	"holdfast/rlock"
 )
 
-// HandOver says how the processes of a run hand locks over: each has a mode of its own, and may meet others.
+// HandOver says how the processes of a run hand locks over: each has a mode of its own, and may
+// meet others.
 type HandOver string
 
-// The ways to hand over. Mixed has processes of different modes in one run, at least one of them HandOverAnywhere.
+// The ways to hand over. Mixed has processes of different modes in one run, at least one of them
+// HandOverAnywhere.
 const (
 	ToAll HandOver = "all"
 	Local HandOver = "local"
@@ -40,7 +42,8 @@ func DrawnHandOver(s *Scenario, seed uint64) HandOver {
 
 // modes are those of as many processes, which the seed draws if they differ.
 func (h HandOver) modes(seed uint64, processes int) []rlock.HandOver {
-	all := []rlock.HandOver{rlock.HandOverAnywhere, rlock.HandOverAnywhere, rlock.HandOverLocal, rlock.HandOverNone}
+	all := []rlock.HandOver{
+		rlock.HandOverAnywhere, rlock.HandOverAnywhere, rlock.HandOverLocal, rlock.HandOverNone}
 	switch h {
 	case Local:
 		all = []rlock.HandOver{rlock.HandOverLocal}
@@ -64,7 +67,8 @@ func (h HandOver) modes(seed uint64, processes int) []rlock.HandOver {
 func describe(modes []rlock.HandOver) string {
 	names := make([]string, len(modes))
 	for i, mode := range modes {
-		names[i] = map[rlock.HandOver]string{rlock.HandOverAnywhere: "all", rlock.HandOverLocal: "local", rlock.HandOverNone: "none"}[mode]
+		names[i] = map[rlock.HandOver]string{rlock.HandOverAnywhere: "all",
+			rlock.HandOverLocal: "local", rlock.HandOverNone: "none"}[mode]
 	}
 	return strings.Join(names, ", ")
 }

@@ -217,8 +217,8 @@ func (k *Call) End(err error) (State, error) {
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	if c.count--; c.count == 0 {
-		// A timer that is left would wake this process once for each command, while it waits for
-		// its lock: with 64 processes on two cores a tenth of all that they do.
+		// Otherwise the timer would wake the process once after each command, while it waits for
+		// its lock. That is a tenth of all the work of 64 processes on two cores.
 		c.armed = !c.timer.Stop()
 	}
 	c.mu.Unlock()
