@@ -7,11 +7,10 @@ SHELL := /bin/bash
 GO ?= go
 FUZZTIME ?= 10s
 # How many packages run at once, so that one is linked while another runs, and how many tests of
-# each. Most tests wait, so there are more than cores; fewer beside JVMs, which work. More at once
-# would delay tests that bound real time.
+# each. Most tests wait, so there are more than cores. More at once would delay tests that bound
+# real time.
 PACKAGES ?= 2
 PARALLEL ?= 6
-PARALLEL_JVM ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-v -run TestLock'
 TESTFLAGS ?=
 # More flags for the benchmark, as in: make bench-short BENCHFLAGS='-scenario onekey64 -contestant
@@ -22,8 +21,8 @@ BENCHFLAGS ?=
 # that start hundreds of them for tests that do not depend on where a server runs.
 CONTAINERS ?= ./internal/redistest ./integration ./pubsub ./multilock
 
-# The package whose tests take longest begins first.
-LONGEST := ./rlock
+# The packages whose tests take longest begin first.
+LONGEST := ./rlock ./redlock
 
 # The packages with a promised coverage. test-quick runs them, too.
 CORE := ./lua ./pubsub ./watchdog ./rlock ./multilock ./redlock
@@ -80,11 +79,10 @@ demo: ## see locks at work; needs nothing but Go
 
 test: compiler ## run all tests under the race detector, with Redisson if there is Maven; finds or installs a Redis server
 	@$(with-server); export HOLDFAST_TEST_BACKEND; $(with-peer-if-any); \
-	run() { $(GO) test -race $$tags -timeout 20m $(TESTFLAGS) -p "$$1" -parallel "$$2" "$${@:3}"; }; \
+	run() { $(GO) test -race $$tags -timeout 20m -p $(PACKAGES) -parallel $(PARALLEL) $(TESTFLAGS) "$$@"; }; \
 	failed=0; \
-	run $(PACKAGES) $(PARALLEL) $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
-	[[ -z $$tags ]] || run 1 $(PARALLEL_JVM) ./integration/redisson || failed=1; \
-	(cd bench && run 1 $(PARALLEL_JVM) ./...) || failed=1; \
+	run $(if $(COVER),$(call profile,coverage.out)) $(LONGEST) $${tags:+./integration/redisson} $$($(GO) list ./... | grep -v '/integration/redisson$$') || failed=1; \
+	(cd bench && run ./...) || failed=1; \
 	exit $$failed
 
 test-containers: compiler ## run the tests of fixtures and failovers with servers in containers; starts a Docker engine if it must
@@ -92,7 +90,7 @@ test-containers: compiler ## run the tests of fixtures and failovers with server
 	$(GO) test -race -p 1 -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) $(CONTAINERS)
 
 test-interop: compiler ## run the tests beside Redisson, in Java; builds it with Maven
-	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL_JVM) $(TESTFLAGS) ./integration/redisson
+	@$(with-peer); $(with-server) $(GO) test -race -tags interop -timeout 10m -parallel $(PARALLEL) $(TESTFLAGS) ./integration/redisson
 
 chaos: compiler ## let networks, processes and servers fail for SECONDS (120), drawn from SEED
 	@$(with-server) HOLDFAST_CHAOS_TIME=$(SECONDS)s HOLDFAST_CHAOS_SEED=$(SEED) HOLDFAST_CHAOS_SCENARIO='$(SCENARIO)' \
@@ -104,7 +102,7 @@ random: compiler ## run the random tests for SECONDS (120), drawn from SEED: str
 	export HOLDFAST_STRESS_TIME=$${each}s HOLDFAST_MIX_TIME=$$((each / 4 + 1))s HOLDFAST_PHILOSOPHERS_TIME=$${each}s \
 		HOLDFAST_INTEROP_TIME=$${each}s HOLDFAST_FENCED_ACQUISITIONS=$$((each * 600)) HOLDFAST_REDLOCK_ROUNDS=$$((each * 100)); \
 	for test in STRESS FENCED PHILOSOPHERS INTEROP; do export HOLDFAST_$${test}_SEED=$(SEED); done; \
-	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL_JVM) -v $(TESTFLAGS) \
+	$(GO) test -race $$tags -count=1 -p 1 -timeout $$(($(SECONDS) * 3 + 300))s -parallel $(PARALLEL) -v $(TESTFLAGS) \
 		-run '$(RANDOM_TESTS)' ./rlock ./redlock ./multilock $$([[ -z $$tags ]] || echo ./integration/redisson)
 
 models: compiler ## compare each model with CHECKS (2000) programs, drawn from SEED

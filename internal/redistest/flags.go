@@ -22,3 +22,13 @@ func FixChecks(n int) {
 		_ = checks.Value.Set(strconv.Itoa(n))
 	}
 }
+
+// BoundParallel lowers -parallel to n, for tests that need more of the processor than others. It is
+// for TestMain.
+func BoundParallel(n int) {
+	flag.Parse()
+	parallel := flag.Lookup("test.parallel").Value
+	if given, err := strconv.Atoi(parallel.String()); err == nil && given > n {
+		_ = parallel.Set(strconv.Itoa(n))
+	}
+}
