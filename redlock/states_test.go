@@ -315,6 +315,8 @@ func program(rt *rapid.T, bug *atomic.Pointer[string]) {
 			m.unlock()
 		},
 		"lose": func(rt *rapid.T) {
+			// What the node has just granted is in its watchdog, too.
+			synctest.Wait()
 			reasons := []error{watchdog.ErrGone, watchdog.ErrExpired}
 			node(rt).lose(rapid.SampledFrom(reasons).Draw(rt, "reason"))
 		},
