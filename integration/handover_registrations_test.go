@@ -91,10 +91,10 @@ func listenOn(t *testing.T, server *redistest.Server, sharded bool, channels ...
 	option.ForceSingleClient = true
 	redis, err := rueidis.NewClient(option)
 	require.NoError(t, err)
-	said, confirmed, ended := make(chan string, 10), make(chan string, len(channels)), make(chan struct{})
+	messages, confirmed, ended := make(chan string, 10), make(chan string, len(channels)), make(chan struct{})
 	connection, release := redis.Dedicate()
 	closed := connection.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { said <- m.Message },
+		OnMessage:      func(m rueidis.PubSubMessage) { messages <- m.Message },
 		OnSubscription: func(s rueidis.PubSubSubscription) { confirmed <- s.Channel },
 	})
 	t.Cleanup(func() {
@@ -115,5 +115,5 @@ func listenOn(t *testing.T, server *redistest.Server, sharded bool, channels ...
 		require.NoError(t, connection.Do(t.Context(), subscribe).Error())
 		require.Equal(t, channel, locktest.Receive(t, confirmed, "no subscription"))
 	}
-	return said
+	return messages
 }

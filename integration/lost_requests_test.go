@@ -59,7 +59,7 @@ func TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnd
 	const lease = 3 * time.Second
 	_, network, far, near := behind(t)
 	hold := locktest.Take(t, far.NewLock("job"), lease)
-	taken := time.Now()
+	acquired := time.Now()
 	network.DropRequests()
 	locktest.Within(t, commandTimeout+soon, func() {
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
@@ -69,9 +69,9 @@ func TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnd
 	require.ErrorIs(t, err, rlock.ErrNotAcquired, "the release arrived, so this tests nothing")
 	next := locktest.Result(t, locktest.LockInBackground(t.Context(), near.NewLock("job"), longLease))
 	require.NoError(t, next.Err)
-	require.Less(t, next.At.Sub(taken), lease+soon)
+	require.Less(t, next.At.Sub(acquired), lease+soon)
 
-	// What the first makes up for when it can is its own.
+	// The first client's cleanup concerns its own lock only.
 	require.NoError(t, network.Heal())
 	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), far.NewLock("another"), longLease)))
 	require.True(t, next.Hold.Valid())

@@ -210,13 +210,13 @@ var others = []struct {
 	{"replicas that lag or are away", []string{
 		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition",
 		"rlock.TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose",
-		"integration.TestLockThatReachesNoReplicaIsGivenBackAndNotHad",
+		"integration.TestLockThatReachesNoReplicaIsReleasedAndNotAcquired",
 	}},
-	{"a key that something else has overwritten or deleted", []string{
+	{"a key that something else overwrote or deleted", []string{
 		"rlock.TestLockThatWasOverwrittenIsReportedAndLeftAlone",
 		"rlock.TestUnlockOfADeletedKeySaysThatTheLockWasLost",
 	}},
-	{"a slot that nobody serves", []string{"rlock.TestUnservedSlotIsWaitedFor"}},
+	{"a slot that no node serves", []string{"rlock.TestUnservedSlotIsWaitedFor"}},
 	{"a logger that blocks", []string{"rlock.TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline"}},
 	{"nodes of a RedLock that state an epoch or fsync policy falsely", []string{
 		"redlock.TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely",
@@ -226,7 +226,7 @@ var others = []struct {
 		"redisson.TestLocksOfRedissonAndOfHoldfast",
 		"redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
 	}},
-	{"a waiter that leaves, is stopped, or dies just when it is given a lock", []string{
+	{"a waiter that leaves, is stopped, or dies just when it is granted a lock", []string{
 		"rlock.TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn",
 		"rlock.TestWaiterThatLeavesDuringItsGrantPassesTheLockOn",
 		"rlock.TestGrantToAStoppedProcessCostsAShortLease",

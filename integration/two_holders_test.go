@@ -135,7 +135,7 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 	})
 }
 
-func TestLockThatReachesNoReplicaIsGivenBackAndNotHad(t *testing.T) {
+func TestLockThatReachesNoReplicaIsReleasedAndNotAcquired(t *testing.T) {
 	t.Parallel()
 	onFailover(t, func(t *testing.T, b *breach) {
 		locktest.Unlock(t, b.hold)

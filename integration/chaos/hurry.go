@@ -14,8 +14,8 @@ const (
 	longestContext = 15 * time.Millisecond // life of its context, if it has no wait
 )
 
-// hurry takes a lock for a moment: an impatient worker always the same one, a patient worker any of
-// them.
+// hurry acquires a lock for a moment: an impatient worker always the same one, a patient worker any
+// of them.
 func (w *worker) hurry(ctx context.Context) {
 	all := w.kinds()
 	kind := all[w.dice.IntN(len(all))]

@@ -32,16 +32,16 @@ func TestConnectionThatRueidisForgetsIsExcusedOnlyWithSentinel(t *testing.T) {
 	redis, err := rueidis.NewClient(option)
 	require.NoError(t, err)
 	require.NoError(t, redis.Do(t.Context(), redis.B().ClientKill().TypeNormal().SkipmeNo().Build()).Error())
-	answer := make(chan error, 1)
-	go func() { answer <- redis.Do(t.Context(), redis.B().Exists().Key("name").Build()).Error() }()
+	reply := make(chan error, 1)
+	go func() { reply <- redis.Do(t.Context(), redis.B().Exists().Key("name").Build()).Error() }()
 	select {
 	case <-dialling:
-	case err := <-answer:
+	case err := <-reply:
 		require.Fail(t, "no second dial", err)
 	}
 	redis.Close()
 	close(closed)
-	require.NoError(t, <-answer, "from a client that is closed")
+	require.NoError(t, <-reply, "from a client that is closed")
 
 	of := func(a address) error {
 		return goleak.Find(append(plan{Redises: []address{a}}.outlivesClose(), before)...)

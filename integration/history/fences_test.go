@@ -46,7 +46,7 @@ func TestTokensMayBeginAnewWhenTheServersForget(t *testing.T) {
 	verdict := kept(t, Fences, first, second, third, fault("flush", 50, 51))
 	require.Len(t, of(Fences, verdict.Expected), 2)
 	require.Contains(t, verdict.Expected[0].Text, "after flush")
-	// They may begin anew only once.
+	// Tokens may restart only once.
 	inBreach(t, Fences, 1, first, second, withToken(1, held("c", 1, fenced, 112, 113, 120, 121)), fault("flush", 50, 51))
 	inBreach(t, Fences, 2, first, second, third, fault("flush", 200, 201))
 	// They must not if tokens are kept.

@@ -26,7 +26,7 @@ type simulator struct {
 	processes map[string]*simProcess
 	names     []Lock // the workers' locks; kinds that go together share a name
 	fixed     bool   // some leases are explicit
-	multi     bool   // some calls take two locks
+	multi     bool   // some calls acquire two locks
 	long      bool   // some holds last longer than a lease
 }
 
@@ -62,7 +62,7 @@ type simLevel struct {
 	token    int64
 	answered bool
 	asking   bool
-	again    bool
+	retry    bool
 	lost     bool
 	then     func(granted bool)
 }
@@ -122,7 +122,7 @@ func (s *simulator) record(e Event) {
 	s.events = append(s.events, e)
 }
 
-func (s *simulator) tell(l *simLevel, e Event) {
+func (s *simulator) report(l *simLevel, e Event) {
 	e.Process, e.Number = l.process.name, l.number
 	s.record(e)
 }
@@ -134,7 +134,7 @@ func (s *simulator) latency() time.Duration {
 
 // request makes the server execute something, possibly several times. It calls done with the
 // result; known is false if it is unknown whether it was executed.
-func (s *simulator) request(p *simProcess, execute func() bool, done func(said, known bool)) {
+func (s *simulator) request(p *simProcess, execute func() bool, done func(ok, known bool)) {
 	if p.cut {
 		if s.chance(50) { // only the reply is lost
 			s.after(s.latency(), func() { execute() })
@@ -147,12 +147,12 @@ func (s *simulator) request(p *simProcess, execute func() bool, done func(said, 
 		return
 	}
 	s.after(s.latency(), func() {
-		said := execute()
-		s.client(p, s.latency(), func() { done(said, true) })
+		ok := execute()
+		s.client(p, s.latency(), func() { done(ok, true) })
 	})
 }
 
-// worker takes one lock after another.
+// worker acquires one lock after another.
 func (s *simulator) worker(p *simProcess, worker int) {
 	if s.now >= s.end {
 		return
@@ -164,11 +164,11 @@ func (s *simulator) worker(p *simProcess, worker int) {
 	}
 	l.wait = []time.Duration{0, s.between(time.Millisecond, time.Second), 3 * time.Second, -1}[s.random.IntN(4)]
 	l.then = func(granted bool) {
-		again := func() { s.client(p, s.between(0, 20*time.Millisecond), func() { s.worker(p, worker) }) }
+		next := func() { s.client(p, s.between(0, 20*time.Millisecond), func() { s.worker(p, worker) }) }
 		if granted {
-			s.work(l, again)
+			s.work(l, next)
 		} else {
-			again()
+			next()
 		}
 	}
 	s.ask(l)
@@ -190,7 +190,7 @@ func (s *simulator) ask(l *simLevel) {
 	if l.root != l {
 		e.Root = l.root.number
 	}
-	s.tell(l, e)
+	s.report(l, e)
 	if l.wait > 0 {
 		wait := l.wait
 		if s.defect == "waits too long" {
@@ -214,17 +214,17 @@ func (s *simulator) giveUp(l *simLevel) {
 
 func (s *simulator) try(l *simLevel) {
 	if l.answered || l.asking {
-		l.again = true
+		l.retry = true
 		return
 	}
-	l.asking, l.again = true, false
+	l.asking, l.retry = true, false
 	sent := s.now
-	s.request(l.process, func() bool { return s.acquire(l) }, func(said, known bool) {
+	s.request(l.process, func() bool { return s.acquire(l) }, func(ok, known bool) {
 		l.asking = false
 		switch {
 		case !known:
 			s.answer(l, Unknown)
-		case said:
+		case ok:
 			l.deadline = sent.Add(l.lease * 99 / 100)
 			if s.defect == "no deadline" {
 				l.deadline = s.end.Add(time.Hour)
@@ -242,7 +242,7 @@ func (s *simulator) try(l *simLevel) {
 			s.answer(l, Refused)
 		case l.wait < 0 && s.now >= s.end:
 			s.answer(l, Failed)
-		case l.again: // woken meanwhile
+		case l.retry: // woken meanwhile
 			s.try(l)
 		}
 	})
@@ -254,7 +254,7 @@ func (s *simulator) answer(l *simLevel, what What) {
 	if what == Granted {
 		e.Owner, e.Token = fmt.Sprintf("%s:%d", l.process.name, l.root.number), l.token
 	}
-	s.tell(l, e)
+	s.report(l, e)
 	for _, lock := range l.locks {
 		k := s.locks[lock.Name]
 		k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool { return w == l })
@@ -297,11 +297,11 @@ func (s *simulator) acquire(l *simLevel) bool {
 		k.holds = append(k.holds, l)
 		k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool { return w == l })
 	}
-	s.prolong(l, l.lease)
+	s.extend(l, l.lease)
 	return true
 }
 
-// free reports whether l may take the lock.
+// free reports whether l may acquire the lock.
 func (s *simulator) free(k *simLock, l *simLevel, kind Kind) bool {
 	mine := false
 	for _, o := range k.holds {
@@ -337,8 +337,8 @@ func (s *simulator) reachable(l *simLevel) bool {
 	return !l.process.killed && !l.process.stopped && !l.process.cut
 }
 
-// prolong sets when the hold ends by itself. Of several levels the longest lease counts.
-func (s *simulator) prolong(l *simLevel, lease time.Duration) {
+// extend sets when the hold ends by itself. Of several levels the longest lease counts.
+func (s *simulator) extend(l *simLevel, lease time.Duration) {
 	l.expiry = s.now.Add(lease)
 	k := s.locks[l.locks[0].Name]
 	for _, o := range k.holds {
@@ -416,7 +416,7 @@ func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
 	switch valid := !l.lost && s.now < l.deadline; {
 	case !valid && !l.lost:
 		l.lost = true
-		s.tell(l, Event{What: Lost, Error: "expired"})
+		s.report(l, Event{What: Lost, Error: "expired"})
 		if s.chance(30) {
 			then() // without Unlock
 			return
@@ -425,7 +425,7 @@ func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
 	case l.lost || s.now >= until:
 		s.unlock(l, then)
 	default:
-		s.tell(l, Event{What: Valid})
+		s.report(l, Event{What: Valid})
 		s.client(l.process, s.between(time.Millisecond, 20*time.Millisecond), func() { s.goOn(l, until, then) })
 	}
 }
@@ -439,13 +439,13 @@ func (s *simulator) renew(l *simLevel) {
 		}
 		s.request(l.process, func() bool {
 			if l.held {
-				s.prolong(l, l.lease)
+				s.extend(l, l.lease)
 			}
 			return l.held
-		}, func(said, known bool) {
+		}, func(ok, known bool) {
 			switch {
 			case l.lost:
-			case known && !said && l.deadline > 0:
+			case known && !ok && l.deadline > 0:
 				l.deadline = min(l.deadline, s.now) // gone, or released meanwhile
 			case known:
 				l.deadline = max(l.deadline, sent.Add(l.lease/3+l.lease*99/100))
@@ -458,12 +458,12 @@ func (s *simulator) renew(l *simLevel) {
 }
 
 func (s *simulator) unlock(l *simLevel, then func()) {
-	s.tell(l, Event{What: Releasing})
+	s.report(l, Event{What: Releasing})
 	if s.defect == "slow release" {
 		l.lost = true
 		s.drop(l)
 		s.client(l.process, simBounds.Command+2*simBounds.Slack, func() {
-			s.tell(l, Event{What: Released})
+			s.report(l, Event{What: Released})
 			then()
 		})
 		return
@@ -484,14 +484,14 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 			s.drop(l)
 		}
 		return released
-	}, func(said, known bool) {
+	}, func(ok, known bool) {
 		switch {
 		case !known:
-			s.tell(l, Event{What: Unconfirmed, Error: "time-out"})
-		case said && !was:
-			s.tell(l, Event{What: Released})
+			s.report(l, Event{What: Unconfirmed, Error: "time-out"})
+		case ok && !was:
+			s.report(l, Event{What: Released})
 		default:
-			s.tell(l, Event{What: NotHeld, Error: "lost"})
+			s.report(l, Event{What: NotHeld, Error: "lost"})
 		}
 		then()
 	})
@@ -633,7 +633,7 @@ func (s *simulator) close() []Event {
 			seen[lock.Name] = true
 			what := Free
 			if s.defect == "never free" {
-				what = Taken
+				what = Held
 			}
 			s.record(Event{What: what, Name: lock.Name})
 		}

@@ -87,7 +87,7 @@ func nested(events []Event) []Event {
 	return events
 }
 
-// freeAt returns the end of the run, when the lock can be taken.
+// freeAt returns the end of the run, when the lock can be acquired.
 func freeAt(millis int) []Event { return []Event{{At: at(millis), What: Free, Name: "lock"}} }
 
 func story(t testing.TB, events ...[]Event) *History {

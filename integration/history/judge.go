@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Judge tries all invariants. It may be called again, with other bounds; it is not for concurrent use.
+// Judge checks all invariants. It may be called again with other bounds; it is not for concurrent
+// use.
 func (h *History) Judge(bounds Bounds) Verdict {
 	h.bounds = bounds
 	verdict := Verdict{Judged: map[string]int{}}
@@ -24,10 +25,10 @@ func (h *History) Judge(bounds Bounds) Verdict {
 	return verdict
 }
 
-// breach takes down that an invariant did not hold.
+// breach records that an invariant did not hold.
 func (v *Verdict) breach(b Breach) { v.Breaches = append(v.Breaches, b) }
 
-// expect takes down that an invariant did not hold because the servers forgot.
+// expect records that an invariant did not hold because the servers forgot.
 func (v *Verdict) expect(b Breach, because Period) {
 	b.Text += fmt.Sprintf(", after %s", because.Fault)
 	v.Expected = append(v.Expected, b)

@@ -19,14 +19,14 @@ func TestHoldsThatHaveAnOrderAreLinearizable(t *testing.T) {
 }
 
 // Neither hold is seen valid while the other one is, so exclusion cannot judge them.
-func TestHoldTakenBeforeAnotherIsReleasedHasNoOrder(t *testing.T) {
+func TestHoldAcquiredBeforeAnotherIsReleasedHasNoOrder(t *testing.T) {
 	a := held("a", 1, plain, 0, 10, 20, 25)
 	a[2].At = at(10) // trusted only when it was granted
 	verdict := inBreach(t, Linearizable, 1, a, held("b", 1, plain, 0, 15, 30, 31))
 	require.Empty(t, of(Exclusion, verdict.Breaches))
 	b := of(Linearizable, verdict.Breaches)[0]
 	require.Equal(t, `"lock": 1 operations have no order that a lock allows; at most 0 do, and then not: `+
-		`b#1 plain "lock": taken, when it is held by a#1 (1)`, b.Text)
+		`b#1 plain "lock": acquired, when it is held by a#1 (1)`, b.Text)
 	require.Equal(t, at(15), b.At)
 	require.Len(t, b.Between, 1)
 }
@@ -45,9 +45,9 @@ func TestEventsAtTheSameInstantMayHaveAnyOrder(t *testing.T) {
 
 func TestLevelThatIsNotHeldCannotEnd(t *testing.T) {
 	hold := part{&Acquisition{Process: "a", Number: 1, Root: 1}, Plain}
-	ok, taken := state{}.after(step{verb: take, part: hold})
+	ok, acquired := state{}.after(step{verb: acquire, part: hold})
 	require.True(t, ok)
-	ok, released := taken.after(step{verb: end, part: hold})
+	ok, released := acquired.after(step{verb: end, part: hold})
 	require.True(t, ok)
 	require.Equal(t, "free", released.String())
 	ok, _ = released.after(step{verb: end, part: hold})
@@ -107,7 +107,7 @@ func TestTokensGrowAgainAfterTheServersForgot(t *testing.T) {
 	kept(t, Linearizable, first, fault("flush", 50, 120), withToken(6, held("c", 2, fenced, 70, 71, 80, 81)), second, third(2))
 }
 
-// An unconfirmed release may end until another takes the lock, so all of this is one piece.
+// An unconfirmed release may end until another acquires the lock, so all of this is one piece.
 func TestOnlyTheFirstTokenAfterTheServersForgotMayBeAny(t *testing.T) {
 	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
 	first[4].What = Unconfirmed
@@ -117,7 +117,7 @@ func TestOnlyTheFirstTokenAfterTheServersForgotMayBeAny(t *testing.T) {
 	inBreach(t, Linearizable, 1, first, fault("flush", 50, 60), second, third(1))
 }
 
-func TestForgottenHoldMayBeTakenByAnotherOnlyThen(t *testing.T) {
+func TestForgottenHoldMayBeAcquiredByAnotherOnlyThen(t *testing.T) {
 	a, b := held("a", 1, plain, 0, 10, 200, 201), held("b", 1, plain, 0, 150, 160, 161)
 	kept(t, Linearizable, a, b, fault("flush", 100, 120))
 	inBreach(t, Linearizable, 1, a, b, fault("flush", 160, 170))
@@ -161,7 +161,7 @@ func TestRefusalIsABreachIfNoOtherCanHaveHeldTheLock(t *testing.T) {
 	inBreach(t, Linearizable, 1, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31))
 	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), fault("cut", 35, 36))
 	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), fault("flush", 1, 5))
-	// Waiters in another process are in nobody's way, unless there is a queue in Redis.
+	// Waiters in another process hinder nobody, unless there is a queue in Redis.
 	waiting := []Event{waitingFor(60*ms, asked(32, "c", 1, plain)), did(41, "c", 1, Refused)}
 	inBreach(t, Linearizable, 1, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), waiting)
 	same := []Event{waitingFor(60*ms, asked(32, "b", 2, plain)), did(41, "b", 2, Refused)}
@@ -234,7 +234,7 @@ func TestNarrowWindowsAndPiecesChangeNoVerdict(t *testing.T) {
 		fast := porcupine.Ok
 		for _, pieces := range h.pieces(simBounds) {
 			for _, p := range pieces {
-				if p.check(deciding) != porcupine.Ok {
+				if p.check(searchLimit) != porcupine.Ok {
 					fast = porcupine.Illegal
 				}
 			}

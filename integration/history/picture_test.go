@@ -34,9 +34,9 @@ func TestPictureShowsEachOperationStateAndFault(t *testing.T) {
 		[]Event{{At: at(600), What: Free, Name: "book"}})
 	require.Contains(t, page, "<html")
 	for _, text := range []string{
-		`a#1 plain "lock": taken`, `a#1 plain "lock": ends (released)`, `b#1 plain "lock": taken`, `b#1 plain "lock": ends (released)`,
-		`c#1 fenced "number": taken with token 7`,
-		`d#1 read "book": taken`, `d#1 read "book": ends (lost, unconfirmed)`,
+		`a#1 plain "lock": acquired`, `a#1 plain "lock": ends (released)`, `b#1 plain "lock": acquired`, `b#1 plain "lock": ends (released)`,
+		`c#1 fenced "number": acquired with token 7`,
+		`d#1 read "book": acquired`, `d#1 read "book": ends (lost, unconfirmed)`,
 		`"lock" is free`, `held by a#1 (1)`, `free`, `the servers may forget the token`,
 		`cut [a b d]`, `flush`, `the servers may forget`,
 	} {
@@ -54,7 +54,7 @@ func TestPictureShowsAllThatHappenedNearABreachOfALock(t *testing.T) {
 		held("d", 3, Lock{"elsewhere", Plain}, 8100, 8101, 8500, 8501), held("d", 4, plain, 10_011, 10_012, 10_013, 10_014),
 		fault("cut", 8600, 8700, "a"), fault("long ago", 20, 30), fault("too late", 20_000, 20_001), freeAt(20_000))
 	for _, text := range []string{
-		`"lock": what is drawn begins`, `a#1 plain "lock": taken`, `a#1 plain "lock": ends (released)`, `b#1 plain "lock": taken`,
+		`"lock": what is drawn begins`, `a#1 plain "lock": acquired`, `a#1 plain "lock": ends (released)`, `b#1 plain "lock": acquired`,
 		`c#1 plain "lock": refused`, `d#2 plain "lock": refused`, `cut [a]`, `holds of a`, `a#1 plain "lock": valid`,
 		`exclusion: "lock": a#1 plain "lock" and b#1 plain "lock" are both valid for at least 10ms`,
 	} {
@@ -76,10 +76,10 @@ func TestPictureHasTheTimesThatWereRecorded(t *testing.T) {
 		times[o.Input.(step).String()] = [2]int64{o.Call / int64(ms), o.Return / int64(ms)}
 	}
 	require.Equal(t, map[string][2]int64{
-		`a#1 plain "lock": taken`: {1, 20}, `a#1 plain "lock": ends (released)`: {30, 41}, `b#1 plain "lock": taken`: {0, 25},
+		`a#1 plain "lock": acquired`: {1, 20}, `a#1 plain "lock": ends (released)`: {30, 41}, `b#1 plain "lock": acquired`: {0, 25},
 		`b#1 plain "lock": ends (released)`: {50, 51}, `c#1 plain "lock": no answer`: {26, 1025},
 		// where the scene ends
-		`d#1 plain "lock": taken`: {51, 52}, `d#1 plain "lock": ends (lost)`: {52, 1025},
+		`d#1 plain "lock": acquired`: {51, 52}, `d#1 plain "lock": ends (lost)`: {52, 1025},
 	}, times)
 }
 
@@ -94,13 +94,13 @@ func TestBreachIsDrawnWithTheLocksThatAllItsPartsShare(t *testing.T) {
 func TestPictureOfALongHistoryHasItsLastOperations(t *testing.T) {
 	t.Parallel()
 	var events [][]Event
-	for i := range mostOperations {
+	for i := range maxOperations {
 		events = append(events, held("a", i+1, plain, 10*i, 10*i+1, 10*i+5, 10*i+6))
 	}
 	page := draw(t, events...)
-	require.Contains(t, page, inPage(t, `a#4000 plain "lock": taken`))
-	require.Contains(t, page, inPage(t, `a#2001 plain "lock": taken`))
-	require.NotContains(t, page, inPage(t, `a#1000 plain "lock": taken`))
+	require.Contains(t, page, inPage(t, `a#4000 plain "lock": acquired`))
+	require.Contains(t, page, inPage(t, `a#2001 plain "lock": acquired`))
+	require.NotContains(t, page, inPage(t, `a#1000 plain "lock": acquired`))
 }
 
 func TestOperationsOnOneLineOfThePictureDoNotOverlap(t *testing.T) {

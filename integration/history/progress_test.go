@@ -10,8 +10,8 @@ import (
 
 // A stall is longer than Bounds.WakeUp and Slack, 100 ms.
 
-// impatient are calls with a wait of 10 ms, one after the other from from to to, and what came of
-// each.
+// impatient returns calls with a wait of 10 ms, one after the other between two instants, and the
+// outcome of each.
 func impatient(process string, lock Lock, from, to int, what What) []Event {
 	var events []Event
 	for i, at := 0, from; at < to; i, at = i+1, at+12 {
@@ -102,7 +102,7 @@ func TestFairLockHasTwoSecondsAfterARequestToSkipADeadWaiter(t *testing.T) {
 	leaving := func(lock Lock) []Event { return impatient("c", lock, over-1000, over+9000, Refused) }
 	inBreach(t, Progress, 0, b(fair, over+2000+100), killed, leaving(fair))
 	inBreach(t, Progress, 1, b(fair, over+2000+100+24+1), killed, leaving(fair))
-	// No requests come, but waiters ask every five seconds.
+	// No requests come, but waiters poll every five seconds.
 	inBreach(t, Progress, 0, b(fair, over+5000+2000+5000+100), killed)
 	inBreach(t, Progress, 1, b(fair, over+5000+2000+5000+101), killed)
 

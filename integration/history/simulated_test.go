@@ -19,7 +19,7 @@ func TestPerfectLockIsNeverInBreach(t *testing.T) {
 		s := newSimulator(rapid.Uint64().Draw(t, "seed"), 10*time.Second, names...)
 		s.fixed = rapid.Bool().Draw(t, "some leases are explicit")
 		s.long = rapid.Bool().Draw(t, "some stay long")
-		s.multi = rapid.Bool().Draw(t, "some take several")
+		s.multi = rapid.Bool().Draw(t, "some acquire several")
 		h, err := New(s.run(rapid.IntRange(1, 4).Draw(t, "processes"), rapid.IntRange(1, 3).Draw(t, "workers"), faults))
 		require.NoError(t, err)
 		for _, b := range h.Judge(simBounds).Breaches {
