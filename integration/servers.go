@@ -115,7 +115,9 @@ func (s *Servers) Masters(tb testing.TB) []*redistest.Server {
 func (s *Servers) Replicas(tb testing.TB) []*redistest.Server {
 	tb.Helper()
 	now := s.Masters(tb)
-	return slices.DeleteFunc(s.All(), func(server *redistest.Server) bool { return slices.Contains(now, server) })
+	return slices.DeleteFunc(s.All(), func(server *redistest.Server) bool {
+		return slices.Contains(now, server)
+	})
 }
 
 // All returns the servers that hold data, or may: masters and replicas, not Sentinels.

@@ -40,7 +40,9 @@ var (
 func Masters(n int) Topology { return Topology{masters, n} }
 
 // Topologies returns all of them, for a test that must hold everywhere.
-func Topologies() []Topology { return []Topology{Single, Replicated, Sentinel, Cluster, Masters(3)} }
+func Topologies() []Topology {
+	return []Topology{Single, Replicated, Sentinel, Cluster, Masters(3)}
+}
 
 // String returns a name such as sentinel or masters-3, fit for the name of a test.
 func (t Topology) String() string {
@@ -63,9 +65,11 @@ func (t Topology) start(tb testing.TB, opts []redistest.Option) *Servers {
 		s.masters = redistest.StartAll(tb, 1, opts...)
 		s.replica = redistest.StartReplica(tb, s.masters[0], opts...)
 	case sentinel:
-		s.group = redistest.StartSentinel(tb, append(opts, redistest.WithReplicas(2), redistest.WithWatchers(3))...)
+		s.group = redistest.StartSentinel(tb,
+			append(opts, redistest.WithReplicas(2), redistest.WithWatchers(3))...)
 	case cluster:
-		s.cluster = redistest.StartCluster(tb, t.masters, append(opts, redistest.WithReplicas(1))...)
+		s.cluster = redistest.StartCluster(tb, t.masters,
+			append(opts, redistest.WithReplicas(1))...)
 	default:
 		tb.Fatal("integration: the zero Topology is none")
 	}

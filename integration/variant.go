@@ -27,7 +27,9 @@ var (
 			"~*", "&*", "+@all", "-config", "-debug", "-flushall", "-flushdb", "-shutdown")}
 	}}
 	// TLS accepts no other connections, between servers and Sentinels as well.
-	TLS = Variant{"tls", func() []redistest.Option { return []redistest.Option{redistest.WithTLS()} }}
+	TLS = Variant{"tls", func() []redistest.Option {
+		return []redistest.Option{redistest.WithTLS()}
+	}}
 	// AppendOnly servers keep all data through a kill. Others come back empty.
 	AppendOnly = Variant{"append-only", func() []redistest.Option {
 		return []redistest.Option{redistest.WithAppendOnly()}
@@ -39,7 +41,9 @@ const UserName = "app"
 
 // Args returns a variant with further arguments of redis-server.
 func Args(args ...string) Variant {
-	return Variant{"args", func() []redistest.Option { return []redistest.Option{redistest.WithArgs(args...)} }}
+	return Variant{"args", func() []redistest.Option {
+		return []redistest.Option{redistest.WithArgs(args...)}
+	}}
 }
 
 // Variants returns all of them, for a test that must hold everywhere.

@@ -19,7 +19,8 @@ func (w *worker) abandon(ctx context.Context) {
 	burst := int(time.Duration(history.Now()) / p.Burst)
 	// Not the kinds of the next burst: newcomers would notice what these waiters miss.
 	kind := all[(openers*burst+w.index%openers)%len(all)]
-	e := history.Event{Locks: []history.Lock{{Name: p.Names[kind][0], Kind: kind}}, Lease: p.WatchdogLease}
+	e := history.Event{Locks: []history.Lock{{Name: p.Names[kind][0], Kind: kind}},
+		Lease: p.WatchdogLease}
 	if w.index >= openers {
 		e.Lease, e.Fixed = p.Abandoned/2+w.upTo(p.Abandoned/2), true
 		e.Wait = p.Burst + w.upTo(p.Wait-p.Burst)

@@ -116,11 +116,13 @@ func (c *tally) check(t *testing.T, scenarios []chaos.Scenario) {
 	t.Helper()
 	for _, s := range scenarios {
 		for _, fault := range s.Faults {
-			assert.NotZero(t, c.counts[s.Name+": "+fault.Name], "%s was never played in %q", fault.Name, s.Name)
+			assert.NotZero(t, c.counts[s.Name+": "+fault.Name], "%s was never played in %q",
+				fault.Name, s.Name)
 		}
 		for _, invariant := range history.Invariants {
 			if s.Tries(invariant) {
-				assert.NotZero(t, c.counts[s.Name+": "+invariant], "%s was never tried in %q", invariant, s.Name)
+				assert.NotZero(t, c.counts[s.Name+": "+invariant], "%s was never tried in %q",
+					invariant, s.Name)
 			}
 		}
 	}
@@ -147,6 +149,7 @@ func chosen(t *testing.T, name string) []chaos.Scenario {
 		}
 		names = append(names, scenario.Name)
 	}
-	require.FailNow(t, "no such scenario", "HOLDFAST_CHAOS_SCENARIO=%s: want one of %q", name, names)
+	require.FailNow(t, "no such scenario", "HOLDFAST_CHAOS_SCENARIO=%s: want one of %q", name,
+		names)
 	return nil
 }

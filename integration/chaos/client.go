@@ -81,8 +81,11 @@ func (c *client) connect(ctx context.Context) error {
 		}
 		c.redises = append(c.redises, redis)
 		locks, err := rlock.New(redis, rlock.Options{
-			WatchdogLease: c.plan.WatchdogLease, CommandTimeout: c.plan.Command, FairWindow: shortestFairWindow,
-			HandOver: c.plan.HandOver, Logger: logger,
+			WatchdogLease:  c.plan.WatchdogLease,
+			CommandTimeout: c.plan.Command,
+			FairWindow:     shortestFairWindow,
+			HandOver:       c.plan.HandOver,
+			Logger:         logger,
 		})
 		if err != nil {
 			return err
@@ -152,7 +155,9 @@ func (c *client) lock(l history.Lock) rlock.Locker {
 	case history.Write:
 		return first.NewReadWriteLock(l.Name).Write()
 	case history.Quorum:
-		return redlock.NewOn(l.Name, redlock.Options{MaxLease: c.plan.WatchdogLease, FsyncAlways: c.plan.Durable}, c.rlocks...)
+		return redlock.NewOn(l.Name, redlock.Options{
+			MaxLease: c.plan.WatchdogLease, FsyncAlways: c.plan.Durable,
+		}, c.rlocks...)
 	default:
 		return first.NewLock(l.Name)
 	}

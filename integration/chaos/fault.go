@@ -52,7 +52,8 @@ func (r *run) nemesis(end time.Time) {
 		}
 		faults := []Fault{r.draw()}
 		if r.dice.IntN(4) == 0 {
-			if other := r.draw(); other.Name != faults[0].Name && (!other.ofServers || !faults[0].ofServers) {
+			if other := r.draw(); other.Name != faults[0].Name &&
+				(!other.ofServers || !faults[0].ofServers) {
 				faults = append(faults, other)
 			}
 		}
@@ -95,7 +96,8 @@ func (r *run) play(faults []Fault) {
 		heals = append(heals, func() {
 			heal()
 			now := history.Now()
-			r.log.add(history.Event{At: now, Until: now.Add(f.settles), What: history.Healed, Fault: f.Name})
+			r.log.add(history.Event{At: now, Until: now.Add(f.settles), What: history.Healed,
+				Fault: f.Name})
 		})
 		r.played[f.Name]++
 		if f.lasts > 0 {
@@ -120,4 +122,6 @@ func (r *run) upTo(limit time.Duration) time.Duration {
 }
 
 // victim draws a client process that may be hit.
-func (r *run) victim() *slot { return r.slots[r.dice.IntN(cmp.Or(r.scenario.Victims, len(r.slots)))] }
+func (r *run) victim() *slot {
+	return r.slots[r.dice.IntN(cmp.Or(r.scenario.Victims, len(r.slots)))]
+}

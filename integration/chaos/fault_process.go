@@ -13,15 +13,16 @@ import (
 // The faults of client processes.
 var (
 	// ProcessStopped stops a process, often for longer than its leases last, and resumes it.
-	ProcessStopped = Fault{Name: "process stopped", lasts: 2, settles: command, begin: func(r *run) ([]string, func()) {
-		p := r.victim().process
-		r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: p.name})
-		p.signal(r.tb, syscall.SIGSTOP)
-		return []string{p.name}, func() {
-			p.signal(r.tb, syscall.SIGCONT) // also if it was killed meanwhile
-			r.log.add(history.Event{At: history.Now(), What: history.Resumed, Process: p.name})
-		}
-	}}
+	ProcessStopped = Fault{Name: "process stopped", lasts: 2, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			p := r.victim().process
+			r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: p.name})
+			p.signal(r.tb, syscall.SIGSTOP)
+			return []string{p.name}, func() {
+				p.signal(r.tb, syscall.SIGCONT) // also if it was killed meanwhile
+				r.log.add(history.Event{At: history.Now(), What: history.Resumed, Process: p.name})
+			}
+		}}
 
 	// HolderKilled kills a process that was granted a lock after a wait, and later starts another.
 	HolderKilled = Fault{Name: "holder killed", lasts: 1, settles: command, wait: func(r *run) {
@@ -37,9 +38,10 @@ var (
 	}}
 
 	// ProcessKilled kills a process in the middle of whatever it does, and later starts another.
-	ProcessKilled = Fault{Name: "process killed", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
-		return r.kill(r.victim())
-	}}
+	ProcessKilled = Fault{Name: "process killed", lasts: 1, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			return r.kill(r.victim())
+		}}
 )
 
 // holderWait is how long HolderKilled waits for a process to kill.

@@ -27,7 +27,8 @@ func (p plan) leftBehind() error {
 
 // outlivesClose returns what may still run when everything is closed.
 func (p plan) outlivesClose() []goleak.Option {
-	outlives := append(redistest.OutlivesClose(), goleak.IgnoreAnyFunction("holdfast/integration/chaos.Client.func1"))
+	outlives := append(redistest.OutlivesClose(),
+		goleak.IgnoreAnyFunction("holdfast/integration/chaos.Client.func1"))
 	if slices.ContainsFunc(p.Redises, func(a address) bool { return a.Group != "" }) {
 		// A Sentinel client of rueidis 1.0.79 closes its connections to a replaced master. A
 		// connection that is being dialled replaces the closed one (mux._pipe), and stays open

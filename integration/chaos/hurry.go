@@ -23,8 +23,9 @@ func (w *worker) hurry(ctx context.Context) {
 		kind = all[w.index%len(all)]
 	}
 	e := history.Event{
-		Locks: []history.Lock{{Name: w.client.plan.Names[kind][0], Kind: kind}}, Lease: w.client.plan.WatchdogLease,
-		Wait: time.Second + w.upTo(w.client.plan.Wait-time.Second),
+		Locks: []history.Lock{{Name: w.client.plan.Names[kind][0], Kind: kind}},
+		Lease: w.client.plan.WatchdogLease,
+		Wait:  time.Second + w.upTo(w.client.plan.Wait-time.Second),
 	}
 	ends := w.oneIn(2)
 	switch impatient := w.index < w.client.plan.Impatient; {

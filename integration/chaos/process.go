@@ -87,14 +87,16 @@ type process struct {
 func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 	tb.Helper()
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), locktest.PlayPart(Role), "GORACE=atexit_sleep_ms=0 halt_on_error=1")
+	cmd.Env = append(os.Environ(), locktest.PlayPart(Role),
+		"GORACE=atexit_sleep_ms=0 halt_on_error=1")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = redistest.DieWithParent()
 	stdin, err := cmd.StdinPipe()
 	require.NoError(tb, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(tb, err)
-	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{}), ended: make(chan struct{})}
+	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{}),
+		ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		// A process that dies with its parent dies with the thread that started it.
@@ -181,7 +183,8 @@ func (c *process) kill(tb testing.TB) {
 
 // failed records that the process itself went wrong.
 func (c *process) failed(how string) {
-	c.log.add(history.Event{At: history.Now(), What: history.Left, Process: c.name, Error: "process " + c.name + " " + how})
+	c.log.add(history.Event{At: history.Now(), What: history.Left, Process: c.name,
+		Error: "process " + c.name + " " + how})
 }
 
 // stop tells the process to stop.
@@ -194,7 +197,8 @@ func (c *process) end(limit time.Duration) {
 	select {
 	case <-c.ended:
 		if c.exit != nil { // also for a data race
-			c.failed(fmt.Sprintf("went wrong: %v; see what it has written to standard error", c.exit))
+			c.failed(fmt.Sprintf("went wrong: %v; see what it has written to standard error",
+				c.exit))
 		}
 	case <-late.C:
 		_ = c.cmd.Process.Signal(syscall.SIGQUIT) // its stack is on standard error then

@@ -73,7 +73,8 @@ func (a *attempt) answered(hold *rlock.Hold, err error) bool {
 		_ = hold.Unlock(context.Background()) // returns that the lock is lost
 	default:
 		a.hold = hold
-		e.What, e.Owner, e.Token, e.Until = history.Granted, hold.Owner(), hold.Token(), history.At(hold.Deadline())
+		e.What, e.Owner, e.Token, e.Until = history.Granted, hold.Owner(), hold.Token(),
+			history.At(hold.Deadline())
 	}
 	a.recorder.write(e)
 	return a.hold != nil
@@ -85,7 +86,8 @@ func outcome(err error) history.What {
 	switch {
 	case errors.As(err, &held):
 		return history.Refused
-	case errors.Is(err, rlock.ErrInvalid), errors.Is(err, rlock.ErrUpgrade), errors.Is(err, rlock.ErrClosed):
+	case errors.Is(err, rlock.ErrInvalid), errors.Is(err, rlock.ErrUpgrade),
+		errors.Is(err, rlock.ErrClosed):
 		return history.Failed
 	default:
 		return history.Unknown
@@ -96,13 +98,15 @@ func outcome(err error) history.What {
 func (a *attempt) check() {
 	at := history.Now() // before Valid: the hold was valid then, or lost before
 	if a.hold.Valid() {
-		a.recorder.write(history.Event{At: at, What: history.Valid, Number: a.number, Until: history.At(a.hold.Deadline())})
+		a.recorder.write(history.Event{At: at, What: history.Valid, Number: a.number,
+			Until: history.At(a.hold.Deadline())})
 	}
 }
 
 // lost records that the hold has ended.
 func (a *attempt) lost() {
-	a.recorder.write(history.Event{At: history.Now(), What: history.Lost, Number: a.number, Error: a.hold.Err().Error()})
+	a.recorder.write(history.Event{At: history.Now(), What: history.Lost, Number: a.number,
+		Error: a.hold.Err().Error()})
 }
 
 // release unlocks, and records the outcome.

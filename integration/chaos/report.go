@@ -17,10 +17,11 @@ import (
 
 // Report logs what was judged, and fails tb for each breach. In that case it keeps the history, its
 // picture, and the command that plays it again.
-func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *history.History, v history.Verdict) {
+func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *history.History,
+	v history.Verdict) {
 	tb.Helper()
-	tb.Logf("%d acquisitions, %d faults; judged: %s; expected of servers that forget: %d", len(h.Acquisitions), len(h.Faults),
-		judged(v), len(v.Expected))
+	tb.Logf("%d acquisitions, %d faults; judged: %s; expected of servers that forget: %d",
+		len(h.Acquisitions), len(h.Faults), judged(v), len(v.Expected))
 	if len(v.Breaches) == 0 && !tb.Failed() {
 		return
 	}
@@ -41,12 +42,14 @@ func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *hi
 
 // repeatCommand returns the command that plays a run again.
 func repeatCommand(s *Scenario, seed uint64, length time.Duration) string {
-	return fmt.Sprintf("again: HOLDFAST_CHAOS_HANDOVER=%s make chaos SECONDS=%d SEED=%d SCENARIO=%q", cmp.Or(s.HandOver, ToAll),
-		int(max(length.Seconds(), 1)), seed, s.Name)
+	return fmt.Sprintf("again: HOLDFAST_CHAOS_HANDOVER=%s make chaos "+
+		"SECONDS=%d SEED=%d SCENARIO=%q",
+		cmp.Or(s.HandOver, ToAll), int(max(length.Seconds(), 1)), seed, s.Name)
 }
 
 // keepEvents keeps the events of a run that failed before it could be judged.
-func keepEvents(tb testing.TB, s *Scenario, seed uint64, length time.Duration, events []history.Event) {
+func keepEvents(tb testing.TB, s *Scenario, seed uint64, length time.Duration,
+	events []history.Event) {
 	tb.Helper()
 	dir, err := directory(s.Name, seed)
 	if err == nil {
@@ -71,11 +74,13 @@ func keep(h *history.History, name string, seed uint64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, errors.Join(write(filepath.Join(dir, "history.jsonl"), h.Encode), write(filepath.Join(dir, "history.html"), h.Picture))
+	return dir, errors.Join(write(filepath.Join(dir, "history.jsonl"), h.Encode),
+		write(filepath.Join(dir, "history.html"), h.Picture))
 }
 
 func directory(name string, seed uint64) (string, error) {
-	return os.MkdirTemp("", fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
+	return os.MkdirTemp("",
+		fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
 }
 
 // write writes a file.

@@ -44,9 +44,11 @@ type slot struct {
 
 // Run plays a scenario for about the given time, and returns what happened and the verdict. tb
 // fails if the run itself goes wrong; breaches are left to the caller.
-func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*history.History, history.Verdict) {
+func Run(tb testing.TB, s *Scenario, seed uint64,
+	length time.Duration) (*history.History, history.Verdict) {
 	tb.Helper()
-	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{}, played: map[string]int{}}
+	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{},
+		played: map[string]int{}}
 	r.world = newWorld(tb, s)
 	over := false
 	tb.Cleanup(func() {
@@ -71,7 +73,8 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	r.endProcesses()
 	stopWatching()
 	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
-		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds all the same is judged", more)
+		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds "+
+			"all the same is judged", more)
 		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
 	}
 	r.sweep()
@@ -80,8 +83,11 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	over = true
 	requireBusy(tb, h, length)
 	return h, h.Judge(history.Bounds{
-		Lease: s.lease(), Command: s.command(), Slack: slack, WakeUp: wakeUp, Brief: s.brief(), Strict: true,
-		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool { return mode != rlock.HandOverNone }),
+		Lease: s.lease(), Command: s.command(), Slack: slack, Brief: s.brief(), WakeUp: wakeUp,
+		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool {
+			return mode != rlock.HandOverNone
+		}),
+		Strict: true,
 	})
 }
 
@@ -121,12 +127,20 @@ func (r *run) startProcess(s *slot) {
 		require.NoError(r.tb, err)
 	}
 	s.process = startProcess(r.tb, program, plan{
-		Process: s.name(),
-		Seed:    r.dice.Uint64(),
-		Workers: cmp.Or(r.scenario.Workers, 3),
-		Redises: r.world.addresses(), Routes: s.routes, Names: r.scenario.locks(),
-		WatchdogLease: r.scenario.lease(), Command: r.scenario.command(), Wait: cmp.Or(r.scenario.Wait, longestWait),
-		Burst: r.scenario.Burst, Impatient: r.scenario.Impatient, Abandoned: r.scenario.Abandoned, HandOver: r.modes[s.index], Durable: r.scenario.Durable,
+		Process:       s.name(),
+		Seed:          r.dice.Uint64(),
+		Workers:       cmp.Or(r.scenario.Workers, 3),
+		Redises:       r.world.addresses(),
+		Routes:        s.routes,
+		Names:         r.scenario.locks(),
+		WatchdogLease: r.scenario.lease(),
+		Command:       r.scenario.command(),
+		Wait:          cmp.Or(r.scenario.Wait, longestWait),
+		Burst:         r.scenario.Burst,
+		HandOver:      r.modes[s.index],
+		Impatient:     r.scenario.Impatient,
+		Abandoned:     r.scenario.Abandoned,
+		Durable:       r.scenario.Durable,
 	}, r.log)
 }
 

@@ -67,7 +67,8 @@ type Scenario struct {
 }
 
 // allKinds are the kinds of a single Redis.
-var allKinds = []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Write}
+var allKinds = []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read,
+	history.Write}
 
 // Named returns the scenario of that name, and panics if there is none.
 func Named(name string) Scenario {

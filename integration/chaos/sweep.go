@@ -50,9 +50,11 @@ func (r *run) sampleQueue(ctx context.Context, redis rueidis.Client, name, queue
 	ctx, cancel := context.WithTimeout(ctx, command)
 	defer cancel()
 	at := history.Now()
-	owners, err := redis.Do(ctx, redis.B().Lrange().Key(queue).Start(0).Stop(maxSampled-1).Build()).AsStrSlice()
+	owners, err := redis.Do(ctx,
+		redis.B().Lrange().Key(queue).Start(0).Stop(maxSampled-1).Build()).AsStrSlice()
 	if err == nil && len(owners) > 0 {
-		r.log.add(history.Event{At: at, Until: history.Now(), What: history.Queue, Name: name, Owners: owners})
+		r.log.add(history.Event{At: at, Until: history.Now(), What: history.Queue, Name: name,
+			Owners: owners})
 	}
 }
 
@@ -83,7 +85,8 @@ func (r *run) sweep() {
 // are over.
 func (r *run) acquire(c *client, l history.Lock) history.Event {
 	e := history.Event{What: history.Free, Name: l.Name}
-	hold, err := c.lock(l).TryLock(context.Background(), 2*r.scenario.lease()+2*pollInterval+5*command+slack, rlock.Watchdog)
+	hold, err := c.lock(l).TryLock(context.Background(),
+		2*r.scenario.lease()+2*pollInterval+5*command+slack, rlock.Watchdog)
 	e.At = history.Now()
 	if err == nil {
 		err = hold.Unlock(context.Background())
@@ -114,7 +117,8 @@ func (r *run) left() []string {
 // subscribers.
 func leftOn(call func(...string) (any, error), address string) []string {
 	var left []string
-	for _, question := range [][]string{{"KEYS", "*"}, {"PUBSUB", "CHANNELS"}, {"PUBSUB", "SHARDCHANNELS"}} {
+	for _, question := range [][]string{{"KEYS", "*"}, {"PUBSUB", "CHANNELS"},
+		{"PUBSUB", "SHARDCHANNELS"}} {
 		reply, err := call(question...)
 		if err != nil {
 			left = append(left, fmt.Sprintf("%s: %v: %v", address, question, err))
@@ -123,10 +127,12 @@ func leftOn(call func(...string) (any, error), address string) []string {
 		list, _ := reply.([]any)
 		for _, one := range list {
 			text := fmt.Sprint(one)
-			if strings.HasPrefix(text, "redisson_lock_token") || strings.HasPrefix(text, "__sentinel__") {
+			if strings.HasPrefix(text, "redisson_lock_token") ||
+				strings.HasPrefix(text, "__sentinel__") {
 				continue
 			}
-			left = append(left, fmt.Sprintf("%s: %s %s", address, strings.Join(question, " "), text))
+			left = append(left, fmt.Sprintf("%s: %s %s", address, strings.Join(question, " "),
+				text))
 		}
 	}
 	return left

@@ -85,7 +85,8 @@ func (w *worker) section(ctx context.Context) {
 func (w *worker) choose() []history.Lock {
 	names := w.client.plan.Names
 	var kinds []history.Kind
-	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Read, history.Write, history.Quorum} {
+	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read,
+		history.Read, history.Write, history.Quorum} {
 		if len(names[kind]) > 0 {
 			kinds = append(kinds, kind)
 		}
@@ -103,7 +104,7 @@ func (w *worker) choose() []history.Lock {
 		return locks
 	}
 	name := all[w.dice.IntN(len(all))]
-	if burst := w.client.plan.Burst; burst > 0 { // another than in the last burst, on which nobody listens any more
+	if burst := w.client.plan.Burst; burst > 0 { // not the last one: it has no listeners left
 		name = all[time.Duration(history.Now())/burst%time.Duration(len(all))]
 	}
 	return []history.Lock{{Name: name, Kind: kind}}
@@ -128,7 +129,8 @@ func (w *worker) lease() time.Duration {
 // acquire asks for locks in one of the ways there are. It returns nil if they were not granted. ctx
 // carries the owner, if any. Half of the callers have a context that cannot end: those send their
 // commands themselves.
-func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration, root int) *attempt {
+func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration,
+	root int) *attempt {
 	e := history.Event{Locks: locks, Lease: lease, Fixed: lease != rlock.Watchdog, Root: root}
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
@@ -254,7 +256,8 @@ func (w *worker) sleep(done <-chan struct{}, d time.Duration) {
 // kinds returns the kinds of the locks of this run.
 func (w *worker) kinds() []history.Kind {
 	var kinds []history.Kind
-	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Write, history.Quorum} {
+	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read,
+		history.Write, history.Quorum} {
 		if len(w.client.plan.Names[kind]) > 0 {
 			kinds = append(kinds, kind)
 		}

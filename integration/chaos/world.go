@@ -26,7 +26,8 @@ func newWorld(tb testing.TB, s *Scenario) *world {
 	for _, sentinel := range servers.Sentinels() {
 		// A busy machine must not look like a dead master: failovers by the Sentinels are in
 		// nobody's history.
-		sentinel.Do(tb, "SENTINEL", "SET", w.group(), "down-after-milliseconds", "3000", "failover-timeout", "2000")
+		sentinel.Do(tb, "SENTINEL", "SET", w.group(), "down-after-milliseconds", "3000",
+			"failover-timeout", "2000")
 	}
 	return w
 }
@@ -72,7 +73,8 @@ func (w *world) countFailovers(tb testing.TB) (stop func() int) {
 func (w *world) addresses() []address {
 	var found []address
 	for _, option := range w.ClientOptions() {
-		found = append(found, address{Servers: option.InitAddress, Group: option.Sentinel.MasterSet})
+		found = append(found,
+			address{Servers: option.InitAddress, Group: option.Sentinel.MasterSet})
 	}
 	return found
 }

@@ -24,7 +24,8 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 		if a.quorum() {
 			continue
 		}
-		if a.Answered != 0 && h.calm(a, bounds, a.Answered) && !m.givenUp(a, a.Answered) && !hasty(a, bounds) {
+		if a.Answered != 0 && h.calm(a, bounds, a.Answered) && !m.givenUp(a, a.Answered) &&
+			!hasty(a, bounds) {
 			verdict.Judged[Answers]++
 			switch over := a.Wait > 0 && a.Answered >= a.Asked.Add(a.Wait-early); {
 			case over && a.Outcome == Refused:
@@ -32,8 +33,10 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 			case over && a.Outcome == Unknown:
 				cutOff = append(cutOff, a)
 			case a.Outcome == Unknown || a.Outcome == Failed:
-				verdict.breach(Breach{Invariant: Answers, At: a.Answered, Between: []*Acquisition{a},
-					Text: fmt.Sprintf("%v: %s, although no fault was near: %s", a, a.Outcome, a.Error)})
+				verdict.breach(Breach{Invariant: Answers, At: a.Answered,
+					Between: []*Acquisition{a},
+					Text: fmt.Sprintf("%v: %s, although no fault was near: %s", a, a.Outcome,
+						a.Error)})
 			}
 		}
 		if a.Gone != 0 && h.calm(a, bounds, a.Gone) && (h.Stopping == 0 || a.Gone < h.Stopping) {
@@ -47,7 +50,8 @@ func (h *History) answers(bounds Bounds, verdict *Verdict) {
 	}
 	if few := 4; len(cutOff) > few && len(cutOff) > refused/2 {
 		verdict.breach(Breach{Invariant: Answers, At: cutOff[0].Answered, Between: cutOff[:few],
-			Text: fmt.Sprintf("%v: unknown, although no fault was near, like %d others when their wait was over, of which %d were refused: %s",
+			Text: fmt.Sprintf("%v: unknown, although no fault was near, like %d others when "+
+				"their wait was over, of which %d were refused: %s",
 				cutOff[0], len(cutOff)-1, refused, cutOff[0].Error)})
 	}
 }

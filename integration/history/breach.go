@@ -21,7 +21,8 @@ const (
 )
 
 // Invariants are all of them.
-var Invariants = []string{Exclusion, Linearizable, Kept, Answers, Fences, Fairness, Waits, WakeUps, Progress, Remains}
+var Invariants = []string{Exclusion, Linearizable, Kept, Answers, Fences, Fairness, Waits, WakeUps,
+	Progress, Remains}
 
 // Breach is an invariant that did not hold.
 type Breach struct {

@@ -20,7 +20,7 @@ const (
 	Releasing   What = "releasing"   // Unlock is called
 	Released    What = "released"    // returned nil
 	NotHeld     What = "notheld"     // returned ErrLost or ErrNotHeld: Error
-	Unconfirmed What = "unconfirmed" // returned another error; the lock may be held for a lease: Error
+	Unconfirmed What = "unconfirmed" // returned another error; may be held for a lease: Error
 )
 
 // What became of processes and servers, and what the runner saw.

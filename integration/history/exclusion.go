@@ -15,22 +15,27 @@ func (h *History) exclusion(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	for name, parts := range h.names() {
 		holds := granted(parts)
-		slices.SortStableFunc(holds, func(a, b part) int { return cmp.Compare(a.Answered, b.Answered) })
+		slices.SortStableFunc(holds, func(a, b part) int {
+			return cmp.Compare(a.Answered, b.Answered)
+		})
 		// Those that may still overlap with the next one. There are as many as owners hold the lock
 		// at the same time: one, on a lock that works.
 		var trusted []part
 		contended := false
 		for _, b := range holds {
-			trusted = slices.DeleteFunc(trusted, func(a part) bool { return a.Trusted <= b.Answered })
+			trusted = slices.DeleteFunc(trusted, func(a part) bool {
+				return a.Trusted <= b.Answered
+			})
 			for _, a := range trusted {
 				// The latter holds if both are at the same instant, and for no time.
 				if !a.conflicts(b) || a.Answered >= b.Trusted {
 					continue
 				}
 				overlap := min(a.Trusted, b.Trusted)
-				breach := Breach{Invariant: Exclusion, At: b.Answered, Between: []*Acquisition{a.Acquisition, b.Acquisition},
-					Text: fmt.Sprintf("%q: %v and %v are both valid for at least %v", name, a.Acquisition, b.Acquisition,
-						overlap.Sub(b.Answered))}
+				breach := Breach{Invariant: Exclusion, At: b.Answered,
+					Between: []*Acquisition{a.Acquisition, b.Acquisition},
+					Text: fmt.Sprintf("%q: %v and %v are both valid for at least %v",
+						name, a.Acquisition, b.Acquisition, overlap.Sub(b.Answered))}
 				period, ok := m.accountsFor(a.Acquisition, b.Acquisition, overlap)
 				if !ok && h.heardLate(b.Acquisition) { // b may have been granted first
 					period, ok = m.accountsFor(b.Acquisition, a.Acquisition, overlap)

@@ -47,8 +47,10 @@ func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 			}
 			verdict.Judged[Fairness]++
 			if earliest, _ := m.ends(a.Acquisition); b.Answered < earliest {
-				verdict.breach(Breach{Invariant: Fairness, At: b.Answered, Between: []*Acquisition{a.Acquisition, b},
-					Text: fmt.Sprintf("%q: %v got it before %v, %s", name, b, a.Acquisition, why)})
+				verdict.breach(Breach{Invariant: Fairness, At: b.Answered,
+					Between: []*Acquisition{a.Acquisition, b},
+					Text: fmt.Sprintf("%q: %v got it before %v, %s", name, b, a.Acquisition,
+						why)})
 			}
 		}
 		for _, sample := range samples[name] {
@@ -66,7 +68,8 @@ func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 		}
 		for _, calls := range queued {
 			for _, a := range calls {
-				after, _ := slices.BinarySearchFunc(firsts, a.seen.Until+1, func(b part, at Instant) int { return cmp.Compare(b.Asked, at) })
+				after, _ := slices.BinarySearchFunc(firsts, a.seen.Until+1,
+					func(b part, at Instant) int { return cmp.Compare(b.Asked, at) })
 				for _, b := range firsts[after:] {
 					if b.Asked > a.Answered { // a was first
 						break

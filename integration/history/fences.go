@@ -12,7 +12,8 @@ func (h *History) fences(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	for name, parts := range h.names() {
 		holds := slices.DeleteFunc(granted(parts), func(p part) bool { return p.Kind != Fenced })
-		for _, check := range []func(string, []part, *memory, *Verdict){fencesGrow, fencesDiffer, fencesNest} {
+		for _, check := range []func(string, []part, *memory, *Verdict){fencesGrow, fencesDiffer,
+			fencesNest} {
 			check(name, holds, m, verdict)
 		}
 	}
@@ -21,7 +22,9 @@ func (h *History) fences(bounds Bounds, verdict *Verdict) {
 // fencesGrow: if a was granted before b was asked for, a has the smaller token.
 func fencesGrow(name string, holds []part, m *memory, verdict *Verdict) {
 	before := slices.Clone(holds)
-	slices.SortStableFunc(before, func(a, b part) int { return cmp.Compare(a.Answered, b.Answered) })
+	slices.SortStableFunc(before, func(a, b part) int {
+		return cmp.Compare(a.Answered, b.Answered)
+	})
 	slices.SortStableFunc(holds, func(a, b part) int { return cmp.Compare(a.Asked, b.Asked) })
 	// The largest tokens so far. There is one for each number of forgetting periods that were over
 	// when the acquisition was asked for.
@@ -88,7 +91,8 @@ func fencesNest(name string, holds []part, m *memory, verdict *Verdict) {
 
 func fenceBreach(name string, a, b *Acquisition) Breach {
 	return Breach{Invariant: Fences, At: b.Answered, Between: []*Acquisition{a, b},
-		Text: fmt.Sprintf("%q: %v has token %d, and the later %v has %d", name, a, a.Token, b, b.Token)}
+		Text: fmt.Sprintf("%q: %v has token %d, and the later %v has %d", name, a, a.Token, b,
+			b.Token)}
 }
 
 // rank is the acquisition with the largest token, and the one with the largest of any other owner.

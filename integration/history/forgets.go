@@ -68,7 +68,8 @@ func (m *memory) noticed(a *Acquisition, p Period, overlap Instant) bool {
 	// Another level that the owner acquired since sets the hold on the server again, so that a may
 	// be right to trust it now: only the overlap must have ended in time.
 	for _, level := range m.levels[a.owner()] {
-		if level != a && level.Answered > p.From && level.Asked < a.Trusted && level.Granted() && sharesName(level, a) {
+		if level != a && level.Answered > p.From && level.Asked < a.Trusted && level.Granted() &&
+			sharesName(level, a) {
 			return overlap <= last
 		}
 	}

@@ -9,8 +9,13 @@ import (
 )
 
 // simBounds are the bounds that the simulated runs keep.
-var simBounds = Bounds{Lease: 2 * time.Second, Command: 500 * time.Millisecond, Slack: 300 * time.Millisecond,
-	WakeUp: 300 * time.Millisecond, Strict: true}
+var simBounds = Bounds{
+	Lease:   2 * time.Second,
+	Command: 500 * time.Millisecond,
+	Slack:   300 * time.Millisecond,
+	WakeUp:  300 * time.Millisecond,
+	Strict:  true,
+}
 
 // simulator is a server with locks and some processes that use them, in simulated time. Without a
 // defect the locks are perfect, and faults have only the effects that they may have.
@@ -159,12 +164,16 @@ func (s *simulator) worker(p *simProcess, worker int) {
 	}
 	lock := s.names[s.random.IntN(len(s.names))]
 	l := s.level(p, worker, []Lock{lock})
-	if other := s.names[s.random.IntN(len(s.names))]; s.multi && s.chance(10) && other.Name != lock.Name {
+	if other := s.names[s.random.IntN(len(s.names))]; s.multi && s.chance(10) &&
+		other.Name != lock.Name {
 		l.locks = append(l.locks, other)
 	}
-	l.wait = []time.Duration{0, s.between(time.Millisecond, time.Second), 3 * time.Second, -1}[s.random.IntN(4)]
+	waits := []time.Duration{0, s.between(time.Millisecond, time.Second), 3 * time.Second, -1}
+	l.wait = waits[s.random.IntN(len(waits))]
 	l.then = func(granted bool) {
-		next := func() { s.client(p, s.between(0, 20*time.Millisecond), func() { s.worker(p, worker) }) }
+		next := func() {
+			s.client(p, s.between(0, 20*time.Millisecond), func() { s.worker(p, worker) })
+		}
 		if granted {
 			s.work(l, next)
 		} else {
@@ -176,7 +185,8 @@ func (s *simulator) worker(p *simProcess, worker int) {
 
 func (s *simulator) level(p *simProcess, worker int, locks []Lock) *simLevel {
 	p.numbers++
-	l := &simLevel{process: p, worker: worker, number: p.numbers, locks: locks, lease: simBounds.Lease}
+	l := &simLevel{process: p, worker: worker, number: p.numbers, locks: locks,
+		lease: simBounds.Lease}
 	l.root = l
 	if s.fixed && s.chance(30) {
 		l.lease, l.fixed = s.between(20*time.Millisecond, time.Second), true
@@ -238,7 +248,8 @@ func (s *simulator) try(l *simLevel) {
 				return
 			}
 			s.answer(l, Granted)
-		case l.wait == 0 || l.wait > 0 && s.now >= l.asked.Add(l.wait) && s.defect != "waits too long":
+		case l.wait == 0 || l.wait > 0 && s.now >= l.asked.Add(l.wait) &&
+			s.defect != "waits too long":
 			s.answer(l, Refused)
 		case l.wait < 0 && s.now >= s.end:
 			s.answer(l, Failed)
@@ -269,7 +280,8 @@ func (s *simulator) acquire(l *simLevel) bool {
 		return true
 	}
 	for _, lock := range l.locks {
-		if k := s.locks[lock.Name]; !s.free(k, l, lock.Kind) && (s.defect != "no exclusion" || !s.chance(1)) {
+		if k := s.locks[lock.Name]; !s.free(k, l, lock.Kind) &&
+			(s.defect != "no exclusion" || !s.chance(1)) {
 			if l.wait != 0 && !l.answered && !slices.Contains(k.waiters, l) {
 				k.waiters = append(k.waiters, l)
 				if s.defect == "last come first served" {
@@ -426,7 +438,9 @@ func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
 		s.unlock(l, then)
 	default:
 		s.report(l, Event{What: Valid})
-		s.client(l.process, s.between(time.Millisecond, 20*time.Millisecond), func() { s.goOn(l, until, then) })
+		s.client(l.process, s.between(time.Millisecond, 20*time.Millisecond), func() {
+			s.goOn(l, until, then)
+		})
 	}
 }
 
@@ -472,7 +486,7 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 	l.lost = true // ends the watchdog
 	released := false
 	s.request(l.process, func() bool {
-		if s.defect == "release of anybody's hold" && !l.held {
+		if s.defect == "release of any hold" && !l.held {
 			for _, lock := range l.locks {
 				for _, o := range slices.Clone(s.locks[lock.Name].holds) {
 					s.drop(o)
@@ -530,7 +544,9 @@ func (s *simulator) fault(kinds []string, workers int) {
 			s.record(Event{What: Killed, Process: p.name})
 			p.killed = true
 			for _, k := range s.locks {
-				k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool { return w.process == p })
+				k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool {
+					return w.process == p
+				})
 			}
 			s.wakeAll()
 			s.start(p.name+"'", workers)

@@ -81,8 +81,8 @@ func (h *History) pair() error {
 		h.End = max(h.End, e.Until)
 		switch e.What {
 		case Asked:
-			a := &Acquisition{Process: e.Process, Number: e.Number, Root: cmp.Or(e.Root, e.Number), Locks: e.Locks,
-				Wait: e.Wait, Lease: e.Lease, Fixed: e.Fixed, Asked: e.At}
+			a := &Acquisition{Process: e.Process, Number: e.Number, Root: cmp.Or(e.Root, e.Number),
+				Locks: e.Locks, Wait: e.Wait, Lease: e.Lease, Fixed: e.Fixed, Asked: e.At}
 			if len(a.Locks) == 0 {
 				return fmt.Errorf("%v asks for no lock", a)
 			}
@@ -95,7 +95,8 @@ func (h *History) pair() error {
 			Releasing, Released, NotHeld, Unconfirmed:
 			a := all[key{e.Process, e.Number}]
 			if a == nil {
-				return fmt.Errorf("%s#%d: %s, but it was never asked for", e.Process, e.Number, e.What)
+				return fmt.Errorf("%s#%d: %s, but it was never asked for", e.Process, e.Number,
+					e.What)
 			}
 			if err := a.add(e); err != nil {
 				return err
@@ -105,8 +106,8 @@ func (h *History) pair() error {
 				return fmt.Errorf("fault %q begins twice", e.Fault)
 			}
 			faults[e.Fault] = len(h.Faults)
-			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes, Forgets: e.Forgets,
-				KeepsTokens: e.KeepsTokens, Delays: e.Delays, From: e.At})
+			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes,
+				Forgets: e.Forgets, KeepsTokens: e.KeepsTokens, Delays: e.Delays, From: e.At})
 		case Healed:
 			i, on := faults[e.Fault]
 			if !on {
@@ -123,11 +124,13 @@ func (h *History) pair() error {
 				return fmt.Errorf("%s was killed twice", e.Process)
 			}
 			h.Killed[e.Process] = e.At
-			h.Faults = append(h.Faults, Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
+			h.Faults = append(h.Faults,
+				Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
 		case Stopped:
 			if _, on := stops[e.Process]; !on {
 				stops[e.Process] = len(h.Faults)
-				h.Faults = append(h.Faults, Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
+				h.Faults = append(h.Faults,
+					Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
 			}
 		case Resumed:
 			if i, on := stops[e.Process]; on {

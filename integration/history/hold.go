@@ -81,7 +81,8 @@ func (h *History) calm(a *Acquisition, bounds Bounds, to Instant) bool {
 // givenUp reports whether a's call may have been given up at an instant: the process was about to
 // end, or the hold whose context it had was over.
 func (m *memory) givenUp(a *Acquisition, at Instant) bool {
-	return m.h.Stopping != 0 && at >= m.h.Stopping || m.expired(a, at) || strings.Contains(a.Error, "context canceled")
+	return m.h.Stopping != 0 && at >= m.h.Stopping || m.expired(a, at) ||
+		strings.Contains(a.Error, "context canceled")
 }
 
 // ends returns the window in which a granted hold must have ended on the servers. Without a
@@ -141,7 +142,8 @@ func (h *History) mayHold(a *Acquisition, bounds Bounds) (from, to Instant, may 
 func (h *History) executed(a *Acquisition, over Instant, bounds Bounds) Instant {
 	last := over
 	for _, p := range h.Faults {
-		if p.Delays && p.Concerns(a.Process) && p.From <= over.Add(bounds.Command) && p.To >= a.Asked {
+		if p.Delays && p.Concerns(a.Process) && p.From <= over.Add(bounds.Command) &&
+			p.To >= a.Asked {
 			last = max(last, p.To)
 		}
 	}

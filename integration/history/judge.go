@@ -12,13 +12,15 @@ func (h *History) Judge(bounds Bounds) Verdict {
 	h.bounds = bounds
 	verdict := Verdict{Judged: map[string]int{}}
 	for _, check := range []func(Bounds, *Verdict){
-		h.exclusion, h.linearizable, h.fences, h.fairness, h.waits, h.wakeUps, h.progress, h.kept, h.answers, h.remains,
+		h.exclusion, h.linearizable, h.fences, h.fairness, h.waits, h.wakeUps, h.progress, h.kept,
+		h.answers, h.remains,
 	} {
 		check(bounds, &verdict)
 	}
 	for _, breaches := range [][]Breach{verdict.Breaches, verdict.Expected} {
 		slices.SortStableFunc(breaches, func(a, b Breach) int {
-			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Text, b.Text))
+			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Invariant, b.Invariant),
+				cmp.Compare(a.Text, b.Text))
 		})
 	}
 	h.breaches = verdict.Breaches

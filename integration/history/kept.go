@@ -29,9 +29,11 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 		case !lost:
 			continue
 		case at < a.Promised:
-			b.Text = fmt.Sprintf("%v was lost %v before its deadline: %s", a, a.Promised.Sub(at), a.Error)
+			b.Text = fmt.Sprintf("%v was lost %v before its deadline: %s", a, a.Promised.Sub(at),
+				a.Error)
 		case renewed:
-			b.Text = fmt.Sprintf("%v was lost, although it is renewed and no fault was near: %s", a, a.Error)
+			b.Text = fmt.Sprintf("%v was lost, although it is renewed and no fault was near: %s", a,
+				a.Error)
 		default:
 			continue
 		}
@@ -58,7 +60,9 @@ func (a *Acquisition) lostAt() (at Instant, lost bool) {
 
 // mayBeGivenUp reports whether a is a hold of those kinds.
 func mayBeGivenUp(a *Acquisition) bool {
-	return a.quorum() || a.Nested() && slices.ContainsFunc(a.Locks, func(lock Lock) bool { return lock.Kind == Read })
+	return a.quorum() || a.Nested() && slices.ContainsFunc(a.Locks, func(lock Lock) bool {
+		return lock.Kind == Read
+	})
 }
 
 // forgottenBefore returns a period in which the servers may have forgotten a's hold before the

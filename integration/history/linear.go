@@ -86,11 +86,13 @@ func (p piece) breach() Breach {
 		if text == "" {
 			b.At, text = Instant(o.Call), fmt.Sprint(o.Input)
 		}
-		if a := o.Input.(step).part.Acquisition; a != nil && !slices.Contains(b.Between, a) && len(b.Between) < maxBetween {
+		if a := o.Input.(step).part.Acquisition; a != nil && !slices.Contains(b.Between, a) &&
+			len(b.Between) < maxBetween {
 			b.Between = append(b.Between, a)
 		}
 	}
-	b.Text = fmt.Sprintf("%q: %d operations have no order that a lock allows; at most %d do, and then not: %s, when it is %v",
+	b.Text = fmt.Sprintf("%q: %d operations have no order that a lock allows; at most %d do, and "+
+		"then not: %s, when it is %v",
 		p.name, len(p.operations), len(longest), text, s)
 	return b
 }

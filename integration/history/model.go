@@ -41,7 +41,8 @@ func (s step) String() string {
 	case s.verb == open:
 		return fmt.Sprintf("%q: what is drawn begins", s.name)
 	case s.verb == call:
-		return fmt.Sprintf("%v: %s", s.part.Acquisition, strings.TrimSuffix(cmp.Or(string(s.part.Outcome), "no answer")+", "+s.part.Error, ", "))
+		return fmt.Sprintf("%v: %s", s.part.Acquisition,
+			strings.TrimSuffix(cmp.Or(string(s.part.Outcome), "no answer")+", "+s.part.Error, ", "))
 	case s.verb == forget:
 		return "the servers may forget the token"
 	case s.verb == end:
@@ -90,7 +91,8 @@ var model = porcupine.Model{
 	Step: func(before, input, _ any) (bool, any) { return before.(state).after(input.(step)) },
 	Equal: func(a, b any) bool {
 		one, other := a.(state), b.(state)
-		return one.token == other.token && one.anyToken == other.anyToken && slices.Equal(one.holders, other.holders)
+		return one.token == other.token && one.anyToken == other.anyToken &&
+			slices.Equal(one.holders, other.holders)
 	},
 	Hash: func(s any) uint64 {
 		hash := maphash.Comparable(seed, s.(state).token)
@@ -116,7 +118,9 @@ func (s state) after(o step) (bool, state) {
 		s.anyToken = true
 		return true, s
 	}
-	at, found := slices.BinarySearchFunc(s.holders, o.part.owner(), func(h holder, o owner) int { return h.compare(o) })
+	at, found := slices.BinarySearchFunc(s.holders, o.part.owner(), func(h holder, o owner) int {
+		return h.compare(o)
+	})
 	mine := holder{owner: o.part.owner()}
 	if found {
 		mine = s.holders[at]

@@ -63,7 +63,8 @@ func joined(pieces []piece, operations int) piece {
 		if len(p.operations)+len(last.operations) > operations {
 			break
 		}
-		last = piece{name: p.name, before: p.before, operations: slices.Concat(p.operations, last.operations)}
+		last = piece{name: p.name, before: p.before,
+			operations: slices.Concat(p.operations, last.operations)}
 	}
 	return last
 }
@@ -81,7 +82,8 @@ func (p piece) drawn(start Instant) []porcupine.Operation {
 	if p.open {
 		opening.verb = open
 	}
-	return slices.Insert(operations, 0, porcupine.Operation{Input: opening, Call: first, Return: first})
+	return slices.Insert(operations, 0,
+		porcupine.Operation{Input: opening, Call: first, Return: first})
 }
 
 // lanes spreads the operations over lines on which none overlap. Each process has its own lines,
@@ -125,11 +127,16 @@ func (h *History) annotations(from, to Instant) []porcupine.Annotation {
 			text += fmt.Sprint(" ", p.Processes)
 		}
 		faults = append(faults, porcupine.Annotation{
-			Tag: "faults", Start: int64(max(p.From, from) - h.Start), End: int64(min(p.To, to) - h.Start),
-			Description: text, Details: map[bool]string{true: "the servers may forget", false: ""}[p.Forgets],
+			Tag:             "faults",
+			Start:           int64(max(p.From, from) - h.Start),
+			End:             int64(min(p.To, to) - h.Start),
+			Description:     text,
+			Details:         map[bool]string{true: "the servers may forget"}[p.Forgets],
 			BackgroundColor: "#ffaaaa",
 		})
 	}
-	slices.SortFunc(faults, func(a, b porcupine.Annotation) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(faults, func(a, b porcupine.Annotation) int {
+		return cmp.Compare(a.Start, b.Start)
+	})
 	return faults
 }

@@ -60,9 +60,12 @@ func (h *History) progress(bounds Bounds, verdict *Verdict) {
 			if free.length() <= limit(free.from) {
 				continue
 			}
-			in := slices.DeleteFunc(slices.Clone(witnesses), func(w *Acquisition) bool { return w.Asked >= free.to || h.waitEnds(w) <= free.from })
+			in := slices.DeleteFunc(slices.Clone(witnesses), func(w *Acquisition) bool {
+				return w.Asked >= free.to || h.waitEnds(w) <= free.from
+			})
 			verdict.breach(Breach{Invariant: Progress, At: free.from, Between: in[:min(len(in), 4)],
-				Text: fmt.Sprintf("%q was granted to nobody for %v, longer than %v, although nobody had it; %d waited patiently, such as %v",
+				Text: fmt.Sprintf("%q was granted to nobody for %v, longer than %v, although "+
+					"nobody had it; %d waited patiently, such as %v",
 					name, free.length(), limit(free.from), len(in), in[0])})
 		}
 	}
@@ -125,7 +128,9 @@ func (h *History) killedBefore(at Instant) bool {
 // over: a first poll begins its time, and one after its end removes it.
 func passingOver(parts []part, from Instant) time.Duration {
 	next := func(at Instant) Instant {
-		i, _ := slices.BinarySearchFunc(parts, at, func(p part, at Instant) int { return cmp.Compare(p.Asked, at) })
+		i, _ := slices.BinarySearchFunc(parts, at, func(p part, at Instant) int {
+			return cmp.Compare(p.Asked, at)
+		})
 		if last := at.Add(pollInterval); i == len(parts) || parts[i].Asked > last {
 			return last
 		}

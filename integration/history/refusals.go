@@ -26,15 +26,19 @@ func (h *History) refusals(bounds Bounds, verdict *Verdict) {
 		contenders[name] = h.contenders(m, parts)
 	}
 	for _, a := range h.Acquisitions {
-		if a.Outcome != Refused || a.Wait != 0 || m.givenUp(a, a.Answered) || h.faulty(a.Process, a.Asked, a.Answered) ||
+		if a.Outcome != Refused || a.Wait != 0 || m.givenUp(a, a.Answered) ||
+			h.faulty(a.Process, a.Asked, a.Answered) ||
 			// A lock that was released may be held again.
 			m.forgetting(a.Asked.Add(-bounds.Lease-bounds.Command), a.Answered) {
 			continue
 		}
 		verdict.Judged[Linearizable]++
-		if !slices.ContainsFunc(a.Locks, func(lock Lock) bool { return refusable(a, lock.Kind, contenders[lock.Name]) }) {
+		if !slices.ContainsFunc(a.Locks, func(lock Lock) bool {
+			return refusable(a, lock.Kind, contenders[lock.Name])
+		}) {
 			verdict.breach(Breach{Invariant: Linearizable, At: a.Asked, Between: []*Acquisition{a},
-				Text: fmt.Sprintf("%v was refused, but nobody else can have had it: %s", a, a.Error)})
+				Text: fmt.Sprintf("%v was refused, but nobody else can have had it: %s", a,
+					a.Error)})
 		}
 	}
 }
@@ -42,8 +46,10 @@ func (h *History) refusals(bounds Bounds, verdict *Verdict) {
 // refusable reports whether another owner may have been in a's way.
 func refusable(a *Acquisition, kind Kind, contenders *spans) bool {
 	for contender := range contenders.during(a.Asked, a.Answered) {
-		everywhere := kind == Fair || kind == Read || kind == Write || kind == Quorum || len(contender.Locks) > 1 || len(a.Locks) > 1
-		if contender.owner() != a.owner() && (!contender.queued || everywhere || contender.Process == a.Process) {
+		everywhere := kind == Fair || kind == Read || kind == Write || kind == Quorum ||
+			len(contender.Locks) > 1 || len(a.Locks) > 1
+		if contender.owner() != a.owner() &&
+			(!contender.queued || everywhere || contender.Process == a.Process) {
 			return true
 		}
 	}

@@ -21,7 +21,8 @@ func (h *History) remains(bounds Bounds, verdict *Verdict) {
 		case e.What == Left:
 			verdict.breach(Breach{Invariant: Remains, At: e.At, Text: "left behind: " + e.Error})
 		case e.What == Ended && e.Error != "":
-			verdict.breach(Breach{Invariant: Remains, At: e.At, Text: e.Process + " has left behind: " + e.Error})
+			verdict.breach(Breach{Invariant: Remains, At: e.At,
+				Text: e.Process + " has left behind: " + e.Error})
 		case e.What == Ended:
 			verdict.Judged[Remains]++
 		}
@@ -41,7 +42,8 @@ func (h *History) remains(bounds Bounds, verdict *Verdict) {
 				Text: fmt.Sprintf("%q was not tried at the end", name)})
 		case at.Sub(quiet) > limit:
 			verdict.breach(Breach{Invariant: Remains, At: at, Between: h.last(name),
-				Text: fmt.Sprintf("%q was free only %v after everything was quiet, later than %v", name, at.Sub(quiet), limit)})
+				Text: fmt.Sprintf("%q was free only %v after everything was quiet, later than %v",
+					name, at.Sub(quiet), limit)})
 		}
 	}
 }

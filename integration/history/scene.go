@@ -31,10 +31,13 @@ func (h *History) scenes() []scene {
 			known := slices.IndexFunc(scenes, func(s scene) bool { return s.name == name })
 			if known < 0 {
 				known = len(scenes)
-				scenes = append(scenes, scene{name: name, from: b.At.Add(-around), to: b.At.Add(around)})
-				scenes[known].parts = slices.DeleteFunc(slices.Clone(names[name]), func(p part) bool {
-					return !slices.Contains(b.Between, p.Acquisition) && !h.near(p.Acquisition, scenes[known])
-				})
+				scenes = append(scenes,
+					scene{name: name, from: b.At.Add(-around), to: b.At.Add(around)})
+				scenes[known].parts = slices.DeleteFunc(slices.Clone(names[name]),
+					func(p part) bool {
+						return !slices.Contains(b.Between, p.Acquisition) &&
+							!h.near(p.Acquisition, scenes[known])
+					})
 			}
 		}
 	}
@@ -49,7 +52,9 @@ func (b Breach) names() []string {
 	var names []string
 	for _, lock := range b.Between[0].Locks {
 		if !slices.ContainsFunc(b.Between, func(a *Acquisition) bool {
-			return !slices.ContainsFunc(a.Locks, func(other Lock) bool { return other.Name == lock.Name })
+			return !slices.ContainsFunc(a.Locks, func(other Lock) bool {
+				return other.Name == lock.Name
+			})
 		}) {
 			names = append(names, lock.Name)
 		}
@@ -82,14 +87,18 @@ func (s scene) piece(m *memory) piece {
 			if until == 0 {
 				until = max(s.to, one.Asked)
 			}
-			p.operations = append(p.operations, porcupine.Operation{Input: step{verb: call, part: one}, Call: int64(one.Asked), Return: int64(until)})
+			p.operations = append(p.operations,
+				porcupine.Operation{Input: step{verb: call, part: one}, Call: int64(one.Asked),
+					Return: int64(until)})
 		}
 	}
 	for i := range p.operations {
 		o := &p.operations[i]
 		o.Return = max(o.Call, min(o.Return, int64(s.to)))
 	}
-	slices.SortStableFunc(p.operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	slices.SortStableFunc(p.operations, func(a, b porcupine.Operation) int {
+		return cmp.Compare(a.Call, b.Call)
+	})
 	return p
 }
 
@@ -105,16 +114,23 @@ func (h *History) holds(scenes []scene) []porcupine.Annotation {
 				continue
 			}
 			drawn[p.Acquisition] = true
-			line := slices.IndexFunc(ends[p.Process], func(end Instant) bool { return end < p.Answered })
+			line := slices.IndexFunc(ends[p.Process], func(end Instant) bool {
+				return end < p.Answered
+			})
 			if line < 0 {
 				line = len(ends[p.Process])
 				ends[p.Process] = append(ends[p.Process], 0)
 			}
 			ends[p.Process][line] = p.Trusted
+			tag := fmt.Sprintf("holds of %s (%d)", p.Process, line+1)
+			details := fmt.Sprintf("lease %v, then %s %s", p.Lease,
+				cmp.Or(p.Release, "never released"), p.Error)
 			holds = append(holds, porcupine.Annotation{
-				Tag: strings.TrimSuffix(fmt.Sprintf("holds of %s (%d)", p.Process, line+1), " (1)"), Start: int64(p.Answered - h.Start),
-				End: int64(p.Trusted - h.Start), Description: p.String() + ": valid",
-				Details: strings.TrimSuffix(fmt.Sprintf("lease %v, then %s %s", p.Lease, cmp.Or(p.Release, "never released"), p.Error), " "),
+				Tag:         strings.TrimSuffix(tag, " (1)"),
+				Start:       int64(p.Answered - h.Start),
+				End:         int64(p.Trusted - h.Start),
+				Description: p.String() + ": valid",
+				Details:     strings.TrimSuffix(details, " "),
 			})
 		}
 	}
@@ -125,9 +141,12 @@ func (h *History) holds(scenes []scene) []porcupine.Annotation {
 func (h *History) marks(scenes []scene) []porcupine.Annotation {
 	var marks []porcupine.Annotation
 	for _, b := range h.breaches {
-		if slices.ContainsFunc(scenes, func(s scene) bool { return slices.Contains(b.names(), s.name) && b.At <= s.to }) {
+		if slices.ContainsFunc(scenes, func(s scene) bool {
+			return slices.Contains(b.names(), s.name) && b.At <= s.to
+		}) {
 			marks = append(marks, porcupine.Annotation{
-				Tag: "breaches", Start: int64(b.At - h.Start), End: int64(b.At - h.Start), Description: b.String(), BackgroundColor: "#ff5555",
+				Tag: "breaches", Start: int64(b.At - h.Start), End: int64(b.At - h.Start),
+				Description: b.String(), BackgroundColor: "#ff5555",
 			})
 		}
 	}

@@ -35,7 +35,9 @@ func (s *spans) sort() {
 // during yields the spans that overlap with from to to, in the reverse order of their starts.
 func (s *spans) during(from, to Instant) iter.Seq[span] {
 	return func(yield func(span) bool) {
-		end, _ := slices.BinarySearchFunc(s.list, to+1, func(one span, at Instant) int { return cmp.Compare(one.from, at) })
+		end, _ := slices.BinarySearchFunc(s.list, to+1, func(one span, at Instant) int {
+			return cmp.Compare(one.from, at)
+		})
 		for i := end - 1; i >= 0 && s.to[i] >= from; i-- {
 			if s.list[i].to >= from && !yield(s.list[i]) {
 				return

@@ -44,10 +44,13 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 		switch {
 		case took > limit:
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
-				Text: fmt.Sprintf("%v took %v with a wait of %v, later than %v", a, took, a.Wait, limit)})
-		case calm && a.Outcome == Refused && took < a.Wait-early && !a.quorum() && !m.givenUp(a, a.Answered):
+				Text: fmt.Sprintf("%v took %v with a wait of %v, later than %v", a, took, a.Wait,
+					limit)})
+		case calm && a.Outcome == Refused && took < a.Wait-early && !a.quorum() &&
+			!m.givenUp(a, a.Answered):
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
-				Text: fmt.Sprintf("%v was refused after %v, before its wait of %v was over: %s", a, took, a.Wait, a.Error)})
+				Text: fmt.Sprintf("%v was refused after %v, before its wait of %v was over: %s", a,
+					took, a.Wait, a.Error)})
 		}
 	}
 }

@@ -27,7 +27,8 @@ func (h *History) wakeUps(bounds Bounds, verdict *Verdict) {
 	for name, parts := range h.names() {
 		busy[name] = h.busy(m, parts)
 	}
-	reported := map[string]Instant{} // by lock, the end of the last gap reported: a gap has many witnesses
+	// by lock, the end of the last gap reported: a gap has many witnesses
+	reported := map[string]Instant{}
 	for _, w := range h.Acquisitions {
 		until := h.waitEnds(w)
 		if w.Wait == 0 || w.Wait > 0 && max(w.Wait, until.Sub(w.Asked)) <= bounds.WakeUp {
@@ -64,12 +65,15 @@ func (h *History) witnesses(m *memory, w *Acquisition, busy map[string]*spans, u
 	}
 	return slices.ContainsFunc(ends, func(end span) bool {
 		seen := end.to.Add(m.bounds.WakeUp + 1)
-		return seen <= deadline && !slices.ContainsFunc(excused, func(one span) bool { return one.from < seen && one.to > end.to })
+		return seen <= deadline && !slices.ContainsFunc(excused, func(one span) bool {
+			return one.from < seen && one.to > end.to
+		})
 	})
 }
 
 // gap records a breach if w waited in vain for too long.
-func (h *History) gap(w *Acquisition, from, to Instant, reported map[string]Instant, bounds Bounds, verdict *Verdict) {
+func (h *History) gap(w *Acquisition, from, to Instant, reported map[string]Instant, bounds Bounds,
+	verdict *Verdict) {
 	if to.Sub(from) <= bounds.WakeUp || from < reported[w.Locks[0].Name] {
 		return
 	}
@@ -92,7 +96,8 @@ func (h *History) waitEnds(w *Acquisition) Instant {
 
 // hindrances returns the times before an instant at which w could not, or need not, have been
 // granted its locks, sorted by start.
-func (h *History) hindrances(m *memory, w *Acquisition, busy map[string]*spans, until Instant) []span {
+func (h *History) hindrances(m *memory, w *Acquisition, busy map[string]*spans,
+	until Instant) []span {
 	var all []span
 	for _, lock := range w.Locks {
 		first := m.first(w, lock.Name, until)
@@ -100,7 +105,8 @@ func (h *History) hindrances(m *memory, w *Acquisition, busy map[string]*spans, 
 			if one.registered {
 				one.to = min(one.to, first) // then w comes first
 			}
-			readersOnly := one.registered && one.Kind == Write // readers wait for a registered writer
+			// readers wait for a registered writer
+			readersOnly := one.registered && one.Kind == Write
 			if one.Acquisition != w && one.from <= one.to && (!readersOnly || lock.Kind == Read) {
 				all = append(all, one)
 			}
@@ -109,7 +115,8 @@ func (h *History) hindrances(m *memory, w *Acquisition, busy map[string]*spans, 
 	for _, p := range h.Faults {
 		// By then its connections and subscriptions are back, and an interrupted command was
 		// repeated.
-		if to := p.To.Add(m.bounds.Command); p.Concerns(w.Process) && p.From <= until && to >= w.Asked {
+		to := p.To.Add(m.bounds.Command)
+		if p.Concerns(w.Process) && p.From <= until && to >= w.Asked {
 			all = append(all, span{from: p.From, to: to})
 		}
 	}
@@ -165,7 +172,8 @@ func (h *History) busy(m *memory, parts []part) *spans {
 		}
 		// It stays in the queue until it is given up.
 		if grace := m.grace(p.Kind); grace > 0 && faulty {
-			all.add(span{part: p, from: max(p.Asked, since.Add(-m.bounds.Command)), to: until.Add(grace + m.bounds.Slack), registered: true})
+			all.add(span{part: p, from: max(p.Asked, since.Add(-m.bounds.Command)),
+				to: until.Add(grace + m.bounds.Slack), registered: true})
 		}
 	}
 	all.sort()
@@ -184,7 +192,8 @@ func (m *memory) mayBeGranted(p part) (from, to Instant, hindered bool) {
 		return 0, 0, false // see mayHold
 	}
 	until := m.h.waitEnds(p.Acquisition)
-	if last, hindered := m.h.faultyUntil(p.Process, p.Asked, until.Add(m.bounds.Command)); hindered {
+	left := until.Add(m.bounds.Command)
+	if last, hindered := m.h.faultyUntil(p.Process, p.Asked, left); hindered {
 		return p.Asked, last.Add(m.bounds.Command + 2*m.bounds.Lease + m.bounds.Slack), true
 	}
 	return until.Add(-m.bounds.brief()), until.Add(m.bounds.brief()), false

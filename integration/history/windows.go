@@ -28,16 +28,17 @@ func (m *memory) windows(parts []part) []window {
 	return windows
 }
 
-// narrow applies what follows from exclusion: if a hold that began by startTo cannot have come after
-// another one, which ended at endFrom or later, it came before. So it ended before the other one
-// began. Orders that were possible stay possible, and impossible ones stay impossible. But calls
-// that waited for long no longer seem able to acquire the lock all the time, which would be a
+// narrow applies what follows from exclusion: if a hold that began by startTo cannot have come
+// after another one, which ended at endFrom or later, it came before. So it ended before the other
+// one began. Orders that were possible stay possible, and impossible ones stay impossible. But
+// calls that waited for long no longer seem able to acquire the lock all the time, which would be a
 // choice at each step of the search for an order.
 func narrow(windows []window) {
 	byStart := slices.Clone(windows)
 	slices.SortFunc(byStart, func(a, b window) int { return cmp.Compare(a.startTo, b.startTo) })
 	byEnd := slices.Clone(windows)
-	slices.SortFunc(byEnd, func(a, b window) int { return cmp.Compare(b.endFrom, a.endFrom) }) // latest first
+	// latest first
+	slices.SortFunc(byEnd, func(a, b window) int { return cmp.Compare(b.endFrom, a.endFrom) })
 
 	// The bounds that the first i set for a reader, and for any other.
 	ends, starts := make([]extremes, len(windows)+1), make([]extremes, len(windows)+1)
@@ -49,7 +50,9 @@ func narrow(windows []window) {
 	for i := range windows {
 		w := &windows[i]
 		startTo, endFrom := w.startTo, w.endFrom
-		before := sort.Search(len(byStart), func(i int) bool { return byStart[i].startTo >= endFrom })
+		before := sort.Search(len(byStart), func(i int) bool {
+			return byStart[i].startTo >= endFrom
+		})
 		if end, ok := ends[before].other(w.part); ok {
 			w.startFrom = min(max(w.startFrom, end), w.startTo) // not empty, even if too early
 		}
