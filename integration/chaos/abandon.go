@@ -26,7 +26,7 @@ func (w *worker) abandon(ctx context.Context) {
 		e.Wait = p.Burst + w.upTo(p.Wait-p.Burst)
 		w.sleep(ctx.Done(), w.upTo(burstLasts))
 	}
-	if w.oneIn(2) { // such a context sends its commands another way
+	if w.oneIn(2) { // rueidis then times the commands out
 		ctx = context.WithoutCancel(ctx)
 	}
 	a := w.ask(ctx, e, e.Fixed && w.oneIn(4))

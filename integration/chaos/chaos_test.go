@@ -47,7 +47,7 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	}
 	runs := len(seeds) * len(scenarios)
 	each := length * time.Duration(min(atOnce, runs)) / time.Duration(runs)
-	places := make(chan struct{}, atOnce)
+	playing := make(chan struct{}, atOnce)
 	tried := &tally{counts: map[string]int{}}
 	if length >= longEnough {
 		t.Cleanup(func() { // runs after all scenarios
@@ -62,8 +62,8 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 			scenario.HandOver = cmp.Or(only, chaos.DrawnHandOver(&scenario, seed))
 			t.Run(fmt.Sprintf("%s, seed %d", scenario.Name, seed), func(t *testing.T) {
 				t.Parallel()
-				places <- struct{}{}
-				t.Cleanup(func() { <-places })
+				playing <- struct{}{}
+				t.Cleanup(func() { <-playing })
 				happened, verdict := chaos.Run(t, &scenario, seed, each)
 				chaos.Report(t, &scenario, seed, each, happened, verdict)
 				tried.add(&scenario, happened, verdict)

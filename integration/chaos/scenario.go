@@ -95,8 +95,8 @@ func (s *Scenario) busy(d time.Duration) time.Duration {
 	return d
 }
 
-// locks returns the names of the locks by kind: two plain ones, for MultiLocks, and one of each
-// other kind.
+// locks returns the names of the locks by kind: two plain ones, for MultiLocks, one for Read and
+// Write, and Copies of each other kind.
 func (s *Scenario) locks() map[history.Kind][]string {
 	names := map[history.Kind][]string{}
 	for _, kind := range s.Kinds {

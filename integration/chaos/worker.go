@@ -48,8 +48,8 @@ func (w *worker) run(ctx context.Context) {
 // pause returns how long to wait until the next section.
 func (w *worker) pause() time.Duration {
 	if burst := w.client.plan.Burst; burst > 0 {
-		// About the same time for all processes, but not the same moment: the wake-up that is
-		// missed is that of a caller that arrives while another leaves.
+		// About the same time for all processes: a wake-up is missed by a caller that arrives while
+		// another leaves.
 		return burst - time.Duration(history.Now())%burst + w.upTo(burstLasts)
 	}
 	return w.upTo(longestPause)
@@ -104,7 +104,7 @@ func (w *worker) choose() []history.Lock {
 		return locks
 	}
 	name := all[w.dice.IntN(len(all))]
-	if burst := w.client.plan.Burst; burst > 0 { // not the last one: it has no listeners left
+	if burst := w.client.plan.Burst; burst > 0 { // not the last one: this one lost its listeners
 		name = all[time.Duration(history.Now())/burst%time.Duration(len(all))]
 	}
 	return []history.Lock{{Name: name, Kind: kind}}
@@ -127,8 +127,8 @@ func (w *worker) lease() time.Duration {
 }
 
 // acquire asks for locks in one of the ways there are. It returns nil if they were not granted. ctx
-// carries the owner, if any. Half of the callers have a context that cannot end: those send their
-// commands themselves.
+// carries the owner, if any. Half of the callers have a context that cannot end: rueidis then times
+// their commands out, and closes the connection.
 func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration,
 	root int) *attempt {
 	e := history.Event{Locks: locks, Lease: lease, Fixed: lease != rlock.Watchdog, Root: root}

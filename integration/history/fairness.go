@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// afterFault is how long after a fault a waiter may still lose its place: see lingering.
+// afterFault is how long after a fault a waiter may still be passed over: see lingering.
 const afterFault = lingering
 
 // waiter is a call that was seen in the queue of a fair lock, and was granted the lock later.

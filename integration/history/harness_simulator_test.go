@@ -413,18 +413,18 @@ func (s *simulator) work(l *simLevel, then func()) {
 		inner.root, inner.lease, inner.fixed = l, l.lease, l.fixed
 		inner.then = func(granted bool) {
 			if granted {
-				s.work(inner, func() { s.goOn(l, until, then) })
+				s.work(inner, func() { s.proceed(l, until, then) })
 			} else {
-				s.goOn(l, until, then)
+				s.proceed(l, until, then)
 			}
 		}
 		s.ask(inner)
 		return
 	}
-	s.goOn(l, until, then)
+	s.proceed(l, until, then)
 }
 
-func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
+func (s *simulator) proceed(l *simLevel, until Instant, then func()) {
 	switch valid := !l.lost && s.now < l.deadline; {
 	case !valid && !l.lost:
 		l.lost = true
@@ -439,7 +439,7 @@ func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
 	default:
 		s.report(l, Event{What: Valid})
 		s.client(l.process, s.between(time.Millisecond, 20*time.Millisecond), func() {
-			s.goOn(l, until, then)
+			s.proceed(l, until, then)
 		})
 	}
 }

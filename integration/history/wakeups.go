@@ -182,8 +182,8 @@ func (h *History) busy(m *memory, parts []part) *spans {
 
 // mayBeGranted returns the time during which p, whose call was not granted the lock, may have had
 // it by hand-over: the message came just as the wait ended, and p released the lock. A hindered p
-// could not withdraw, so it had the lock for a lease; and waiters that had just polled did not poll
-// again for another one.
+// could not withdraw, so it had the lock for a lease. Waiters that had polled just before did not
+// poll again for another lease.
 func (m *memory) mayBeGranted(p part) (from, to Instant, hindered bool) {
 	if !m.bounds.HandsOver || p.Wait == 0 || p.Granted() || p.Kind != Plain && p.Kind != Fenced {
 		return 0, 0, false

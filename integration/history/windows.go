@@ -61,7 +61,7 @@ func narrow(windows []window) {
 			w.endTo = max(min(w.endTo, -start), w.endFrom)
 		}
 	}
-	for i := range windows { // No hold ends before it begins.
+	for i := range windows { // no hold ends before it begins
 		w := &windows[i]
 		w.endFrom = max(w.endFrom, w.startFrom)
 		w.endTo = max(w.endTo, w.endFrom)
