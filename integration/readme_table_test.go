@@ -29,7 +29,7 @@ const (
 )
 
 // after has the invariants that promise something only for the time after a fault: a waiter that is
-// cut off can neither be woken nor keep its place.
+// cut off can neither be woken nor stay in the queue.
 var after = []string{history.Fairness, history.WakeUps, history.Progress, history.Remains}
 
 // forgotten has the invariants that a server that forgets breaches.

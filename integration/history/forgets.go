@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// memory says when the servers may have forgotten holds and tokens.
+// memory records when the servers may have forgotten holds and tokens.
 type memory struct {
 	h       *History
 	bounds  Bounds
