@@ -1,16 +1,17 @@
-// Package integration starts the servers that the tests of the whole library want, each in one line:
+// Package integration starts the servers of the tests of the whole library, each in one line:
 //
 //	servers := integration.Start(t, integration.Cluster, integration.TLS)
 //
-// A [Topology] says how many servers there are and what they know of each other, a [Variant] how one gets into them and what
-// they keep. [Servers] then looks the same for all of them: clients, the servers' roles, and faults. What a topology cannot
-// do, such as to move a slot of a single server, fails the test and says so. A test over everything is a loop:
+// A [Topology] is how many servers there are and what they know of each other. A [Variant] is how
+// clients connect to them, and what they store. [Servers] is the same for all: clients, the
+// servers' roles, and faults. An operation that a topology does not have, such as moving the slot
+// of a single server, fails the test with a message. A test of everything is a loop:
 //
 //	for _, topology := range integration.Topologies() {
-//		for _, variant := range integration.Variants() {
-//			t.Run(topology.String()+"/"+variant.String(), func(t *testing.T) {
-//				servers := integration.Start(t, topology, variant)
+//	for _, variant := range integration.Variants() {
+//	t.Run(topology.String()+"/"+variant.String(), func(t *testing.T) {
+//	servers := integration.Start(t, topology, variant)
 //
-// The servers are those of package redistest, whose documentation says where they come from: containers or processes. A test
-// that fails shows the logs of all of them.
+// The servers are those of package redistest, whose documentation says where they come from:
+// containers or processes. A failing test shows the logs of all of them.
 package integration

@@ -15,7 +15,8 @@ import (
 )
 
 // everywhere runs a test on servers of each topology in each variant.
-func everywhere(t *testing.T, topologies []integration.Topology, test func(t *testing.T, servers *integration.Servers)) {
+func everywhere(t *testing.T, topologies []integration.Topology,
+	test func(t *testing.T, servers *integration.Servers)) {
 	t.Helper()
 	for _, topology := range topologies {
 		for _, variant := range integration.Variants() {
@@ -39,10 +40,14 @@ func TestEveryLockIsHandedOverEverywhere(t *testing.T) {
 					lock(theirs[i], kind), kind)
 			}
 		}
-		requireHandedOver(t, servers, multilock.New(pairs(mine)...), multilock.New(pairs(theirs)...), "left", "right")
+		requireHandedOver(t, servers, multilock.New(pairs(mine)...),
+			multilock.New(pairs(theirs)...), "left", "right")
 		servers.Each(func(server *redistest.Server) {
-			for _, name := range []string{"reentrant", "fair", "read", "write", "fenced", "left", "right"} {
-				locktest.Eventually(t, func() bool { return len(server.DoStrings(t, "KEYS", name)) == 0 }, name+" is left on "+server.Addr())
+			names := []string{"reentrant", "fair", "read", "write", "fenced", "left", "right"}
+			for _, name := range names {
+				locktest.Eventually(t, func() bool {
+					return len(server.DoStrings(t, "KEYS", name)) == 0
+				}, name+" is left on "+server.Addr())
 			}
 		})
 	})
@@ -58,7 +63,8 @@ func pairs(clients []*rlock.Client) (locks []rlock.Locker) {
 
 func TestRedLockIsHandedOverOnIndependentMasters(t *testing.T) {
 	t.Parallel()
-	everywhere(t, []integration.Topology{integration.Masters(5)}, func(t *testing.T, servers *integration.Servers) {
+	five := []integration.Topology{integration.Masters(5)}
+	everywhere(t, five, func(t *testing.T, servers *integration.Servers) {
 		const name = "order"
 		// No lock is held when servers restart here. Otherwise fresh servers would not be counted
 		// for the duration of a lease.
@@ -70,7 +76,8 @@ func TestRedLockIsHandedOverOnIndependentMasters(t *testing.T) {
 		masters := servers.Masters(t)
 		masters[0].Kill(t)
 		masters[1].Isolate(t)
-		hold, err := holder.TryLock(t.Context(), locktest.Timeout, longLease) // a quorum is left
+		// a quorum is left
+		hold, err := holder.TryLock(t.Context(), locktest.Timeout, longLease)
 		require.NoError(t, err)
 		locktest.Unlock(t, hold)
 		servers.Heal(t)

@@ -6,11 +6,11 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// Failover has a replica take the place of the master that has the lock name, and returns it when
-// everybody who answers knows. The old master becomes a replica, now or when it is back. A cluster
-// hands over without loss as long as the old master answers. Sentinels do not: what it has not
-// passed on is lost. A master that was killed or paused is replaced, too: by the Sentinels by
-// themselves, in a cluster by this call.
+// Failover has a replica replace the master of the lock name, and returns it when all servers that
+// reply know. The old master becomes a replica, now or when it is back. A cluster hands over
+// without loss as long as the old master replies. Sentinels do not: what it has not replicated is
+// lost. A master that was killed or paused is replaced, too: by the Sentinels themselves, or in a
+// cluster by this call.
 func (s *Servers) Failover(tb testing.TB, name string) *redistest.Server {
 	tb.Helper()
 	switch {
@@ -24,7 +24,7 @@ func (s *Servers) Failover(tb testing.TB, name string) *redistest.Server {
 }
 
 // MoveSlot moves the slot of the lock name, with its keys, to another master of the cluster, and
-// returns that one when everybody knows.
+// returns that one when all servers know.
 func (s *Servers) MoveSlot(tb testing.TB, name string) *redistest.Server {
 	tb.Helper()
 	if s.cluster == nil {
@@ -42,8 +42,8 @@ func (s *Servers) MoveSlot(tb testing.TB, name string) *redistest.Server {
 }
 
 // Heal undoes all faults and returns when the servers are as good as new: those that were paused,
-// cut off or killed are back, replicas are in step with the masters that there are now, and the cluster
-// serves all slots. What was lost stays lost. A topology that is well is left alone.
+// cut off or killed are back, replicas are in step with the present masters, and the cluster serves
+// all slots. Lost data stays lost. A healthy topology is left alone.
 func (s *Servers) Heal(tb testing.TB) {
 	tb.Helper()
 	for _, server := range append(s.Sentinels(), s.All()...) {

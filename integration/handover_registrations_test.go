@@ -59,7 +59,8 @@ func TestFirstWaiterOfAClientIsRegistered(t *testing.T) {
 			t.Parallel()
 			servers := integration.Start(t, topology)
 			hold := locktest.Take(t, newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
-			waiting := locktest.LockInBackground(t.Context(), newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
+			waiting := locktest.LockInBackground(t.Context(),
+				newClient(t, servers.Client(t), "a").NewLock("job"), longLease)
 			registrations := lua.Prefix("holdfast_lock_waiters", "job")
 			locktest.Eventually(t, func() bool {
 				return servers.Home(t,
@@ -85,16 +86,18 @@ func replicaOf(t *testing.T, servers *integration.Servers, name string) *rediste
 }
 
 // listenOn subscribes to channels on one server, and returns their messages.
-func listenOn(t *testing.T, server *redistest.Server, sharded bool, channels ...string) <-chan string {
+func listenOn(t *testing.T, server *redistest.Server, sharded bool,
+	channels ...string) <-chan string {
 	t.Helper()
 	option := server.ClientOption()
 	option.ForceSingleClient = true
 	redis, err := rueidis.NewClient(option)
 	require.NoError(t, err)
-	said, confirmed, ended := make(chan string, 10), make(chan string, len(channels)), make(chan struct{})
+	messages, confirmed, ended := make(chan string, 10), make(chan string, len(channels)),
+		make(chan struct{})
 	connection, release := redis.Dedicate()
 	closed := connection.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { said <- m.Message },
+		OnMessage:      func(m rueidis.PubSubMessage) { messages <- m.Message },
 		OnSubscription: func(s rueidis.PubSubSubscription) { confirmed <- s.Channel },
 	})
 	t.Cleanup(func() {
@@ -115,5 +118,5 @@ func listenOn(t *testing.T, server *redistest.Server, sharded bool, channels ...
 		require.NoError(t, connection.Do(t.Context(), subscribe).Error())
 		require.Equal(t, channel, locktest.Receive(t, confirmed, "no subscription"))
 	}
-	return said
+	return messages
 }

@@ -26,9 +26,13 @@ const soon = 2 * time.Second
 var kinds = map[string]func(c *rlock.Client, name string) rlock.Locker{
 	"reentrant": func(c *rlock.Client, name string) rlock.Locker { return c.NewLock(name) },
 	"fair":      func(c *rlock.Client, name string) rlock.Locker { return c.NewFairLock(name) },
-	"read":      func(c *rlock.Client, name string) rlock.Locker { return c.NewReadWriteLock(name).Read() },
-	"write":     func(c *rlock.Client, name string) rlock.Locker { return c.NewReadWriteLock(name).Write() },
-	"fenced":    func(c *rlock.Client, name string) rlock.Locker { return c.NewFencedLock(name) },
+	"read": func(c *rlock.Client, name string) rlock.Locker {
+		return c.NewReadWriteLock(name).Read()
+	},
+	"write": func(c *rlock.Client, name string) rlock.Locker {
+		return c.NewReadWriteLock(name).Write()
+	},
+	"fenced": func(c *rlock.Client, name string) rlock.Locker { return c.NewFencedLock(name) },
 }
 
 // excluding returns a kind that excludes the given kind.
@@ -87,7 +91,8 @@ func hasListener(server *redistest.Server, name string) bool {
 // requireHandedOver has one locker hold a lock while another waits for it. The waiter must acquire
 // it as soon as it is released, and then release it. The names are those of the lock, or of its
 // parts.
-func requireHandedOver(t *testing.T, servers *integration.Servers, holder, waiter rlock.Locker, names ...string) {
+func requireHandedOver(t *testing.T, servers *integration.Servers, holder, waiter rlock.Locker,
+	names ...string) {
 	t.Helper()
 	locktest.BestOf(t, soon, func() time.Duration {
 		hold := locktest.Take(t, holder, longLease)

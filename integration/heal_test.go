@@ -42,7 +42,8 @@ func TestHealRestoresEveryServerInEveryTopology(t *testing.T) {
 			}
 			for i, client := range servers.Clients(t) {
 				name := string(rune('a' + i))
-				require.NoError(t, client.Do(t.Context(), client.B().Set().Key(name).Value("v").Build()).Error())
+				require.NoError(t, client.Do(t.Context(),
+					client.B().Set().Key(name).Value("v").Build()).Error())
 			}
 			require.Len(t, servers.Replicas(t), len(all)-len(servers.Masters(t)))
 		})

@@ -16,7 +16,8 @@ import (
 )
 
 // behind starts a server with two clients: far, behind a network of its own, and near.
-func behind(t *testing.T) (servers *integration.Servers, network *faultproxy.Proxy, far, near *rlock.Client) {
+func behind(t *testing.T) (servers *integration.Servers, network *faultproxy.Proxy,
+	far, near *rlock.Client) {
 	t.Helper()
 	servers = integration.Start(t, integration.Single)
 	network = faultproxy.Start(t, servers.Masters(t)[0].Addr())
@@ -49,7 +50,8 @@ func TestAcquisitionWhoseRequestsAreLostIsUnknownInTimeAndLeavesTheLockFree(t *t
 
 	require.NoError(t, network.Heal())
 	// Its connection has been reset, which the next request finds out. A waiter then asks again.
-	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), far.NewLock("job"), longLease)))
+	locktest.Unlock(t, locktest.Acquired(t,
+		locktest.LockInBackground(t.Context(), far.NewLock("job"), longLease)))
 	requireHandedOver(t, servers, far.NewLock("job"), near.NewLock("job"), "job")
 	requireHandedOver(t, servers, near.NewLock("job"), far.NewLock("job"), "job")
 }
@@ -59,7 +61,7 @@ func TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnd
 	const lease = 3 * time.Second
 	_, network, far, near := behind(t)
 	hold := locktest.Take(t, far.NewLock("job"), lease)
-	taken := time.Now()
+	acquired := time.Now()
 	network.DropRequests()
 	locktest.Within(t, commandTimeout+soon, func() {
 		require.ErrorIs(t, hold.Unlock(t.Context()), rlock.ErrOutcomeUnknown)
@@ -67,13 +69,15 @@ func TestReleaseWhoseRequestsAreLostIsUnconfirmedAndTheLockIsFreeWhenItsLeaseEnd
 	require.False(t, hold.Valid())
 	_, err := near.NewLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
 	require.ErrorIs(t, err, rlock.ErrNotAcquired, "the release arrived, so this tests nothing")
-	next := locktest.Result(t, locktest.LockInBackground(t.Context(), near.NewLock("job"), longLease))
+	next := locktest.Result(t,
+		locktest.LockInBackground(t.Context(), near.NewLock("job"), longLease))
 	require.NoError(t, next.Err)
-	require.Less(t, next.At.Sub(taken), lease+soon)
+	require.Less(t, next.At.Sub(acquired), lease+soon)
 
-	// What the first makes up for when it can is its own.
+	// The first client's cleanup concerns its own lock only.
 	require.NoError(t, network.Heal())
-	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), far.NewLock("another"), longLease)))
+	locktest.Unlock(t, locktest.Acquired(t,
+		locktest.LockInBackground(t.Context(), far.NewLock("another"), longLease)))
 	require.True(t, next.Hold.Valid())
 	locktest.Unlock(t, next.Hold)
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // after has the invariants that promise something only for the time after a fault: a waiter that is
-// cut off can neither be woken nor keep its place.
+// cut off can neither be woken nor stay in the queue.
 var after = []string{history.Fairness, history.WakeUps, history.Progress, history.Remains}
 
 // forgotten has the invariants that a server that forgets breaches.
@@ -210,13 +210,13 @@ var others = []struct {
 	{"replicas that lag or are away", []string{
 		"rlock.TestReplicaThatBeginsToLagIsMissedAtTheNextAcquisition",
 		"rlock.TestServerThatHangsDuringWaitDelaysNeitherTryLockNorClose",
-		"integration.TestLockThatReachesNoReplicaIsGivenBackAndNotHad",
+		"integration.TestLockThatReachesNoReplicaIsReleasedAndNotAcquired",
 	}},
-	{"a key that something else has overwritten or deleted", []string{
+	{"a key that something else overwrote or deleted", []string{
 		"rlock.TestLockThatWasOverwrittenIsReportedAndLeftAlone",
 		"rlock.TestUnlockOfADeletedKeySaysThatTheLockWasLost",
 	}},
-	{"a slot that nobody serves", []string{"rlock.TestUnservedSlotIsWaitedFor"}},
+	{"a slot that no node serves", []string{"rlock.TestUnservedSlotIsWaitedFor"}},
 	{"a logger that blocks", []string{"rlock.TestLoggerThatBlocksKeepsNoHoldBeyondItsDeadline"}},
 	{"nodes of a RedLock that state an epoch or fsync policy falsely", []string{
 		"redlock.TestRestartOfANodeThatForgetsGivesTheLockToTwoIfFsyncAlwaysIsStatedFalsely",
@@ -226,7 +226,7 @@ var others = []struct {
 		"redisson.TestLocksOfRedissonAndOfHoldfast",
 		"redisson.TestNoUpdateIsLostAmongProcessesOfBothSides",
 	}},
-	{"a waiter that leaves, is stopped, or dies just when it is given a lock", []string{
+	{"a waiter that leaves, is stopped, or dies just when it is granted a lock", []string{
 		"rlock.TestSuccessorThatLeavesDuringTheReleasePassesTheLockOn",
 		"rlock.TestWaiterThatLeavesDuringItsGrantPassesTheLockOn",
 		"rlock.TestGrantToAStoppedProcessCostsAShortLease",
@@ -263,7 +263,8 @@ func TestTableInREADMEIsTrue(t *testing.T) {
 	require.True(t, found, "README.md has no line %q", tableEnd)
 	want := table(t)
 	if os.Getenv("HOLDFAST_UPDATE") != "" {
-		require.NoError(t, os.WriteFile("README.md", []byte(head+tableBegin+want+tableEnd+tail), 0o600))
+		updated := head + tableBegin + want + tableEnd + tail
+		require.NoError(t, os.WriteFile("README.md", []byte(updated), 0o600))
 		return
 	}
 	require.Equal(t, want, written,
@@ -282,7 +283,8 @@ func table(t *testing.T) string {
 		return "`" + strings.Join(names, "`, `") + "`"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| fault | scenarios | %s | tests of its own |\n", strings.Join(history.Invariants, " | "))
+	fmt.Fprintf(&b, "| fault | scenarios | %s | tests of its own |\n",
+		strings.Join(history.Invariants, " | "))
 	fmt.Fprintf(&b, "|---|---|%s---|\n", strings.Repeat("---|", len(history.Invariants)))
 	played := map[string]bool{}
 	for _, f := range faults() {
@@ -316,11 +318,13 @@ func cell(f chaos.Fault, invariant string) string {
 		return s.Plays(f.Name) && s.Tries(invariant)
 	})
 	switch {
-	case !tried && (invariant == history.WakeUps || invariant == history.Progress || invariant == history.Answers):
+	case !tried && (invariant == history.WakeUps || invariant == history.Progress ||
+		invariant == history.Answers):
 		return "seldom" // there is little time far enough from faults
 	case !tried:
 		return "–"
-	case f.Forgets && slices.Contains(forgotten, invariant) && (!f.KeepsTokens || invariant != history.Fences):
+	case f.Forgets && slices.Contains(forgotten, invariant) &&
+		(!f.KeepsTokens || invariant != history.Fences):
 		return "breach"
 	case slices.Contains(after, invariant):
 		return "after"
@@ -334,7 +338,9 @@ func faults() []chaos.Fault {
 	var all []chaos.Fault
 	for _, s := range chaos.Scenarios {
 		for _, f := range s.Faults {
-			if !slices.ContainsFunc(all, func(known chaos.Fault) bool { return known.Name == f.Name }) {
+			if !slices.ContainsFunc(all, func(known chaos.Fault) bool {
+				return known.Name == f.Name
+			}) {
 				all = append(all, f)
 			}
 		}
@@ -366,7 +372,7 @@ func keys(m map[string][]string) []string {
 func tests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -387,6 +393,7 @@ func tests(t *testing.T) map[string]bool {
 			}
 		}
 		return nil
-	}))
+	})
+	require.NoError(t, err)
 	return found
 }

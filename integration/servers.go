@@ -11,20 +11,22 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// Servers are the servers of one test, which owns them: they are gone when it is over. Methods that take a testing.TB belong
-// to the test's goroutine.
+// Servers are the servers of one test, and end with it. Methods that take a testing.TB belong to
+// the test's goroutine.
 type Servers struct {
 	topology Topology
 
-	masters []*redistest.Server // of a topology where they do not change: single, replicated, masters
-	replica *redistest.Server   // of replicated
+	// masters is for topologies where they do not change: single, replicated, masters.
+	masters []*redistest.Server
+	replica *redistest.Server // of replicated
 	group   *redistest.Sentinel
 	cluster *redistest.Cluster
 }
 
-// Start starts the servers of a topology, with all of the variants, and returns when they are ready: replicas are in step,
-// Sentinels know each other, a cluster serves all slots. That takes about 2 s for Sentinel and for Cluster, and next to
-// nothing for the others. tb fails if it cannot be had, and tb's clean-up ends it.
+// Start starts the servers of a topology, with all of the variants, and returns when they are
+// ready: replicas are in step, Sentinels know each other, a cluster serves all slots. That takes
+// about 2 s for Sentinel and for Cluster, and next to nothing for the others. tb fails if they
+// cannot be had, and tb's clean-up ends them.
 func Start(tb testing.TB, topology Topology, variants ...Variant) *Servers {
 	tb.Helper()
 	tb.Cleanup(func() {
@@ -39,9 +41,9 @@ func Start(tb testing.TB, topology Topology, variants ...Variant) *Servers {
 	return topology.start(tb, opts)
 }
 
-// Client returns a new client such as an application would have, closed in tb's clean-up: of the master, of the Sentinels, of
-// the cluster. The mutators change its options before they are used. tb fails on independent masters, of which each has
-// its own: see [Servers.Clients].
+// Client returns a new client as of an application, closed in tb's clean-up: of the master, of the
+// Sentinels, of the cluster. The mutators change its options before use. tb fails on independent
+// masters, of which each has its own: see [Servers.Clients].
 func (s *Servers) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption)) rueidis.Client {
 	tb.Helper()
 	if s.topology.kind == masters {
@@ -50,13 +52,14 @@ func (s *Servers) Client(tb testing.TB, mutators ...func(*rueidis.ClientOption))
 	return s.Clients(tb, mutators...)[0]
 }
 
-// dialTimeout is longer than a service would want it: a machine that starts many servers is busy.
+// dialTimeout is longer than a service would choose: a machine that starts many servers is busy.
 const dialTimeout = 2 * time.Second
 
-// Clients is [Servers.Client] for each of the independent masters, and for everything else the one client there is.
+// Clients is [Servers.Client] for each of the independent masters. Other topologies have one
+// client.
 func (s *Servers) Clients(tb testing.TB, mutators ...func(*rueidis.ClientOption)) []rueidis.Client {
 	tb.Helper()
-	mutators = append([]func(*rueidis.ClientOption){patient}, mutators...)
+	mutators = append([]func(*rueidis.ClientOption){withDialTimeout}, mutators...)
 	if s.group != nil {
 		return []rueidis.Client{s.group.Client(tb, mutators...)}
 	}
@@ -70,7 +73,7 @@ func (s *Servers) Clients(tb testing.TB, mutators ...func(*rueidis.ClientOption)
 	return clients
 }
 
-// ClientOptions are the options of [Servers.Clients], for clients of the test's own making.
+// ClientOptions returns the options of [Servers.Clients], for clients that the test makes itself.
 func (s *Servers) ClientOptions() []rueidis.ClientOption {
 	var options []rueidis.ClientOption
 	switch {
@@ -84,17 +87,18 @@ func (s *Servers) ClientOptions() []rueidis.ClientOption {
 		}
 	}
 	for i := range options {
-		patient(&options[i])
+		withDialTimeout(&options[i])
 	}
 	return options
 }
 
-func patient(option *rueidis.ClientOption) {
+func withDialTimeout(option *rueidis.ClientOption) {
 	option.Dialer.Timeout = dialTimeout
 	option.Sentinel.Dialer.Timeout = dialTimeout
 }
 
-// Masters returns the servers that take writes now. Of a Sentinel group that is the one that the Sentinels name.
+// Masters returns the servers that accept writes now. For a Sentinel group that is the one that the
+// Sentinels name.
 func (s *Servers) Masters(tb testing.TB) []*redistest.Server {
 	tb.Helper()
 	switch {
@@ -111,7 +115,9 @@ func (s *Servers) Masters(tb testing.TB) []*redistest.Server {
 func (s *Servers) Replicas(tb testing.TB) []*redistest.Server {
 	tb.Helper()
 	now := s.Masters(tb)
-	return slices.DeleteFunc(s.All(), func(server *redistest.Server) bool { return slices.Contains(now, server) })
+	return slices.DeleteFunc(s.All(), func(server *redistest.Server) bool {
+		return slices.Contains(now, server)
+	})
 }
 
 // All returns the servers that hold data, or may: masters and replicas, not Sentinels.
@@ -145,8 +151,8 @@ func (s *Servers) Each(do func(server *redistest.Server)) {
 	}
 }
 
-// Home returns the master that has the keys of the lock, or of any other name, now. tb fails on independent masters, which all
-// have them.
+// Home returns the master that now has the keys of the lock, or of any other name. tb fails on
+// independent masters, which all have them.
 func (s *Servers) Home(tb testing.TB, name string) *redistest.Server {
 	tb.Helper()
 	if s.cluster != nil {
@@ -158,7 +164,7 @@ func (s *Servers) Home(tb testing.TB, name string) *redistest.Server {
 	return s.Masters(tb)[0]
 }
 
-// cannot ends a test that asks for what its topology does not have.
+// cannot fails a test that asks for what its topology does not have.
 func (s *Servers) cannot(tb testing.TB, what string) {
 	tb.Helper()
 	require.FailNow(tb, "integration: "+s.topology.String()+" cannot "+what)

@@ -36,18 +36,24 @@ func failure(t *testing.T, do func(tb testing.TB)) string {
 func TestUnsupportedOperationOfATopologyFailsTheTestAndSaysSo(t *testing.T) {
 	t.Parallel()
 	single, replicated, masters := Start(t, Single), Start(t, Replicated), Start(t, Masters(2))
-	require.Contains(t, failure(t, func(tb testing.TB) { single.MoveSlot(tb, "k") }), "single cannot move a slot")
-	require.Contains(t, failure(t, func(tb testing.TB) { single.Failover(tb, "k") }), "single cannot fail over")
-	require.Contains(t, failure(t, func(tb testing.TB) { replicated.Failover(tb, "k") }), "replicated cannot fail over")
-	require.Contains(t, failure(t, func(tb testing.TB) { masters.Home(tb, "k") }), "masters-2 cannot tell")
-	require.Contains(t, failure(t, func(tb testing.TB) { masters.Client(tb) }), "masters-2 cannot have one client")
+	require.Contains(t, failure(t, func(tb testing.TB) { single.MoveSlot(tb, "k") }),
+		"single cannot move a slot")
+	require.Contains(t, failure(t, func(tb testing.TB) { single.Failover(tb, "k") }),
+		"single cannot fail over")
+	require.Contains(t, failure(t, func(tb testing.TB) { replicated.Failover(tb, "k") }),
+		"replicated cannot fail over")
+	require.Contains(t, failure(t, func(tb testing.TB) { masters.Home(tb, "k") }),
+		"masters-2 cannot tell")
+	require.Contains(t, failure(t, func(tb testing.TB) { masters.Client(tb) }),
+		"masters-2 cannot have one client")
 	require.Empty(t, failure(t, func(tb testing.TB) { single.Home(tb, "k") }))
 }
 
 func TestVariantsMatchTheirNames(t *testing.T) {
 	t.Parallel()
 	plain := func(servers *Servers) error {
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{servers.All()[0].Addr()}})
+		client, err := rueidis.NewClient(
+			rueidis.ClientOption{InitAddress: []string{servers.All()[0].Addr()}})
 		if err == nil {
 			client.Close()
 		}
@@ -59,10 +65,13 @@ func TestVariantsMatchTheirNames(t *testing.T) {
 	both := Start(t, Single, User, TLS, Args("--maxmemory", "3mb"))
 	require.Error(t, plain(both))
 	client := both.Client(t)
-	who, err := client.Do(t.Context(), client.B().AclWhoami().Build()).ToString()
+	user, err := client.Do(t.Context(), client.B().AclWhoami().Build()).ToString()
 	require.NoError(t, err)
-	require.Equal(t, UserName, who)
-	require.ErrorContains(t, client.Do(t.Context(), client.B().Arbitrary("CONFIG", "GET", "save").Build()).Error(), "NOPERM")
+	require.Equal(t, UserName, user)
+	require.ErrorContains(t,
+		client.Do(t.Context(), client.B().Arbitrary("CONFIG", "GET", "save").Build()).Error(),
+		"NOPERM")
 	require.Equal(t, "3145728", both.All()[0].DoMap(t, "CONFIG", "GET", "maxmemory")["maxmemory"])
-	require.Equal(t, "yes", Start(t, Single, AppendOnly).All()[0].DoMap(t, "CONFIG", "GET", "appendonly")["appendonly"])
+	require.Equal(t, "yes",
+		Start(t, Single, AppendOnly).All()[0].DoMap(t, "CONFIG", "GET", "appendonly")["appendonly"])
 }

@@ -24,10 +24,13 @@ type breach struct {
 	hold          *rlock.Hold
 }
 
-func newBreach(t *testing.T, topology integration.Topology, variants ...integration.Variant) *breach {
+func newBreach(t *testing.T, topology integration.Topology,
+	variants ...integration.Variant) *breach {
 	t.Helper()
 	servers := integration.Start(t, topology, variants...)
-	process := func() *rlock.Client { return newClient(t, servers.Client(t, redistest.OneConnection), "") }
+	process := func() *rlock.Client {
+		return newClient(t, servers.Client(t, redistest.OneConnection), "")
+	}
 	b := &breach{Servers: servers, first: process(), second: process()}
 	b.hold = locktest.Take(t, b.first.NewFencedLock("job"), longLease)
 	return b
@@ -38,13 +41,15 @@ func newBreach(t *testing.T, topology integration.Topology, variants ...integrat
 // second hold.
 func (b *breach) requireTwoHolders(t *testing.T) *rlock.Hold {
 	t.Helper()
-	other := locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewFencedLock("job"), longLease))
+	other := locktest.Acquired(t,
+		locktest.LockInBackground(t.Context(), b.second.NewFencedLock("job"), longLease))
 	require.True(t, b.hold.Valid(),
 		"the first holder knows, so this is no breach any more, and the README must change")
 	require.True(t, other.Valid())
 	// A release over a connection that breaks may have been executed, so that a missing lock counts
 	// as released. Therefore the first process must notice the broken connection before.
-	locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.first.NewLock("{job}connection"), longLease)))
+	locktest.Unlock(t, locktest.Acquired(t,
+		locktest.LockInBackground(t.Context(), b.first.NewLock("{job}connection"), longLease)))
 	require.ErrorIs(t, b.hold.Unlock(t.Context()), rlock.ErrLost)
 	require.True(t, other.Valid(), "the release of the first must not take the lock of the second")
 	return other
@@ -79,7 +84,8 @@ func TestServerWhoseClockJumpsAheadHasTwoHoldersAndKeepsItsTokens(t *testing.T) 
 	b := newBreach(t, integration.Single)
 	// Ends the lease like a clock that jumps.
 	require.Equal(t, int64(1), b.Masters(t)[0].DoInt(t, "PEXPIRE", "job", "1"))
-	require.Greater(t, b.requireTwoHolders(t).Token(), b.hold.Token(), "the resource refuses the first")
+	require.Greater(t, b.requireTwoHolders(t).Token(), b.hold.Token(),
+		"the resource refuses the first")
 }
 
 // cutReplicasOff keeps all later writes from the replicas, which keep running.
@@ -119,7 +125,8 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 		require.Equal(t, map[string]string{hold.Owner(): "1"}, promoted.DoMap(t, "HGETALL", "job"))
 
 		// The refusal must be the lock's, not that of a connection to the dead master.
-		locktest.Unlock(t, locktest.Acquired(t, locktest.LockInBackground(t.Context(), b.second.NewLock("{job}connection"), longLease)))
+		locktest.Unlock(t, locktest.Acquired(t,
+			locktest.LockInBackground(t.Context(), b.second.NewLock("{job}connection"), longLease)))
 		held := new(rlock.HeldError)
 		_, err := b.second.NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorAs(t, err, &held)
@@ -131,16 +138,18 @@ func TestLockThatWaitsForItsReplicasHasOneHolderAfterAFailover(t *testing.T) {
 		}, "the first does not find its lock on the promoted replica")
 		require.True(t, hold.Valid())
 		locktest.Unlock(t, hold)
-		require.Greater(t, locktest.Take(t, b.second.NewFencedLock("job"), longLease).Token(), hold.Token())
+		require.Greater(t, locktest.Take(t, b.second.NewFencedLock("job"), longLease).Token(),
+			hold.Token())
 	})
 }
 
-func TestLockThatReachesNoReplicaIsGivenBackAndNotHad(t *testing.T) {
+func TestLockThatReachesNoReplicaIsReleasedAndNotAcquired(t *testing.T) {
 	t.Parallel()
 	onFailover(t, func(t *testing.T, b *breach) {
 		locktest.Unlock(t, b.hold)
 		b.cutReplicasOff(t)
-		_, err := b.careful(t, 100*time.Millisecond).NewFencedLock("job").TryLock(t.Context(), rlock.NoWait, longLease)
+		_, err := b.careful(t, 100*time.Millisecond).NewFencedLock("job").TryLock(t.Context(),
+			rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotReplicated)
 		master := b.Home(t, "job")
 		locktest.Eventually(t, func() bool { return master.DoInt(t, "EXISTS", "job") == 0 },

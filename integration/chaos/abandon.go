@@ -7,24 +7,26 @@ import (
 	"holdfast/integration/history"
 )
 
-// firsts is how many workers of each process open a burst.
-const firsts = 2
+// openers is how many workers of each process open a burst.
+const openers = 2
 
-// abandon takes one of the two locks that a burst is about. The first workers do not wait, and have
-// a long lease, so those that find the lock taken have no reason to look again soon. The others
-// wait, have short leases, and half of them never release the lock.
+// abandon acquires one of the two locks of a burst. The openers do not wait, and have a long lease,
+// so a waiter that finds their lock held has no reason to ask again soon. The others wait, have
+// short leases, and half of them never release the lock.
 func (w *worker) abandon(ctx context.Context) {
 	p := w.client.plan
 	all := w.kinds()
 	burst := int(time.Duration(history.Now()) / p.Burst)
-	kind := all[(firsts*burst+w.index%firsts)%len(all)] // not those of the next burst: newcomers would see what these overlook
-	e := history.Event{Locks: []history.Lock{{Name: p.Names[kind][0], Kind: kind}}, Lease: p.WatchdogLease}
-	if w.index >= firsts {
+	// Not the kinds of the next burst: newcomers would notice what these waiters miss.
+	kind := all[(openers*burst+w.index%openers)%len(all)]
+	e := history.Event{Locks: []history.Lock{{Name: p.Names[kind][0], Kind: kind}},
+		Lease: p.WatchdogLease}
+	if w.index >= openers {
 		e.Lease, e.Fixed = p.Abandoned/2+w.upTo(p.Abandoned/2), true
 		e.Wait = p.Burst + w.upTo(p.Wait-p.Burst)
-		w.nap(ctx.Done(), w.upTo(burstLasts))
+		w.sleep(ctx.Done(), w.upTo(burstLasts))
 	}
-	if w.oneIn(2) { // such a context takes another way to the server
+	if w.oneIn(2) { // rueidis then times the commands out
 		ctx = context.WithoutCancel(ctx)
 	}
 	a := w.ask(ctx, e, e.Fixed && w.oneIn(4))

@@ -35,8 +35,8 @@ var lastOfABurst = chaos.Scenario{
 	HandOver: chaos.None,
 }
 
-// lateMessages are about locks that were granted for a second, and come when others hold them.
-// Workers wait longer than that, or none would be left to believe them. There are no other grants.
+// lateMessages delivers grants of one second late, when others hold the locks. Workers wait longer
+// than that, or none would be left to believe them. There are no other grants.
 var lateMessages = chaos.Scenario{
 	Lease: 8 * time.Second, Wait: 8 * time.Second, Peace: time.Second / 4, Faults: []chaos.Fault{chaos.AllMessagesLate.Within(0.5)},
 	Kinds: []history.Kind{history.Fenced}, HandOver: chaos.ToAll, Processes: 4, Workers: 3,

@@ -47,7 +47,7 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 	}
 	runs := len(seeds) * len(scenarios)
 	each := length * time.Duration(min(atOnce, runs)) / time.Duration(runs)
-	places := make(chan struct{}, atOnce)
+	playing := make(chan struct{}, atOnce)
 	tried := &tally{counts: map[string]int{}}
 	if length >= longEnough {
 		t.Cleanup(func() { // runs after all scenarios
@@ -62,8 +62,8 @@ func TestLocksKeepTheirPromisesWhateverFails(t *testing.T) {
 			scenario.HandOver = cmp.Or(only, chaos.DrawnHandOver(&scenario, seed))
 			t.Run(fmt.Sprintf("%s, seed %d", scenario.Name, seed), func(t *testing.T) {
 				t.Parallel()
-				places <- struct{}{}
-				t.Cleanup(func() { <-places })
+				playing <- struct{}{}
+				t.Cleanup(func() { <-playing })
 				happened, verdict := chaos.Run(t, &scenario, seed, each)
 				chaos.Report(t, &scenario, seed, each, happened, verdict)
 				tried.add(&scenario, happened, verdict)
@@ -116,11 +116,13 @@ func (c *tally) check(t *testing.T, scenarios []chaos.Scenario) {
 	t.Helper()
 	for _, s := range scenarios {
 		for _, fault := range s.Faults {
-			assert.NotZero(t, c.counts[s.Name+": "+fault.Name], "%s was never played in %q", fault.Name, s.Name)
+			assert.NotZero(t, c.counts[s.Name+": "+fault.Name], "%s was never played in %q",
+				fault.Name, s.Name)
 		}
 		for _, invariant := range history.Invariants {
 			if s.Tries(invariant) {
-				assert.NotZero(t, c.counts[s.Name+": "+invariant], "%s was never tried in %q", invariant, s.Name)
+				assert.NotZero(t, c.counts[s.Name+": "+invariant], "%s was never tried in %q",
+					invariant, s.Name)
 			}
 		}
 	}
@@ -147,6 +149,7 @@ func chosen(t *testing.T, name string) []chaos.Scenario {
 		}
 		names = append(names, scenario.Name)
 	}
-	require.FailNow(t, "no such scenario", "HOLDFAST_CHAOS_SCENARIO=%s: want one of %q", name, names)
+	require.FailNow(t, "no such scenario", "HOLDFAST_CHAOS_SCENARIO=%s: want one of %q", name,
+		names)
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 	"holdfast/rlock"
 )
 
-// Client is the part of a client process: it reads its plan, uses locks until its standard input ends, and writes what
-// happened to its standard output.
+// Client is the role of a client process: it reads its plan, uses locks until its standard input
+// ends, and writes what happened to its standard output.
 func Client([]string) error {
 	input := bufio.NewReader(os.Stdin)
 	line, err := input.ReadBytes('\n')
@@ -35,7 +35,7 @@ func Client([]string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		defer stop()
-		_, _ = io.Copy(io.Discard, input) // its end is what matters
+		_, _ = io.Copy(io.Discard, input) // only its end matters
 	}()
 	return newClient(p, newRecorder(p.Process, os.Stdout)).run(ctx)
 }
@@ -50,12 +50,12 @@ type client struct {
 
 func newClient(p plan, r *recorder) *client { return &client{plan: p, record: r} }
 
-// run uses locks until ctx ends, then closes everything and says what is left.
+// run uses locks until ctx ends, then closes everything and records what is left.
 func (c *client) run(ctx context.Context) error {
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
-	c.record.tell(history.Event{At: history.Now(), What: history.Started})
+	c.record.write(history.Event{At: history.Now(), What: history.Started})
 	var workers sync.WaitGroup
 	for i := range c.plan.Workers {
 		w := &worker{client: c, index: i, dice: rand.New(rand.NewPCG(c.plan.Seed, uint64(i)))}
@@ -67,11 +67,11 @@ func (c *client) run(ctx context.Context) error {
 		ended.Error = err.Error()
 	}
 	ended.At = history.Now()
-	c.record.tell(ended)
+	c.record.write(ended)
 	return nil
 }
 
-// connect makes the clients. A server may be away just then.
+// connect creates the clients. A server may be down at the moment.
 func (c *client) connect(ctx context.Context) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	for _, a := range c.plan.Redises {
@@ -81,8 +81,11 @@ func (c *client) connect(ctx context.Context) error {
 		}
 		c.redises = append(c.redises, redis)
 		locks, err := rlock.New(redis, rlock.Options{
-			WatchdogLease: c.plan.WatchdogLease, CommandTimeout: c.plan.Command, FairWindow: shortestFairWindow,
-			HandOver: c.plan.HandOver, Logger: logger,
+			WatchdogLease:  c.plan.WatchdogLease,
+			CommandTimeout: c.plan.Command,
+			FairWindow:     shortestFairWindow,
+			HandOver:       c.plan.HandOver,
+			Logger:         logger,
 		})
 		if err != nil {
 			return err
@@ -92,27 +95,28 @@ func (c *client) connect(ctx context.Context) error {
 	return nil
 }
 
-// shortestFairWindow is the shortest that rlock accepts: a fair lock forgets a waiter that was killed after that.
+// shortestFairWindow is the shortest window that rlock accepts: a fair lock forgets a killed waiter
+// after that.
 const shortestFairWindow = 10 * time.Second
 
-// dial makes a rueidis client, again and again until ctx ends.
+// dial creates a rueidis client. It retries until ctx ends.
 func dial(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
 	for {
 		redis, err := rueidis.NewClient(option)
 		if err == nil {
 			return redis, nil
 		}
 		select {
-		case <-again.C:
+		case <-ticker.C:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("never connected: %w", err)
 		}
 	}
 }
 
-// close closes everything. Its error is what is left behind.
+// close closes everything. Its error lists what is left behind.
 func (c *client) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.plan.WatchdogLease+5*c.plan.Command)
 	defer cancel()
@@ -127,7 +131,7 @@ func (c *client) close() error {
 	return c.plan.leftBehind()
 }
 
-// locker makes what is asked for: one lock, or all of several.
+// locker returns the lock that is asked for, or a MultiLock of several.
 func (c *client) locker(locks []history.Lock) rlock.Locker {
 	if len(locks) == 1 {
 		return c.lock(locks[0])
@@ -151,7 +155,9 @@ func (c *client) lock(l history.Lock) rlock.Locker {
 	case history.Write:
 		return first.NewReadWriteLock(l.Name).Write()
 	case history.Quorum:
-		return redlock.NewOn(l.Name, redlock.Options{MaxLease: c.plan.WatchdogLease, FsyncAlways: c.plan.Durable}, c.rlocks...)
+		return redlock.NewOn(l.Name, redlock.Options{
+			MaxLease: c.plan.WatchdogLease, FsyncAlways: c.plan.Durable,
+		}, c.rlocks...)
 	default:
 		return first.NewLock(l.Name)
 	}

@@ -11,36 +11,39 @@ import (
 // Fault is something that goes wrong for a while.
 type Fault struct {
 	Name string
-	// Forgets says that servers may lose holds and fencing tokens by it.
+	// Forgets reports that servers may lose holds and fencing tokens.
 	Forgets bool
-	// KeepsTokens says that tokens are not among what they lose.
+	// KeepsTokens reports that they lose no tokens.
 	KeepsTokens bool
-	// Delays says that what is said to the servers meanwhile is done when it is over, whether or not anybody still listens.
+	// Delays reports that commands sent meanwhile are executed when the fault is over, whether or
+	// not their sender still waits.
 	Delays bool
-	// ofServers says that it is about servers. Two of those at a time would be in each other's way.
+	// ofServers reports that the fault is one of servers. Two of those at a time would interfere.
 	ofServers bool
-	// await waits until the fault can do some harm. Defaults to no wait.
-	await func(r *run)
-	// begin starts it. It returns which processes are concerned, nil being all, and what ends it; both halves run in the
-	// goroutine of the test. It is nil, nil where there is nothing to be done just now.
+	// wait waits until the fault can do some harm. Defaults to no wait.
+	wait func(r *run)
+	// begin starts the fault. It returns the processes concerned, where nil means all, and what
+	// ends it. Both run in the goroutine of the test. It returns nil, nil if there is nothing to
+	// do.
 	begin func(r *run) (concerned []string, heal func())
-	// lasts is the longest time from begin to heal, in leases of the watchdog; 0 is for what happens in a moment.
+	// lasts is the longest time from begin to heal, in leases of the watchdog; 0 for momentary
+	// faults.
 	lasts float64
 	// settles is how much longer the effects may be felt, such as until a connection is made again.
 	settles time.Duration
 }
 
-// Within is the fault, over after that many leases at most.
+// Within returns the fault, over after that many leases at most.
 func (f Fault) Within(leases float64) Fault {
 	f.lasts = leases
 	return f
 }
 
-// quiet is a peace that is long enough to see that all is well again: that waiters are woken and leases kept.
+// quiet is a peace long enough to see all recover: waiters are woken and leases kept.
 const quiet = 3*time.Second + wakeUp
 
-// nemesis plays faults until the time is over, each about as often as the others, now and then two at a time, with some
-// peace in between, and now and then more.
+// nemesis plays faults until the end, each about equally often, now and then two at a time. There
+// is some peace in between, and now and then more.
 func (r *run) nemesis(end time.Time) {
 	for round := 1; time.Now().Before(end); round++ {
 		r.rest(r.upTo(r.scenario.Peace))
@@ -49,7 +52,8 @@ func (r *run) nemesis(end time.Time) {
 		}
 		faults := []Fault{r.draw()}
 		if r.dice.IntN(4) == 0 {
-			if other := r.draw(); other.Name != faults[0].Name && (!other.ofServers || !faults[0].ofServers) {
+			if other := r.draw(); other.Name != faults[0].Name &&
+				(!other.ofServers || !faults[0].ofServers) {
 				faults = append(faults, other)
 			}
 		}
@@ -61,7 +65,8 @@ func (r *run) nemesis(end time.Time) {
 	}
 }
 
-// draw takes a fault from the deck, which is shuffled anew when it is empty: so none is left out for long.
+// draw draws a fault from the deck, which is shuffled again when it is empty. So none is left out
+// for long.
 func (r *run) draw() Fault {
 	if len(r.deck) == 0 {
 		r.deck = slices.Clone(r.scenario.Faults)
@@ -76,21 +81,23 @@ func (r *run) draw() Fault {
 func (r *run) play(faults []Fault) {
 	var heals []func()
 	for _, f := range faults {
-		if f.await != nil {
-			f.await(r)
+		if f.wait != nil {
+			f.wait(r)
 		}
 		begun := history.Now()
 		concerned, heal := f.begin(r)
 		if heal == nil {
 			continue
 		}
-		// Recorded at the time before it began, and healed at the time after: so it is never shorter than what was felt.
+		// The recorded fault starts before begin and ends after heal: it is never shorter than its
+		// effects.
 		r.log.add(history.Event{At: begun, What: history.Fault, Fault: f.Name, Processes: concerned,
 			Forgets: f.Forgets, KeepsTokens: f.KeepsTokens, Delays: f.Delays})
 		heals = append(heals, func() {
 			heal()
 			now := history.Now()
-			r.log.add(history.Event{At: now, Until: now.Add(f.settles), What: history.Healed, Fault: f.Name})
+			r.log.add(history.Event{At: now, Until: now.Add(f.settles), What: history.Healed,
+				Fault: f.Name})
 		})
 		r.played[f.Name]++
 		if f.lasts > 0 {
@@ -109,10 +116,12 @@ func (r *run) rest(d time.Duration) {
 	<-timer.C
 }
 
-// upTo is a time from 1 ns to limit.
+// upTo draws a time from 1 ns to limit.
 func (r *run) upTo(limit time.Duration) time.Duration {
 	return 1 + time.Duration(r.dice.Int64N(int64(limit)))
 }
 
 // victim draws a client process that may be hit.
-func (r *run) victim() *slot { return r.slots[r.dice.IntN(cmp.Or(r.scenario.Victims, len(r.slots)))] }
+func (r *run) victim() *slot {
+	return r.slots[r.dice.IntN(cmp.Or(r.scenario.Victims, len(r.slots)))]
+}

@@ -12,21 +12,21 @@ import (
 
 // The faults of client processes.
 var (
-	// ProcessStopped stops a process, often for longer than its leases last, and lets it go on.
-	ProcessStopped = Fault{Name: "process stopped", lasts: 2, settles: command, begin: func(r *run) ([]string, func()) {
-		p := r.victim().process
-		r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: p.name})
-		p.signal(r.tb, syscall.SIGSTOP)
-		return []string{p.name}, func() {
-			p.signal(r.tb, syscall.SIGCONT) // also if it was killed meanwhile
-			r.log.add(history.Event{At: history.Now(), What: history.Resumed, Process: p.name})
-		}
-	}}
+	// ProcessStopped stops a process, often for longer than its leases last, and resumes it.
+	ProcessStopped = Fault{Name: "process stopped", lasts: 2, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			p := r.victim().process
+			r.log.add(history.Event{At: history.Now(), What: history.Stopped, Process: p.name})
+			p.signal(r.tb, syscall.SIGSTOP)
+			return []string{p.name}, func() {
+				p.signal(r.tb, syscall.SIGCONT) // also if it was killed meanwhile
+				r.log.add(history.Event{At: history.Now(), What: history.Resumed, Process: p.name})
+			}
+		}}
 
-	// HolderKilled kills a process that has been granted a lock for which it had waited, and later
-	// starts another.
-	HolderKilled = Fault{Name: "holder killed", lasts: 1, settles: command, await: func(r *run) {
-		for late := time.Now().Add(longestPatience); r.holder() == nil && time.Now().Before(late); {
+	// HolderKilled kills a process that was granted a lock after a wait, and later starts another.
+	HolderKilled = Fault{Name: "holder killed", lasts: 1, settles: command, wait: func(r *run) {
+		for late := time.Now().Add(holderWait); r.holder() == nil && time.Now().Before(late); {
 			r.rest(5 * time.Millisecond)
 		}
 	}, begin: func(r *run) ([]string, func()) {
@@ -38,13 +38,14 @@ var (
 	}}
 
 	// ProcessKilled kills a process in the middle of whatever it does, and later starts another.
-	ProcessKilled = Fault{Name: "process killed", lasts: 1, settles: command, begin: func(r *run) ([]string, func()) {
-		return r.kill(r.victim())
-	}}
+	ProcessKilled = Fault{Name: "process killed", lasts: 1, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			return r.kill(r.victim())
+		}}
 )
 
-// longestPatience is how long HolderKilled waits for a process to kill.
-const longestPatience = 4 * time.Second
+// holderWait is how long HolderKilled waits for a process to kill.
+const holderWait = 4 * time.Second
 
 // holder returns the slot of a process that holds a lock for which it had waited; nil if there is
 // none.
@@ -57,7 +58,7 @@ func (r *run) holder() *slot {
 	return r.slots[i]
 }
 
-// kill ends the process of a slot, until another is started.
+// kill kills the process of a slot. It returns a function that starts another.
 func (r *run) kill(s *slot) ([]string, func()) {
 	name := s.process.name
 	s.process.kill(r.tb)
@@ -67,7 +68,7 @@ func (r *run) kill(s *slot) ([]string, func()) {
 	}
 }
 
-// name is that of the process that the slot has now: another one after each restart.
+// name returns the name of the slot's current process: a new one after each restart.
 func (s *slot) name() string {
 	if s.restarts == 0 {
 		return fmt.Sprintf("p%d", s.index+1)

@@ -7,87 +7,103 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// The faults of servers. Those that forget break promises that no lock on one Redis can keep: see Expected in package
-// history for what is asserted instead.
+// The faults of servers. Those that forget break promises that no lock on one Redis can keep: see
+// Expected in package history for what is asserted instead.
 var (
-	// ServerStopped stops a server, and lets it go on.
-	ServerStopped = Fault{Name: "server stopped", ofServers: true, Delays: true, lasts: 1, settles: 2 * command, begin: func(r *run) ([]string, func()) {
-		s := r.server()
-		s.Pause(r.tb)
-		return nil, func() { s.Resume(r.tb) }
-	}}
+	// ServerStopped stops a server and resumes it.
+	ServerStopped = Fault{Name: "server stopped", ofServers: true, Delays: true, lasts: 1,
+		settles: 2 * command, begin: func(r *run) ([]string, func()) {
+			s := r.server()
+			s.Pause(r.tb)
+			return nil, func() { s.Resume(r.tb) }
+		}}
 
-	// ServerRestarted kills a server and starts it again with all that it knew.
-	ServerRestarted = Fault{Name: "server restarted", ofServers: true, lasts: 0.5, settles: 2 * command, begin: restart}
+	// ServerRestarted kills a server and starts it again with all its data.
+	ServerRestarted = Fault{Name: "server restarted", ofServers: true, lasts: 0.5,
+		settles: 2 * command, begin: restart}
 
-	// ServerEmptied kills a server that keeps nothing, and starts it again.
-	ServerEmptied = Fault{Name: "server restarted empty", ofServers: true, Forgets: true, lasts: 0.5, settles: 2 * command, begin: restart}
+	// ServerEmptied kills a server that stores nothing, and starts it again.
+	ServerEmptied = Fault{Name: "server restarted empty", ofServers: true, Forgets: true,
+		lasts: 0.5, settles: 2 * command, begin: restart}
 
-	// MinorityStopped and MinorityEmptied are the same for a RedLock, which has to bear them: one or two of five at a time.
-	MinorityStopped = Fault{Name: "minority stopped", ofServers: true, Delays: true, lasts: 1, settles: 2 * command, begin: ServerStopped.begin}
-	MinorityEmptied = Fault{Name: "minority restarted empty", ofServers: true, lasts: 0.5, settles: usualLease + 2*time.Second, begin: restart}
+	// MinorityStopped and MinorityEmptied are the same for a RedLock, which must survive them: one
+	// or two nodes of five at a time.
+	MinorityStopped = Fault{Name: "minority stopped", ofServers: true, Delays: true, lasts: 1,
+		settles: 2 * command, begin: ServerStopped.begin}
+	MinorityEmptied = Fault{Name: "minority restarted empty", ofServers: true, lasts: 0.5,
+		settles: usualLease + 2*time.Second, begin: restart}
 
-	// WritesPaused has a server put off all writes, and do them all at once when it is over.
-	WritesPaused = Fault{Name: "CLIENT PAUSE", ofServers: true, Delays: true, lasts: 1, begin: func(r *run) ([]string, func()) {
-		s := r.server()
-		s.Do(r.tb, "CLIENT", "PAUSE", "60000", "WRITE")
-		return nil, func() { s.Do(r.tb, "CLIENT", "UNPAUSE") }
-	}}
+	// WritesPaused has a server postpone all writes, and execute them at once when it is over.
+	WritesPaused = Fault{Name: "CLIENT PAUSE", ofServers: true, Delays: true, lasts: 1,
+		begin: func(r *run) ([]string, func()) {
+			s := r.server()
+			s.Do(r.tb, "CLIENT", "PAUSE", "60000", "WRITE")
+			return nil, func() { s.Do(r.tb, "CLIENT", "UNPAUSE") }
+		}}
 
 	// Flushed deletes everything.
-	Flushed = Fault{Name: "FLUSHALL", ofServers: true, Forgets: true, settles: command, begin: func(r *run) ([]string, func()) {
-		return nil, momentary(r.server().Call("FLUSHALL"))
-	}}
+	Flushed = Fault{Name: "FLUSHALL", ofServers: true, Forgets: true, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			return nil, momentary(r.server().Call("FLUSHALL"))
+		}}
 
 	// ScriptsFlushed has a server forget its scripts.
-	ScriptsFlushed = Fault{Name: "SCRIPT FLUSH", ofServers: true, settles: command, begin: func(r *run) ([]string, func()) {
-		return nil, momentary(r.server().Call("SCRIPT", "FLUSH"))
-	}}
+	ScriptsFlushed = Fault{Name: "SCRIPT FLUSH", ofServers: true, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			return nil, momentary(r.server().Call("SCRIPT", "FLUSH"))
+		}}
 
-	// ClientsKilled has a server end all connections.
-	ClientsKilled = Fault{Name: "CLIENT KILL", ofServers: true, settles: command, begin: func(r *run) ([]string, func()) {
-		s := r.server()
-		_, err := s.Call("CLIENT", "KILL", "TYPE", "pubsub")
-		if err == nil {
-			_, err = s.Call("CLIENT", "KILL", "TYPE", "normal")
-		}
-		return nil, momentary(nil, err)
-	}}
+	// ClientsKilled has a server close all connections.
+	ClientsKilled = Fault{Name: "CLIENT KILL", ofServers: true, settles: command,
+		begin: func(r *run) ([]string, func()) {
+			s := r.server()
+			_, err := s.Call("CLIENT", "KILL", "TYPE", "pubsub")
+			if err == nil {
+				_, err = s.Call("CLIENT", "KILL", "TYPE", "normal")
+			}
+			return nil, momentary(nil, err)
+		}}
 
-	// ExpiryCut ends leases before their time, as a server does whose clock jumps ahead: the TTL of each key becomes a
-	// third.
-	ExpiryCut = Fault{Name: "expiry cut", ofServers: true, Forgets: true, KeepsTokens: true, settles: command, begin: func(r *run) ([]string, func()) {
-		return nil, momentary(r.server().Call("EVAL", cutExpiry, "0"))
-	}}
+	// ExpiryCut ends leases early, like a server whose clock jumps ahead: the TTL of each key
+	// becomes a third.
+	ExpiryCut = Fault{Name: "expiry cut", ofServers: true, Forgets: true, KeepsTokens: true,
+		settles: command, begin: func(r *run) ([]string, func()) {
+			return nil, momentary(r.server().Call("EVAL", cutExpiry, "0"))
+		}}
 
-	// HandedOver has a replica of a cluster take its master's place while both are well. Nothing is lost.
+	// HandedOver has a replica of a cluster take its master's place while both are well. Nothing is
+	// lost.
 	HandedOver = Fault{Name: "handed over", ofServers: true, settles: 4 * command, begin: failover}
 
-	// Failover has the Sentinels promote a replica. What it has not received yet is lost.
-	Failover = Fault{Name: "failover", ofServers: true, Forgets: true, settles: 4 * command, begin: failover}
+	// Failover has the Sentinels promote a replica. Writes that it has not received yet are lost.
+	Failover = Fault{Name: "failover", ofServers: true, Forgets: true, settles: 4 * command,
+		begin: failover}
 
-	// MasterKilled kills the master of a Sentinel group, and a replica takes its place. The old one comes back as a master, and
-	// is told at once that it is none any more: the Sentinels would take seconds, in which it gives away locks.
-	MasterKilled = Fault{Name: "master killed", ofServers: true, Forgets: true, settles: 4 * command, begin: func(r *run) ([]string, func()) {
-		name := r.name()
-		old := r.world.Home(r.tb, name)
-		old.Kill(r.tb)
-		host, port, err := net.SplitHostPort(r.world.Failover(r.tb, name).Addr())
-		r.check(err)
-		return nil, func() {
-			old.Restart(r.tb)
-			old.Do(r.tb, "REPLICAOF", host, port)
-		}
-	}}
+	// MasterKilled kills the master of a Sentinel group, and a replica takes its place. The old one
+	// comes back as a master and is demoted at once: the Sentinels would take seconds, in which it
+	// grants locks.
+	MasterKilled = Fault{Name: "master killed", ofServers: true, Forgets: true,
+		settles: 4 * command, begin: func(r *run) ([]string, func()) {
+			name := r.name()
+			old := r.world.Home(r.tb, name)
+			old.Kill(r.tb)
+			host, port, err := net.SplitHostPort(r.world.Failover(r.tb, name).Addr())
+			r.check(err)
+			return nil, func() {
+				old.Restart(r.tb)
+				old.Do(r.tb, "REPLICAOF", host, port)
+			}
+		}}
 
-	// SlotMoved moves the slot of a lock to another master of the cluster, keys and all.
-	SlotMoved = Fault{Name: "slot moved", ofServers: true, settles: 2 * command, begin: func(r *run) ([]string, func()) {
-		r.world.MoveSlot(r.tb, r.name())
-		return nil, func() {}
-	}}
+	// SlotMoved moves the slot of a lock to another master of the cluster, with its keys.
+	SlotMoved = Fault{Name: "slot moved", ofServers: true, settles: 2 * command,
+		begin: func(r *run) ([]string, func()) {
+			r.world.MoveSlot(r.tb, r.name())
+			return nil, func() {}
+		}}
 )
 
-// cutExpiry is a script, so that no lease is renewed between the look and the cut.
+// cutExpiry is a script, so that no lease is renewed between reading and cutting it.
 const cutExpiry = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
@@ -96,7 +112,8 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   end
 end`
 
-// momentary is the end of a fault that was over at once; nil if it did not happen, because another fault has the server.
+// momentary returns the end of a momentary fault; nil if it did not happen, because another fault
+// has the server.
 func momentary(_ any, err error) func() {
 	if err != nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"holdfast/rlock"
 )
 
-// HandOver says how the processes of a run hand locks over: each has a mode of its own, and may
-// meet others.
+// HandOver is how the processes of a run hand locks over. Each has its own mode, and may meet
+// others.
 type HandOver string
 
 // The ways to hand over. Mixed has processes of different modes in one run, at least one of them
@@ -25,7 +25,7 @@ const (
 // HandOvers are all of them.
 var HandOvers = []HandOver{ToAll, Mixed, Local, None}
 
-// HandOverNamed returns the one that is called like that.
+// HandOverNamed returns the one of that name.
 func HandOverNamed(name string) (HandOver, error) {
 	if h := HandOver(name); slices.Contains(HandOvers, h) {
 		return h, nil
@@ -33,14 +33,14 @@ func HandOverNamed(name string) (HandOver, error) {
 	return "", fmt.Errorf("no hand-over %q: want one of %q", name, HandOvers)
 }
 
-// DrawnHandOver is that of a scenario when it is played with the given seed. Scenarios that follow each other get different
-// ones, so each occurs in any four of them; and of one scenario, with enough seeds.
+// DrawnHandOver returns the hand-over of a scenario with the given seed. Neighbouring scenarios
+// differ, so that each hand-over occurs in any four of them, and in one scenario with enough seeds.
 func DrawnHandOver(s *Scenario, seed uint64) HandOver {
 	i := slices.IndexFunc(Scenarios, func(other Scenario) bool { return other.Name == s.Name })
 	return HandOvers[(seed+uint64(max(i, 0)))%uint64(len(HandOvers))]
 }
 
-// modes are those of as many processes, which the seed draws if they differ.
+// modes returns the modes of that many processes, drawn by the seed if they differ.
 func (h HandOver) modes(seed uint64, processes int) []rlock.HandOver {
 	all := []rlock.HandOver{
 		rlock.HandOverAnywhere, rlock.HandOverAnywhere, rlock.HandOverLocal, rlock.HandOverNone}
@@ -50,7 +50,7 @@ func (h HandOver) modes(seed uint64, processes int) []rlock.HandOver {
 	case None:
 		all = []rlock.HandOver{rlock.HandOverNone}
 	case Mixed:
-		// Not from the dice of the run: the faults that a seed draws do not depend on the hand-over.
+		// Not the dice of the run: the faults that a seed draws must not depend on the hand-over.
 		dice := rand.New(rand.NewPCG(seed, 1))
 		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	default:
@@ -63,7 +63,7 @@ func (h HandOver) modes(seed uint64, processes int) []rlock.HandOver {
 	return modes
 }
 
-// describe names modes in the order of the processes.
+// describe lists modes in the order of the processes.
 func describe(modes []rlock.HandOver) string {
 	names := make([]string, len(modes))
 	for i, mode := range modes {

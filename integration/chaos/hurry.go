@@ -14,8 +14,8 @@ const (
 	longestContext = 15 * time.Millisecond // life of its context, if it has no wait
 )
 
-// hurry takes a lock for a moment: an impatient worker always the same one, a patient worker any of
-// them.
+// hurry acquires a lock for a moment: an impatient worker always the same one, a patient worker any
+// of them.
 func (w *worker) hurry(ctx context.Context) {
 	all := w.kinds()
 	kind := all[w.dice.IntN(len(all))]
@@ -23,8 +23,9 @@ func (w *worker) hurry(ctx context.Context) {
 		kind = all[w.index%len(all)]
 	}
 	e := history.Event{
-		Locks: []history.Lock{{Name: w.client.plan.Names[kind][0], Kind: kind}}, Lease: w.client.plan.WatchdogLease,
-		Wait: time.Second + w.upTo(w.client.plan.Wait-time.Second),
+		Locks: []history.Lock{{Name: w.client.plan.Names[kind][0], Kind: kind}},
+		Lease: w.client.plan.WatchdogLease,
+		Wait:  time.Second + w.upTo(w.client.plan.Wait-time.Second),
 	}
 	ends := w.oneIn(2)
 	switch impatient := w.index < w.client.plan.Impatient; {

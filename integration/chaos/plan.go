@@ -10,15 +10,16 @@ import (
 	"holdfast/rlock"
 )
 
-// plan is what a client process is told: one line of JSON on its standard input. The end of that input tells it to stop.
+// plan is the task of a client process: one line of JSON on its standard input. The end of that
+// input tells it to stop.
 type plan struct {
 	Process string
 	Seed    uint64
 	Workers int
 
-	// Redises are independent of each other. There is more than one only for RedLocks.
+	// Redises are independent of each other. Only RedLocks have more than one.
 	Redises []address
-	// Routes is where the proxy of a server is.
+	// Routes maps a server to its proxy.
 	Routes map[string]string
 
 	Names         map[history.Kind][]string
@@ -29,22 +30,22 @@ type plan struct {
 	HandOver      rlock.HandOver
 	Impatient     int           // see Scenario.Impatient
 	Abandoned     time.Duration // see Scenario.Abandoned
-	// Durable says that a server that is started again knows all that it knew.
+	// Durable reports that a restarted server has all its data.
 	Durable bool
 }
 
 // address is how a client finds a Redis: a server, a cluster or a Sentinel group.
 type address struct {
 	Servers []string
-	Group   string // of the Sentinels, if they are that
+	Group   string // of the Sentinels, if there are any
 }
 
-// option is for rueidis, and goes through the proxies.
+// option returns the rueidis option of an address, by way of the proxies.
 func (p plan) option(a address) rueidis.ClientOption {
 	option := rueidis.ClientOption{InitAddress: a.Servers}
 	option.Sentinel.MasterSet = a.Group
 	option.Dialer.Timeout = p.Command
-	// As a service would, whose Redis is near: a connection that is dead is found out in time.
+	// As in a service near its Redis: a dead connection is noticed in time.
 	option.Dialer.KeepAlive = p.Command
 	option.Sentinel.Dialer = option.Dialer
 	option.ConnWriteTimeout = 4 * p.Command

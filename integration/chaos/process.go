@@ -22,7 +22,7 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// Role is what a client process is called in locktest.Main.
+// Role is the name of a client process in locktest.Main.
 const Role = "chaos client"
 
 // log collects the events of all processes and of the runner.
@@ -43,10 +43,10 @@ func (l *log) all() []history.Event {
 	return l.events[:len(l.events):len(l.events)]
 }
 
-// latestEvents is how many of the last events holder looks through.
+// latestEvents is how many of the last events holder searches.
 const latestEvents = 1500
 
-// holder returns the process that was granted a lock last, after a wait, and holds it still, with a
+// holder returns the process that was granted a lock last, after a wait, and still holds it, with a
 // deadline within the given time. It returns "" if there is none.
 func (l *log) holder(within time.Duration) string {
 	type hold struct {
@@ -64,7 +64,7 @@ func (l *log) holder(within time.Duration) string {
 				granted[one] = e.At
 			}
 		case history.Asked:
-			if at, ok := granted[one]; ok && at.Sub(e.At) > longestNap { // it had to wait
+			if at, ok := granted[one]; ok && at.Sub(e.At) > longestPause { // it waited
 				return e.Process
 			}
 		}
@@ -72,32 +72,34 @@ func (l *log) holder(within time.Duration) string {
 	return ""
 }
 
-// process is a client process, seen by the runner.
+// process is a client process, as the runner sees it.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
 	stdin io.Closer
 	log   *log
-	began chan struct{} // closed when it has begun to use locks
-	ended chan struct{} // closed when it has ended, and everything that it wrote has been read
-	exit  error         // of the process; valid when ended is closed
+	began chan struct{} // closed when it starts to use locks
+	ended chan struct{} // closed when it has ended and its output was read
+	exit  error         // valid when ended is closed
 }
 
-// startProcess runs a client process, the given program, by a plan.
+// startProcess runs the program as a client process with a plan.
 func startProcess(tb testing.TB, program string, p plan, l *log) *process {
 	tb.Helper()
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), locktest.PlayPart(Role), "GORACE=atexit_sleep_ms=0 halt_on_error=1")
+	cmd.Env = append(os.Environ(), locktest.PlayPart(Role),
+		"GORACE=atexit_sleep_ms=0 halt_on_error=1")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = redistest.DieWithParent()
 	stdin, err := cmd.StdinPipe()
 	require.NoError(tb, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(tb, err)
-	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{}), ended: make(chan struct{})}
+	c := &process{name: p.Process, cmd: cmd, stdin: stdin, log: l, began: make(chan struct{}),
+		ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// What ends with its parent ends with the thread that has started it.
+		// A process that dies with its parent dies with the thread that started it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(c.ended)
@@ -129,7 +131,7 @@ func (c *process) collect(from io.Reader) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return wrong // half a line is the last of a process that was killed
+			return wrong // a killed process may end with half a line
 		}
 		var e history.Event
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -143,8 +145,8 @@ func (c *process) collect(from io.Reader) error {
 	}
 }
 
-// awaitBegin waits until the process uses locks. One that has ended instead is seen to by end.
-func (c *process) awaitBegin(tb testing.TB) {
+// waitForBegin waits until the process uses locks. One that ended instead is reported by end.
+func (c *process) waitForBegin(tb testing.TB) {
 	tb.Helper()
 	const limit = 3 * locktest.Timeout
 	late := time.NewTimer(limit)
@@ -159,7 +161,7 @@ func (c *process) awaitBegin(tb testing.TB) {
 	}
 }
 
-// signal sends a signal. That the process was killed before is no failure.
+// signal sends a signal. A process that was killed before is no failure.
 func (c *process) signal(tb testing.TB, s syscall.Signal) {
 	tb.Helper()
 	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
@@ -167,7 +169,7 @@ func (c *process) signal(tb testing.TB, s syscall.Signal) {
 	}
 }
 
-// kill ends the process at once. What it held is held until the lease ends.
+// kill kills the process. Its locks stay held until their leases end.
 func (c *process) kill(tb testing.TB) {
 	tb.Helper()
 	c.signal(tb, syscall.SIGKILL)
@@ -181,11 +183,12 @@ func (c *process) kill(tb testing.TB) {
 
 // failed records that the process itself went wrong.
 func (c *process) failed(how string) {
-	c.log.add(history.Event{At: history.Now(), What: history.Left, Process: c.name, Error: "process " + c.name + " " + how})
+	c.log.add(history.Event{At: history.Now(), What: history.Left, Process: c.name,
+		Error: "process " + c.name + " " + how})
 }
 
-// ask tells the process to stop.
-func (c *process) ask() { _ = c.stdin.Close() } // it ends when it is told to, or the runner says that it has not
+// stop tells the process to stop.
+func (c *process) stop() { _ = c.stdin.Close() } // if it does not end, the runner reports it
 
 // end waits until the process has ended, as it was told to.
 func (c *process) end(limit time.Duration) {
@@ -194,7 +197,8 @@ func (c *process) end(limit time.Duration) {
 	select {
 	case <-c.ended:
 		if c.exit != nil { // also for a data race
-			c.failed(fmt.Sprintf("went wrong: %v; see what it has written to standard error", c.exit))
+			c.failed(fmt.Sprintf("went wrong: %v; see what it has written to standard error",
+				c.exit))
 		}
 	case <-late.C:
 		_ = c.cmd.Process.Signal(syscall.SIGQUIT) // its stack is on standard error then

@@ -11,8 +11,8 @@ import (
 	"holdfast/rlock"
 )
 
-// recorder writes what a process does, one line each. Each line is written at once, so that nothing is lost when the
-// process is killed.
+// recorder writes what a process does, one line each. It writes each line at once, so that nothing
+// is lost when the process is killed.
 type recorder struct {
 	process string
 
@@ -25,8 +25,8 @@ func newRecorder(process string, w io.Writer) *recorder {
 	return &recorder{process: process, lines: json.NewEncoder(w)}
 }
 
-// tell records an event. The runner reads to the end, so the pipe is there.
-func (r *recorder) tell(e history.Event) {
+// write writes an event. The runner reads to the end, so the pipe is open.
+func (r *recorder) write(e history.Event) {
 	e.Process = r.process
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *recorder) tell(e history.Event) {
 	}
 }
 
-// next is the number of a new acquisition.
+// next returns the number of a new acquisition.
 func (r *recorder) next() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,11 +45,11 @@ func (r *recorder) next() int {
 
 // attempt is an acquisition of this process.
 type attempt struct {
-	recorder *recorder
-	number   int
-	fixed    bool // its lease is not renewed
-	hold     *rlock.Hold
-	inside   context.Context // for what is nested in it
+	recorder  *recorder
+	number    int
+	fixed     bool // its lease is not renewed
+	hold      *rlock.Hold
+	nestedCtx context.Context // of levels nested in it
 }
 
 // ask records that a lock is asked for.
@@ -57,11 +57,11 @@ func (r *recorder) ask(e history.Event) *attempt {
 	a := &attempt{recorder: r, number: r.next()}
 	e.What, e.Number = history.Asked, a.number
 	e.At = history.Now()
-	r.tell(e)
+	r.write(e)
 	return a
 }
 
-// answered records what Lock or TryLock returned, and tells whether that was a hold.
+// answered records what Lock or TryLock returned, and reports whether it was a hold.
 func (a *attempt) answered(hold *rlock.Hold, err error) bool {
 	e := history.Event{At: history.Now(), Number: a.number}
 	switch {
@@ -70,44 +70,48 @@ func (a *attempt) answered(hold *rlock.Hold, err error) bool {
 	case !hold.Valid():
 		// The process was stopped meanwhile. A hold that was never seen valid proves nothing.
 		e.What, e.Error = history.Unknown, "granted, and over at once"
-		_ = hold.Unlock(context.Background()) // it says that the lock is lost
+		_ = hold.Unlock(context.Background()) // returns that the lock is lost
 	default:
 		a.hold = hold
-		e.What, e.Owner, e.Token, e.Until = history.Granted, hold.Owner(), hold.Token(), history.At(hold.Deadline())
+		e.What, e.Owner, e.Token, e.Until = history.Granted, hold.Owner(), hold.Token(),
+			history.At(hold.Deadline())
 	}
-	a.recorder.tell(e)
+	a.recorder.write(e)
 	return a.hold != nil
 }
 
-// outcome is what an error of an acquisition says about it.
+// outcome returns what an error says about an acquisition.
 func outcome(err error) history.What {
 	var held *rlock.HeldError
 	switch {
 	case errors.As(err, &held):
 		return history.Refused
-	case errors.Is(err, rlock.ErrInvalid), errors.Is(err, rlock.ErrUpgrade), errors.Is(err, rlock.ErrClosed):
+	case errors.Is(err, rlock.ErrInvalid), errors.Is(err, rlock.ErrUpgrade),
+		errors.Is(err, rlock.ErrClosed):
 		return history.Failed
 	default:
 		return history.Unknown
 	}
 }
 
-// look asks the hold whether it is valid, and records it if it is.
-func (a *attempt) look() {
-	at := history.Now() // before it is asked: so it was valid then, or has been lost before
+// check records that the hold is valid, if it is.
+func (a *attempt) check() {
+	at := history.Now() // before Valid: the hold was valid then, or lost before
 	if a.hold.Valid() {
-		a.recorder.tell(history.Event{At: at, What: history.Valid, Number: a.number, Until: history.At(a.hold.Deadline())})
+		a.recorder.write(history.Event{At: at, What: history.Valid, Number: a.number,
+			Until: history.At(a.hold.Deadline())})
 	}
 }
 
 // lost records that the hold has ended.
 func (a *attempt) lost() {
-	a.recorder.tell(history.Event{At: history.Now(), What: history.Lost, Number: a.number, Error: a.hold.Err().Error()})
+	a.recorder.write(history.Event{At: history.Now(), What: history.Lost, Number: a.number,
+		Error: a.hold.Err().Error()})
 }
 
-// release unlocks, and records what came of it.
+// release unlocks, and records the outcome.
 func (a *attempt) release(unlock func() error) {
-	a.recorder.tell(history.Event{At: history.Now(), What: history.Releasing, Number: a.number})
+	a.recorder.write(history.Event{At: history.Now(), What: history.Releasing, Number: a.number})
 	err := unlock()
 	e := history.Event{At: history.Now(), What: history.Released, Number: a.number}
 	if err != nil {
@@ -116,5 +120,5 @@ func (a *attempt) release(unlock func() error) {
 			e.What = history.NotHeld
 		}
 	}
-	a.recorder.tell(e)
+	a.recorder.write(e)
 }

@@ -15,12 +15,13 @@ import (
 	"holdfast/integration/history"
 )
 
-// Report logs what was judged, and fails tb for each breach. What happened is kept then: the history, its picture, and
-// the command that plays it again.
-func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *history.History, v history.Verdict) {
+// Report logs what was judged, and fails tb for each breach. In that case it keeps the history, its
+// picture, and the command that plays it again.
+func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *history.History,
+	v history.Verdict) {
 	tb.Helper()
-	tb.Logf("%d acquisitions, %d faults; judged: %s; expected of servers that forget: %d", len(h.Acquisitions), len(h.Faults),
-		judged(v), len(v.Expected))
+	tb.Logf("%d acquisitions, %d faults; judged: %s; expected of servers that forget: %d",
+		len(h.Acquisitions), len(h.Faults), judged(v), len(v.Expected))
 	if len(v.Breaches) == 0 && !tb.Failed() {
 		return
 	}
@@ -36,26 +37,28 @@ func Report(tb testing.TB, s *Scenario, seed uint64, length time.Duration, h *hi
 	if err != nil {
 		tb.Errorf("not everything was kept: %v", err)
 	}
-	tb.Logf("history and picture: %s\n%s", dir, again(s, seed, length))
+	tb.Logf("history and picture: %s\n%s", dir, repeatCommand(s, seed, length))
 }
 
-// again is the command that plays a run once more.
-func again(s *Scenario, seed uint64, length time.Duration) string {
-	return fmt.Sprintf("again: HOLDFAST_CHAOS_HANDOVER=%s make chaos SECONDS=%d SEED=%d SCENARIO=%q", cmp.Or(s.HandOver, ToAll),
-		int(max(length.Seconds(), 1)), seed, s.Name)
+// repeatCommand returns the command that plays a run again.
+func repeatCommand(s *Scenario, seed uint64, length time.Duration) string {
+	return fmt.Sprintf("again: HOLDFAST_CHAOS_HANDOVER=%s make chaos "+
+		"SECONDS=%d SEED=%d SCENARIO=%q",
+		cmp.Or(s.HandOver, ToAll), int(max(length.Seconds(), 1)), seed, s.Name)
 }
 
-// keepEvents is for a run that has failed before there was anything to judge.
-func keepEvents(tb testing.TB, s *Scenario, seed uint64, length time.Duration, events []history.Event) {
+// keepEvents keeps the events of a run that failed before it could be judged.
+func keepEvents(tb testing.TB, s *Scenario, seed uint64, length time.Duration,
+	events []history.Event) {
 	tb.Helper()
 	dir, err := directory(s.Name, seed)
 	if err == nil {
 		err = write(filepath.Join(dir, "history.jsonl"), (&history.History{Events: events}).Encode)
 	}
-	tb.Logf("the run has failed; events: %s (%v)\n%s", dir, err, again(s, seed, length))
+	tb.Logf("the run has failed; events: %s (%v)\n%s", dir, err, repeatCommand(s, seed, length))
 }
 
-// judged is a list of how many cases each invariant was tried on.
+// judged lists in how many cases each invariant was checked.
 func judged(v history.Verdict) string {
 	var list []string
 	for invariant, cases := range v.Judged {
@@ -71,11 +74,13 @@ func keep(h *history.History, name string, seed uint64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, errors.Join(write(filepath.Join(dir, "history.jsonl"), h.Encode), write(filepath.Join(dir, "history.html"), h.Picture))
+	return dir, errors.Join(write(filepath.Join(dir, "history.jsonl"), h.Encode),
+		write(filepath.Join(dir, "history.html"), h.Picture))
 }
 
 func directory(name string, seed uint64) (string, error) {
-	return os.MkdirTemp("", fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
+	return os.MkdirTemp("",
+		fmt.Sprintf("holdfast-%s-%d-", strings.ReplaceAll(name, " ", "-"), seed))
 }
 
 // write writes a file.

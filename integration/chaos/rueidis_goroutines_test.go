@@ -21,8 +21,10 @@ func TestConnectionThatRueidisForgetsIsExcusedOnlyWithSentinel(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	dialling, closed := make(chan struct{}), make(chan struct{})
 	var connections atomic.Int32
-	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true, PipelineMultiplex: -1}
-	option.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true,
+		PipelineMultiplex: -1}
+	option.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer,
+		_ *tls.Config) (net.Conn, error) {
 		if connections.Add(1) == 2 {
 			close(dialling)
 			<-closed
@@ -31,21 +33,23 @@ func TestConnectionThatRueidisForgetsIsExcusedOnlyWithSentinel(t *testing.T) {
 	}
 	redis, err := rueidis.NewClient(option)
 	require.NoError(t, err)
-	require.NoError(t, redis.Do(t.Context(), redis.B().ClientKill().TypeNormal().SkipmeNo().Build()).Error())
-	answer := make(chan error, 1)
-	go func() { answer <- redis.Do(t.Context(), redis.B().Exists().Key("name").Build()).Error() }()
+	require.NoError(t, redis.Do(t.Context(),
+		redis.B().ClientKill().TypeNormal().SkipmeNo().Build()).Error())
+	reply := make(chan error, 1)
+	go func() { reply <- redis.Do(t.Context(), redis.B().Exists().Key("name").Build()).Error() }()
 	select {
 	case <-dialling:
-	case err := <-answer:
+	case err := <-reply:
 		require.Fail(t, "no second dial", err)
 	}
 	redis.Close()
 	close(closed)
-	require.NoError(t, <-answer, "from a client that is closed")
+	require.NoError(t, <-reply, "from a client that is closed")
 
 	of := func(a address) error {
 		return goleak.Find(append(plan{Redises: []address{a}}.outlivesClose(), before)...)
 	}
 	require.NoError(t, of(address{Group: "group"}))
-	require.ErrorContains(t, of(address{Servers: []string{server.Addr()}}), "rueidis.(*pipe)._background")
+	require.ErrorContains(t, of(address{Servers: []string{server.Addr()}}),
+		"rueidis.(*pipe)._background")
 }

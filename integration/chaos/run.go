@@ -24,16 +24,16 @@ type run struct {
 	log      *log
 	world    *world
 	slots    []*slot
-	modes    []rlock.HandOver // of their processes
-	deck     []Fault          // those that have not had their turn
-	played   map[string]int   // how often each fault was
+	modes    []rlock.HandOver // of the processes of the slots
+	deck     []Fault          // faults still to be drawn
+	played   map[string]int   // how often each fault was played
 }
 
-// Unplanned is the fault of a run in which Sentinels have found a master down that was only slow. Nobody knows when, so it
-// lasts for the whole run.
+// Unplanned is the fault of a run in which Sentinels took a slow master for dead. The time is
+// unknown, so it lasts for the whole run.
 const Unplanned = "failovers by themselves"
 
-// slot is a client process, and the one that takes its place when it was killed.
+// slot is a client process, or its successor once it was killed.
 type slot struct {
 	index    int
 	restarts int
@@ -42,15 +42,17 @@ type slot struct {
 	routes   map[string]string
 }
 
-// Run plays a scenario for about the given time, and returns what happened and what is to be said of it. tb fails when the
-// run itself is not what it should be; breaches are for the caller.
-func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*history.History, history.Verdict) {
+// Run plays a scenario for about the given time, and returns what happened and the verdict. tb
+// fails if the run itself goes wrong; breaches are left to the caller.
+func Run(tb testing.TB, s *Scenario, seed uint64,
+	length time.Duration) (*history.History, history.Verdict) {
 	tb.Helper()
-	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{}, played: map[string]int{}}
+	r := &run{tb: tb, scenario: s, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), log: &log{},
+		played: map[string]int{}}
 	r.world = newWorld(tb, s)
 	over := false
 	tb.Cleanup(func() {
-		if !over { // the run itself has failed, so nobody will report it
+		if !over { // the run itself failed, so nothing reports it
 			keepEvents(tb, s, seed, length, r.log.all())
 		}
 	})
@@ -65,13 +67,14 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	}
 	begin, failovers := history.Now(), r.world.countFailovers(tb)
 	stopWatching := r.watchQueues()
-	r.awaitProcesses() // or the first faults would find nobody
+	r.waitForProcesses() // otherwise the first faults would hit nobody
 	r.nemesis(time.Now().Add(length))
 	r.world.Heal(tb)
 	r.endProcesses()
 	stopWatching()
 	if more := failovers() - r.played[Failover.Name] - r.played[MasterKilled.Name]; more > 0 {
-		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds all the same is judged", more)
+		tb.Logf("the Sentinels failed over %d times by themselves: of this run only what holds "+
+			"all the same is judged", more)
 		r.log.add(history.Event{At: begin, What: history.Fault, Fault: Unplanned, Forgets: true})
 	}
 	r.sweep()
@@ -80,13 +83,16 @@ func Run(tb testing.TB, s *Scenario, seed uint64, length time.Duration) (*histor
 	over = true
 	requireBusy(tb, h, length)
 	return h, h.Judge(history.Bounds{
-		Lease: s.lease(), Command: s.command(), Slack: slack, WakeUp: wakeUp, Brief: s.brief(), Strict: true,
-		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool { return mode != rlock.HandOverNone }),
+		Lease: s.lease(), Command: s.command(), Slack: slack, Brief: s.brief(), WakeUp: wakeUp,
+		HandsOver: slices.ContainsFunc(r.modes, func(mode rlock.HandOver) bool {
+			return mode != rlock.HandOverNone
+		}),
+		Strict: true,
 	})
 }
 
-// requireBusy requires that locks were granted at all: about one each second is the least that was ever seen, but for the
-// beginning, when nodes of a RedLock are too young.
+// requireBusy requires that locks were granted. The least ever seen is about one each second,
+// except at the start, when nodes of a RedLock are too young.
 func requireBusy(tb testing.TB, h *history.History, length time.Duration) {
 	tb.Helper()
 	granted := 0
@@ -121,36 +127,45 @@ func (r *run) startProcess(s *slot) {
 		require.NoError(r.tb, err)
 	}
 	s.process = startProcess(r.tb, program, plan{
-		Process: s.name(),
-		Seed:    r.dice.Uint64(),
-		Workers: cmp.Or(r.scenario.Workers, 3),
-		Redises: r.world.addresses(), Routes: s.routes, Names: r.scenario.locks(),
-		WatchdogLease: r.scenario.lease(), Command: r.scenario.command(), Wait: cmp.Or(r.scenario.Wait, longestWait),
-		Burst: r.scenario.Burst, Impatient: r.scenario.Impatient, Abandoned: r.scenario.Abandoned, HandOver: r.modes[s.index], Durable: r.scenario.Durable,
+		Process:       s.name(),
+		Seed:          r.dice.Uint64(),
+		Workers:       cmp.Or(r.scenario.Workers, 3),
+		Redises:       r.world.addresses(),
+		Routes:        s.routes,
+		Names:         r.scenario.locks(),
+		WatchdogLease: r.scenario.lease(),
+		Command:       r.scenario.command(),
+		Wait:          cmp.Or(r.scenario.Wait, longestWait),
+		Burst:         r.scenario.Burst,
+		HandOver:      r.modes[s.index],
+		Impatient:     r.scenario.Impatient,
+		Abandoned:     r.scenario.Abandoned,
+		Durable:       r.scenario.Durable,
 	}, r.log)
 }
 
-// awaitProcesses waits until all processes use locks.
-func (r *run) awaitProcesses() {
+// waitForProcesses waits until all processes use locks.
+func (r *run) waitForProcesses() {
 	r.tb.Helper()
 	for _, s := range r.slots {
-		s.process.awaitBegin(r.tb)
+		s.process.waitForBegin(r.tb)
 	}
 }
 
-// endProcesses tells all processes to stop, and waits until they have. What they have to do yet is to end their sections.
+// endProcesses tells all processes to stop, and waits until they have. They only finish their
+// sections.
 func (r *run) endProcesses() {
-	r.awaitProcesses() // those that were started while their servers were away
+	r.waitForProcesses() // some were started while their servers were down
 	r.log.add(history.Event{At: history.Now(), What: history.Stopping})
 	for _, s := range r.slots {
-		s.process.ask()
+		s.process.stop()
 	}
 	for _, s := range r.slots {
 		s.process.end(longestSection + 2*r.scenario.lease() + 10*r.scenario.command() + slack)
 	}
 }
 
-// check is for what cannot go wrong but for the run itself.
+// check fails the test if the run itself went wrong.
 func (r *run) check(err error) {
 	r.tb.Helper()
 	require.NoError(r.tb, err)

@@ -10,62 +10,65 @@ import (
 	"holdfast/integration/history"
 )
 
-// What all runs have in common. They are short, so that much happens in little time, and far enough from each other on a
-// machine that is busy.
+// The times of all runs. They are short, so that much happens in little time, and far enough apart
+// for a busy machine.
 const (
-	usualLease  = 2 * time.Second // of the watchdog
-	command     = 500 * time.Millisecond
-	slack       = time.Second // how late things may be while there are faults
-	brief       = slack / 2   // and while there are none
-	wakeUp      = time.Second
-	longestPark = 5 * time.Second // of a waiter, until it looks for itself
-	longestWait = 3 * time.Second
+	usualLease   = 2 * time.Second // of the watchdog
+	command      = 500 * time.Millisecond
+	slack        = time.Second // how late things may be during faults
+	brief        = slack / 2   // and without faults
+	wakeUp       = time.Second
+	pollInterval = 5 * time.Second // of a waiter
+	longestWait  = 3 * time.Second
 )
 
-// Scenario is a topology, locks, and the faults that they have to bear.
+// Scenario is a topology, locks, and the faults that they must survive.
 type Scenario struct {
 	Name     string
 	Topology integration.Topology
 	Variants []integration.Variant
 	Kinds    []history.Kind
 	Faults   []Fault
-	// Peace is the longest time between faults, in which locks have to be quick again.
+	// Peace is the longest time between faults, in which locks must be quick again.
 	Peace time.Duration
-	// Quiet says that now and then there is so much peace that all must be well again.
+	// Quiet reports that now and then the peace is long enough for everything to recover.
 	Quiet bool
-	// Durable says that servers know all that they knew when they are started again.
+	// Durable reports that restarted servers have all their data.
 	Durable bool
-	// Lease is that of the watchdog, and the longest of all. Defaults to 2 s.
+	// Lease is the watchdog's lease, the longest of all. Defaults to 2 s.
 	Lease time.Duration
-	// Wait is the longest that a worker waits for a lock. Defaults to 3 s.
+	// Wait is the longest wait of a worker. Defaults to 3 s.
 	Wait time.Duration
-	// Burst has all workers ask at the same moments, so far apart, if it is not 0. After a burst nobody comes who would make
-	// up for a wake-up that was missed.
+	// Burst is the interval at which all workers ask at the same moment, if it is not 0. After a
+	// burst no newcomer makes up for a missed wake-up.
 	Burst time.Duration
-	// Copies is how many locks there are of a kind, of which all that come in one burst want the same. Defaults to 1.
+	// Copies is how many locks of a kind there are. In one burst all workers want the same one.
+	// Defaults to 1.
 	Copies int
 	// Impatient is how many workers of a process wait for milliseconds only, each for one kind of
 	// lock. The others wait for at least a second, for any kind. There is one lock of each.
 	Impatient int
-	// Abandoned, if not 0, has the first workers of a burst take a lock, and the others wait for it
-	// with leases of up to this long, half of which are never released.
+	// Abandoned, if not 0, has the openers of a burst acquire a lock. The others wait for it with
+	// leases of up to this long, and never release half of them.
 	Abandoned time.Duration
 	// Calm is the shortest time from one fault to the next.
 	Calm time.Duration
-	// Latency is how long everything takes in each direction, at all times.
+	// Latency is the delay in each direction, at all times.
 	Latency time.Duration
-	// Victims is how many of the processes are hit by faults of processes and of their networks. All of them if it is 0.
+	// Victims is how many of the processes are hit by faults of processes and of their networks. 0
+	// is all.
 	Victims int
-	// Processes and their workers; 3 and 3 if they are 0.
+	// Processes and the Workers of each. Both default to 3.
 	Processes, Workers int
-	// HandOver is that of the processes. ToAll if it is empty.
+	// HandOver is how the processes hand over. Defaults to ToAll.
 	HandOver HandOver
-	// Program runs the client processes; the test binary itself if it is empty.
+	// Program runs the client processes. Defaults to the test binary.
 	Program string
 }
 
 // allKinds are the kinds of a single Redis.
-var allKinds = []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Write}
+var allKinds = []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read,
+	history.Write}
 
 // Named returns the scenario of that name, and panics if there is none.
 func Named(name string) Scenario {
@@ -78,10 +81,11 @@ func Named(name string) Scenario {
 
 func (s *Scenario) lease() time.Duration { return cmp.Or(s.Lease, usualLease) }
 
-// brief returns how late things may be without faults; more if the callers keep the machine busy.
+// brief returns how late things may be without faults: twice as much if the callers keep the
+// machine busy.
 func (s *Scenario) brief() time.Duration { return s.busy(brief) }
 
-// command returns how long a command may take; more likewise.
+// command returns how long a command may take, with the same exception.
 func (s *Scenario) command() time.Duration { return s.busy(command) }
 
 func (s *Scenario) busy(d time.Duration) time.Duration {
@@ -91,14 +95,15 @@ func (s *Scenario) busy(d time.Duration) time.Duration {
 	return d
 }
 
-// locks are their names, by kind: two plain ones, for MultiLocks, and one of each other kind.
+// locks returns the names of the locks by kind: two plain ones, for MultiLocks, one for Read and
+// Write, and Copies of each other kind.
 func (s *Scenario) locks() map[history.Kind][]string {
 	names := map[history.Kind][]string{}
 	for _, kind := range s.Kinds {
 		switch kind {
 		case history.Plain:
 			names[kind] = []string{"plain-1", "plain-2"}
-			if s.Impatient > 0 || s.Abandoned > 0 { // each lock has to have its crowd
+			if s.Impatient > 0 || s.Abandoned > 0 { // each lock needs its crowd
 				names[kind] = names[kind][:1]
 			}
 		case history.Read, history.Write:
@@ -112,7 +117,7 @@ func (s *Scenario) locks() map[history.Kind][]string {
 	return names
 }
 
-// names are all of them, in order.
+// names returns the names of all locks, sorted.
 func (s *Scenario) names() []string {
 	var names []string
 	for _, some := range s.locks() {
@@ -122,19 +127,19 @@ func (s *Scenario) names() []string {
 	return slices.Compact(names)
 }
 
-// Plays tells whether a fault of this name is played.
+// Plays reports whether a fault of this name is played.
 func (s *Scenario) Plays(fault string) bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == fault })
 }
 
-// Tries tells whether the locks in it can show that an invariant holds.
+// Tries reports whether the scenario's locks can show that an invariant holds.
 func (s *Scenario) Tries(invariant string) bool {
 	switch invariant {
 	case history.Fences:
 		return slices.Contains(s.Kinds, history.Fenced)
-	case history.Fairness: // between those that no fault hits, nor hit shortly before
+	case history.Fairness: // between waiters that no fault hits, not even shortly before
 		return slices.Contains(s.Kinds, history.Fair) && s.Victims > 0
-	case history.WakeUps: // far from faults of those who wait, so elsewhere only now and then
+	case history.WakeUps: // far from faults of the waiters, so elsewhere only now and then
 		return len(s.Faults) == 0 || s.Abandoned > 0
 	case history.Progress: // far from all faults
 		return len(s.Faults) == 0 || s.Impatient > 0
@@ -147,5 +152,5 @@ func (s *Scenario) Tries(invariant string) bool {
 	}
 }
 
-// String is its name.
+// String returns the scenario's name.
 func (s *Scenario) String() string { return fmt.Sprintf("scenario %q", s.Name) }

@@ -7,61 +7,77 @@ import (
 	"holdfast/integration/history"
 )
 
-// durable servers know all that they knew when they are started again.
+// durable servers have all their data after a restart.
 var durable = []integration.Variant{integration.AppendOnly}
 
-// Scenarios are what is played by make chaos.
+// Scenarios are played by make chaos.
 var Scenarios = []Scenario{
 	{
 		// Without faults there are no excuses.
-		Name: "calm", Topology: integration.Single, Kinds: allKinds, Peace: time.Second, Latency: time.Millisecond,
+		Name: "calm", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
+		Latency: time.Millisecond,
 	},
 	{
-		// Who comes last in a burst is woken by the one before, or not at all.
+		// The last waiter of a burst is woken by the one before, or not at all.
 		Name: "bursts", Topology: integration.Single, Kinds: allKinds, Peace: time.Second,
-		Processes: 4, Workers: 1, Burst: 1500 * time.Millisecond, Copies: 2, Latency: 40 * time.Millisecond, Lease: 5 * time.Second,
+		Processes: 4, Workers: 1, Burst: 1500 * time.Millisecond, Copies: 2,
+		Latency: 40 * time.Millisecond, Lease: 5 * time.Second,
 	},
 	{
-		Name: "network", Topology: integration.Single, Variants: durable, Durable: true, Kinds: allKinds, Peace: time.Second,
-		Faults: []Fault{Partition, RequestsLost, RepliesLost, RepliesLate, MessagesLost, Slow, Reset, Refused, CutReplies, Refusals},
+		Name: "network", Topology: integration.Single, Variants: durable,
+		Durable: true, Kinds: allKinds, Peace: time.Second,
+		Faults: []Fault{Partition, RequestsLost, RepliesLost, RepliesLate, MessagesLost, Slow,
+			Reset, Refused, CutReplies, Refusals},
 	},
 	{
-		Name: "processes and servers", Topology: integration.Single, Variants: durable, Durable: true, Kinds: allKinds, Peace: time.Second, Quiet: true,
-		Faults: []Fault{ProcessStopped, ProcessKilled, ServerStopped, ServerRestarted, ScriptsFlushed, ClientsKilled, CutReplies},
+		Name: "processes and servers", Topology: integration.Single, Variants: durable,
+		Durable: true, Kinds: allKinds,
+		Peace: time.Second, Quiet: true,
+		Faults: []Fault{ProcessStopped, ProcessKilled, ServerStopped, ServerRestarted,
+			ScriptsFlushed, ClientsKilled, CutReplies},
 	},
 	{
-		Name: "cluster", Topology: integration.Cluster, Kinds: allKinds, Peace: time.Second, Quiet: true,
-		Faults: []Fault{SlotMoved, HandedOver, Partition, Reset, CutReplies, ProcessKilled, ServerStopped},
+		Name: "cluster", Topology: integration.Cluster, Kinds: allKinds,
+		Peace: time.Second, Quiet: true,
+		Faults: []Fault{SlotMoved, HandedOver, Partition, Reset, CutReplies, ProcessKilled,
+			ServerStopped},
 	},
 	{
-		// Many callers leave at once. Those that wait get their locks all the same, also after a
-		// fault.
-		Name: "impatience", Topology: integration.Single, Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
-		Peace: time.Second, Calm: 6 * time.Second, Lease: time.Second, Wait: 6 * time.Second, Processes: 4, Workers: 6, Impatient: 4,
+		// Many callers leave at once. The waiters get their locks all the same, also after a fault.
+		Name: "impatience", Topology: integration.Single,
+		Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
+		Peace: time.Second, Calm: 6 * time.Second, Lease: time.Second, Wait: 6 * time.Second,
+		Processes: 4, Workers: 6, Impatient: 4,
 		Faults: []Fault{ProcessStopped, WritesPaused, ProcessKilled, ServerStopped},
 	},
 	{
-		// A lock whose holder has died goes to the next waiter when its lease ends.
-		Name: "deaths", Topology: integration.Single, Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
-		Peace: time.Second, Calm: 6 * time.Second, Processes: 3, Workers: 6, Burst: 3 * time.Second, Wait: 8 * time.Second,
-		Lease: 5 * time.Second, Abandoned: time.Second, Faults: []Fault{HolderKilled.Within(0.2)},
+		// A lock whose holder died goes to the next waiter when its lease ends.
+		Name: "deaths", Topology: integration.Single,
+		Kinds: []history.Kind{history.Plain, history.Fair, history.Fenced, history.Write},
+		Peace: time.Second, Calm: 6 * time.Second, Processes: 3, Workers: 6,
+		Burst: 3 * time.Second, Wait: 8 * time.Second, Lease: 5 * time.Second,
+		Abandoned: time.Second, Faults: []Fault{HolderKilled.Within(0.2)},
 	},
 	{
-		// Those that live are served in their order, whatever becomes of one among them.
-		Name: "queue", Topology: integration.Single, Kinds: []history.Kind{history.Fair}, Peace: time.Second,
-		Processes: 4, Victims: 1, Workers: 2,
+		// The living are served in their order, whatever happens to one among them.
+		Name: "queue", Topology: integration.Single, Kinds: []history.Kind{history.Fair},
+		Peace: time.Second, Processes: 4, Victims: 1, Workers: 2,
 		Faults: []Fault{ProcessStopped, ProcessKilled, Partition, Reset, CutReplies},
 	},
 	{
-		Name: "failover", Topology: integration.Sentinel, Kinds: allKinds, Peace: time.Second, Quiet: true,
+		Name: "failover", Topology: integration.Sentinel, Kinds: allKinds,
+		Peace: time.Second, Quiet: true,
 		Faults: []Fault{Failover, MasterKilled, Partition, MessagesLate, CutReplies, ProcessKilled},
 	},
 	{
-		Name: "servers that forget", Topology: integration.Single, Kinds: allKinds, Peace: time.Second, Quiet: true,
+		Name: "servers that forget", Topology: integration.Single, Kinds: allKinds,
+		Peace: time.Second, Quiet: true,
 		Faults: []Fault{ServerEmptied, Flushed, ExpiryCut, ProcessStopped, CutReplies},
 	},
 	{
-		Name: "quorum", Topology: integration.Masters(5), Kinds: []history.Kind{history.Quorum}, Peace: time.Second, Quiet: true,
-		Faults: []Fault{MinorityStopped, MinorityEmptied, Partition, RepliesLost, Reset, ProcessStopped, ProcessKilled, CutReplies},
+		Name: "quorum", Topology: integration.Masters(5), Kinds: []history.Kind{history.Quorum},
+		Peace: time.Second, Quiet: true,
+		Faults: []Fault{MinorityStopped, MinorityEmptied, Partition, RepliesLost, Reset,
+			ProcessStopped, ProcessKilled, CutReplies},
 	},
 }

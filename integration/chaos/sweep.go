@@ -15,7 +15,7 @@ import (
 	"holdfast/rlock"
 )
 
-// watchQueues records who stands in the queues of fair locks, again and again, until the function that it returns is called.
+// watchQueues records the queues of fair locks until the function that it returns is called.
 func (r *run) watchQueues() (stop func()) {
 	ctx, cancel := context.WithCancel(r.tb.Context())
 	var watching sync.WaitGroup
@@ -23,15 +23,15 @@ func (r *run) watchQueues() (stop func()) {
 	for _, name := range r.scenario.locks()[history.Fair] {
 		queue := lua.Prefix("redisson_lock_queue", name)
 		watching.Go(func() {
-			again := time.NewTicker(5 * time.Millisecond)
-			defer again.Stop()
+			ticker := time.NewTicker(5 * time.Millisecond)
+			defer ticker.Stop()
 			for {
 				select {
 				case <-ctx.Done():
 					return
-				case <-again.C:
+				case <-ticker.C:
 				}
-				r.look(ctx, redis, name, queue)
+				r.sampleQueue(ctx, redis, name, queue)
 			}
 		})
 	}
@@ -41,22 +41,24 @@ func (r *run) watchQueues() (stop func()) {
 	}
 }
 
-// longestLook is how many places of a queue are recorded, its head first. The others are seen as
+// maxSampled is how many waiters of a queue are recorded, its head first. The others are seen when
 // they move up.
-const longestLook = 100
+const maxSampled = 100
 
-// look records who stands in a queue. A server that does not answer just then is asked later.
-func (r *run) look(ctx context.Context, redis rueidis.Client, name, queue string) {
+// sampleQueue records a queue. A server that does not reply is asked later.
+func (r *run) sampleQueue(ctx context.Context, redis rueidis.Client, name, queue string) {
 	ctx, cancel := context.WithTimeout(ctx, command)
 	defer cancel()
 	at := history.Now()
-	owners, err := redis.Do(ctx, redis.B().Lrange().Key(queue).Start(0).Stop(longestLook-1).Build()).AsStrSlice()
+	owners, err := redis.Do(ctx,
+		redis.B().Lrange().Key(queue).Start(0).Stop(maxSampled-1).Build()).AsStrSlice()
 	if err == nil && len(owners) > 0 {
-		r.log.add(history.Event{At: at, Until: history.Now(), What: history.Queue, Name: name, Owners: owners})
+		r.log.add(history.Event{At: at, Until: history.Now(), What: history.Queue, Name: name,
+			Owners: owners})
 	}
 }
 
-// sweep sees whether every lock can be taken again, and what is left behind.
+// sweep records whether every lock can be acquired again, and what is left behind.
 func (r *run) sweep() {
 	c := newClient(plan{Durable: r.scenario.Durable, WatchdogLease: r.scenario.lease()}, nil)
 	for _, redis := range r.world.clients {
@@ -64,13 +66,13 @@ func (r *run) sweep() {
 		require.NoError(r.tb, err)
 		c.rlocks = append(c.rlocks, locks)
 	}
-	var taking sync.WaitGroup // all at once, because they have to be free one lease from now
+	var acquiring sync.WaitGroup // all at once: each must be free one lease from now
 	for kind, names := range r.scenario.locks() {
 		for _, name := range names {
-			taking.Go(func() { r.log.add(r.take(c, history.Lock{Name: name, Kind: kind})) })
+			acquiring.Go(func() { r.log.add(r.acquire(c, history.Lock{Name: name, Kind: kind})) })
 		}
 	}
-	taking.Wait()
+	acquiring.Wait()
 	for _, locks := range c.rlocks {
 		require.NoError(r.tb, locks.Close(context.Background()))
 	}
@@ -79,24 +81,27 @@ func (r *run) sweep() {
 	}
 }
 
-// take takes a lock that nobody wants any more, which must be possible when the leases of all who died are over.
-func (r *run) take(c *client, l history.Lock) history.Event {
+// acquire acquires a lock without other users. That must succeed once the leases of dead holders
+// are over.
+func (r *run) acquire(c *client, l history.Lock) history.Event {
 	e := history.Event{What: history.Free, Name: l.Name}
-	hold, err := c.lock(l).TryLock(context.Background(), 2*r.scenario.lease()+2*longestPark+5*command+slack, rlock.Watchdog)
+	hold, err := c.lock(l).TryLock(context.Background(),
+		2*r.scenario.lease()+2*pollInterval+5*command+slack, rlock.Watchdog)
 	e.At = history.Now()
 	if err == nil {
 		err = hold.Unlock(context.Background())
 	}
 	if err != nil {
-		e.What, e.Error = history.Taken, err.Error()
+		e.What, e.Error = history.Held, err.Error()
 	}
 	return e
 }
 
-// left is what should not be on the servers any more, when the keys that end by themselves had the time to.
+// left returns what should not be on the servers any more, once keys had the time to expire.
 func (r *run) left() []string {
-	// A writer that was killed is awaited for a lease and two naps; who waited for a lock that is handed over, for three.
-	for late := time.Now().Add(max(r.scenario.lease()+2*longestPark, 3*longestPark) + slack); ; {
+	// A killed writer is waited for during a lease and two polls, a waiter with a hand-over during
+	// three polls.
+	for late := time.Now().Add(max(r.scenario.lease()+2*pollInterval, 3*pollInterval) + slack); ; {
 		var left []string
 		for _, s := range r.world.All() {
 			left = append(left, leftOn(s.Call, s.Addr())...)
@@ -108,22 +113,26 @@ func (r *run) left() []string {
 	}
 }
 
-// leftOn lists the keys of a server, but for the tokens that stay, and channels to which somebody still listens.
+// leftOn lists the keys of a server except the tokens, which stay, and its channels that still have
+// subscribers.
 func leftOn(call func(...string) (any, error), address string) []string {
 	var left []string
-	for _, question := range [][]string{{"KEYS", "*"}, {"PUBSUB", "CHANNELS"}, {"PUBSUB", "SHARDCHANNELS"}} {
+	for _, question := range [][]string{{"KEYS", "*"}, {"PUBSUB", "CHANNELS"},
+		{"PUBSUB", "SHARDCHANNELS"}} {
 		reply, err := call(question...)
 		if err != nil {
 			left = append(left, fmt.Sprintf("%s: %v: %v", address, question, err))
 			continue
 		}
-		answers, _ := reply.([]any)
-		for _, answer := range answers {
-			text := fmt.Sprint(answer)
-			if strings.HasPrefix(text, "redisson_lock_token") || strings.HasPrefix(text, "__sentinel__") {
+		list, _ := reply.([]any)
+		for _, one := range list {
+			text := fmt.Sprint(one)
+			if strings.HasPrefix(text, "redisson_lock_token") ||
+				strings.HasPrefix(text, "__sentinel__") {
 				continue
 			}
-			left = append(left, fmt.Sprintf("%s: %s %s", address, strings.Join(question, " "), text))
+			left = append(left, fmt.Sprintf("%s: %s %s", address, strings.Join(question, " "),
+				text))
 		}
 	}
 	return left

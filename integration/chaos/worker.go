@@ -9,7 +9,7 @@ import (
 	"holdfast/rlock"
 )
 
-// worker takes locks, one after the other, as its dice have it.
+// worker acquires locks, one after the other, by its dice.
 type worker struct {
 	client *client
 	index  int // in its process
@@ -17,19 +17,20 @@ type worker struct {
 }
 
 const (
-	longestNap     = 20 * time.Millisecond // between sections, and most of the time within one
+	longestPause   = 20 * time.Millisecond // between sections, and mostly within one
 	shortestLease  = 100 * time.Millisecond
-	longestLease   = 2 * time.Second // but for the watchdog's
-	fashion        = time.Second / 2 // how long all want the same kind
+	longestLease   = 2 * time.Second // except the watchdog's
+	fashion        = time.Second / 2 // how long all workers want the same kind
 	burstLasts     = 100 * time.Millisecond
-	betweenLooks   = 10 * time.Millisecond
+	checkInterval  = 10 * time.Millisecond
 	longestSection = 700 * time.Millisecond // now and then
 )
 
-// run goes on until ctx ends.
+// run acquires locks until ctx ends.
 func (w *worker) run(ctx context.Context) {
-	if w.client.plan.Abandoned > 0 { // waits for a burst, also in a process that is started between two
-		w.nap(ctx.Done(), w.pause())
+	// Wait for a burst, also in a process that is started between two.
+	if w.client.plan.Abandoned > 0 {
+		w.sleep(ctx.Done(), w.pause())
 	}
 	for ctx.Err() == nil {
 		switch p := w.client.plan; {
@@ -40,20 +41,21 @@ func (w *worker) run(ctx context.Context) {
 		default:
 			w.section(ctx)
 		}
-		w.nap(ctx.Done(), w.pause())
+		w.sleep(ctx.Done(), w.pause())
 	}
 }
 
-// pause is how long to wait until the next section.
+// pause returns how long to wait until the next section.
 func (w *worker) pause() time.Duration {
 	if burst := w.client.plan.Burst; burst > 0 {
-		// The same time for all processes, but not the same moment: a wake-up is missed by those who come while one leaves.
+		// About the same time for all processes: a wake-up is missed by a caller that arrives while
+		// another leaves.
 		return burst - time.Duration(history.Now())%burst + w.upTo(burstLasts)
 	}
-	return w.upTo(longestNap)
+	return w.upTo(longestPause)
 }
 
-// section takes a lock, stays, perhaps takes it once more, and leaves.
+// section acquires a lock, stays, perhaps nests a level, and releases all.
 func (w *worker) section(ctx context.Context) {
 	locks := w.choose()
 	outer := w.acquire(ctx, locks, w.lease(), 0)
@@ -63,33 +65,34 @@ func (w *worker) section(ctx context.Context) {
 	w.stay(ctx, outer)
 	var inner *attempt
 	if w.oneIn(2) && outer.hold.Valid() {
-		// Nobody else can have it, so there is nothing to wait for but the server.
-		inner = w.acquire(outer.inside, w.again(locks), w.lease(), outer.number)
+		// No other owner can hold it, so only the server makes it wait.
+		inner = w.acquire(outer.nestedCtx, w.nested(locks), w.lease(), outer.number)
 	}
 	if inner != nil {
 		w.stay(ctx, inner)
 		if w.oneIn(2) {
-			outer, inner = inner, outer // levels may be left in any order
+			outer, inner = inner, outer // levels may end in any order
 		}
-		w.leave(inner)
+		w.finish(inner)
 	}
 	if w.oneIn(2) {
 		w.stay(ctx, outer)
 	}
-	w.leave(outer)
+	w.finish(outer)
 }
 
 // choose draws the locks for a section.
 func (w *worker) choose() []history.Lock {
 	names := w.client.plan.Names
 	var kinds []history.Kind
-	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Read, history.Write, history.Quorum} {
+	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read,
+		history.Read, history.Write, history.Quorum} {
 		if len(names[kind]) > 0 {
 			kinds = append(kinds, kind)
 		}
 	}
 	kind := kinds[w.dice.IntN(len(kinds))]
-	if w.oneIn(2) { // what everybody wants just now, in all processes
+	if w.oneIn(2) { // the kind that all processes want at present
 		kind = kinds[time.Duration(history.Now())/fashion%time.Duration(len(kinds))]
 	}
 	all := names[kind]
@@ -101,21 +104,21 @@ func (w *worker) choose() []history.Lock {
 		return locks
 	}
 	name := all[w.dice.IntN(len(all))]
-	if burst := w.client.plan.Burst; burst > 0 { // another than last time: nobody listens for it any more
+	if burst := w.client.plan.Burst; burst > 0 { // not the last one: this one lost its listeners
 		name = all[time.Duration(history.Now())/burst%time.Duration(len(all))]
 	}
 	return []history.Lock{{Name: name, Kind: kind}}
 }
 
-// again is what the owner of locks takes once more: the same, or a writer reads.
-func (w *worker) again(locks []history.Lock) []history.Lock {
+// nested returns the locks of a nested level: the same, or read for a writer.
+func (w *worker) nested(locks []history.Lock) []history.Lock {
 	if locks[0].Kind == history.Write && w.oneIn(2) {
 		return []history.Lock{{Name: locks[0].Name, Kind: history.Read}}
 	}
 	return locks
 }
 
-// lease draws one that is short, or that of the watchdog.
+// lease draws a short lease, or the watchdog's.
 func (w *worker) lease() time.Duration {
 	if w.oneIn(3) {
 		return shortestLease + w.upTo(min(longestLease, w.client.plan.WatchdogLease)-shortestLease)
@@ -123,9 +126,11 @@ func (w *worker) lease() time.Duration {
 	return rlock.Watchdog
 }
 
-// acquire asks for locks in one of the ways there are. It returns nil if they were not had. ctx carries the owner if there
-// is one. Half of the callers have a context that cannot end: those send their commands themselves.
-func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration, root int) *attempt {
+// acquire asks for locks in one of the ways there are. It returns nil if they were not granted. ctx
+// carries the owner, if any. Half of the callers have a context that cannot end: rueidis then times
+// their commands out, and closes the connection.
+func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.Duration,
+	root int) *attempt {
 	e := history.Event{Locks: locks, Lease: lease, Fixed: lease != rlock.Watchdog, Root: root}
 	if lease == rlock.Watchdog {
 		e.Lease = w.client.plan.WatchdogLease
@@ -133,7 +138,7 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 	wait := w.upTo(w.client.plan.Wait)
 	if w.oneIn(2) {
 		ctx = context.WithoutCancel(ctx)
-		wait = w.client.plan.Command + w.upTo(w.client.plan.Command) // nobody can call it off
+		wait = w.client.plan.Command + w.upTo(w.client.plan.Command) // nothing can cancel it
 	}
 	switch {
 	case w.oneIn(4):
@@ -148,20 +153,21 @@ func (w *worker) acquire(ctx context.Context, locks []history.Lock, lease time.D
 }
 
 // ask calls Lock with a context that ends after the wait, or TryLock. It returns nil if the locks
-// were not had.
+// were not granted.
 func (w *worker) ask(ctx context.Context, e history.Event, ends bool) *attempt {
 	lock, lease := w.client.locker(e.Locks), rlock.Watchdog
 	if e.Fixed {
 		lease = e.Lease
 	}
-	give := func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
-	var inside context.Context
+	call := func() (*rlock.Hold, error) { return lock.TryLock(ctx, e.Wait, lease) }
+	var nestedCtx context.Context
 	if ends {
-		if e.Root == 0 { // that of the hold ends with it, so what is nested needs another one of the same owner
+		// The hold's own context ends with it, so nested levels need another one of the same owner.
+		if e.Root == 0 {
 			ctx = rlock.WithOwner(ctx)
-			inside = ctx
+			nestedCtx = ctx
 		}
-		give = func() (*rlock.Hold, error) {
+		call = func() (*rlock.Hold, error) {
 			ctx, cancel := context.WithTimeout(ctx, e.Wait)
 			defer cancel()
 			return lock.Lock(ctx, lease)
@@ -169,38 +175,39 @@ func (w *worker) ask(ctx context.Context, e history.Event, ends bool) *attempt {
 	}
 	a := w.client.record.ask(e)
 	a.fixed = e.Fixed
-	if !a.answered(give()) {
+	if !a.answered(call()) {
 		return nil
 	}
-	if a.inside = inside; inside == nil {
-		a.inside = a.hold.Context()
+	if a.nestedCtx = nestedCtx; nestedCtx == nil {
+		a.nestedCtx = a.hold.Context()
 	}
 	return a
 }
 
-// stay works under the lock for a while, and looks whether it can be trusted. Now and then it stays for longer than a lease
-// that nobody renews.
+// stay works under the lock for a while, and checks that it can be trusted. Now and then it stays
+// for longer than an unrenewed lease.
 func (w *worker) stay(ctx context.Context, a *attempt) {
-	length := w.upTo(longestNap)
+	length := w.upTo(longestPause)
 	switch lease := w.client.plan.WatchdogLease; {
 	case w.oneIn(60):
 		length = w.upTo(longestSection)
 	case !a.fixed && lease <= longestLease && w.oneIn(60):
 		length = lease + w.upTo(lease)
 	case a.fixed && w.oneIn(30):
-		length = longestLease // it is over before: at its deadline, at which others may have it soon
+		// The lease ends before: at its deadline, soon after which others may hold the lock.
+		length = longestLease
 	}
 	w.stayFor(ctx, a, length)
 }
 
-// stayFor works under the lock for so long, unless that or ctx ends before.
+// stayFor works under the lock for that long, unless the hold or ctx ends before.
 func (w *worker) stayFor(ctx context.Context, a *attempt, length time.Duration) {
 	end := time.NewTimer(length)
 	defer end.Stop()
-	looks := time.NewTicker(betweenLooks)
-	defer looks.Stop()
+	checks := time.NewTicker(checkInterval)
+	defer checks.Stop()
 	for {
-		a.look()
+		a.check()
 		select {
 		case <-a.hold.Done():
 			a.lost()
@@ -208,15 +215,15 @@ func (w *worker) stayFor(ctx context.Context, a *attempt, length time.Duration) 
 		case <-ctx.Done():
 			return
 		case <-end.C:
-			a.look()
+			a.check()
 			return
-		case <-looks.C:
+		case <-checks.C:
 		}
 	}
 }
 
-// leave unlocks, and now and then forgets to if the lease ends by itself.
-func (w *worker) leave(a *attempt) {
+// finish unlocks. Now and then it leaves that to the lease, if it is not renewed.
+func (w *worker) finish(a *attempt) {
 	if a.fixed && w.oneIn(30) {
 		return
 	}
@@ -225,19 +232,19 @@ func (w *worker) leave(a *attempt) {
 
 // release unlocks.
 func (w *worker) release(a *attempt) {
-	a.look()
+	a.check()
 	a.release(func() error { return a.hold.Unlock(context.Background()) })
 }
 
 func (w *worker) oneIn(n int) bool { return w.dice.IntN(n) == 0 }
 
-// upTo is a time from 1 ns to limit.
+// upTo draws a time from 1 ns to limit.
 func (w *worker) upTo(limit time.Duration) time.Duration {
 	return 1 + time.Duration(w.dice.Int64N(int64(limit)))
 }
 
-// nap waits for d, or until done is closed.
-func (w *worker) nap(done <-chan struct{}, d time.Duration) {
+// sleep waits for d, or until done is closed.
+func (w *worker) sleep(done <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -249,7 +256,8 @@ func (w *worker) nap(done <-chan struct{}, d time.Duration) {
 // kinds returns the kinds of the locks of this run.
 func (w *worker) kinds() []history.Kind {
 	var kinds []history.Kind
-	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read, history.Write, history.Quorum} {
+	for _, kind := range []history.Kind{history.Plain, history.Fair, history.Fenced, history.Read,
+		history.Write, history.Quorum} {
 		if len(w.client.plan.Names[kind]) > 0 {
 			kinds = append(kinds, kind)
 		}

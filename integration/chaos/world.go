@@ -12,10 +12,11 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// world is the servers of a run, and the runner's own way to them, past the faults of the network.
+// world is the servers of a run, and the runner's own clients, which bypass the faults of the
+// network.
 type world struct {
 	*integration.Servers
-	clients []rueidis.Client // one for each Redis that is independent of the others
+	clients []rueidis.Client // one for each independent Redis
 }
 
 func newWorld(tb testing.TB, s *Scenario) *world {
@@ -23,31 +24,32 @@ func newWorld(tb testing.TB, s *Scenario) *world {
 	servers := integration.Start(tb, s.Topology, s.Variants...)
 	w := &world{servers, servers.Clients(tb)}
 	for _, sentinel := range servers.Sentinels() {
-		// A machine that is busy must not look like a master that is down: what the Sentinels do by themselves is in nobody's
-		// history.
-		sentinel.Do(tb, "SENTINEL", "SET", w.group(), "down-after-milliseconds", "3000", "failover-timeout", "2000")
+		// A busy machine must not look like a dead master: failovers by the Sentinels are in
+		// nobody's history.
+		sentinel.Do(tb, "SENTINEL", "SET", w.group(), "down-after-milliseconds", "3000",
+			"failover-timeout", "2000")
 	}
 	return w
 }
 
-// group is what the Sentinels call the servers.
+// group returns the name under which the Sentinels know the servers.
 func (w *world) group() string { return w.ClientOptions()[0].Sentinel.MasterSet }
 
-// countFailovers counts how often the first of the Sentinels names another master, until the function that it returns is
-// called, which returns the number.
+// countFailovers counts how often the first Sentinel names another master, until the function that
+// it returns is called, which returns the number.
 func (w *world) countFailovers(tb testing.TB) (stop func() int) {
 	tb.Helper()
 	sentinels := w.Sentinels()
 	if len(sentinels) == 0 {
 		return func() int { return 0 }
 	}
-	ctx, cancel := context.WithCancel(tb.Context()) // which ends also with a test that fails before its end
+	ctx, cancel := context.WithCancel(tb.Context()) // it also ends with a test that fails early
 	times := make(chan int, 1)
 	go func() {
-		again := time.NewTicker(20 * time.Millisecond)
-		defer again.Stop()
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
 		var last any
-		changes := -1 // the first is none
+		changes := -1 // the first name is no change
 		for ctx.Err() == nil {
 			now, err := sentinels[0].Call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", w.group())
 			if err == nil && !reflect.DeepEqual(now, last) {
@@ -55,7 +57,7 @@ func (w *world) countFailovers(tb testing.TB) (stop func() int) {
 				changes++
 			}
 			select {
-			case <-again.C:
+			case <-ticker.C:
 			case <-ctx.Done():
 			}
 		}
@@ -67,14 +69,15 @@ func (w *world) countFailovers(tb testing.TB) (stop func() int) {
 	}
 }
 
-// addresses is how clients find the servers.
+// addresses returns how clients find the servers.
 func (w *world) addresses() []address {
 	var found []address
 	for _, option := range w.ClientOptions() {
-		found = append(found, address{Servers: option.InitAddress, Group: option.Sentinel.MasterSet})
+		found = append(found,
+			address{Servers: option.InitAddress, Group: option.Sentinel.MasterSet})
 	}
 	return found
 }
 
-// dialled are all servers that clients may connect to.
+// dialled returns all servers that clients may connect to.
 func (w *world) dialled() []*redistest.Server { return append(w.All(), w.Sentinels()...) }

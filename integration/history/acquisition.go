@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Acquisition is one call of Lock or TryLock and what became of it. An Instant that is 0 has not come.
+// Acquisition is one call of Lock or TryLock and its outcome. An Instant of 0 has not come.
 type Acquisition struct {
 	Process string
 	Number  int
-	Root    int // its own number, if it is not nested
+	Root    int // its own number, unless it is nested
 	Locks   []Lock
 	Wait    time.Duration
 	Lease   time.Duration
@@ -23,21 +23,23 @@ type Acquisition struct {
 	Owner    string
 	Token    int64
 
-	// Trusted is the last instant at which the holder is known to have found its hold valid: it was valid from Answered
-	// until then.
+	// Trusted is the last instant at which the holder found its hold valid: it was valid from
+	// Answered until then.
 	Trusted Instant
-	// Promised is the latest deadline that the hold has shown.
+	// Promised is the latest deadline that the hold returned.
 	Promised Instant
 	Lost     Instant
 
 	Releasing Instant
-	Release   What    // Released, NotHeld or Unconfirmed; "" if it was not released, or the process was killed before
-	Gone      Instant // when that was known
+	// Release is Released, NotHeld or Unconfirmed; "" if it was not released, or the process was
+	// killed before the reply.
+	Release What
+	Gone    Instant // when that was known
 
-	Error string // the last that it was told
+	Error string // the last one returned
 }
 
-// String names the acquisition for a report.
+// String returns the acquisition's name in a report.
 func (a *Acquisition) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s#%d", a.Process, a.Number)
@@ -50,13 +52,13 @@ func (a *Acquisition) String() string {
 	return text.String()
 }
 
-// Nested tells whether it was made by the owner of another one.
+// Nested reports whether the owner of another acquisition made it.
 func (a *Acquisition) Nested() bool { return a.Root != a.Number }
 
-// Granted tells whether there was a hold.
+// Granted reports whether there was a hold.
 func (a *Acquisition) Granted() bool { return a.Outcome == Granted }
 
-// owner tells acquisitions of different owners apart: those of one owner are nested in the same.
+// owner identifies an owner: nested acquisitions have that of the outermost.
 type owner struct {
 	process string
 	root    int
@@ -68,7 +70,7 @@ func (o owner) compare(other owner) int {
 	return cmp.Or(strings.Compare(o.process, other.process), cmp.Compare(o.root, other.root))
 }
 
-// add takes in what happened next.
+// add applies the next event of the acquisition.
 func (a *Acquisition) add(e Event) error {
 	if e.Error != "" {
 		a.Error = e.Error

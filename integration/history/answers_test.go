@@ -22,15 +22,21 @@ func unconfirmed(lock Lock) []Event {
 func TestOutcomeIsUnknownOnlyNearAFault(t *testing.T) {
 	for _, what := range []What{Unknown, Failed} {
 		verdict := inBreach(t, Answers, 1, answered(plain, 2500, what, "time-out"))
-		require.Contains(t, of(Answers, verdict.Breaches)[0].Text, string(what)+", although no fault was near: time-out")
-		inBreach(t, Answers, 1, answered(plain, 2500, what, "time-out"), fault("cut", 100, 2400, "b"))
-		inBreach(t, Answers, 0, answered(plain, 2500, what, "time-out"), fault("cut", 100, 800, "a"))
-		inBreach(t, Answers, 1, answered(plain, 2500, what, "time-out"), fault("cut", 100, 799, "a"))
-		inBreach(t, Answers, 0, answered(plain, 2500, what, "time-out"), settling(800, fault("cut", 100, 200)))
+		require.Contains(t, of(Answers, verdict.Breaches)[0].Text,
+			string(what)+", although no fault was near: time-out")
+		inBreach(t, Answers, 1, answered(plain, 2500, what, "time-out"),
+			fault("cut", 100, 2400, "b"))
+		inBreach(t, Answers, 0, answered(plain, 2500, what, "time-out"),
+			fault("cut", 100, 800, "a"))
+		inBreach(t, Answers, 1, answered(plain, 2500, what, "time-out"),
+			fault("cut", 100, 799, "a"))
+		inBreach(t, Answers, 0, answered(plain, 2500, what, "time-out"),
+			settling(800, fault("cut", 100, 200)))
 		inBreach(t, Answers, 0, answered(plain, 2500, what, "time-out"), fault("cut", 2500, 2600))
 		inBreach(t, Answers, 1, answered(plain, 2500, what, "time-out"), fault("cut", 2501, 2600))
 	}
-	require.Positive(t, kept(t, Answers, answered(plain, 5000, Refused, "held"), held("b", 1, plain, 1000, 1001, 6000, 6001)).Judged[Answers])
+	require.Positive(t, kept(t, Answers, answered(plain, 5000, Refused, "held"),
+		held("b", 1, plain, 1000, 1001, 6000, 6001)).Judged[Answers])
 }
 
 func TestUnconfirmedReleaseIsABreachUnlessAFaultWasNear(t *testing.T) {
@@ -48,11 +54,14 @@ func TestCallsThatMayBeGivenUpNeedNoAnswer(t *testing.T) {
 		change(&events[0])
 		return events
 	}
-	inBreach(t, Answers, 0, answered(plain, 2500, Unknown, "the server did not answer: context canceled"))
+	inBreach(t, Answers, 0,
+		answered(plain, 2500, Unknown, "the server did not answer: context canceled"))
 	inBreach(t, Answers, 0, answered(Lock{"lock", Quorum}, 2500, Unknown, "no quorum"))
 	inBreach(t, Answers, 0, unconfirmed(Lock{"lock", Quorum}))
-	inBreach(t, Answers, 0, answered(plain, 2500, Unknown, "time-out"), []Event{{At: at(2500), What: Stopping}})
-	inBreach(t, Answers, 1, answered(plain, 2500, Unknown, "time-out"), []Event{{At: at(2501), What: Stopping}})
+	inBreach(t, Answers, 0, answered(plain, 2500, Unknown, "time-out"),
+		[]Event{{At: at(2500), What: Stopping}})
+	inBreach(t, Answers, 1, answered(plain, 2500, Unknown, "time-out"),
+		[]Event{{At: at(2501), What: Stopping}})
 	inBreach(t, Answers, 0, unknown(func(e *Event) { e.Wait = 249 * ms }))
 	inBreach(t, Answers, 1, unknown(func(e *Event) { e.Wait = 250 * ms }))
 	inBreach(t, Answers, 1, unknown(func(e *Event) { e.Wait = 0 }))
@@ -69,16 +78,19 @@ func TestWaitThatEndsDuringACommandIsABreachOnlyIfItIsTheRule(t *testing.T) {
 			if i < unknown {
 				what = Unknown
 			}
-			all = append(all, []Event{waitingFor(300*ms, asked(2000, "a", i+1, plain)), did(2280, "a", i+1, what)})
+			all = append(all, []Event{waitingFor(300*ms, asked(2000, "a", i+1, plain)),
+				did(2280, "a", i+1, what)})
 		}
 		return all
 	}
 	verdict := inBreach(t, Answers, 1, waits(5, 8)...)
-	require.Contains(t, of(Answers, verdict.Breaches)[0].Text, "like 4 others when their wait was over, of which 8 were refused")
+	require.Contains(t, of(Answers, verdict.Breaches)[0].Text,
+		"like 4 others when their wait was over, of which 8 were refused")
 	inBreach(t, Answers, 1, waits(5, 9)...)
 	inBreach(t, Answers, 0, waits(5, 10)...)
 	inBreach(t, Answers, 0, waits(4, 0)...)
-	inBreach(t, Answers, 1, []Event{waitingFor(300*ms, asked(2000, "a", 1, plain)), did(2279, "a", 1, Unknown)})
+	inBreach(t, Answers, 1,
+		[]Event{waitingFor(300*ms, asked(2000, "a", 1, plain)), did(2279, "a", 1, Unknown)})
 }
 
 func TestCallInTheContextOfAHoldThatIsOverNeedsNoAnswer(t *testing.T) {

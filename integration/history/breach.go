@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The invariants that are checked.
+// The invariants.
 const (
 	Exclusion    = "exclusion"
 	Linearizable = "linearizable"
@@ -21,7 +21,8 @@ const (
 )
 
 // Invariants are all of them.
-var Invariants = []string{Exclusion, Linearizable, Kept, Answers, Fences, Fairness, Waits, WakeUps, Progress, Remains}
+var Invariants = []string{Exclusion, Linearizable, Kept, Answers, Fences, Fairness, Waits, WakeUps,
+	Progress, Remains}
 
 // Breach is an invariant that did not hold.
 type Breach struct {
@@ -31,36 +32,40 @@ type Breach struct {
 	Between   []*Acquisition
 }
 
-// String is one line.
+// String returns the breach in one line.
 func (b Breach) String() string { return fmt.Sprintf("%s: %s", b.Invariant, b.Text) }
 
-// Bounds are what a run allows for.
+// Bounds are the tolerances of a run.
 type Bounds struct {
 	// Lease is the longest lease in the run, that of the watchdog included.
 	Lease time.Duration
-	// Command is the longest time for which a command is repeated before its caller is told that its outcome is unknown.
+	// Command is the longest time for which a command is repeated before its caller learns that the
+	// outcome is unknown.
 	Command time.Duration
-	// Slack is how late anything may be on a machine that is busy.
+	// Slack is how late anything may be on a busy machine.
 	Slack time.Duration
-	// Brief is the same where no fault is near. Defaults to Slack.
+	// Brief is the slack where no fault is near. Defaults to Slack.
 	Brief time.Duration
-	// WakeUp is how soon somebody who waits for a lock must have it when it has become free.
+	// WakeUp is how soon a waiter must have a lock that became free.
 	WakeUp time.Duration
-	// HandsOver says that some hand plain and fenced locks over: then one who waits may be given the lock when it has left.
+	// HandsOver reports whether plain and fenced locks may be handed over. Then a waiter may be
+	// granted the lock after it left.
 	HandsOver bool
-	// Strict also judges refusals without wait: somebody else must have had the lock, or have been about to.
+	// Strict also judges refusals without wait: another owner must have held the lock, or been
+	// about to.
 	Strict bool
 }
 
-// brief is Brief, or what it stands for.
+// brief returns Brief or its default.
 func (b Bounds) brief() time.Duration { return cmp.Or(b.Brief, b.Slack) }
 
-// Verdict is what came of all checks.
+// Verdict is the result of all checks.
 type Verdict struct {
 	Breaches []Breach
-	// Expected are overlaps and tokens that a server which forgot accounts for. They are no breaches: each was over within
-	// one lease.
+	// Expected are overlaps and tokens explained by a server that forgot. They are no breaches:
+	// each ended within one lease.
 	Expected []Breach
-	// Judged is how many cases each invariant was tried on. An invariant that was tried on none has not been shown.
+	// Judged counts the cases in which each invariant was checked. An invariant without cases has
+	// not been shown.
 	Judged map[string]int
 }

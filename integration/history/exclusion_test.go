@@ -7,11 +7,13 @@ import (
 )
 
 func TestTwoOwnersWithValidHoldsAreABreach(t *testing.T) {
-	verdict := inBreach(t, Exclusion, 1, held("a", 1, plain, 0, 10, 30, 31), held("b", 1, plain, 0, 29, 40, 41))
+	verdict := inBreach(t, Exclusion, 1, held("a", 1, plain, 0, 10, 30, 31),
+		held("b", 1, plain, 0, 29, 40, 41))
 	b := of(Exclusion, verdict.Breaches)[0]
 	require.Equal(t, at(29), b.At)
 	require.Len(t, b.Between, 2)
-	require.Equal(t, `exclusion: "lock": a#1 plain "lock" and b#1 plain "lock" are both valid for at least 1ms`, b.String())
+	require.Equal(t, `exclusion: "lock": a#1 plain "lock" and b#1 plain "lock" are both valid `+
+		`for at least 1ms`, b.String())
 }
 
 func TestHoldsThatFollowEachOtherAreNoBreach(t *testing.T) {
@@ -19,17 +21,22 @@ func TestHoldsThatFollowEachOtherAreNoBreach(t *testing.T) {
 }
 
 func TestTwoReadersAreNoBreachButAWriterAmongThemIs(t *testing.T) {
-	kept(t, Exclusion, held("a", 1, read, 0, 10, 30, 31), held("b", 1, read, 0, 20, 40, 41), held("c", 1, write, 0, 42, 50, 51))
+	kept(t, Exclusion, held("a", 1, read, 0, 10, 30, 31), held("b", 1, read, 0, 20, 40, 41),
+		held("c", 1, write, 0, 42, 50, 51))
 	inBreach(t, Exclusion, 1, held("a", 1, read, 0, 10, 30, 31), held("b", 1, write, 0, 20, 40, 41))
 	inBreach(t, Exclusion, 1, held("a", 1, write, 0, 10, 30, 31), held("b", 1, read, 0, 20, 40, 41))
-	inBreach(t, Exclusion, 2, held("a", 1, read, 0, 10, 50, 51), held("b", 1, read, 0, 20, 40, 41), held("c", 1, write, 5, 30, 35, 36))
+	inBreach(t, Exclusion, 2, held("a", 1, read, 0, 10, 50, 51), held("b", 1, read, 0, 20, 40, 41),
+		held("c", 1, write, 5, 30, 35, 36))
 }
 
 func TestLevelsOfOneOwnerAreNoBreachAndOneBeyondTheOutermostCounts(t *testing.T) {
-	levels := [][]Event{held("a", 1, plain, 0, 10, 30, 31), nested(held("a", 2, plain, 12, 13, 50, 51))}
+	levels := [][]Event{held("a", 1, plain, 0, 10, 30, 31),
+		nested(held("a", 2, plain, 12, 13, 50, 51))}
 	kept(t, Exclusion, append(levels, held("b", 1, plain, 0, 52, 60, 61))...)
 	inBreach(t, Exclusion, 1, append(levels, held("b", 1, plain, 0, 45, 60, 61))...)
-	inBreach(t, Exclusion, 1, held("a", 1, plain, 0, 10, 30, 31), held("a", 2, plain, 12, 13, 20, 21)) // not nested
+	// not nested
+	inBreach(t, Exclusion, 1, held("a", 1, plain, 0, 10, 30, 31),
+		held("a", 2, plain, 12, 13, 20, 21))
 }
 
 func TestEachPartOfAMultiLockExcludes(t *testing.T) {
@@ -37,13 +44,15 @@ func TestEachPartOfAMultiLockExcludes(t *testing.T) {
 	both[0].Locks = []Lock{{"other", Plain}, plain}
 	inBreach(t, Exclusion, 1, both, held("b", 1, plain, 0, 20, 40, 41))
 	inBreach(t, Exclusion, 1, both, held("b", 1, Lock{"other", Plain}, 0, 20, 40, 41))
-	kept(t, Exclusion, both, held("b", 1, plain, 32, 33, 40, 41), append(held("c", 1, Lock{"third", Plain}, 0, 20, 40, 41),
-		Event{At: at(90_000), What: Free, Name: "third"}))
+	kept(t, Exclusion, both, held("b", 1, plain, 32, 33, 40, 41),
+		append(held("c", 1, Lock{"third", Plain}, 0, 20, 40, 41),
+			Event{At: at(90_000), What: Free, Name: "third"}))
 }
 
 func TestOverlapAfterTheServersForgotIsExpectedUntilItMustBeNoticed(t *testing.T) {
 	a := func(releasing int) []Event {
-		return append(held("a", 1, plain, 0, 10, releasing, releasing+1)[:4], did(releasing+1, "a", 1, NotHeld))
+		return append(held("a", 1, plain, 0, 10, releasing, releasing+1)[:4],
+			did(releasing+1, "a", 1, NotHeld))
 	}
 	b := held("b", 1, plain, 0, 150, 160, 161)
 	verdict := kept(t, Exclusion, a(1100), b, fault("flush", 100, 120))
@@ -60,7 +69,8 @@ func TestOverlapIsExpectedWithAHoldForgottenBeforeItsReply(t *testing.T) {
 	b := held("b", 1, plain, 121, 150, 300, 301)
 	late := func(asked int) []Event { return held("a", 1, plain, asked, 200, 210, 211) }
 	stopped := fault("stop", 50, 190, "a")
-	require.Len(t, of(Exclusion, kept(t, Exclusion, late(0), b, fault("flush", 100, 120), stopped).Expected), 1)
+	require.Len(t, of(Exclusion,
+		kept(t, Exclusion, late(0), b, fault("flush", 100, 120), stopped).Expected), 1)
 
 	// nothing kept the reply from a
 	inBreach(t, Exclusion, 1, late(0), b, fault("flush", 100, 120))

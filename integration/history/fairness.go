@@ -6,20 +6,21 @@ import (
 	"slices"
 )
 
-// hungNeighbour is how long after a fault a waiter may still lose its place: see lingering.
-const hungNeighbour = lingering
+// afterFault is how long after a fault a waiter may still be passed over: see lingering.
+const afterFault = lingering
 
-// queuer is one who was seen in the queue of a fair lock, and got the lock later.
-type queuer struct {
+// waiter is a call that was seen in the queue of a fair lock, and was granted the lock later.
+type waiter struct {
 	*Acquisition
-	seen Event // the first sample with it
+	seen Event // the first sample that has it
 }
 
-// fairness: those who wait for a fair lock get it in the order of the queue. Who was in the queue at some instant comes
-// before those who were behind it then, and before those who asked later.
+// fairness: the waiters of a fair lock get it in the order of the queue. One that was in the queue
+// at some instant comes before those behind it, and before those that asked later.
 //
-// Only those who were alive all the time are judged: a waiter of a process that hung may be passed over. Which of two came
-// first is known, because their holds exclude each other: b did if it was granted before a's hold can have ended.
+// Only waiters that were alive all the time are judged: one whose process hung may be passed over.
+// The order of two follows from the exclusion of their holds: b was first if it was granted before
+// a's hold can have ended.
 func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	samples := map[string][]Event{}
@@ -33,9 +34,9 @@ func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 			continue
 		}
 		firsts := firstLevels(parts)
-		line := inLine(firsts, samples[name])
+		queued := waitersIn(firsts, samples[name])
 		judged := map[[2]*Acquisition]bool{}
-		judge := func(a queuer, b *Acquisition, why string) {
+		judge := func(a waiter, b *Acquisition, why string) {
 			pair := [2]*Acquisition{a.Acquisition, b}
 			if judged[pair] || a.owner() == b.owner() {
 				return
@@ -46,14 +47,16 @@ func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 			}
 			verdict.Judged[Fairness]++
 			if earliest, _ := m.ends(a.Acquisition); b.Answered < earliest {
-				verdict.breach(Breach{Invariant: Fairness, At: b.Answered, Between: []*Acquisition{a.Acquisition, b},
-					Text: fmt.Sprintf("%q: %v got it before %v, %s", name, b, a.Acquisition, why)})
+				verdict.breach(Breach{Invariant: Fairness, At: b.Answered,
+					Between: []*Acquisition{a.Acquisition, b},
+					Text: fmt.Sprintf("%q: %v got it before %v, %s", name, b, a.Acquisition,
+						why)})
 			}
 		}
 		for _, sample := range samples[name] {
-			var ahead []queuer
+			var ahead []waiter
 			for _, o := range sample.Owners {
-				b, ok := line.find(o, sample)
+				b, ok := queued.find(o, sample)
 				if !ok {
 					continue
 				}
@@ -63,9 +66,10 @@ func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 				ahead = append(ahead, b)
 			}
 		}
-		for _, waiters := range line {
-			for _, a := range waiters {
-				after, _ := slices.BinarySearchFunc(firsts, a.seen.Until+1, func(b part, at Instant) int { return cmp.Compare(b.Asked, at) })
+		for _, calls := range queued {
+			for _, a := range calls {
+				after, _ := slices.BinarySearchFunc(firsts, a.seen.Until+1,
+					func(b part, at Instant) int { return cmp.Compare(b.Asked, at) })
 				for _, b := range firsts[after:] {
 					if b.Asked > a.Answered { // a was first
 						break
@@ -77,7 +81,8 @@ func (h *History) fairness(bounds Bounds, verdict *Verdict) {
 	}
 }
 
-// firstLevels are those who had to wait for their turn, because their owner had no hold: in the order in which they asked.
+// firstLevels returns the acquisitions that had to wait because their owner had no hold, in the
+// order in which they were asked for.
 func firstLevels(parts []part) []part {
 	asked := map[owner]bool{}
 	var firsts []part
@@ -90,37 +95,37 @@ func firstLevels(parts []part) []part {
 	return firsts
 }
 
-// waiting are those who were seen in the queue, by the owner's name in Redis.
-type waiting map[string][]queuer
+// waiters are the calls that were seen in the queue, by the owner's name in Redis.
+type waiters map[string][]waiter
 
-func inLine(firsts []part, samples []Event) waiting {
-	with := map[string][]Event{} // the samples in which an owner is
+func waitersIn(firsts []part, samples []Event) waiters {
+	with := map[string][]Event{} // by owner, the samples that have it
 	for _, sample := range samples {
 		for _, o := range sample.Owners {
 			with[o] = append(with[o], sample)
 		}
 	}
-	line := waiting{}
+	queued := waiters{}
 	for _, p := range firsts {
-		if len(p.Locks) > 1 { // which leaves the queue of one part to wait for another
+		if len(p.Locks) > 1 { // it leaves the queue of one lock to wait for another
 			continue
 		}
-		for _, sample := range with[p.Owner] { // they are few: an owner waits once or a few times
+		for _, sample := range with[p.Owner] { // they are few: an owner seldom waits twice
 			if sample.Until >= p.Asked && sample.At <= p.Answered {
-				line[p.Owner] = append(line[p.Owner], queuer{p.Acquisition, sample})
+				queued[p.Owner] = append(queued[p.Owner], waiter{p.Acquisition, sample})
 				break
 			}
 		}
 	}
-	return line
+	return queued
 }
 
-// find gives the one who was meant by an owner in a sample, if that is clear.
-func (w waiting) find(owner string, sample Event) (found queuer, ok bool) {
+// find returns the waiter that an owner in a sample stands for, if that is clear.
+func (w waiters) find(owner string, sample Event) (found waiter, ok bool) {
 	for _, q := range w[owner] {
 		if sample.Until >= q.Asked && sample.At <= q.Answered {
 			if ok {
-				return queuer{}, false
+				return waiter{}, false
 			}
 			found, ok = q, true
 		}
@@ -128,8 +133,8 @@ func (w waiting) find(owner string, sample Event) (found queuer, ok bool) {
 	return found, ok
 }
 
-// alive tells whether nothing hindered a from taking its turn, and nobody forgot that it was in the queue.
-func (h *History) alive(m *memory, a queuer) bool {
-	since := a.seen.At.Add(-m.bounds.Command - hungNeighbour)
+// alive reports whether a was free to acquire the lock, and its registration was not forgotten.
+func (h *History) alive(m *memory, a waiter) bool {
+	since := a.seen.At.Add(-m.bounds.Command - afterFault)
 	return !h.faulty(a.Process, since, a.Answered) && !m.forgetting(since, a.Answered)
 }

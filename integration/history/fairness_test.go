@@ -11,11 +11,15 @@ func queue(from, until int, owners ...string) []Event {
 }
 
 func TestLaterRequestMustNotOvertakeAQueuedWaiter(t *testing.T) {
-	verdict := inBreach(t, Fairness, 1, queue(10, 11, "a"), held("b", 1, fair, 12, 20, 30, 31), held("a", 1, fair, 0, 32, 40, 41))
-	require.Contains(t, of(Fairness, verdict.Breaches)[0].Text, `b#1 fair "lock" got it before a#1 fair "lock", which was in the queue before`)
-	kept(t, Fairness, queue(10, 11, "a"), held("a", 1, fair, 0, 20, 30, 31), held("b", 1, fair, 12, 32, 40, 41))
+	verdict := inBreach(t, Fairness, 1, queue(10, 11, "a"), held("b", 1, fair, 12, 20, 30, 31),
+		held("a", 1, fair, 0, 32, 40, 41))
+	require.Contains(t, of(Fairness, verdict.Breaches)[0].Text,
+		`b#1 fair "lock" got it before a#1 fair "lock", which was in the queue before`)
+	kept(t, Fairness, queue(10, 11, "a"), held("a", 1, fair, 0, 20, 30, 31),
+		held("b", 1, fair, 12, 32, 40, 41))
 	// b may have been in the queue before.
-	inBreach(t, Fairness, 0, queue(10, 12, "a"), held("b", 1, fair, 12, 20, 30, 31), held("a", 1, fair, 0, 32, 40, 41))
+	inBreach(t, Fairness, 0, queue(10, 12, "a"), held("b", 1, fair, 12, 20, 30, 31),
+		held("a", 1, fair, 0, 32, 40, 41))
 	inBreach(t, Fairness, 0, held("b", 1, fair, 12, 20, 30, 31), held("a", 1, fair, 0, 32, 40, 41))
 }
 
@@ -32,7 +36,8 @@ func TestOnlyWaitersThatWereAliveKeepTheirPlace(t *testing.T) {
 	a, b := held("a", 1, fair, 0, 32, 40, 41), held("b", 1, fair, 0, 20, 30, 31)
 	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), a, b, fault("cut", 15, 16, "a"))
 	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), a, b, fault("flush", 1, 2))
-	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), a, b, []Event{{At: at(14), What: Stopped, Process: "a"}})
+	inBreach(t, Fairness, 0, queue(10, 11, "a", "b"), a, b,
+		[]Event{{At: at(14), What: Stopped, Process: "a"}})
 	inBreach(t, Fairness, 1, queue(10, 11, "a", "b"), a, b, fault("cut", 15, 16, "c"))
 }
 

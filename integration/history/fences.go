@@ -6,24 +6,28 @@ import (
 	"slices"
 )
 
-// fences: the later of two acquisitions of a fenced lock has the larger token. No two owners have the same one, and the
-// levels of one owner have the same one as long as it holds the lock.
+// fences: the later of two acquisitions of a fenced lock has the larger token. No two owners have
+// the same token. The levels of one owner share one as long as it holds the lock.
 func (h *History) fences(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	for name, parts := range h.names() {
 		holds := slices.DeleteFunc(granted(parts), func(p part) bool { return p.Kind != Fenced })
-		for _, check := range []func(string, []part, *memory, *Verdict){fencesGrow, fencesDiffer, fencesNest} {
+		for _, check := range []func(string, []part, *memory, *Verdict){fencesGrow, fencesDiffer,
+			fencesNest} {
 			check(name, holds, m, verdict)
 		}
 	}
 }
 
-// fencesGrow: if a was granted before b was asked for, a's token is the smaller one.
+// fencesGrow: if a was granted before b was asked for, a has the smaller token.
 func fencesGrow(name string, holds []part, m *memory, verdict *Verdict) {
 	before := slices.Clone(holds)
-	slices.SortStableFunc(before, func(a, b part) int { return cmp.Compare(a.Answered, b.Answered) })
+	slices.SortStableFunc(before, func(a, b part) int {
+		return cmp.Compare(a.Answered, b.Answered)
+	})
 	slices.SortStableFunc(holds, func(a, b part) int { return cmp.Compare(a.Asked, b.Asked) })
-	// The largest tokens so far, one list for each number of forgetting periods that were over when it was asked for.
+	// The largest tokens so far. There is one for each number of forgetting periods that were over
+	// when the acquisition was asked for.
 	largest := make([]rank, len(m.tokens)+1)
 	for _, b := range holds {
 		for len(before) > 0 && before[0].Answered < b.Asked {
@@ -32,7 +36,7 @@ func fencesGrow(name string, holds []part, m *memory, verdict *Verdict) {
 			before = before[1:]
 		}
 		verdict.Judged[Fences]++
-		// What was asked for before since may have been forgotten when b was granted.
+		// Acquisitions asked for before since may have been forgotten when b was granted.
 		since := m.since(b.Answered)
 		if a := most(largest[since:], b.Acquisition); a != nil && a.Token >= b.Token {
 			verdict.breach(fenceBreach(name, a, b.Acquisition))
@@ -53,7 +57,7 @@ func fencesDiffer(name string, holds []part, m *memory, verdict *Verdict) {
 			first[b.Token] = b.Acquisition
 			continue
 		}
-		if a.Answered < b.Asked { // fencesGrow has said it
+		if a.Answered < b.Asked { // reported by fencesGrow
 			first[b.Token] = b.Acquisition
 			continue
 		}
@@ -66,7 +70,7 @@ func fencesDiffer(name string, holds []part, m *memory, verdict *Verdict) {
 	}
 }
 
-// fencesNest: a level that its owner took while another one was valid has the same token.
+// fencesNest: a level that was acquired while another of its owner was valid has the same token.
 func fencesNest(name string, holds []part, m *memory, verdict *Verdict) {
 	slices.SortStableFunc(holds, func(a, b part) int { return cmp.Compare(a.Asked, b.Asked) })
 	levels := map[owner][]*Acquisition{}
@@ -87,10 +91,11 @@ func fencesNest(name string, holds []part, m *memory, verdict *Verdict) {
 
 func fenceBreach(name string, a, b *Acquisition) Breach {
 	return Breach{Invariant: Fences, At: b.Answered, Between: []*Acquisition{a, b},
-		Text: fmt.Sprintf("%q: %v has token %d, and the later %v has %d", name, a, a.Token, b, b.Token)}
+		Text: fmt.Sprintf("%q: %v has token %d, and the later %v has %d", name, a, a.Token, b,
+			b.Token)}
 }
 
-// rank keeps the acquisition with the largest token, and the largest one of any other owner.
+// rank is the acquisition with the largest token, and the one with the largest of any other owner.
 type rank struct{ best, other *Acquisition }
 
 func (r *rank) add(a *Acquisition) {
@@ -105,7 +110,7 @@ func (r *rank) add(a *Acquisition) {
 	}
 }
 
-// most is the acquisition with the largest token that another owner than b's has got.
+// most returns the acquisition with the largest token that is not b's owner's.
 func most(ranks []rank, b *Acquisition) (most *Acquisition) {
 	for _, r := range ranks {
 		a := r.best

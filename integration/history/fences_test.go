@@ -11,13 +11,16 @@ func TestLaterAcquisitionWithoutALargerTokenIsABreach(t *testing.T) {
 	kept(t, Fences, first, withToken(6, held("b", 1, fenced, 22, 23, 30, 31)))
 	inBreach(t, Fences, 1, first, withToken(4, held("b", 1, fenced, 22, 23, 30, 31)))
 	inBreach(t, Fences, 1, first, withToken(5, held("b", 1, fenced, 22, 23, 30, 31)))
-	inBreach(t, Fences, 1, first, withToken(7, held("b", 1, fenced, 22, 23, 30, 31)), withToken(6, held("c", 1, fenced, 32, 33, 40, 41)))
+	inBreach(t, Fences, 1, first, withToken(7, held("b", 1, fenced, 22, 23, 30, 31)),
+		withToken(6, held("c", 1, fenced, 32, 33, 40, 41)))
 }
 
 func TestConcurrentRequestsMayHaveTokensInAnyOrderButNotTheSame(t *testing.T) {
 	// The order of their holds is judged elsewhere.
 	b := held("b", 1, fenced, 5, 30, 40, 41)
-	require.Empty(t, of(Fences, inBreach(t, Linearizable, 1, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)), withToken(4, b)).Breaches))
+	require.Empty(t, of(Fences,
+		inBreach(t, Linearizable, 1, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)),
+			withToken(4, b)).Breaches))
 	inBreach(t, Fences, 1, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)), withToken(5, b))
 }
 
@@ -27,15 +30,18 @@ func TestOnlyTheTokensOfOtherOwnersAreCompared(t *testing.T) {
 		withToken(4, held("b", 1, fenced, 0, 1, 2, 3)),
 		withToken(9, held("a", 1, fenced, 4, 5, 6, 7)),
 		withToken(3, nested(held("a", 2, fenced, 10, 11, 12, 13))))
-	kept(t, Fences, withToken(9, held("a", 1, fenced, 4, 5, 60, 61)), withToken(9, nested(held("a", 2, fenced, 10, 11, 12, 13))))
+	kept(t, Fences, withToken(9, held("a", 1, fenced, 4, 5, 60, 61)),
+		withToken(9, nested(held("a", 2, fenced, 10, 11, 12, 13))))
 }
 
 func TestLevelWithItsOwnTokenIsABreachWhileTheOuterOneIsValid(t *testing.T) {
 	inner := withToken(6, nested(held("a", 2, fenced, 10, 11, 12, 13)))
 	inBreach(t, Fences, 1, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), inner)
-	lost := []Event{asked(0, "a", 1, fenced), token(5, did(1, "a", 1, Granted)), did(9, "a", 1, Lost)}
+	lost := []Event{asked(0, "a", 1, fenced), token(5, did(1, "a", 1, Granted)),
+		did(9, "a", 1, Lost)}
 	kept(t, Fences, lost, inner)
-	verdict := kept(t, Fences, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), inner, fault("flush", 8, 9))
+	verdict := kept(t, Fences, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), inner,
+		fault("flush", 8, 9))
 	require.Len(t, of(Fences, verdict.Expected), 1)
 }
 
@@ -46,8 +52,9 @@ func TestTokensMayBeginAnewWhenTheServersForget(t *testing.T) {
 	verdict := kept(t, Fences, first, second, third, fault("flush", 50, 51))
 	require.Len(t, of(Fences, verdict.Expected), 2)
 	require.Contains(t, verdict.Expected[0].Text, "after flush")
-	// They may begin anew only once.
-	inBreach(t, Fences, 1, first, second, withToken(1, held("c", 1, fenced, 112, 113, 120, 121)), fault("flush", 50, 51))
+	// Tokens may restart only once.
+	inBreach(t, Fences, 1, first, second, withToken(1, held("c", 1, fenced, 112, 113, 120, 121)),
+		fault("flush", 50, 51))
 	inBreach(t, Fences, 2, first, second, third, fault("flush", 200, 201))
 	// They must not if tokens are kept.
 	cut := fault("flush", 50, 51)
@@ -55,7 +62,9 @@ func TestTokensMayBeginAnewWhenTheServersForget(t *testing.T) {
 	verdict = inBreach(t, Fences, 2, first, second, third, cut)
 	require.Len(t, of(Linearizable, verdict.Breaches), 1)
 	inBreach(t, Linearizable, 1, first, withToken(1, held("b", 1, fenced, 49, 60, 70, 71)), cut)
-	kept(t, Fences, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)), withToken(6, nested(held("a", 2, fenced, 55, 56, 57, 58))), cut)
+	kept(t, Fences, withToken(5, held("a", 1, fenced, 4, 5, 60, 61)),
+		withToken(6, nested(held("a", 2, fenced, 55, 56, 57, 58))), cut)
 	// The same token may be issued at the same time.
-	kept(t, Fences, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)), fault("flush", 15, 22), withToken(5, held("b", 1, fenced, 1, 30, 40, 41)))
+	kept(t, Fences, withToken(5, held("a", 1, fenced, 0, 10, 20, 21)), fault("flush", 15, 22),
+		withToken(5, held("b", 1, fenced, 1, 30, 40, 41)))
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// memory knows when the servers may have forgotten holds and tokens.
+// memory records when the servers may have forgotten holds and tokens.
 type memory struct {
 	h       *History
 	bounds  Bounds
-	periods []Period // those that forget holds, in the order of their ends
-	tokens  []Period // those of them that also forget tokens
+	periods []Period // periods that forget holds, in the order of their ends
+	tokens  []Period // periods among them that forget tokens, too
 	levels  map[owner][]*Acquisition
 	heads   map[[2]string][]Event // for wakeUps
 }
@@ -37,7 +37,7 @@ func (h *History) memory(bounds Bounds) *memory {
 	return m
 }
 
-// between gives one of the periods in which what a was given may have been forgotten before b was given something.
+// between returns a period in which the servers may have forgotten a's result before b's.
 func between(periods []Period, a, b *Acquisition) (Period, bool) {
 	for _, p := range periods {
 		if a.Asked < p.To && b.Answered > p.From {
@@ -47,8 +47,9 @@ func between(periods []Period, a, b *Acquisition) (Period, bool) {
 	return Period{}, false
 }
 
-// accountsFor tells whether a's hold may have been forgotten when b was granted one, and a has found that out in time: with
-// the next renewal or when its lease ended. Overlap is when both were trusted for the last time.
+// accountsFor returns a period in which a's hold may have been forgotten when b was granted one, if
+// a noticed in time: with the next renewal, or when its lease ended. Overlap is the last instant at
+// which both were trusted.
 func (m *memory) accountsFor(a, b *Acquisition, overlap Instant) (Period, bool) {
 	for _, p := range m.periods {
 		if a.Asked < p.To && b.Answered > p.From && m.noticed(a, p, overlap) {
@@ -58,27 +59,28 @@ func (m *memory) accountsFor(a, b *Acquisition, overlap Instant) (Period, bool) 
 	return Period{}, false
 }
 
-// noticed tells whether a stopped trusting its hold soon enough, if p has made the servers forget it.
+// noticed reports whether a stopped trusting its hold soon enough if p made the servers forget it.
 func (m *memory) noticed(a *Acquisition, p Period, overlap Instant) bool {
 	last := p.To.Add(m.lease(a) + m.bounds.Slack)
 	if a.Trusted <= last {
 		return true
 	}
-	// Another level that the owner has taken since makes the hold anew on the server, so a may be right to trust it now:
-	// only the overlap must have ended in time.
+	// Another level that the owner acquired since sets the hold on the server again, so that a may
+	// be right to trust it now: only the overlap must have ended in time.
 	for _, level := range m.levels[a.owner()] {
-		if level != a && level.Answered > p.From && level.Asked < a.Trusted && level.Granted() && sharesName(level, a) {
+		if level != a && level.Answered > p.From && level.Asked < a.Trusted && level.Granted() &&
+			sharesName(level, a) {
 			return overlap <= last
 		}
 	}
 	return false
 }
 
-// ends is History.ends of a hold that may also have ended because the servers forgot it.
+// ends is History.ends, for a hold that may also have ended because the servers forgot it.
 func (m *memory) ends(a *Acquisition) (earliest, latest Instant) {
 	earliest, latest = m.h.ends(a, m.bounds)
 	for _, p := range m.periods {
-		// Noticed as if the overlap were over: that it was is for exclusion to say.
+		// The overlap, which is for exclusion to judge, counts as over.
 		if a.Asked < p.To && latest > p.From && m.noticed(a, p, 0) {
 			earliest = min(earliest, max(a.Asked, p.From))
 		}
@@ -86,7 +88,8 @@ func (m *memory) ends(a *Acquisition) (earliest, latest Instant) {
 	return earliest, latest
 }
 
-// lease is the longest that a's owner has asked for: a nested acquisition sets the lease of the whole hold.
+// lease returns the longest lease that a's owner asked for: a nested acquisition sets the lease of
+// the whole hold.
 func (m *memory) lease(a *Acquisition) (longest time.Duration) {
 	for _, level := range m.levels[a.owner()] {
 		longest = max(longest, level.Lease)
@@ -94,14 +97,14 @@ func (m *memory) lease(a *Acquisition) (longest time.Duration) {
 	return longest
 }
 
-// expired tells whether the lease of the hold in which a is nested was over at an instant.
+// expired reports whether the lease of the hold in which a is nested was over at an instant.
 func (m *memory) expired(a *Acquisition, at Instant) bool {
 	return a.Nested() && slices.ContainsFunc(m.levels[a.owner()], func(outer *Acquisition) bool {
 		return !outer.Nested() && outer.Fixed && outer.Promised <= at
 	})
 }
 
-// mayHold is History.mayHold, which knows also when a hold that nobody renews runs out.
+// mayHold is History.mayHold, but also considers when a hold without renewal runs out.
 func (m *memory) mayHold(a *Acquisition) (from, to Instant, may bool) {
 	from, to, may = m.h.mayHold(a, m.bounds)
 	if over, ok := m.runsOut(a); ok {
@@ -110,8 +113,9 @@ func (m *memory) mayHold(a *Acquisition) (from, to Instant, may bool) {
 	return from, to, may
 }
 
-// runsOut gives the instant at which a hold that was not released is over on the servers, if no fault was near and the levels of
-// its owner that are renewed have been released: then it has the rest of the last renewal, or of a level that was taken later.
+// runsOut returns the instant at which an unreleased hold is over on the servers, if no fault was
+// near and its owner's renewed levels were released. Then only the rest of the last renewal is
+// left, or of a level that was acquired later.
 func (m *memory) runsOut(a *Acquisition) (at Instant, ok bool) {
 	if !a.Granted() || a.Release == Released {
 		return 0, false
@@ -132,19 +136,20 @@ func (m *memory) runsOut(a *Acquisition) (at Instant, ok bool) {
 	return at.Add(m.lease(a) + m.bounds.brief()), true
 }
 
-// sharesName tells whether both concern one lock.
+// sharesName reports whether a and b have a lock in common.
 func sharesName(a, b *Acquisition) bool {
 	return slices.ContainsFunc(a.Locks, func(one Lock) bool {
 		return slices.ContainsFunc(b.Locks, func(other Lock) bool { return one.Name == other.Name })
 	})
 }
 
-// over is how many of the periods that forget tokens were over at the instant.
+// over returns how many of the periods that forget tokens were over at the instant.
 func (m *memory) over(at Instant) int {
 	return sort.Search(len(m.tokens), func(i int) bool { return m.tokens[i].To > at })
 }
 
-// since is how many of the periods that forget tokens must have been over when something was asked for that cannot be forgotten at the instant.
+// since returns how many of the periods that forget tokens must have been over when a call began,
+// if its token cannot be forgotten at the instant.
 func (m *memory) since(at Instant) int {
 	for i, p := range slices.Backward(m.tokens) {
 		if p.From < at {

@@ -9,8 +9,13 @@ import (
 )
 
 // simBounds are the bounds that the simulated runs keep.
-var simBounds = Bounds{Lease: 2 * time.Second, Command: 500 * time.Millisecond, Slack: 300 * time.Millisecond,
-	WakeUp: 300 * time.Millisecond, Strict: true}
+var simBounds = Bounds{
+	Lease:   2 * time.Second,
+	Command: 500 * time.Millisecond,
+	Slack:   300 * time.Millisecond,
+	WakeUp:  300 * time.Millisecond,
+	Strict:  true,
+}
 
 // simulator is a server with locks and some processes that use them, in simulated time. Without a
 // defect the locks are perfect, and faults have only the effects that they may have.
@@ -26,7 +31,7 @@ type simulator struct {
 	processes map[string]*simProcess
 	names     []Lock // the workers' locks; kinds that go together share a name
 	fixed     bool   // some leases are explicit
-	multi     bool   // some calls take two locks
+	multi     bool   // some calls acquire two locks
 	long      bool   // some holds last longer than a lease
 }
 
@@ -62,7 +67,7 @@ type simLevel struct {
 	token    int64
 	answered bool
 	asking   bool
-	again    bool
+	retry    bool
 	lost     bool
 	then     func(granted bool)
 }
@@ -122,7 +127,7 @@ func (s *simulator) record(e Event) {
 	s.events = append(s.events, e)
 }
 
-func (s *simulator) tell(l *simLevel, e Event) {
+func (s *simulator) report(l *simLevel, e Event) {
 	e.Process, e.Number = l.process.name, l.number
 	s.record(e)
 }
@@ -134,7 +139,7 @@ func (s *simulator) latency() time.Duration {
 
 // request makes the server execute something, possibly several times. It calls done with the
 // result; known is false if it is unknown whether it was executed.
-func (s *simulator) request(p *simProcess, execute func() bool, done func(said, known bool)) {
+func (s *simulator) request(p *simProcess, execute func() bool, done func(ok, known bool)) {
 	if p.cut {
 		if s.chance(50) { // only the reply is lost
 			s.after(s.latency(), func() { execute() })
@@ -147,28 +152,32 @@ func (s *simulator) request(p *simProcess, execute func() bool, done func(said, 
 		return
 	}
 	s.after(s.latency(), func() {
-		said := execute()
-		s.client(p, s.latency(), func() { done(said, true) })
+		ok := execute()
+		s.client(p, s.latency(), func() { done(ok, true) })
 	})
 }
 
-// worker takes one lock after another.
+// worker acquires one lock after another.
 func (s *simulator) worker(p *simProcess, worker int) {
 	if s.now >= s.end {
 		return
 	}
 	lock := s.names[s.random.IntN(len(s.names))]
 	l := s.level(p, worker, []Lock{lock})
-	if other := s.names[s.random.IntN(len(s.names))]; s.multi && s.chance(10) && other.Name != lock.Name {
+	if other := s.names[s.random.IntN(len(s.names))]; s.multi && s.chance(10) &&
+		other.Name != lock.Name {
 		l.locks = append(l.locks, other)
 	}
-	l.wait = []time.Duration{0, s.between(time.Millisecond, time.Second), 3 * time.Second, -1}[s.random.IntN(4)]
+	waits := []time.Duration{0, s.between(time.Millisecond, time.Second), 3 * time.Second, -1}
+	l.wait = waits[s.random.IntN(len(waits))]
 	l.then = func(granted bool) {
-		again := func() { s.client(p, s.between(0, 20*time.Millisecond), func() { s.worker(p, worker) }) }
+		next := func() {
+			s.client(p, s.between(0, 20*time.Millisecond), func() { s.worker(p, worker) })
+		}
 		if granted {
-			s.work(l, again)
+			s.work(l, next)
 		} else {
-			again()
+			next()
 		}
 	}
 	s.ask(l)
@@ -176,7 +185,8 @@ func (s *simulator) worker(p *simProcess, worker int) {
 
 func (s *simulator) level(p *simProcess, worker int, locks []Lock) *simLevel {
 	p.numbers++
-	l := &simLevel{process: p, worker: worker, number: p.numbers, locks: locks, lease: simBounds.Lease}
+	l := &simLevel{process: p, worker: worker, number: p.numbers, locks: locks,
+		lease: simBounds.Lease}
 	l.root = l
 	if s.fixed && s.chance(30) {
 		l.lease, l.fixed = s.between(20*time.Millisecond, time.Second), true
@@ -190,7 +200,7 @@ func (s *simulator) ask(l *simLevel) {
 	if l.root != l {
 		e.Root = l.root.number
 	}
-	s.tell(l, e)
+	s.report(l, e)
 	if l.wait > 0 {
 		wait := l.wait
 		if s.defect == "waits too long" {
@@ -214,17 +224,17 @@ func (s *simulator) giveUp(l *simLevel) {
 
 func (s *simulator) try(l *simLevel) {
 	if l.answered || l.asking {
-		l.again = true
+		l.retry = true
 		return
 	}
-	l.asking, l.again = true, false
+	l.asking, l.retry = true, false
 	sent := s.now
-	s.request(l.process, func() bool { return s.acquire(l) }, func(said, known bool) {
+	s.request(l.process, func() bool { return s.acquire(l) }, func(ok, known bool) {
 		l.asking = false
 		switch {
 		case !known:
 			s.answer(l, Unknown)
-		case said:
+		case ok:
 			l.deadline = sent.Add(l.lease * 99 / 100)
 			if s.defect == "no deadline" {
 				l.deadline = s.end.Add(time.Hour)
@@ -238,11 +248,12 @@ func (s *simulator) try(l *simLevel) {
 				return
 			}
 			s.answer(l, Granted)
-		case l.wait == 0 || l.wait > 0 && s.now >= l.asked.Add(l.wait) && s.defect != "waits too long":
+		case l.wait == 0 || l.wait > 0 && s.now >= l.asked.Add(l.wait) &&
+			s.defect != "waits too long":
 			s.answer(l, Refused)
 		case l.wait < 0 && s.now >= s.end:
 			s.answer(l, Failed)
-		case l.again: // woken meanwhile
+		case l.retry: // woken meanwhile
 			s.try(l)
 		}
 	})
@@ -254,7 +265,7 @@ func (s *simulator) answer(l *simLevel, what What) {
 	if what == Granted {
 		e.Owner, e.Token = fmt.Sprintf("%s:%d", l.process.name, l.root.number), l.token
 	}
-	s.tell(l, e)
+	s.report(l, e)
 	for _, lock := range l.locks {
 		k := s.locks[lock.Name]
 		k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool { return w == l })
@@ -269,7 +280,8 @@ func (s *simulator) acquire(l *simLevel) bool {
 		return true
 	}
 	for _, lock := range l.locks {
-		if k := s.locks[lock.Name]; !s.free(k, l, lock.Kind) && (s.defect != "no exclusion" || !s.chance(1)) {
+		if k := s.locks[lock.Name]; !s.free(k, l, lock.Kind) &&
+			(s.defect != "no exclusion" || !s.chance(1)) {
 			if l.wait != 0 && !l.answered && !slices.Contains(k.waiters, l) {
 				k.waiters = append(k.waiters, l)
 				if s.defect == "last come first served" {
@@ -297,11 +309,11 @@ func (s *simulator) acquire(l *simLevel) bool {
 		k.holds = append(k.holds, l)
 		k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool { return w == l })
 	}
-	s.prolong(l, l.lease)
+	s.extend(l, l.lease)
 	return true
 }
 
-// free reports whether l may take the lock.
+// free reports whether l may acquire the lock.
 func (s *simulator) free(k *simLock, l *simLevel, kind Kind) bool {
 	mine := false
 	for _, o := range k.holds {
@@ -337,8 +349,8 @@ func (s *simulator) reachable(l *simLevel) bool {
 	return !l.process.killed && !l.process.stopped && !l.process.cut
 }
 
-// prolong sets when the hold ends by itself. Of several levels the longest lease counts.
-func (s *simulator) prolong(l *simLevel, lease time.Duration) {
+// extend sets when the hold ends by itself. Of several levels the longest lease counts.
+func (s *simulator) extend(l *simLevel, lease time.Duration) {
 	l.expiry = s.now.Add(lease)
 	k := s.locks[l.locks[0].Name]
 	for _, o := range k.holds {
@@ -401,22 +413,22 @@ func (s *simulator) work(l *simLevel, then func()) {
 		inner.root, inner.lease, inner.fixed = l, l.lease, l.fixed
 		inner.then = func(granted bool) {
 			if granted {
-				s.work(inner, func() { s.goOn(l, until, then) })
+				s.work(inner, func() { s.proceed(l, until, then) })
 			} else {
-				s.goOn(l, until, then)
+				s.proceed(l, until, then)
 			}
 		}
 		s.ask(inner)
 		return
 	}
-	s.goOn(l, until, then)
+	s.proceed(l, until, then)
 }
 
-func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
+func (s *simulator) proceed(l *simLevel, until Instant, then func()) {
 	switch valid := !l.lost && s.now < l.deadline; {
 	case !valid && !l.lost:
 		l.lost = true
-		s.tell(l, Event{What: Lost, Error: "expired"})
+		s.report(l, Event{What: Lost, Error: "expired"})
 		if s.chance(30) {
 			then() // without Unlock
 			return
@@ -425,8 +437,10 @@ func (s *simulator) goOn(l *simLevel, until Instant, then func()) {
 	case l.lost || s.now >= until:
 		s.unlock(l, then)
 	default:
-		s.tell(l, Event{What: Valid})
-		s.client(l.process, s.between(time.Millisecond, 20*time.Millisecond), func() { s.goOn(l, until, then) })
+		s.report(l, Event{What: Valid})
+		s.client(l.process, s.between(time.Millisecond, 20*time.Millisecond), func() {
+			s.proceed(l, until, then)
+		})
 	}
 }
 
@@ -439,13 +453,13 @@ func (s *simulator) renew(l *simLevel) {
 		}
 		s.request(l.process, func() bool {
 			if l.held {
-				s.prolong(l, l.lease)
+				s.extend(l, l.lease)
 			}
 			return l.held
-		}, func(said, known bool) {
+		}, func(ok, known bool) {
 			switch {
 			case l.lost:
-			case known && !said && l.deadline > 0:
+			case known && !ok && l.deadline > 0:
 				l.deadline = min(l.deadline, s.now) // gone, or released meanwhile
 			case known:
 				l.deadline = max(l.deadline, sent.Add(l.lease/3+l.lease*99/100))
@@ -458,12 +472,12 @@ func (s *simulator) renew(l *simLevel) {
 }
 
 func (s *simulator) unlock(l *simLevel, then func()) {
-	s.tell(l, Event{What: Releasing})
+	s.report(l, Event{What: Releasing})
 	if s.defect == "slow release" {
 		l.lost = true
 		s.drop(l)
 		s.client(l.process, simBounds.Command+2*simBounds.Slack, func() {
-			s.tell(l, Event{What: Released})
+			s.report(l, Event{What: Released})
 			then()
 		})
 		return
@@ -472,7 +486,7 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 	l.lost = true // ends the watchdog
 	released := false
 	s.request(l.process, func() bool {
-		if s.defect == "release of anybody's hold" && !l.held {
+		if s.defect == "release of any hold" && !l.held {
 			for _, lock := range l.locks {
 				for _, o := range slices.Clone(s.locks[lock.Name].holds) {
 					s.drop(o)
@@ -484,14 +498,14 @@ func (s *simulator) unlock(l *simLevel, then func()) {
 			s.drop(l)
 		}
 		return released
-	}, func(said, known bool) {
+	}, func(ok, known bool) {
 		switch {
 		case !known:
-			s.tell(l, Event{What: Unconfirmed, Error: "time-out"})
-		case said && !was:
-			s.tell(l, Event{What: Released})
+			s.report(l, Event{What: Unconfirmed, Error: "time-out"})
+		case ok && !was:
+			s.report(l, Event{What: Released})
 		default:
-			s.tell(l, Event{What: NotHeld, Error: "lost"})
+			s.report(l, Event{What: NotHeld, Error: "lost"})
 		}
 		then()
 	})
@@ -530,7 +544,9 @@ func (s *simulator) fault(kinds []string, workers int) {
 			s.record(Event{What: Killed, Process: p.name})
 			p.killed = true
 			for _, k := range s.locks {
-				k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool { return w.process == p })
+				k.waiters = slices.DeleteFunc(k.waiters, func(w *simLevel) bool {
+					return w.process == p
+				})
 			}
 			s.wakeAll()
 			s.start(p.name+"'", workers)
@@ -633,7 +649,7 @@ func (s *simulator) close() []Event {
 			seen[lock.Name] = true
 			what := Free
 			if s.defect == "never free" {
-				what = Taken
+				what = Held
 			}
 			s.record(Event{What: what, Name: lock.Name})
 		}

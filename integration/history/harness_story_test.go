@@ -13,7 +13,8 @@ import (
 const ms = time.Millisecond
 
 var (
-	bounds = Bounds{Lease: 1000 * ms, Command: 200 * ms, Slack: 50 * ms, WakeUp: 50 * ms, Strict: true}
+	bounds = Bounds{Lease: 1000 * ms, Command: 200 * ms, Slack: 50 * ms, WakeUp: 50 * ms,
+		Strict: true}
 
 	plain  = Lock{"lock", Plain}
 	fair   = Lock{"lock", Fair}
@@ -26,7 +27,8 @@ func at(millis int) Instant { return Instant(millis) * Instant(ms) }
 
 // asked returns a call without limit and with a lease of Bounds.Lease.
 func asked(millis int, process string, number int, lock Lock) Event {
-	return Event{At: at(millis), What: Asked, Process: process, Number: number, Locks: []Lock{lock}, Wait: -1, Lease: bounds.Lease}
+	return Event{At: at(millis), What: Asked, Process: process, Number: number, Locks: []Lock{lock},
+		Wait: -1, Lease: bounds.Lease}
 }
 
 // waitingFor adds a wait to a call.
@@ -54,13 +56,15 @@ func token(token int64, e Event) Event {
 func held(process string, number int, lock Lock, call, answered, releasing, gone int) []Event {
 	granted := did(answered, process, number, Granted)
 	granted.Owner = process
-	return []Event{asked(call, process, number, lock), granted, did(releasing, process, number, Valid),
+	return []Event{asked(call, process, number, lock), granted,
+		did(releasing, process, number, Valid),
 		did(releasing, process, number, Releasing), did(gone, process, number, Released)}
 }
 
 // fault returns a period of a fault. It forgets if its name is flush.
 func fault(name string, from, to int, processes ...string) []Event {
-	return []Event{{At: at(from), What: Fault, Fault: name, Processes: processes, Forgets: name == "flush"},
+	return []Event{{At: at(from), What: Fault, Fault: name, Processes: processes,
+		Forgets: name == "flush"},
 		{At: at(to), What: Healed, Fault: name}}
 }
 
@@ -87,7 +91,7 @@ func nested(events []Event) []Event {
 	return events
 }
 
-// freeAt returns the end of the run, when the lock can be taken.
+// freeAt returns the end of the run, when the lock can be acquired.
 func freeAt(millis int) []Event { return []Event{{At: at(millis), What: Free, Name: "lock"}} }
 
 func story(t testing.TB, events ...[]Event) *History {
@@ -122,5 +126,7 @@ func kept(t testing.TB, invariant string, events ...[]Event) Verdict {
 }
 
 func of(invariant string, breaches []Breach) []Breach {
-	return slices.DeleteFunc(slices.Clone(breaches), func(b Breach) bool { return b.Invariant != invariant })
+	return slices.DeleteFunc(slices.Clone(breaches), func(b Breach) bool {
+		return b.Invariant != invariant
+	})
 }

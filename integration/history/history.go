@@ -13,36 +13,38 @@ import (
 // History is what happened, in the order of time.
 type History struct {
 	Events       []Event
-	Acquisitions []*Acquisition // in the order in which they were asked for
+	Acquisitions []*Acquisition // in the order of Asked
 	Faults       []Period
-	Killed       map[string]Instant // when the processes were killed that were
+	Killed       map[string]Instant // when each killed process was killed
 	// Stopping is when the processes were told to end; 0 if they were not.
 	Stopping Instant
-	// Start and End are of the first and the last event.
+	// Start and End are the instants of the first and the last event.
 	Start, End Instant
 
 	bounds   Bounds   // of the last Judge, for Picture
-	breaches []Breach // that it found
+	breaches []Breach // found by it
 }
 
-// Period is a time during which something was out of order.
+// Period is a time during which something was faulty.
 type Period struct {
 	Fault       string
-	Processes   []string // whom it concerned; none: all
+	Processes   []string // those that it concerned; none: all
 	Forgets     bool     // the servers may have forgotten holds and tokens
-	KeepsTokens bool     // but no tokens
-	Delays      bool     // what was said to the servers meanwhile was done when it was over, whoever still listened
-	// To is until when it may have been felt. That counts for Forgets as well: a master that has
-	// been replaced may go on to answer those who have not heard of it yet.
+	KeepsTokens bool     // but they kept tokens
+	// Delays reports that commands sent meanwhile were executed when it was over, even if their
+	// sender was gone.
+	Delays bool
+	// To is the last instant at which it may have been felt. This applies to Forgets as well: a
+	// replaced master may go on to reply to clients that have not heard of it yet.
 	From, To Instant
 }
 
-// Concerns tells whether the process was hit.
+// Concerns reports whether the fault hit the process.
 func (p Period) Concerns(process string) bool {
 	return len(p.Processes) == 0 || slices.Contains(p.Processes, process)
 }
 
-// over returns when the fault had ended. A kill never ends, but leaves nothing to do afterwards.
+// over returns when the fault ended. A kill never ends, but leaves nothing to do afterwards.
 func (p Period) over() Instant {
 	if p.Fault == string(Killed) {
 		return p.From
@@ -50,11 +52,11 @@ func (p Period) over() Instant {
 	return p.To
 }
 
-// New makes a history of events, which may come in any order. It returns an error if they do not
+// New returns a history of events, which may come in any order. It returns an error if they do not
 // fit together, which is the fault of their recorder and not of a lock.
 func New(events []Event) (*History, error) {
 	h := &History{Events: slices.Clone(events), Killed: map[string]Instant{}}
-	// Stable, because those of one process at one instant are in their order.
+	// Stable: those of one process at one instant are in their order.
 	slices.SortStableFunc(h.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	if len(h.Events) == 0 {
 		return nil, errors.New("history: no events")
@@ -66,21 +68,21 @@ func New(events []Event) (*History, error) {
 	return h, nil
 }
 
-// pair brings together what belongs together.
+// pair combines the events of each acquisition and of each fault.
 func (h *History) pair() error {
 	type key struct {
 		process string
 		number  int
 	}
 	all := map[key]*Acquisition{}
-	faults := map[string]int{} // index of the one that goes on
+	faults := map[string]int{} // index of a fault that goes on
 	stops := map[string]int{}  // by process
 	for _, e := range h.Events {
 		h.End = max(h.End, e.Until)
 		switch e.What {
 		case Asked:
-			a := &Acquisition{Process: e.Process, Number: e.Number, Root: cmp.Or(e.Root, e.Number), Locks: e.Locks,
-				Wait: e.Wait, Lease: e.Lease, Fixed: e.Fixed, Asked: e.At}
+			a := &Acquisition{Process: e.Process, Number: e.Number, Root: cmp.Or(e.Root, e.Number),
+				Locks: e.Locks, Wait: e.Wait, Lease: e.Lease, Fixed: e.Fixed, Asked: e.At}
 			if len(a.Locks) == 0 {
 				return fmt.Errorf("%v asks for no lock", a)
 			}
@@ -93,7 +95,8 @@ func (h *History) pair() error {
 			Releasing, Released, NotHeld, Unconfirmed:
 			a := all[key{e.Process, e.Number}]
 			if a == nil {
-				return fmt.Errorf("%s#%d: %s, but it was never asked for", e.Process, e.Number, e.What)
+				return fmt.Errorf("%s#%d: %s, but it was never asked for", e.Process, e.Number,
+					e.What)
 			}
 			if err := a.add(e); err != nil {
 				return err
@@ -103,8 +106,8 @@ func (h *History) pair() error {
 				return fmt.Errorf("fault %q begins twice", e.Fault)
 			}
 			faults[e.Fault] = len(h.Faults)
-			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes, Forgets: e.Forgets,
-				KeepsTokens: e.KeepsTokens, Delays: e.Delays, From: e.At})
+			h.Faults = append(h.Faults, Period{Fault: e.Fault, Processes: e.Processes,
+				Forgets: e.Forgets, KeepsTokens: e.KeepsTokens, Delays: e.Delays, From: e.At})
 		case Healed:
 			i, on := faults[e.Fault]
 			if !on {
@@ -113,7 +116,7 @@ func (h *History) pair() error {
 			delete(faults, e.Fault)
 			h.Faults[i].To = max(e.At, e.Until)
 		case Killed:
-			if i, on := stops[e.Process]; on { // it was stopped before, and never went on
+			if i, on := stops[e.Process]; on { // it was stopped, and never went on
 				h.Faults[i].To = e.At
 				delete(stops, e.Process)
 			}
@@ -121,11 +124,13 @@ func (h *History) pair() error {
 				return fmt.Errorf("%s was killed twice", e.Process)
 			}
 			h.Killed[e.Process] = e.At
-			h.Faults = append(h.Faults, Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
+			h.Faults = append(h.Faults,
+				Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
 		case Stopped:
 			if _, on := stops[e.Process]; !on {
 				stops[e.Process] = len(h.Faults)
-				h.Faults = append(h.Faults, Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
+				h.Faults = append(h.Faults,
+					Period{Fault: string(e.What), Processes: []string{e.Process}, From: e.At})
 			}
 		case Resumed:
 			if i, on := stops[e.Process]; on {
@@ -134,7 +139,7 @@ func (h *History) pair() error {
 			}
 		case Stopping:
 			h.Stopping = cmp.Or(h.Stopping, e.At)
-		case Started, Ended, Queue, Free, Taken, Left:
+		case Started, Ended, Queue, Free, Held, Left:
 		default:
 			return fmt.Errorf("unknown event %q", e.What)
 		}
@@ -158,7 +163,7 @@ func (h *History) Encode(w io.Writer) error {
 	return nil
 }
 
-// Decode reads the events that Encode has written.
+// Decode reads what Encode wrote.
 func Decode(r io.Reader) ([]Event, error) {
 	var events []Event
 	lines := bufio.NewScanner(r)

@@ -13,6 +13,7 @@ import (
 
 func TestInconsistentEventsAreAnError(t *testing.T) {
 	hold := held("a", 1, plain, 0, 1, 2, 3)
+	killed := Event{What: Killed, Process: "a"}
 	for message, events := range map[string][]Event{
 		"no events":                       nil,
 		"was asked for twice":             {hold[0], hold[0]},
@@ -25,7 +26,7 @@ func TestInconsistentEventsAreAnError(t *testing.T) {
 		"notheld, but Unlock was not":     append(slices.Clone(hold), did(5, "a", 1, NotHeld)),
 		`fault "cut" begins twice`:        {fault("cut", 1, 2)[0], fault("cut", 1, 2)[0]},
 		`fault "cut" is healed and was n`: {fault("cut", 1, 2)[1]},
-		"a was killed twice":              {{What: Killed, Process: "a"}, {What: Killed, Process: "a"}},
+		"a was killed twice":              {killed, killed},
 		`unknown event "nonsense"`:        {{What: "nonsense"}},
 		"asks for no lock":                {{What: Asked, Process: "a", Number: 1}},
 	} {
@@ -69,8 +70,10 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestPeriodLastsUntilItIsHealedOrTheEnd(t *testing.T) {
 	h := story(t, fault("cut", 1, 5, "a"), fault("flush", 2, 3)[:1], []Event{
-		{At: at(1), What: Stopped, Process: "a"}, {At: at(2), What: Stopped, Process: "a"}, {At: at(3), What: Resumed, Process: "a"},
-		{At: at(4), What: Stopped, Process: "b"}, {At: at(5), What: Killed, Process: "b"}, {At: at(6), What: Resumed, Process: "b"},
+		{At: at(1), What: Stopped, Process: "a"}, {At: at(2), What: Stopped, Process: "a"},
+		{At: at(3), What: Resumed, Process: "a"},
+		{At: at(4), What: Stopped, Process: "b"}, {At: at(5), What: Killed, Process: "b"},
+		{At: at(6), What: Resumed, Process: "b"},
 		{At: at(7), What: Resumed, Process: "c"}, {At: at(9), What: Queue, Until: at(20)},
 	})
 	require.Equal(t, []Period{
@@ -86,7 +89,8 @@ func TestPeriodLastsUntilItIsHealedOrTheEnd(t *testing.T) {
 func TestPeriodLastsUntilItHasSettled(t *testing.T) {
 	flush := settling(50, fault("flush", 10, 20))
 	flush[0].KeepsTokens = true
-	h := story(t, flush, settling(5, fault("cut", 1, 7)), []Event{{At: at(30), What: Stopping}, {At: at(31), What: Stopping}})
+	h := story(t, flush, settling(5, fault("cut", 1, 7)),
+		[]Event{{At: at(30), What: Stopping}, {At: at(31), What: Stopping}})
 	require.Equal(t, []Period{
 		{Fault: "cut", From: at(1), To: at(7)},
 		{Fault: "flush", Forgets: true, KeepsTokens: true, From: at(10), To: at(50)},

@@ -11,18 +11,19 @@ type part struct {
 	Kind Kind
 }
 
-// shared tells whether both may hold at once, although they are different owners.
+// shared reports whether both may hold at once although their owners differ.
 func (p part) shared(other part) bool { return p.Kind == Read && other.Kind == Read }
 
-// conflicts tells whether p and other may never hold at the same time.
+// conflicts reports whether p and other may never hold at the same time.
 func (p part) conflicts(other part) bool { return p.owner() != other.owner() && !p.shared(other) }
 
-// quorum tells whether a RedLock is among the locks.
+// quorum reports whether one of the locks is a RedLock.
 func (a *Acquisition) quorum() bool {
 	return slices.ContainsFunc(a.Locks, func(lock Lock) bool { return lock.Kind == Quorum })
 }
 
-// names gives the parts by the name of the lock, each list in the order in which they were asked for.
+// names returns the parts by the name of the lock, each list in the order in which they were asked
+// for.
 func (h *History) names() map[string][]part {
 	names := map[string][]part{}
 	for _, a := range h.Acquisitions {
@@ -33,7 +34,7 @@ func (h *History) names() map[string][]part {
 	return names
 }
 
-// granted gives those of the parts that were granted.
+// granted returns the parts that were granted.
 func granted(parts []part) []part {
 	var holds []part
 	for _, p := range parts {
@@ -44,46 +45,49 @@ func granted(parts []part) []part {
 	return holds
 }
 
-// faulty tells whether a fault that concerns the process was there at any time from from to to.
+// faulty reports whether a fault concerned the process at any time between two instants.
 func (h *History) faulty(process string, from, to Instant) bool {
-	_, troubled := h.troubledSince(process, from, to)
-	return troubled
+	_, faulty := h.faultySince(process, from, to)
+	return faulty
 }
 
-// troubledSince gives when the first of those faults began.
-func (h *History) troubledSince(process string, from, to Instant) (since Instant, troubled bool) {
+// faultySince returns when the first of those faults began.
+func (h *History) faultySince(process string, from, to Instant) (since Instant, faulty bool) {
 	for _, p := range h.Faults {
-		if p.Concerns(process) && p.From <= to && p.To >= from && (!troubled || p.From < since) {
-			since, troubled = p.From, true
+		if p.Concerns(process) && p.From <= to && p.To >= from && (!faulty || p.From < since) {
+			since, faulty = p.From, true
 		}
 	}
-	return since, troubled
+	return since, faulty
 }
 
-// troubledUntil gives when the last of those faults was over.
-func (h *History) troubledUntil(process string, from, to Instant) (until Instant, troubled bool) {
+// faultyUntil returns when the last of those faults was over.
+func (h *History) faultyUntil(process string, from, to Instant) (until Instant, faulty bool) {
 	for _, p := range h.Faults {
 		if p.Concerns(process) && p.From <= to && p.To >= from {
-			until, troubled = max(until, p.over()), true
+			until, faulty = max(until, p.over()), true
 		}
 	}
-	return until, troubled
+	return until, faulty
 }
 
-// calm tells whether nothing hit a's process that could be felt from when a was asked for to an instant: not even something that
-// held up a command, or a release of which a lease was left. Then whatever goes wrong is the lock's own doing.
+// calm reports whether a's process felt no fault from a's request to an instant: not even one that
+// delayed a command, or kept a release and so left a lease. Then all that goes wrong is the lock's
+// doing.
 func (h *History) calm(a *Acquisition, bounds Bounds, to Instant) bool {
 	return !h.faulty(a.Process, a.Asked.Add(-bounds.Command-bounds.Lease), to)
 }
 
-// givenUp tells whether a's call may have been given up at an instant, because the process was about to end or the hold whose
-// context it had was over.
+// givenUp reports whether a's call may have been given up at an instant: the process was about to
+// end, or the hold whose context it had was over.
 func (m *memory) givenUp(a *Acquisition, at Instant) bool {
-	return m.h.Stopping != 0 && at >= m.h.Stopping || m.expired(a, at) || strings.Contains(a.Error, "context canceled")
+	return m.h.Stopping != 0 && at >= m.h.Stopping || m.expired(a, at) ||
+		strings.Contains(a.Error, "context canceled")
 }
 
-// ends gives the window in which a granted hold must have ended on the servers. For one that was not released well it begins
-// when the holder has trusted it for the last time, and ends when the last lease that it may have got must be over.
+// ends returns the window in which a granted hold must have ended on the servers. Without a
+// confirmed release it begins when the holder trusted the hold for the last time, and ends with the
+// last lease that it may have got.
 func (h *History) ends(a *Acquisition, bounds Bounds) (earliest, latest Instant) {
 	if a.Release == Released {
 		return a.Releasing, a.Gone
@@ -96,17 +100,19 @@ func (h *History) ends(a *Acquisition, bounds Bounds) (earliest, latest Instant)
 	switch {
 	case a.Gone != 0:
 		latest = min(latest, a.Gone.Add(rest))
-	case a.Lost != 0 && len(a.Locks) == 1: // when a MultiLock loses one part, it keeps the others until Unlock
+	// When a MultiLock loses one part, it keeps the others until Unlock.
+	case a.Lost != 0 && len(a.Locks) == 1:
 		latest = min(latest, a.Lost.Add(rest))
 	}
-	if a.Fixed && a.Gone == 0 && !a.Nested() { // a nested one may lengthen the lease of the outermost, and the other way round
+	// A nested one may extend the lease of the outermost, and the other way round.
+	if a.Fixed && a.Gone == 0 && !a.Nested() {
 		latest = min(latest, a.Answered.Add(max(a.Lease, bounds.Lease)+bounds.Slack))
 	}
 	return a.Trusted, max(a.Trusted, latest)
 }
 
-// mayHold gives the time during which it is possible that an acquisition that was not granted, or not yet, has the lock or
-// a part of it, and false if that is impossible.
+// mayHold returns the time during which an acquisition that was not granted, or not yet, may have
+// the lock or a part of it. It returns false if that is impossible.
 func (h *History) mayHold(a *Acquisition, bounds Bounds) (from, to Instant, may bool) {
 	rest := a.Lease + bounds.Command + bounds.Slack
 	switch a.Outcome {
@@ -117,10 +123,11 @@ func (h *History) mayHold(a *Acquisition, bounds Bounds) (from, to Instant, may 
 		return a.Asked, h.executed(a, a.Answered, bounds).Add(rest), true
 	case Refused, Failed:
 		if h.faulty(a.Process, a.Asked, a.Answered) {
-			// One of its attempts may have been executed and its answer lost, which is cleaned up in the background.
+			// One of its attempts may have been executed and its reply lost; cleanup goes on in the
+			// background.
 			return a.Asked, h.executed(a, a.Answered, bounds).Add(rest), true
 		}
-		// Those of several parts take some before they find out that they do not get all.
+		// A call for several locks acquires some before it finds out that it cannot have all.
 		return a.Asked, a.Answered.Add(bounds.Slack), len(a.Locks) > 1 || a.Locks[0].Kind == Quorum
 	default:
 		if killed, ok := h.Killed[a.Process]; ok {
@@ -130,12 +137,13 @@ func (h *History) mayHold(a *Acquisition, bounds Bounds) (from, to Instant, may 
 	}
 }
 
-// executed gives until when the last command of a call that was over at an instant may have been executed: a network or a server
-// that stood still just then does that when it goes on.
+// executed returns the last instant at which a command of a call that was over may have been
+// executed: a network or a server that stalls executes it when it goes on.
 func (h *History) executed(a *Acquisition, over Instant, bounds Bounds) Instant {
 	last := over
 	for _, p := range h.Faults {
-		if p.Delays && p.Concerns(a.Process) && p.From <= over.Add(bounds.Command) && p.To >= a.Asked {
+		if p.Delays && p.Concerns(a.Process) && p.From <= over.Add(bounds.Command) &&
+			p.To >= a.Asked {
 			last = max(last, p.To)
 		}
 	}

@@ -29,7 +29,9 @@ func merged(intervals []interval) []interval {
 func without(intervals, others []interval) []interval {
 	var left []interval
 	for _, p := range intervals {
-		i, _ := slices.BinarySearchFunc(others, p.from, func(o interval, at Instant) int { return cmp.Compare(o.to, at) })
+		i, _ := slices.BinarySearchFunc(others, p.from, func(o interval, at Instant) int {
+			return cmp.Compare(o.to, at)
+		})
 		for _, o := range others[i:] {
 			if o.from >= p.to {
 				break

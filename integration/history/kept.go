@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// kept: a hold is not lost before the deadline that it has shown, unless the servers forgot it. One that the watchdog renews is
-// not lost at all, unless a fault concerned its process.
+// kept: a hold is not lost before the deadline that it returned. A renewed one is not lost at all,
+// unless a fault concerned its process.
 //
-// Two kinds of holds may be. A read hold of a writer is given up when an earlier release of its, which got no answer, may
-// still take it (package rlock says so). And the deadline of a RedLock is that of a quorum of its nodes, which moves back
-// when nodes forget.
+// Two kinds of holds are exempt. A read hold of a writer is given up when an earlier release, which
+// got no reply, may still remove it (package rlock says so). The deadline of a RedLock is that of a
+// quorum of its nodes, which moves back when nodes forget.
 func (h *History) kept(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	for _, a := range h.Acquisitions {
@@ -18,7 +18,7 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 			continue
 		}
 		at, lost := a.lostAt()
-		// Levels with a lease of their own are not judged by it: they may outlive the one that is renewed.
+		// Levels with their own lease are not judged by it: they may outlive the renewed one.
 		renewed := !a.Fixed && h.calm(a, bounds, at)
 		if a.Promised == 0 && !renewed {
 			continue
@@ -29,9 +29,11 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 		case !lost:
 			continue
 		case at < a.Promised:
-			b.Text = fmt.Sprintf("%v was lost %v before its deadline: %s", a, a.Promised.Sub(at), a.Error)
+			b.Text = fmt.Sprintf("%v was lost %v before its deadline: %s", a, a.Promised.Sub(at),
+				a.Error)
 		case renewed:
-			b.Text = fmt.Sprintf("%v was lost, although it is renewed and no fault was near: %s", a, a.Error)
+			b.Text = fmt.Sprintf("%v was lost, although it is renewed and no fault was near: %s", a,
+				a.Error)
 		default:
 			continue
 		}
@@ -43,7 +45,8 @@ func (h *History) kept(bounds Bounds, verdict *Verdict) {
 	}
 }
 
-// lostAt is when a's hold was known to have ended by itself, if it did; else when it was last known to be there.
+// lostAt returns when a's hold was known to have ended by itself, if it did; else when it was last
+// known to exist.
 func (a *Acquisition) lostAt() (at Instant, lost bool) {
 	switch {
 	case a.Lost != 0:
@@ -55,12 +58,15 @@ func (a *Acquisition) lostAt() (at Instant, lost bool) {
 	}
 }
 
-// mayBeGivenUp tells whether a is a hold of those kinds.
+// mayBeGivenUp reports whether a is a hold of those kinds.
 func mayBeGivenUp(a *Acquisition) bool {
-	return a.quorum() || a.Nested() && slices.ContainsFunc(a.Locks, func(lock Lock) bool { return lock.Kind == Read })
+	return a.quorum() || a.Nested() && slices.ContainsFunc(a.Locks, func(lock Lock) bool {
+		return lock.Kind == Read
+	})
 }
 
-// forgottenBefore gives a period in which the servers may have forgotten a's hold before the instant.
+// forgottenBefore returns a period in which the servers may have forgotten a's hold before the
+// instant.
 func (m *memory) forgottenBefore(a *Acquisition, at Instant) (Period, bool) {
 	for _, p := range m.periods {
 		if a.Asked < p.To && p.From < at {

@@ -23,7 +23,8 @@ func TestHoldThatIsLostBeforeItsDeadlineIsABreach(t *testing.T) {
 	verdict := inBreach(t, Kept, 1, promised(plain, 99))
 	require.Contains(t, of(Kept, verdict.Breaches)[0].Text, "was lost 1ms before its deadline")
 	kept(t, Kept, lasting(promised(plain, 100)))
-	inBreach(t, Kept, 1, append(promised(plain, 99)[:2], did(98, "a", 1, Releasing), did(99, "a", 1, NotHeld)))
+	inBreach(t, Kept, 1, append(promised(plain, 99)[:2], did(98, "a", 1, Releasing),
+		did(99, "a", 1, NotHeld)))
 	// The latest deadline counts.
 	later := did(20, "a", 1, Valid)
 	later.Until = at(200)
@@ -47,29 +48,37 @@ func TestHoldsThatMayBeGivenUpAreNotJudged(t *testing.T) {
 
 func TestRenewedHoldIsLostOnlyNearAFault(t *testing.T) {
 	verdict := inBreach(t, Kept, 1, promised(plain, 5000))
-	require.Contains(t, of(Kept, verdict.Breaches)[0].Text, "although it is renewed and no fault was near")
+	require.Contains(t, of(Kept, verdict.Breaches)[0].Text,
+		"although it is renewed and no fault was near")
 	require.Positive(t, kept(t, Kept, lasting(promised(plain, 5000))).Judged[Kept])
 	later := func(lost int) []Event { // requested at 2000
-		return []Event{asked(2000, "a", 1, plain), did(2001, "a", 1, Granted), did(lost, "a", 1, Lost)}
+		return []Event{asked(2000, "a", 1, plain), did(2001, "a", 1, Granted),
+			did(lost, "a", 1, Lost)}
 	}
 	// A fault counts from a command and a lease before the request,
 	inBreach(t, Kept, 1, later(5000), fault("cut", 100, 799, "a"))
-	kept(t, Kept, later(5000), fault("cut", 100, 800, "a"), held("b", 1, Lock{"other", Plain}, 3000, 3001, 3002, 3003))
-	kept(t, Kept, later(5000), settling(800, fault("cut", 100, 200, "a")), held("b", 1, Lock{"other", Plain}, 3000, 3001, 3002, 3003))
+	kept(t, Kept, later(5000), fault("cut", 100, 800, "a"),
+		held("b", 1, Lock{"other", Plain}, 3000, 3001, 3002, 3003))
+	kept(t, Kept, later(5000), settling(800, fault("cut", 100, 200, "a")),
+		held("b", 1, Lock{"other", Plain}, 3000, 3001, 3002, 3003))
 	// until the loss,
 	inBreach(t, Kept, 1, later(5000), fault("cut", 5001, 5002))
 	inBreach(t, Kept, 0, later(5000), fault("cut", 5000, 5002))
-	inBreach(t, Kept, 0, later(5000), []Event{{At: at(3000), What: Stopped, Process: "a"}, {At: at(4500), What: Resumed, Process: "a"}})
+	inBreach(t, Kept, 0, later(5000),
+		[]Event{{At: at(3000), What: Stopped, Process: "a"},
+			{At: at(4500), What: Resumed, Process: "a"}})
 	// in its own process.
 	inBreach(t, Kept, 1, later(5000), fault("cut", 100, 4000, "b"))
 	// Unlock finds out.
-	inBreach(t, Kept, 1, append(later(9)[:2], did(5000, "a", 1, Releasing), did(5001, "a", 1, NotHeld)))
+	inBreach(t, Kept, 1, append(later(9)[:2], did(5000, "a", 1, Releasing),
+		did(5001, "a", 1, NotHeld)))
 	require.Positive(t, kept(t, Kept, held("a", 1, plain, 2000, 2001, 5000, 5001)).Judged[Kept])
 }
 
 func TestOnlyRenewedLevelsAreJudged(t *testing.T) {
 	inner := func() []Event {
-		return nested([]Event{asked(20, "a", 2, plain), did(21, "a", 2, Granted), did(5000, "a", 2, Lost)})
+		return nested([]Event{asked(20, "a", 2, plain), did(21, "a", 2, Granted),
+			did(5000, "a", 2, Lost)})
 	}
 	outer := held("a", 1, plain, 0, 10, 30, 31)
 	inBreach(t, Kept, 1, outer, inner())

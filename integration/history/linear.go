@@ -9,25 +9,27 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// deciding is how long the search for an order may take for one lock.
-const deciding = 20 * time.Second
+// searchLimit is how long the search for an order may take for one lock.
+const searchLimit = 20 * time.Second
 
 // piece is a stretch of what happened to one lock. No operation lies partly in it.
 type piece struct {
 	name       string
-	before     state // at its begin
-	open       bool  // nothing is known about that: it is a scene of a picture
+	before     state // at its start
+	open       bool  // the state before is unknown: the piece is a picture's scene
 	operations []porcupine.Operation
 }
 
-// linearizable: there is an order of all that happened to a lock in which a perfect lock could have done it. To lose a
-// hold is an operation of its own, see History.ends; so is that the servers forget the last token.
+// linearizable: there is an order of all that happened to a lock in which a perfect lock could have
+// done it. The loss of a hold is an operation of its own, see History.ends; so is the loss of the
+// last token by the servers.
 func (h *History) linearizable(bounds Bounds, verdict *Verdict) {
-	h.linearizableWithin(deciding, bounds, verdict)
+	h.linearizableWithin(searchLimit, bounds, verdict)
 	h.refusals(bounds, verdict)
 }
 
-// linearizableWithin gives up after a time for each lock. That is a breach, because nothing is known about the rest.
+// linearizableWithin searches for a limited time for each lock. Exceeding it is a breach, because
+// the rest is unknown.
 func (h *History) linearizableWithin(limit time.Duration, bounds Bounds, verdict *Verdict) {
 	for name, pieces := range h.pieces(bounds) {
 		deadline := time.Now().Add(limit)
@@ -53,16 +55,16 @@ func (p piece) check(limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(p.model(), p.operations, limit)
 }
 
-// model is that of a lock which is in the state in which the piece begins.
+// model returns the model of a lock that starts in the state before the piece.
 func (p piece) model() porcupine.Model {
 	m := model
 	m.Init = func() any { return p.before }
 	return m
 }
 
-// breach says which operations find no place in the longest order.
+// breach names the operations that the longest order leaves out.
 func (p piece) breach() Breach {
-	_, info := porcupine.CheckOperationsVerbose(p.model(), p.operations, deciding)
+	_, info := porcupine.CheckOperationsVerbose(p.model(), p.operations, searchLimit)
 	var longest []porcupine.Operation
 	for _, order := range info.PartialLinearizationsOperations()[0] {
 		if len(order) > len(longest) {
@@ -84,21 +86,23 @@ func (p piece) breach() Breach {
 		if text == "" {
 			b.At, text = Instant(o.Call), fmt.Sprint(o.Input)
 		}
-		if a := o.Input.(step).part.Acquisition; a != nil && !slices.Contains(b.Between, a) && len(b.Between) < mostBetween {
+		if a := o.Input.(step).part.Acquisition; a != nil && !slices.Contains(b.Between, a) &&
+			len(b.Between) < maxBetween {
 			b.Between = append(b.Between, a)
 		}
 	}
-	b.Text = fmt.Sprintf("%q: %d operations have no order that a lock allows; at most %d do, and then not: %s, when it is %v",
+	b.Text = fmt.Sprintf("%q: %d operations have no order that a lock allows; at most %d do, and "+
+		"then not: %s, when it is %v",
 		p.name, len(p.operations), len(longest), text, s)
 	return b
 }
 
-// mostBetween is how many acquisitions are named at most.
-const mostBetween = 4
+// maxBetween is how many acquisitions a breach names at most.
+const maxBetween = 4
 
-// pieces cuts what happened to each lock where no operation is under way. What the lock's state must be there follows from
-// what went before, in whatever order that was. So each piece can be judged by itself, in a time that does not grow with
-// the history.
+// pieces cuts what happened to each lock where no operation is under way. The lock's state there
+// follows from what went before, whatever its order. So each piece can be judged by itself, in a
+// time that does not grow with the history.
 func (h *History) pieces(bounds Bounds) map[string][]piece {
 	m := h.memory(bounds)
 	all := map[string][]piece{}
@@ -123,14 +127,14 @@ func (h *History) pieces(bounds Bounds) map[string][]piece {
 	return all
 }
 
-// after is the state in which the piece ends, if there is any order of it.
+// after returns the state in which the piece ends, if it has any order.
 func (p piece) after() state {
 	holders := map[owner]holder{}
 	for _, held := range p.before.holders {
 		holders[held.owner] = held
 	}
-	s := state{token: p.before.token, anew: p.before.anew}
-	var granted, forgotten int64 // the last token, and when it may have been forgotten
+	s := state{token: p.before.token, anyToken: p.before.anyToken}
+	var granted, forgotten int64 // when the last token was granted, and may have been forgotten
 	for _, o := range p.operations {
 		one := o.Input.(step)
 		change := 1
@@ -140,9 +144,9 @@ func (p piece) after() state {
 			continue
 		case end:
 			change = -1
-		case take:
+		case acquire:
 			if answered := int64(one.part.Answered); answered >= granted {
-				granted, s.token, s.anew = answered, one.part.Token, one.anew
+				granted, s.token, s.anyToken = answered, one.part.Token, one.anyToken
 			}
 		}
 		by := one.part.owner()
@@ -155,7 +159,7 @@ func (p piece) after() state {
 		}
 		holders[by] = held
 	}
-	s.anew = s.anew || forgotten > 0 && granted <= forgotten
+	s.anyToken = s.anyToken || forgotten > 0 && granted <= forgotten
 	for _, by := range slices.SortedFunc(maps.Keys(holders), owner.compare) {
 		if held := holders[by]; held.reads > 0 || held.writes > 0 {
 			s.holders = append(s.holders, held)

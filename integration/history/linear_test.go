@@ -14,19 +14,21 @@ import (
 
 func TestHoldsThatHaveAnOrderAreLinearizable(t *testing.T) {
 	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 25), held("b", 1, plain, 0, 24, 30, 31))
-	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 21), nested(held("a", 2, plain, 11, 12, 13, 14)), held("b", 1, plain, 0, 24, 30, 31))
-	kept(t, Linearizable, held("a", 1, write, 0, 10, 20, 21), nested(held("a", 2, read, 11, 12, 30, 31)), held("b", 1, read, 0, 22, 40, 41))
+	kept(t, Linearizable, held("a", 1, plain, 0, 10, 20, 21),
+		nested(held("a", 2, plain, 11, 12, 13, 14)), held("b", 1, plain, 0, 24, 30, 31))
+	kept(t, Linearizable, held("a", 1, write, 0, 10, 20, 21),
+		nested(held("a", 2, read, 11, 12, 30, 31)), held("b", 1, read, 0, 22, 40, 41))
 }
 
 // Neither hold is seen valid while the other one is, so exclusion cannot judge them.
-func TestHoldTakenBeforeAnotherIsReleasedHasNoOrder(t *testing.T) {
+func TestHoldAcquiredBeforeAnotherIsReleasedHasNoOrder(t *testing.T) {
 	a := held("a", 1, plain, 0, 10, 20, 25)
 	a[2].At = at(10) // trusted only when it was granted
 	verdict := inBreach(t, Linearizable, 1, a, held("b", 1, plain, 0, 15, 30, 31))
 	require.Empty(t, of(Exclusion, verdict.Breaches))
 	b := of(Linearizable, verdict.Breaches)[0]
-	require.Equal(t, `"lock": 1 operations have no order that a lock allows; at most 0 do, and then not: `+
-		`b#1 plain "lock": taken, when it is held by a#1 (1)`, b.Text)
+	require.Equal(t, `"lock": 1 operations have no order that a lock allows; at most 0 do, `+
+		`and then not: b#1 plain "lock": acquired, when it is held by a#1 (1)`, b.Text)
 	require.Equal(t, at(15), b.At)
 	require.Len(t, b.Between, 1)
 }
@@ -45,9 +47,9 @@ func TestEventsAtTheSameInstantMayHaveAnyOrder(t *testing.T) {
 
 func TestLevelThatIsNotHeldCannotEnd(t *testing.T) {
 	hold := part{&Acquisition{Process: "a", Number: 1, Root: 1}, Plain}
-	ok, taken := state{}.after(step{verb: take, part: hold})
+	ok, acquired := state{}.after(step{verb: acquire, part: hold})
 	require.True(t, ok)
-	ok, released := taken.after(step{verb: end, part: hold})
+	ok, released := acquired.after(step{verb: end, part: hold})
 	require.True(t, ok)
 	require.Equal(t, "free", released.String())
 	ok, _ = released.after(step{verb: end, part: hold})
@@ -75,49 +77,61 @@ func TestInnerLevelThatIsStillHeldKeepsOthersOut(t *testing.T) {
 }
 
 func TestReaderThatWritesHasNoOrder(t *testing.T) {
-	inBreach(t, Linearizable, 1, held("a", 1, read, 0, 10, 20, 21), nested(held("a", 2, write, 11, 12, 13, 14)))
+	inBreach(t, Linearizable, 1, held("a", 1, read, 0, 10, 20, 21),
+		nested(held("a", 2, write, 11, 12, 13, 14)))
 }
 
 func TestAcquisitionsWithUnknownOutcomeHinderNobody(t *testing.T) {
 	unknown := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Unknown)}
 	kept(t, Linearizable, unknown, held("b", 1, plain, 0, 10, 20, 21))
-	kept(t, Linearizable, []Event{asked(0, "a", 1, plain), {At: at(50), What: Killed, Process: "a"}}, held("b", 1, plain, 0, 10, 20, 21))
+	kept(t, Linearizable,
+		[]Event{asked(0, "a", 1, plain), {At: at(50), What: Killed, Process: "a"}},
+		held("b", 1, plain, 0, 10, 20, 21))
 }
 
 func TestTokenThatDoesNotGrowHasNoOrder(t *testing.T) {
 	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
-	later := func(number int64) []Event { return withToken(number, held("b", 1, fenced, 5, 23, 30, 31)) }
+	later := func(number int64) []Event {
+		return withToken(number, held("b", 1, fenced, 5, 23, 30, 31))
+	}
 	kept(t, Linearizable, first, later(6))
 	inBreach(t, Linearizable, 1, first, later(5))
 	inBreach(t, Linearizable, 1, first, later(4))
 	kept(t, Linearizable, first, later(4), fault("flush", 15, 16))
 	// Inner levels have the same token.
-	kept(t, Linearizable, first, withToken(5, nested(held("a", 2, fenced, 11, 12, 13, 14))), later(6))
-	inBreach(t, Linearizable, 1, first, withToken(6, nested(held("a", 2, fenced, 11, 12, 13, 14))), later(7))
+	kept(t, Linearizable, first, withToken(5, nested(held("a", 2, fenced, 11, 12, 13, 14))),
+		later(6))
+	inBreach(t, Linearizable, 1, first, withToken(6, nested(held("a", 2, fenced, 11, 12, 13, 14))),
+		later(7))
 }
 
 func TestTokensGrowAgainAfterTheServersForgot(t *testing.T) {
 	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
 	second := withToken(1, held("b", 1, fenced, 202, 203, 210, 211))
-	third := func(number int64) []Event { return withToken(number, held("c", 1, fenced, 212, 213, 220, 221)) }
+	third := func(number int64) []Event {
+		return withToken(number, held("c", 1, fenced, 212, 213, 220, 221))
+	}
 	kept(t, Linearizable, first, fault("flush", 50, 60), second, third(2))
 	inBreach(t, Linearizable, 1, first, fault("flush", 50, 60), second, third(1))
 	inBreach(t, Linearizable, 1, first, fault("flush", 300, 310), second, third(2))
 	// An acquisition during the period may precede the moment when the servers forgot.
-	kept(t, Linearizable, first, fault("flush", 50, 120), withToken(6, held("c", 2, fenced, 70, 71, 80, 81)), second, third(2))
+	kept(t, Linearizable, first, fault("flush", 50, 120),
+		withToken(6, held("c", 2, fenced, 70, 71, 80, 81)), second, third(2))
 }
 
-// An unconfirmed release may end until another takes the lock, so all of this is one piece.
+// An unconfirmed release may end until another acquires the lock, so all of this is one piece.
 func TestOnlyTheFirstTokenAfterTheServersForgotMayBeAny(t *testing.T) {
 	first := withToken(5, held("a", 1, fenced, 0, 10, 20, 21))
 	first[4].What = Unconfirmed
 	second := withToken(1, held("b", 1, fenced, 115, 116, 120, 121))
-	third := func(number int64) []Event { return withToken(number, held("c", 1, fenced, 212, 213, 220, 221)) }
+	third := func(number int64) []Event {
+		return withToken(number, held("c", 1, fenced, 212, 213, 220, 221))
+	}
 	kept(t, Linearizable, first, fault("flush", 50, 60), second, third(2))
 	inBreach(t, Linearizable, 1, first, fault("flush", 50, 60), second, third(1))
 }
 
-func TestForgottenHoldMayBeTakenByAnotherOnlyThen(t *testing.T) {
+func TestForgottenHoldMayBeAcquiredByAnotherOnlyThen(t *testing.T) {
 	a, b := held("a", 1, plain, 0, 10, 200, 201), held("b", 1, plain, 0, 150, 160, 161)
 	kept(t, Linearizable, a, b, fault("flush", 100, 120))
 	inBreach(t, Linearizable, 1, a, b, fault("flush", 160, 170))
@@ -154,22 +168,27 @@ func TestRefusalIsABreachIfNoOtherCanHaveHeldTheLock(t *testing.T) {
 	refused := func(lock Lock, process string, from, to int) []Event {
 		return []Event{waitingFor(0, asked(from, process, 1, lock)), did(to, process, 1, Refused)}
 	}
-	verdict := inBreach(t, Linearizable, 1, refused(plain, "b", 0, 9), held("a", 1, plain, 10, 20, 30, 31))
+	verdict := inBreach(t, Linearizable, 1, refused(plain, "b", 0, 9),
+		held("a", 1, plain, 10, 20, 30, 31))
 	require.Contains(t, verdict.Breaches[0].Text, "nobody else can have had it")
 	kept(t, Linearizable, refused(plain, "b", 0, 10), held("a", 1, plain, 10, 20, 30, 31))
 	kept(t, Linearizable, refused(plain, "b", 31, 40), held("a", 1, plain, 10, 20, 30, 31))
 	inBreach(t, Linearizable, 1, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31))
-	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), fault("cut", 35, 36))
-	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), fault("flush", 1, 5))
-	// Waiters in another process are in nobody's way, unless there is a queue in Redis.
+	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31),
+		fault("cut", 35, 36))
+	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31),
+		fault("flush", 1, 5))
+	// Waiters in another process hinder nobody, unless there is a queue in Redis.
 	waiting := []Event{waitingFor(60*ms, asked(32, "c", 1, plain)), did(41, "c", 1, Refused)}
-	inBreach(t, Linearizable, 1, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), waiting)
+	inBreach(t, Linearizable, 1, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31),
+		waiting)
 	same := []Event{waitingFor(60*ms, asked(32, "b", 2, plain)), did(41, "b", 2, Refused)}
 	kept(t, Linearizable, refused(plain, "b", 32, 40), held("a", 1, plain, 10, 20, 30, 31), same)
 	waiting[0].Locks = []Lock{fair}
 	kept(t, Linearizable, refused(fair, "b", 32, 40), held("a", 1, fair, 10, 20, 30, 31), waiting)
 	// Nor is the caller itself.
-	inBreach(t, Linearizable, 1, []Event{within(1, waitingFor(0, asked(12, "a", 2, plain))), did(13, "a", 2, Refused)},
+	inBreach(t, Linearizable, 1,
+		[]Event{within(1, waitingFor(0, asked(12, "a", 2, plain))), did(13, "a", 2, Refused)},
 		held("a", 1, plain, 0, 10, 30, 31))
 	// An unknown outcome may be a hold, for one lease.
 	unknown := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Unknown)}
@@ -178,18 +197,24 @@ func TestRefusalIsABreachIfNoOtherCanHaveHeldTheLock(t *testing.T) {
 	// The hold begins when the network that delayed the command delivers it, even if its caller has
 	// left.
 	cut := delaying(fault("cut", 40, 4000, "a"))
-	killed := []Event{waitingFor(0, asked(0, "a", 1, plain)), {At: at(50), What: Killed, Process: "a"}}
+	killed := []Event{waitingFor(0, asked(0, "a", 1, plain)),
+		{At: at(50), What: Killed, Process: "a"}}
 	failed := []Event{waitingFor(0, asked(0, "a", 1, plain)), did(50, "a", 1, Failed)}
 	for _, attempt := range [][]Event{unknown, killed, failed} {
 		kept(t, Linearizable, attempt, cut, refused(plain, "b", 5250, 5251))
 		inBreach(t, Linearizable, 1, attempt, cut, refused(plain, "b", 5251, 5252))
-		inBreach(t, Linearizable, 1, attempt, delaying(fault("another's", 40, 4000, "c")), refused(plain, "b", 5250, 5251))
-		inBreach(t, Linearizable, 1, attempt, fault("process killed", 40, 4000, "a"), refused(plain, "b", 5250, 5251))
+		inBreach(t, Linearizable, 1, attempt, delaying(fault("another's", 40, 4000, "c")),
+			refused(plain, "b", 5250, 5251))
+		inBreach(t, Linearizable, 1, attempt, fault("process killed", 40, 4000, "a"),
+			refused(plain, "b", 5250, 5251))
 	}
-	kept(t, Linearizable, unknown, delaying(fault("just after", 250, 4000, "a")), refused(plain, "b", 5250, 5251))
-	inBreach(t, Linearizable, 1, unknown, delaying(fault("later", 251, 4000, "a")), refused(plain, "b", 5250, 5251))
+	kept(t, Linearizable, unknown, delaying(fault("just after", 250, 4000, "a")),
+		refused(plain, "b", 5250, 5251))
+	inBreach(t, Linearizable, 1, unknown, delaying(fault("later", 251, 4000, "a")),
+		refused(plain, "b", 5250, 5251))
 	// A renewal of a killed process is delayed as well.
-	lost := []Event{asked(0, "a", 1, plain), did(5, "a", 1, Granted), {At: at(50), What: Killed, Process: "a"}}
+	lost := []Event{asked(0, "a", 1, plain), did(5, "a", 1, Granted),
+		{At: at(50), What: Killed, Process: "a"}}
 	kept(t, Linearizable, lost, cut, refused(plain, "b", 5250, 5251))
 	inBreach(t, Linearizable, 1, lost, cut, refused(plain, "b", 5251, 5252))
 }
@@ -211,12 +236,15 @@ func TestNarrowWindowsAndPiecesChangeNoVerdict(t *testing.T) {
 	illegal, tried := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"plain", "fenced", "rw"}).Draw(t, "name")
-		names := slices.DeleteFunc(slices.Clone(simNames), func(l Lock) bool { return l.Name != name })
+		names := slices.DeleteFunc(slices.Clone(simNames), func(l Lock) bool {
+			return l.Name != name
+		})
 		faults := rapid.SampledFrom([][]string{nil, {"kill"}, {"stop"}, {"cut"}}).Draw(t, "faults")
 		seed := rapid.Uint64().Draw(t, "seed")
 		s := newSimulator(seed, 4*time.Second, names...)
 		s.fixed = rapid.Bool().Draw(t, "some leases are explicit")
-		s.defect = rapid.SampledFrom([]string{"", "no exclusion", "tokens stand still", "no deadline", "release of anybody's hold"}).Draw(t, "defect")
+		s.defect = rapid.SampledFrom([]string{"", "no exclusion", "tokens stand still",
+			"no deadline", "release of any hold"}).Draw(t, "defect")
 		events := s.run(3, 1, faults)
 		// Move a few operations.
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -234,13 +262,14 @@ func TestNarrowWindowsAndPiecesChangeNoVerdict(t *testing.T) {
 		fast := porcupine.Ok
 		for _, pieces := range h.pieces(simBounds) {
 			for _, p := range pieces {
-				if p.check(deciding) != porcupine.Ok {
+				if p.check(searchLimit) != porcupine.Ok {
 					fast = porcupine.Illegal
 				}
 			}
 		}
 		for _, parts := range h.names() {
-			slow := porcupine.CheckOperationsTimeout(model, m.operations(m.windows(parts)), 5*time.Second)
+			slow := porcupine.CheckOperationsTimeout(model, m.operations(m.windows(parts)),
+				5*time.Second)
 			if slow == porcupine.Unknown {
 				continue
 			}
@@ -270,7 +299,9 @@ func TestThePiecesHaveAllOperationsInTheirOrder(t *testing.T) {
 			until = max(until, o.Return)
 		}
 		count += len(p.operations)
-		require.True(t, slices.IsSortedFunc(p.operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) }))
+		require.True(t, slices.IsSortedFunc(p.operations, func(a, b porcupine.Operation) int {
+			return cmp.Compare(a.Call, b.Call)
+		}))
 	}
 	require.Equal(t, 2*len(granted(h.names()["plain"])), count)
 }

@@ -10,26 +10,27 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// step is one operation of porcupine's: a level is taken or ends, or the servers may forget the token. It is a value that can be
-// compared.
+// step is one operation of porcupine's: a level is acquired or ends, or the servers may forget the
+// token. It is comparable.
 type step struct {
 	verb verb
 	part part
-	anew bool // its token may be any, because the servers may have forgotten the last one at that time
+	// anyToken allows any token: the servers may have forgotten the last one at that time.
+	anyToken bool
 
-	before *state // for begin, and the lock's name
+	before *state // for begin, with name
 	name   string
 }
 
 type verb string
 
 const (
-	take   verb = "take"
-	end    verb = "end"
-	forget verb = "forget"
-	begin  verb = "begin" // with what went before; only in pictures, like these
-	open   verb = "open"  // with nothing that is known
-	call   verb = "call"  // that was not granted
+	acquire verb = "acquire"
+	end     verb = "end"
+	forget  verb = "forget"
+	begin   verb = "begin" // with what went before; only in pictures, as the next two
+	open    verb = "open"  // with an unknown state
+	call    verb = "call"  // that was not granted
 )
 
 // String describes the operation in the picture.
@@ -40,7 +41,8 @@ func (s step) String() string {
 	case s.verb == open:
 		return fmt.Sprintf("%q: what is drawn begins", s.name)
 	case s.verb == call:
-		return fmt.Sprintf("%v: %s", s.part.Acquisition, strings.TrimSuffix(cmp.Or(string(s.part.Outcome), "no answer")+", "+s.part.Error, ", "))
+		return fmt.Sprintf("%v: %s", s.part.Acquisition,
+			strings.TrimSuffix(cmp.Or(string(s.part.Outcome), "no answer")+", "+s.part.Error, ", "))
 	case s.verb == forget:
 		return "the servers may forget the token"
 	case s.verb == end:
@@ -50,23 +52,24 @@ func (s step) String() string {
 		}
 		return fmt.Sprintf("%v: ends (%s)", s.part.Acquisition, how)
 	case s.part.Kind == Fenced:
-		return fmt.Sprintf("%v: taken with token %d", s.part.Acquisition, s.part.Token)
+		return fmt.Sprintf("%v: acquired with token %d", s.part.Acquisition, s.part.Token)
 	default:
-		return fmt.Sprintf("%v: taken", s.part.Acquisition)
+		return fmt.Sprintf("%v: acquired", s.part.Acquisition)
 	}
 }
 
-// state of a lock: who holds it, and the token that was given last. It is never changed, only replaced.
+// state is the state of a lock: its holders, and the last token. It is never changed, only
+// replaced.
 type state struct {
-	holders []holder // in the order of the owners
-	token   int64
-	anew    bool // the next token may be any, because the servers may have forgotten the last one
+	holders  []holder // sorted by owner
+	token    int64
+	anyToken bool // the servers may have forgotten the last token
 }
 
 // holder is an owner and its levels.
 type holder struct {
 	owner
-	reads, writes int // writes: of any kind but Read
+	reads, writes int // writes: of all kinds but Read
 }
 
 // String describes the state in the picture.
@@ -81,13 +84,15 @@ func (s state) String() string {
 	return "held by " + strings.Join(holders, ", ")
 }
 
-// model is the perfect lock of each kind. A lock that is not read-write is one that is only written.
+// model is the perfect lock of each kind. A lock without readers counts as one that is only
+// written.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(before, input, _ any) (bool, any) { return before.(state).after(input.(step)) },
 	Equal: func(a, b any) bool {
 		one, other := a.(state), b.(state)
-		return one.token == other.token && one.anew == other.anew && slices.Equal(one.holders, other.holders)
+		return one.token == other.token && one.anyToken == other.anyToken &&
+			slices.Equal(one.holders, other.holders)
 	},
 	Hash: func(s any) uint64 {
 		hash := maphash.Comparable(seed, s.(state).token)
@@ -102,7 +107,7 @@ var model = porcupine.Model{
 
 var seed = maphash.MakeSeed()
 
-// after is the state that a step leads to, and false if a lock must not take it.
+// after returns the state that a step leads to, and false if a lock must not take the step.
 func (s state) after(o step) (bool, state) {
 	switch o.verb {
 	case begin, open:
@@ -110,10 +115,12 @@ func (s state) after(o step) (bool, state) {
 	case call:
 		return true, s
 	case forget:
-		s.anew = true
+		s.anyToken = true
 		return true, s
 	}
-	at, found := slices.BinarySearchFunc(s.holders, o.part.owner(), func(h holder, o owner) int { return h.compare(o) })
+	at, found := slices.BinarySearchFunc(s.holders, o.part.owner(), func(h holder, o owner) int {
+		return h.compare(o)
+	})
 	mine := holder{owner: o.part.owner()}
 	if found {
 		mine = s.holders[at]
@@ -135,23 +142,23 @@ func (s state) after(o step) (bool, state) {
 		}
 	}
 	if o.part.Kind == Write && mine.reads > 0 && mine.writes == 0 {
-		return false, s // a read lock does not become a write lock
+		return false, s // a read lock is not upgraded
 	}
 	if o.part.Kind == Fenced {
-		fits := o.part.Token > s.token || s.anew
+		fits := o.part.Token > s.token || s.anyToken
 		if found {
 			fits = o.part.Token == s.token
 		}
-		if !fits && !o.anew {
+		if !fits && !o.anyToken {
 			return false, s
 		}
-		s.token, s.anew = o.part.Token, o.anew
+		s.token, s.anyToken = o.part.Token, o.anyToken
 	}
 	*levels++
 	return true, s.with(mine, at, found)
 }
 
-// with is the state in which mine takes the place of what its owner had.
+// with returns the state in which mine replaces what its owner had.
 func (s state) with(mine holder, at int, found bool) state {
 	holders := make([]holder, 0, len(s.holders)+1)
 	holders = append(holders, s.holders[:at]...)

@@ -11,15 +11,16 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What a picture shows at most, so that a browser can show it.
+// The limits of a picture, which keep it fit for a browser.
 const (
-	mostOperations = 4000 // if there is no breach
-	drawing        = 5 * time.Second
+	maxOperations = 4000 // without a breach
+	drawLimit     = 5 * time.Second
 )
 
-// Picture writes an HTML page on which the operations on locks are drawn in time, with the longest orders that were found for
-// them, the holds, and the faults. For each lock that was breached in the last Judge it shows all that happened shortly before
-// and after its first breach, or if there are none the last operations of each lock.
+// Picture writes an HTML page that draws the operations on locks in time, the longest orders that
+// were found for them, the holds and the faults. It shows each lock that was breached in the last
+// Judge, shortly before and after its first breach. Without breaches it shows the last operations
+// of each lock.
 func (h *History) Picture(w io.Writer) error {
 	m := h.memory(h.bounds)
 	scenes := h.scenes()
@@ -30,7 +31,7 @@ func (h *History) Picture(w io.Writer) error {
 	if len(pieces) == 0 {
 		all := h.pieces(h.bounds)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			pieces = append(pieces, joined(all[name], mostOperations/len(all)))
+			pieces = append(pieces, joined(all[name], maxOperations/len(all)))
 		}
 	}
 
@@ -47,7 +48,7 @@ func (h *History) Picture(w io.Writer) error {
 
 	model := model
 	model.Partition = func([]porcupine.Operation) [][]porcupine.Operation { return partitions }
-	_, info := porcupine.CheckOperationsVerbose(model, nil, drawing)
+	_, info := porcupine.CheckOperationsVerbose(model, nil, drawLimit)
 	info.AddAnnotations(slices.Concat(h.marks(scenes), h.annotations(from, to), h.holds(scenes)))
 	if err := porcupine.Visualize(model, info, w); err != nil {
 		return fmt.Errorf("history: %w", err)
@@ -55,20 +56,21 @@ func (h *History) Picture(w io.Writer) error {
 	return nil
 }
 
-// joined is the last pieces as one, which has about so many operations.
+// joined joins the last pieces to one, with about as many operations.
 func joined(pieces []piece, operations int) piece {
 	last := pieces[len(pieces)-1]
 	for _, p := range slices.Backward(pieces[:len(pieces)-1]) {
 		if len(p.operations)+len(last.operations) > operations {
 			break
 		}
-		last = piece{name: p.name, before: p.before, operations: slices.Concat(p.operations, last.operations)}
+		last = piece{name: p.name, before: p.before,
+			operations: slices.Concat(p.operations, last.operations)}
 	}
 	return last
 }
 
-// drawn is the piece's operations, with instants from the begin of the history, after one that brings the lock into the state in
-// which the piece begins: a picture has one model for all.
+// drawn returns the piece's operations, with instants relative to start. A first operation brings
+// the lock into the state before the piece, because a picture has one model for all.
 func (p piece) drawn(start Instant) []porcupine.Operation {
 	operations := slices.Clone(p.operations)
 	for i := range operations {
@@ -80,16 +82,17 @@ func (p piece) drawn(start Instant) []porcupine.Operation {
 	if p.open {
 		opening.verb = open
 	}
-	return slices.Insert(operations, 0, porcupine.Operation{Input: opening, Call: first, Return: first})
+	return slices.Insert(operations, 0,
+		porcupine.Operation{Input: opening, Call: first, Return: first})
 }
 
-// lanes spreads the operations over lines, so that no two overlap on one. Those of one process are on lines of their own, which
-// are the same in all partitions.
+// lanes spreads the operations over lines on which none overlap. Each process has its own lines,
+// the same in all partitions.
 func lanes(partitions [][]porcupine.Operation) {
 	type lane struct{ process, number any }
 	numbers := map[lane]int{}
 	for _, operations := range partitions {
-		ends := map[string][]int64{} // of the last operation on each line of a process
+		ends := map[string][]int64{} // ends of the last operation on each line, by process
 		for i := range operations {
 			o := &operations[i]
 			process := ""
@@ -112,7 +115,7 @@ func lanes(partitions [][]porcupine.Operation) {
 	}
 }
 
-// annotations are the faults from from to to.
+// annotations returns the faults between two instants.
 func (h *History) annotations(from, to Instant) []porcupine.Annotation {
 	var faults []porcupine.Annotation
 	for _, p := range h.Faults {
@@ -124,11 +127,16 @@ func (h *History) annotations(from, to Instant) []porcupine.Annotation {
 			text += fmt.Sprint(" ", p.Processes)
 		}
 		faults = append(faults, porcupine.Annotation{
-			Tag: "faults", Start: int64(max(p.From, from) - h.Start), End: int64(min(p.To, to) - h.Start),
-			Description: text, Details: map[bool]string{true: "the servers may forget", false: ""}[p.Forgets],
+			Tag:             "faults",
+			Start:           int64(max(p.From, from) - h.Start),
+			End:             int64(min(p.To, to) - h.Start),
+			Description:     text,
+			Details:         map[bool]string{true: "the servers may forget"}[p.Forgets],
 			BackgroundColor: "#ffaaaa",
 		})
 	}
-	slices.SortFunc(faults, func(a, b porcupine.Annotation) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(faults, func(a, b porcupine.Annotation) int {
+		return cmp.Compare(a.Start, b.Start)
+	})
 	return faults
 }

@@ -9,26 +9,26 @@ import (
 
 // The longest times of a fair lock.
 const (
-	// turnOfTheDead is that of the heads of its queue that nobody listens for, once somebody looked:
-	// half a second for the first of a process, less for the others, and a margin.
-	turnOfTheDead = 2 * time.Second
-	longestNap    = 5 * time.Second // of those behind them, until they look
+	// deadHead is how long dead heads of its queue delay it once it was polled: half a second for
+	// the first of a process, less for the others, and a margin.
+	deadHead     = 2 * time.Second
+	pollInterval = 5 * time.Second // the interval at which the waiters behind them poll
 )
 
-// progress: while somebody waits patiently for a lock that nobody holds, it is granted to somebody,
-// however many others come and leave.
+// progress: while a caller waits patiently for a lock without a holder, the lock is granted to some
+// caller, however many others come and leave.
 //
-// This sees what wakeUps excuses. A call of unknown outcome may hold the lock for a lease, so where
-// callers leave in the middle of commands all the time, one of them always may. But what they leave
-// is cleaned up in a moment, so together they are no excuse. Neither are places in the queue of a
-// fair lock once the faults are over: those who live come or give them up.
+// This finds what wakeUps excuses. A call of unknown outcome may hold the lock for a lease, so
+// where callers leave in the middle of commands all the time, one of them always may. But what they
+// leave is cleaned up in a moment, so together they are no excuse. Neither are registrations in the
+// queue of a fair lock once the faults are over: the living take part or withdraw them.
 //
-// Holds are an excuse, also MultiLocks that wait for the rest, and a fault of any process, until
-// what was locked during it has run out. A fair lock may also have to pass over somebody who was
-// killed in its queue.
+// Holds are an excuse, also those of MultiLocks that wait for the rest, and a fault of any process,
+// until what was locked during it has run out. A fair lock may also have to pass over a waiter that
+// was killed in its queue.
 func (h *History) progress(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
-	troubled := h.troubles(bounds)
+	faulty := h.faultTimes(bounds)
 	for name, parts := range h.names() {
 		if parts[0].Kind == Quorum {
 			continue
@@ -40,7 +40,7 @@ func (h *History) progress(bounds Bounds, verdict *Verdict) {
 			}
 			return longest
 		}
-		var waited, ready []interval // ready: as if nobody had been granted the lock
+		var waited, ready []interval // ready: as if the lock had been granted to none
 		witnesses := h.witnessesOfStalls(parts, bounds)
 		for _, w := range witnesses {
 			until := h.waitEnds(w)
@@ -51,24 +51,27 @@ func (h *History) progress(bounds Bounds, verdict *Verdict) {
 			waited = append(waited, h.beforeStopping(w.Asked, until))
 			ready = append(ready, h.beforeStopping(w.Asked, deadline))
 		}
-		for _, calm := range without(merged(ready), troubled) {
+		for _, calm := range without(merged(ready), faulty) {
 			if calm.length() > limit(calm.from) {
 				verdict.Judged[Progress]++
 			}
 		}
-		for _, free := range without(without(merged(waited), troubled), h.taken(m, parts)) {
+		for _, free := range without(without(merged(waited), faulty), h.heldTimes(m, parts)) {
 			if free.length() <= limit(free.from) {
 				continue
 			}
-			in := slices.DeleteFunc(slices.Clone(witnesses), func(w *Acquisition) bool { return w.Asked >= free.to || h.waitEnds(w) <= free.from })
+			in := slices.DeleteFunc(slices.Clone(witnesses), func(w *Acquisition) bool {
+				return w.Asked >= free.to || h.waitEnds(w) <= free.from
+			})
 			verdict.breach(Breach{Invariant: Progress, At: free.from, Between: in[:min(len(in), 4)],
-				Text: fmt.Sprintf("%q was granted to nobody for %v, longer than %v, although nobody had it; %d waited patiently, such as %v",
+				Text: fmt.Sprintf("%q was granted to nobody for %v, longer than %v, although "+
+					"nobody had it; %d waited patiently, such as %v",
 					name, free.length(), limit(free.from), len(in), in[0])})
 		}
 	}
 }
 
-// witnessesOfStalls returns the calls that wait for long enough to prove a stall.
+// witnessesOfStalls returns the calls that wait long enough to prove a stall.
 func (h *History) witnessesOfStalls(parts []part, bounds Bounds) []*Acquisition {
 	var all []*Acquisition
 	for _, p := range parts {
@@ -87,8 +90,8 @@ func (h *History) beforeStopping(from, to Instant) interval {
 	return interval{from, to}
 }
 
-// taken returns when somebody held a lock, or a MultiLock kept it.
-func (h *History) taken(m *memory, parts []part) []interval {
+// heldTimes returns when the lock was held, or a MultiLock kept it.
+func (h *History) heldTimes(m *memory, parts []part) []interval {
 	var all []interval
 	for _, p := range parts {
 		if len(p.Locks) > 1 {
@@ -101,9 +104,9 @@ func (h *History) taken(m *memory, parts []part) []interval {
 	return merged(all)
 }
 
-// troubles returns when a fault of any process was felt, or something that was locked during it may
-// not have run out.
-func (h *History) troubles(bounds Bounds) []interval {
+// faultTimes returns when a fault of any process was felt, or a lock acquired during it may not
+// have run out.
+func (h *History) faultTimes(bounds Bounds) []interval {
 	var all []interval
 	for _, p := range h.Faults {
 		all = append(all, interval{p.From, p.over().Add(bounds.Lease + bounds.Command)})
@@ -122,14 +125,16 @@ func (h *History) killedBefore(at Instant) bool {
 }
 
 // passingOver returns how long it may take from an instant until the dead head of a queue is passed
-// over: somebody asks, which begins its turn, and somebody asks again when that is over.
+// over: a first poll begins its time, and one after its end removes it.
 func passingOver(parts []part, from Instant) time.Duration {
 	next := func(at Instant) Instant {
-		i, _ := slices.BinarySearchFunc(parts, at, func(p part, at Instant) int { return cmp.Compare(p.Asked, at) })
-		if last := at.Add(longestNap); i == len(parts) || parts[i].Asked > last {
+		i, _ := slices.BinarySearchFunc(parts, at, func(p part, at Instant) int {
+			return cmp.Compare(p.Asked, at)
+		})
+		if last := at.Add(pollInterval); i == len(parts) || parts[i].Asked > last {
 			return last
 		}
 		return parts[i].Asked
 	}
-	return next(next(from).Add(turnOfTheDead)).Sub(from)
+	return next(next(from).Add(deadHead)).Sub(from)
 }

@@ -6,62 +6,70 @@ import (
 	"time"
 )
 
-// lingering is how long those in line count after they have left it, for locks that keep a place for them: a fair lock
-// passes over one whose process hangs ten seconds after its turn has come, which is seen by those who look every five.
+// lingering is how long a waiter counts after it left the queue, for locks that keep its
+// registration: a fair lock passes over a hung head after ten seconds, and waiters poll every five.
 const lingering = 15 * time.Second
 
-// refusals: an attempt without wait is refused only if somebody else has the lock, or may have it, or is in line for it in the
-// same process, where only the first in line asks Redis. For locks with a queue in Redis those in line anywhere count. It is
-// judged only if Bounds.Strict.
+// refusals: an attempt without wait is refused only if another owner has the lock, or may have it,
+// or waits for it in the same process, where only the head of the queue asks Redis. For locks with
+// a queue in Redis all waiters count. Judged only if Bounds.Strict.
 //
-// It is no operation of the linearizable history: then those of unknown outcome would have to be, each with a choice.
+// It is no operation of the linearizable history: then calls of unknown outcome would have to be,
+// each with a choice.
 func (h *History) refusals(bounds Bounds, verdict *Verdict) {
 	if !bounds.Strict {
 		return
 	}
 	m := h.memory(bounds)
-	rivals := map[string]*spans{}
+	contenders := map[string]*spans{}
 	for name, parts := range h.names() {
-		rivals[name] = h.rivals(m, parts)
+		contenders[name] = h.contenders(m, parts)
 	}
 	for _, a := range h.Acquisitions {
-		if a.Outcome != Refused || a.Wait != 0 || m.givenUp(a, a.Answered) || h.faulty(a.Process, a.Asked, a.Answered) ||
-			m.forgetting(a.Asked.Add(-bounds.Lease-bounds.Command), a.Answered) { // what was released may be held again
+		if a.Outcome != Refused || a.Wait != 0 || m.givenUp(a, a.Answered) ||
+			h.faulty(a.Process, a.Asked, a.Answered) ||
+			// A lock that was released may be held again.
+			m.forgetting(a.Asked.Add(-bounds.Lease-bounds.Command), a.Answered) {
 			continue
 		}
 		verdict.Judged[Linearizable]++
-		if !slices.ContainsFunc(a.Locks, func(lock Lock) bool { return refusable(a, lock.Kind, rivals[lock.Name]) }) {
+		if !slices.ContainsFunc(a.Locks, func(lock Lock) bool {
+			return refusable(a, lock.Kind, contenders[lock.Name])
+		}) {
 			verdict.breach(Breach{Invariant: Linearizable, At: a.Asked, Between: []*Acquisition{a},
-				Text: fmt.Sprintf("%v was refused, but nobody else can have had it: %s", a, a.Error)})
+				Text: fmt.Sprintf("%v was refused, but nobody else can have had it: %s", a,
+					a.Error)})
 		}
 	}
 }
 
-// refusable tells whether somebody else may have been in a's way.
-func refusable(a *Acquisition, kind Kind, rivals *spans) bool {
-	for rival := range rivals.during(a.Asked, a.Answered) {
-		everywhere := kind == Fair || kind == Read || kind == Write || kind == Quorum || len(rival.Locks) > 1 || len(a.Locks) > 1
-		if rival.owner() != a.owner() && (!rival.inLine || everywhere || rival.Process == a.Process) {
+// refusable reports whether another owner may have been in a's way.
+func refusable(a *Acquisition, kind Kind, contenders *spans) bool {
+	for contender := range contenders.during(a.Asked, a.Answered) {
+		everywhere := kind == Fair || kind == Read || kind == Write || kind == Quorum ||
+			len(contender.Locks) > 1 || len(a.Locks) > 1
+		if contender.owner() != a.owner() &&
+			(!contender.queued || everywhere || contender.Process == a.Process) {
 			return true
 		}
 	}
 	return false
 }
 
-// rivals gives the times during which somebody may have the lock, or was in line for it.
-func (h *History) rivals(m *memory, parts []part) *spans {
+// contenders returns the times during which a call may have had the lock, or waited for it.
+func (h *History) contenders(m *memory, parts []part) *spans {
 	var all spans
 	windows := m.windows(parts)
 	narrow(windows)
 	for _, w := range windows {
 		_, to, _ := m.mayHold(w.Acquisition)
-		all.add(span{part: w.part, from: w.takeFrom, to: to})
+		all.add(span{part: w.part, from: w.startFrom, to: to})
 	}
 	for _, p := range parts {
 		if from, to, may := m.mayHold(p.Acquisition); may && !p.Granted() {
 			all.add(span{part: p, from: from, to: to})
 		}
-		if from, to, _ := m.mayBeGiven(p); to > 0 {
+		if from, to, _ := m.mayBeGranted(p); to > 0 {
 			all.add(span{part: p, from: from, to: to})
 		}
 		until := p.Answered
@@ -70,9 +78,10 @@ func (h *History) rivals(m *memory, parts []part) *spans {
 		}
 		calm := h.calm(p.Acquisition, m.bounds, until)
 		if p.Kind == Read || p.Kind == Write || p.Kind == Fair && !calm {
-			until = until.Add(max(lingering, m.bounds.Lease)) // those who wait for each other have turns, also when they have left
+			// Waiters for each other stay registered, even after they left.
+			until = until.Add(max(lingering, m.bounds.Lease))
 		}
-		all.add(span{part: p, from: p.Asked, to: until.Add(m.bounds.late(calm)), inLine: true})
+		all.add(span{part: p, from: p.Asked, to: until.Add(m.bounds.late(calm)), queued: true})
 	}
 	all.sort()
 	return &all

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// remains: at the end each lock that was used can be taken, at the latest one lease after the last fault is healed and the
-// last call has returned; and nothing is left behind.
+// remains: at the end each lock that was used can be acquired, at the latest one lease after the
+// last fault was healed and the last call returned. Nothing is left behind.
 func (h *History) remains(bounds Bounds, verdict *Verdict) {
 	free := map[string]Instant{}
-	taken := map[string]bool{}
+	held := map[string]bool{}
 	for _, e := range h.Events {
 		switch {
 		case e.What == Free:
 			free[e.Name] = e.At
-		case e.What == Taken:
-			taken[e.Name] = true
+		case e.What == Held:
+			held[e.Name] = true
 			verdict.breach(Breach{Invariant: Remains, At: e.At, Between: h.last(e.Name),
-				Text: fmt.Sprintf("%q cannot be taken at the end: %s", e.Name, e.Error)})
+				Text: fmt.Sprintf("%q cannot be acquired at the end: %s", e.Name, e.Error)})
 		case e.What == Left:
 			verdict.breach(Breach{Invariant: Remains, At: e.At, Text: "left behind: " + e.Error})
 		case e.What == Ended && e.Error != "":
-			verdict.breach(Breach{Invariant: Remains, At: e.At, Text: e.Process + " has left behind: " + e.Error})
+			verdict.breach(Breach{Invariant: Remains, At: e.At,
+				Text: e.Process + " has left behind: " + e.Error})
 		case e.What == Ended:
 			verdict.Judged[Remains]++
 		}
@@ -29,37 +30,39 @@ func (h *History) remains(bounds Bounds, verdict *Verdict) {
 	quiet := h.quiet()
 	for name, parts := range h.names() {
 		limit := bounds.Lease + bounds.Command + bounds.Slack
-		if parts[0].Kind == Fair && h.placesLeft() {
+		if parts[0].Kind == Fair && h.registrationsLeft() {
 			limit += lingering
 		}
 		verdict.Judged[Remains]++
 		at, ok := free[name]
 		switch {
-		case taken[name]: // has been said
+		case held[name]: // reported above
 		case !ok:
 			verdict.breach(Breach{Invariant: Remains, At: h.End, Between: h.last(name),
 				Text: fmt.Sprintf("%q was not tried at the end", name)})
 		case at.Sub(quiet) > limit:
 			verdict.breach(Breach{Invariant: Remains, At: at, Between: h.last(name),
-				Text: fmt.Sprintf("%q was free only %v after everything was quiet, later than %v", name, at.Sub(quiet), limit)})
+				Text: fmt.Sprintf("%q was free only %v after everything was quiet, later than %v",
+					name, at.Sub(quiet), limit)})
 		}
 	}
 }
 
-// placesLeft tells whether places in the queue of a fair lock may have outlived those who had them: they were killed, or told to
-// end, and so closed, while a fault was felt, and then nothing is sent again.
-func (h *History) placesLeft() bool {
+// registrationsLeft reports whether registrations in the queue of a fair lock may have outlived
+// their waiters: these were killed, or told to end while a fault was felt, and a closed client does
+// not retry.
+func (h *History) registrationsLeft() bool {
 	return len(h.Killed) > 0 || slices.ContainsFunc(h.Faults, func(p Period) bool {
 		return p.From <= h.Stopping && p.To >= h.Stopping
 	})
 }
 
-// quiet is when the last fault was healed, the last process had gone and the last call had returned: no hold is taken or
-// renewed any more.
+// quiet returns when the last fault was healed, the last process ended and the last call returned:
+// no hold is acquired or renewed afterwards.
 func (h *History) quiet() (quiet Instant) {
 	for _, e := range h.Events {
 		switch e.What {
-		case Started, Fault, Stopped, Queue, Free, Taken, Left: // nothing that a hold could come from
+		case Started, Fault, Stopped, Queue, Free, Held, Left: // no hold comes from these
 		default:
 			quiet = max(quiet, e.At)
 		}
@@ -67,7 +70,7 @@ func (h *History) quiet() (quiet Instant) {
 	return quiet
 }
 
-// last gives the last acquisition of the lock that may have left it taken.
+// last returns the last acquisition of the lock that may still hold it.
 func (h *History) last(name string) []*Acquisition {
 	var last []*Acquisition
 	for _, p := range h.names()[name] {

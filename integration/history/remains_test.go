@@ -2,14 +2,15 @@ package history
 
 import "testing"
 
-func TestLockThatCannotBeTakenAtTheEndIsABreach(t *testing.T) {
+func TestLockThatCannotBeAcquiredAtTheEndIsABreach(t *testing.T) {
 	hold := held("a", 1, plain, 0, 1, 2, 3)
 	inBreach(t, Remains, 0, hold, freeAt(1253))
 	inBreach(t, Remains, 1, hold, freeAt(1254))
 	inBreach(t, Remains, 1, hold)
-	inBreach(t, Remains, 1, hold, []Event{{At: at(9), What: Taken, Name: "lock", Error: "held by a"}})
+	inBreach(t, Remains, 1, hold,
+		[]Event{{At: at(9), What: Held, Name: "lock", Error: "held by a"}})
 	inBreach(t, Remains, 1, append(hold[:4:4], did(5, "a", 1, Unconfirmed)),
-		[]Event{{At: at(9), What: Taken, Name: "lock"}})
+		[]Event{{At: at(9), What: Held, Name: "lock"}})
 }
 
 func TestLeaseAtTheEndCountsFromTheLastFault(t *testing.T) {
@@ -22,11 +23,12 @@ func TestLeaseAtTheEndCountsFromTheLastFault(t *testing.T) {
 func TestWhatIsLeftBehindIsABreach(t *testing.T) {
 	hold := held("a", 1, plain, 0, 1, 2, 3)
 	inBreach(t, Remains, 0, hold, freeAt(9), []Event{{At: at(8), What: Ended, Process: "a"}})
-	inBreach(t, Remains, 1, hold, freeAt(9), []Event{{At: at(8), What: Ended, Process: "a", Error: "2 goroutines"}})
+	inBreach(t, Remains, 1, hold, freeAt(9),
+		[]Event{{At: at(8), What: Ended, Process: "a", Error: "2 goroutines"}})
 	inBreach(t, Remains, 1, hold, freeAt(9), []Event{{At: at(8), What: Left, Error: "a key"}})
 }
 
-// Only the queue of a fair lock keeps places, and only of waiters that could not leave it.
+// Only the queue of a fair lock keeps registrations, and only of waiters that could not leave it.
 func TestFairLockMayBeFreeLaterIfAWaiterIsLeftInItsQueue(t *testing.T) {
 	late := freeAt(10_000)
 	stopping := []Event{{At: at(150), What: Stopping}}

@@ -10,17 +10,19 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// around is how much of what happened before and after the first breach of a lock a picture shows.
+// around is how much a picture shows before and after the first breach of a lock.
 const around = time.Second
 
 // scene is what happened to one lock near its first breach.
 type scene struct {
 	name     string
 	from, to Instant
-	parts    []part // in the order in which they were asked for; those whom a breach is about are always among them
+	// parts are in the order in which they were asked for. Those that a breach is about are always
+	// among them.
+	parts []part
 }
 
-// scenes gives one for each lock that was breached in the last Judge, the first first.
+// scenes returns one for each lock that was breached in the last Judge, the first breach first.
 func (h *History) scenes() []scene {
 	var scenes []scene
 	names := h.names()
@@ -29,17 +31,20 @@ func (h *History) scenes() []scene {
 			known := slices.IndexFunc(scenes, func(s scene) bool { return s.name == name })
 			if known < 0 {
 				known = len(scenes)
-				scenes = append(scenes, scene{name: name, from: b.At.Add(-around), to: b.At.Add(around)})
-				scenes[known].parts = slices.DeleteFunc(slices.Clone(names[name]), func(p part) bool {
-					return !slices.Contains(b.Between, p.Acquisition) && !h.near(p.Acquisition, scenes[known])
-				})
+				scenes = append(scenes,
+					scene{name: name, from: b.At.Add(-around), to: b.At.Add(around)})
+				scenes[known].parts = slices.DeleteFunc(slices.Clone(names[name]),
+					func(p part) bool {
+						return !slices.Contains(b.Between, p.Acquisition) &&
+							!h.near(p.Acquisition, scenes[known])
+					})
 			}
 		}
 	}
 	return scenes
 }
 
-// names are those of the locks that a breach is about: what all of those have in common whom it is about.
+// names returns the locks that a breach is about: those that its acquisitions have in common.
 func (b Breach) names() []string {
 	if len(b.Between) == 0 {
 		return nil
@@ -47,7 +52,9 @@ func (b Breach) names() []string {
 	var names []string
 	for _, lock := range b.Between[0].Locks {
 		if !slices.ContainsFunc(b.Between, func(a *Acquisition) bool {
-			return !slices.ContainsFunc(a.Locks, func(other Lock) bool { return other.Name == lock.Name })
+			return !slices.ContainsFunc(a.Locks, func(other Lock) bool {
+				return other.Name == lock.Name
+			})
 		}) {
 			names = append(names, lock.Name)
 		}
@@ -55,7 +62,7 @@ func (b Breach) names() []string {
 	return names
 }
 
-// near tells whether a may have mattered in a scene.
+// near reports whether a may have mattered in a scene.
 func (h *History) near(a *Acquisition, s scene) bool {
 	to := a.Answered
 	if a.Granted() || to == 0 {
@@ -64,10 +71,10 @@ func (h *History) near(a *Acquisition, s scene) bool {
 	return a.Asked <= s.to && to >= s.from
 }
 
-// piece is the scene as operations. They have the times that were recorded, not what follows from them; what is later than
-// the scene is cut off.
+// piece returns the scene as operations. They have the recorded times, not the inferred ones. The
+// end of the scene cuts them off.
 func (s scene) piece(m *memory) piece {
-	p := piece{name: s.name, open: true, before: state{anew: true}} // nobody knows the token
+	p := piece{name: s.name, open: true, before: state{anyToken: true}} // the token is unknown
 	for _, o := range m.operations(m.windows(s.parts)) {
 		if o.Input.(step).verb == forget && (Instant(o.Call) > s.to || Instant(o.Return) < s.from) {
 			continue
@@ -80,52 +87,66 @@ func (s scene) piece(m *memory) piece {
 			if until == 0 {
 				until = max(s.to, one.Asked)
 			}
-			p.operations = append(p.operations, porcupine.Operation{Input: step{verb: call, part: one}, Call: int64(one.Asked), Return: int64(until)})
+			p.operations = append(p.operations,
+				porcupine.Operation{Input: step{verb: call, part: one}, Call: int64(one.Asked),
+					Return: int64(until)})
 		}
 	}
 	for i := range p.operations {
 		o := &p.operations[i]
 		o.Return = max(o.Call, min(o.Return, int64(s.to)))
 	}
-	slices.SortStableFunc(p.operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	slices.SortStableFunc(p.operations, func(a, b porcupine.Operation) int {
+		return cmp.Compare(a.Call, b.Call)
+	})
 	return p
 }
 
-// holds are annotations that show from when to when each hold is known to have been trusted, without two on a line that
-// overlap.
+// holds returns annotations of the times in which each hold is known to have been trusted. No two
+// overlap on a line.
 func (h *History) holds(scenes []scene) []porcupine.Annotation {
 	drawn := map[*Acquisition]bool{}
-	ends := map[string][]Instant{} // of the last on each line of a process
+	ends := map[string][]Instant{} // ends of the last hold on each line, by process
 	var holds []porcupine.Annotation
 	for _, s := range scenes {
 		for _, p := range granted(s.parts) {
-			if drawn[p.Acquisition] { // in the scene of another of its locks
+			if drawn[p.Acquisition] { // already, in the scene of another lock
 				continue
 			}
 			drawn[p.Acquisition] = true
-			line := slices.IndexFunc(ends[p.Process], func(end Instant) bool { return end < p.Answered })
+			line := slices.IndexFunc(ends[p.Process], func(end Instant) bool {
+				return end < p.Answered
+			})
 			if line < 0 {
 				line = len(ends[p.Process])
 				ends[p.Process] = append(ends[p.Process], 0)
 			}
 			ends[p.Process][line] = p.Trusted
+			tag := fmt.Sprintf("holds of %s (%d)", p.Process, line+1)
+			details := fmt.Sprintf("lease %v, then %s %s", p.Lease,
+				cmp.Or(p.Release, "never released"), p.Error)
 			holds = append(holds, porcupine.Annotation{
-				Tag: strings.TrimSuffix(fmt.Sprintf("holds of %s (%d)", p.Process, line+1), " (1)"), Start: int64(p.Answered - h.Start),
-				End: int64(p.Trusted - h.Start), Description: p.String() + ": valid",
-				Details: strings.TrimSuffix(fmt.Sprintf("lease %v, then %s %s", p.Lease, cmp.Or(p.Release, "never released"), p.Error), " "),
+				Tag:         strings.TrimSuffix(tag, " (1)"),
+				Start:       int64(p.Answered - h.Start),
+				End:         int64(p.Trusted - h.Start),
+				Description: p.String() + ": valid",
+				Details:     strings.TrimSuffix(details, " "),
 			})
 		}
 	}
 	return holds
 }
 
-// marks are annotations that show when the breaches of the scenes were.
+// marks returns annotations of the times of the scenes' breaches.
 func (h *History) marks(scenes []scene) []porcupine.Annotation {
 	var marks []porcupine.Annotation
 	for _, b := range h.breaches {
-		if slices.ContainsFunc(scenes, func(s scene) bool { return slices.Contains(b.names(), s.name) && b.At <= s.to }) {
+		if slices.ContainsFunc(scenes, func(s scene) bool {
+			return slices.Contains(b.names(), s.name) && b.At <= s.to
+		}) {
 			marks = append(marks, porcupine.Annotation{
-				Tag: "breaches", Start: int64(b.At - h.Start), End: int64(b.At - h.Start), Description: b.String(), BackgroundColor: "#ff5555",
+				Tag: "breaches", Start: int64(b.At - h.Start), End: int64(b.At - h.Start),
+				Description: b.String(), BackgroundColor: "#ff5555",
 			})
 		}
 	}

@@ -9,18 +9,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-var simNames = []Lock{{"plain", Plain}, {"fair", Fair}, {"fenced", Fenced}, {"rw", Read}, {"rw", Read}, {"rw", Write}, {"quorum", Quorum}}
+var simNames = []Lock{{"plain", Plain}, {"fair", Fair}, {"fenced", Fenced}, {"rw", Read},
+	{"rw", Read}, {"rw", Write}, {"quorum", Quorum}}
 
 func TestPerfectLockIsNeverInBreach(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SampledFrom([][]Lock{simNames, {{"fair", Fair}}, {{"fenced", Fenced}}, {{"rw", Read}, {"rw", Write}}}).Draw(t, "names")
-		faults := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"kill", "stop", "cut", "forget"}), rapid.ID[string]).Draw(t, "faults")
+		names := rapid.SampledFrom([][]Lock{simNames, {{"fair", Fair}}, {{"fenced", Fenced}},
+			{{"rw", Read}, {"rw", Write}}}).Draw(t, "names")
+		faults := rapid.SliceOfDistinct(rapid.SampledFrom(
+			[]string{"kill", "stop", "cut", "forget"}), rapid.ID[string]).Draw(t, "faults")
 		s := newSimulator(rapid.Uint64().Draw(t, "seed"), 10*time.Second, names...)
 		s.fixed = rapid.Bool().Draw(t, "some leases are explicit")
 		s.long = rapid.Bool().Draw(t, "some stay long")
-		s.multi = rapid.Bool().Draw(t, "some take several")
-		h, err := New(s.run(rapid.IntRange(1, 4).Draw(t, "processes"), rapid.IntRange(1, 3).Draw(t, "workers"), faults))
+		s.multi = rapid.Bool().Draw(t, "some acquire several")
+		h, err := New(s.run(rapid.IntRange(1, 4).Draw(t, "processes"),
+			rapid.IntRange(1, 3).Draw(t, "workers"), faults))
 		require.NoError(t, err)
 		for _, b := range h.Judge(simBounds).Breaches {
 			t.Errorf("%v at %v", b, b.At.Sub(h.Start))
@@ -37,20 +41,20 @@ func TestBrokenLockIsInBreach(t *testing.T) {
 		faults    []string
 		workers   int // of each of three processes
 	}{
-		"no exclusion":              {Exclusion, simNames, nil, 1},
-		"no deadline":               {Exclusion, simNames, []string{"stop", "cut"}, 1},
-		"release of anybody's hold": {Exclusion, []Lock{{"plain", Plain}}, []string{"cut", "stop"}, 1},
-		"tokens stand still":        {Fences, []Lock{{"fenced", Fenced}}, nil, 1},
-		"last come first served":    {Fairness, []Lock{{"fair", Fair}}, nil, 1},
-		"barging":                   {Fairness, []Lock{{"fair", Fair}}, nil, 1},
-		"no wake-up":                {WakeUps, []Lock{{"plain", Plain}}, nil, 1},
-		"waits too long":            {Waits, []Lock{{"plain", Plain}}, nil, 3},
-		"gives up early":            {Waits, []Lock{{"plain", Plain}}, nil, 3},
-		"slow release":              {Waits, simNames, nil, 1},
-		"watchdog sleeps":           {Kept, simNames, nil, 1},
-		"loses an answer":           {Answers, simNames, nil, 1},
-		"refuses a free lock":       {Linearizable, simNames, nil, 1},
-		"never free":                {Remains, simNames, nil, 1},
+		"no exclusion":           {Exclusion, simNames, nil, 1},
+		"no deadline":            {Exclusion, simNames, []string{"stop", "cut"}, 1},
+		"release of any hold":    {Exclusion, []Lock{{"plain", Plain}}, []string{"cut", "stop"}, 1},
+		"tokens stand still":     {Fences, []Lock{{"fenced", Fenced}}, nil, 1},
+		"last come first served": {Fairness, []Lock{{"fair", Fair}}, nil, 1},
+		"barging":                {Fairness, []Lock{{"fair", Fair}}, nil, 1},
+		"no wake-up":             {WakeUps, []Lock{{"plain", Plain}}, nil, 1},
+		"waits too long":         {Waits, []Lock{{"plain", Plain}}, nil, 3},
+		"gives up early":         {Waits, []Lock{{"plain", Plain}}, nil, 3},
+		"slow release":           {Waits, simNames, nil, 1},
+		"watchdog sleeps":        {Kept, simNames, nil, 1},
+		"loses an answer":        {Answers, simNames, nil, 1},
+		"refuses a free lock":    {Linearizable, simNames, nil, 1},
+		"never free":             {Remains, simNames, nil, 1},
 	} {
 		t.Run(defect, func(t *testing.T) {
 			s := newSimulator(7, 20*time.Second, c.names...)
@@ -113,7 +117,8 @@ func TestOverlapBecauseTheServersForgotIsOnlyExpected(t *testing.T) {
 // Two minutes of fifteen workers are judged in seconds, also on a lock that is never idle.
 // Processor time counts: the machine may be busy with other things.
 func TestLongHistoryIsJudgedInSeconds(t *testing.T) {
-	for _, names := range [][]Lock{{{"plain", Plain}}, {{"fenced", Fenced}}, {{"fair", Fair}}, {{"rw", Read}, {"rw", Read}, {"rw", Write}}} {
+	for _, names := range [][]Lock{{{"plain", Plain}}, {{"fenced", Fenced}}, {{"fair", Fair}},
+		{{"rw", Read}, {"rw", Read}, {"rw", Write}}} {
 		s := newSimulator(11, 120*time.Second, names...)
 		s.fixed = true
 		h, err := New(s.run(5, 3, []string{"kill", "stop", "cut", "forget"}))
@@ -121,7 +126,8 @@ func TestLongHistoryIsJudgedInSeconds(t *testing.T) {
 		began := processorTime(t)
 		verdict := h.Judge(simBounds)
 		took := processorTime(t) - began
-		t.Logf("%s: %d operations judged in %v: %v", names[0].Name, len(h.Acquisitions), took, verdict.Judged)
+		t.Logf("%s: %d operations judged in %v: %v", names[0].Name, len(h.Acquisitions), took,
+			verdict.Judged)
 		require.Empty(t, verdict.Breaches)
 		// with the race detector; without it takes a second or less
 		require.Less(t, took, 30*time.Second)

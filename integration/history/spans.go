@@ -9,13 +9,13 @@ import (
 // span is a time during which an acquisition matters to others.
 type span struct {
 	part
-	from, to Instant
-	inLine   bool
-	place    bool // a fair lock waits for it, or those who read do for one that writes
-	hold     bool // that ended when it was released, and was known to be there from its begin
+	from, to   Instant
+	queued     bool
+	registered bool // a fair lock waits for it, or readers for a writer
+	hold       bool // it ended with its release, and was known from its start
 }
 
-// spans are in the order of their begin once they are sorted.
+// spans are in the order of their starts once they are sorted.
 type spans struct {
 	list []span
 	to   []Instant // the latest end so far
@@ -32,10 +32,12 @@ func (s *spans) sort() {
 	}
 }
 
-// during gives those that have an instant in common with from to to, the one that began last first.
+// during yields the spans that overlap with from to to, in the reverse order of their starts.
 func (s *spans) during(from, to Instant) iter.Seq[span] {
 	return func(yield func(span) bool) {
-		end, _ := slices.BinarySearchFunc(s.list, to+1, func(one span, at Instant) int { return cmp.Compare(one.from, at) })
+		end, _ := slices.BinarySearchFunc(s.list, to+1, func(one span, at Instant) int {
+			return cmp.Compare(one.from, at)
+		})
 		for i := end - 1; i >= 0 && s.to[i] >= from; i-- {
 			if s.list[i].to >= from && !yield(s.list[i]) {
 				return

@@ -8,11 +8,12 @@ import (
 // early is how much before the end of its wait a call may give up.
 const early = 20 * time.Millisecond
 
-// waits: a call of Lock or TryLock ends within its wait and the time that one command may take, one of Unlock within the latter,
-// and no call of a process that goes on stays without an answer. A process cannot answer while it is stopped, so that time is
-// not counted.
+// waits: a call of Lock or TryLock ends within its wait and the time of one command, one of Unlock
+// within the latter. No call of a process that goes on stays without a reply. The time for which a
+// process was stopped is not counted.
 //
-// Where no fault was near, a wait is kept to more closely: it is not a command longer, and nobody is refused before it is over.
+// Without a fault near, waits are bounded more closely: a call takes no command longer, and is not
+// refused before the wait is over.
 func (h *History) waits(bounds Bounds, verdict *Verdict) {
 	m := h.memory(bounds)
 	for _, a := range h.Acquisitions {
@@ -43,15 +44,18 @@ func (h *History) waits(bounds Bounds, verdict *Verdict) {
 		switch {
 		case took > limit:
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
-				Text: fmt.Sprintf("%v took %v with a wait of %v, later than %v", a, took, a.Wait, limit)})
-		case calm && a.Outcome == Refused && took < a.Wait-early && !a.quorum() && !m.givenUp(a, a.Answered):
+				Text: fmt.Sprintf("%v took %v with a wait of %v, later than %v", a, took, a.Wait,
+					limit)})
+		case calm && a.Outcome == Refused && took < a.Wait-early && !a.quorum() &&
+			!m.givenUp(a, a.Answered):
 			verdict.breach(Breach{Invariant: Waits, At: a.Answered, Between: []*Acquisition{a},
-				Text: fmt.Sprintf("%v was refused after %v, before its wait of %v was over: %s", a, took, a.Wait, a.Error)})
+				Text: fmt.Sprintf("%v was refused after %v, before its wait of %v was over: %s", a,
+					took, a.Wait, a.Error)})
 		}
 	}
 }
 
-// late is how late a call may be.
+// late returns how late a call may be.
 func (b Bounds) late(calm bool) time.Duration {
 	if calm {
 		return b.brief()
@@ -59,7 +63,7 @@ func (b Bounds) late(calm bool) time.Duration {
 	return b.Slack
 }
 
-// unanswered is the breach of a call that never came back.
+// unanswered returns the breach of a call that never returned.
 func (h *History) unanswered(a *Acquisition) Breach {
 	call, since := "Unlock", a.Releasing
 	if a.Answered == 0 {
@@ -69,7 +73,7 @@ func (h *History) unanswered(a *Acquisition) Breach {
 		Text: fmt.Sprintf("%v: %s has no answer after %v", a, call, h.End.Sub(since))}
 }
 
-// stopped is for how long the process stood still from from to to.
+// stopped returns how long the process was stopped between two instants.
 func (h *History) stopped(process string, from, to Instant) (sum time.Duration) {
 	for _, p := range h.Faults {
 		if p.Fault == string(Stopped) && p.Concerns(process) {
@@ -79,7 +83,7 @@ func (h *History) stopped(process string, from, to Instant) (sum time.Duration) 
 	return sum
 }
 
-// stopsForGood tells whether the process was killed, or is stopped still.
+// stopsForGood reports whether the process was killed, or is still stopped.
 func (h *History) stopsForGood(process string) bool {
 	if _, killed := h.Killed[process]; killed {
 		return true

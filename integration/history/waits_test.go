@@ -32,10 +32,12 @@ func TestWaitWithoutAFaultIsNotACommandLonger(t *testing.T) {
 
 func TestEarlyRefusalIsABreachUnlessAFaultWasNear(t *testing.T) {
 	refused := func(lock Lock, after int) []Event {
-		return []Event{waitingFor(300*ms, asked(2000, "a", 1, lock)), did(2000+after, "a", 1, Refused)}
+		return []Event{waitingFor(300*ms, asked(2000, "a", 1, lock)),
+			did(2000+after, "a", 1, Refused)}
 	}
 	verdict := inBreach(t, Waits, 1, refused(plain, 279))
-	require.Contains(t, of(Waits, verdict.Breaches)[0].Text, "was refused after 279ms, before its wait of 300ms was over")
+	require.Contains(t, of(Waits, verdict.Breaches)[0].Text,
+		"was refused after 279ms, before its wait of 300ms was over")
 	inBreach(t, Waits, 0, refused(plain, 280))
 	inBreach(t, Waits, 0, refused(Lock{"lock", Quorum}, 279))
 	inBreach(t, Waits, 0, refused(plain, 279), fault("cut", 100, 800, "a"))
@@ -58,7 +60,9 @@ func TestUnlockThatTakesTooLongIsABreach(t *testing.T) {
 	verdict := inBreach(t, Waits, 1, hold(2+251))
 	require.Contains(t, of(Waits, verdict.Breaches)[0].Text, "Unlock took 251ms")
 	inBreach(t, Waits, 0, hold(2+250))
-	inBreach(t, Waits, 0, hold(2+351), []Event{{At: at(100), What: Stopped, Process: "a"}, {At: at(201), What: Resumed, Process: "a"}})
+	inBreach(t, Waits, 0, hold(2+351),
+		[]Event{{At: at(100), What: Stopped, Process: "a"},
+			{At: at(201), What: Resumed, Process: "a"}})
 	brief := bounds
 	brief.Brief = 10 * ms
 	require.Len(t, of(Waits, story(t, hold(2+211)).Judge(brief).Breaches), 1)
@@ -67,14 +71,16 @@ func TestUnlockThatTakesTooLongIsABreach(t *testing.T) {
 }
 
 func TestCallWithoutLimitMayLast(t *testing.T) {
-	inBreach(t, Waits, 0, []Event{asked(0, "a", 1, plain), did(9000, "a", 1, Unknown)}, held("b", 1, plain, 0, 1, 8900, 8901),
+	inBreach(t, Waits, 0, []Event{asked(0, "a", 1, plain), did(9000, "a", 1, Unknown)},
+		held("b", 1, plain, 0, 1, 8900, 8901),
 		[]Event{waitingFor(0, asked(0, "c", 1, plain)), did(1, "c", 1, Failed)})
 }
 
 func TestTimeOfAStoppedProcessDoesNotCount(t *testing.T) {
 	call := []Event{waitingFor(300*ms, asked(0, "a", 1, plain)), did(651, "a", 1, Unknown)}
 	stop := func(process string) []Event {
-		return []Event{{At: at(100), What: Stopped, Process: process}, {At: at(201), What: Resumed, Process: process}}
+		return []Event{{At: at(100), What: Stopped, Process: process},
+			{At: at(201), What: Resumed, Process: process}}
 	}
 	inBreach(t, Waits, 0, call, stop("a"))
 	inBreach(t, Waits, 1, call, stop("b"))

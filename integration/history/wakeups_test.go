@@ -8,7 +8,8 @@ import (
 )
 
 func TestWaiterThatIsNotWokenIsABreach(t *testing.T) {
-	verdict := inBreach(t, WakeUps, 1, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 72, 80, 81))
+	verdict := inBreach(t, WakeUps, 1, held("a", 1, plain, 0, 10, 20, 21),
+		held("b", 1, plain, 15, 72, 80, 81))
 	b := of(WakeUps, verdict.Breaches)[0]
 	require.Equal(t, at(21), b.At)
 	require.Contains(t, b.Text, `b#1 plain "lock" waited for 51ms`)
@@ -21,8 +22,10 @@ func TestWaiterThatIsNotWokenIsABreach(t *testing.T) {
 }
 
 func TestGapIsReportedOnce(t *testing.T) {
-	inBreach(t, WakeUps, 1, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 100, 110, 111), held("c", 1, plain, 16, 115, 120, 121))
-	inBreach(t, WakeUps, 2, held("a", 1, plain, 0, 10, 20, 21), held("b", 1, plain, 15, 100, 110, 111), held("c", 1, plain, 16, 200, 210, 211))
+	inBreach(t, WakeUps, 1, held("a", 1, plain, 0, 10, 20, 21),
+		held("b", 1, plain, 15, 100, 110, 111), held("c", 1, plain, 16, 115, 120, 121))
+	inBreach(t, WakeUps, 2, held("a", 1, plain, 0, 10, 20, 21),
+		held("b", 1, plain, 15, 100, 110, 111), held("c", 1, plain, 16, 200, 210, 211))
 }
 
 // excused fails unless no waiter is late, and none could have been seen to be.
@@ -32,7 +35,9 @@ func excused(t *testing.T, events ...[]Event) {
 }
 
 func TestWaiterIsJudgedIfItWouldHaveSeenALockThatIsNotHandedOver(t *testing.T) {
-	judged := func(events ...[]Event) int { return inBreach(t, WakeUps, 0, events...).Judged[WakeUps] }
+	judged := func(events ...[]Event) int {
+		return inBreach(t, WakeUps, 0, events...).Judged[WakeUps]
+	}
 	a := held("a", 1, plain, 0, 10, 20, 21)
 	b := func(wait time.Duration) []Event {
 		events := held("b", 1, plain, 15, 22, 30, 31)
@@ -50,15 +55,19 @@ func TestWaiterIsJudgedIfItWouldHaveSeenALockThatIsNotHandedOver(t *testing.T) {
 	require.Equal(t, 1, judged(a, b(-1), fault("cut", 15, 16, "c")))
 	require.Zero(t, judged(a, b(-1), []Event{asked(5, "c", 1, plain), did(6, "c", 1, Unknown)}))
 	// A hold of another in between proves something.
-	require.Equal(t, 2, judged(a, held("b", 1, plain, 15, 50, 51, 52), held("c", 1, plain, 16, 22, 30, 31)))
+	require.Equal(t, 2, judged(a, held("b", 1, plain, 15, 50, 51, 52),
+		held("c", 1, plain, 16, 22, 30, 31)))
 }
 
 func TestNoWaiterIsLateWhileAnotherMayHoldTheLock(t *testing.T) {
 	b := held("b", 1, plain, 15, 500, 510, 511)
 	kept(t, WakeUps, b, held("a", 1, plain, 0, 10, 450, 451))
 	// Until the lease of a process that was killed, or got no reply, must be over.
-	late := func(millis int) []Event { return held("b", 1, plain, 15, millis, millis+10, millis+11) }
-	killed := []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted), {At: at(20), What: Killed, Process: "a"}}
+	late := func(millis int) []Event {
+		return held("b", 1, plain, 15, millis, millis+10, millis+11)
+	}
+	killed := []Event{asked(0, "a", 1, plain), did(10, "a", 1, Granted),
+		{At: at(20), What: Killed, Process: "a"}}
 	excused(t, killed, late(20+1250+50))
 	inBreach(t, WakeUps, 1, killed, late(20+1250+51))
 	unanswered := []Event{asked(0, "a", 1, plain), {At: at(20), What: Killed, Process: "a"}}
@@ -194,7 +203,10 @@ func TestCallHinderedWhenGrantedHasHeldTheLockSinceTheFaultAtTheEarliest(t *test
 
 func TestKilledWaiterMayHaveBeenGrantedTheLockForItsLease(t *testing.T) {
 	a := held("a", 1, plain, 0, 10, 100, 101)
-	killed := func(asking Event) []Event { return []Event{asking, {At: at(20), What: Killed, Process: "c"}} }
+	killed := func(asking Event) []Event {
+		return []Event{asking,
+			{At: at(20), What: Killed, Process: "c"}}
+	}
 	c := killed(waitingFor(5000*ms, asked(12, "c", 1, plain)))
 	over := 20 + 1000 + 200 + 50
 	b := func(millis int) []Event { return held("b", 1, plain, 15, millis, 9010, 9011) }
@@ -212,7 +224,8 @@ func TestHinderedCallHasHeldNothingBeforeTheFault(t *testing.T) {
 	for _, lock := range []Lock{plain, fair} {
 		a, b := held("a", 1, lock, 0, 10, 200, 201), held("b", 1, lock, 15, 420, 9010, 9011)
 		c := func(killed int) []Event {
-			return []Event{waitingFor(5000*ms, asked(12, "c", 1, lock)), {At: at(killed), What: Killed, Process: "c"}}
+			return []Event{waitingFor(5000*ms, asked(12, "c", 1, lock)),
+				{At: at(killed), What: Killed, Process: "c"}}
 		}
 		inBreach(t, WakeUps, 0, a, b, c(240))
 		inBreach(t, WakeUps, 1, a, b, c(600)) // a command earlier it would have got the reply
@@ -221,11 +234,13 @@ func TestHinderedCallHasHeldNothingBeforeTheFault(t *testing.T) {
 
 func TestFirstInTheQueueOfAFairLockWaitsForNoDeadWaiter(t *testing.T) {
 	a, b := held("a", 1, fair, 0, 10, 20, 21), held("b", 1, fair, 15, 3000, 9010, 9011)
-	dead := []Event{waitingFor(5000*ms, asked(12, "c", 1, fair)), {At: at(30), What: Killed, Process: "c"}}
+	dead := []Event{waitingFor(5000*ms, asked(12, "c", 1, fair)),
+		{At: at(30), What: Killed, Process: "c"}}
 	dead[0].Lease = 100 * ms
 	excused(t, a, b, dead)
 	excused(t, a, b, dead, queue(40, 41, "x", "b"))
-	verdict := inBreach(t, WakeUps, 1, a, b, dead, queue(40, 41, "x", "b"), queue(2000, 2001, "b", "x"))
+	verdict := inBreach(t, WakeUps, 1, a, b, dead, queue(40, 41, "x", "b"),
+		queue(2000, 2001, "b", "x"))
 	require.Equal(t, at(2001), of(WakeUps, verdict.Breaches)[0].At)
 	inBreach(t, WakeUps, 0, a, b, dead, queue(2000, 2950, "b", "x"))
 	inBreach(t, WakeUps, 0, a, b, dead, queue(13, 14, "b")) // at another time
@@ -234,7 +249,8 @@ func TestFirstInTheQueueOfAFairLockWaitsForNoDeadWaiter(t *testing.T) {
 
 func TestWritersDoNotWaitForADeadWriter(t *testing.T) {
 	a := held("a", 1, write, 0, 10, 20, 21)
-	dead := []Event{waitingFor(5000*ms, asked(12, "c", 1, write)), {At: at(30), What: Killed, Process: "c"}}
+	dead := []Event{waitingFor(5000*ms, asked(12, "c", 1, write)),
+		{At: at(30), What: Killed, Process: "c"}}
 	dead[0].Lease = 100 * ms
 	b := func(lock Lock, millis int) []Event { return held("b", 1, lock, 15, millis, 9010, 9011) }
 	over := 30 + 100 + 200 + 50

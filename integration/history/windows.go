@@ -6,65 +6,70 @@ import (
 	"sort"
 )
 
-// window says when one level of a hold began and ended: each at some instant, which is only known to lie between two.
+// window is when one level of a hold began and ended: each at some instant between two known ones.
 type window struct {
 	part
-	takeFrom, takeTo Instant
-	endFrom, endTo   Instant
+	startFrom, startTo Instant
+	endFrom, endTo     Instant
 }
 
-// windows of the holds of one lock.
+// windows returns the windows of the holds of one lock.
 //
-// Acquisitions that were not granted are not among them, not even those of unknown outcome: if there is an order with one
-// that took the lock and lost it later, there is one without, because nobody needs a lock to be held by somebody else.
-// (Refusals might: see refusals.)
+// Acquisitions that were not granted are left out, even those of unknown outcome: if there is an
+// order with one that held the lock and lost it later, there is one without, because no call needs
+// another owner to hold the lock. (Refusals might: see refusals.)
 func (m *memory) windows(parts []part) []window {
 	var windows []window
 	for _, p := range granted(parts) {
-		w := window{part: p, takeFrom: p.Asked, takeTo: p.Answered}
+		w := window{part: p, startFrom: p.Asked, startTo: p.Answered}
 		w.endFrom, w.endTo = m.ends(p.Acquisition)
 		windows = append(windows, w)
 	}
 	return windows
 }
 
-// narrow makes use of what follows from exclusion: if a hold that began by takeTo cannot have come after another one, which
-// ended at endFrom or later, then it came before. So it ended before the other one began. No order of events that was
-// possible before becomes impossible, and one that was impossible stays so; but those who waited for long no longer seem
-// to have been able to take the lock all the time, which would be a choice at each step for whoever searches an order.
+// narrow applies what follows from exclusion: if a hold that began by startTo cannot have come
+// after another one, which ended at endFrom or later, it came before. So it ended before the other
+// one began. Orders that were possible stay possible, and impossible ones stay impossible. But
+// calls that waited for long no longer seem able to acquire the lock all the time, which would be a
+// choice at each step of the search for an order.
 func narrow(windows []window) {
-	byTake := slices.Clone(windows)
-	slices.SortFunc(byTake, func(a, b window) int { return cmp.Compare(a.takeTo, b.takeTo) })
+	byStart := slices.Clone(windows)
+	slices.SortFunc(byStart, func(a, b window) int { return cmp.Compare(a.startTo, b.startTo) })
 	byEnd := slices.Clone(windows)
-	slices.SortFunc(byEnd, func(a, b window) int { return cmp.Compare(b.endFrom, a.endFrom) }) // the latest first
+	// latest first
+	slices.SortFunc(byEnd, func(a, b window) int { return cmp.Compare(b.endFrom, a.endFrom) })
 
-	// What the first i of them say to one that reads, and to any other.
-	ends, takes := make([]extremes, len(windows)+1), make([]extremes, len(windows)+1)
+	// The bounds that the first i set for a reader, and for any other.
+	ends, starts := make([]extremes, len(windows)+1), make([]extremes, len(windows)+1)
 	for i := range windows {
-		ends[i+1], takes[i+1] = ends[i], takes[i]
-		ends[i+1].add(byTake[i].part, byTake[i].endFrom)
-		takes[i+1].add(byEnd[i].part, -byEnd[i].takeTo)
+		ends[i+1], starts[i+1] = ends[i], starts[i]
+		ends[i+1].add(byStart[i].part, byStart[i].endFrom)
+		starts[i+1].add(byEnd[i].part, -byEnd[i].startTo)
 	}
 	for i := range windows {
 		w := &windows[i]
-		takeTo, endFrom := w.takeTo, w.endFrom
-		before := sort.Search(len(byTake), func(i int) bool { return byTake[i].takeTo >= endFrom })
+		startTo, endFrom := w.startTo, w.endFrom
+		before := sort.Search(len(byStart), func(i int) bool {
+			return byStart[i].startTo >= endFrom
+		})
 		if end, ok := ends[before].other(w.part); ok {
-			w.takeFrom = min(max(w.takeFrom, end), w.takeTo) // not empty, even if that makes it too early
+			w.startFrom = min(max(w.startFrom, end), w.startTo) // not empty, even if too early
 		}
-		after := sort.Search(len(byEnd), func(i int) bool { return byEnd[i].endFrom <= takeTo })
-		if take, ok := takes[after].other(w.part); ok {
-			w.endTo = max(min(w.endTo, -take), w.endFrom)
+		after := sort.Search(len(byEnd), func(i int) bool { return byEnd[i].endFrom <= startTo })
+		if start, ok := starts[after].other(w.part); ok {
+			w.endTo = max(min(w.endTo, -start), w.endFrom)
 		}
 	}
-	for i := range windows { // and no hold ends before it begins
+	for i := range windows { // no hold ends before it begins
 		w := &windows[i]
-		w.endFrom = max(w.endFrom, w.takeFrom)
+		w.endFrom = max(w.endFrom, w.startFrom)
 		w.endTo = max(w.endTo, w.endFrom)
 	}
 }
 
-// extremes is the latest instant of any owner, and of any who does not only read; with the latest of another owner for each.
+// extremes is the latest instant of all owners, and of those that do not only read, each with the
+// latest of another owner.
 type extremes struct{ all, writing latest }
 
 type latest struct {
@@ -80,7 +85,7 @@ func (e *extremes) add(p part, at Instant) {
 	}
 }
 
-// other is the latest instant of one that conflicts with p.
+// other returns the latest instant of a part that conflicts with p.
 func (e *extremes) other(p part) (Instant, bool) {
 	l := &e.all
 	if p.Kind == Read {
