@@ -169,7 +169,12 @@ func released(rp reply) (Released, error) {
 		rp.keep(unexpected(fmt.Errorf("status %d in %d values", status, size)))
 	}
 	if size > 1 {
-		out.Refusal = withCode(rp.text())
+		out.Refusal = rp.text()
+	}
+	if r := out.Refusal; r != "" {
+		if code := codeOf(r); code != "ERR" && !strings.HasPrefix(r, code) {
+			out.Refusal = code + " " + strings.TrimPrefix(r, "ERR ")
+		}
 	}
 	switch {
 	case size > 2 && out.To == Successor:
