@@ -108,7 +108,7 @@ func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) (
 		held[i] = rp.boolean()
 	}
 	if rp.err != nil {
-		return nil, rp.err
+		held = nil
 	}
-	return held, nil
+	return held, rp.err
 }

@@ -14,7 +14,7 @@ const EpochKey = "holdfast_redlock_epoch"
 
 // Delay says for how long a node that may have forgotten locks is not counted; zero is not at all.
 type Delay struct {
-	For time.Duration // the longest lease that the node may have known; from the node's start
+	For time.Duration // the longest lease that the node may have known; from its start by its clock
 	// Epoch makes For count also from the moment when a node without [EpochKey] is first asked: a
 	// node whose data was dropped, as by FLUSHALL, or a new one.
 	Epoch   bool
@@ -68,7 +68,7 @@ func AcquireVote(
 		}
 	}
 	if rp.err != nil {
-		return Vote{}, rp.err
+		v = Vote{}
 	}
-	return v, nil
+	return v, rp.err
 }
