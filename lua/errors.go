@@ -197,11 +197,10 @@ var codes = []struct {
 	{regexp.MustCompile(`access a non local key`), HalfMoved},
 	{regexp.MustCompile(`max number of clients`), "MAXCLIENTS"},
 	{regexp.MustCompile(`unknown command`), "UNSUPPORTED"},
-	// Before Redis 7 an error inside a script is wrapped. An error that redis.call raised reads,
-	// for example, "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM
-	// command not allowed …" if the server did not let the command run, and has no dash if the
-	// command failed. An error that the script returned reads "@user_script: 12: -OOM command not
-	// allowed …".
+	// Before Redis 7 an error inside a script is wrapped. One that redis.call raised reads "ERR
+	// Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM command not
+	// allowed …" if the server did not let the command run, and has no dash if the command failed.
+	// One that the script returned reads "@user_script: 12: -OOM command not allowed …".
 	{regexp.MustCompile(
 		`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`), ""},
 	{regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`), ""},

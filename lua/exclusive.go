@@ -68,8 +68,7 @@ var waiterChannel = regexp.MustCompile(
 // for the lock unregistered, but registers for others. While it listens, releases are announced.
 func AnnouncementChannel(name string) string { return presentChannel(name) + ":announce" }
 
-// Registration returns the text that registers an owner as a waiter, to be granted the lock for
-// lease.
+// Registration returns the text that registers an owner as a waiter. A grant lasts for lease.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	kind := " p"
 	if x.fenced {
