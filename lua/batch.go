@@ -6,15 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/redis/rueidis"
-)
-
-var (
-	batchAcquire = load("batch_acquire.lua")
-	batchRelease = load("batch_release.lua")
-	renew        = load("renew.lua")
-	readRenew    = load("read_renew.lua")
 )
 
 // BatchPart is the part of a batch that concerns one of its locks.
@@ -22,19 +13,17 @@ type BatchPart struct {
 	Lock    string
 	Channel string // the [Channel] of the lock, for a release
 	Owner   string
-	Count   int // the hold count to leave behind
-	// Nested reports whether the owner holds the lock already and adds a level, as with [Reenter].
-	// Otherwise the lock is taken, as by [Exclusive.Acquire].
-	Nested bool
+	Count   int  // the hold count to leave behind
+	Nested  bool // the owner has the lock and adds a level, as by [Reenter]
 }
 
-// AcquireBatch takes several reentrant locks with the given lease, all or none, in one command. It
-// returns -1 and no holder when all are taken. Otherwise nothing has changed, and index is that of
-// a lock that could not be taken: one that holder has or, if holder is nil, a nested one that its
-// owner does not hold any more. The locks must differ, and on a cluster they must be in one slot.
+// AcquireBatch takes several reentrant locks, or adds levels to them, all or none, in one command.
+// It returns -1 and no holder if it did. Otherwise nothing has changed, and the index is that of a
+// lock that could not be taken: one that the holder has or, if it is nil, a nested one that its
+// owner does not hold any more. The locks must differ, and on a cluster be in one slot.
 func AcquireBatch(
-	ctx context.Context, c rueidis.CoreClient, lease time.Duration, parts []BatchPart,
-) (index int, holder *Holder, err error) {
+	ctx context.Context, c Redis, lease time.Duration, parts []BatchPart,
+) (int, *Holder, error) {
 	keys := make([]string, len(parts))
 	args := append(make([]string, 0, 1+3*len(parts)), milliseconds(lease))
 	for i, p := range parts {
@@ -45,7 +34,7 @@ func AcquireBatch(
 		keys[i] = p.Lock
 		args = append(args, p.Owner, strconv.Itoa(p.Count), flag[p.Nested])
 	}
-	rp := batchAcquire.run(ctx, c, keys, args...)
+	rp := scripts["batch_acquire.lua"].run(ctx, c, keys, args...)
 	if rp.isNil() {
 		return -1, nil, nil
 	}
@@ -54,10 +43,11 @@ func AcquireBatch(
 	if i < 0 || i >= int64(len(parts)) {
 		rp.keep(unexpected(fmt.Errorf("lock %d of %d", i, len(parts))))
 	}
-	if holder, err = acquired(rp.part()); err != nil {
-		return -1, nil, err
+	holder, err := acquired(rp.part())
+	if err != nil {
+		i = -1
 	}
-	return int(i), holder, nil
+	return int(i), holder, err
 }
 
 // BatchReleased is the outcome of the release of one of several locks.
@@ -67,12 +57,11 @@ type BatchReleased struct {
 }
 
 // ReleaseBatch releases several locks in one command, each as [Exclusive.Release] does without a
-// hand-over; sharded selects sharded channels. If the server refuses one, its Err says why, and the
-// others are released all the same. After an error of the whole command the outcome of each is
-// unknown; a user whose ACL forbids one of the keys gets such an error. On a cluster all locks must
-// be in one slot.
+// hand-over; sharded selects sharded channels. If the server refuses one, the others are released
+// all the same. After an error of the whole command, which a user gets whose ACL forbids one of the
+// keys, the outcome of each is unknown. On a cluster all locks must be in one slot.
 func ReleaseBatch(
-	ctx context.Context, c rueidis.CoreClient, sharded bool, parts []BatchPart,
+	ctx context.Context, c Redis, sharded bool, parts []BatchPart,
 ) ([]BatchReleased, error) {
 	keys := make([]string, len(parts))
 	args := make([]string, 0, 5*len(parts))
@@ -80,7 +69,7 @@ func ReleaseBatch(
 		keys[i] = p.Lock
 		args = append(args, p.Owner, strconv.Itoa(p.Count), p.Channel, Unlocked, publish[sharded])
 	}
-	rp := batchRelease.run(ctx, c, keys, args...)
+	rp := scripts["batch_release.lua"].run(ctx, c, keys, args...)
 	if rp.list(len(parts)); rp.err != nil {
 		return nil, rp.err
 	}
@@ -98,31 +87,28 @@ type Held struct {
 	Read  bool   // a read lock
 }
 
-// Renew gives every lock that its owner still holds a TTL of at least lease, in one command.
-// held[i] reports whether the owner of renewals[i] holds the lock. All of them are read locks, or
-// none is. On a cluster all locks must be in one slot. An error concerns the whole batch, some of
-// which may have been renewed.
-func Renew(
-	ctx context.Context, c rueidis.CoreClient, lease time.Duration, renewals []Held,
-) (held []bool, err error) {
-	s := renew
+// Renew gives every lock that its owner still holds a TTL of at least lease, in one command. It
+// returns for each whether the owner holds it. All of them are read locks, or none is. On a cluster
+// all locks must be in one slot. After an error some may have been renewed.
+func Renew(ctx context.Context, c Redis, lease time.Duration, renewals []Held) ([]bool, error) {
+	file := "renew.lua"
 	keys := make([]string, 0, 2*len(renewals))
 	args := append(make([]string, 0, 1+len(renewals)), milliseconds(lease))
 	for _, r := range renewals {
 		keys = append(keys, r.Lock)
 		if r.Read {
-			s, keys = readRenew, append(keys, holdsKey(r.Lock, r.Owner)+":1")
+			file, keys = "read_renew.lua", append(keys, holdsKey(r.Lock, r.Owner)+":1")
 		}
 		args = append(args, r.Owner)
 	}
-	rp := s.run(ctx, c, keys, args...)
+	rp := scripts[file].run(ctx, c, keys, args...)
 	rp.list(len(renewals))
-	held = make([]bool, len(renewals))
+	held := make([]bool, len(renewals))
 	for i := range held {
 		held[i] = rp.boolean()
 	}
 	if rp.err != nil {
-		return nil, rp.err
+		held = nil
 	}
-	return held, nil
+	return held, rp.err
 }

@@ -57,13 +57,17 @@ func ClassOf(err error) Class {
 // [*Error] for everything else.
 func Classify(err error) error {
 	if err == nil {
-		return nil
+		return nil // before anything is allocated
 	}
 	var (
-		known     *Error
-		refusal   *rueidis.RedisError
-		notNumber *strconv.NumError
+		known       *Error
+		refusal     *rueidis.RedisError
+		notNumber   *strconv.NumError
+		notTLS      tls.RecordHeaderError
+		certificate *tls.CertificateVerificationError
+		dial        *net.OpError
 	)
+	class, advice := ClassUnknown, ""
 	switch {
 	case errors.As(err, &known):
 		return err
@@ -73,8 +77,32 @@ func Classify(err error) error {
 		return unexpected(err)
 	case errors.Is(err, rueidis.ErrNoCache):
 		return untracked(err)
+
+	// From here on the error is not a reply of the server.
+	case errors.As(err, &notTLS):
+		class, advice = ClassPermanent, "the server does not speak TLS here: remove "+
+			"rueidis.ClientOption.TLSConfig, or use its TLS port"
+	case errors.As(err, &certificate):
+		class, advice = ClassPermanent, "the server's certificate is not trusted: see RootCAs and "+
+			"ServerName in rueidis.ClientOption.TLSConfig"
+	case strings.Contains(err.Error(), "received unknown message type"):
+		class, advice = ClassPermanent, "that was not the Redis protocol: if the server wants "+
+			"TLS, set rueidis.ClientOption.TLSConfig"
+	case errors.As(err, &dial) && dial.Op == "dial":
+		class, advice = ClassTemporary, "no connection: is the server up, and is the address right?"
+	case errors.Is(err, rueidis.ErrClosing):
+		advice = "the rueidis client was closed, or lost its server"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		advice = "the connection was closed; if that happens every time, see whether the server " +
+			"wants TLS: rueidis.ClientOption.TLSConfig"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		// A client with TLS gets this too from a server without it, which waits for an end of line.
+		advice = "the server did not reply in time; if it never does, see whether " +
+			"rueidis.ClientOption.TLSConfig is right for it"
 	}
-	return failed(err)
+	message := cmp.Or(err.Error(), "error without a text")
+	return &Error{Class: class, Message: message, Advice: advice, Err: err}
 }
 
 // Redirected reports whether a command failed because another node of the cluster has its key, and
@@ -82,32 +110,27 @@ func Classify(err error) error {
 // [Ask]. rueidis follows redirections by itself, but not on a dedicated connection.
 func Redirected(err error) (node string, asking, ok bool) {
 	var refusal *rueidis.RedisError
-	if !errors.As(err, &refusal) {
-		return "", false, false
+	if errors.As(err, &refusal) {
+		if node, asking = refusal.IsAsk(); !asking {
+			node, ok = refusal.IsMoved()
+		}
 	}
-	if node, asking = refusal.IsAsk(); asking {
-		return node, true, true
-	}
-	node, ok = refusal.IsMoved()
-	return node, false, ok
+	return node, asking, asking || ok
 }
 
 // refused classifies an error reply. An unknown reply is permanent: the server did not execute the
 // command, and there is no reason to expect that it will.
 func refused(message string, cause error) *Error {
 	message = cmp.Or(message, "error reply without a text")
-	code := codeOf(message)
-	e := &Error{Code: code, Message: message, Advice: advice[code], Err: cause}
+	code, class := codeOf(message), ClassPermanent
 	switch code {
 	case "LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MOVED", "ASK",
 		"MAXCLIENTS", "UNBLOCKED":
-		e.Class = ClassTemporary
+		class = ClassTemporary
 	case HalfMoved:
-		e.Class = ClassUnknown
-	default:
-		e.Class = ClassPermanent
+		class = ClassUnknown
 	}
-	return e
+	return &Error{Class: class, Code: code, Message: message, Advice: advice[code], Err: cause}
 }
 
 const notFollowed = "the client did not follow a redirection: leave " +
@@ -153,12 +176,8 @@ var advice = map[string]string{
 
 // Codes of our own for errors that the server gives the general code ERR.
 const (
-	// HalfMoved is the code for a script that was aborted because it used a key that another node
-	// of the cluster has already.
-	HalfMoved = "HALFMOVED"
-	// NoCommand is the code for a script that called a command which the server lacks or refuses to
-	// scripts.
-	NoCommand = "NOCOMMAND"
+	HalfMoved = "HALFMOVED" // the script was aborted at a key that another node has already
+	NoCommand = "NOCOMMAND" // it called a command that the server lacks or refuses to scripts
 )
 
 // codes has the patterns of error messages with their codes, where that is not the last group of
@@ -178,11 +197,10 @@ var codes = []struct {
 	{regexp.MustCompile(`access a non local key`), HalfMoved},
 	{regexp.MustCompile(`max number of clients`), "MAXCLIENTS"},
 	{regexp.MustCompile(`unknown command`), "UNSUPPORTED"},
-	// Before Redis 7 an error inside a script is wrapped. An error that redis.call raised reads,
-	// for example, "ERR Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM
-	// command not allowed …" if the server did not let the command run, and has no dash if the
-	// command failed. An error that the script returned reads "@user_script: 12: -OOM command not
-	// allowed …".
+	// Before Redis 7 an error inside a script is wrapped. One that redis.call raised reads "ERR
+	// Error running script (call to f_…): @user_script:12: @user_script: 12: -OOM command not
+	// allowed …" if the server did not let the command run, and has no dash if the command failed.
+	// One that the script returned reads "@user_script: 12: -OOM command not allowed …".
 	{regexp.MustCompile(
 		`(?s)^(?:(?:ERR )?Error running script .*)?@user_script: ?\d+: -?([A-Z][A-Z0-9]+)\b`), ""},
 	{regexp.MustCompile(`^-?([A-Z][A-Z0-9]+)\b`), ""},
@@ -198,18 +216,6 @@ func codeOf(message string) string {
 	return "ERR"
 }
 
-// withCode returns an error message that begins with its code.
-func withCode(message string) string {
-	if message == "" {
-		return ""
-	}
-	code := codeOf(message)
-	if code == "ERR" || strings.HasPrefix(message, code) {
-		return message
-	}
-	return code + " " + strings.TrimPrefix(message, "ERR ")
-}
-
 // untracked classifies the error of a new connection whose CLIENT TRACKING failed. rueidis opens
 // connections when it needs them, and returns the server's reply to CLIENT TRACKING only as text.
 // The reply need not concern caching; it may be BUSY. The command itself was not sent.
@@ -222,39 +228,4 @@ func untracked(err error) *Error {
 		e.Code = "" // the message may begin with anything
 	}
 	return e
-}
-
-// failed classifies an error that is not a reply of the server.
-func failed(err error) *Error {
-	class, advice := ClassUnknown, ""
-	var (
-		dial        *net.OpError
-		notTLS      tls.RecordHeaderError
-		certificate *tls.CertificateVerificationError
-	)
-	switch {
-	case errors.As(err, &notTLS):
-		class, advice = ClassPermanent, "the server does not speak TLS here: remove "+
-			"rueidis.ClientOption.TLSConfig, or use its TLS port"
-	case errors.As(err, &certificate):
-		class, advice = ClassPermanent, "the server's certificate is not trusted: see RootCAs and "+
-			"ServerName in rueidis.ClientOption.TLSConfig"
-	case strings.Contains(err.Error(), "received unknown message type"):
-		class, advice = ClassPermanent, "that was not the Redis protocol: if the server wants "+
-			"TLS, set rueidis.ClientOption.TLSConfig"
-	case errors.As(err, &dial) && dial.Op == "dial":
-		class, advice = ClassTemporary, "no connection: is the server up, and is the address right?"
-	case errors.Is(err, rueidis.ErrClosing):
-		advice = "the rueidis client was closed, or lost its server"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		advice = "the connection was closed; if that happens every time, see whether the server " +
-			"wants TLS: rueidis.ClientOption.TLSConfig"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		// A client with TLS gets this too from a server without it, which waits for an end of line.
-		advice = "the server did not reply in time; if it never does, see whether " +
-			"rueidis.ClientOption.TLSConfig is right for it"
-	}
-	message := cmp.Or(err.Error(), "error without a text")
-	return &Error{Class: class, Message: message, Advice: advice, Err: err}
 }

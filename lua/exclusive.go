@@ -9,34 +9,23 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
-var (
-	acquire       = load("acquire.lua")
-	fencedAcquire = load("fenced_acquire.lua")
-	release       = load("release.lua")
-	releaseOnly   = load("release_only.lua")
-	forceUnlock   = load("force_unlock.lua")
-	reenter       = load("reenter.lua")
-)
+// The scripts of a release are looked up once.
+var release, releaseOnly = scripts["release.lua"], scripts["release_only.lua"]
 
 // Exclusive sends the commands of a plain or fenced lock. One owner holds the lock at a time. A
-// waiter may be registered; the owner that releases the lock then grants it to the waiter. The keys
-// of the commands are built once. It is safe for concurrent use.
+// waiter may be registered; the owner that releases the lock then grants it to the waiter.
 type Exclusive struct {
 	name, channel, present string
 	fenced                 bool
 	acquire                *script
-	// acquires are the keys of acquire; the last one is left out without a registration.
-	acquires []string
-	// releases are the keys of release; releaseOnly has only the first.
-	releases []string
-	last     atomic.Pointer[leaseText] // that was asked for
+	acquires               []string // the keys of acquire; the last is for a registration
+	releases               []string // the keys of release; releaseOnly has only the first
+	last                   atomic.Pointer[leaseText]
 }
 
-// leaseText is a lease and its text.
+// leaseText is the text of the lease that was asked for last.
 type leaseText struct {
 	lease time.Duration
 	text  string
@@ -46,9 +35,10 @@ type leaseText struct {
 func NewExclusive(name string, fenced bool) *Exclusive {
 	waiters, token := waitersKey(name), tokenKey(name)
 	x := &Exclusive{name: name, channel: Channel(name), present: presentChannel(name),
-		acquire: acquire, acquires: []string{name, waiters}, releases: []string{name, waiters}}
+		acquire: scripts["acquire.lua"], acquires: []string{name, waiters},
+		releases: []string{name, waiters}}
 	if fenced {
-		x.fenced, x.acquire = true, fencedAcquire
+		x.fenced, x.acquire = true, scripts["fenced_acquire.lua"]
 		x.acquires, x.releases = []string{name, token, waiters}, []string{name, waiters, token}
 	}
 	return x
@@ -58,8 +48,8 @@ func NewExclusive(name string, fenced bool) *Exclusive {
 func (x *Exclusive) Channel() string { return x.channel }
 
 // PairedChannels returns the channels on which a client that may register listens beside the
-// [Channel] of a lock. One shows that it may register. The other is its own, for grants; see
-// [ParseGrant]. For any other channel it returns nil.
+// [Channel] of a lock: one shows that it may register, the other is its own, for grants, which
+// [ParseGrant] reads. For any other channel it returns nil.
 func PairedChannels(channel, client string) []string {
 	rest, ok := strings.CutPrefix(channel, "redisson_lock__channel:")
 	if !ok || waiterChannel.MatchString(channel) {
@@ -75,12 +65,10 @@ var waiterChannel = regexp.MustCompile(
 	`:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:\d+$`)
 
 // AnnouncementChannel returns the channel on which a client listens beside [Channel] if it waits
-// for the lock unregistered, but registers for others. Releases are announced as long as it
-// listens.
+// for the lock unregistered, but registers for others. While it listens, releases are announced.
 func AnnouncementChannel(name string) string { return presentChannel(name) + ":announce" }
 
-// Registration returns the text that registers an owner as a waiter. The owner is granted the lock
-// for lease.
+// Registration returns the text that registers an owner as a waiter. A grant lasts for lease.
 func (x *Exclusive) Registration(owner string, lease time.Duration) string {
 	kind := " p"
 	if x.fenced {
@@ -100,15 +88,13 @@ func (x *Exclusive) text(lease time.Duration) string {
 }
 
 // Acquire takes the lock for owner with a count of 1, or returns who holds it; nil means that the
-// owner has it. On success its TTL is at least lease. For a fenced lock it returns the fencing
-// token of the acquisition: larger than that of any earlier acquisition under the same name, and
-// the same when a command that took the lock is retried. On failure the lock has not changed. If
-// registration is not "", the owner is then registered. The ticket distinguishes its successive
-// registrations; 0 is none. An owner keeps an earlier registration, and loses it when it gets the
-// lock.
+// owner has it. Its TTL is then at least lease. The fence of a fenced lock is the fencing token of
+// the acquisition: larger than that of any earlier one under the same name, and the same when a
+// command that took the lock is retried. On failure the lock has not changed, and the owner is
+// registered if registration is not "". The ticket distinguishes its successive registrations; 0 is
+// none. An owner keeps an earlier registration, and loses it when it gets the lock.
 func (x *Exclusive) Acquire(
-	ctx context.Context, c rueidis.CoreClient, owner string, lease time.Duration,
-	registration string,
+	ctx context.Context, c Redis, owner string, lease time.Duration, registration string,
 ) (fence, ticket int64, holder *Holder, err error) {
 	keys, args := x.acquires, []string{owner, x.text(lease), registration}
 	if registration == "" {
@@ -133,7 +119,7 @@ type HandOver struct {
 	// Others allows granting the lock to waiters of other clients. It takes a server that counts
 	// all listeners of a channel: not one of several that forward messages to each other.
 	Others bool
-	// Successor is the registration of the owner that is next in this process; "" if there is none.
+	// Successor is the registration of the owner that is next in this process, "" if there is none.
 	// If another waiter gets the lock, the successor is registered from then on.
 	Successor      string
 	SuccessorFirst bool   // Successor comes before all others
@@ -161,7 +147,7 @@ const (
 // Release leaves owner with the given hold count. With count 0 the owner loses the lock, whatever
 // count it had, and the lock is handed over or its release is announced. h is used only then.
 func (x *Exclusive) Release(
-	ctx context.Context, c rueidis.CoreClient, owner string, count int, h HandOver,
+	ctx context.Context, c Redis, owner string, count int, h HandOver,
 ) (Released, error) {
 	verb := publish[h.Sharded]
 	if count > 0 || !h.Others && h.Successor == "" && h.Withdrawn == "" {
@@ -180,23 +166,19 @@ func (x *Exclusive) Release(
 }
 
 // ForceUnlock frees the lock regardless of its holder, and announces that if it was held.
-func (x *Exclusive) ForceUnlock(
-	ctx context.Context, c rueidis.CoreClient, sharded bool,
-) (Released, error) {
-	keys := x.releases[:1]
-	return released(forceUnlock.run(ctx, c, keys, x.channel, Unlocked, publish[sharded]))
+func (x *Exclusive) ForceUnlock(ctx context.Context, c Redis, sharded bool) (Released, error) {
+	return released(scripts["force_unlock.lua"].run(ctx, c, x.releases[:1], x.channel, Unlocked,
+		publish[sharded]))
 }
 
 // Reenter adds a level to a lock that its owner holds: the count becomes count, the TTL at least
 // lease. It returns false, and changes nothing, when the owner does not hold the lock.
-func Reenter(
-	ctx context.Context, c rueidis.CoreClient, held Held, count int, lease time.Duration,
-) (bool, error) {
-	s, keys := reenter, append(make([]string, 0, 2), held.Lock)
-	if held.Read {
-		s, keys = readReenter, append(keys, holdsKey(held.Lock, held.Owner))
+func Reenter(ctx context.Context, c Redis, h Held, count int, lease time.Duration) (bool, error) {
+	file, keys := "reenter.lua", []string{h.Lock}
+	if h.Read {
+		file, keys = "read_reenter.lua", append(keys, holdsKey(h.Lock, h.Owner))
 	}
-	rp := s.run(ctx, c, keys, held.Owner, strconv.Itoa(count), milliseconds(lease))
+	rp := scripts[file].run(ctx, c, keys, h.Owner, strconv.Itoa(count), milliseconds(lease))
 	is := rp.boolean()
 	return is, rp.err
 }
@@ -213,16 +195,14 @@ func (rp *reply) token(lock string, class Class) int64 {
 	case errors.As(e, &text):
 		e.Class = class
 		e.Message = fmt.Sprintf("the token %q of %q is not a number", text.Num, lock)
-	case e.Code != "WRONGTYPE" && !aboutNumber.MatchString(e.Message):
+	case e.Code != "WRONGTYPE" && !strings.Contains(e.Message, "not an integer") &&
+		!strings.Contains(e.Message, "would overflow"):
 		return 0
 	}
 	e.Advice = "something else writes to " + tokenKey(lock) + " or to the lock: choose another " +
 		"name, or set the former to a number that is larger than any token in use"
 	return 0
 }
-
-// aboutNumber matches errors that concern a number.
-var aboutNumber = regexp.MustCompile(`not an integer|would overflow`)
 
 // Grant is the message to a waiter that has been granted a lock.
 type Grant struct {

@@ -4,14 +4,6 @@ import (
 	"context"
 	"strconv"
 	"time"
-
-	"github.com/redis/rueidis"
-)
-
-var (
-	fairAcquire     = load("fair_acquire.lua")
-	fairRelease     = load("fair_release.lua")
-	fairForceUnlock = load("fair_force_unlock.lua")
 )
 
 // Fair sends the commands of a fair lock. Clients that share the lock use the same settings.
@@ -23,17 +15,19 @@ type Fair struct {
 	Counted bool
 }
 
-// The head of the queue is dropped if it does not take a free lock for this long. It is told at
-// once, asks every 5 s by itself, and may have to wait for a connection. A head without a listener
-// has just queued, is reconnecting, or is dead.
 const (
+	// The head of the queue is dropped if it does not take a free lock for this long. It is told at
+	// once, asks every MaxNap by itself, and may have to wait for a connection. A head without a
+	// listener has just queued, is reconnecting, or is dead.
 	headTimeout = 10 * time.Second       // with a listener
 	deafTimeout = 500 * time.Millisecond // without
+	// MaxNap is the longest time that a waiter may sleep before it must ask again to stay in the
+	// queue. It is half of the time for which [Fair.Acquire] keeps an owner queued after a request.
+	MaxNap = 5 * time.Second
+	// MaxFairReleases is the largest number of owners for [Fair.Release]: Lua limits the number of
+	// values that are passed at once.
+	MaxFairReleases = 1000
 )
-
-// MaxNap is the longest time that a waiter may sleep before it must ask again to stay in the queue.
-// It is half of the time for which [Fair.Acquire] keeps the owner queued after a request.
-const MaxNap = 5 * time.Second
 
 // FairRequest is the request for a fair lock.
 type FairRequest struct {
@@ -42,17 +36,14 @@ type FairRequest struct {
 	Lease  time.Duration
 	Waits  bool          // the owner is queued if it does not get the lock
 	Window time.Duration // for how long at least it stays queued after a request without a Budget
-
-	// Budget is how much longer the owner waits. It leaves the queue after that. 0 means no limit.
-	Budget time.Duration
+	Budget time.Duration // how much longer it waits; it leaves the queue then. 0 means no limit
 	// Until is when the budget ends by the server's clock, as in [Holder].Clock; zero if unknown. A
-	// request that is executed later is refused and leaves nothing behind. Ignored without a
-	// Budget.
+	// request that is executed later is refused and leaves nothing behind. Ignored without Budget.
 	Until time.Time
 }
 
 // run sends a script with the keys and arguments that all scripts of a fair lock begin with.
-func (f Fair) run(ctx context.Context, c rueidis.CoreClient, s *script, more ...string) reply {
+func (f Fair) run(ctx context.Context, c Redis, file string, more ...string) reply {
 	deaf := deafTimeout
 	if !f.Counted {
 		deaf = headTimeout
@@ -61,19 +52,19 @@ func (f Fair) run(ctx context.Context, c rueidis.CoreClient, s *script, more ...
 		budgetsKey(f.Lock)}
 	args := []string{Channel(f.Lock), publish[f.Sharded], milliseconds(headTimeout),
 		milliseconds(deaf), milliseconds(MaxNap)}
-	return s.run(ctx, c, keys, append(args, more...)...)
+	return scripts[file].run(ctx, c, keys, append(args, more...)...)
 }
 
 // Acquire takes the lock for an owner, if it is free and no other owner is queued before. If not,
 // an owner that waits is put at the end of the queue, where it stays until its budget is over.
 // Without a limit it stays for at least its window and, as long as it asks every [MaxNap], for
 // ever. Acquire returns who holds the lock or comes first; nil means that the owner has it.
-func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) (*Holder, error) {
+func (f Fair) Acquire(ctx context.Context, c Redis, r FairRequest) (*Holder, error) {
 	budget, until := int64(0), int64(0)
 	if r.Budget > 0 {
 		budget, until = max(1, r.Budget.Milliseconds()), max(0, r.Until.UnixMilli())
 	}
-	rp := f.run(ctx, c, fairAcquire, r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease),
+	rp := f.run(ctx, c, "fair_acquire.lua", r.Owner, strconv.Itoa(r.Count), milliseconds(r.Lease),
 		flag[r.Waits], milliseconds(r.Window), strconv.FormatInt(budget, 10),
 		strconv.FormatInt(until, 10))
 	holder, clock := rp.refusal(4)
@@ -83,20 +74,15 @@ func (f Fair) Acquire(ctx context.Context, c rueidis.CoreClient, r FairRequest) 
 	return holder, rp.err
 }
 
-// MaxFairReleases is the largest number of owners for [Fair.Release]: Lua limits the number of
-// values that are passed at once.
-const MaxFairReleases = 1000
-
 // Release leaves an owner with the given hold count. With count 0 it loses the lock, whatever count
 // it had, and leaves the queue; the next in the queue is told. One command may release up to
 // [MaxFairReleases] owners with count 0. Held then reports whether any of them held the lock.
-func (f Fair) Release(
-	ctx context.Context, c rueidis.CoreClient, count int, owners ...string,
-) (Released, error) {
-	return released(f.run(ctx, c, fairRelease, append([]string{strconv.Itoa(count)}, owners...)...))
+func (f Fair) Release(ctx context.Context, c Redis, count int, owners ...string) (Released, error) {
+	args := append([]string{strconv.Itoa(count)}, owners...)
+	return released(f.run(ctx, c, "fair_release.lua", args...))
 }
 
 // ForceUnlock frees the lock regardless of its holder, and tells the head of the queue.
-func (f Fair) ForceUnlock(ctx context.Context, c rueidis.CoreClient) (Released, error) {
-	return released(f.run(ctx, c, fairForceUnlock))
+func (f Fair) ForceUnlock(ctx context.Context, c Redis) (Released, error) {
+	return released(f.run(ctx, c, "fair_force_unlock.lua"))
 }

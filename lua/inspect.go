@@ -7,21 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
-)
-
-var (
-	inspect       = load("inspect.lua")
-	fairInspect   = load("fair_inspect.lua")
-	fencedInspect = load("fenced_inspect.lua")
 )
 
 // State is the state of a lock in Redis at one moment.
 type State struct {
-	Mode string // "read" or "write" on a read-write lock, else ""
-	// Holds has the owners that hold the lock, in no particular order. It is empty when it is free.
-	Holds []Hold
+	Mode  string        // "read" or "write" on a read-write lock, else ""
+	Holds []Hold        // in no particular order; empty when the lock is free
 	TTL   time.Duration // the rest of the lease: 0 when the lock is free, or [NoExpiry]
 	Queue []string      // the owners that wait for a fair lock, head first
 	Token int64         // the last token that a fenced lock has given; 0 if none
@@ -34,25 +25,24 @@ type Hold struct {
 	Write bool // of a read-write lock
 }
 
-// Inspect reads a lock of any kind and changes nothing. [InspectFair] and [InspectFenced] return
-// more.
-func Inspect(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	rp := inspect.run(ctx, c, []string{lock})
+// Inspect reads a lock of any kind, changing nothing; [InspectFair] and [InspectFenced] tell more.
+func Inspect(ctx context.Context, c Redis, lock string) (State, error) {
+	rp := scripts["inspect.lua"].run(ctx, c, []string{lock})
 	s := rp.state(2, lock)
 	return s, rp.err
 }
 
 // InspectFair is [Inspect] for a fair lock, with its queue.
-func InspectFair(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	rp := fairInspect.run(ctx, c, []string{lock, QueueKey(lock)})
+func InspectFair(ctx context.Context, c Redis, lock string) (State, error) {
+	rp := scripts["fair_inspect.lua"].run(ctx, c, []string{lock, QueueKey(lock)})
 	s := rp.state(3, lock)
 	s.Queue = rp.texts()
 	return s, rp.err
 }
 
 // InspectFenced is [Inspect] for a fenced lock, with its last token.
-func InspectFenced(ctx context.Context, c rueidis.CoreClient, lock string) (State, error) {
-	rp := fencedInspect.run(ctx, c, []string{lock, tokenKey(lock)})
+func InspectFenced(ctx context.Context, c Redis, lock string) (State, error) {
+	rp := scripts["fenced_inspect.lua"].run(ctx, c, []string{lock, tokenKey(lock)})
 	s := rp.state(3, lock)
 	s.Token = rp.token(lock, ClassPermanent)
 	return s, rp.err

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{"
-// already, else "p:{n}". It is Redisson's rule, which checks only for the brace; see [CheckSlots]
-// for the names it gets wrong.
+// Prefix puts p before the name n so that both share a cluster slot: "p:n" when n has a "{", else
+// "p:{n}". It is Redisson's rule; [CheckSlots] finds the names for which it is wrong.
 func Prefix(p, n string) string {
 	if strings.Contains(n, "{") {
 		return p + ":" + n
@@ -15,8 +14,7 @@ func Prefix(p, n string) string {
 	return p + ":{" + n + "}"
 }
 
-// Suffix puts s behind the name n so that both share a cluster slot: "n:s" when n has a "{"
-// already, else "{n}:s".
+// Suffix puts s behind the name n in the same way: "n:s" when n has a "{", else "{n}:s".
 func Suffix(n, s string) string {
 	if strings.Contains(n, "{") {
 		return n + ":" + s
@@ -27,15 +25,13 @@ func Suffix(n, s string) string {
 // Channel returns the channel on which releases of the reentrant lock n are announced.
 func Channel(n string) string { return Prefix("redisson_lock__channel", n) }
 
-// RWChannel returns the channel on which releases of the read-write lock n are announced, in both
-// modes.
+// RWChannel is [Channel] for the read-write lock n, in both modes.
 func RWChannel(n string) string { return Prefix("redisson_rwlock", n) }
 
 // presentChannel returns the channel on which the clients listen that may register for the lock n.
 func presentChannel(n string) string { return Prefix("holdfast_lock_present", n) }
 
-// FairChannel returns the channel on which the waiter owner of the fair lock n is told that its
-// turn has come.
+// FairChannel returns the channel on which an owner that waits for the fair lock n gets its turn.
 func FairChannel(n, owner string) string { return Channel(n) + ":" + owner }
 
 // Keys beside the one that a lock is named after. Those of Redisson begin with redisson; the others
@@ -78,9 +74,8 @@ func Related(n string) []string {
 	}
 }
 
-// CheckSlots returns an error for a lock name that cannot work on a cluster: one whose related
-// names, which are derived from it with [Prefix] and [Suffix], fall into another slot than the name
-// itself.
+// CheckSlots returns an error for a lock name that cannot work on a cluster, because a name that is
+// derived from it with [Prefix] or [Suffix] is in another slot.
 func CheckSlots(n string, related ...string) error {
 	slot := Slot(n)
 	for _, r := range related {
@@ -95,8 +90,7 @@ func CheckSlots(n string, related ...string) error {
 
 // Slot returns the cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key when
 // it has none, modulo 16384. The hash tag is the text between the first "{" and the first "}" after
-// it, if that is not empty. Source: the Redis Cluster specification, "Key distribution model" and
-// "Hash tags".
+// it, if not empty. Source: Redis Cluster specification, "Key distribution model" and "Hash tags".
 func Slot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
@@ -107,11 +101,7 @@ func Slot(key string) uint16 {
 	for i := range len(key) {
 		crc ^= uint16(key[i]) << 8
 		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
+			crc = crc<<1 ^ crc>>15*0x1021 // the highest bit decides
 		}
 	}
 	return crc % 16384

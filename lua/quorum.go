@@ -6,27 +6,19 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/redis/rueidis"
 )
-
-var quorumAcquire = load("quorum_acquire.lua")
 
 // EpochKey is the key for the time since when a server of a RedLock has its data. There is one per
 // server; it never expires.
 const EpochKey = "holdfast_redlock_epoch"
 
-// Delay says for how long a node that may have forgotten locks is not counted. The zero Delay is
-// none.
+// Delay says for how long a node that may have forgotten locks is not counted; zero is not at all.
 type Delay struct {
-	// For is the longest lease that the node may have known. It counts from the node's start, by
-	// the clock of the node.
-	For time.Duration
+	For time.Duration // the longest lease that the node may have known; from its start by its clock
 	// Epoch makes For count also from the moment when a node without [EpochKey] is first asked: a
 	// node whose data was dropped, as by FLUSHALL, or a new one.
-	Epoch bool
-	// Durable reports whether a restart forgets nothing, so that only the epoch counts.
-	Durable bool
+	Epoch   bool
+	Durable bool // a restart forgets nothing, so that only the epoch counts
 }
 
 // Vote is the reply of one node of a RedLock. Exactly one of Granted, Holder and Delayed is set.
@@ -39,12 +31,12 @@ type Vote struct {
 }
 
 // AcquireVote takes a reentrant lock with count 1 on one node of a RedLock, unless another owner
-// has it or the node is not counted yet. A node that is not counted refuses an owner that has the
-// lock too, because it may have restored a hold that was released since. A lock that was not
-// granted has not changed. With [Delay.Epoch] the node must not be part of a cluster, where the
-// epoch would be in another slot than the lock.
+// has it or the node is not counted yet. It then refuses an owner that has the lock too, because it
+// may have restored a hold that was released since. A lock that was not granted has not changed.
+// With [Delay.Epoch] the node must not be part of a cluster, where the epoch would be in another
+// slot than the lock.
 func AcquireVote(
-	ctx context.Context, c rueidis.CoreClient, lock, owner string, lease time.Duration, d Delay,
+	ctx context.Context, c Redis, lock, owner string, lease time.Duration, d Delay,
 ) (Vote, error) {
 	keys := []string{lock}
 	if d.Epoch {
@@ -54,7 +46,7 @@ func AcquireVote(
 	if d.For%time.Millisecond > 0 {
 		delay++ // a delay may be longer than asked for, but not shorter
 	}
-	rp := quorumAcquire.run(ctx, c, keys, owner, milliseconds(lease),
+	rp := scripts["quorum_acquire.lua"].run(ctx, c, keys, owner, milliseconds(lease),
 		strconv.FormatInt(max(0, delay), 10), flag[d.Durable])
 	var v Vote
 	values, _ := rp.message.ToArray()
@@ -76,7 +68,7 @@ func AcquireVote(
 		}
 	}
 	if rp.err != nil {
-		return Vote{}, rp.err
+		v = Vote{}
 	}
-	return v, nil
+	return v, rp.err
 }

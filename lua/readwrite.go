@@ -4,26 +4,14 @@ import (
 	"context"
 	"strconv"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
-var (
-	readAcquire          = load("read_acquire.lua")
-	readReenter          = load("read_reenter.lua")
-	readRelease          = load("read_release.lua")
-	writeAcquire         = load("write_acquire.lua")
-	writeRelease         = load("write_release.lua")
-	readWriteForceUnlock = load("readwrite_force_unlock.lua")
-)
-
-// ReadWrite sends the commands of a read-write lock. Clients that share the lock use the same
-// settings.
+// ReadWrite sends the commands of a read-write lock. Clients that share it use the same settings.
 type ReadWrite struct {
 	Lock    string // its name
 	Sharded bool   // waiters listen on sharded channels
-	// Bound is how long at a time new readers step back for a writer that waits. 0 turns precedence
-	// off: readers and writers do not step back, and no key of this library's own is used.
+	// Bound is how long at a time new readers step back for a writer that waits. With 0 nobody
+	// steps back, and no key of this library's own is used.
 	Bound time.Duration
 }
 
@@ -31,17 +19,16 @@ const (
 	// waiterTTL is how long a waiter that does not ask again is remembered. It asks every 5 s.
 	waiterTTL = 7 * time.Second
 	// readersTurn is how long readers that waited for a writer may pass, and writers step back,
-	// once it has left. It is enough for a message to arrive and a command to be sent. It ends 10
-	// ms after the last of them has left.
+	// once it has left: enough for a message to arrive and a command to be sent. It ends 10 ms
+	// after the last of them has left.
 	readersTurn = 100 * time.Millisecond
 )
 
-// AcquireRead takes the read hold with the given number for owner, or returns who is in the way. A
-// nil holder means that the owner has it. waits reports whether the owner waits. waited reports
-// whether it waited already: it may then pass when a writer has left.
+// AcquireRead takes the read hold with the given number for owner, or returns who is in the way;
+// nil means that the owner has it. waits reports whether the owner waits. waited reports whether it
+// waited already: it may then pass when a writer has left.
 func (r ReadWrite) AcquireRead(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
-	waits, waited bool,
+	ctx context.Context, c Redis, owner string, number int, lease time.Duration, waits, waited bool,
 ) (*Holder, error) {
 	waiting := flag[waits]
 	if waits && waited {
@@ -49,29 +36,29 @@ func (r ReadWrite) AcquireRead(
 	}
 	keys := []string{r.Lock, holdsKey(r.Lock, owner),
 		writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
-	return acquired(readAcquire.run(ctx, c, keys, owner, strconv.Itoa(number), milliseconds(lease),
-		waiting, milliseconds(r.Bound), milliseconds(waiterTTL)))
+	return acquired(scripts["read_acquire.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
+		milliseconds(lease), waiting, milliseconds(r.Bound), milliseconds(waiterTTL)))
 }
 
 // ReleaseRead leaves owner with the given number of read holds. They last as long as the longest of
 // those it had.
 func (r ReadWrite) ReleaseRead(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int,
+	ctx context.Context, c Redis, owner string, number int,
 ) (Released, error) {
 	keys := []string{r.Lock, holdsKey(r.Lock, owner), readersTurnKey(r.Lock)}
-	return released(readRelease.run(ctx, c, keys, owner, strconv.Itoa(number), Suffix(r.Lock, ""),
-		RWChannel(r.Lock), Unlocked, publish[r.Sharded], milliseconds(MaxNap)))
+	return released(scripts["read_release.lua"].run(ctx, c, keys, owner, strconv.Itoa(number),
+		Suffix(r.Lock, ""), RWChannel(r.Lock), Unlocked, publish[r.Sharded], milliseconds(MaxNap)))
 }
 
 // AcquireWrite takes the write lock for owner with the given number of holds, or returns who is in
-// the way. A nil holder means that the owner has it. An owner that only reads is in its own way.
+// the way; nil means that the owner has it. An owner that only reads is in its own way.
 func (r ReadWrite) AcquireWrite(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, lease time.Duration,
-	waits bool,
+	ctx context.Context, c Redis, owner string, number int, lease time.Duration, waits bool,
 ) (*Holder, error) {
 	keys := []string{r.Lock, writerKey(r.Lock), readersTurnKey(r.Lock)}
-	return acquired(writeAcquire.run(ctx, c, keys, WriteField(owner), strconv.Itoa(number),
-		milliseconds(lease), flag[waits], milliseconds(r.Bound), milliseconds(waiterTTL)))
+	return acquired(scripts["write_acquire.lua"].run(ctx, c, keys, WriteField(owner),
+		strconv.Itoa(number), milliseconds(lease), flag[waits], milliseconds(r.Bound),
+		milliseconds(waiterTTL)))
 }
 
 // ReleaseWrite leaves owner with the given number of write holds. With 0 it loses the write lock,
@@ -79,24 +66,21 @@ func (r ReadWrite) AcquireWrite(
 // reader. If not, and no reader of this library waits, the write lock passes, for lease, to the
 // owner with the [WriteField] next; "" is none.
 func (r ReadWrite) ReleaseWrite(
-	ctx context.Context, c rueidis.CoreClient, owner string, number int, next string,
-	lease time.Duration,
+	ctx context.Context, c Redis, owner string, number int, next string, lease time.Duration,
 ) (Released, error) {
 	turn := "0"
 	if r.Bound > 0 {
 		turn = milliseconds(readersTurn)
 	}
 	keys := []string{r.Lock, writerKey(r.Lock), readerKey(r.Lock), readersTurnKey(r.Lock)}
-	return released(writeRelease.run(ctx, c, keys, WriteField(owner), strconv.Itoa(number),
-		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded], turn,
-		next, milliseconds(lease)))
+	return released(scripts["write_release.lua"].run(ctx, c, keys, WriteField(owner),
+		strconv.Itoa(number), Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll,
+		publish[r.Sharded], turn, next, milliseconds(lease)))
 }
 
 // ForceUnlock frees the lock of those that hold it in a mode, as in [State]: of all its readers, or
 // of its writer and the writer's read holds.
-func (r ReadWrite) ForceUnlock(
-	ctx context.Context, c rueidis.CoreClient, mode string,
-) (Released, error) {
-	return released(readWriteForceUnlock.run(ctx, c, []string{r.Lock}, mode, Suffix(r.Lock, ""),
-		RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded]))
+func (r ReadWrite) ForceUnlock(ctx context.Context, c Redis, mode string) (Released, error) {
+	return released(scripts["readwrite_force_unlock.lua"].run(ctx, c, []string{r.Lock}, mode,
+		Suffix(r.Lock, ""), RWChannel(r.Lock), UnlockedForAll, publish[r.Sharded]))
 }

@@ -17,7 +17,6 @@ type reply struct {
 	err     error
 }
 
-// isNil reports whether the reply is nil.
 func (rp *reply) isNil() bool { return rp.err == nil && rp.message.IsNil() }
 
 // next returns the next value of the list, or the whole reply if no list was entered.
@@ -130,12 +129,9 @@ func acquired(rp reply) (*Holder, error) {
 
 // Released is the outcome of a release.
 type Released struct {
-	// Held is false when there was nothing to release: the owner did not hold the lock, or no owner
-	// did.
-	Held bool
-	// Refusal is the server's reason for not publishing the announcement of a lock that was
-	// released; "" if it was published. It begins with the error code, such as NOPERM, on every
-	// version of the server.
+	Held bool // the owner held the lock, or any owner did: there was something to release
+	// Refusal is the server's reason for not announcing that the lock was released; "" if it was
+	// announced. It begins with the error code, such as NOPERM, on every version of the server.
 	Refusal string
 	Reading bool  // the owner gave back a write lock and has read holds left
 	To      To    // the owner that has the lock now
@@ -169,7 +165,12 @@ func released(rp reply) (Released, error) {
 		rp.keep(unexpected(fmt.Errorf("status %d in %d values", status, size)))
 	}
 	if size > 1 {
-		out.Refusal = withCode(rp.text())
+		out.Refusal = rp.text()
+	}
+	if r := out.Refusal; r != "" {
+		if code := codeOf(r); code != "ERR" && !strings.HasPrefix(r, code) {
+			out.Refusal = code + " " + strings.TrimPrefix(r, "ERR ")
+		}
 	}
 	switch {
 	case size > 2 && out.To == Successor:
@@ -181,7 +182,7 @@ func released(rp reply) (Released, error) {
 		out.Began = rp.integer()
 	}
 	if rp.err != nil {
-		return Released{}, rp.err
+		out = Released{}
 	}
-	return out, nil
+	return out, rp.err
 }

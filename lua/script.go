@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"embed"
-	"encoding/hex"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -17,26 +17,26 @@ import (
 //go:embed *.lua common/*.lua
 var sources embed.FS
 
-// scripts holds the sources of all scripts as servers get them, by file.
-var scripts = fragments.Read(sources)
+// Redis is what sends the commands: a client, or a dedicated connection.
+type Redis = rueidis.CoreClient
 
 // script is one .lua file with the fragments that it needs, and the SHA-1 by which servers know it.
-type script struct {
-	source string
-	sha1   string
-}
+type script struct{ source, sha1 string }
 
-// load returns the script of a file that exists.
-func load(file string) *script {
-	sum := sha1.Sum([]byte(scripts[file]))
-	return &script{source: scripts[file], sha1: hex.EncodeToString(sum[:])}
+// scripts holds all scripts by file.
+var scripts = load()
+
+func load() map[string]*script {
+	loaded := map[string]*script{}
+	for file, source := range fragments.Read(sources) {
+		loaded[file] = &script{source, fmt.Sprintf("%x", sha1.Sum([]byte(source)))}
+	}
+	return loaded
 }
 
 // run executes the script with EVALSHA, and once more with EVAL if the server does not know it. All
 // keys must be in one slot.
-func (s *script) run(
-	ctx context.Context, c rueidis.CoreClient, keys []string, args ...string,
-) reply {
+func (s *script) run(ctx context.Context, c Redis, keys []string, args ...string) reply {
 	n := int64(len(keys))
 	bySHA := c.B().Evalsha().Sha1(s.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
 	message, err := c.Do(ctx, bySHA).ToMessage()
@@ -51,25 +51,20 @@ func (s *script) run(
 }
 
 // Ask sends ASKING, which must precede a command for a slot that is moving to the node of c.
-func Ask(ctx context.Context, c rueidis.CoreClient) error {
+func Ask(ctx context.Context, c Redis) error {
 	return Classify(c.Do(ctx, c.B().Asking().Build()).Error())
 }
 
-// Acknowledged blocks until the given number of replicas have everything that was written through
-// c, a dedicated connection, but for at most timeout. It returns how many have it by then.
-func Acknowledged(
-	ctx context.Context, c rueidis.CoreClient, replicas int, timeout time.Duration,
-) (int, error) {
+// Acknowledged blocks until that many replicas have everything that was written through c, a
+// dedicated connection, but for at most timeout. It returns how many have it by then.
+func Acknowledged(ctx context.Context, c Redis, replicas int, timeout time.Duration) (int, error) {
 	wait := c.B().Wait().Numreplicas(int64(replicas)).Timeout(timeout.Milliseconds()).Build()
 	n, err := c.Do(ctx, wait).ToInt64()
 	return int(n), Classify(err)
 }
 
-// milliseconds formats a lease for a script. Fractions are cut off: a lease in Redis is never
-// longer than asked for.
-func milliseconds(d time.Duration) string {
-	return strconv.FormatInt(d.Milliseconds(), 10)
-}
+// milliseconds formats a lease. Fractions are cut off: in Redis it is never longer than asked for.
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // The messages on a lock's channel.
 const (
@@ -82,8 +77,7 @@ var publish = map[bool]string{false: "PUBLISH", true: "SPUBLISH"}
 
 var flag = map[bool]string{false: "0", true: "1"}
 
-// NoExpiry is the TTL of a lock that is held but never expires. This library never takes a lock
-// that way; another client might.
+// NoExpiry is the TTL of a lock that is held but never expires: another client may take one so.
 const NoExpiry time.Duration = -1
 
 // free is the PTTL of a key that does not exist.
@@ -93,10 +87,8 @@ const free = -2
 func ttl(milliseconds int64) time.Duration {
 	if milliseconds == free {
 		return 0
-	}
-	if milliseconds < 0 {
+	} else if milliseconds < 0 {
 		return NoExpiry
 	}
-	milliseconds = min(milliseconds, math.MaxInt64/int64(time.Millisecond))
-	return time.Duration(milliseconds) * time.Millisecond
+	return time.Duration(min(milliseconds, math.MaxInt64/1_000_000)) * time.Millisecond
 }
