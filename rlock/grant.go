@@ -9,12 +9,12 @@ import (
 	"holdfast/lua"
 )
 
-// longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
-// client, whose lease is unknown as well.
+// longestGrant is for how long a lock is cleaned up that an unknown waiter, with an unknown lease,
+// was granted.
 const longestGrant = time.Hour
 
-// granted handles a grant message to a waiter of this client. It ignores messages for other
-// clients, and those on the channel of another lock, which nobody has reason to send.
+// granted handles a grant message. It ignores those for other clients, and for locks that have
+// another channel, which nobody has reason to send.
 func (c *Client) granted(channel, message string) {
 	g, ok := lua.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
