@@ -25,11 +25,9 @@ type acquisition struct {
 	streak  waitqueue.Streak
 	lease   watchdog.Lease
 
-	late       *request // of this owner, may still be executed at any time; nil if there is none
-	registered bool     // a grant message may still arrive, although it was acquired by asking
-
-	// part is set for the part of a RedLock on one node. Its loss is not the loss of the RedLock.
-	part hooks.Part
+	late       *request   // of this owner, may still be executed at any time; nil if there is none
+	registered bool       // a grant message may still arrive, although it was acquired by asking
+	part       hooks.Part // if it is one of a RedLock, which its loss does not end; else nil
 
 	mu sync.Mutex
 	// longestLease is the longest lease that Redis may give without our knowing: by a renewal or a
@@ -46,7 +44,6 @@ type acquisition struct {
 }
 
 // These implement [Acquisition], together with Extend and Release.
-
 func (a *acquisition) Name() string        { return a.lock.name }
 func (a *acquisition) Owner() string       { return a.owner }
 func (a *acquisition) Token() int64        { return a.fence }
@@ -131,8 +128,7 @@ func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Unlock()
 	reason = a.conclude()
 	if first && a.part != nil {
-		// Options.ReleaseOnClose has released it, or the part itself, which knows better.
-		if errors.Is(reason, ErrReleased) {
+		if errors.Is(reason, ErrReleased) { // by ReleaseOnClose, or by the part, which knows better
 			reason = ErrClosed
 		}
 		a.part.Ended(reason)
@@ -186,8 +182,7 @@ func (a *acquisition) cleanup() cleanup {
 	a.mu.Unlock()
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: time.Now().Add(lasts)}
 	if a.lock.sharesKey {
-		cu.until = cu.until.Add(a.client.options.CommandTimeout)
-		cu.session = a.session
+		cu.session, cu.until = a.session, cu.until.Add(a.client.options.CommandTimeout)
 	}
 	return cu
 }
@@ -197,11 +192,10 @@ func (a *acquisition) cleanUpLate() {
 	if a.registered {
 		a.client.releasing.Delete(a.owner)
 	}
-	if a.late == nil {
-		return
+	if a.late != nil {
+		cu := a.cleanup()
+		lasts := max(time.Until(cu.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
+		cu.request, cu.until, cu.retry = *a.late, time.Now().Add(lasts), true
+		a.client.cleaner.add(cu)
 	}
-	cu := a.cleanup()
-	lasts := max(time.Until(cu.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
-	cu.request, cu.until, cu.retry = *a.late, time.Now().Add(lasts), true
-	a.client.cleaner.add(cu)
 }

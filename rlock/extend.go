@@ -42,8 +42,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 		return ofEnded(err)
 	}
 	c.watchdog.Extend(&a.lease, deadline)
-	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
-	if !time.Now().Before(a.Deadline()) {
+	if !time.Now().Before(a.Deadline()) { // the reply came too late, or nobody noticed the loss yet
 		a.lose(watchdog.ErrExpired)
 	}
 	return ofEnded(a.conclude())
@@ -87,9 +86,6 @@ func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err 
 			settle(held, err)
 		}
 		switch {
-		case state == transport.Detached, state == transport.Abandoned && at.budget.Over():
-			at.failure = transport.ErrNoReply
-			return time.Time{}, at.ended()
 		case err == nil && !held:
 			a.lose(watchdog.ErrGone)
 			return time.Time{}, a.conclude()
@@ -97,7 +93,8 @@ func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err 
 			return watchdog.Deadline(sent, lease), nil
 		}
 		at.failure = err
-		if c.transport.Permanent(err) || !at.request.waits ||
+		left := state == transport.Detached || state == transport.Abandoned && at.budget.Over()
+		if left || c.transport.Permanent(err) || !at.request.waits ||
 			!at.budget.Sleep(at.delay.Next(), nil, nil) {
 			return time.Time{}, at.ended()
 		}

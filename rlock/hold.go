@@ -34,14 +34,10 @@ type Hold struct {
 // Implement it for a [Locker] of your own, such as one made of other locks, or a fake for tests,
 // and make its holds with [NewHold]. Its methods must be safe for concurrent use.
 type Acquisition interface {
-	// Name returns the name of the lock.
-	Name() string
-	// Owner returns the owner, as others see it.
-	Owner() string
-	// Token returns the fencing token; 0 if the lock is not fenced.
-	Token() int64
-	// Deadline returns until when the lock can be trusted, on the monotonic clock of this process.
-	Deadline() time.Time
+	Name() string        // returns the name of the lock
+	Owner() string       // returns the owner, as others see it
+	Token() int64        // returns the fencing token; 0 if the lock is not fenced
+	Deadline() time.Time // returns until when to trust the lock, on this process's monotonic clock
 	// Extend makes the lock last for lease from now, as described at [Hold.Extend].
 	Extend(ctx context.Context, lease time.Duration) error
 	// Release releases the level that h stands for, and ends h. It is called once for each hold,
@@ -125,9 +121,8 @@ func (h *Hold) Deadline() time.Time { return h.acquisition.Deadline() }
 func (h *Hold) Valid() bool { return h.Err() == nil && time.Now().Before(h.Deadline()) }
 
 // Extend makes the lock last for lease from now, unless it lasts longer already. It is for work
-// under an explicit lease that takes longer than expected; holds with the lease [Watchdog] don't
-// need it. Watchdog as an argument stands for Options.WatchdogLease, once. Deadline has moved when
-// Extend returns nil.
+// under an explicit lease that takes longer than expected; the lease [Watchdog] does not need it,
+// and as an argument extends once, by Options.WatchdogLease. With nil, Deadline has moved already.
 //
 // All levels of an acquisition last as long. Extend costs one command, for a MultiLock or RedLock
 // one for each part; if some fail, others are extended. A server that is out of memory allows it.
@@ -166,11 +161,9 @@ func ofEnded(reason error) error {
 //   - [ErrLost] if the lock was lost before: what was done under it may have overlapped with
 //     another holder's work. If the reply to a first release was lost and the lock is then found
 //     gone, it counts as released, because the two cases cannot be told apart;
-//   - [ErrOutcomeUnknown] if Redis did not reply in time: the release is repeated in the
-//     background until the lease ends;
-//   - a *[ServerError] if Redis refuses: the lock is free when its lease ends.
-//
-// After the last two, too, the hold has ended in this process.
+//   - [ErrOutcomeUnknown] if Redis did not reply in time: the hold has ended in this process, and
+//     the release is repeated in the background until the lease ends;
+//   - a *[ServerError] if Redis refuses: the hold has ended here, the lock is free after its lease.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	defer wrap(&err, h.Name())
 	if !h.claimRelease() {
@@ -200,10 +193,9 @@ func (h *Hold) end(reason error) {
 	if h.done != nil {
 		close(h.done)
 	}
-	cancel, callbacks := h.cancel, h.afterEnd
-	h.afterEnd = nil
+	cancel := h.cancel
 	h.mu.Unlock()
-	for _, f := range callbacks {
+	for _, f := range h.afterEnd { // nobody adds to it any more
 		f(reason)
 	}
 	if cancel != nil {

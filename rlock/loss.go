@@ -15,10 +15,7 @@ import (
 //   - an unconfirmed release of the same writer (unconfirmed.go).
 func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
-	err := &LostError{Lock: a.lock.name, Reason: reason}
-	if errors.Is(reason, watchdog.ErrGone) {
-		err.Reason = a.gone()
-	}
+	err := a.loss(reason)
 	if !a.end(lose, err) {
 		return
 	}

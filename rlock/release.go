@@ -16,10 +16,9 @@ import (
 
 // Release releases a level that the caller has claimed. The level ends even with an error.
 func (a *acquisition) Release(level *Hold) error {
-	var b wait.Budget
-	b.Begin(context.Background(), nil, a.client.options.CommandTimeout)
+	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
 	defer b.Stop()
-	locked := a.session.Lock(&b)
+	locked := a.session.Lock(b)
 	if locked {
 		defer a.session.Unlock()
 	}
@@ -28,7 +27,7 @@ func (a *acquisition) Release(level *Hold) error {
 	case err != nil:
 		return err
 	case locked:
-		err = a.send(&b, left, false)
+		err = a.send(b, left, false)
 	default:
 		err = errBusy
 		if left == 0 {
@@ -44,17 +43,15 @@ func (a *acquisition) Release(level *Hold) error {
 
 // releaseWhole releases all levels that nobody has claimed.
 func (a *acquisition) releaseWhole() error {
-	var outermost *Hold
-	for level := a.claimInnermost(); level != nil; level = a.claimInnermost() {
-		if outermost != nil {
-			a.remove(outermost)
-		}
-		outermost = level
-	}
-	if outermost == nil {
+	level := a.claimInnermost()
+	if level == nil {
 		return nil
 	}
-	return a.Release(outermost)
+	for outer := a.claimInnermost(); outer != nil; outer = a.claimInnermost() {
+		a.remove(level)
+		level = outer
+	}
+	return a.Release(level)
 }
 
 // releaseLevel ends a level in this process, and returns how many are left, or how it was lost.
@@ -62,7 +59,7 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 	c := a.client
 	err = a.lostError()
 	if err == nil && !time.Now().Before(a.lease.Deadline()) {
-		err = &LostError{Lock: a.lock.name, Reason: watchdog.ErrExpired}
+		err = a.loss(watchdog.ErrExpired)
 		a.lose(watchdog.ErrExpired)
 	}
 	if err != nil {
@@ -115,12 +112,10 @@ func (a *acquisition) Drop() {
 
 // send sends the count that is left, or repeats that if unknown is set. The session is locked.
 func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
-	var (
-		c, l, last = a.client, a.lock, left == 0
-		delay      wait.Backoff
-		reply      lua.Released
-		err        error
-	)
+	c, l, last := a.client, a.lock, left == 0
+	var delay wait.Backoff
+	var reply lua.Released
+	var err error
 	for first := !unknown; ; first = false {
 		// After an unconfirmed release the successor asks instead. When the client closes, its
 		// waiters are about to leave. Join keeps Close from finishing before the release is sent.
@@ -200,7 +195,7 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 		return err
 	}
 	// The last level has ended as released, so only its caller hears of the loss.
-	err := &LostError{Lock: a.lock.name, Reason: a.gone()}
+	err := a.loss(watchdog.ErrGone)
 	if left == 0 {
 		a.step(lose)
 	}

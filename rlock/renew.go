@@ -41,9 +41,6 @@ func (c *Client) renew(
 
 // renewAll sends one command for each part, all at the same time.
 func (c *Client) renewAll(ctx context.Context, parts [][]renewal) error {
-	if len(parts) == 1 {
-		return c.renewPart(ctx, parts[0])
-	}
 	var calls sync.WaitGroup
 	failures := make([]error, len(parts))
 	for n, part := range parts {

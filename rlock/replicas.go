@@ -38,9 +38,11 @@ func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	return got, err
 }
 
-// askServer sends the request to a server, and waits for its replicas if the lock is acquired. WAIT
-// counts what was written through one connection, which is not shared. asking: the slot moves.
+// askServer sends the request to a server, and undoes an acquisition that too few replicas know of
+// in time. WAIT counts what was written through the same connection, so all commands go through one
+// that is not shared. asking says that the slot moves.
 func (at *attempt) askServer(server rueidis.Client, r request, asking bool) (got reply, err error) {
+	c := at.client
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
 		if asking {
 			if err = lua.Ask(context.Background(), connection); err != nil {
@@ -52,29 +54,23 @@ func (at *attempt) askServer(server rueidis.Client, r request, asking bool) (got
 			return err
 		}
 		got.taken = true
-		return at.replicated(connection, r)
+		timeout := min(c.options.SyncTimeout, r.lease/2)
+		if !r.until.IsZero() {
+			timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
+		}
+		timeout = max(timeout, time.Millisecond)
+		// A server that hangs may cost the connection.
+		ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
+		defer cancel()
+		replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
+		if err != nil || replicas >= c.options.SyncReplicas {
+			return err
+		}
+		if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
+			c.cleaner.add(undo)
+		}
+		return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
+			Waited: timeout}
 	})
 	return got, err
-}
-
-// replicated makes sure that enough replicas know of an acquisition, and otherwise undoes it.
-func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) error {
-	c := at.client
-	timeout := min(c.options.SyncTimeout, r.lease/2)
-	if !r.until.IsZero() {
-		timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
-	}
-	timeout = max(timeout, time.Millisecond)
-	// The connection is not shared: a server that hangs may cost it.
-	ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
-	defer cancel()
-	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
-	if err != nil || replicas >= c.options.SyncReplicas {
-		return err
-	}
-	if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
-		c.cleaner.add(undo)
-	}
-	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
-		Waited: timeout}
 }

@@ -27,26 +27,25 @@ func (ow *owned) count(owner string, more int) {
 // confirmRelease notes that an unconfirmed release has been executed. It still counts if it may
 // have removed a read hold, also one that is being acquired or released.
 func confirmRelease(s *lockSession, owner string) {
-	if !s.TryLock() {
-		return
+	if s.TryLock() {
+		defer s.Unlock()
+		s.Do(func(ow *owned) {
+			if ow.held[sharedMode] == nil {
+				ow.count(owner, -1)
+			}
+		})
 	}
-	defer s.Unlock()
-	s.Do(func(ow *owned) {
-		if ow.held[sharedMode] == nil {
-			ow.count(owner, -1)
-		}
-	})
 }
 
-// gone returns the reason of a loss when Redis no longer has the lock.
-func (a *acquisition) gone() error {
-	reason := watchdog.ErrGone
+// loss returns the error of a loss. An unconfirmed release may be why a read hold is gone.
+func (a *acquisition) loss(reason error) *LostError {
 	a.session.Do(func(ow *owned) {
-		if a.lock.mode == sharedMode && ow.unconfirmed[a.owner] > 0 {
+		if a.lock.mode == sharedMode && ow.unconfirmed[a.owner] > 0 &&
+			errors.Is(reason, watchdog.ErrGone) {
 			reason = errUnconfirmed
 		}
 	})
-	return reason
+	return &LostError{Lock: a.lock.name, Reason: reason}
 }
 
 // endUntrusted ends the owner's read hold if an unconfirmed release may remove it and no write hold

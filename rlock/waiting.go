@@ -105,9 +105,8 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			reason, grant = at.park(w, how.topic)
 		} else {
 			reason, grant = w.Wait(&at.budget)
-			until := at.budget.Until
-			if reason == waitqueue.Retry && at.sent.IsZero() && !until.IsZero() &&
-				time.Until(until) < shortestWait {
+			if until := at.budget.Until; reason == waitqueue.Retry && at.sent.IsZero() &&
+				!until.IsZero() && time.Until(until) < shortestWait {
 				// It waits for a message only, and the next head asks instead.
 				q.Do(func(kn *known) {
 					if kn.lastError() == nil {
@@ -131,8 +130,7 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	} else {
 		q.Do(func(kn *known) {
 			if at.holder = kn.lastHolder(); at.sent.IsZero() {
-				// Only the head has asked. Its error applies to all.
-				at.failure = kn.lastError()
+				at.failure = kn.lastError() // only the head has asked: its error applies to all
 			}
 		})
 	}
@@ -150,12 +148,9 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 
 // park blocks at the head of a queue until asking is useful.
 func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqueue.Grant) {
-	var (
-		q     = w.Queue()
-		pause time.Duration
-		sub   *pubsub.Subscription
-		wake  <-chan struct{}
-	)
+	q := w.Queue()
+	var pause time.Duration
+	var sub *pubsub.Subscription
 	q.Do(func(kn *known) {
 		if kn.listener == nil { // also if the kind of a cluster's channels was not known yet
 			kn.listener = at.client.transport.Subscribe(topic)
@@ -165,13 +160,13 @@ func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqu
 	if at.failure != nil {
 		pause = at.delay.Next()
 	}
+	var wake <-chan struct{}
 	if sub != nil {
 		wake = sub.C()
 	}
 	reason, grant := w.Park(&at.budget, pause, wake)
 	if reason == waitqueue.Paused && sub != nil {
-		if left := sub.Advice(); left > 0 {
-			// A lease began by a hand-over that only its owner was told of.
+		if left := sub.Advice(); left > 0 { // after a hand-over that only the new owner was told of
 			over := time.Now().Add(time.Duration(left) * time.Millisecond)
 			q.Do(func(kn *known) {
 				if over.Before(kn.askAt) {
