@@ -122,7 +122,7 @@ func (h *Hold) Valid() bool { return h.Err() == nil && time.Now().Before(h.Deadl
 
 // Extend makes the lock last for lease from now, unless it lasts longer already. It is for work
 // under an explicit lease that takes longer than expected; the lease [Watchdog] does not need it,
-// and as an argument extends once, by Options.WatchdogLease. With nil, Deadline has moved already.
+// and as an argument extends once by Options.WatchdogLease. Deadline has moved when it returns nil.
 //
 // All levels of an acquisition last as long. Extend costs one command, for a MultiLock or RedLock
 // one for each part; if some fail, others are extended. A server that is out of memory allows it.
