@@ -13,9 +13,8 @@ import (
 	"holdfast/watchdog"
 )
 
-// acquisition is one owner's lock from the first level to the last release. It registers with the
-// watchdog when it begins, unregisters before it sends the last release, and sends each command
-// with its session locked.
+// acquisition is one owner's lock from the first level to the last release. The watchdog has it
+// until the last release is about to be sent. Each command is sent with its session locked.
 type acquisition struct {
 	client  *Client
 	lock    *Lock
@@ -26,24 +25,17 @@ type acquisition struct {
 	streak  waitqueue.Streak
 	lease   watchdog.Lease
 
-	// late is a request of this owner that may still be executed at any time; nil if there is none.
-	late *request
-	// registered says that a grant message may still arrive, although the lock was already acquired
-	// by asking.
-	registered bool
-
-	// part is set if this is the part of a RedLock on one node. Its loss is not the loss of the
-	// RedLock.
-	part hooks.Part
+	late       *request   // of this owner, may still be executed at any time; nil if there is none
+	registered bool       // a grant message may still arrive, although it was acquired by asking
+	part       hooks.Part // if it is one of a RedLock, which its loss does not end; else nil
 
 	mu sync.Mutex
 	// longestLease is the longest lease that Redis may give without our knowing: by a renewal or a
 	// nested lock whose reply is missing. Guarded by mu; 0 if there is none.
 	longestLease time.Duration
-
-	levels []*Hold // guarded by mu; not released yet, outermost first
-	state  state   // guarded by mu
-	reason error   // guarded by mu; why the acquisition ended; nil if it has not
+	levels       []*Hold // guarded by mu; not released yet, outermost first
+	state        state   // guarded by mu
+	reason       error   // guarded by mu; why the acquisition ended; nil if it has not
 
 	// Preallocated for the usual case, so that an acquisition is one allocation.
 	outermost Hold
@@ -52,7 +44,6 @@ type acquisition struct {
 }
 
 // These implement [Acquisition], together with Extend and Release.
-
 func (a *acquisition) Name() string        { return a.lock.name }
 func (a *acquisition) Owner() string       { return a.owner }
 func (a *acquisition) Token() int64        { return a.fence }
@@ -80,17 +71,18 @@ func (a *acquisition) begin(ctx context.Context, deadline time.Time, renew bool)
 func (a *acquisition) push(ctx context.Context, deadline time.Time, renew bool) (*Hold, error) {
 	level := &Hold{acquisition: a, parent: ctx, owner: a.token, renew: renew}
 	a.mu.Lock()
-	if a.state == active && len(a.levels) == 0 { // its release has begun
-		a.mu.Unlock()
+	ended, empty := a.state != active, len(a.levels) == 0
+	if !ended && !empty {
+		a.levels = append(a.levels, level)
+	}
+	a.mu.Unlock()
+	switch {
+	case ended:
+		return nil, a.conclude()
+	case empty: // its release has begun
 		removeFrom(a.session, a)
 		return nil, ErrReleased
 	}
-	if a.state != active {
-		a.mu.Unlock()
-		return nil, a.conclude()
-	}
-	a.levels = append(a.levels, level)
-	a.mu.Unlock()
 	a.client.watchdog.Extend(&a.lease, deadline)
 	if renew {
 		a.SetRenew(true)
@@ -105,8 +97,7 @@ func (a *acquisition) depth() int {
 	return len(a.levels)
 }
 
-// claimInnermost claims the release of the innermost level that is not being released, and returns
-// it; nil if there is none. Concurrent callers get different levels.
+// claimInnermost claims and returns the innermost level that nobody has claimed; nil without one.
 func (a *acquisition) claimInnermost() *Hold {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,8 +109,7 @@ func (a *acquisition) claimInnermost() *Hold {
 	return nil
 }
 
-// end ends the acquisition with all its levels. It returns false if another reason came first, but
-// not before all levels have ended.
+// end ends the acquisition, and returns when all levels have ended: false if it had ended before.
 func (a *acquisition) end(e event, reason error) bool {
 	a.mu.Lock()
 	first := a.state == active
@@ -128,16 +118,17 @@ func (a *acquisition) end(e event, reason error) bool {
 		a.reason = reason
 		if e == lose {
 			// This comes before the loss is visible: the owner's next attempt must not find what it
-			// was told is lost.
-			a.remember()
+			// was told is lost, and Unlock without a hold must find it among the losses.
+			if a.part == nil && len(a.levels) > 0 {
+				a.client.losses.Add(a.key(), a)
+			}
 			removeFrom(a.session, a)
 		}
 	}
 	a.mu.Unlock()
 	reason = a.conclude()
 	if first && a.part != nil {
-		// Options.ReleaseOnClose has released it, or the part itself, which knows better.
-		if errors.Is(reason, ErrReleased) {
+		if errors.Is(reason, ErrReleased) { // by ReleaseOnClose, or by the part, which knows better
 			reason = ErrClosed
 		}
 		a.part.Ended(reason)
@@ -145,9 +136,8 @@ func (a *acquisition) end(e event, reason error) bool {
 	return first
 }
 
-// conclude ends all levels of an acquisition that has ended, and returns the reason; nil if the
-// lock is still held. The innermost level ends first: its context usually derives from the outer
-// ones, and must not end before its hold.
+// conclude ends all levels of an acquisition that has ended, and returns why; nil if it lasts.
+// Inner ones are first: their contexts may derive from outer ones, and must not end before them.
 func (a *acquisition) conclude() error {
 	a.mu.Lock()
 	reason := a.reason
@@ -178,8 +168,7 @@ func (a *acquisition) SetRenew(renew bool) {
 	a.client.watchdog.SetRenew(&a.lease, renew)
 }
 
-// MayLast notes that Redis is about to be asked to keep the lock for lease. It comes before the
-// command.
+// MayLast notes, before the command, that Redis will be asked to keep the lock for lease.
 func (a *acquisition) MayLast(lease time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -193,22 +182,20 @@ func (a *acquisition) cleanup() cleanup {
 	a.mu.Unlock()
 	cu := cleanup{lock: a.lock, request: request{owner: a.owner}, until: time.Now().Add(lasts)}
 	if a.lock.sharesKey {
-		cu.until = cu.until.Add(a.client.options.CommandTimeout)
-		cu.session = a.session
+		cu.session, cu.until = a.session, cu.until.Add(a.client.options.CommandTimeout)
 	}
 	return cu
 }
 
-// cleanUpLate ends a release, or a loss. It cleans up after a request that may still be executed.
+// cleanUpLate ends a release or a loss. It cleans up after a request that may still be executed.
 func (a *acquisition) cleanUpLate() {
 	if a.registered {
 		a.client.releasing.Delete(a.owner)
 	}
-	if a.late == nil {
-		return
+	if a.late != nil {
+		cu := a.cleanup()
+		lasts := max(time.Until(cu.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
+		cu.request, cu.until, cu.retry = *a.late, time.Now().Add(lasts), true
+		a.client.cleaner.add(cu)
 	}
-	cu := a.cleanup()
-	lasts := max(time.Until(cu.until), a.late.lasts(a.lock, 0), a.client.options.WatchdogLease)
-	cu.request, cu.until, cu.retry = *a.late, time.Now().Add(lasts), true
-	a.client.cleaner.add(cu)
 }

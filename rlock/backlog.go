@@ -7,18 +7,17 @@ import (
 )
 
 // backlog counts, for each fair lock, the requests under way whose callers have left. Redis may
-// still execute them, and queue owners that are gone. When a server is too slow, callers with short
-// waits would pile up such requests. New callers therefore wait until few are left. It is safe for
-// concurrent use.
+// still execute them, and queue owners that are gone. So that callers with short waits do not pile
+// them up on a slow server, new callers wait until few are left. It is safe for concurrent use.
 type backlog struct {
 	mu     sync.Mutex
-	byLock map[string]*debt // guarded by mu; only locks that have any
+	byLock map[string]debt // guarded by mu; only locks that have any
 }
 
 // debt is the number of replies that a server owes to callers of one lock that have left.
 type debt struct {
 	owed int           // briefly below 0 if a reply is noted before its caller has left
-	few  chan struct{} // closed when at most mostOwed are left, and replaced
+	few  chan struct{} // closed when at most mostOwed are left, and nil then
 }
 
 // mostOwed limits such requests. It is not 0, because one lost reply would then block all callers.
@@ -28,38 +27,30 @@ const mostOwed = 16
 func (b *backlog) await(lock string, budget *wait.Budget) bool {
 	for {
 		b.mu.Lock()
-		d := b.byLock[lock]
-		if d == nil || d.owed <= mostOwed {
-			b.mu.Unlock()
-			return true
-		}
-		few := d.few
+		few := b.byLock[lock].few
 		b.mu.Unlock()
-		if !budget.Wait(few) {
-			return false
+		if few == nil || !budget.Wait(few) {
+			return few == nil
 		}
 	}
 }
 
-// add notes that callers have left without a reply, or with a negative number that such replies
-// have arrived.
+// add notes that callers have left without a reply, or with a negative number that replies came.
 func (b *backlog) add(lock string, owed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.byLock == nil {
+		b.byLock = make(map[string]debt)
+	}
 	d := b.byLock[lock]
-	if d == nil {
-		d = &debt{few: make(chan struct{})}
-		if b.byLock == nil {
-			b.byLock = make(map[string]*debt)
-		}
-		b.byLock[lock] = d
-	}
-	many := d.owed > mostOwed
 	d.owed += owed
-	if many && d.owed <= mostOwed {
-		close(d.few)
+	if many := d.owed > mostOwed; many && d.few == nil {
 		d.few = make(chan struct{})
+	} else if !many && d.few != nil {
+		close(d.few)
+		d.few = nil
 	}
+	b.byLock[lock] = d
 	if d.owed == 0 {
 		delete(b.byLock, lock)
 	}

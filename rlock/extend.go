@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"holdfast/internal/transport"
-	"holdfast/internal/wait"
 	"holdfast/lua"
 	"holdfast/watchdog"
 )
@@ -26,7 +25,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	}
 	defer at.over()
 	if reason := at.budget.Err(); reason != nil { // nothing was sent
-		if errors.Is(reason, ErrLost) { // the context belongs to another hold, which is lost
+		if errors.Is(reason, ErrLost) { // the context belongs to another hold
 			return fmt.Errorf("%w: %s", ctx.Err(), withoutPrefix(context.Cause(ctx)))
 		}
 		return reason
@@ -38,19 +37,12 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	if a.depth() == 0 {
 		return ofEnded(a.conclude())
 	}
-	// It is a renewal rather than a nested lock without a level: a nested lock writes, and a server
-	// that is out of memory refuses that.
-	renewals := []lua.Held{a.lock.held(a.owner)}
-	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
-		held, err := lua.Renew(ctx, c.redis, lease, renewals)
-		return err == nil && held[0], err
-	})
+	deadline, err := at.prolong(a, 0)
 	if err != nil {
 		return ofEnded(err)
 	}
 	c.watchdog.Extend(&a.lease, deadline)
-	// The reply may have come too late. A lost lock stays lost, even if nobody has noticed yet.
-	if !time.Now().Before(a.Deadline()) {
+	if !time.Now().Before(a.Deadline()) { // the reply came too late, or nobody noticed the loss yet
 		a.lose(watchdog.ErrExpired)
 	}
 	return ofEnded(a.conclude())
@@ -61,25 +53,26 @@ func (at *attempt) reenter(a *acquisition) (*Hold, error) {
 	if err := a.lock.again; err != nil {
 		return nil, err
 	}
-	levels, held := a.depth()+1, a.lock.held(a.owner)
-	deadline, err := at.prolong(a, func(ctx context.Context) (bool, error) {
-		return lua.Reenter(ctx, at.client.redis, held, levels, at.request.lease)
-	})
+	deadline, err := at.prolong(a, a.depth()+1)
 	if err != nil {
 		return nil, err
 	}
 	return a.push(at.budget.Ctx, deadline, at.renew)
 }
 
-// prolong makes Redis keep an acquisition for the lease of the attempt, and returns the new
-// deadline. The command reports whether the lock is held.
-func (at *attempt) prolong(
-	a *acquisition, command func(context.Context) (bool, error),
-) (deadline time.Time, err error) {
-	c, lease := at.client, at.request.lease
-	var delay wait.Backoff
-	// A count that is too high does no harm, because the last release ignores it. A lease that is
-	// no longer wanted does.
+// prolong makes Redis keep an acquisition for the lease of the attempt, with this number of levels,
+// or with 0 those that it has. It returns the new deadline.
+func (at *attempt) prolong(a *acquisition, levels int) (deadline time.Time, err error) {
+	c, lease, key := at.client, at.request.lease, a.lock.held(a.owner)
+	command := func(ctx context.Context) (bool, error) {
+		if levels > 0 {
+			return lua.Reenter(ctx, c.redis, key, levels, lease)
+		}
+		// A nested lock writes, which a server that is out of memory refuses.
+		held, err := lua.Renew(ctx, c.redis, lease, []lua.Held{key})
+		return err == nil && held[0], err
+	}
+	// A count that is too high does no harm: the last release ignores it. An unwanted lease does.
 	settle := func(held bool, err error) {
 		if (held || err != nil) && a.lostError() != nil {
 			c.cleaner.add(a.cleanup())
@@ -93,9 +86,6 @@ func (at *attempt) prolong(
 			settle(held, err)
 		}
 		switch {
-		case state == transport.Detached, state == transport.Abandoned && at.budget.Over():
-			at.failure = transport.ErrNoReply
-			return time.Time{}, at.ended()
 		case err == nil && !held:
 			a.lose(watchdog.ErrGone)
 			return time.Time{}, a.conclude()
@@ -103,8 +93,9 @@ func (at *attempt) prolong(
 			return watchdog.Deadline(sent, lease), nil
 		}
 		at.failure = err
-		permanent := c.transport.Permanent(err)
-		if permanent || !at.request.waits || !at.budget.Sleep(delay.Next(), nil, nil) {
+		left := state == transport.Detached || state == transport.Abandoned && at.budget.Over()
+		if left || c.transport.Permanent(err) || !at.request.waits ||
+			!at.budget.Sleep(at.delay.Next(), nil, nil) {
 			return time.Time{}, at.ended()
 		}
 	}

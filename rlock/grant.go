@@ -9,12 +9,10 @@ import (
 	"holdfast/lua"
 )
 
-// longestGrant is for how long a lock is cleaned up that was granted to an unknown waiter of this
-// client, whose lease is unknown as well.
+// longestGrant is for how long a grant to an unknown waiter, with an unknown lease, is cleaned up.
 const longestGrant = time.Hour
 
-// granted handles a grant message to a waiter of this client. It ignores messages for other
-// clients, and those on the channel of another lock, which nobody has reason to send.
+// granted handles a grant message. It ignores those for other clients or on another lock's channel.
 func (c *Client) granted(channel, message string) {
 	g, ok := lua.ParseGrant(message)
 	if !ok || !strings.HasPrefix(g.Owner, c.id+":") ||
@@ -24,12 +22,10 @@ func (c *Client) granted(channel, message string) {
 	streak := waitqueue.Streak{Count: g.Streak.Count, Began: g.Streak.Began}
 	m := waitqueue.Message{Owner: g.Owner, Ticket: waitqueue.Ticket(g.Ticket), Fence: g.Fence,
 		Streak: streak}
-	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) {
-		return
-	}
 	ours := func(a *acquisition) bool { return a.owner == g.Owner }
-	if slices.ContainsFunc(c.acquisitions(), ours) {
-		return // it has acquired the lock by asking
+	if c.queues.Deliver(m, func(name queueName) bool { return name.lock == g.Lock }) ||
+		slices.ContainsFunc(c.acquisitions(), ours) {
+		return // it waits for the message, or has acquired the lock by asking
 	}
 	// Checked after the acquisitions, because releasing is noted before an acquisition ends.
 	if _, releases := c.releasing.Load(g.Owner); releases {

@@ -7,7 +7,7 @@ import (
 )
 
 // lose ends an acquisition that can no longer be trusted. It must not block: the contexts of other
-// holds end on the same goroutine. These decide that an acquisition is lost:
+// holds end on the same goroutine. These call it:
 //   - the watchdog, when the deadline passes or a renewal finds the lock gone;
 //   - Extend and a nested lock that find it gone or get their reply too late (extend.go, batch.go);
 //   - a release after the deadline, or one that finds the lock gone (release.go);
@@ -15,10 +15,7 @@ import (
 //   - an unconfirmed release of the same writer (unconfirmed.go).
 func (a *acquisition) lose(reason error) {
 	a.client.watchdog.Remove(&a.lease)
-	err := &LostError{Lock: a.lock.name, Reason: reason}
-	if errors.Is(reason, watchdog.ErrGone) {
-		err.Reason = a.gone()
-	}
+	err := a.loss(reason)
 	if !a.end(lose, err) {
 		return
 	}
@@ -29,8 +26,7 @@ func (a *acquisition) lose(reason error) {
 	kept := a.longestLease > 0 || a.lock.sharesKey
 	a.mu.Unlock()
 	if errors.Is(reason, errUnconfirmed) || errors.Is(reason, watchdog.ErrExpired) && kept {
-		// A command without a reply may have kept the lock for an owner that has given it up. This
-		// is impossible if Redis has said that the lock is gone.
+		// A command without a reply may have kept the lock, unless Redis has said that it is gone.
 		a.client.cleaner.add(a.cleanup())
 	}
 }
@@ -52,29 +48,18 @@ func (a *acquisition) lostError() error {
 	return nil
 }
 
-// lossKey identifies what an owner lost, by its session with a lock and the mode.
+// lossKey identifies what an owner lost.
 type lossKey struct {
 	session sessionKey
 	mode    mode
 }
 
-// remember keeps a lost acquisition that has levels left to unlock, so that Unlock without a hold
-// returns ErrLost instead of ErrNotHeld, even if this process noticed the loss first. a.mu must be
-// held.
-func (a *acquisition) remember() {
-	if a.part == nil && len(a.levels) > 0 {
-		a.client.losses.Add(a.key(), a)
-	}
-}
-
-// unlockLost unlocks the innermost level of a lost acquisition, and returns the loss; nil if there
-// is no level left to unlock.
+// unlockLost unlocks the innermost level of a lost acquisition and returns the loss; nil if none.
 func (c *Client) unlockLost(key lossKey) error {
 	for _, a := range c.losses.Of(key) {
 		if level := a.claimInnermost(); level != nil {
-			// It sends nothing, so the session need not be locked.
 			_, err := a.releaseLevel(level)
-			return err
+			return err // nothing was sent, so the session need not be locked
 		}
 	}
 	return nil

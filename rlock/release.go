@@ -14,14 +14,11 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases one level, whose release the caller has claimed. The level has ended even if it
-// returns an error.
+// Release releases a level that the caller has claimed. The level ends even with an error.
 func (a *acquisition) Release(level *Hold) error {
-	c := a.client
-	var b wait.Budget
-	b.Begin(context.Background(), nil, c.options.CommandTimeout)
+	b := wait.NewBudget(context.Background(), nil, a.client.options.CommandTimeout)
 	defer b.Stop()
-	locked := a.session.Lock(&b)
+	locked := a.session.Lock(b)
 	if locked {
 		defer a.session.Unlock()
 	}
@@ -30,12 +27,12 @@ func (a *acquisition) Release(level *Hold) error {
 	case err != nil:
 		return err
 	case locked:
-		err = a.send(&b, left, false)
+		err = a.send(b, left, false)
 	default:
 		err = errBusy
 		if left == 0 {
 			a.step(giveUp)
-			c.cleaner.add(a.cleanup())
+			a.client.cleaner.add(a.cleanup())
 		}
 	}
 	if left == 0 {
@@ -44,28 +41,25 @@ func (a *acquisition) Release(level *Hold) error {
 	return err
 }
 
-// releaseWhole releases all levels that are not being released already.
+// releaseWhole releases all levels that nobody has claimed.
 func (a *acquisition) releaseWhole() error {
-	var outermost *Hold
-	for level := a.claimInnermost(); level != nil; level = a.claimInnermost() {
-		if outermost != nil {
-			a.remove(outermost)
-		}
-		outermost = level
-	}
-	if outermost == nil {
+	level := a.claimInnermost()
+	if level == nil {
 		return nil
 	}
-	return a.Release(outermost)
+	for outer := a.claimInnermost(); outer != nil; outer = a.claimInnermost() {
+		a.remove(level)
+		level = outer
+	}
+	return a.Release(level)
 }
 
-// releaseLevel ends a level in this process, and returns how many are left, for the command to
-// Redis. With an error no command is needed: the lock was lost by now.
+// releaseLevel ends a level in this process, and returns how many are left, or how it was lost.
 func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 	c := a.client
 	err = a.lostError()
 	if err == nil && !time.Now().Before(a.lease.Deadline()) {
-		err = &LostError{Lock: a.lock.name, Reason: watchdog.ErrExpired}
+		err = a.loss(watchdog.ErrExpired)
 		a.lose(watchdog.ErrExpired)
 	}
 	if err != nil {
@@ -85,11 +79,10 @@ func (a *acquisition) releaseLevel(level *Hold) (left int, err error) {
 		}
 	}
 	if errors.Is(err, watchdog.ErrExpired) {
-		// The deadline has passed, but not yet the lease in Redis: with a lease of a day others
-		// would wait for another 14 minutes.
-		l := a.cleanup()
-		l.until = time.Now().Add(max(time.Until(l.until), c.options.CommandTimeout))
-		c.cleaner.add(l)
+		// The lease in Redis is not over yet: one of a day lasts for another 14 minutes.
+		cu := a.cleanup()
+		cu.until = time.Now().Add(max(time.Until(cu.until), c.options.CommandTimeout))
+		c.cleaner.add(cu)
 	}
 	return left, err
 }
@@ -111,28 +104,31 @@ func (a *acquisition) remove(level *Hold) (left int) {
 // Drop ends an acquisition without levels: the watchdog must not renew what is being released.
 func (a *acquisition) Drop() {
 	a.client.watchdog.Remove(&a.lease)
-	// This comes before the release is visible: a call that learns of it must not find this
-	// acquisition, whose name in Redis is about to be released.
+	// This comes first: who learns of the release must not find the name that is being released.
 	removeFrom(a.session, a)
 	a.end(release, ErrReleased)
 	a.endUntrusted()
 }
 
-// send sends the count that is left. The caller has the session locked. With unknown set an earlier
-// command may have been executed.
+// send sends the count that is left, or repeats that if unknown is set. The session is locked.
 func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
-	var (
-		c, last = a.client, left == 0
-		delay   wait.Backoff
-		reply   lua.Released
-		err     error
-	)
+	c, l, last := a.client, a.lock, left == 0
+	var delay wait.Backoff
+	var reply lua.Released
+	var err error
 	for first := !unknown; ; first = false {
-		// After an unconfirmed release the successor asks instead.
-		o, joined := a.offer(last && first)
+		// After an unconfirmed release the successor asks instead. When the client closes, its
+		// waiters are about to leave. Join keeps Close from finishing before the release is sent.
+		o := offer{Streak: a.streak}
+		joined := last && first && l.handsOver && c.transport.HandsOver() && !c.isClosing() &&
+			c.tasks.Join()
+		if joined {
+			registers := l.waiting.registers && c.transport.GivesAway()
+			o = c.queues.Offer(l.waiting.queue, a.streak, registers)
+		}
 		sent, state := time.Now(), transport.NotSent
 		if call := c.calls.Begin(b); call != nil {
-			reply, err = a.lock.kind.release(call, a.owner, left, o)
+			reply, err = l.kind.release(call, a.owner, left, o)
 			if state, err = call.End(err); state != transport.NotSent {
 				a.settle(o, sent, reply, state)
 			}
@@ -148,8 +144,8 @@ func (a *acquisition) send(b *wait.Budget, left int, unknown bool) error {
 		}
 		if state != transport.Refused {
 			unknown = true
-			if last {
-				a.releaseUnconfirmed()
+			if last && l.mode == sharedMode {
+				a.session.Do(func(ow *owned) { ow.count(a.owner, 1) })
 			}
 		}
 		switch {
@@ -179,14 +175,18 @@ func (c *Client) noReply() error {
 
 // sent handles the reply to a release.
 func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
-	// Redis may find nothing because an earlier command, whose reply was lost, was the release: our
-	// lease has not ended yet. A command that leaves levels behind does not remove the lock.
+	// Redis may find nothing because an earlier command, whose reply was lost, was the release. One
+	// that leaves levels behind does not remove the lock.
 	earlier := left == 0 && unknown && time.Now().Before(a.lease.Deadline())
 	if r.Held || earlier {
 		a.client.refused(a.lock, r.Refusal)
 		if left == 0 {
 			a.step(confirm)
-			a.endReads(r)
+			if a.lock.sharesKey && a.lock.mode == exclusiveMode && r.Held && !r.Reading {
+				if reading := held(a.session, sharedMode); reading != nil { // gone with it
+					reading.lose(watchdog.ErrGone)
+				}
+			}
 		}
 		return nil
 	}
@@ -195,7 +195,7 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 		return err
 	}
 	// The last level has ended as released, so only its caller hears of the loss.
-	err := &LostError{Lock: a.lock.name, Reason: a.gone()}
+	err := a.loss(watchdog.ErrGone)
 	if left == 0 {
 		a.step(lose)
 	}
@@ -207,14 +207,12 @@ func (a *acquisition) sent(r lua.Released, left int, unknown bool) error {
 func (a *acquisition) detach(
 	b *wait.Budget, left int, o offer,
 ) (lua.Released, transport.State, error) {
-	return transport.Detach(a.client.calls, b,
-		func(ctx context.Context) (lua.Released, error) {
-			sent := time.Now()
-			r, err := a.lock.kind.release(ctx, a.owner, left, o)
-			a.settle(o, sent, r, transport.StateOf(err))
-			return r, err
-		},
-		func(_ lua.Released, err error) { a.sentDetached(left, err) })
+	return transport.Detach(a.client.calls, b, func(ctx context.Context) (lua.Released, error) {
+		sent := time.Now()
+		r, err := a.lock.kind.release(ctx, a.owner, left, o)
+		a.settle(o, sent, r, transport.StateOf(err))
+		return r, err
+	}, func(_ lua.Released, err error) { a.sentDetached(left, err) })
 }
 
 // sentDetached handles the reply to a release whose caller has left.
@@ -231,24 +229,8 @@ func (a *acquisition) sentDetached(left int, err error) {
 	}
 }
 
-// offer picks a successor for a release, if it may have one. With joined set the caller leaves the
-// client's tasks once it has sent the release; until then Close cannot finish.
-func (a *acquisition) offer(may bool) (o offer, joined bool) {
-	c, l := a.client, a.lock
-	// When the client closes, its waiters are about to leave.
-	if !may || !l.handsOver || !c.transport.HandsOver() || c.isClosing() || !c.tasks.Join() {
-		return offer{Streak: a.streak}, false
-	}
-	registers := l.waiting.registers && c.transport.GivesAway()
-	return c.queues.Offer(l.waiting.queue, a.streak, registers), true
-}
-
 // settle tells the successor of a release what became of it.
 func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state transport.State) {
-	next := o.Successor
-	if next == nil {
-		return
-	}
 	outcome := waitqueue.Release{Outcome: waitqueue.ToAll, Sent: sent, Fence: r.Fence,
 		Ticket: waitqueue.Ticket(r.Ticket), Began: r.Began, Late: state == transport.Abandoned}
 	switch {
@@ -261,7 +243,7 @@ func (a *acquisition) settle(o offer, sent time.Time, r lua.Released, state tran
 	case r.Ticket != 0:
 		outcome.Outcome = waitqueue.SuccessorRegistered
 	}
-	if o.Settle(outcome) {
+	if next := o.Successor; o.Settle(outcome) {
 		a.client.cleaner.add(cleanup{lock: a.lock, retry: outcome.Late,
 			until: time.Now().Add(max(next.Lease, registrationKept)),
 			request: request{owner: next.Owner, grantLease: next.Lease, registers: true,

@@ -15,6 +15,12 @@ import (
 	"holdfast/watchdog"
 )
 
+// renewal is one lease to be renewed, and its outcome: unknown without a reply.
+type renewal struct {
+	*acquisition
+	outcome *watchdog.Outcome
+}
+
 // renew renews a batch of leases on one node, all at the same time: with one command for all kinds
 // that are held in the same mode, and on a cluster with one for each slot.
 func (c *Client) renew(
@@ -24,44 +30,31 @@ func (c *Client) renew(
 		slot uint16
 		mode mode
 	}
-	commands := make(map[command][]int) // indexes into leases
+	commands, outcomes := make(map[command][]renewal), make([]watchdog.Outcome, len(leases))
 	for i, l := range leases {
-		lock := acquisitionOf(l).lock
-		by := command{c.transport.Slot(lock.name), lock.mode}
-		commands[by] = append(commands[by], i)
+		a := l.Value.(*acquisition)
+		by := command{c.transport.Slot(a.lock.name), a.lock.mode}
+		commands[by] = append(commands[by], renewal{a, &outcomes[i]})
 	}
-	rn := renewal{client: c, leases: leases, outcomes: make([]watchdog.Outcome, len(leases))}
-	return rn.outcomes, rn.sendAll(ctx, slices.Collect(maps.Values(commands)))
+	return outcomes, c.renewAll(ctx, slices.Collect(maps.Values(commands)))
 }
 
-// renewal is the renewal of a batch of leases. The outcome of a part without a reply stays unknown,
-// whatever the others say.
-type renewal struct {
-	client   *Client
-	leases   []*watchdog.Lease
-	outcomes []watchdog.Outcome
-}
-
-// sendAll renews the leases with these indexes, one command for each part, all at the same time.
-func (rn renewal) sendAll(ctx context.Context, parts [][]int) error {
-	if len(parts) == 1 {
-		return rn.send(ctx, parts[0])
-	}
+// renewAll sends one command for each part, all at the same time.
+func (c *Client) renewAll(ctx context.Context, parts [][]renewal) error {
 	var calls sync.WaitGroup
 	failures := make([]error, len(parts))
 	for n, part := range parts {
-		calls.Go(func() { failures[n] = rn.send(ctx, part) })
+		calls.Go(func() { failures[n] = c.renewPart(ctx, part) })
 	}
 	calls.Wait()
 	return cmp.Or(failures...)
 }
 
-// send renews the leases with these indexes, which share a slot and a mode, with one command.
-func (rn renewal) send(ctx context.Context, part []int) error {
-	c, renewals := rn.client, make([]lua.Held, len(part))
-	for i, index := range part {
-		a := acquisitionOf(rn.leases[index])
-		renewals[i] = a.lock.held(a.owner)
+// renewPart renews leases that share a slot and a mode, with one command.
+func (c *Client) renewPart(ctx context.Context, part []renewal) error {
+	renewals := make([]lua.Held, len(part))
+	for i, r := range part {
+		renewals[i] = r.lock.held(r.owner)
 	}
 	b := wait.NewBudget(ctx, nil, wait.Unlimited)
 	held, _, err := transport.Do(c.calls, b, func(ctx context.Context) ([]bool, error) {
@@ -70,28 +63,25 @@ func (rn renewal) send(ctx context.Context, part []int) error {
 	var refusal *ServerError
 	if len(part) > 1 && errors.As(err, &refusal) &&
 		(refusal.Code == "TRYAGAIN" || refusal.Code == lua.HalfMoved) {
-		// The slot is moving, and the locks are on both sides. No command reaches all of them until
-		// the move has ended, which may take longer than the leases. A single lock is found
-		// wherever it is.
-		return rn.sendAll(ctx, slices.Collect(slices.Chunk(part, 1)))
+		// The locks are on both sides of a slot that moves, perhaps for long: find them one by one.
+		return c.renewAll(ctx, slices.Collect(slices.Chunk(part, 1)))
 	}
 	if err != nil {
 		return err
 	}
-	for i, index := range part {
-		rn.outcomes[index] = watchdog.Gone
+	for i, r := range part {
+		*r.outcome = watchdog.Gone
 		if held[i] {
-			rn.outcomes[index] = watchdog.Held
-			if part := acquisitionOf(rn.leases[index]).part; part != nil {
-				part.Renewed()
+			*r.outcome = watchdog.Held
+			if r.part != nil {
+				r.part.Renewed()
 			}
 		}
 	}
 	return nil
 }
 
-// renewalFailed logs a failed renewal, at most once per third of the lease: the watchdog keeps
-// trying, and a node that is down fails many times a second.
+// renewalFailed logs a failed renewal, once per third of the lease: a node may fail very often.
 func (c *Client) renewalFailed(node string, leases int, err error) {
 	now, last := time.Now(), c.renewalReported.Load()
 	if last != nil && now.Sub(*last) < c.options.WatchdogLease/3 ||
@@ -101,5 +91,3 @@ func (c *Client) renewalFailed(node string, leases int, err error) {
 	c.warn("holdfast: leases not renewed; trying again until they end",
 		"node", node, "leases", leases, "error", err)
 }
-
-func acquisitionOf(l *watchdog.Lease) *acquisition { return l.Value.(*acquisition) }

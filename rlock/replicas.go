@@ -9,8 +9,7 @@ import (
 	"holdfast/lua"
 )
 
-// ask sends a request. With Options.SyncReplicas it makes sure that enough replicas know of an
-// acquisition.
+// ask sends a request. With Options.SyncReplicas, enough replicas must know of an acquisition.
 func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	c := at.client
 	if err := c.transport.Ready(context.Background()); err != nil {
@@ -19,19 +18,18 @@ func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	if c.options.SyncReplicas == 0 {
 		return at.lock.kind.acquire(ctx, c.redis, r)
 	}
-	got, err = at.askForReplicas(c.redis, r, false)
+	got, err = at.askServer(c.redis, r, false)
 	address, asking, redirected := lua.Redirected(err)
 	if !redirected || got.taken {
 		return got, err
 	}
-	// Shared connections follow the redirection, and load the script where it leads. What they
-	// acquire is then acquired once more, on a connection that can wait for the replicas of that
-	// node.
+	// Shared connections follow the redirection, and load the script there. What they acquire is
+	// acquired once more, on a connection that can wait for the replicas of that node.
 	if got, err = at.lock.kind.acquire(ctx, c.redis, r); err != nil || got.holder != nil {
 		return got, err
 	}
 	if node, known := c.redis.Nodes()[address]; known {
-		got, err = at.askForReplicas(node, r, asking)
+		got, err = at.askServer(node, r, asking)
 	} else {
 		err = &lua.Error{Class: lua.ClassTemporary,
 			Message: "the node " + address + " is not known to the rueidis client yet"}
@@ -40,14 +38,13 @@ func (at *attempt) ask(ctx context.Context, r request) (got reply, err error) {
 	return got, err
 }
 
-// askForReplicas sends the request to a server, and waits for its replicas if the lock is acquired.
-// WAIT counts what was written through the same connection, so all commands go through one that is
-// not shared.
-func (at *attempt) askForReplicas(
-	server rueidis.Client, r request, slotMoves bool,
-) (got reply, err error) {
+// askServer sends the request to a server, and undoes an acquisition that too few replicas know of
+// in time. WAIT counts what was written through the same connection, so all commands go through one
+// that is not shared. asking says that the slot moves.
+func (at *attempt) askServer(server rueidis.Client, r request, asking bool) (got reply, err error) {
+	c := at.client
 	err = server.Dedicated(func(connection rueidis.DedicatedClient) (err error) {
-		if slotMoves {
+		if asking {
 			if err = lua.Ask(context.Background(), connection); err != nil {
 				return err
 			}
@@ -57,29 +54,23 @@ func (at *attempt) askForReplicas(
 			return err
 		}
 		got.taken = true
-		return at.replicated(connection, r)
+		timeout := min(c.options.SyncTimeout, r.lease/2)
+		if !r.until.IsZero() {
+			timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
+		}
+		timeout = max(timeout, time.Millisecond)
+		// A server that hangs may cost the connection.
+		ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
+		defer cancel()
+		replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
+		if err != nil || replicas >= c.options.SyncReplicas {
+			return err
+		}
+		if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
+			c.cleaner.add(undo)
+		}
+		return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
+			Waited: timeout}
 	})
 	return got, err
-}
-
-// replicated makes sure that enough replicas know of an acquisition, and otherwise undoes it.
-func (at *attempt) replicated(connection rueidis.DedicatedClient, r request) error {
-	c := at.client
-	timeout := min(c.options.SyncTimeout, r.lease/2)
-	if !r.until.IsZero() {
-		timeout = min(timeout, time.Until(r.until)/2) // the rest is for undoing it
-	}
-	timeout = max(timeout, time.Millisecond)
-	// The connection is not shared: a server that hangs may cost it.
-	ctx, cancel := context.WithTimeout(context.Background(), timeout+c.options.CommandTimeout)
-	defer cancel()
-	replicas, err := lua.Acknowledged(ctx, connection, c.options.SyncReplicas, timeout)
-	if err != nil || replicas >= c.options.SyncReplicas {
-		return err
-	}
-	if undo := at.cleanup(r, 0); !c.cleanUp(undo) {
-		c.cleaner.add(undo)
-	}
-	return &ReplicationError{Lock: at.lock.name, Want: c.options.SyncReplicas, Got: replicas,
-		Waited: timeout}
 }

@@ -27,8 +27,7 @@ const (
 	events
 )
 
-// transitions lists the next state for each state and event. A missing transition is a bug; none
-// leads to active, the zero value.
+// transitions has the next state by state and event. What it lacks is a bug; none leads to active.
 var transitions = [states][events]state{
 	active:      {release: releasing, lose: lost, shut: closed},
 	releasing:   {confirm: released, giveUp: unconfirmed, lose: lost},

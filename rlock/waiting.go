@@ -9,8 +9,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// shortestWait is the least time that an attempt gives a reply. With less, nearly every outcome
-// would be unknown.
+// shortestWait is the least time for a reply. With less, nearly every outcome would be unknown.
 const shortestWait = 10 * time.Millisecond
 
 // wait acquires the lock, and queues for it if it is not free.
@@ -28,11 +27,8 @@ func (at *attempt) wait() (*Hold, error) {
 	if w == nil {
 		hold, err := at.try()
 		if hold != nil || err != nil || at.left {
-			if hold == nil {
-				err = at.fail(err)
-			}
 			c.queues.EndTry(how.queue)
-			return hold, err
+			return at.finish(hold, err)
 		}
 		if w, resumed = at.join(how, true); w.First {
 			at.learn(w.Queue(), true)
@@ -44,9 +40,9 @@ func (at *attempt) wait() (*Hold, error) {
 	return at.queue(how, w, w.First && (at.sent.IsZero() || resumed))
 }
 
-// join adds the attempt to the end of its queue. Without always it returns nil if nobody in this
-// process has waited for the lock just now. resumed says that the queue is new and has an older
-// listener, which does not report what was missed since the first try.
+// join adds the attempt to the end of its queue. Without always it returns nil if nobody here has
+// waited for the lock just now. resumed says that the queue is new and has an older listener, which
+// does not report what was missed since the first try.
 func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
 	w = at.client.queues.Join(how.queue, at.request.owner, at.request.grantLease,
 		func() (k known, ok bool) {
@@ -59,8 +55,7 @@ func (at *attempt) join(how waiting, always bool) (w *waiter, resumed bool) {
 	return w, resumed
 }
 
-// learn shares the result of the last try with the queue. refused says that another owner has the
-// lock.
+// learn shares the last try with the queue: its failure, or whether another owner has the lock.
 func (at *attempt) learn(q *lockQueue, refused bool) {
 	if at.failure == nil {
 		q.Answered(refused)
@@ -72,23 +67,16 @@ func (at *attempt) learn(q *lockQueue, refused bool) {
 	})
 }
 
-// queue waits until this attempt is the head of its queue, and then asks whenever there is a reason
-// to; or until it is granted the lock.
+// queue waits until it is granted the lock, or is the head of the queue and has a reason to ask.
 func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
-	var (
-		delay  wait.Backoff
-		grant  waitqueue.Grant
-		q      = w.Queue()
-		head   = w.First
-		reason = waitqueue.Paused
-	)
+	var grant waitqueue.Grant
+	q, head, reason := w.Queue(), w.First, waitqueue.Paused
 	if ask {
 		reason = waitqueue.Retry
 	}
 	for {
 		if reason == waitqueue.HasGrant {
-			hold, err := at.accept(grant)
-			if hold != nil || err != nil {
+			if hold, err := at.accept(grant); hold != nil || err != nil {
 				return at.leave(w, hold, err)
 			}
 			reason = waitqueue.Retry // the lock may be ours already, which the reply will tell
@@ -106,7 +94,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			}
 			at.learn(q, true)
 			if at.failure == nil {
-				delay = wait.Backoff{}
+				at.delay = wait.Backoff{}
 			}
 			if granted {
 				reason, grant = waitqueue.HasGrant, given
@@ -114,11 +102,17 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 			}
 		}
 		if head {
-			reason, grant = at.park(how, w, &delay)
+			reason, grant = at.park(w, how.topic)
 		} else {
 			reason, grant = w.Wait(&at.budget)
-			if reason == waitqueue.Retry && at.tooLate(q) {
-				reason = waitqueue.BecameHead
+			if until := at.budget.Until; reason == waitqueue.Retry && at.sent.IsZero() &&
+				!until.IsZero() && time.Until(until) < shortestWait {
+				// It waits for a message only, and the next head asks instead.
+				q.Do(func(kn *known) {
+					if kn.lastError() == nil {
+						reason = waitqueue.BecameHead
+					}
+				})
 			}
 			head = true
 		}
@@ -128,8 +122,7 @@ func (at *attempt) queue(how waiting, w *waiter, ask bool) (*Hold, error) {
 	}
 }
 
-// leave removes an attempt that is over from its queue. Without a hold it cleans up what may remain
-// in Redis, and returns err, or why the attempt ended.
+// leave removes an attempt that is over from its queue, and finishes it.
 func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	q := w.Queue()
 	if hold != nil {
@@ -137,55 +130,43 @@ func (at *attempt) leave(w *waiter, hold *Hold, err error) (*Hold, error) {
 	} else {
 		q.Do(func(kn *known) {
 			if at.holder = kn.lastHolder(); at.sent.IsZero() {
-				// Only the head has asked. Its error applies to all, and does not mean that another
-				// owner has the lock.
-				at.failure = kn.lastError()
+				at.failure = kn.lastError() // only the head has asked: its error applies to all
 			}
 		})
 	}
-	// The next waiter asks at once: a wake-up may have arrived for this attempt while it left, and
-	// after a reader others can read as well.
+	// Another asks at once: a wake-up may just have come, and after a reader others can read, too.
 	remains, over := w.Leave(hold != nil, hold == nil || at.lock.mode == sharedMode)
 	if over != nil && over.listener != nil {
 		over.listener.Close()
-	}
-	if hold != nil {
-		return hold, nil
 	}
 	if remains != waitqueue.Nothing {
 		at.request.registers = true
 	}
 	at.remains = max(at.remains, remains)
-	return nil, at.fail(err)
+	return at.finish(hold, err)
 }
 
 // park blocks at the head of a queue until asking is useful.
-func (at *attempt) park(
-	how waiting, w *waiter, delay *wait.Backoff,
-) (waitqueue.Reason, waitqueue.Grant) {
-	var (
-		q     = w.Queue()
-		pause time.Duration
-		sub   *pubsub.Subscription
-		wake  <-chan struct{}
-	)
+func (at *attempt) park(w *waiter, topic pubsub.Topic) (waitqueue.Reason, waitqueue.Grant) {
+	q := w.Queue()
+	var pause time.Duration
+	var sub *pubsub.Subscription
 	q.Do(func(kn *known) {
-		if kn.listener == nil {
-			// It is nil until the kind of a cluster's channels is known.
-			kn.listener = at.client.transport.Subscribe(how.topic)
+		if kn.listener == nil { // also if the kind of a cluster's channels was not known yet
+			kn.listener = at.client.transport.Subscribe(topic)
 		}
 		sub, pause = kn.listener, kn.pause()
 	})
 	if at.failure != nil {
-		pause = delay.Next()
+		pause = at.delay.Next()
 	}
+	var wake <-chan struct{}
 	if sub != nil {
 		wake = sub.C()
 	}
 	reason, grant := w.Park(&at.budget, pause, wake)
 	if reason == waitqueue.Paused && sub != nil {
-		if left := sub.Advice(); left > 0 {
-			// A lease began by a hand-over that only its owner was told of.
+		if left := sub.Advice(); left > 0 { // after a hand-over that only the new owner was told of
 			over := time.Now().Add(time.Duration(left) * time.Millisecond)
 			q.Do(func(kn *known) {
 				if over.Before(kn.askAt) {
@@ -199,16 +180,4 @@ func (at *attempt) park(
 		reason = waitqueue.Retry
 	}
 	return reason, grant
-}
-
-// tooLate reports whether an attempt that became head has too little time left for a reply: the
-// outcome of a request would be unknown. It then waits for a message only, and the next head asks
-// instead.
-func (at *attempt) tooLate(q *lockQueue) (late bool) {
-	until := at.budget.Until
-	if !at.sent.IsZero() || until.IsZero() || time.Until(until) >= shortestWait {
-		return false
-	}
-	q.Do(func(kn *known) { late = kn.lastError() == nil })
-	return late
 }
