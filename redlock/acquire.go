@@ -26,11 +26,8 @@ type attempt struct {
 	last    *result // of the last round; nil before the first
 }
 
-// acquire acquires the lock, or adds a level to what the owner in ctx holds. With a limit of 0 it
-// does not wait.
-func (l *Lock) acquire(
-	ctx context.Context, limit, lease time.Duration,
-) (hold *rlock.Hold, err error) {
+// acquire acquires the lock, or adds a level to what the owner in ctx holds.
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rlock.Hold, err error) {
 	defer func() { err = l.wrap(err) }()
 	if l.invalid != nil {
 		return nil, l.invalid
@@ -62,23 +59,23 @@ func (l *Lock) acquire(
 	}
 	defer at.session.Unlock()
 	if a := heldIn(at.session); a != nil {
-		err := a.extend(at.budget, at.lease, at.waits, func() { hold = a.addLevel(ctx, at.renew) })
+		err := a.extend(at.budget, at.lease, at.waits, func() { h = a.addLevel(ctx, at.renew) })
 		if !errors.Is(err, rlock.ErrReleased) {
-			return hold, err
+			return h, err
 		}
 		// Another goroutine of this owner has released the last level meanwhile.
 	}
 	if at.waits {
 		return at.queue()
 	}
-	if hold = at.round(); hold == nil {
+	if h = at.round(); h == nil {
 		err = at.failure()
 	}
-	return hold, err
+	return h, err
 }
 
 // round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
-// nil. Parts granted later are kept if the round succeeded, and released if it failed.
+// nil.
 func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := &acquisition{lock: l, session: at.session, owner: l.nodes[0].NewOwner(), state: asking,
@@ -92,12 +89,12 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		return a.remaining(in(granted), in(asked), first && at.waits)
 	}, func() bool {
 		yes, open := a.count(granted), a.count(asked)
-		if yes >= l.quorum || yes+open >= l.quorum {
+		if yes+open >= l.quorum {
 			return yes >= l.quorum
 		}
-		// The round has failed. A caller that waits still needs more replies, as long as they may
-		// show what to wait for: another owner with a quorum, whose release ends the wait, or too
-		// many nodes that refuse for good, which makes waiting pointless.
+		// The round has failed. A caller that waits needs more replies as long as they may show
+		// what to wait for, which is another owner with a quorum, or that too many nodes refuse for
+		// good, which makes waiting pointless.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
 		return !at.waits || refused > a.spare() ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.spare()
@@ -118,10 +115,9 @@ func (at *attempt) round() (hold *rlock.Hold) {
 
 // remaining returns for how much longer a quorum may still reply in time, of which some nodes have
 // agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
-// for how much longer any node may. It is called with mu held.
-//
-// The time of a node counts from when its request was sent. That it was queued before is not the
-// node's fault: of a thousand locks acquired at once the last would fail, however fast nodes reply.
+// for how much longer any node may. It is called with mu held. The time of a node counts from when
+// its request was sent: else of a thousand locks acquired at once the last, whose requests are
+// queued before, would fail, however fast nodes reply.
 func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {
@@ -146,7 +142,8 @@ func (at *attempt) succeed(a *acquisition) *rlock.Hold {
 		// are about to send theirs: a quorum was just quicker.
 		if p.state == asked {
 			if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
-				p.deny(err)
+				p.state.enter(missing)
+				p.err = err
 			}
 		}
 	}

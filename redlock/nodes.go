@@ -50,18 +50,6 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 	return nil
 }
 
-// nameOf returns the name that all the locks have, or all their names, sorted.
-func nameOf(locks []*rlock.Lock) string {
-	var names []string
-	for _, lock := range locks {
-		if lock != nil && !slices.Contains(names, lock.Name()) {
-			names = append(names, lock.Name())
-		}
-	}
-	slices.Sort(names)
-	return strings.Join(names, ",")
-}
-
 // nodeID identifies a node by its client and its name.
 func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 

@@ -24,7 +24,7 @@ type part struct {
 	request     wait.Job
 	release     wait.Job // the first try of it
 
-	// The fields below are guarded by the acquisition's mutex.
+	// Guarded by the acquisition's mutex.
 	state       state
 	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
 	call        *wait.Job      // the last one that was sent
@@ -32,8 +32,8 @@ type part struct {
 	err         error          // why the node does not count, or has not extended or released it
 }
 
-// Run asks the node for the part, or to release it, and handles the reply. It blocks until the node
-// replies; the acquisition may be over by then.
+// Run asks the node for the part, or to release it, and handles the reply, for which it blocks. The
+// acquisition may be over by then.
 func (p *part) Run() {
 	switch p.now() {
 	case asked:
@@ -52,7 +52,6 @@ func (p *part) now() state {
 	return p.state
 }
 
-// acquire asks the node for the part, and handles the reply.
 func (p *part) acquire() {
 	a, sent := p.acquisition, time.Now()
 	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.options.delay())
@@ -62,8 +61,8 @@ func (p *part) acquire() {
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Again:
-		// Only other nodes were asked for this owner before. This node is one of their servers
-		// under another name, and must not count twice.
+		// Only other nodes were asked for this owner before: this is one of their servers under
+		// another name, and must not count twice.
 		mayBeHeld, err = false, errSameServer
 	case h != nil:
 		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
@@ -90,8 +89,8 @@ func (p *part) acquire() {
 			p.hold = hold
 			p.rejoin()
 		default:
-			p.deny(err)
-			if mayBeHeld {
+			p.state.enter(missing)
+			if p.err = err; mayBeHeld {
 				p.cleanUp() // this owner is never used again
 			}
 		}
@@ -108,12 +107,12 @@ func (p *part) acquire() {
 // part was dropped, which has no effect.
 func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) }) }
 
-// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
+// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin, once for the
+// renewals of all parts.
 func (p *part) Renewed() {
 	a := p.acquisition
 	a.do(func() {
 		for i, node := range a.lock.nodes {
-			// Every part reports its renewal. Ask a missing node only once for all of them.
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
 			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
 				a.parts[i] = a.ask(node, node.NewOwner(), node.WatchdogLease())
@@ -125,8 +124,8 @@ func (p *part) Renewed() {
 // The methods below are called with mu held.
 
 // ask requests a new part of a node, for an owner that the node has not been asked for before.
-func (a *acquisition) ask(node hooks.Node, ownerID string, lease time.Duration) *part {
-	p := &part{acquisition: a, node: node, owner: ownerID, lease: lease, askedAt: time.Now(),
+func (a *acquisition) ask(node hooks.Node, as string, lease time.Duration) *part {
+	p := &part{acquisition: a, node: node, owner: as, lease: lease, askedAt: time.Now(),
 		state: missing}
 	if p.err = p.send(&p.request, p, lease); p.err == nil {
 		a.longest = max(a.longest, lease)
@@ -159,12 +158,6 @@ func unavailable(node hooks.Node) error {
 	return nil
 }
 
-// deny notes why the part was not granted.
-func (p *part) deny(err error) {
-	p.state.enter(missing)
-	p.err = err
-}
-
 // rejoin has a part that was granted after the others renewed and extended like them.
 func (p *part) rejoin() {
 	a := p.acquisition
@@ -192,8 +185,7 @@ func (p *part) lost(reason error) {
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
-		// Close does not release what is held, but this part is not held yet. After the attempt has
-		// failed, the closed client could not release it any more.
+		// Close does not release what is held. This is not held yet, and cannot be released later.
 		p.cleanUp()
 	}
 	a.check(reason, deadline)

@@ -152,8 +152,7 @@ func (n *modelNode) Acquire(as string, _ time.Duration, _ lua.Delay) (lua.Vote, 
 	return v, err
 }
 
-// keeps is a command that the part of an owner is kept by, unless it is lost.
-func (n *modelNode) keeps(as string) (bool, error) {
+func (n *modelNode) Extend(as string, _ int, _ time.Duration) (bool, error) {
 	return n.command(func(yes bool) bool {
 		if !yes {
 			delete(n.held, as)
@@ -161,9 +160,6 @@ func (n *modelNode) keeps(as string) (bool, error) {
 		return n.held[as]
 	})
 }
-
-func (n *modelNode) Reenter(as string, _ int, _ time.Duration) (bool, error) { return n.keeps(as) }
-func (n *modelNode) Extend(as string, _ time.Duration) (bool, error)         { return n.keeps(as) }
 
 func (n *modelNode) Release(as string) (lua.Released, error) {
 	held, err := n.command(func(yes bool) bool {

@@ -43,14 +43,11 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	})
 }
 
-func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
+func (n node) Extend(owner string, levels int, lease time.Duration) (bool, error) {
 	return timed(n, func(ctx context.Context) (bool, error) {
-		return lua.Reenter(ctx, n.client.redis, n.held(owner), count, lease)
-	})
-}
-
-func (n node) Extend(owner string, lease time.Duration) (bool, error) {
-	return timed(n, func(ctx context.Context) (bool, error) {
+		if levels > 0 {
+			return lua.Reenter(ctx, n.client.redis, n.held(owner), levels, lease)
+		}
 		held, err := lua.Renew(ctx, n.client.redis, lease, []lua.Held{n.held(owner)})
 		return err == nil && held[0], err
 	})

@@ -65,8 +65,8 @@ type Node interface {
 	Closing() <-chan struct{}
 
 	Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error)
-	Reenter(owner string, count int, lease time.Duration) (bool, error)
-	Extend(owner string, lease time.Duration) (bool, error)
+	// Extend also sets the number of levels, unless levels is 0.
+	Extend(owner string, levels int, lease time.Duration) (bool, error)
 	Release(owner string) (lua.Released, error)
 	// Permanent reports whether err stays, however long the caller waits.
 	Permanent(err error) bool
