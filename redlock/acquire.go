@@ -131,7 +131,7 @@ func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) t
 	if anyReply {
 		needed = min(needed, len(left))
 	}
-	return nthLast(left, needed, cmp.Compare)
+	return nthLast(left, needed, cmp.Compare) // a longer timeout of one node delays no quorum
 }
 
 // succeed makes an acquisition with a quorum the owner's. It is called with mu held.

@@ -117,7 +117,7 @@ func (p *part) extend(ex *extension) {
 			case !yes:
 				p.lost(watchdog.ErrGone)
 			default:
-				hold.Extend(deadline)
+				hold.Extended(deadline)
 				if !hold.Deadline().Before(deadline) { // else the part had expired before
 					ex.done = append(ex.done, p)
 				}

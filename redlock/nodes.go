@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unique"
 
 	"holdfast/internal/hooks"
@@ -53,20 +52,7 @@ func (l *Lock) setNodes(locks []*rlock.Lock) error {
 // nodeID identifies a node by its client and its name.
 func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
-// nodeTimeout returns how long to wait for a reply of a node. By default at least nine tenths of a
-// lease of 50 ms or more are left for the caller. Measured round trips never take it below a small
-// part of the lease: in a burst of locks, or after a pause of this process, they take many times as
-// long as in quiet times.
-func (l *Lock) nodeTimeout(node hooks.Node, lease time.Duration) time.Duration {
-	if l.options.NodeTimeout > 0 {
-		return l.options.NodeTimeout
-	}
-	least := min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
-	return node.Pool().Timeout(least, min(lease/10, node.CommandTimeout()))
-}
-
-// nthLast returns the n-th last of some times, which it sorts; zero if there are fewer. A single
-// longer timeout does not delay a result that needs n replies.
+// nthLast returns the n-th last of some times, which it sorts; zero if there are fewer.
 func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
 	if n > 0 && n <= len(times) {
 		slices.SortFunc(times, compare)

@@ -37,19 +37,28 @@ type Options struct {
 	Epoch bool
 }
 
-// withDefaults returns the options with defaults filled in, or an error if they cannot work.
-func (o Options) withDefaults(nodes []hooks.Node) (Options, error) {
-	o.MaxLease = cmp.Or(o.MaxLease, nodes[0].WatchdogLease())
+// WithOptions returns the same lock with other options. If they cannot work, the first use returns
+// [rlock.ErrInvalid].
+func (l *Lock) WithOptions(o Options) *Lock {
+	with := *l
+	if len(l.nodes) == 0 {
+		return &with
+	}
+	o.MaxLease = cmp.Or(o.MaxLease, l.nodes[0].WatchdogLease())
+	with.options, with.delay, with.invalid = o, lua.Delay{}, nil
+	if !o.FsyncAlways || o.Epoch {
+		with.delay = lua.Delay{For: o.MaxLease, Epoch: o.Epoch, Durable: o.FsyncAlways}
+	}
 	switch {
 	case o.NodeTimeout < 0:
-		return o, fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
-	case o.Epoch && slices.ContainsFunc(nodes, hooks.Node.Clustered):
-		return o, fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does not "+
-			"have: leave it out, or use single servers", rlock.ErrInvalid)
+		with.invalid = fmt.Errorf("%w: NodeTimeout %v is negative", rlock.ErrInvalid, o.NodeTimeout)
+	case o.Epoch && slices.ContainsFunc(l.nodes, hooks.Node.Clustered):
+		with.invalid = fmt.Errorf("%w: Epoch needs a key beside the locks, which a cluster does "+
+			"not have: leave it out, or use single servers", rlock.ErrInvalid)
 	case o.MaxLease < 0:
-		return o, fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
+		with.invalid = fmt.Errorf("%w: MaxLease %v is negative", rlock.ErrInvalid, o.MaxLease)
 	}
-	return o, nil
+	return &with
 }
 
 // checkLease returns the lease in whole milliseconds, as Redis counts it; an error if it is no use.
@@ -57,23 +66,15 @@ func (l *Lock) checkLease(lease time.Duration) (time.Duration, error) {
 	if lease == rlock.Watchdog {
 		lease = l.nodes[0].WatchdogLease()
 	}
-	whole, o := lease.Truncate(time.Millisecond), l.options
+	whole := lease.Truncate(time.Millisecond)
 	switch {
 	case whole <= watchdog.Drift(whole):
 		return 0, fmt.Errorf("%w: a lease of %v is over before it can be used: "+
 			"want at least 3ms, or rlock.Watchdog", rlock.ErrInvalid, lease)
-	case whole > o.MaxLease && (!o.FsyncAlways || o.Epoch):
+	case whole > l.options.MaxLease && l.delay.For > 0:
 		return 0, fmt.Errorf("%w: a lease of %v is longer than MaxLease, %v, after which a node "+
 			"that may have forgotten it is counted again: raise redlock.Options.MaxLease in all "+
-			"processes", rlock.ErrInvalid, lease, o.MaxLease)
+			"processes", rlock.ErrInvalid, lease, l.options.MaxLease)
 	}
 	return whole, nil
-}
-
-// delay returns how long a node that may have forgotten locks is not counted.
-func (o Options) delay() lua.Delay {
-	if o.FsyncAlways && !o.Epoch {
-		return lua.Delay{}
-	}
-	return lua.Delay{For: o.MaxLease, Epoch: o.Epoch, Durable: o.FsyncAlways}
 }

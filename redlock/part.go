@@ -54,7 +54,7 @@ func (p *part) now() state {
 
 func (p *part) acquire() {
 	a, sent := p.acquisition, time.Now()
-	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.options.delay())
+	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.delay)
 	deadline := watchdog.Deadline(sent, p.lease)
 	mayBeHeld := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
 	var hold hooks.NodeHold
@@ -139,7 +139,14 @@ func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
 	if err := unavailable(p.node); err != nil {
 		return err
 	}
-	call.Task, call.Timeout = task, p.acquisition.lock.nodeTimeout(p.node, lease)
+	call.Task, call.Timeout = task, p.acquisition.lock.options.NodeTimeout
+	if call.Timeout == 0 {
+		// Leave at least nine tenths of a lease of 50 ms or more for the caller. In a burst of
+		// locks, or after a pause of this process, round trips take many times as long as the
+		// measured ones in quiet times: allow at least a small part of the lease.
+		least := min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
+		call.Timeout = p.node.Pool().Timeout(least, min(lease/10, p.node.CommandTimeout()))
+	}
 	if !p.node.Pool().Do(call) {
 		return rlock.ErrClosed
 	}

@@ -20,21 +20,20 @@ const longestPause = 5 * time.Second
 // owner probably has another name on each node, as in Redisson: the head listens for its release.
 const maxSplitVotes = 5
 
-// queues has the local queues of this process, by lock; like sessions it belongs to no Lock. Only
-// the head of a queue asks the nodes: others would get the same replies, and split the vote.
+// queues has the local queues of this process; like sessions it belongs to no Lock. Only the head
+// of a queue asks the nodes: others would get the same replies, and split the vote.
 var queues = waitqueue.New[identity, known]()
 
-// known holds what the head of a queue has learned. The queue guards it.
+// known holds what the heads of a queue have learned. The queue guards it.
 type known struct {
-	// subs has the subscriptions by nodeID, for waiters whose nodes are in another order. It is
-	// empty until a head had to wait.
+	// subs has the subscriptions by nodeID, because waiters may have the nodes in another order. It
+	// is empty until a head had to wait.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired it ends
 }
 
-// queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
-// may be free.
+// queue waits until the attempt is the head, and then runs a round whenever the lock may be free.
 func (at *attempt) queue() (*rlock.Hold, error) {
 	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) {
 		return known{subs: make(map[string]*pubsub.Subscription)}, true
@@ -59,8 +58,8 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	for delay := (wait.Backoff{}); ; ask = true {
 		if ask {
 			if hold := at.round(); hold != nil {
-				// The last result concerns an earlier holder. The next head has not asked the
-				// nodes, and no message announces the end of our lease: it needs freeAt.
+				// The last result concerns an earlier holder. The next head does not ask the nodes,
+				// and no message announces the end of our lease: it needs freeAt.
 				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(at.lease), nil })
 				nextAsks = false // it waits for our release
 				return hold, nil
@@ -79,36 +78,32 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	}
 }
 
-// pause waits until another round may succeed. It returns false if the budget ended first.
-//
-// If one owner has the lock, that is when enough nodes announce a release, or when leases should
-// have ended. Otherwise the vote was split or nodes are missing, and pause sleeps for a random
-// time. It ignores messages then: a contender that followed them would collide with others again.
+// pause waits until another round may succeed. It returns false if the budget ended first. If one
+// owner has the lock, that is when enough nodes announce a release, or leases should have ended.
+// Otherwise the vote was split or nodes are missing, and pause sleeps for a random time. It ignores
+// messages then: a contender that followed them would collide with others again.
 func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
-	r := at.last
-	if r.held {
+	if at.last.held {
 		*delay = wait.Backoff{}
-		return at.listen(q, min(longestPause, cmp.Or(r.freeAfter, longestPause)))
+		return at.listen(q, min(longestPause, cmp.Or(at.last.freeAfter, longestPause)))
 	}
-	after := roundBackoff(delay, r.took)
+	after := roundBackoff(delay, at.last.took)
 	if delay.Failures < maxSplitVotes {
 		return at.budget.Sleep(after, nil, nil)
 	}
 	return at.listen(q, after)
 }
 
-// roundBackoff returns the delay before the next round when no release is awaited: longer than a
-// round, and twice as long each time.
+// roundBackoff returns a delay before the next round: longer than a round, and doubled each time.
 func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
-// After the first announcement it waits for the others for about two rounds at most. A client that
-// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
-//
-// The first call of a queue subscribes. The confirmation of a subscription counts as a message,
-// which makes the head ask for what was announced before.
+// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum:
+// after the first announcement for about two rounds at most. A client that closes ends the wait as
+// well. It returns false if the budget ended first. The first call of a queue, by its head,
+// subscribes. The confirmation of a subscription counts as a message, which makes the head ask for
+// what was announced before.
 func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) bool {
 	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()

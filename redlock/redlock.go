@@ -12,6 +12,7 @@ import (
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
@@ -29,6 +30,7 @@ type Lock struct {
 	nodes        []hooks.Node
 	quorum       int
 	options      Options
+	delay        lua.Delay // of nodes that may have forgotten locks
 	identity     identity
 	invalid      error // why this can never be locked: what is wrong with the nodes or the options
 }
@@ -66,16 +68,6 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 	l := New(locks...).WithOptions(o)
 	l.name = name
 	return l
-}
-
-// WithOptions returns the same lock with other options. If they cannot work, the first use returns
-// [rlock.ErrInvalid].
-func (l *Lock) WithOptions(o Options) *Lock {
-	with := *l
-	if len(l.nodes) > 0 {
-		with.options, with.invalid = o.withDefaults(l.nodes)
-	}
-	return &with
 }
 
 // Name returns the name of the lock. If the names of its locks differ, it returns all of them,

@@ -73,11 +73,11 @@ func (p *modelPart) end(reason error) {
 	}
 }
 
-func (p *modelPart) Deadline() time.Time       { return *p.deadline.Load() }
-func (p *modelPart) Extend(deadline time.Time) { p.deadline.Store(&deadline) }
-func (p *modelPart) SetRenew(bool)             {}
-func (p *modelPart) MayLast(time.Duration)     {}
-func (p *modelPart) Drop()                     { p.end(rlock.ErrClosed) }
+func (p *modelPart) Deadline() time.Time         { return *p.deadline.Load() }
+func (p *modelPart) Extended(deadline time.Time) { p.deadline.Store(&deadline) }
+func (p *modelPart) SetRenew(bool)               {}
+func (p *modelPart) MayLast(time.Duration)       {}
+func (p *modelPart) Drop()                       { p.end(rlock.ErrClosed) }
 
 func newModelNode(i int) *modelNode {
 	n := &modelNode{name: "node" + strconv.Itoa(i), closing: make(chan struct{}),
@@ -186,7 +186,7 @@ func (n *modelNode) Hold(
 		return nil
 	}
 	mp := &modelPart{part: p}
-	mp.Extend(deadline)
+	mp.Extended(deadline)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.parts = append(n.parts, mp)

@@ -100,10 +100,8 @@ func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part
 		a.Drop()
 		return nil
 	}
-	return nodeHold{a}
+	return a
 }
 
-// nodeHold is an acquisition as the RedLock sees it, which decides when it is released.
-type nodeHold struct{ *acquisition }
-
-func (nh nodeHold) Extend(deadline time.Time) { nh.client.watchdog.Extend(&nh.lease, deadline) }
+// Extended notes that Redis has extended the lock of a part.
+func (a *acquisition) Extended(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }

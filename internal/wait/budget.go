@@ -38,8 +38,7 @@ func Fired(signal <-chan struct{}) bool {
 var ErrClosed = errors.New("lock client closed")
 
 // Budget limits how long a caller waits: until its context ends, its time is over, or its client
-// closes. It has no timer before the first wait; Stop releases the timer. One goroutine at a time
-// may use it.
+// closes. One goroutine at a time may use it.
 type Budget struct {
 	Ctx   context.Context
 	Until time.Time // the earlier of its own end and the context's deadline; zero without either
@@ -52,25 +51,23 @@ type Budget struct {
 // NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless
 // that is [Unlimited]. A nil closing is never closed.
 func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
-	b := new(Budget)
-	b.Begin(ctx, closing, limit)
-	return b
+	return new(Budget).Begin(ctx, closing, limit)
 }
 
 // Begin does what [NewBudget] does, for a Budget that is part of another value.
-func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) {
+func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
 	b.Ctx, b.closing = ctx, closing
 	b.Until, _ = ctx.Deadline()
-	if limit == Unlimited {
-		return
+	if limit != Unlimited {
+		b.end = time.Now().Add(limit)
+		if b.Until.IsZero() || b.end.Before(b.Until) {
+			b.Until = b.end
+		}
 	}
-	b.end = time.Now().Add(limit)
-	if b.Until.IsZero() || b.end.Before(b.Until) {
-		b.Until = b.end
-	}
+	return b
 }
 
-// Stop releases the timer. The budget can still be used.
+// Stop releases the timer, which only a wait makes. The budget can still be used.
 func (b *Budget) Stop() {
 	if b.timer != nil {
 		b.timer.Stop()
@@ -144,7 +141,8 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	case <-elapsed:
 		return pause == d
 	case <-b.Ctx.Done():
+		return false
 	case <-b.closing:
+		return false
 	}
-	return false
 }
