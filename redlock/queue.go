@@ -78,37 +78,31 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	}
 }
 
-// pause waits until another round may succeed. It returns false if the budget ended first. If one
-// owner has the lock, that is when enough nodes announce a release, or leases should have ended.
-// Otherwise the vote was split or nodes are missing, and pause sleeps for a random time. It ignores
-// messages then: a contender that followed them would collide with others again.
-func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
-	if at.last.held {
-		*delay = wait.Backoff{}
-		return at.listen(q, min(longestPause, cmp.Or(at.last.freeAfter, longestPause)))
-	}
-	after := roundBackoff(delay, at.last.took)
-	if delay.Failures < maxSplitVotes {
-		return at.budget.Sleep(after, nil, nil)
-	}
-	return at.listen(q, after)
-}
-
 // roundBackoff returns a delay before the next round: longer than a round, and doubled each time.
 func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum:
-// after the first announcement for about two rounds at most. A client that closes ends the wait as
-// well. It returns false if the budget ended first. The first call of a queue, by its head,
-// subscribes. The confirmation of a subscription counts as a message, which makes the head ask for
-// what was announced before.
-func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) bool {
+// pause waits until another round may succeed. It returns false if the budget ended first.
+//
+// If one owner has the lock, that is when leases should have ended, or enough of the refusing nodes
+// for a quorum have announced a release: after the first announcement it waits for about two rounds
+// at most. A client that closes ends the wait as well. Otherwise the vote was split or nodes are
+// missing, and pause sleeps for a random time. It ignores messages then: a contender that followed
+// them would collide with others again.
+//
+// The first call of a queue that listens subscribes. The confirmation of a subscription counts as a
+// message, which makes the head ask for what was announced before.
+func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
+	r, d := at.last, longestPause
+	if r.held {
+		*delay, d = wait.Backoff{}, min(d, cmp.Or(r.freeAfter, d))
+	} else if d = roundBackoff(delay, r.took); delay.Failures < maxSplitVotes {
+		return at.budget.Sleep(d, nil, nil)
+	}
 	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()
-	r, cases := at.last, receiveAny(nil, timer.C)
-	cases = receiveAny(cases, at.budget.Ctx.Done())
+	cases := receiveAny(receiveAny(nil, timer.C), at.budget.Ctx.Done())
 	q.Do(func(k *known) {
 		for i, node := range at.lock.nodes {
 			sub := k.subs[nodeID(node)]
