@@ -96,19 +96,33 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		// what to wait for, which is another owner with a quorum, or that too many nodes refuse for
 		// good, which makes waiting pointless.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
-		return !at.waits || refused > a.spare() ||
-			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.spare()
+		return !at.waits || refused > a.lock.spare ||
+			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.lock.spare
 	})
 	a.do(func() {
-		if a.count(granted) >= l.quorum && time.Now().Before(a.trustedUntil()) {
-			hold = at.succeed(a)
+		if a.count(granted) < l.quorum || !time.Now().Before(a.trustedUntil()) {
+			// A round that was cut short says less than the one before.
+			if decided || at.last == nil || !at.budget.Over() {
+				at.last = a.result(at.budget, decided, time.Since(start))
+			}
+			a.end(failed, rlock.ErrReleased, time.Time{})
 			return
 		}
-		// A round that was cut short says less than the one before.
-		if decided || at.last == nil || !at.budget.Over() {
-			at.last = a.result(at.budget, decided, time.Since(start))
+		a.state.enter(held)
+		for _, p := range a.parts {
+			// Withdraw a request that still waits in the pool of a stalled or closed node. Other
+			// nodes are about to send theirs: a quorum was just quicker.
+			if p.state == asked {
+				if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
+					p.state.enter(missing)
+					p.err = err
+				}
+			}
 		}
-		a.end(failed, rlock.ErrReleased, time.Time{})
+		lostAcquisitions.Forget(at.session.Key())
+		at.session.Use() // until end
+		at.session.Do(func(state **acquisition) { *state = a })
+		hold = a.addLevel(at.budget.Ctx, at.renew)
 	})
 	return hold
 }
@@ -132,25 +146,6 @@ func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) t
 		needed = min(needed, len(left))
 	}
 	return nthLast(left, needed, cmp.Compare) // a longer timeout of one node delays no quorum
-}
-
-// succeed makes an acquisition with a quorum the owner's. It is called with mu held.
-func (at *attempt) succeed(a *acquisition) *rlock.Hold {
-	a.state.enter(held)
-	for _, p := range a.parts {
-		// Withdraw a request that still waits in the pool of a stalled or closed node. Other nodes
-		// are about to send theirs: a quorum was just quicker.
-		if p.state == asked {
-			if err := unavailable(p.node); err != nil && p.node.Pool().Withdraw(&p.request) {
-				p.state.enter(missing)
-				p.err = err
-			}
-		}
-	}
-	lostAcquisitions.Forget(at.session.Key())
-	at.session.Use() // until end
-	at.session.Do(func(state **acquisition) { *state = a })
-	return a.addLevel(at.budget.Ctx, at.renew)
 }
 
 // failure returns the error of an attempt that ended without the lock.

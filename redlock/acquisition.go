@@ -178,7 +178,7 @@ func (a *acquisition) check(reason error, before time.Time) {
 			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
 		}
 	}
-	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
+	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.lock.spare {
 		a.end(closed, fmt.Errorf("too many nodes: %w", rlock.ErrClosed), before)
 		return
 	}
@@ -187,7 +187,8 @@ func (a *acquisition) check(reason error, before time.Time) {
 	}), before)
 }
 
-// end ends the acquisition, within do.
+// end ends the acquisition, within do, and settles what becomes of its parts. Nothing else ends them
+// after that.
 func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	if a.state == held {
 		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
@@ -200,7 +201,23 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	a.state.enter(as)
 	a.reason, a.deadline = reason, deadline
 	for _, p := range a.parts {
-		p.end()
+		switch {
+		case p.state == granted:
+			p.state.enter(releaseDue)
+		case p.state == asked && p.node.Pool().Withdraw(&p.request):
+			p.state.enter(missing)
+			p.err = errNoPart
+		case p.state == asked:
+			p.state.enter(unwanted) // acquire releases what the node grants
+			if time.Since(p.askedAt) >= p.request.Timeout {
+				p.cleanUp() // its connection may be closed, and carried out it has no reply
+			}
+		default:
+			if errors.Is(p.err, watchdog.ErrExpired) {
+				p.cleanUp() // the node's lease ends after ours, by the drift margin
+			}
+			p.err = errNoPart
+		}
 	}
 }
 
@@ -221,9 +238,6 @@ func (a *acquisition) countIf(is func(p *part) bool) (n int) {
 	}
 	return n
 }
-
-// spare returns how many nodes a quorum does without.
-func (a *acquisition) spare() int { return len(a.parts) - a.lock.quorum }
 
 // renews reports whether a level uses the watchdog.
 func (a *acquisition) renews() bool {

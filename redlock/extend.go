@@ -80,7 +80,7 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 			switch {
 			case over:
 			case !done:
-				retry = retry && a.permanentRefusals() <= a.spare()
+				retry = retry && a.permanentRefusals() <= a.lock.spare
 				if failure == nil || !b.Over() { // one cut short says less than the one before
 					failure = a.quorumError("kept", errNoReply, kept)
 				}

@@ -26,13 +26,13 @@ type identity = unique.Handle[string]
 // N/2+1, of them. It has no state of its own; any number of them may be made of the same nodes. It
 // is safe for concurrent use.
 type Lock struct {
-	name, server string
-	nodes        []hooks.Node
-	quorum       int
-	options      Options
-	delay        lua.Delay // of nodes that may have forgotten locks
-	identity     identity
-	invalid      error // why this can never be locked: what is wrong with the nodes or the options
+	name, server  string
+	nodes         []hooks.Node
+	quorum, spare int // how many nodes it needs, and how many it does without
+	options       Options
+	delay         lua.Delay // of nodes that may have forgotten locks
+	identity      identity
+	invalid       error // why this can never be locked: what is wrong with the nodes or the options
 }
 
 var _ rlock.Locker = (*Lock)(nil)
@@ -53,7 +53,7 @@ func New(locks ...*rlock.Lock) *Lock {
 	}
 	slices.Sort(names)
 	l := &Lock{name: strings.Join(slices.Compact(names), ","), quorum: len(locks)/2 + 1}
-	l.invalid = l.setNodes(locks)
+	l.spare, l.invalid = len(locks)-l.quorum, l.setNodes(locks)
 	return l.WithOptions(Options{})
 }
 

@@ -88,7 +88,7 @@ func (a *acquisition) awaitRelease() (err error) {
 		a.state.enter(released)
 		switch {
 		case a.count(freed) >= a.lock.quorum:
-		case a.count(gone, missing) > a.spare():
+		case a.count(gone, missing) > a.lock.spare:
 			holds := in(freed, unwanted, releaseDue, releaseSent, releaseRefused)
 			err = a.lostError(watchdog.ErrGone, holds)
 		default:
@@ -102,30 +102,6 @@ func (a *acquisition) awaitRelease() (err error) {
 }
 
 // The methods below are called with mu held.
-
-// end settles what becomes of the part when its acquisition is over. Nothing else ends it after
-// that.
-func (p *part) end() {
-	switch p.state {
-	case granted:
-		p.state.enter(releaseDue)
-	case asked:
-		if p.node.Pool().Withdraw(&p.request) {
-			p.state.enter(missing)
-			p.err = errNoPart
-			return
-		}
-		p.state.enter(unwanted) // acquire releases what the node grants
-		if time.Since(p.askedAt) >= p.request.Timeout {
-			p.cleanUp() // the node may carry it out after its connection was closed: no reply
-		}
-	default:
-		if errors.Is(p.err, watchdog.ErrExpired) {
-			p.cleanUp() // the node's lease ends after ours, by the drift margin
-		}
-		p.err = errNoPart
-	}
-}
 
 // cleanUp releases the part in the background, and retries until its lease ends. A part that was
 // refused does not need it: a script that refuses changes nothing.

@@ -43,7 +43,7 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 			leases = append(leases, h.TTL)
 		}
 	}
-	r.permanent = max(delayed, a.permanentRefusals()) > a.spare()
+	r.permanent = max(delayed, a.permanentRefusals()) > a.lock.spare
 	slices.Sort(leases)
 	if needed := a.lock.quorum - r.err.Granted; needed > 0 && needed <= len(leases) {
 		r.freeAfter = max(leases[needed-1], time.Millisecond)

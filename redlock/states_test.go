@@ -220,7 +220,7 @@ var modelLocks atomic.Int64
 func newModelLock() *modelLock {
 	m := &modelLock{owner: rlock.WithOwner(context.Background())}
 	id := unique.Make(fmt.Sprint("model", modelLocks.Add(1)))
-	l := &Lock{name: "order", quorum: 2, identity: id}
+	l := &Lock{name: "order", quorum: 2, spare: 1, identity: id}
 	for i := range m.nodes {
 		m.nodes[i] = newModelNode(i)
 		l.nodes = append(l.nodes, m.nodes[i])
