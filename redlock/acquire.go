@@ -74,8 +74,7 @@ func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (h *rloc
 	return h, err
 }
 
-// round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time; else
-// nil.
+// round asks all nodes concurrently, and returns the hold if a quorum grants the lock in time.
 func (at *attempt) round() (hold *rlock.Hold) {
 	l, start := at.lock, time.Now()
 	a := &acquisition{lock: l, session: at.session, owner: l.nodes[0].NewOwner(), state: asking,
@@ -92,9 +91,8 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		if yes+open >= l.quorum {
 			return yes >= l.quorum
 		}
-		// The round has failed. A caller that waits needs more replies as long as they may show
-		// what to wait for, which is another owner with a quorum, or that too many nodes refuse for
-		// good, which makes waiting pointless.
+		// The round has failed. A caller that waits needs more replies as long as they may show that
+		// another owner has a quorum, or too many nodes refuse for good for waiting to help.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
 		return !at.waits || refused > a.lock.spare ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.lock.spare
@@ -129,9 +127,9 @@ func (at *attempt) round() (hold *rlock.Hold) {
 
 // remaining returns for how much longer a quorum may still reply in time, of which some nodes have
 // agreed, and others were asked; 0 if too few are left for a quorum. With anyReply it then returns
-// for how much longer any node may. It is called with mu held. The time of a node counts from when
-// its request was sent: else of a thousand locks acquired at once the last, whose requests are
-// queued before, would fail, however fast nodes reply.
+// for how much longer any node may. A node's time counts from when its request was sent, not
+// queued: else the last of a thousand locks acquired at once would fail, however fast nodes reply.
+// It is called with mu held.
 func (a *acquisition) remaining(agreed, asked func(*part) bool, anyReply bool) time.Duration {
 	left := make([]time.Duration, 0, 8)
 	for _, p := range a.parts {

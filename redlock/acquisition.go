@@ -163,6 +163,15 @@ func (a *acquisition) trustedUntil() time.Time {
 	return nthLast(deadlines, a.lock.quorum, time.Time.Compare)
 }
 
+// nthLast returns the n-th last of some times, which it sorts; zero if there are fewer.
+func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
+	if n > 0 && n <= len(times) {
+		slices.SortFunc(times, compare)
+		nth = times[len(times)-n]
+	}
+	return nth
+}
+
 // check ends the acquisition, within do, if a quorum does not hold it any more. Until the last part
 // was lost, for the given reason, it could be trusted until before.
 func (a *acquisition) check(reason error, before time.Time) {
@@ -187,8 +196,8 @@ func (a *acquisition) check(reason error, before time.Time) {
 	}), before)
 }
 
-// end ends the acquisition, within do, and settles what becomes of its parts. Nothing else ends them
-// after that.
+// end ends the acquisition, within do, and settles what becomes of its parts. Nothing else ends
+// them after that.
 func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	if a.state == held {
 		// An owner that learned of a loss must not find the lost acquisition with its next attempt.

@@ -10,8 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum means that too few nodes could be counted, whether or not the lock is held. It comes
-// in a *[QuorumError], which says what is wrong with each node.
+// ErrNoQuorum means that too few nodes could be counted, held or not. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
 // QuorumError reports what each node replied when there was no quorum.

@@ -28,8 +28,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
-	err = a.extend(b, lease, true, nil)
-	if errors.Is(err, rlock.ErrReleased) {
+	if err = a.extend(b, lease, true, nil); errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
 	return err
@@ -40,10 +39,8 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 type extension struct {
 	levels int // to be set on the nodes; 0 leaves them as they are
 	lease  time.Duration
-
-	// Guarded by the acquisition's mutex.
-	open []*part // whose nodes have not replied
-	done []*part // whose nodes have carried it out
+	open   []*part // whose nodes have not replied; guarded by the acquisition's mutex
+	done   []*part // whose nodes have carried it out; guarded by the acquisition's mutex
 }
 
 // extend makes a quorum of the nodes keep the lock for lease from now. With nest they count another

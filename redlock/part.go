@@ -61,8 +61,7 @@ func (p *part) acquire() {
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Again:
-		// Only other nodes were asked for this owner before: this is one of their servers under
-		// another name, and must not count twice.
+		// Another node was asked for this owner: it is the same server, and must not count twice.
 		mayBeHeld, err = false, errSameServer
 	case h != nil:
 		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}

@@ -13,21 +13,13 @@ import (
 	"holdfast/rlock"
 )
 
-// longestPause is how long the head of a queue sleeps when a message never arrives.
-const longestPause = 5 * time.Second
-
-// maxSplitVotes is how many rounds without a quorum for any owner count as bad luck. After that an
-// owner probably has another name on each node, as in Redisson: the head listens for its release.
-const maxSplitVotes = 5
-
 // queues has the local queues of this process; like sessions it belongs to no Lock. Only the head
 // of a queue asks the nodes: others would get the same replies, and split the vote.
 var queues = waitqueue.New[identity, known]()
 
 // known holds what the heads of a queue have learned. The queue guards it.
 type known struct {
-	// subs has the subscriptions by nodeID, because waiters may have the nodes in another order. It
-	// is empty until a head had to wait.
+	// subs is by nodeID, because the order of the nodes may differ. It is empty until a head waits.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired it ends
@@ -67,8 +59,7 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
 		} else {
 			// The previous head has just acquired the lock.
-			at.last = &result{held: true,
-				err:   &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
+			at.last = &result{held: true, err: &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
 				nodes: slices.Repeat([]error{&rlock.HeldError{}}, len(at.lock.nodes))}
 			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
@@ -89,11 +80,14 @@ func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 // for a quorum have announced a release: after the first announcement it waits for about two rounds
 // at most. A client that closes ends the wait as well. Otherwise the vote was split or nodes are
 // missing, and pause sleeps for a random time. It ignores messages then: a contender that followed
-// them would collide with others again.
+// them would collide with others again. After more such rounds than bad luck explains, an owner
+// probably has another name on each node, as in Redisson: it listens for that one's release.
 //
 // The first call of a queue that listens subscribes. The confirmation of a subscription counts as a
 // message, which makes the head ask for what was announced before.
 func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
+	const longestPause = 5 * time.Second // when a message never arrives
+	const maxSplitVotes = 5              // rounds without a quorum for any owner that are bad luck
 	r, d := at.last, longestPause
 	if r.held {
 		*delay, d = wait.Backoff{}, min(d, cmp.Or(r.freeAfter, d))

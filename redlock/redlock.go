@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,15 +17,11 @@ import (
 	"holdfast/rlock"
 )
 
-// hook gives access to the unexported parts of package rlock.
-var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
-
 // identity is the same for locks of the same nodes and names. A handle spares hashing many bytes.
 type identity = unique.Handle[string]
 
-// Lock is a lock over N independent masters. An owner holds it while it holds it on a quorum,
-// N/2+1, of them. It has no state of its own; any number of them may be made of the same nodes. It
-// is safe for concurrent use.
+// Lock is a lock over N independent masters, held while its owner holds it on a quorum, N/2+1, of
+// them. It has no state: any number may be made of the same nodes. It is safe for concurrent use.
 type Lock struct {
 	name, server  string
 	nodes         []hooks.Node
@@ -34,8 +31,6 @@ type Lock struct {
 	identity      identity
 	invalid       error // why this can never be locked: what is wrong with the nodes or the options
 }
-
-var _ rlock.Locker = (*Lock)(nil)
 
 // New returns a lock, with the default [Options], over the given nodes: a plain lock
 // ([rlock.Client.NewLock]) on each of N independent masters, usually all of one name.
@@ -69,6 +64,47 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 	l.name = name
 	return l
 }
+
+// setNodes makes the locks the nodes of l, or returns why they cannot be.
+func (l *Lock) setNodes(locks []*rlock.Lock) error {
+	if len(locks) == 0 {
+		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
+	}
+	var nodes []hooks.Node
+	var servers, ids []string
+	for i, lock := range locks {
+		if lock == nil {
+			return fmt.Errorf("%w: node %d of %d is nil", rlock.ErrInvalid, i+1, len(locks))
+		}
+		node, err := hooks.Get[*rlock.Lock, *rlock.Hold]().Node(lock)
+		if err != nil {
+			return err
+		}
+		server := node.Server()
+		twin := slices.IndexFunc(nodes, func(n hooks.Node) bool {
+			return n.Client() == node.Client() || server != "" && n.Server() == server
+		})
+		if twin >= 0 {
+			return fmt.Errorf("%w: nodes %d and %d are on one server (%s), so they are not "+
+				"independent", rlock.ErrInvalid, twin+1, i+1, cmp.Or(server, "the same client"))
+		}
+		nodes, servers = append(nodes, node), append(servers, server)
+		ids = append(ids, nodeID(node))
+		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
+			return fmt.Errorf("%w: the clients of the nodes have different "+
+				"rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)
+		}
+	}
+	slices.Sort(ids) // the order of the arguments does not matter
+	l.nodes, l.identity = nodes, unique.Make(strings.Join(ids, "\n"))
+	if slices.Sort(servers); servers[0] != "" {
+		l.server = strings.Join(servers, ",")
+	}
+	return nil
+}
+
+// nodeID identifies a node by its client and its name.
+func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
 // Name returns the name of the lock. If the names of its locks differ, it returns all of them,
 // sorted and joined by commas.
@@ -129,9 +165,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		levels := slices.Clone(a.levels)
 		a.mu.Unlock()
 		for _, level := range slices.Backward(levels) {
-			// Skip a hold that another goroutine is releasing.
 			if err := level.hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
-				return err
+				return err // else another goroutine is releasing it
 			}
 		}
 	}

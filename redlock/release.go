@@ -61,9 +61,6 @@ func (p *part) free() {
 	})
 }
 
-// resendAfter is how long to wait for other replies before a failed release is sent again.
-const resendAfter = 50 * time.Millisecond
-
 // awaitRelease retries releases that fail. It blocks until it is known whether a quorum held the
 // lock until now, for at most the CommandTimeout of the first node's client, and leaves the rest to
 // the background. It returns nil if a quorum has released the lock, an [rlock.LostError] if no
@@ -75,6 +72,7 @@ func (a *acquisition) awaitRelease() (err error) {
 		yes, open := a.count(freed), a.count(releaseSent, unwanted, releaseDue)
 		return yes >= a.lock.quorum || yes+open < a.lock.quorum
 	}
+	const resendAfter = 50 * time.Millisecond // before that, failed releases wait for other replies
 	for delay := (wait.Backoff{}); ; a.do(a.sendReleases) {
 		start, over, failing := time.Now(), false, false
 		a.await(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },

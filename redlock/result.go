@@ -3,8 +3,8 @@ package redlock
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"holdfast/internal/wait"
@@ -87,8 +87,7 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 		} else if in(asked, unwanted, releaseSent)(p) {
 			err = silent
 		}
-		server := cmp.Or(p.node.Server(), "node "+strconv.Itoa(i+1))
-		e.Nodes = append(e.Nodes, NodeError{Server: server, Err: err})
+		e.Nodes = append(e.Nodes, NodeError{cmp.Or(p.node.Server(), fmt.Sprint("node ", i+1)), err})
 	}
 	return e
 }

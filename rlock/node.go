@@ -12,9 +12,9 @@ import (
 	"holdfast/pubsub"
 )
 
-// node is a plain lock as a part of a RedLock. What it acquires is an acquisition of its client
-// like any other: renewed with the others, and ended by ForceUnlock and Close. The RedLock decides
-// when to acquire and release it.
+// node is a plain lock as a part of a RedLock, which acquires and releases it. What it acquires is
+// an acquisition of its client like any other: renewed with them, and ended by ForceUnlock and
+// Close.
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
@@ -33,6 +33,7 @@ func (n node) CommandTimeout() time.Duration { return n.client.options.CommandTi
 func (n node) Pool() *wait.Pool              { return n.client.pool }
 func (n node) Closing() <-chan struct{}      { return n.client.closing }
 func (n node) Permanent(err error) bool      { return n.client.transport.Permanent(err) }
+func (n node) Warn(text string, more ...any) { n.client.warn(text, more...) }
 
 func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error) {
 	if err := n.client.transport.Ready(context.Background()); err != nil {
@@ -86,8 +87,6 @@ func (n node) Subscribe() *pubsub.Subscription {
 	}
 	return n.client.transport.Subscribe(to)
 }
-
-func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
 
 func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part) hooks.NodeHold {
 	c := n.client

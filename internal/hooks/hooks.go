@@ -12,8 +12,7 @@ import (
 	"holdfast/pubsub"
 )
 
-// Hooks holds functions of package rlock, for its types of a lock and of a hold. They are safe for
-// concurrent use.
+// Hooks holds functions of package rlock and its types. They are safe for concurrent use.
 type Hooks[Lock, Hold any] struct {
 	// OnEnd calls f with the reason when a hold ends, before its context ends; at once if it has
 	// ended. f must not block.

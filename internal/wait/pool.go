@@ -47,10 +47,10 @@ const (
 //
 // A lock over several servers asks all of them at once and goes on as soon as enough have replied.
 // A call to a hung server stays behind: it cannot be given up, since the server may still execute
-// it, and its outcome must be handled. With a goroutine per call, a server that hangs for an hour
-// would cost one for every lock acquired during that hour. Here it costs at most [Workers]. Further
-// jobs are queued. Their callers withdraw them when they no longer need the reply, or ask
-// [Pool.Stalled] first, so the queue is bounded by the number of callers that still wait.
+// it, and its outcome must be handled. With a goroutine per call, a server that hangs would cost
+// one for every lock acquired meanwhile. Here it costs at most [Workers]. Further jobs are queued.
+// Callers withdraw jobs whose reply they no longer need, or ask [Pool.Stalled] first, so the queue
+// is bounded by the number of callers that still wait.
 //
 // An idle pool has no goroutine, and need not be closed. All methods are safe for concurrent use;
 // none of them waits for the server.
@@ -146,8 +146,7 @@ func (p *Pool) Stalled() time.Duration {
 
 // Remaining returns for how long it is worth waiting for j before asking again: the rest of its
 // Timeout while it runs, and of the oldest running job's while it is queued, when its own has not
-// begun. It is 0 when that time is over, and for a job that is done, withdrawn, or was not given to
-// Do.
+// begun. It is 0 when that time is over, and for a job that is done, withdrawn or not given to Do.
 func (p *Pool) Remaining(j *Job) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
