@@ -91,8 +91,8 @@ func (at *attempt) round() (hold *rlock.Hold) {
 		if yes+open >= l.quorum {
 			return yes >= l.quorum
 		}
-		// The round has failed. A caller that waits needs more replies as long as they may show that
-		// another owner has a quorum, or too many nodes refuse for good for waiting to help.
+		// The round has failed. A caller that waits needs more replies while they may show that
+		// another owner has a quorum, or that waiting is no use: too many nodes refuse for good.
 		contender, refused := a.contenderNodes(), a.permanentRefusals()
 		return !at.waits || refused > a.lock.spare ||
 			(contender >= l.quorum || contender+open < l.quorum) && refused+open <= a.lock.spare

@@ -219,7 +219,7 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 		case p.state == asked:
 			p.state.enter(unwanted) // acquire releases what the node grants
 			if time.Since(p.askedAt) >= p.request.Timeout {
-				p.cleanUp() // its connection may be closed, and carried out it has no reply
+				p.cleanUp() // after its connection was closed, nobody gets the reply
 			}
 		default:
 			if errors.Is(p.err, watchdog.ErrExpired) {

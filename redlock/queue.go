@@ -59,8 +59,9 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
 		} else {
 			// The previous head has just acquired the lock.
-			at.last = &result{held: true, err: &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
-				nodes: slices.Repeat([]error{&rlock.HeldError{}}, len(at.lock.nodes))}
+			err := &QuorumError{Lock: at.lock.name, Want: at.lock.quorum}
+			nodes := slices.Repeat([]error{&rlock.HeldError{}}, len(at.lock.nodes))
+			at.last = &result{held: true, err: err, nodes: nodes}
 			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
 		if at.last.permanent || !at.pause(q, &delay) {

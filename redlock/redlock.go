@@ -33,12 +33,10 @@ type Lock struct {
 }
 
 // New returns a lock, with the default [Options], over the given nodes: a plain lock
-// ([rlock.Client.NewLock]) on each of N independent masters, usually all of one name.
-//
-// New sends nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no
-// locks at all, a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and
-// clients whose WatchdogLease differ. A server given under two names counts once. The clients'
-// SyncReplicas is not used.
+// ([rlock.Client.NewLock]) on each of N independent masters, usually all of one name. New sends
+// nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no locks at all,
+// a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and clients whose
+// WatchdogLease differ. A server under two names counts once. The clients' SyncReplicas is unused.
 func New(locks ...*rlock.Lock) *Lock {
 	var names []string
 	for _, lock := range locks {

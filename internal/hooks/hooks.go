@@ -57,20 +57,16 @@ type Node interface {
 	Warn(message string, details ...any)
 	Pool() *wait.Pool
 	Closing() <-chan struct{}
-
 	Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error)
-	// Extend also sets the number of levels, unless levels is 0.
-	Extend(owner string, levels int, lease time.Duration) (bool, error)
+	Extend(owner string, levels int, lease time.Duration) (bool, error) // levels 0: as they are
 	Release(owner string) (lua.Released, error)
-	// Permanent reports whether err stays, however long the caller waits.
-	Permanent(err error) bool
+	Permanent(err error) bool // whether err stays, however long the caller waits
 	// CleanUp calls Release in the background until it succeeds, but not after until.
 	CleanUp(owner string, until time.Time)
 	// Hold keeps what Acquire acquired until its deadline, or until it is dropped if it is renewed.
 	// It returns nil if the client is closed.
 	Hold(owner string, as owner.Token, deadline time.Time, p Part) NodeHold
-	// Subscribe listens for releases.
-	Subscribe() *pubsub.Subscription
+	Subscribe() *pubsub.Subscription // to releases
 }
 
 // Part is notified about the acquisition on one node. Its methods must not block.
