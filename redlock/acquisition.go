@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/internal/hooks"
 	"holdfast/internal/losses"
 	"holdfast/internal/owner"
 	"holdfast/internal/session"
@@ -18,8 +17,7 @@ import (
 )
 
 // acquisition is one owner's lock, from the first request to the nodes until nothing is held any
-// more. It can be trusted as long as a quorum of its parts can: each of those nodes keeps every
-// other owner out, and nobody else can get a quorum.
+// more. It can be trusted as long as a quorum of its parts can: nobody else can get a quorum.
 type acquisition struct {
 	lock    *Lock
 	session *lockSession
@@ -27,7 +25,7 @@ type acquisition struct {
 
 	mu         sync.Mutex // guards everything below
 	state      phase
-	parts      []*part       // by node; not changed once it is over
+	parts      []*part       // by node; like the holds in them not changed once it is over
 	levels     []level       // those not released, outermost first; not changed once it is over
 	unlocked   int           // how many levels were released since the loss
 	longest    time.Duration // the longest lease that any node was asked for
@@ -53,12 +51,12 @@ type sessionKey struct {
 
 type lockSession = session.Session[sessionKey, *acquisition]
 
-// sessions has the sessions of this process, and what their owners hold, if anything. It does not
-// belong to a Lock, because any number of Locks may be made of the same nodes.
+// sessions has the sessions of this process, and what their owners hold, if anything. It belongs to
+// no Lock, because any number of Locks may be made of the same nodes.
 var sessions = session.New[sessionKey, *acquisition]()
 
-// lostAcquisitions remembers the acquisitions that were lost until all their levels have been
-// unlocked, for Unlock without a hold.
+// lostAcquisitions remembers, for Unlock without a hold, the acquisitions that were lost until all
+// their levels have been unlocked.
 var lostAcquisitions losses.Memory[sessionKey, *acquisition]
 
 // heldIn returns what the owner of a session holds; nil if that is nothing.
@@ -67,24 +65,20 @@ func heldIn(s *lockSession) (a *acquisition) {
 	return a
 }
 
-// Name returns the name of the lock.
-func (a *acquisition) Name() string { return a.lock.name }
+// These implement [rlock.Acquisition], together with Extend and Release.
 
-// Owner returns the owner that the first round acquired for.
+func (a *acquisition) Name() string  { return a.lock.name }
 func (a *acquisition) Owner() string { return a.owner }
-
-// Token returns 0, because a quorum has no fencing token: see the package documentation.
-func (a *acquisition) Token() int64 { return 0 }
-
-// Deadline returns the time until which a quorum of parts can be trusted.
+func (a *acquisition) Token() int64  { return 0 } // see the package documentation
 func (a *acquisition) Deadline() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.trustedUntil()
 }
 
-// do calls f with mu held. If the deadline has passed and no watchdog has reported that yet, the
-// acquisition is lost before. If it is over then, do finishes it, without mu.
+// do calls f with mu held. Before that the acquisition is lost if its deadline has passed, which no
+// watchdog may have reported yet. If it is over after f, do ends its levels, without mu, and then
+// releases its parts.
 func (a *acquisition) do(f func()) {
 	a.mu.Lock()
 	before := a.state
@@ -93,30 +87,19 @@ func (a *acquisition) do(f func()) {
 	a.notify()
 	ended := !before.over() && a.state.over()
 	a.mu.Unlock()
-	if ended {
-		a.finish()
+	if !ended {
+		return
 	}
-}
-
-// finish ends the levels of an acquisition that is over, and then releases its parts.
-func (a *acquisition) finish() {
 	a.report(a.endLevels())
-	holds := make([]hooks.NodeHold, 0, 8)
-	a.do(func() {
-		a.sendReleases()
-		for _, p := range a.parts {
-			if p.hold != nil {
-				holds = append(holds, p.hold)
-			}
+	a.do(a.sendReleases)
+	for _, p := range a.parts {
+		if p.hold != nil {
+			p.hold.Drop() // a renewal that comes after the release finds another owner or none
 		}
-	})
-	// Releases need not wait for this: a renewal that comes after one finds another owner or none.
-	for _, hold := range holds {
-		hold.Drop()
 	}
 }
 
-// endLevels ends the levels of an acquisition that is over, if finish has not, and returns why.
+// endLevels ends the levels of an acquisition that is over, if do has not yet, and returns why.
 func (a *acquisition) endLevels() error {
 	// Innermost first: ending an outer context would end a context inside it before its hold.
 	for _, l := range slices.Backward(a.levels) {
@@ -132,22 +115,20 @@ func (a *acquisition) report(err error) {
 	}
 }
 
-// await blocks until decided returns true, which it reports, while there is time remaining and b
-// lasts. Another call ends the wait, too: Unlock beside Extend decides both. Both functions are
-// called with mu held.
-func (a *acquisition) await(
-	b *wait.Budget, remaining func(first bool) time.Duration, decided func() bool,
-) bool {
+// await blocks until done returns true, which it reports, while there is time left and b lasts.
+// Another call of await ends it, too, as done: Unlock beside Extend decides both. Both functions
+// are called with mu held, and left with true if it is the first time.
+func (a *acquisition) await(b *wait.Budget, left func(bool) time.Duration, done func() bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.decision != nil {
 		close(a.decision)
 	}
 	decision := make(chan struct{})
-	a.decided, a.decision = decided, decision
+	a.decided, a.decision = done, decision
 	a.notify()
 	for first := true; a.decision == decision && !b.Over(); first = false {
-		limit := remaining(first)
+		limit := left(first)
 		if limit <= 0 {
 			return false
 		}
@@ -182,8 +163,17 @@ func (a *acquisition) trustedUntil() time.Time {
 	return nthLast(deadlines, a.lock.quorum, time.Time.Compare)
 }
 
-// check ends the acquisition, within do, if a quorum does not hold it any more. It could be trusted
-// until before when the last part was lost, for the given reason.
+// nthLast returns the n-th last of some times, which it sorts; zero if there are fewer.
+func nthLast[T any](times []T, n int, compare func(a, b T) int) (nth T) {
+	if n > 0 && n <= len(times) {
+		slices.SortFunc(times, compare)
+		nth = times[len(times)-n]
+	}
+	return nth
+}
+
+// check ends the acquisition, within do, if a quorum does not hold it any more. Until the last part
+// was lost, for the given reason, it could be trusted until before.
 func (a *acquisition) check(reason error, before time.Time) {
 	now := time.Now()
 	if a.state != held || now.Before(a.trustedUntil()) {
@@ -197,7 +187,7 @@ func (a *acquisition) check(reason error, before time.Time) {
 			p.err = watchdog.ErrExpired // the watchdog has not reported it yet
 		}
 	}
-	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.spare() {
+	if a.countIf(func(p *part) bool { return errors.Is(p.err, rlock.ErrClosed) }) > a.lock.spare {
 		a.end(closed, fmt.Errorf("too many nodes: %w", rlock.ErrClosed), before)
 		return
 	}
@@ -206,7 +196,8 @@ func (a *acquisition) check(reason error, before time.Time) {
 	}), before)
 }
 
-// end ends the acquisition, within do.
+// end ends the acquisition, within do, and settles what becomes of its parts. Nothing else ends
+// them after that.
 func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	if a.state == held {
 		// An owner that learned of a loss must not find the lost acquisition with its next attempt.
@@ -219,7 +210,23 @@ func (a *acquisition) end(as phase, reason error, deadline time.Time) {
 	a.state.enter(as)
 	a.reason, a.deadline = reason, deadline
 	for _, p := range a.parts {
-		p.end()
+		switch {
+		case p.state == granted:
+			p.state.enter(releaseDue)
+		case p.state == asked && p.node.Pool().Withdraw(&p.request):
+			p.state.enter(missing)
+			p.err = errNoPart
+		case p.state == asked:
+			p.state.enter(unwanted) // acquire releases what the node grants
+			if time.Since(p.askedAt) >= p.request.Timeout {
+				p.cleanUp() // after its connection was closed, nobody gets the reply
+			}
+		default:
+			if errors.Is(p.err, watchdog.ErrExpired) {
+				p.cleanUp() // the node's lease ends after ours, by the drift margin
+			}
+			p.err = errNoPart
+		}
 	}
 }
 
@@ -240,9 +247,6 @@ func (a *acquisition) countIf(is func(p *part) bool) (n int) {
 	}
 	return n
 }
-
-// spare returns how many nodes a quorum does without.
-func (a *acquisition) spare() int { return len(a.parts) - a.lock.quorum }
 
 // renews reports whether a level uses the watchdog.
 func (a *acquisition) renews() bool {

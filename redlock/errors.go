@@ -10,8 +10,7 @@ import (
 	"holdfast/rlock"
 )
 
-// ErrNoQuorum means that too few nodes could be counted, whether or not the lock is held. It is
-// wrapped by a *[QuorumError], which says what is wrong with each node.
+// ErrNoQuorum means that too few nodes could be counted, held or not. A *[QuorumError] wraps it.
 var ErrNoQuorum = errors.New("no quorum")
 
 // QuorumError reports what each node replied when there was no quorum.
@@ -26,7 +25,7 @@ type QuorumError struct {
 
 // NodeError reports why a node does not count.
 type NodeError struct {
-	Server string // the name of the node's server
+	Server string // its name
 	// Err is a *[rlock.HeldError] if another owner holds the lock there, a *[DelayedError] if the
 	// node has restarted, else the reason why there was no reply.
 	Err error
@@ -35,8 +34,7 @@ type NodeError struct {
 // Error lists the nodes.
 func (e *QuorumError) Error() string {
 	text := ""
-	if e.cause != nil {
-		// The cause may name a lock, too. The prefix stands at the beginning already.
+	if e.cause != nil { // which may name a lock, too, after the prefix that stands in front already
 		text = strings.ReplaceAll(e.cause.Error(), "holdfast: ", "") + ": "
 	}
 	switch {
@@ -53,10 +51,9 @@ func (e *QuorumError) Error() string {
 		return text + "this context belongs to a hold that was released"
 	case e.cause != nil:
 		return text + "the wait ended before a node was asked"
-	default:
-		return text + "another caller in this process holds it or waits for it; " +
-			"wait longer or shorten its lease"
 	}
+	return text + "another caller in this process holds it or waits for it; " +
+		"wait longer or shorten its lease"
 }
 
 // Unwrap returns [rlock.ErrNotAcquired] or [ErrNoQuorum], what ended the wait, and the errors of
@@ -66,7 +63,10 @@ func (e *QuorumError) Unwrap() []error {
 	if e.cause != nil {
 		errs = append(errs, e.cause)
 	}
-	closed := 0
+	outcome, closed := ErrNoQuorum, 0
+	if e.outvoted() {
+		outcome = rlock.ErrNotAcquired
+	}
 	for _, n := range e.Nodes {
 		switch {
 		case errors.Is(n.Err, rlock.ErrClosed):
@@ -78,10 +78,7 @@ func (e *QuorumError) Unwrap() []error {
 	if closed > 0 && closed > e.Granted+len(e.Nodes)-e.Want {
 		errs = append(errs, rlock.ErrClosed) // no quorum is left
 	}
-	if e.outvoted() {
-		return append(errs, rlock.ErrNotAcquired)
-	}
-	return append(errs, ErrNoQuorum)
+	return append(errs, outcome)
 }
 
 // outvoted reports whether other owners hold the lock: without them there would be enough nodes.
@@ -103,28 +100,27 @@ func (e *QuorumError) outvoted() bool {
 }
 
 // heldError returns the error of a node that another owner holds; nil if err is another one.
-func heldError(err error) *rlock.HeldError {
-	var h *rlock.HeldError
+func heldError(err error) (h *rlock.HeldError) {
 	errors.As(err, &h)
 	return h
 }
 
-// DelayedError reports that a node is not counted, because it may have forgotten who holds the
-// lock.
+// DelayedError reports that a node may have forgotten who holds the lock, and is not counted.
 type DelayedError struct {
-	For     time.Duration // for how much longer the node is not counted
+	For     time.Duration // for how much longer
 	Emptied bool          // the node was emptied, or is new; else it has restarted
 }
 
 // Error says how to avoid the delay.
 func (d *DelayedError) Error() string {
-	why := "was started less than MaxLease ago"
+	why := "was started"
 	if d.Emptied {
-		why = "is new, or was emptied, less than MaxLease ago"
+		why = "is new, or was emptied,"
 	}
-	return fmt.Sprintf("not counted for another %v, because it %s and may have forgotten who "+
-		"holds the lock: wait, or set a smaller redlock.Options.MaxLease in all processes, or "+
-		"FsyncAlways if it runs with appendfsync always", d.For.Round(time.Millisecond), why)
+	return fmt.Sprintf("not counted for another %v, because it %s less than MaxLease ago and may "+
+		"have forgotten who holds the lock: wait, or set a smaller redlock.Options.MaxLease in "+
+		"all processes, or FsyncAlways if it runs with appendfsync always",
+		d.For.Round(time.Millisecond), why)
 }
 
 var (
@@ -136,10 +132,9 @@ var (
 	errNoPart     = errors.New("not acquired there")
 )
 
-// list formats how many nodes agreed, and the error of each other node. Nodes with the same error
-// share an entry.
+// list formats how many nodes agreed, and the others by error, in order of the nodes.
 func (e *QuorumError) list(agreed string) string {
-	var texts []string // in order of the nodes
+	var texts []string
 	servers := make(map[string][]string)
 	for _, n := range e.Nodes {
 		text := n.Err.Error()
@@ -154,12 +149,11 @@ func (e *QuorumError) list(agreed string) string {
 		}
 		servers[text] = append(servers[text], n.Server)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, agreed, e.Granted, e.Granted+len(e.Nodes), e.Want)
+	list := fmt.Sprintf(agreed, e.Granted, e.Granted+len(e.Nodes), e.Want)
 	for _, text := range texts {
-		fmt.Fprintf(&b, "; %s: %s", strings.Join(servers[text], ", "), text)
+		list += fmt.Sprintf("; %s: %s", strings.Join(servers[text], ", "), text)
 	}
-	return b.String()
+	return list
 }
 
 // lossError says why a lock was lost. Its text lists the nodes that do not hold it any more.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/internal/hooks"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -29,8 +28,7 @@ func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 			b.Because(rlock.ErrOutcomeUnknown))
 	}
 	defer a.session.Unlock()
-	err = a.extend(b, lease, true, nil)
-	if errors.Is(err, rlock.ErrReleased) {
+	if err = a.extend(b, lease, true, nil); errors.Is(err, rlock.ErrReleased) {
 		return fmt.Errorf("%w: this hold was released before", rlock.ErrNotHeld)
 	}
 	return err
@@ -45,14 +43,6 @@ type extension struct {
 	done   []*part // whose nodes have carried it out; guarded by the acquisition's mutex
 }
 
-// kept reports whether the node of a part has carried out the extension.
-func (ex *extension) kept(p *part) bool { return slices.Contains(ex.done, p) }
-
-// asked reports whether it may still do so.
-func (ex *extension) asked(p *part) bool {
-	return slices.Contains(ex.open, p) && p.state == granted
-}
-
 // extend makes a quorum of the nodes keep the lock for lease from now. With nest they count another
 // level, which nest adds with mu held. The part of a node that does not hold the lock is lost. With
 // retry, rounds without a quorum are repeated until b ends. It is called with the session locked.
@@ -61,6 +51,8 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 	var failure *QuorumError
 	for {
 		start, ex := time.Now(), &extension{lease: lease}
+		kept := func(p *part) bool { return slices.Contains(ex.done, p) }
+		open := func(p *part) bool { return slices.Contains(ex.open, p) && p.state == granted }
 		a.do(func() {
 			if nest != nil {
 				ex.levels = len(a.levels) + 1
@@ -75,74 +67,64 @@ func (a *acquisition) extend(b *wait.Budget, lease time.Duration, retry bool, ne
 				}
 			}
 		})
-		remaining := func(first bool) time.Duration { return a.remaining(ex.kept, ex.asked, first) }
+		remaining := func(first bool) time.Duration { return a.remaining(kept, open, first) }
 		a.await(b, remaining, func() bool {
-			return a.state.over() || a.countIf(ex.kept) >= a.lock.quorum || a.countIf(ex.asked) == 0
+			return a.state.over() || a.countIf(kept) >= a.lock.quorum || a.countIf(open) == 0
 		})
-		over, kept, permanent := false, false, false
+		over, done := false, false
 		a.do(func() {
-			over, kept = a.state.over(), a.countIf(ex.kept) >= a.lock.quorum
+			over, done = a.state.over(), a.countIf(kept) >= a.lock.quorum
 			switch {
 			case over:
-			case !kept:
-				permanent = a.permanentRefusals() > a.spare()
+			case !done:
+				retry = retry && a.permanentRefusals() <= a.lock.spare
 				if failure == nil || !b.Over() { // one cut short says less than the one before
-					failure = a.quorumError("kept", errNoReply, ex.kept)
+					failure = a.quorumError("kept", errNoReply, kept)
 				}
 			case nest != nil:
 				nest()
 			}
 		})
-		if over {
+		switch {
+		case over:
 			return a.endLevels()
-		}
-		if kept {
+		case done:
 			return nil
-		}
-		if permanent || !retry || !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
+		case !retry, !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil):
 			failure.cause = b.Because(rlock.ErrOutcomeUnknown)
 			return failure
 		}
 	}
 }
 
-// extend asks the node to extend the part. It is called with mu held.
+// extend asks the node to extend the part, and handles the reply. It is called with mu held.
 func (p *part) extend(ex *extension) {
 	hold := p.hold
-	p.err = p.send(new(wait.Job), wait.Func(func() { p.keep(hold, ex) }), ex.lease)
-	if p.err == nil {
-		ex.open = append(ex.open, p)
-	}
-}
-
-// keep asks the node to extend the part, and handles the reply, for which it blocks.
-func (p *part) keep(hold hooks.NodeHold, ex *extension) {
-	hold.MayLast(ex.lease)
-	var yes bool
-	var err error
-	sent := time.Now()
-	if ex.levels == 0 {
-		yes, err = p.node.Extend(p.owner, ex.lease)
-	} else {
-		yes, err = p.node.Reenter(p.owner, ex.levels, ex.lease)
-	}
-	deadline, a := watchdog.Deadline(sent, ex.lease), p.acquisition
-	a.do(func() {
-		ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
-		switch {
-		case p.state != granted:
-		case err != nil:
-			p.err = err
-		case !yes:
-			p.lost(watchdog.ErrGone)
-		default:
-			hold.Extend(deadline)
-			if !hold.Deadline().Before(deadline) { // else the part had expired before
-				ex.done = append(ex.done, p)
+	call := func() {
+		hold.MayLast(ex.lease)
+		sent := time.Now()
+		yes, err := p.node.Extend(p.owner, ex.levels, ex.lease)
+		deadline := watchdog.Deadline(sent, ex.lease)
+		p.acquisition.do(func() {
+			ex.open = slices.DeleteFunc(ex.open, func(open *part) bool { return open == p })
+			switch {
+			case p.state != granted:
+			case err != nil:
+				p.err = err
+			case !yes:
+				p.lost(watchdog.ErrGone)
+			default:
+				hold.Extended(deadline)
+				if !hold.Deadline().Before(deadline) { // else the part had expired before
+					ex.done = append(ex.done, p)
+				}
 			}
+		})
+		if err == nil && !yes {
+			hold.Drop()
 		}
-	})
-	if err == nil && !yes {
-		hold.Drop()
+	}
+	if p.err = p.send(new(wait.Job), wait.Func(call), ex.lease); p.err == nil {
+		ex.open = append(ex.open, p)
 	}
 }

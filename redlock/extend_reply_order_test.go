@@ -16,9 +16,9 @@ type laterNode struct {
 	delays chan time.Duration
 }
 
-func (n laterNode) Reenter(as string, count int, lease time.Duration) (bool, error) {
+func (n laterNode) Extend(as string, levels int, lease time.Duration) (bool, error) {
 	time.Sleep(<-n.delays)
-	return n.modelNode.Reenter(as, count, lease)
+	return n.modelNode.Extend(as, levels, lease)
 }
 
 // The second level is confirmed by two nodes. The first node's reply to it comes after its reply to

@@ -24,7 +24,7 @@ type part struct {
 	request     wait.Job
 	release     wait.Job // the first try of it
 
-	// The fields below are guarded by the acquisition's mutex.
+	// Guarded by the acquisition's mutex.
 	state       state
 	hold        hooks.NodeHold // in the watchdog of the node's client; nil before it is granted
 	call        *wait.Job      // the last one that was sent
@@ -32,8 +32,8 @@ type part struct {
 	err         error          // why the node does not count, or has not extended or released it
 }
 
-// Run asks the node for the part, or to release it, and handles the reply. It blocks until the node
-// replies; the acquisition may be over by then.
+// Run asks the node for the part, or to release it, and handles the reply, for which it blocks. The
+// acquisition may be over by then.
 func (p *part) Run() {
 	switch p.now() {
 	case asked:
@@ -52,18 +52,16 @@ func (p *part) now() state {
 	return p.state
 }
 
-// acquire asks the node for the part, and handles the reply.
 func (p *part) acquire() {
 	a, sent := p.acquisition, time.Now()
-	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.options.delay())
+	vote, err := p.node.Acquire(p.owner, p.lease, a.lock.delay)
 	deadline := watchdog.Deadline(sent, p.lease)
 	mayBeHeld := vote.Granted || err != nil && lua.ClassOf(err) == lua.ClassUnknown
 	var hold hooks.NodeHold
 	switch h := vote.Holder; {
 	case err != nil:
 	case vote.Again:
-		// Only other nodes were asked for this owner before. This node is one of their servers
-		// under another name, and must not count twice.
+		// Another node was asked for this owner: it is the same server, and must not count twice.
 		mayBeHeld, err = false, errSameServer
 	case h != nil:
 		err = &rlock.HeldError{Lock: p.node.Name(), Owner: h.Owner, TTL: h.TTL, Next: h.Next}
@@ -90,8 +88,8 @@ func (p *part) acquire() {
 			p.hold = hold
 			p.rejoin()
 		default:
-			p.deny(err)
-			if mayBeHeld {
+			p.state.enter(missing)
+			if p.err = err; mayBeHeld {
 				p.cleanUp() // this owner is never used again
 			}
 		}
@@ -108,12 +106,12 @@ func (p *part) acquire() {
 // part was dropped, which has no effect.
 func (p *part) Ended(reason error) { p.acquisition.do(func() { p.lost(reason) }) }
 
-// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin.
+// Renewed handles the renewal of the part: it asks the nodes without a part to rejoin, once for the
+// renewals of all parts.
 func (p *part) Renewed() {
 	a := p.acquisition
 	a.do(func() {
 		for i, node := range a.lock.nodes {
-			// Every part reports its renewal. Ask a missing node only once for all of them.
 			soon := time.Since(a.parts[i].askedAt) <= node.WatchdogLease()/6
 			if a.state == held && a.renews() && a.parts[i].state == missing && !soon {
 				a.parts[i] = a.ask(node, node.NewOwner(), node.WatchdogLease())
@@ -125,8 +123,8 @@ func (p *part) Renewed() {
 // The methods below are called with mu held.
 
 // ask requests a new part of a node, for an owner that the node has not been asked for before.
-func (a *acquisition) ask(node hooks.Node, ownerID string, lease time.Duration) *part {
-	p := &part{acquisition: a, node: node, owner: ownerID, lease: lease, askedAt: time.Now(),
+func (a *acquisition) ask(node hooks.Node, as string, lease time.Duration) *part {
+	p := &part{acquisition: a, node: node, owner: as, lease: lease, askedAt: time.Now(),
 		state: missing}
 	if p.err = p.send(&p.request, p, lease); p.err == nil {
 		a.longest = max(a.longest, lease)
@@ -140,7 +138,14 @@ func (p *part) send(call *wait.Job, task wait.Task, lease time.Duration) error {
 	if err := unavailable(p.node); err != nil {
 		return err
 	}
-	call.Task, call.Timeout = task, p.acquisition.lock.nodeTimeout(p.node, lease)
+	call.Task, call.Timeout = task, p.acquisition.lock.options.NodeTimeout
+	if call.Timeout == 0 {
+		// Leave at least nine tenths of a lease of 50 ms or more for the caller. In a burst of
+		// locks, or after a pause of this process, round trips take many times as long as the
+		// measured ones in quiet times: allow at least a small part of the lease.
+		least := min(max(lease/200, 5*time.Millisecond), 50*time.Millisecond)
+		call.Timeout = p.node.Pool().Timeout(least, min(lease/10, p.node.CommandTimeout()))
+	}
 	if !p.node.Pool().Do(call) {
 		return rlock.ErrClosed
 	}
@@ -157,12 +162,6 @@ func unavailable(node hooks.Node) error {
 		return fmt.Errorf("it has not replied for %v", stalled.Round(time.Millisecond))
 	}
 	return nil
-}
-
-// deny notes why the part was not granted.
-func (p *part) deny(err error) {
-	p.state.enter(missing)
-	p.err = err
 }
 
 // rejoin has a part that was granted after the others renewed and extended like them.
@@ -192,8 +191,7 @@ func (p *part) lost(reason error) {
 	deadline := a.trustedUntil()
 	p.state.enter(missing)
 	if a.state == asking && errors.Is(reason, rlock.ErrClosed) {
-		// Close does not release what is held, but this part is not held yet. After the attempt has
-		// failed, the closed client could not release it any more.
+		// Close does not release what is held. This is not held yet, and cannot be released later.
 		p.cleanUp()
 	}
 	a.check(reason, deadline)

@@ -13,28 +13,19 @@ import (
 	"holdfast/rlock"
 )
 
-// longestPause is how long the head of a queue sleeps when a message never arrives.
-const longestPause = 5 * time.Second
-
-// maxSplitVotes is how many rounds without a quorum for any owner count as bad luck. After that an
-// owner probably has another name on each node, as in Redisson: the head listens for its release.
-const maxSplitVotes = 5
-
-// queues has the local queues of this process, by lock; like sessions it belongs to no Lock. Only
-// the head of a queue asks the nodes: others would get the same replies, and split the vote.
+// queues has the local queues of this process; like sessions it belongs to no Lock. Only the head
+// of a queue asks the nodes: others would get the same replies, and split the vote.
 var queues = waitqueue.New[identity, known]()
 
-// known holds what the head of a queue has learned. The queue guards it.
+// known holds what the heads of a queue have learned. The queue guards it.
 type known struct {
-	// subs has the subscriptions by nodeID, for waiters whose nodes are in another order. It is
-	// empty until a head had to wait.
+	// subs is by nodeID, because the order of the nodes may differ. It is empty until a head waits.
 	subs   map[string]*pubsub.Subscription
 	result *result   // of the last round; nil before the first
 	freeAt time.Time // when the lease of the last head that acquired it ends
 }
 
-// queue waits until the attempt is the head of its queue, and then runs a round whenever the lock
-// may be free.
+// queue waits until the attempt is the head, and then runs a round whenever the lock may be free.
 func (at *attempt) queue() (*rlock.Hold, error) {
 	w := queues.Join(at.lock.identity, "", 0, func() (known, bool) {
 		return known{subs: make(map[string]*pubsub.Subscription)}, true
@@ -59,8 +50,8 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	for delay := (wait.Backoff{}); ; ask = true {
 		if ask {
 			if hold := at.round(); hold != nil {
-				// The last result concerns an earlier holder. The next head has not asked the
-				// nodes, and no message announces the end of our lease: it needs freeAt.
+				// The last result concerns an earlier holder. The next head does not ask the nodes,
+				// and no message announces the end of our lease: it needs freeAt.
 				q.Do(func(k *known) { k.freeAt, k.result = time.Now().Add(at.lease), nil })
 				nextAsks = false // it waits for our release
 				return hold, nil
@@ -68,9 +59,9 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 			q.Do(func(k *known) { k.result = at.last }) // for waiters that leave without a round
 		} else {
 			// The previous head has just acquired the lock.
-			at.last = &result{held: true,
-				err:   &QuorumError{Lock: at.lock.name, Want: at.lock.quorum},
-				nodes: slices.Repeat([]error{&rlock.HeldError{}}, len(at.lock.nodes))}
+			err := &QuorumError{Lock: at.lock.name, Want: at.lock.quorum}
+			nodes := slices.Repeat([]error{&rlock.HeldError{}}, len(at.lock.nodes))
+			at.last = &result{held: true, err: err, nodes: nodes}
 			q.Do(func(k *known) { at.last.freeAfter = max(time.Until(k.freeAt), time.Millisecond) })
 		}
 		if at.last.permanent || !at.pause(q, &delay) {
@@ -79,41 +70,34 @@ func (at *attempt) queue() (*rlock.Hold, error) {
 	}
 }
 
-// pause waits until another round may succeed. It returns false if the budget ended first.
-//
-// If one owner has the lock, that is when enough nodes announce a release, or when leases should
-// have ended. Otherwise the vote was split or nodes are missing, and pause sleeps for a random
-// time. It ignores messages then: a contender that followed them would collide with others again.
-func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
-	r := at.last
-	if r.held {
-		*delay = wait.Backoff{}
-		return at.listen(q, min(longestPause, cmp.Or(r.freeAfter, longestPause)))
-	}
-	after := roundBackoff(delay, r.took)
-	if delay.Failures < maxSplitVotes {
-		return at.budget.Sleep(after, nil, nil)
-	}
-	return at.listen(q, after)
-}
-
-// roundBackoff returns the delay before the next round when no release is awaited: longer than a
-// round, and twice as long each time.
+// roundBackoff returns a delay before the next round: longer than a round, and doubled each time.
 func roundBackoff(b *wait.Backoff, round time.Duration) time.Duration {
 	return b.Within(2*max(round, time.Millisecond), 2*time.Second)
 }
 
-// listen waits for d, or until enough of the refusing nodes have announced a release for a quorum.
-// After the first announcement it waits for the others for about two rounds at most. A client that
-// closes ends the wait as well. It returns false if the budget ended first. Only the head calls it.
+// pause waits until another round may succeed. It returns false if the budget ended first.
 //
-// The first call of a queue subscribes. The confirmation of a subscription counts as a message,
-// which makes the head ask for what was announced before.
-func (at *attempt) listen(q *waitqueue.Queue[identity, known], d time.Duration) bool {
+// If one owner has the lock, that is when leases should have ended, or enough of the refusing nodes
+// for a quorum have announced a release: after the first announcement it waits for about two rounds
+// at most. A client that closes ends the wait as well. Otherwise the vote was split or nodes are
+// missing, and pause sleeps for a random time. It ignores messages then: a contender that followed
+// them would collide with others again. After more such rounds than bad luck explains, an owner
+// probably has another name on each node, as in Redisson: it listens for that one's release.
+//
+// The first call of a queue that listens subscribes. The confirmation of a subscription counts as a
+// message, which makes the head ask for what was announced before.
+func (at *attempt) pause(q *waitqueue.Queue[identity, known], delay *wait.Backoff) bool {
+	const longestPause = 5 * time.Second // when a message never arrives
+	const maxSplitVotes = 5              // rounds without a quorum for any owner that are bad luck
+	r, d := at.last, longestPause
+	if r.held {
+		*delay, d = wait.Backoff{}, min(d, cmp.Or(r.freeAfter, d))
+	} else if d = roundBackoff(delay, r.took); delay.Failures < maxSplitVotes {
+		return at.budget.Sleep(d, nil, nil)
+	}
 	timer, end := time.NewTimer(at.budget.Left(d)), time.Now().Add(d)
 	defer timer.Stop()
-	r, cases := at.last, receiveAny(nil, timer.C)
-	cases = receiveAny(cases, at.budget.Ctx.Done())
+	cases := receiveAny(receiveAny(nil, timer.C), at.budget.Ctx.Done())
 	q.Do(func(k *known) {
 		for i, node := range at.lock.nodes {
 			sub := k.subs[nodeID(node)]

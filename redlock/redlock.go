@@ -1,50 +1,54 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unique"
 
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
-// hook gives access to the unexported parts of package rlock.
-var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
-
-// identity is the same for locks of the same nodes and names. A handle avoids hashing and comparing
-// many bytes for every acquisition.
+// identity is the same for locks of the same nodes and names. A handle spares hashing many bytes.
 type identity = unique.Handle[string]
 
-// Lock is a lock over N independent masters. An owner holds it while it holds it on a quorum,
-// N/2+1, of them. It has no state of its own; any number of them may be made of the same nodes. It
-// is safe for concurrent use.
+// Lock is a lock over N independent masters, held while its owner holds it on a quorum, N/2+1, of
+// them. It has no state: any number may be made of the same nodes. It is safe for concurrent use.
 type Lock struct {
-	name     string
-	server   string
-	nodes    []hooks.Node
-	quorum   int
-	options  Options
-	identity identity
-	invalid  error // why this can never be locked: what is wrong with the nodes or the options
+	name, server  string
+	nodes         []hooks.Node
+	quorum, spare int // how many nodes it needs, and how many it does without
+	options       Options
+	delay         lua.Delay // of nodes that may have forgotten locks
+	identity      identity
+	invalid       error // why this can never be locked: what is wrong with the nodes or the options
 }
 
-var _ rlock.Locker = (*Lock)(nil)
-
-// New returns a lock over the given nodes: a plain lock ([rlock.Client.NewLock]) on each of N
-// independent masters, usually all of one name. It has the default [Options]; see
-// [Lock.WithOptions].
-//
-// New sends nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no
-// locks at all, a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and
-// clients whose WatchdogLease differ. A server given under two names counts once. The clients'
-// SyncReplicas is not used.
-func New(locks ...*rlock.Lock) *Lock { return newLock(nameOf(locks), Options{}, locks) }
+// New returns a lock, with the default [Options], over the given nodes: a plain lock
+// ([rlock.Client.NewLock]) on each of N independent masters, usually all of one name. New sends
+// nothing. The first use returns [rlock.ErrInvalid] for what can never be locked: no locks at all,
+// a lock that is not a plain one, two locks with the same [rlock.Lock.Server], and clients whose
+// WatchdogLease differ. A server under two names counts once. The clients' SyncReplicas is unused.
+func New(locks ...*rlock.Lock) *Lock {
+	var names []string
+	for _, lock := range locks {
+		if lock != nil {
+			names = append(names, lock.Name())
+		}
+	}
+	slices.Sort(names)
+	l := &Lock{name: strings.Join(slices.Compact(names), ","), quorum: len(locks)/2 + 1}
+	l.spare, l.invalid = len(locks)-l.quorum, l.setNodes(locks)
+	return l.WithOptions(Options{})
+}
 
 // NewOn is like [New], with options and a plain lock called name on each of the clients.
 func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
@@ -54,24 +58,51 @@ func NewOn(name string, o Options, clients ...*rlock.Client) *Lock {
 			locks[i] = c.NewLock(name)
 		}
 	}
-	return newLock(name, o, locks)
+	l := New(locks...).WithOptions(o)
+	l.name = name
+	return l
 }
 
-func newLock(name string, o Options, locks []*rlock.Lock) *Lock {
-	l := &Lock{name: name, quorum: len(locks)/2 + 1}
-	l.invalid = l.setNodes(locks)
-	return l.WithOptions(o)
-}
-
-// WithOptions returns the same lock with other options. If they cannot work, the first use returns
-// [rlock.ErrInvalid].
-func (l *Lock) WithOptions(o Options) *Lock {
-	with := *l
-	if len(l.nodes) > 0 {
-		with.options, with.invalid = o.withDefaults(l.nodes)
+// setNodes makes the locks the nodes of l, or returns why they cannot be.
+func (l *Lock) setNodes(locks []*rlock.Lock) error {
+	if len(locks) == 0 {
+		return fmt.Errorf("%w: no nodes", rlock.ErrInvalid)
 	}
-	return &with
+	var nodes []hooks.Node
+	var servers, ids []string
+	for i, lock := range locks {
+		if lock == nil {
+			return fmt.Errorf("%w: node %d of %d is nil", rlock.ErrInvalid, i+1, len(locks))
+		}
+		node, err := hooks.Get[*rlock.Lock, *rlock.Hold]().Node(lock)
+		if err != nil {
+			return err
+		}
+		server := node.Server()
+		twin := slices.IndexFunc(nodes, func(n hooks.Node) bool {
+			return n.Client() == node.Client() || server != "" && n.Server() == server
+		})
+		if twin >= 0 {
+			return fmt.Errorf("%w: nodes %d and %d are on one server (%s), so they are not "+
+				"independent", rlock.ErrInvalid, twin+1, i+1, cmp.Or(server, "the same client"))
+		}
+		nodes, servers = append(nodes, node), append(servers, server)
+		ids = append(ids, nodeID(node))
+		if lease, first := node.WatchdogLease(), nodes[0].WatchdogLease(); lease != first {
+			return fmt.Errorf("%w: the clients of the nodes have different "+
+				"rlock.Options.WatchdogLease: %v and %v", rlock.ErrInvalid, first, lease)
+		}
+	}
+	slices.Sort(ids) // the order of the arguments does not matter
+	l.nodes, l.identity = nodes, unique.Make(strings.Join(ids, "\n"))
+	if slices.Sort(servers); servers[0] != "" {
+		l.server = strings.Join(servers, ",")
+	}
+	return nil
 }
+
+// nodeID identifies a node by its client and its name.
+func nodeID(node hooks.Node) string { return node.Client() + " " + node.Name() }
 
 // Name returns the name of the lock. If the names of its locks differ, it returns all of them,
 // sorted and joined by commas.
@@ -81,22 +112,18 @@ func (l *Lock) Name() string { return l.name }
 func (l *Lock) Server() string { return l.server }
 
 // Lock acquires the lock. It blocks until the lock is free on a quorum of nodes or ctx ends. While
-// too few nodes can be asked it keeps trying: give ctx a deadline to bound that.
-//
-// The lock is held for lease at most, or with [rlock.Watchdog] until it is released. If ctx carries
-// an owner that holds the lock already, Lock adds a level to it, which needs a quorum as well.
-//
-// Lock returns
+// too few nodes can be asked it keeps trying: give ctx a deadline to bound that. The lock is held
+// for lease at most, or with [rlock.Watchdog] until it is released. If ctx carries an owner that
+// holds the lock already, Lock adds a level to it, which needs a quorum as well. It returns
 //   - a *[QuorumError], which says what each node replied. It matches [rlock.ErrNotAcquired] if
-//     others held the lock, and [ErrNoQuorum] if too few nodes could be counted; also ctx's error
-//     if ctx ended the wait. Lock returns it at once if waiting would not help, because too many
-//     nodes refuse for good, or stay uncounted for longer than the wait;
+//     others held the lock, [ErrNoQuorum] if too few nodes could be counted, and ctx's error if ctx
+//     ended the wait. It comes at once if waiting would not help, because too many nodes refuse for
+//     good, or stay uncounted for longer than the wait;
 //   - [rlock.ErrLost] if ctx's owner held the lock, and a quorum does not hold it any more;
 //   - a *[QuorumError] that matches [rlock.ErrOutcomeUnknown] if ctx's owner holds the lock, and
 //     too few nodes confirmed the new level in time;
 //   - [rlock.ErrClosed] if the clients of too many nodes are closed;
-//   - [rlock.ErrInvalid] for a lease of less than 3 ms or a negative one, and for one longer than
-//     [Options].MaxLease.
+//   - [rlock.ErrInvalid] for a lease of less than 3 ms, and one longer than [Options].MaxLease.
 //
 // After an error this call holds nothing: what a node may have granted is released in the
 // background.
@@ -105,21 +132,19 @@ func (l *Lock) Lock(ctx context.Context, lease time.Duration) (*rlock.Hold, erro
 }
 
 // TryLock is like [Lock.Lock] but waits at most wait. A wait shorter than 10 ms counts as 10 ms,
-// and a negative one is [rlock.ErrInvalid].
-//
-// With [rlock.NoWait] it asks all nodes once, which takes Options.NodeTimeout at most, counted from
-// when the requests are sent. While very many others of this process are under way, the requests
-// are queued before that, for the CommandTimeout of the first client at most. Right after an
-// attempt that failed, or an Unlock, TryLock may fail because some nodes have not released the lock
-// yet.
+// and a negative one is [rlock.ErrInvalid]. With [rlock.NoWait] it asks all nodes once, which takes
+// Options.NodeTimeout at most, counted from when the requests are sent. While very many others of
+// this process are under way, the requests are queued before that, for the CommandTimeout of the
+// first client at most. Right after an attempt that failed, or an Unlock, TryLock may fail because
+// some nodes have not released the lock yet.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.Hold, error) {
 	return l.acquire(ctx, wait, lease)
 }
 
-// Unlock releases the innermost level that ctx's owner holds, for code without the hold. See
-// [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
-// this lock. It returns [rlock.ErrLost] once for each level that the owner had when it lost the
-// lock, until the owner acquires it again; this process remembers its latest 1024 losses.
+// Unlock releases the innermost level that ctx's owner holds, like [rlock.Hold.Unlock], for code
+// without the hold. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
+// this lock, and [rlock.ErrLost] once for each level that the owner had when it lost the lock,
+// until the owner acquires it again; this process remembers its latest 1024 losses.
 func (l *Lock) Unlock(ctx context.Context) error {
 	token, named := owner.From(ctx)
 	if !named {
@@ -138,9 +163,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		levels := slices.Clone(a.levels)
 		a.mu.Unlock()
 		for _, level := range slices.Backward(levels) {
-			// Skip a hold that another goroutine is releasing.
 			if err := level.hold.Unlock(ctx); !errors.Is(err, rlock.ErrNotHeld) {
-				return err
+				return err // else another goroutine is releasing it
 			}
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	"holdfast/watchdog"
 )
 
-// Release releases a level. With the last one it blocks until a quorum of nodes has released the
-// lock, or there is another outcome; see awaitRelease.
+// Release releases a level, and with the last one the lock: see awaitRelease.
 func (a *acquisition) Release(h *rlock.Hold) error {
 	var l level
 	var after phase
@@ -42,7 +41,7 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 	case releasing:
 		return a.awaitRelease()
 	default:
-		return a.endLevels() // finish may not have reached this level yet
+		return a.endLevels() // do may not have reached this level yet
 	}
 }
 
@@ -54,7 +53,7 @@ func (p *part) free() {
 		case err != nil:
 			p.unconfirmed = p.unconfirmed || lua.ClassOf(err) == lua.ClassUnknown
 			p.unreleased(err)
-		case reply.Held || p.unconfirmed: // possibly released by an earlier try without a reply
+		case reply.Held || p.unconfirmed: // an earlier try without a reply may have released it
 			p.state.enter(freed)
 		default:
 			p.state.enter(gone)
@@ -62,35 +61,32 @@ func (p *part) free() {
 	})
 }
 
-// resendAfter is how long to wait for other replies before a failed release is sent again.
-const resendAfter = 50 * time.Millisecond
-
 // awaitRelease retries releases that fail. It blocks until it is known whether a quorum held the
-// lock until now, for at most the CommandTimeout of the first node's client.
-func (a *acquisition) awaitRelease() error {
+// lock until now, for at most the CommandTimeout of the first node's client, and leaves the rest to
+// the background. It returns nil if a quorum has released the lock, an [rlock.LostError] if no
+// quorum held it any more, and else an unknown outcome.
+func (a *acquisition) awaitRelease() (err error) {
 	b := wait.NewBudget(context.Background(), nil, a.lock.nodes[0].CommandTimeout())
 	defer b.Stop()
-	var delay wait.Backoff
-	for {
+	conclusive := func() bool { // more replies make no difference
+		yes, open := a.count(freed), a.count(releaseSent, unwanted, releaseDue)
+		return yes >= a.lock.quorum || yes+open < a.lock.quorum
+	}
+	const resendAfter = 50 * time.Millisecond // before that, failed releases wait for other replies
+	for delay := (wait.Backoff{}); ; a.do(a.sendReleases) {
 		start, over, failing := time.Now(), false, false
 		a.await(b, func(bool) time.Duration { return time.Until(start.Add(resendAfter)) },
-			func() bool { return a.conclusive() || a.count(releaseSent, unwanted) == 0 })
-		a.do(func() { over, failing = a.conclusive() || b.Over(), a.count(releaseDue) > 0 })
+			func() bool { return conclusive() || a.count(releaseSent, unwanted) == 0 })
+		a.do(func() { over, failing = conclusive() || b.Over(), a.count(releaseDue) > 0 })
 		if over || failing && !b.Sleep(roundBackoff(&delay, time.Since(start)), nil, nil) {
-			return a.outcome()
+			break
 		}
-		a.do(a.sendReleases)
 	}
-}
-
-// outcome leaves the remaining releases to the background. It returns nil if a quorum has released
-// the lock, an [rlock.LostError] if no quorum held it any more, and else an unknown outcome.
-func (a *acquisition) outcome() (err error) {
 	a.do(func() {
 		a.state.enter(released)
 		switch {
 		case a.count(freed) >= a.lock.quorum:
-		case a.count(gone, missing) > a.spare():
+		case a.count(gone, missing) > a.lock.spare:
 			holds := in(freed, unwanted, releaseDue, releaseSent, releaseRefused)
 			err = a.lostError(watchdog.ErrGone, holds)
 		default:
@@ -105,36 +101,9 @@ func (a *acquisition) outcome() (err error) {
 
 // The methods below are called with mu held.
 
-// end settles what becomes of the part when its acquisition is over. Nothing else ends it after
-// that.
-func (p *part) end() {
-	switch p.state {
-	case granted:
-		p.state.enter(releaseDue)
-	case asked:
-		if p.node.Pool().Withdraw(&p.request) {
-			p.deny(errNoPart)
-			return
-		}
-		p.state.enter(unwanted) // acquire releases what the node grants
-		if time.Since(p.askedAt) >= p.request.Timeout {
-			// The node may carry out the request after its connection was closed, and then nobody
-			// gets the reply.
-			p.cleanUp()
-		}
-	default:
-		if errors.Is(p.err, watchdog.ErrExpired) {
-			p.cleanUp() // the node's lease ends after ours, by the drift margin
-		}
-		p.err = errNoPart
-	}
-}
-
 // cleanUp releases the part in the background, and retries until its lease ends. A part that was
 // refused does not need it: a script that refuses changes nothing.
-func (p *part) cleanUp() {
-	p.node.CleanUp(p.owner, time.Now().Add(p.acquisition.longest))
-}
+func (p *part) cleanUp() { p.node.CleanUp(p.owner, time.Now().Add(p.acquisition.longest)) }
 
 // sendReleases sends the releases of the parts that are due, unless their nodes are stalled.
 func (a *acquisition) sendReleases() {
@@ -168,10 +137,4 @@ func (p *part) unreleased(err error) {
 	if closed || p.state == releaseDue && p.acquisition.state != releasing {
 		p.cleanUp()
 	}
-}
-
-// conclusive reports whether more replies to releases make no difference.
-func (a *acquisition) conclusive() bool {
-	yes, open := a.count(freed), a.count(releaseSent, unwanted, releaseDue)
-	return yes >= a.lock.quorum || yes+open < a.lock.quorum
 }

@@ -3,8 +3,8 @@ package redlock
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"holdfast/internal/wait"
@@ -29,11 +29,8 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 	if decided || b.Over() && took < shortestWait {
 		silent = errNotAwaited
 	}
-	r := &result{
-		err:  a.quorumError("", silent, in(granted)),
-		took: took,
-		held: a.contenderNodes() >= a.lock.quorum,
-	}
+	r := &result{err: a.quorumError("", silent, in(granted)), took: took,
+		held: a.contenderNodes() >= a.lock.quorum}
 	delayed := 0 // beyond the end of the wait
 	var leases []time.Duration
 	for _, p := range a.parts {
@@ -46,7 +43,7 @@ func (a *acquisition) result(b *wait.Budget, decided bool, took time.Duration) *
 			leases = append(leases, h.TTL)
 		}
 	}
-	r.permanent = max(delayed, a.permanentRefusals()) > a.spare()
+	r.permanent = max(delayed, a.permanentRefusals()) > a.lock.spare
 	slices.Sort(leases)
 	if needed := a.lock.quorum - r.err.Granted; needed > 0 && needed <= len(leases) {
 		r.freeAfter = max(leases[needed-1], time.Millisecond)
@@ -75,8 +72,8 @@ func (a *acquisition) permanentRefusals() int {
 	})
 }
 
-// quorumError returns an error with the nodes that did not do what was asked, and why. agrees
-// reports which did. silent is the error of nodes without a reply.
+// quorumError returns an error with the nodes that did not do what was asked, and why; agrees
+// reports which did, and silent is the error of those without a reply.
 func (a *acquisition) quorumError(did string, silent error, agrees func(*part) bool) *QuorumError {
 	e := &QuorumError{Lock: a.lock.name, Want: a.lock.quorum, did: did}
 	for i, p := range a.parts {
@@ -85,27 +82,24 @@ func (a *acquisition) quorumError(did string, silent error, agrees func(*part) b
 			continue
 		}
 		err := cmp.Or(p.err, silent)
-		switch p.state {
-		case asked, unwanted, releaseSent:
-			err = silent
-		case gone:
+		if p.state == gone {
 			err = watchdog.ErrGone
-		default:
+		} else if in(asked, unwanted, releaseSent)(p) {
+			err = silent
 		}
-		server := cmp.Or(p.node.Server(), "node "+strconv.Itoa(i+1))
-		e.Nodes = append(e.Nodes, NodeError{Server: server, Err: err})
+		e.Nodes = append(e.Nodes, NodeError{cmp.Or(p.node.Server(), fmt.Sprint("node ", i+1)), err})
 	}
 	return e
 }
 
 // lostError returns the error of a loss, with the nodes that do not hold the lock any more.
 func (a *acquisition) lostError(reason error, holds func(p *part) bool) *rlock.LostError {
-	nodes := a.quorumError("", errNoReply, holds)
-	for _, n := range nodes.Nodes {
+	e := a.quorumError("", errNoReply, holds)
+	for _, n := range e.Nodes {
 		if errors.Is(reason, rlock.ErrClosed) {
 			reason = n.Err // a hold that ends because clients were closed is not lost
 		}
 	}
-	text := nodes.list("held on %d of %d nodes, %d are needed")
+	text := e.list("held on %d of %d nodes, %d are needed")
 	return &rlock.LostError{Lock: a.lock.name, Reason: &lossError{text, reason}}
 }

@@ -38,14 +38,14 @@ const (
 	granted  state = "granted"
 	unwanted state = "unwanted" // its request is under way, and the acquisition is over
 
-	releaseDue     state = "release due"     // no release is under way
+	releaseDue     state = "release due"     // the acquisition is over; no release is under way
 	releaseSent    state = "release sent"    // its release is under way
 	freed          state = "freed"           // it was held until its release
 	gone           state = "gone"            // it was not held any more, or not granted
 	releaseRefused state = "release refused" // the node keeps it until its lease ends
 )
 
-// states lists the states that may follow each state. Any other is a bug.
+// states lists the states that may follow each state of a part. Any other is a bug.
 var states = map[state][]state{
 	missing:     {asked},
 	asked:       {granted, missing, unwanted},

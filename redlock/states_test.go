@@ -73,11 +73,11 @@ func (p *modelPart) end(reason error) {
 	}
 }
 
-func (p *modelPart) Deadline() time.Time       { return *p.deadline.Load() }
-func (p *modelPart) Extend(deadline time.Time) { p.deadline.Store(&deadline) }
-func (p *modelPart) SetRenew(bool)             {}
-func (p *modelPart) MayLast(time.Duration)     {}
-func (p *modelPart) Drop()                     { p.end(rlock.ErrClosed) }
+func (p *modelPart) Deadline() time.Time         { return *p.deadline.Load() }
+func (p *modelPart) Extended(deadline time.Time) { p.deadline.Store(&deadline) }
+func (p *modelPart) SetRenew(bool)               {}
+func (p *modelPart) MayLast(time.Duration)       {}
+func (p *modelPart) Drop()                       { p.end(rlock.ErrClosed) }
 
 func newModelNode(i int) *modelNode {
 	n := &modelNode{name: "node" + strconv.Itoa(i), closing: make(chan struct{}),
@@ -152,8 +152,7 @@ func (n *modelNode) Acquire(as string, _ time.Duration, _ lua.Delay) (lua.Vote, 
 	return v, err
 }
 
-// keeps is a command that the part of an owner is kept by, unless it is lost.
-func (n *modelNode) keeps(as string) (bool, error) {
+func (n *modelNode) Extend(as string, _ int, _ time.Duration) (bool, error) {
 	return n.command(func(yes bool) bool {
 		if !yes {
 			delete(n.held, as)
@@ -161,9 +160,6 @@ func (n *modelNode) keeps(as string) (bool, error) {
 		return n.held[as]
 	})
 }
-
-func (n *modelNode) Reenter(as string, _ int, _ time.Duration) (bool, error) { return n.keeps(as) }
-func (n *modelNode) Extend(as string, _ time.Duration) (bool, error)         { return n.keeps(as) }
 
 func (n *modelNode) Release(as string) (lua.Released, error) {
 	held, err := n.command(func(yes bool) bool {
@@ -190,7 +186,7 @@ func (n *modelNode) Hold(
 		return nil
 	}
 	mp := &modelPart{part: p}
-	mp.Extend(deadline)
+	mp.Extended(deadline)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.parts = append(n.parts, mp)
@@ -224,7 +220,7 @@ var modelLocks atomic.Int64
 func newModelLock() *modelLock {
 	m := &modelLock{owner: rlock.WithOwner(context.Background())}
 	id := unique.Make(fmt.Sprint("model", modelLocks.Add(1)))
-	l := &Lock{name: "order", quorum: 2, identity: id}
+	l := &Lock{name: "order", quorum: 2, spare: 1, identity: id}
 	for i := range m.nodes {
 		m.nodes[i] = newModelNode(i)
 		l.nodes = append(l.nodes, m.nodes[i])

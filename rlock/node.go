@@ -12,9 +12,9 @@ import (
 	"holdfast/pubsub"
 )
 
-// node is a plain lock as a part of a RedLock. What it acquires is an acquisition of its client
-// like any other: renewed with the others, and ended by ForceUnlock and Close. The RedLock decides
-// when to acquire and release it.
+// node is a plain lock as a part of a RedLock, which acquires and releases it. What it acquires is
+// an acquisition of its client like any other: renewed with them, and ended by ForceUnlock and
+// Close.
 type node struct{ *Lock }
 
 func (l *Lock) node() (hooks.Node, error) {
@@ -33,6 +33,7 @@ func (n node) CommandTimeout() time.Duration { return n.client.options.CommandTi
 func (n node) Pool() *wait.Pool              { return n.client.pool }
 func (n node) Closing() <-chan struct{}      { return n.client.closing }
 func (n node) Permanent(err error) bool      { return n.client.transport.Permanent(err) }
+func (n node) Warn(text string, more ...any) { n.client.warn(text, more...) }
 
 func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote, error) {
 	if err := n.client.transport.Ready(context.Background()); err != nil {
@@ -43,14 +44,11 @@ func (n node) Acquire(owner string, lease time.Duration, d lua.Delay) (lua.Vote,
 	})
 }
 
-func (n node) Reenter(owner string, count int, lease time.Duration) (bool, error) {
+func (n node) Extend(owner string, levels int, lease time.Duration) (bool, error) {
 	return timed(n, func(ctx context.Context) (bool, error) {
-		return lua.Reenter(ctx, n.client.redis, n.held(owner), count, lease)
-	})
-}
-
-func (n node) Extend(owner string, lease time.Duration) (bool, error) {
-	return timed(n, func(ctx context.Context) (bool, error) {
+		if levels > 0 {
+			return lua.Reenter(ctx, n.client.redis, n.held(owner), levels, lease)
+		}
 		held, err := lua.Renew(ctx, n.client.redis, lease, []lua.Held{n.held(owner)})
 		return err == nil && held[0], err
 	})
@@ -66,8 +64,7 @@ func (n node) Release(owner string) (lua.Released, error) {
 	return released, err
 }
 
-// timed sends a command, and records how long the reply took. Errors are not recorded: they may be
-// local, and quick.
+// timed sends a command, and records how long a reply took; an error may be local, and quick.
 func timed[T any](n node, command func(context.Context) (T, error)) (T, error) {
 	sent := time.Now()
 	reply, err := command(context.Background())
@@ -90,8 +87,6 @@ func (n node) Subscribe() *pubsub.Subscription {
 	return n.client.transport.Subscribe(to)
 }
 
-func (n node) Warn(message string, details ...any) { n.client.warn(message, details...) }
-
 func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part) hooks.NodeHold {
 	c := n.client
 	// A separate session: no other call ever uses it.
@@ -103,10 +98,8 @@ func (n node) Hold(name string, as owner.Token, deadline time.Time, p hooks.Part
 		a.Drop()
 		return nil
 	}
-	return nodeHold{a}
+	return a
 }
 
-// nodeHold is an acquisition as the RedLock sees it, which decides when it is released.
-type nodeHold struct{ *acquisition }
-
-func (nh nodeHold) Extend(deadline time.Time) { nh.client.watchdog.Extend(&nh.lease, deadline) }
+// Extended notes that Redis has extended the lock of a part.
+func (a *acquisition) Extended(deadline time.Time) { a.client.watchdog.Extend(&a.lease, deadline) }

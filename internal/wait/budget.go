@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 )
 
@@ -38,8 +39,7 @@ func Fired(signal <-chan struct{}) bool {
 var ErrClosed = errors.New("lock client closed")
 
 // Budget limits how long a caller waits: until its context ends, its time is over, or its client
-// closes. It has no timer before the first wait; Stop releases the timer. One goroutine at a time
-// may use it.
+// closes. One goroutine at a time may use it.
 type Budget struct {
 	Ctx   context.Context
 	Until time.Time // the earlier of its own end and the context's deadline; zero without either
@@ -52,25 +52,23 @@ type Budget struct {
 // NewBudget returns a budget that ends with ctx, when closing is closed, or after limit, unless
 // that is [Unlimited]. A nil closing is never closed.
 func NewBudget(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
-	b := new(Budget)
-	b.Begin(ctx, closing, limit)
-	return b
+	return new(Budget).Begin(ctx, closing, limit)
 }
 
 // Begin does what [NewBudget] does, for a Budget that is part of another value.
-func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) {
+func (b *Budget) Begin(ctx context.Context, closing <-chan struct{}, limit time.Duration) *Budget {
 	b.Ctx, b.closing = ctx, closing
 	b.Until, _ = ctx.Deadline()
-	if limit == Unlimited {
-		return
+	if limit != Unlimited {
+		b.end = time.Now().Add(limit)
+		if b.Until.IsZero() || b.end.Before(b.Until) {
+			b.Until = b.end
+		}
 	}
-	b.end = time.Now().Add(limit)
-	if b.Until.IsZero() || b.end.Before(b.Until) {
-		b.Until = b.end
-	}
+	return b
 }
 
-// Stop releases the timer. The budget can still be used.
+// Stop releases the timer, which only a wait makes. The budget can still be used.
 func (b *Budget) Stop() {
 	if b.timer != nil {
 		b.timer.Stop()
@@ -144,7 +142,25 @@ func (b *Budget) Sleep(d time.Duration, wake, also <-chan struct{}) bool {
 	case <-elapsed:
 		return pause == d
 	case <-b.Ctx.Done():
+		return false
 	case <-b.closing:
+		return false
 	}
-	return false
+}
+
+// Backoff draws the delays between failing tries. The delay doubles and is drawn from its upper
+// half, so that callers that failed together do not try again together. Its zero value is ready.
+type Backoff struct {
+	delay    time.Duration
+	Failures int // delays drawn so far
+}
+
+// Next returns a delay from 10 ms up to 1 s.
+func (bo *Backoff) Next() time.Duration { return bo.Within(10*time.Millisecond, time.Second) }
+
+// Within returns a delay that starts at first and grows up to longest.
+func (bo *Backoff) Within(first, longest time.Duration) time.Duration {
+	bo.delay = min(max(2*bo.delay, first), longest)
+	bo.Failures++
+	return bo.delay/2 + rand.N(bo.delay/2)
 }

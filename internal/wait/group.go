@@ -12,10 +12,10 @@ type Group struct {
 	running atomic.Int64  // tasks under way, and one more until Wait has begun
 	closing atomic.Bool   // Wait has begun
 	ended   chan struct{} // closed when running is 0, which it stays
-
-	mu      sync.Mutex
 	workers sync.WaitGroup
-	idle    []chan func() // goroutines without a task, the most recent last; guarded by mu
+
+	mu   sync.Mutex
+	idle []chan func() // goroutines without a task, the most recent last; guarded by mu
 }
 
 // mostIdle limits the goroutines that stay for the next task. They keep the stack that a command
@@ -67,9 +67,8 @@ func (g *Group) work(f func()) {
 	}
 }
 
-// Enter adds a user's call as a task until Leave. It returns false as soon as Wait has begun:
-// callers that come back at once would keep Wait from returning. It then yields the processor for
-// the same reason.
+// Enter adds a user's call as a task until Leave. As soon as Wait has begun it returns false, and
+// yields the processor: callers that come back at once would keep Wait from returning.
 func (g *Group) Enter() bool {
 	if !g.closing.Load() {
 		return g.Join()

@@ -9,9 +9,9 @@ import (
 // Workers limits the jobs of a [Pool] that run at a time.
 const Workers = 64
 
-// Task is the work of a [Job]: an interface, so that the details of a call need no closure. Run
-// makes the call and handles its outcome. It may block for as long as the server does not reply,
-// and may use the pool. It must return: nobody recovers a panic or runtime.Goexit.
+// Task is the work of a [Job]: an interface, so that a call needs no closure. Run makes the call
+// and handles its outcome. It may block for as long as the server does not reply, and may use the
+// pool. It must return: nobody recovers a panic or runtime.Goexit.
 type Task interface{ Run() }
 
 // Func is a function that is a [Task].
@@ -23,9 +23,8 @@ func (f Func) Run() { f() }
 // Job is one call to the server. Give it to one pool, once, and neither change nor reuse it after
 // that: the pool still reads it for a moment after its task has returned.
 type Job struct {
-	Task Task
-	// Timeout limits how long the job may run before the server counts as stalled.
-	Timeout time.Duration
+	Task    Task
+	Timeout time.Duration // how long it may run before the server counts as stalled
 
 	// Guarded by the mutex of the pool.
 	state   jobState
@@ -48,10 +47,10 @@ const (
 //
 // A lock over several servers asks all of them at once and goes on as soon as enough have replied.
 // A call to a hung server stays behind: it cannot be given up, since the server may still execute
-// it, and its outcome must be handled. With a goroutine per call, a server that hangs for an hour
-// would cost one for every lock acquired during that hour. Here it costs at most [Workers]. Further
-// jobs are queued. Their callers withdraw them when they no longer need the reply, or ask
-// [Pool.Stalled] first, so the queue is bounded by the number of callers that still wait.
+// it, and its outcome must be handled. With a goroutine per call, a server that hangs would cost
+// one for every lock acquired meanwhile. Here it costs at most [Workers]. Further jobs are queued.
+// Callers withdraw jobs whose reply they no longer need, or ask [Pool.Stalled] first, so the queue
+// is bounded by the number of callers that still wait.
 //
 // An idle pool has no goroutine, and need not be closed. All methods are safe for concurrent use;
 // none of them waits for the server.
@@ -77,12 +76,6 @@ func NewPool(start func(func()) bool) *Pool {
 	return p
 }
 
-// without removes a job from a list.
-func without(list []*Job, j *Job) []*Job {
-	i := slices.Index(list, j)
-	return slices.Delete(list, i, i+1)
-}
-
 // Do runs j, or queues it when all Workers are busy. It returns false, and the task never runs, if
 // j needs a goroutine and the client is closed. It panics if j was given to Do before, which would
 // corrupt the queue.
@@ -92,8 +85,7 @@ func (p *Pool) Do(j *Job) bool {
 	if j.state != unused {
 		panic("wait: Do called twice with the same Job")
 	}
-	// Starting a worker under the mutex keeps the count exact: a job must not be queued for a
-	// worker that was counted but could not be started.
+	// Under the mutex, so that no job is queued for a worker that is counted but was not started.
 	if p.workers < Workers && p.start(p.work) {
 		p.workers++
 	}
@@ -107,12 +99,13 @@ func (p *Pool) Do(j *Job) bool {
 }
 
 // Withdraw removes j from the queue. It returns true if the task never runs, even if it was
-// withdrawn before. It returns false if j has begun to run, or was not given to Do yet.
+// withdrawn before, and false if j has begun to run, or was not given to Do yet.
 func (p *Pool) Withdraw(j *Job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j.state == queued {
-		p.queue = without(p.queue, j)
+		i := slices.Index(p.queue, j)
+		p.queue = slices.Delete(p.queue, i, i+1)
 		j.state = dropped
 	}
 	return j.state == dropped
@@ -130,7 +123,8 @@ func (p *Pool) run() {
 		p.mu.Unlock()
 		j.Task.Run()
 		p.mu.Lock()
-		p.running = without(p.running, j)
+		i := slices.Index(p.running, j)
+		p.running = slices.Delete(p.running, i, i+1)
 		j.state = done
 	}
 	p.workers--
@@ -150,10 +144,9 @@ func (p *Pool) Stalled() time.Duration {
 	return 0
 }
 
-// Remaining returns for how long it is worth waiting for j before asking again. For a running job
-// that is the rest of its Timeout. For a queued job, whose own Timeout has not begun, it is the
-// rest of the Timeout of the oldest running job. It is 0 when that time is over, and for a job that
-// is done, withdrawn, or was not given to Do.
+// Remaining returns for how long it is worth waiting for j before asking again: the rest of its
+// Timeout while it runs, and of the oldest running job's while it is queued, when its own has not
+// begun. It is 0 when that time is over, and for a job that is done, withdrawn or not given to Do.
 func (p *Pool) Remaining(j *Job) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,8 +164,8 @@ func (p *Pool) Remaining(j *Job) time.Duration {
 	}
 }
 
-// Answered records how long the server took for a reply, even if its caller no longer waited. Calls
-// without a reply must not be recorded, because their round-trip time is unknown.
+// Answered records how long the server took for a reply, even if its caller no longer waited. Do
+// not record a call without a reply: its round-trip time is unknown.
 func (p *Pool) Answered(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,14 +177,13 @@ func (p *Pool) Answered(took time.Duration) {
 // 32 replies took, at most limit, but never less than least. Before the first reply it is limit, so
 // that a first attempt succeeds however far away the server is.
 func (p *Pool) Timeout(least, limit time.Duration) time.Duration {
-	const enough = 20 // from here on the longest does not count, such as of a node that hung
 	p.mu.Lock()
 	trips, replies := p.trips, p.replies
 	p.mu.Unlock()
 	if replies > 0 {
 		slices.Sort(trips[:])
 		longest := trips[len(trips)-1]
-		if replies >= enough {
+		if replies >= 20 { // the longest does not count, such as of a node that hung
 			longest = trips[len(trips)-2]
 		}
 		limit = min(limit, 3*longest)
