@@ -15,7 +15,6 @@ import (
 	"holdfast/rlock"
 )
 
-// sessionKey identifies what one owner has with one MultiLock.
 type sessionKey struct {
 	token owner.Token
 	lock  string // the identity of the lock
@@ -24,8 +23,7 @@ type sessionKey struct {
 // sessions has the holds of each owner in this process, outermost first, for Unlock without a hold.
 var sessions = session.New[sessionKey, []*rlock.Hold]()
 
-// lostHolds remembers the holds that ended with ErrLost until they are unlocked, for Unlock without
-// a hold.
+// lostHolds has the holds that ended with ErrLost until they are unlocked, also for Unlock.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
 // acquisition implements the hold of all parts, as an [rlock.Acquisition].
@@ -86,8 +84,7 @@ func (a *acquisition) Name() string { return a.lock.name }
 func (a *acquisition) Owner() string { return a.parts[0].Owner() }
 
 // Token returns the token of the fenced part; 0 unless there is exactly one.
-func (a *acquisition) Token() int64 {
-	var token int64
+func (a *acquisition) Token() (token int64) {
 	for _, p := range a.parts {
 		if token != 0 && p.Token() != 0 {
 			return 0
@@ -115,16 +112,14 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 			errs[i] = partReleased(a.parts[i])
 		}
 	}
-	err := errors.Join(errs...)
 	lostHolds.Remove(a.session.Key(), h) // after the last part has ended, which adds it
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return releaseError{err}
 	}
 	return nil
 }
 
-// releaseError marks the error of a release that was tried. An error without it means that the hold
-// was released before.
+// releaseError marks the error of a release that was tried: the hold was not released before.
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }

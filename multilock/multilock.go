@@ -1,9 +1,11 @@
 package multilock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -39,19 +41,29 @@ var _ rlock.Locker = (*Lock)(nil)
 // should return the same. New does not detect that a RedLock and a plain lock that is one of its
 // nodes, or two RedLocks that share nodes, exclude each other.
 func New(locks ...rlock.Locker) *Lock {
-	names := make([]string, 0, len(locks))
-	for _, l := range locks {
-		if !isNil(l) {
-			names = append(names, l.Name())
+	l := new(Lock)
+	var names []string
+	for _, lock := range locks {
+		if v := reflect.ValueOf(lock); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			l.invalid = cmp.Or(l.invalid, invalid("one of the locks is nil"))
+			continue
+		}
+		names = append(names, lock.Name())
+		if inner, ok := lock.(*Lock); ok {
+			l.parts, l.invalid = append(l.parts, inner.parts...), cmp.Or(l.invalid, inner.invalid)
+		} else {
+			l.parts = append(l.parts, newPart(lock, len(l.parts)))
 		}
 	}
-	l := &Lock{name: strings.Join(names, "+")}
-	l.parts, l.invalid = sortedParts(locks)
-	var identity strings.Builder
+	l.name = strings.Join(names, "+")
+	slices.SortStableFunc(l.parts, compareParts)
+	l.parts = slices.CompactFunc(l.parts, sameLock)
+	l.invalid = cmp.Or(l.invalid, check(l.parts))
+	var identity []byte
 	for _, p := range l.parts {
-		fmt.Fprintf(&identity, "%#v", p.Identity)
+		identity = fmt.Appendf(identity, "%#v", p.Identity)
 	}
-	l.identity = identity.String()
+	l.identity = string(identity)
 	return l
 }
 
@@ -121,8 +133,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		err := hold.Unlock(ctx)
 		// Skip a hold that another goroutine is releasing. ErrNotHeld in a releaseError concerns
 		// only a part, and is returned.
-		var tried releaseError
-		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, &tried) {
+		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, new(releaseError)) {
 			return err
 		}
 	}
