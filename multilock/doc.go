@@ -13,13 +13,13 @@
 //
 // # Why it cannot deadlock
 //
-// Every MultiLock acquires its locks in one order, by (server, name), not that of the arguments. A
-// waiter holds only locks that come before the one it waits for. In a circle of waiters, one would
-// hold the last of the locks they wait for, and wait for an earlier one.
+// Every user of this package acquires its locks in one order, by (server, name), whatever the order
+// of the arguments. A waiter holds only locks that come before the one it waits for. In a circle of
+// waiters, one would hold the last of the locks they wait for, and wait for an earlier one.
 //
-// Locks acquired one by one follow no such order, nor does Redisson's RedissonMultiLock: use a
-// limited wait beside those. Processes order servers alike only if they call them by the same names:
-// see rlock.Options.Server.
+// Locks acquired one by one follow no such order, nor does Redisson's RedissonMultiLock, which
+// acquires them in the order given: use a limited wait beside those. Processes order servers alike
+// only if they call them by the same names: see rlock.Options.Server.
 //
 // # Batches
 //
