@@ -6,17 +6,13 @@ import (
 )
 
 // These bound how long a lock stays in a process while others wait for it elsewhere.
-const (
-	longestStreak     = 16
-	longestStreakTime = 100 * time.Millisecond
-)
+const longestStreak, longestStreakTime = 16, 100 * time.Millisecond
 
 // Streak counts how often and for how long a lock was handed over: within this process, and in all.
 // It belongs to the lock and not to the queue, which may be empty for a moment.
 type Streak struct {
-	Count int   // hand-overs since the lock was free, without those that count as Here
-	Began int64 // the first hand-over, by the server's clock in milliseconds; 0 if not noted
-
+	Count     int       // hand-overs since the lock was free, without those that count as Here
+	Began     int64     // the first one, by the server's clock in milliseconds; 0 if not noted
 	Here      int       // hand-overs within this process since the lock came to it
 	HereSince time.Time // zero if there was none
 }
@@ -46,9 +42,8 @@ type Offer[Name comparable, Data any] struct {
 	First     bool                // it comes before waiters in other processes
 }
 
-// Offer picks the head of a queue as the successor of a release that is about to be sent. registers
-// says that the release may register it instead. The caller calls Settle if the offer has a
-// successor.
+// Offer picks the head of a queue as the successor of a release that is about to be sent, or that
+// may register it instead if registers is set. If it finds one, the caller calls Settle.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := Offer[Name, Data]{Streak: s}
 	if qs.slot(name).queues.Load() == 0 {
@@ -72,8 +67,8 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 }
 
 // After returns the streak once the successor holds the lock, by a release that was sent at the
-// given time. began is Streak.Began if the release has noted it. A hand-over within the process
-// that comes first does not count towards Count: it has bounds of its own.
+// given time. began is Streak.Began if the release has noted it. What comes first within the
+// process has bounds of its own, and does not count towards Count.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -105,7 +100,7 @@ const (
 	ToAll    Outcome = iota // announced to all, or another owner has the lock
 	ToNobody                // not announced: the lock may be free, or the successor's
 
-	// From here on the successor may have the lock or a registration.
+	// In these cases the successor may have the lock or a registration.
 
 	Uncertain           // it may have been executed, or may still be
 	ToSuccessor         // the successor has the lock
@@ -139,21 +134,17 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 		}
 	case Uncertain, ToNobody:
 		w.wakeFor(Retry)
-	case ToAll:
 	}
 	w.readMessages()
 	return false
 }
 
-// readMessages handles the messages that arrived while the ticket of the waiter was not certain.
-// qs.mu must be held.
+// readMessages handles messages once the ticket of the waiter is certain. qs.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state == Offered {
 		return
 	}
-	unread := w.unread
-	w.unread = nil
-	for _, m := range unread {
+	for _, m := range w.unread {
 		switch {
 		case w.ticket == 0:
 			w.wakeFor(Retry) // the server decides
@@ -163,6 +154,7 @@ func (w *Waiter[Name, Data]) readMessages() {
 			w.wakeFor(Retry) // of a newer registration, whose reply is missing
 		}
 	}
+	w.unread = nil
 }
 
 // Deliver passes a message to its waiter, if the waiter's queue matches. It returns false if nobody
@@ -180,9 +172,8 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 }
 
 // Ask notes that the waiter is about to send a request, and reports whether the request may
-// register it. It may if registers is set, and if the waiter can hear grants or may be registered
-// already: in that case the request removes the registration, by the same command, when it acquires
-// the lock.
+// register it: if registers is set, and the waiter hears grants or may be registered already. The
+// same command removes the registration when it acquires the lock.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

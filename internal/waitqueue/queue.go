@@ -11,9 +11,8 @@ import (
 // Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
 // knows about that. All methods are safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
-	seed  maphash.Seed
-	slots [8192]slot
-
+	seed       maphash.Seed
+	slots      [8192]slot
 	mu         sync.Mutex
 	byName     map[Name]*Queue[Name, Data]    // guarded by mu
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
@@ -47,7 +46,7 @@ func (qs *Queues[Name, Data]) slot(name Name) *slot {
 }
 
 // Try reports whether the caller may ask for the lock without joining the queue: no other caller
-// waits or tries. Of concurrent callers only one gets true, and calls EndTry afterwards.
+// waits or tries. The caller then calls EndTry afterwards.
 func (qs *Queues[Name, Data]) Try(name Name) bool {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -61,7 +60,7 @@ func (qs *Queues[Name, Data]) Try(name Name) bool {
 func (qs *Queues[Name, Data]) EndTry(name Name) { qs.slot(name).trying.Add(-1) }
 
 // Join appends a new waiter to a queue, for an owner that wants the lock for lease if it is given
-// it. If there is no queue, begin makes the data of a new one, or returns false, and Join returns
+// it. If there is no queue, begin makes the data of a new one; if it returns false, Join returns
 // nil. begin is called with the queues locked, and must not block.
 func (qs *Queues[Name, Data]) Join(
 	name Name, owner string, lease time.Duration, begin func() (Data, bool),
@@ -87,7 +86,7 @@ func (qs *Queues[Name, Data]) Join(
 	return w
 }
 
-// head returns the first waiter of a queue; nil if there is no queue or no waiter.
+// head returns the first waiter; nil if there is no queue or no waiter.
 func (q *Queue[Name, Data]) head() *Waiter[Name, Data] {
 	if q == nil || q.waiters.Len() == 0 {
 		return nil
@@ -102,8 +101,7 @@ func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	f(&q.data)
 }
 
-// Answered records whether the last request of the head was refused; false also if a waiter of this
-// process acquired the lock.
+// Answered records whether the head was refused last; false also if a waiter acquired the lock.
 func (q *Queue[Name, Data]) Answered(refused bool) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -136,8 +134,7 @@ type Waiter[Name comparable, Data any] struct {
 	late       bool      // a release that names it may still be executed at any time
 }
 
-// Remains tells what a departing waiter may leave on the server: the lock itself, or a
-// registration.
+// Remains tells what a departing waiter may leave on the server: the lock, or a registration.
 type Remains uint8
 
 // In ascending order.
@@ -150,9 +147,8 @@ const (
 // Queue returns the queue of the waiter.
 func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
 
-// Waited reports whether the waiter had to wait: a request of its own, or of a head before it, was
-// refused since it joined. A refusal shortly before it joined counts too, if no request has
-// succeeded since.
+// Waited reports whether the waiter had to wait: a request, its own or of a head before it, was
+// refused since it joined, or the last one before it joined was.
 func (w *Waiter[Name, Data]) Waited() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
@@ -167,22 +163,20 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data)
 	qs := q.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if acquired {
-		w.state.step(acquire)
-	} else {
-		w.state.step(leave)
-		switch {
-		case w.late:
-			r = Late
-		case w.registered:
-			r = Something
-		}
+	e := leave
+	switch {
+	case acquired:
+		e = acquire
+	case w.late:
+		r = Late
+	case w.registered:
+		r = Something
 	}
+	w.state.step(e)
 	delete(qs.registered, w.Owner)
 	before := q.head()
 	q.waiters.Remove(w.element)
-	next := q.head()
-	switch {
+	switch next := q.head(); {
 	case next == nil:
 		delete(qs.byName, q.name)
 		qs.slot(q.name).queues.Add(-1)

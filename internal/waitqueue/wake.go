@@ -52,13 +52,12 @@ func (w *Waiter[Name, Data]) woken() Reason {
 
 // giveGrant gives the waiter the lock: at once, or when its request is over. qs.mu must be held.
 func (w *Waiter[Name, Data]) giveGrant(g Grant) {
-	switch {
-	case w.state == Granted:
-	case w.state.asking():
-		w.given = g
-	default:
+	if w.state == Granted {
+		return
+	}
+	w.given = g
+	if !w.state.asking() {
 		w.state.step(grant)
-		w.given = g
 		w.wakeFor(HasGrant)
 	}
 }
