@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -25,15 +26,25 @@ type attempt struct {
 	lastStep int           // index of the first part that the last step acquired
 }
 
-// run acquires the parts in order, in steps. A step tries a batch with one script. If one of the
+// acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of the
 // batch is held, the step waits for its first part alone, and the next step tries the rest again.
-func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
+	if l.invalid != nil {
+		return nil, l.wrap(l.invalid)
+	}
+	if _, ok := owner.From(ctx); !ok {
+		ctx = rlock.WithOwner(ctx)
+	}
+	at := attempt{lock: l, limit: limit, lease: lease}
+	if limit > 0 && limit != wait.Unlimited {
+		at.until = time.Now().Add(limit)
+	}
 	acquireCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	for parts := at.lock.parts; len(at.acquired) < len(parts); {
+	for len(at.acquired) < len(l.parts) {
 		at.lastStep = len(at.acquired)
 		began := time.Now()
-		holds, err := at.step(acquireCtx, parts[at.lastStep:])
+		holds, err := at.step(acquireCtx, l.parts[at.lastStep:])
 		if err != nil {
 			return nil, at.fail(ctx, acquireCtx, err)
 		}
@@ -46,7 +57,7 @@ func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 	if err := at.confirm(acquireCtx); err != nil {
 		return nil, at.fail(ctx, acquireCtx, err)
 	}
-	return newHold(ctx, at.lock, at.acquired), nil
+	return newHold(ctx, l, at.acquired), nil
 }
 
 // step acquires at least one part, and meanwhile extends the leases of the parts acquired before.
@@ -66,7 +77,16 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 		batch = append(batch, p.plain)
 	}
 	if len(batch) > 1 {
-		holds, err := at.tryBatch(ctx, batch)
+		// If the wait ends first, the first part is tried alone, whose error names the holder.
+		batchCtx := ctx
+		if !at.until.IsZero() {
+			// Even the shortest wait leaves time for a reply, as it does for a single lock.
+			const moment = 10 * time.Millisecond
+			bounded, cancel := context.WithTimeout(ctx, max(time.Until(at.until), moment))
+			defer cancel()
+			batchCtx = bounded
+		}
+		holds, err := hook.TryBatch(batchCtx, at.lease, batch)
 		var refusal *rlock.ServerError
 		switch {
 		case err == nil, errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed),
@@ -93,25 +113,11 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 	return []*rlock.Hold{hold}, err
 }
 
-// tryBatch tries the batch once, within the caller's wait. If the wait ends first, step tries the
-// first part alone, whose error names the holder.
-func (at *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
-	if !at.until.IsZero() {
-		// Even the shortest wait leaves time for a reply, as it does for a single lock.
-		const moment = 10 * time.Millisecond
-		bounded, cancel := context.WithTimeout(ctx, max(time.Until(at.until), moment))
-		defer cancel()
-		ctx = bounded
-	}
-	return hook.TryBatch(ctx, at.lease, locks)
-}
-
 // keepExtending extends the leases of the parts acquired so far until ctx ends. No lease is ever
 // longer than requested: a process that dies here blocks others no longer than that.
 func (at *attempt) keepExtending(ctx context.Context) {
 	for {
-		// Until some part has used a third of its lease. It is never zero, so that a server that
-		// refuses is not asked in a busy loop.
+		// Until a part has used a third of its lease; never zero, in case the server refuses.
 		pause := time.Until(earliest(at.acquired)) - at.lease/3*2
 		select {
 		case <-time.After(max(pause, at.lease/30, time.Millisecond)):
@@ -185,7 +191,7 @@ func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
 			err = errors.Join(err, fmt.Errorf("and a part was not released: %w", failure))
 		}
 	}
-	return err
+	return at.lock.wrap(err)
 }
 
 // earliest returns the time until which all of the holds are valid. holds must not be empty.

@@ -20,7 +20,7 @@ type sessionKey struct {
 	lock  string // the identity of the lock
 }
 
-// sessions has the holds of each owner in this process, outermost first, for Unlock without a hold.
+// sessions has the holds of each owner in this process, innermost first, for Unlock without a hold.
 var sessions = session.New[sessionKey, []*rlock.Hold]()
 
 // lostHolds has the holds that ended with ErrLost until they are unlocked, also for Unlock.
@@ -45,7 +45,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	a.hold, a.end = rlock.NewHold(ctx, a)
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
-	a.session.Do(func(held *[]*rlock.Hold) { *held = append(*held, a.hold) })
+	a.session.Do(func(held *[]*rlock.Hold) { *held = slices.Insert(*held, 0, a.hold) })
 	a.detach = sync.OnceFunc(func() {
 		a.session.Do(func(held *[]*rlock.Hold) {
 			*held = slices.DeleteFunc(*held, func(h *rlock.Hold) bool { return h == a.hold })
@@ -58,8 +58,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	return a.hold
 }
 
-// partEnded ends the hold because one of its parts has ended. Unlock without a hold finds it until
-// the last part has ended.
+// partEnded ends the hold because a part has ended. Its session has it until the last has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
 		reason = partReleased(part) // no effect if this hold released it: the hold has ended
@@ -77,7 +76,6 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
-// Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
 // Owner returns the owner of the first part. Each part has its own.
@@ -94,10 +92,8 @@ func (a *acquisition) Token() (token int64) {
 	return token
 }
 
-// Deadline returns the earliest deadline of the parts.
 func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
-// Extend extends all parts.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return extend(ctx, lease, a.parts)
 }

@@ -19,8 +19,8 @@ import (
 // hook gives access to the unexported parts of package rlock.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// Lock acquires all of several locks, or none. It has no state: any number may be made of the same
-// parts. It is safe for concurrent use.
+// Lock acquires all of several locks, or none. It has no state: any number may have the same parts.
+// It is safe for concurrent use.
 type Lock struct {
 	name     string
 	parts    []part // in the order of acquisition, which is the same in all processes
@@ -95,24 +95,6 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 	return l.acquire(ctx, wait, lease)
 }
 
-func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
-	if l.invalid != nil {
-		return nil, l.wrap(l.invalid)
-	}
-	if _, ok := owner.From(ctx); !ok {
-		ctx = rlock.WithOwner(ctx)
-	}
-	at := attempt{lock: l, limit: limit, lease: lease}
-	if limit > 0 && limit != wait.Unlimited {
-		at.until = time.Now().Add(limit)
-	}
-	hold, err := at.run(ctx)
-	if err != nil {
-		return nil, l.wrap(err)
-	}
-	return hold, nil
-}
-
 // Unlock releases the innermost level of this MultiLock that ctx's owner holds. See
 // [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
 // this MultiLock. It returns [rlock.ErrLost] once for each level that was lost, until the owner
@@ -128,11 +110,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if s := sessions.Find(key); s != nil {
 		s.Do(func(held *[]*rlock.Hold) { holds = slices.Clone(*held) })
 	}
-	slices.Reverse(holds)
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)
-		// Skip a hold that another goroutine is releasing. ErrNotHeld in a releaseError concerns
-		// only a part, and is returned.
+		// Skip a hold that another goroutine is releasing. A releaseError is about a part only.
 		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, new(releaseError)) {
 			return err
 		}

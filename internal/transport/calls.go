@@ -71,9 +71,8 @@ const (
 	mostUnderway, mostOfWorkers = 512, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
-	// tick is how often calls under way are checked while one takes longer than slow, and firstTick
-	// how long after the first of them otherwise: a thread that waits for the network with a short
-	// timer pending costs more than all else here.
+	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
+	// firstTick: a thread that waits for the network with a short timer costs more than all else.
 	tick, firstTick, slow = 2 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
 	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond
@@ -120,8 +119,7 @@ const (
 	dialing        // rueidis has none
 )
 
-// Err returns context.DeadlineExceeded once the caller should return. rueidis calls it first if it
-// has a connection.
+// Err is not nil once the caller should return. rueidis calls it first if it has a connection.
 func (k *Call) Err() error {
 	k.phase.CompareAndSwap(begun, sending)
 	switch {
@@ -145,9 +143,8 @@ func (k *Call) Done() <-chan struct{} {
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
 
-// Deadline returns the timeout for a caller that nothing else ends: rueidis may then read from the
-// socket itself if no other command is under way. Other callers have none, since rueidis closes the
-// connection at a deadline.
+// Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
+// itself then, if no other command is under way, but it closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
 // Begin returns the context for a command that the caller sends itself, and then ends with
@@ -208,8 +205,7 @@ func (k *Call) End(err error) (State, error) {
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	if c.count--; c.count == 0 {
-		// It would wake the process after each command, while that waits for its lock: a tenth of
-		// all the work of 64 processes on two cores.
+		// To wake up once after each command was a tenth of the work of 64 processes on two cores.
 		c.armed = !c.timer.Stop()
 	}
 	c.mu.Unlock()
@@ -224,8 +220,7 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// sweep ends the calls whose callers should return: at their limit, or a moment after their context
-// has ended or their client closes.
+// sweep ends calls: at their limit, or a moment after their context has ended or the client closes.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
@@ -325,8 +320,7 @@ func Unexplained(err error) error {
 	return err
 }
 
-// Do sends a command from the caller's goroutine if that cannot block it, and otherwise like
-// [Detach].
+// Do sends a command from the caller's goroutine if that cannot block it, or else as [Detach] does.
 func Do[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {

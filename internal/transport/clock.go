@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Clock estimates the clock of a server from the times in its replies: not behind it, and ahead of
-// it by at most one round trip. What is due at a local time does not happen earlier on the server.
-// It is safe for concurrent use.
+// Clock estimates a server's clock from the times in its replies: not behind it, so that nothing
+// happens there before it is due, and ahead of it by at most one round trip. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	start time.Time // on the local clock, which is monotonic from there; guarded by mu

@@ -31,8 +31,7 @@ type Options struct {
 	HandsOver bool // a release may give a lock to a waiter
 	GivesAway bool // that may be one of another client
 
-	// OnGrant is called with messages that grant a lock to a waiter of this client. It must not
-	// block.
+	// OnGrant is called with messages that grant a lock to a waiter here. It must not block.
 	OnGrant func(channel, message string)
 	// Warn logs a warning for the operator, without blocking.
 	Warn func(message string, details ...any)
@@ -84,7 +83,13 @@ func (t *Transport) open(sharded bool) {
 	t.sharded.Store(sharded)
 	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
 	if t.GivesAway() {
-		options.Paired, options.OnDirect = t.paired, t.options.OnGrant
+		options.OnDirect = t.options.OnGrant
+		options.Paired = func(channel string) []string { // which is one for all
+			if t.forbidden.Load() {
+				return nil
+			}
+			return lua.PairedChannels(channel, t.options.Client)
+		}
 		options.OnUnpaired = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
 	}
 	t.hub.Store(pubsub.New(options))
@@ -93,8 +98,7 @@ func (t *Transport) open(sharded bool) {
 	}
 }
 
-// Ready makes sure that the topology and the kind of channels are known. On a cluster it asks until
-// there is a reply, and blocks for that.
+// Ready makes sure that slots and channels are known: until it has, it asks a cluster and blocks.
 func (t *Transport) Ready(ctx context.Context) error {
 	if t.cluster == nil || t.asked.Load() {
 		return nil
@@ -137,8 +141,7 @@ func (t *Transport) Slot(lock string) uint16 {
 }
 
 // Node returns the node that serves a lock. It does not ask: the caller's lease runs. Leases with
-// one node are renewed together. If the node is unknown or outdated, renewals still reach the right
-// one, in smaller batches.
+// one node are renewed together; if it is unknown or outdated, correctly but in smaller batches.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
@@ -168,8 +171,7 @@ func (t *Transport) Permanent(err error) bool {
 	return permanent && !(errors.As(err, &refusal) && refusal.Code == "READONLY")
 }
 
-// Subscribe starts listening; nil while the kind of channels is not known. There are no messages
-// after Close.
+// Subscribe starts listening; nil while the kind of channels is not known, silent after Close.
 func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Subscribe(to)
@@ -244,14 +246,6 @@ func (t *Transport) Forbid(refusal, outcome error) {
 			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone",
 			"refusal", of.Message)
 	}
-}
-
-// paired returns the channels paired with a channel on which releases are announced to all.
-func (t *Transport) paired(channel string) []string {
-	if t.forbidden.Load() {
-		return nil
-	}
-	return lua.PairedChannels(channel, t.options.Client)
 }
 
 // Close ends all subscriptions and waits for their goroutines.

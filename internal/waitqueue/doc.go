@@ -1,8 +1,7 @@
 // Package waitqueue has the local queues of callers that wait for a lock in this process, and the
 // hand-over of a lock from its holder to one of them. It knows neither Redis nor kinds of locks.
 //
-// Only the head of a queue asks the server; the others would get the same reply. What the head
-// learns stays with the queue.
+// Only the head of a queue asks the server. What it learns is for all, also after it has left.
 //
 // # States
 //
@@ -32,9 +31,8 @@
 //
 // # Why that is safe
 //
-// The name of an owner belongs to one acquisition, and every command that gives it the lock makes
-// it the only owner on the server. What remains is that an owner that did not ask must not trust
-// its lease for longer than the server keeps it:
+// Each acquisition has an owner's name of its own, and what gives it the lock makes it the only
+// owner. One that did not ask must not trust its lease for longer than the server keeps it:
 //
 //   - A successor learns of its lock from the reply to the release, and counts its lease from
 //     before that command was sent.

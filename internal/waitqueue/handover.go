@@ -95,16 +95,13 @@ type Release struct {
 // Outcome tells what a release meant for its successor.
 type Outcome uint8
 
-// The outcomes of a release.
+// The outcomes of a release. From Uncertain on the successor may have the lock or a registration.
 const (
-	ToAll    Outcome = iota // announced to all, or another owner has the lock
-	ToNobody                // not announced: the lock may be free, or the successor's
-
-	// In these cases the successor may have the lock or a registration.
-
-	Uncertain           // it may have been executed, or may still be
-	ToSuccessor         // the successor has the lock
-	SuccessorRegistered // another owner has it, and the successor is registered
+	ToAll               Outcome = iota // announced to all, or another owner has the lock
+	ToNobody                           // not announced: the lock may be free, or the successor's
+	Uncertain                          // it may have been executed, or may still be
+	ToSuccessor                        // the successor has the lock
+	SuccessorRegistered                // another owner has it, and the successor is registered
 )
 
 // Settle records the result of a release. It returns true if the successor has left without the
@@ -157,8 +154,7 @@ func (w *Waiter[Name, Data]) readMessages() {
 	w.unread = nil
 }
 
-// Deliver passes a message to its waiter, if the waiter's queue matches. It returns false if nobody
-// in this process waits for the message.
+// Deliver passes a message to its waiter, if the waiter's queue matches; false if there is none.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
