@@ -26,8 +26,8 @@ type attempt struct {
 	lastStep int           // index of the first part that the last step acquired
 }
 
-// acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of the
-// batch is held, the step waits for its first part alone, and the next step tries the rest again.
+// acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
+// the batch is held, it waits for its first part alone, and the next step tries the rest again.
 func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
 	if l.invalid != nil {
 		return nil, l.wrap(l.invalid)
@@ -81,8 +81,8 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 		batchCtx := ctx
 		if !at.until.IsZero() {
 			// Even the shortest wait leaves time for a reply, as it does for a single lock.
-			const moment = 10 * time.Millisecond
-			bounded, cancel := context.WithTimeout(ctx, max(time.Until(at.until), moment))
+			left := max(time.Until(at.until), 10*time.Millisecond)
+			bounded, cancel := context.WithTimeout(ctx, left)
 			defer cancel()
 			batchCtx = bounded
 		}
@@ -132,7 +132,6 @@ func (at *attempt) keepExtending(ctx context.Context) {
 // margin of a lease. With a watchdog none need that, and the same command checks that the parts
 // acquired some time ago are still held. It fails if a part is not held any more.
 func (at *attempt) confirm(ctx context.Context) error {
-	const recent = 100 * time.Millisecond
 	// A part that the owner held before may have a longer lease, no measure for the others.
 	wanted := watchdog.Deadline(time.Now(), at.lease)
 	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
@@ -141,7 +140,7 @@ func (at *attempt) confirm(ctx context.Context) error {
 	wanted = wanted.Add(-watchdog.Drift(at.lease))
 	var late []*rlock.Hold
 	for i, h := range at.acquired[:at.lastStep] {
-		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > recent ||
+		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > 100*time.Millisecond ||
 			at.lease != rlock.Watchdog && h.Deadline().Before(wanted) {
 			late = append(late, h)
 		}

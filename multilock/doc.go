@@ -38,7 +38,7 @@
 // # The hold
 //
 // Deadline is the earliest of the parts, Owner that of the first part in the order, and Token that
-// of the fenced part, if there is exactly one. If Extend fails, some parts may have been extended.
+// of the fenced part, if there is exactly one. If Extend fails for some, the others are extended.
 //
 // The hold lasts as long as all of its parts. When one is lost, the hold ends with an error that
 // names the part. The others stay held until Unlock, so always call it. A part that is released

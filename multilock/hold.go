@@ -120,8 +120,8 @@ type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
 
-// release releases the holds of the first len(holds) parts, with one script for each batch. All
-// scripts run concurrently. It returns one error per hold.
+// release releases the holds of the first parts, concurrently: a batch by one script. It returns
+// one error for each hold.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup

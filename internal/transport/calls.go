@@ -65,9 +65,8 @@ const (
 	proven = 100 * time.Millisecond
 	// minBudget is the time that a caller must have left to send a command itself.
 	minBudget = 100 * time.Millisecond
-	// mostUnderway limits the commands that callers send themselves at a time, to half of rueidis's
-	// queue, and mostOfWorkers those of workers. The rest is for cleanups and renewals: a caller
-	// that has begun to send must never find the queue full.
+	// mostUnderway of 1024 places in rueidis's queue are for callers, mostOfWorkers for workers,
+	// the rest for cleanups and renewals: a caller that sends must never find the queue full.
 	mostUnderway, mostOfWorkers = 512, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
@@ -147,8 +146,7 @@ func (k *Call) Value(any) any { return nil }
 // itself then, if no other command is under way, but it closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
-// Begin returns the context for a command that the caller sends itself, and then ends with
-// [Call.End]; nil if a worker must send the command: see [Detach].
+// Begin returns a context for the caller to send with, and then End; nil if a worker must send.
 func (c *Calls) Begin(b *wait.Budget) *Call {
 	now := time.Now()
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) || !c.direct(now) {
@@ -311,8 +309,7 @@ func Detach[T any](
 	return outcome.value, StateOf(outcome.err), outcome.err
 }
 
-// Unexplained returns err for a command without a deadline. It replaces a deadline error, which is
-// that of another command on the same lost connection.
+// Unexplained replaces an error about a deadline that another command on the connection had.
 func Unexplained(err error) error {
 	if StateOf(err) == Unconfirmed && errors.Is(err, context.DeadlineExceeded) {
 		return ErrNoReply

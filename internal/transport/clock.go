@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock estimates a server's clock from the times in its replies: not behind it, so that nothing
-// happens there before it is due, and ahead of it by at most one round trip. It is safe for concurrent use.
+// Clock estimates a server's clock by its replies: never behind it, and at most one round trip
+// ahead, so what is due at a local time is not earlier there. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	start time.Time // on the local clock, which is monotonic from there; guarded by mu

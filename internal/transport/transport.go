@@ -67,9 +67,8 @@ func New(redis rueidis.Client, o Options) *Transport {
 		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
 			for address := range nodes {
-				t.server = address
+				t.server, t.name = address, cmp.Or(o.Server, address)
 			}
-			t.name = cmp.Or(t.name, t.server)
 		}
 	}
 	if t.cluster == nil || o.Classic || o.Sharded {

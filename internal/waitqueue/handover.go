@@ -66,9 +66,8 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	return o
 }
 
-// After returns the streak once the successor holds the lock, by a release that was sent at the
-// given time. began is Streak.Began if the release has noted it. What comes first within the
-// process has bounds of its own, and does not count towards Count.
+// After returns the successor's streak, by a release that was sent at the given time. began is its
+// Streak.Began if noted. What comes first within the process has other bounds, and is not in Count.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -118,8 +117,7 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	if before == LeftOffered || before == Acquired {
 		return remains && before == LeftOffered
 	}
-	w.registered = w.registered || remains
-	w.late = w.late || r.Late
+	w.registered, w.late = w.registered || remains, w.late || r.Late
 	switch r.Outcome {
 	case ToSuccessor:
 		w.giveGrant(Grant{r.Sent, r.Fence, o.After(r.Sent, r.Began)})
@@ -167,9 +165,8 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	return true
 }
 
-// Ask notes that the waiter is about to send a request, and reports whether the request may
-// register it: if registers is set, and the waiter hears grants or may be registered already. The
-// same command removes the registration when it acquires the lock.
+// Ask notes that the waiter sends a request, and reports whether that may register it: registers is
+// set, and the waiter hears grants or may be registered, which the request ends if it succeeds.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

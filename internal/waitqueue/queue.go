@@ -10,8 +10,7 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
-// knows about that. All methods are safe for concurrent use.
+// Queues has a client's local queues, by what is waited for. It is safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
 	seed       maphash.Seed
 	slots      [8192]slot
@@ -31,7 +30,7 @@ type Queue[Name comparable, Data any] struct {
 	all     *Queues[Name, Data]
 	name    Name
 	waiters *list.List // of *Waiter; the front is the head
-	data    Data
+	data    Data       // what is known about what is waited for
 
 	refusals int  // how often a request was refused
 	refused  bool // the last reply was a refusal, which also applies to waiters that join now
@@ -47,8 +46,7 @@ func (qs *Queues[Name, Data]) slot(name Name) *slot {
 	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
-// Try reports whether the caller may ask for the lock without joining the queue: no other caller
-// waits or tries. The caller then calls EndTry afterwards.
+// Try reports whether no other caller waits or tries: this one may ask, and then calls EndTry.
 func (qs *Queues[Name, Data]) Try(name Name) bool {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -160,8 +158,7 @@ func (w *Waiter[Name, Data]) Waited() bool {
 // next one becomes head, and asks at once if retry is set. Leave returns what may remain on the
 // server. The last waiter ends the queue and gets its data; the others get nil.
 func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data) {
-	q := w.queue
-	qs := q.all
+	q, qs := w.queue, w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	e := leave
