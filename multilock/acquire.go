@@ -181,7 +181,7 @@ func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
 	// Another part has ended the wait, unless it only ended because its client was closed.
 	cause := context.Cause(acquireCtx)
 	if ctx.Err() == nil && cause != nil &&
-		!(errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)) {
+		(!errors.Is(err, rlock.ErrClosed) || !errors.Is(cause, errReleased)) {
 		err = fmt.Errorf("while another part was waited for: %w", cause)
 	}
 	for _, failure := range release(at.lock.parts, at.acquired) {

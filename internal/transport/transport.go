@@ -83,7 +83,7 @@ func (t *Transport) open(sharded bool) {
 	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
 	if t.GivesAway() {
 		options.OnDirect = t.options.OnGrant
-		options.Paired = func(channel string) []string { // which is one for all
+		options.Paired = func(channel string) []string { // one for announcements to all
 			if t.forbidden.Load() {
 				return nil
 			}
@@ -140,7 +140,7 @@ func (t *Transport) Slot(lock string) uint16 {
 }
 
 // Node returns the node that serves a lock. It does not ask: the caller's lease runs. Leases with
-// one node are renewed together; if it is unknown or outdated, correctly but in smaller batches.
+// one node are renewed together; if that is unknown or outdated, still well, in smaller batches.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
@@ -167,7 +167,7 @@ func (t *Transport) Permanent(err error) bool {
 	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
 	// and may for a moment still reach a master that has become a replica.
 	var refusal *lua.Error
-	return permanent && !(errors.As(err, &refusal) && refusal.Code == "READONLY")
+	return permanent && (!errors.As(err, &refusal) || refusal.Code != "READONLY")
 }
 
 // Subscribe starts listening; nil while the kind of channels is not known, silent after Close.
