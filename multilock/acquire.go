@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/owner"
 	"holdfast/internal/wait"
 	"holdfast/rlock"
 	"holdfast/watchdog"
@@ -25,17 +26,25 @@ type attempt struct {
 	lastStep int           // index of the first part that the last step acquired
 }
 
-// run acquires the parts in order, in steps. A step tries a batch with one script. If one of the
-// batch is held, the step waits for its first part alone, and the next step tries the rest again.
-func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
+// acquire acquires the parts in order, in steps. A step tries a batch with one script. If one of
+// the batch is held, it waits for its first part alone, and the next step tries the rest again.
+func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
+	if l.invalid != nil {
+		return nil, l.wrap(l.invalid)
+	}
+	if _, ok := owner.From(ctx); !ok {
+		ctx = rlock.WithOwner(ctx)
+	}
+	at := attempt{lock: l, limit: limit, lease: lease}
+	if limit > 0 && limit != wait.Unlimited {
+		at.until = time.Now().Add(limit)
+	}
 	acquireCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	for parts := at.lock.parts; len(at.acquired) < len(parts); {
+	for len(at.acquired) < len(l.parts) {
 		at.lastStep = len(at.acquired)
 		began := time.Now()
-		holds, err := at.whileExtending(func() ([]*rlock.Hold, error) {
-			return at.step(acquireCtx, parts[at.lastStep:])
-		})
+		holds, err := at.step(acquireCtx, l.parts[at.lastStep:])
 		if err != nil {
 			return nil, at.fail(ctx, acquireCtx, err)
 		}
@@ -48,11 +57,18 @@ func (at *attempt) run(ctx context.Context) (*rlock.Hold, error) {
 	if err := at.confirm(acquireCtx); err != nil {
 		return nil, at.fail(ctx, acquireCtx, err)
 	}
-	return newHold(ctx, at.lock, at.acquired), nil
+	return newHold(ctx, l, at.acquired), nil
 }
 
-// step acquires at least one part.
+// step acquires at least one part, and meanwhile extends the leases of the parts acquired before.
 func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error) {
+	if len(at.acquired) > 0 && at.lease > rlock.Watchdog {
+		extendCtx, stop := context.WithCancel(context.Background())
+		var extending sync.WaitGroup
+		defer extending.Wait()
+		defer stop()
+		extending.Go(func() { at.keepExtending(extendCtx) })
+	}
 	var batch []*rlock.Lock // the longest prefix that one script can acquire
 	for _, p := range rest {
 		if !p.Batched || p.Batch != rest[0].Batch {
@@ -61,103 +77,70 @@ func (at *attempt) step(ctx context.Context, rest []part) ([]*rlock.Hold, error)
 		batch = append(batch, p.plain)
 	}
 	if len(batch) > 1 {
-		holds, err := at.tryBatch(ctx, batch)
-		if err == nil || !at.mayWait(err) {
+		// If the wait ends first, the first part is tried alone, whose error names the holder.
+		batchCtx := ctx
+		if !at.until.IsZero() {
+			// Even the shortest wait leaves time for a reply, as it does for a single lock.
+			left := max(time.Until(at.until), 10*time.Millisecond)
+			bounded, cancel := context.WithTimeout(ctx, left)
+			defer cancel()
+			batchCtx = bounded
+		}
+		holds, err := hook.TryBatch(batchCtx, at.lease, batch)
+		var refusal *rlock.ServerError
+		switch {
+		case err == nil, errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed),
+			errors.Is(err, rlock.ErrInvalid):
 			return holds, err
+		case errors.Is(err, rlock.ErrReleased):
+			// Another goroutine of the owner released one of them: no level to add to.
+		case errors.As(err, &refusal) && refusal.Class == rlock.ClassTemporary:
+			// While a cluster moves the slot, a script with one key still works.
+		case at.limit == rlock.NoWait:
+			return nil, err // otherwise an error that an operator has to fix occurs again
 		}
 	}
-	hold, err := at.acquire(ctx, rest[0].locker)
-	if err != nil {
-		return nil, err
+	first, left := rest[0].locker, at.limit
+	if left == wait.Unlimited {
+		hold, err := first.Lock(ctx, at.lease)
+		return []*rlock.Hold{hold}, err
 	}
-	return []*rlock.Hold{hold}, nil
-}
-
-// acquire acquires one part, within the caller's wait.
-func (at *attempt) acquire(ctx context.Context, part rlock.Locker) (*rlock.Hold, error) {
-	if at.limit == wait.Unlimited {
-		return part.Lock(ctx, at.lease)
-	}
-	left := rlock.NoWait
-	if at.limit != rlock.NoWait {
-		// A wait that is over still tries once, as it does for a single lock: a free lock is not
-		// refused for lack of time.
+	if left != rlock.NoWait {
+		// A wait that is over still tries once, as for a single lock: a free lock is not refused.
 		left = max(time.Until(at.until), time.Nanosecond)
 	}
-	return part.TryLock(ctx, left, at.lease)
+	hold, err := first.TryLock(ctx, left, at.lease)
+	return []*rlock.Hold{hold}, err
 }
 
-// tryBatch tries the batch once, within the caller's wait. If the wait ends first, the caller of
-// tryBatch tries the first part alone, whose error names the holder.
-func (at *attempt) tryBatch(ctx context.Context, locks []*rlock.Lock) ([]*rlock.Hold, error) {
-	if !at.until.IsZero() {
-		// Even the shortest wait leaves time for a reply, as it does for a single lock.
-		const moment = 10 * time.Millisecond
-		bounded, cancel := context.WithTimeout(ctx, max(time.Until(at.until), moment))
-		defer cancel()
-		ctx = bounded
-	}
-	return hook.TryBatch(ctx, at.lease, locks)
-}
-
-// mayWait reports whether the first part may be tried alone after a batch failed with err.
-func (at *attempt) mayWait(err error) bool {
-	switch {
-	case errors.Is(err, rlock.ErrLost), errors.Is(err, rlock.ErrClosed),
-		errors.Is(err, rlock.ErrInvalid):
-		return false
-	case errors.Is(err, rlock.ErrReleased):
-		return true // another goroutine of the owner released one of them: no level to add to
-	}
-	// While a cluster moves the slot, a script with one key still works. An error that an operator
-	// has to fix occurs again.
-	var refusal *rlock.ServerError
-	moves := errors.As(err, &refusal) && refusal.Class == rlock.ClassTemporary
-	return moves || at.limit != rlock.NoWait
-}
-
-// whileExtending runs step, and meanwhile extends the leases of the parts acquired before. No lease
-// is ever longer than requested: a process that dies here blocks others no longer than that.
-func (at *attempt) whileExtending(step func() ([]*rlock.Hold, error)) ([]*rlock.Hold, error) {
-	if len(at.acquired) == 0 || at.lease <= rlock.Watchdog {
-		return step()
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var work sync.WaitGroup
-	defer work.Wait()
-	defer cancel()
-	work.Go(func() {
-		for {
-			// Until some part has used a third of its lease. It is never zero, so that a server
-			// that refuses is not asked in a busy loop.
-			pause := max(time.Until(earliest(at.acquired))-at.lease/3*2, at.lease/30)
-			select {
-			case <-time.After(max(pause, time.Millisecond)):
-				_ = extend(ctx, at.lease, at.acquired) // is retried; a lost part aborts the step
-			case <-ctx.Done():
-				return
-			}
+// keepExtending extends the leases of the parts acquired so far until ctx ends. No lease is ever
+// longer than requested: a process that dies here blocks others no longer than that.
+func (at *attempt) keepExtending(ctx context.Context) {
+	for {
+		// Until a part has used a third of its lease; never zero, in case the server refuses.
+		pause := time.Until(earliest(at.acquired)) - at.lease/3*2
+		select {
+		case <-time.After(max(pause, at.lease/30, time.Millisecond)):
+			_ = extend(ctx, at.lease, at.acquired) // is retried; a lost part aborts the step
+		case <-ctx.Done():
+			return
 		}
-	})
-	return step()
+	}
 }
 
 // confirm extends each part that expires earlier than the last step's parts by more than the drift
-// margin of a lease. It fails if a part is not held any more.
-//
-// With a watchdog no lease needs an extension. There the same command checks that the parts
-// acquired some time ago are still held.
+// margin of a lease. With a watchdog none need that, and the same command checks that the parts
+// acquired some time ago are still held. It fails if a part is not held any more.
 func (at *attempt) confirm(ctx context.Context) error {
-	const recent = 100 * time.Millisecond
 	// A part that the owner held before may have a longer lease, no measure for the others.
 	wanted := watchdog.Deadline(time.Now(), at.lease)
 	if last := earliest(at.acquired[at.lastStep:]); last.Before(wanted) {
 		wanted = last
 	}
 	wanted = wanted.Add(-watchdog.Drift(at.lease))
-	late := make([]*rlock.Hold, 0, len(at.acquired))
+	var late []*rlock.Hold
 	for i, h := range at.acquired[:at.lastStep] {
-		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > recent ||
+		if at.lease == rlock.Watchdog && time.Since(at.since[i]) > 100*time.Millisecond ||
 			at.lease != rlock.Watchdog && h.Deadline().Before(wanted) {
 			late = append(late, h)
 		}
@@ -180,9 +163,8 @@ func endError(h *rlock.Hold, reason error) error {
 		return partReleased(h)
 	case errors.Is(reason, rlock.ErrClosed):
 		return fmt.Errorf("holdfast: lock %q: %w", h.Name(), reason)
-	default:
-		return reason // it names the lock
 	}
+	return reason // it names the lock
 }
 
 // partReleased returns the loss of a part that was released alone: by [rlock.Lock.Unlock] for the
@@ -196,11 +178,10 @@ var errReleased = errors.New("it was released meanwhile")
 
 // fail releases what was acquired, and returns the error of the attempt.
 func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
-	// The end of another part ended the wait, unless that part only ended because its client was
-	// closed.
+	// Another part has ended the wait, unless it only ended because its client was closed.
 	cause := context.Cause(acquireCtx)
-	byClose := errors.Is(err, rlock.ErrClosed) && errors.Is(cause, errReleased)
-	if ctx.Err() == nil && cause != nil && !byClose {
+	if ctx.Err() == nil && cause != nil &&
+		(!errors.Is(err, rlock.ErrClosed) || !errors.Is(cause, errReleased)) {
 		err = fmt.Errorf("while another part was waited for: %w", cause)
 	}
 	for _, failure := range release(at.lock.parts, at.acquired) {
@@ -209,7 +190,7 @@ func (at *attempt) fail(ctx, acquireCtx context.Context, err error) error {
 			err = errors.Join(err, fmt.Errorf("and a part was not released: %w", failure))
 		}
 	}
-	return err
+	return at.lock.wrap(err)
 }
 
 // earliest returns the time until which all of the holds are valid. holds must not be empty.

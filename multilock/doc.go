@@ -24,9 +24,8 @@
 // # Batches
 //
 // Plain locks of one client (on a cluster: of one slot) that follow each other in the order form a
-// batch: one script tries them all, and one releases them. If one of them is held, the MultiLock
-// waits for the first part alone, and then tries the rest again: callers that want a single lock
-// cannot starve one that wants many.
+// batch: one script tries them all, and one releases them. If one is held, the MultiLock waits for
+// the first part alone, and then tries the rest: callers of single locks cannot starve it.
 //
 // # Leases
 //
@@ -38,9 +37,8 @@
 //
 // # The hold
 //
-// Deadline is the earliest deadline of the parts, Owner is that of the first part in the order, and
-// Token is that of the fenced part, if there is exactly one. Extend extends each part; if some
-// fail, the others keep their new lease.
+// Deadline is the earliest of the parts, Owner that of the first part in the order, and Token that
+// of the fenced part, if there is exactly one. If Extend fails for some, the others are extended.
 //
 // The hold lasts as long as all of its parts. When one is lost, the hold ends with an error that
 // names the part. The others stay held until Unlock, so always call it. A part that is released

@@ -15,17 +15,15 @@ import (
 	"holdfast/rlock"
 )
 
-// sessionKey identifies what one owner has with one MultiLock.
 type sessionKey struct {
 	token owner.Token
 	lock  string // the identity of the lock
 }
 
-// sessions has the holds of each owner in this process, outermost first, for Unlock without a hold.
+// sessions has the holds of each owner in this process, innermost first, for Unlock without a hold.
 var sessions = session.New[sessionKey, []*rlock.Hold]()
 
-// lostHolds remembers the holds that ended with ErrLost until they are unlocked, for Unlock without
-// a hold.
+// lostHolds has the holds that ended with ErrLost until they are unlocked, also for Unlock.
 var lostHolds losses.Memory[sessionKey, *rlock.Hold]
 
 // acquisition implements the hold of all parts, as an [rlock.Acquisition].
@@ -47,7 +45,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	a.hold, a.end = rlock.NewHold(ctx, a)
 	a.live.Store(int32(len(parts)))
 	lostHolds.Forget(key)
-	a.session.Do(func(held *[]*rlock.Hold) { *held = append(*held, a.hold) })
+	a.session.Do(func(held *[]*rlock.Hold) { *held = slices.Insert(*held, 0, a.hold) })
 	a.detach = sync.OnceFunc(func() {
 		a.session.Do(func(held *[]*rlock.Hold) {
 			*held = slices.DeleteFunc(*held, func(h *rlock.Hold) bool { return h == a.hold })
@@ -60,8 +58,7 @@ func newHold(ctx context.Context, l *Lock, parts []*rlock.Hold) *rlock.Hold {
 	return a.hold
 }
 
-// partEnded ends the hold because one of its parts has ended. Unlock without a hold finds it until
-// the last part has ended.
+// partEnded ends the hold because a part has ended. Its session has it until the last has ended.
 func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	if errors.Is(reason, rlock.ErrReleased) && !hook.IsClosing(part) {
 		reason = partReleased(part) // no effect if this hold released it: the hold has ended
@@ -79,15 +76,13 @@ func (a *acquisition) partEnded(part *rlock.Hold, reason error) {
 	a.detach()
 }
 
-// Name returns the name of the lock.
 func (a *acquisition) Name() string { return a.lock.name }
 
 // Owner returns the owner of the first part. Each part has its own.
 func (a *acquisition) Owner() string { return a.parts[0].Owner() }
 
 // Token returns the token of the fenced part; 0 unless there is exactly one.
-func (a *acquisition) Token() int64 {
-	var token int64
+func (a *acquisition) Token() (token int64) {
 	for _, p := range a.parts {
 		if token != 0 && p.Token() != 0 {
 			return 0
@@ -97,10 +92,8 @@ func (a *acquisition) Token() int64 {
 	return token
 }
 
-// Deadline returns the earliest deadline of the parts.
 func (a *acquisition) Deadline() time.Time { return earliest(a.parts) }
 
-// Extend extends all parts.
 func (a *acquisition) Extend(ctx context.Context, lease time.Duration) error {
 	return extend(ctx, lease, a.parts)
 }
@@ -115,22 +108,20 @@ func (a *acquisition) Release(h *rlock.Hold) error {
 			errs[i] = partReleased(a.parts[i])
 		}
 	}
-	err := errors.Join(errs...)
 	lostHolds.Remove(a.session.Key(), h) // after the last part has ended, which adds it
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return releaseError{err}
 	}
 	return nil
 }
 
-// releaseError marks the error of a release that was tried. An error without it means that the hold
-// was released before.
+// releaseError marks the error of a release that was tried: the hold was not released before.
 type releaseError struct{ error }
 
 func (e releaseError) Unwrap() error { return e.error }
 
-// release releases the holds of the first len(holds) parts, with one script for each batch. All
-// scripts run concurrently. It returns one error per hold.
+// release releases the holds of the first parts, concurrently: a batch by one script. It returns
+// one error for each hold.
 func release(parts []part, holds []*rlock.Hold) []error {
 	errs := make([]error, len(holds))
 	var calls sync.WaitGroup

@@ -1,24 +1,28 @@
 package multilock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"holdfast/internal/hooks"
 	"holdfast/internal/owner"
 	"holdfast/internal/wait"
+	"holdfast/lua"
 	"holdfast/rlock"
 )
 
 // hook gives access to the unexported parts of package rlock.
 var hook = hooks.Get[*rlock.Lock, *rlock.Hold]()
 
-// Lock acquires all of several locks, or none. It has no state: any number may be made of the same
-// parts. It is safe for concurrent use.
+// Lock acquires all of several locks, or none. It has no state: any number may have the same parts.
+// It is safe for concurrent use.
 type Lock struct {
 	name     string
 	parts    []part // in the order of acquisition, which is the same in all processes
@@ -39,19 +43,29 @@ var _ rlock.Locker = (*Lock)(nil)
 // should return the same. New does not detect that a RedLock and a plain lock that is one of its
 // nodes, or two RedLocks that share nodes, exclude each other.
 func New(locks ...rlock.Locker) *Lock {
-	names := make([]string, 0, len(locks))
-	for _, l := range locks {
-		if !isNil(l) {
-			names = append(names, l.Name())
+	l := new(Lock)
+	var names []string
+	for _, lock := range locks {
+		if v := reflect.ValueOf(lock); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			l.invalid = cmp.Or(l.invalid, invalid("one of the locks is nil"))
+			continue
+		}
+		names = append(names, lock.Name())
+		if inner, ok := lock.(*Lock); ok {
+			l.parts, l.invalid = append(l.parts, inner.parts...), cmp.Or(l.invalid, inner.invalid)
+		} else {
+			l.parts = append(l.parts, newPart(lock, len(l.parts)))
 		}
 	}
-	l := &Lock{name: strings.Join(names, "+")}
-	l.parts, l.invalid = sortedParts(locks)
-	var identity strings.Builder
+	l.name = strings.Join(names, "+")
+	slices.SortStableFunc(l.parts, compareParts)
+	l.parts = slices.CompactFunc(l.parts, sameLock)
+	l.invalid = cmp.Or(l.invalid, check(l.parts))
+	var identity []byte
 	for _, p := range l.parts {
-		fmt.Fprintf(&identity, "%#v", p.Identity)
+		identity = fmt.Appendf(identity, "%#v", p.Identity)
 	}
-	l.identity = identity.String()
+	l.identity = string(identity)
 	return l
 }
 
@@ -83,24 +97,6 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (*rlock.H
 	return l.acquire(ctx, wait, lease)
 }
 
-func (l *Lock) acquire(ctx context.Context, limit, lease time.Duration) (*rlock.Hold, error) {
-	if l.invalid != nil {
-		return nil, l.wrap(l.invalid)
-	}
-	if _, ok := owner.From(ctx); !ok {
-		ctx = rlock.WithOwner(ctx)
-	}
-	at := attempt{lock: l, limit: limit, lease: lease}
-	if limit > 0 && limit != wait.Unlimited {
-		at.until = time.Now().Add(limit)
-	}
-	hold, err := at.run(ctx)
-	if err != nil {
-		return nil, l.wrap(err)
-	}
-	return hold, nil
-}
-
 // Unlock releases the innermost level of this MultiLock that ctx's owner holds. See
 // [rlock.Hold.Unlock]. It returns [rlock.ErrNotHeld] if ctx has no owner, or one that does not hold
 // this MultiLock. It returns [rlock.ErrLost] once for each level that was lost, until the owner
@@ -116,13 +112,10 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if s := sessions.Find(key); s != nil {
 		s.Do(func(held *[]*rlock.Hold) { holds = slices.Clone(*held) })
 	}
-	slices.Reverse(holds)
 	for _, hold := range append(holds, lostHolds.Of(key)...) { // innermost first, as they were lost
 		err := hold.Unlock(ctx)
-		// Skip a hold that another goroutine is releasing. ErrNotHeld in a releaseError concerns
-		// only a part, and is returned.
-		var tried releaseError
-		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, &tried) {
+		// Skip a hold that another goroutine is releasing. A releaseError is about a part only.
+		if !errors.Is(err, rlock.ErrNotHeld) || errors.As(err, new(releaseError)) {
 			return err
 		}
 	}
@@ -143,3 +136,102 @@ func (e lockError) Error() string {
 }
 
 func (e lockError) Unwrap() error { return e.err }
+
+// part is one of the locks of a [Lock].
+type part struct {
+	hooks.Identity
+	locker rlock.Locker
+	plain  *rlock.Lock // the same, if it is a lock of package rlock; else nil
+}
+
+// newPart returns the part for a lock that is no MultiLock. index is different for each part.
+func newPart(l rlock.Locker, index int) part {
+	if plain, ok := l.(*rlock.Lock); ok {
+		return part{locker: l, plain: plain, Identity: hook.Identity(plain)}
+	}
+	p := part{locker: l}
+	p.Name, p.Kind = l.Name(), fmt.Sprintf("%T", l)
+	if named, ok := l.(interface{ Server() string }); ok {
+		p.Server = named.Server()
+		// No client has this id. A lock without a server's name may be anywhere.
+		p.Client = "of " + cmp.Or(p.Server, strconv.Itoa(index))
+	}
+	return p
+}
+
+// sameLock reports whether two parts are one lock.
+func sameLock(a, b part) bool {
+	if a.plain != nil && b.plain != nil {
+		return a.Identity == b.Identity
+	}
+	return reflect.ValueOf(a.locker).Comparable() && reflect.ValueOf(b.locker).Comparable() &&
+		a.locker == b.locker
+}
+
+// compareParts orders parts by (server, name): the package documentation says why. On a cluster the
+// slot comes before the name, to make the parts of a batch neighbours.
+func compareParts(a, b part) int {
+	return cmp.Or(
+		cmp.Compare(a.Server, b.Server),
+		cmp.Compare(a.Slot, b.Slot),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Mode, b.Mode), // write before read: a writer may read, not vice versa
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Client, b.Client),
+	)
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{rlock.ErrInvalid}, args...)...)
+}
+
+// check returns why the parts, in their order, can never be held together; nil if they can.
+func check(parts []part) error {
+	if len(parts) == 0 {
+		return invalid("no locks")
+	}
+	// Without a name, other processes might order the servers differently: a deadlock is possible.
+	clients, unnamed := make(map[string]bool), ""
+	for _, p := range parts {
+		if p.Client == "" {
+			continue // a Locker without the method Server
+		}
+		clients[p.Client] = true
+		if p.Server == "" {
+			unnamed = p.Name
+		}
+	}
+	if len(clients) > 1 && unnamed != "" {
+		return invalid("locks on several Redises are taken in the order of their servers' names, "+
+			"and the server of %q has none: set rlock.Options.Server, in all processes alike",
+			unnamed)
+	}
+	var a part // the one before b
+	type queue struct{ client, key string }
+	fair := make(map[queue]string)
+	for _, b := range parts {
+		// Locks of one name that exclude each other even for one owner are neighbours.
+		if a.plain != nil && b.plain != nil && a.Server == b.Server && a.Name == b.Name {
+			if a.Client != b.Client {
+				return invalid("lock %q on %s through two clients, which keep each other out",
+					a.Name, a.Server)
+			}
+			if a.Kind != b.Kind {
+				return invalid("lock %q as two kinds, which keep each other out", a.Name)
+			}
+		}
+		a = b
+		if b.plain == nil || b.Kind != "fair" {
+			continue
+		}
+		// Redisson's key names give one queue to "x" and "{x}". An owner that holds one of these
+		// fair locks and waits for the other might queue behind a waiter for the first.
+		q := queue{b.Client, lua.QueueKey(b.Name)}
+		if other, taken := fair[q]; taken {
+			return invalid("fair locks %q and %q share a queue by their names: use another name "+
+				"for one of them", other, b.Name)
+		}
+		fair[q] = b.Name
+	}
+	return nil
+}

@@ -8,15 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// Most is the largest number of values that a Memory keeps. It bounds what callers that never
-// unlock a lost lock can pile up.
+// Most is how many values a Memory keeps, whatever callers do that never unlock a lost lock.
 const Most = 1024
 
 // Memory keeps values by key, the newest [Most] of them. The zero value is empty and ready for use.
-// It is safe for concurrent use. Every acquisition checks it: an empty Memory costs one atomic
-// load, and losses are rare.
+// It is safe for concurrent use.
 type Memory[K, V comparable] struct {
-	size atomic.Int32 // the number of entries, to be read without mu
+	size atomic.Int32 // of entries, read without mu by every acquisition: losses are rare
 
 	mu      sync.Mutex
 	entries []entry[K, V] // oldest first; guarded by mu
@@ -40,9 +38,6 @@ func (m *Memory[K, V]) Add(key K, value V) {
 
 // Of returns the values of a key, oldest first; nil if there are none.
 func (m *Memory[K, V]) Of(key K) (values []V) {
-	if m.size.Load() == 0 {
-		return nil
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.entries {

@@ -9,13 +9,11 @@ import (
 // Token is an owner, unique within this process.
 type Token uint64
 
-// tokens numbers the owners of this process.
 var tokens atomic.Uint64
 
 // New returns a new owner.
 func New() Token { return Token(tokens.Add(1)) }
 
-// key is the context key of an owner.
 type key struct{}
 
 // With returns a context that carries an owner.

@@ -1,6 +1,6 @@
 // Package session has the sessions of owners with locks in this process. The mutex of a [Session]
 // makes an owner send its commands about one lock one at a time, so that goroutines that share the
-// owner count their levels correctly. The package that uses a session decides what its state is.
+// owner count their levels correctly.
 package session
 
 import (
@@ -11,8 +11,7 @@ import (
 	"holdfast/internal/wait"
 )
 
-// Sessions has the sessions in use, by key. Each of them keeps a State. All methods are safe for
-// concurrent use.
+// Sessions has the sessions in use, by key. All methods are safe for concurrent use.
 type Sessions[Key comparable, State any] struct {
 	mu   sync.Mutex
 	open map[Key]*Session[Key, State] // guarded by mu
@@ -23,8 +22,8 @@ func New[Key comparable, State any]() *Sessions[Key, State] {
 	return &Sessions[Key, State]{open: make(map[Key]*Session[Key, State])}
 }
 
-// Session is one owner's session with one lock: a state, and a mutex whose Lock can be given up. It
-// exists while somebody uses it. All methods are safe for concurrent use.
+// Session is one owner's session with one lock: a state that its user defines, and a mutex whose
+// Lock can be given up. It exists while somebody uses it. All methods are safe for concurrent use.
 type Session[Key comparable, State any] struct {
 	all   *Sessions[Key, State]
 	key   Key
@@ -49,8 +48,7 @@ func (ss *Sessions[Key, State]) Open(key Key) *Session[Key, State] {
 	return s
 }
 
-// OpenNew makes s the session with a key that nobody else knows yet. The session is locked; the
-// caller unlocks and closes it.
+// OpenNew makes s the locked session with a new key. The caller unlocks and closes it.
 func (ss *Sessions[Key, State]) OpenNew(s *Session[Key, State], key Key) {
 	s.all, s.key, s.users, s.locked = ss, key, 1, true
 	ss.mu.Lock()
@@ -109,8 +107,7 @@ func (s *Session[Key, State]) TryLock() bool {
 	return true
 }
 
-// Lock locks the session. It blocks until the callers before it have unlocked the session, and
-// returns false if b ended first.
+// Lock locks the session once the callers before it have unlocked it; false if b ended first.
 func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	s.mu.Lock()
 	if !s.locked {
@@ -126,11 +123,9 @@ func (s *Session[Key, State]) Lock(b *wait.Budget) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.queue, ready)
-	if i >= 0 {
-		s.queue = slices.Delete(s.queue, i, i+1)
-	}
-	return i < 0 // it was handed over just now
+	waiting := len(s.queue)
+	s.queue = slices.DeleteFunc(s.queue, func(c chan struct{}) bool { return c == ready })
+	return len(s.queue) == waiting // it was handed over just now
 }
 
 // Unlock unlocks the session, or hands it over to the next caller of Lock.
@@ -158,12 +153,11 @@ func LockAll[Key comparable, State any](b *wait.Budget, sessions []*Session[Key,
 		if taken < 0 {
 			return -1
 		}
-		for i, s := range sessions[:taken] {
-			if i != first {
+		for i, s := range sessions {
+			if i < taken || i == first {
 				s.Unlock()
 			}
 		}
-		sessions[first].Unlock()
 		first = taken
 	}
 	return first

@@ -32,13 +32,12 @@ var ErrNoReply = &lua.Error{Class: lua.ClassUnknown, Message: "no reply from Red
 
 // Calls sends the commands of a client. All methods are safe for concurrent use.
 //
-// A caller sends its command itself, with a [Call] as its context. That context ends when the
-// budget of the caller ends or the command has taken its timeout. rueidis then returns at once and
-// keeps the connection. A command allocates nothing: calls are recycled, and they share one timer.
+// A caller sends its command itself, with a [Call] as its context, which ends when the budget of
+// the caller ends or the command has taken its timeout. rueidis then returns at once and keeps the
+// connection. A command allocates nothing: calls are recycled, and they share one timer.
 //
 // Only two things could block a caller for longer: a dial, which rueidis shares between callers,
-// and a connection with a full queue. A worker sends the command instead, and the caller waits for
-// the worker, in these cases:
+// and a connection with a full queue. The caller waits for a worker that sends the command, if
 //   - no reply came within the last moments, or the connection turns out to be lost;
 //   - very many commands are under way;
 //   - a caller was blocked all the same within the last minute;
@@ -66,22 +65,15 @@ const (
 	proven = 100 * time.Millisecond
 	// minBudget is the time that a caller must have left to send a command itself.
 	minBudget = 100 * time.Millisecond
-	// mostUnderway limits the commands that callers send themselves at a time: half of rueidis's
-	// queue.
-	mostUnderway = 512
-	// mostOfWorkers limits the commands of workers at a time. The rest of the queue is for cleanups
-	// and renewals: a caller that has begun to send must never find the queue full.
-	mostOfWorkers = 384
+	// mostUnderway of 1024 places in rueidis's queue are for callers, mostOfWorkers for workers,
+	// the rest for cleanups and renewals: a caller that sends must never find the queue full.
+	mostUnderway, mostOfWorkers = 512, 384
 	// workersOnly is the time after a blocked caller in which workers send all commands.
 	workersOnly = time.Minute
-	// tick is how often calls under way are checked while one of them is slow, and firstTick how
-	// long after the first of them otherwise: a thread that waits for the network with a short
-	// timer pending costs more than all else here.
-	tick      = 2 * time.Millisecond
-	firstTick = 50 * time.Millisecond
-	slow      = 20 * time.Millisecond
-	// grace is the extra time for a reply once a caller should return: a healthy server sends it in
-	// that time, and the outcome is known.
+	// Calls under way are checked once a tick while one takes longer than slow, and otherwise at
+	// firstTick: a thread that waits for the network with a short timer costs more than all else.
+	tick, firstTick, slow = 2 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
+	// grace is the extra time for a reply once a caller should return. A healthy server needs less.
 	grace = 10 * time.Millisecond
 )
 
@@ -111,11 +103,10 @@ type Call struct {
 	limit   time.Time // when the call ends; guarded by calls.mu once it is under way
 	endless bool      // only the time-out ends it
 
-	deadline time.Time // a copy of limit that rueidis may read at any time
-
-	done  chan struct{} // closed when the call ends before the command
-	ended atomic.Bool
-	phase atomic.Uint32
+	deadline time.Time     // a copy of limit that rueidis may read at any time
+	done     chan struct{} // closed when the call ends before the command
+	ended    atomic.Bool
+	phase    atomic.Uint32
 
 	prev, next *Call // guarded by calls.mu
 }
@@ -127,8 +118,7 @@ const (
 	dialing        // rueidis has none
 )
 
-// Err returns context.DeadlineExceeded once the caller should return. rueidis calls it before Done
-// if it has a connection.
+// Err is not nil once the caller should return. rueidis calls it first if it has a connection.
 func (k *Call) Err() error {
 	k.phase.CompareAndSwap(begun, sending)
 	switch {
@@ -141,8 +131,7 @@ func (k *Call) Err() error {
 }
 
 // Done returns a channel that is closed when the caller should return. A dial calls it before Err,
-// and is ended at once: other callers share that dial, and would fail when this caller leaves. A
-// worker dials instead.
+// and ends at once: other callers share it, and would fail when this one leaves. A worker dials.
 func (k *Call) Done() <-chan struct{} {
 	if k.phase.CompareAndSwap(begun, dialing) || k.phase.Load() == dialing {
 		return k.calls.closed
@@ -153,13 +142,11 @@ func (k *Call) Done() <-chan struct{} {
 // Value returns nil.
 func (k *Call) Value(any) any { return nil }
 
-// Deadline returns the timeout for a caller that nothing else ends. rueidis may then read from the
-// socket itself, as long as no other command is under way. For other callers there is none, since
-// rueidis closes the connection at a deadline.
+// Deadline returns the timeout of a caller that nothing else ends: rueidis may read from the socket
+// itself then, if no other command is under way, but it closes the connection at a deadline.
 func (k *Call) Deadline() (time.Time, bool) { return k.deadline, k.endless }
 
-// Begin returns the context for a command that the caller sends itself, and then ends with
-// [Call.End]. It returns nil if a worker must send the command; see [Detach].
+// Begin returns a context for the caller to send with, and then End; nil if a worker must send.
 func (c *Calls) Begin(b *wait.Budget) *Call {
 	now := time.Now()
 	if !b.Until.IsZero() && b.Until.Sub(now) < min(minBudget, c.timeout) || !c.direct(now) {
@@ -208,8 +195,7 @@ func (k *Call) End(err error) (State, error) {
 		state = NotSent // the dial was started by this call or by another one
 	case state != Unconfirmed:
 	case left, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		// No reply before a deadline: that of its context, which was not the caller's, or
-		// rueidis's.
+		// No reply before a deadline: that of the call, or rueidis's.
 		state, err = Abandoned, ErrNoReply
 	}
 	c.heard(sent, state) // before another call may begin
@@ -217,14 +203,12 @@ func (k *Call) End(err error) (State, error) {
 	k.prev.next, k.next.prev = k.next, k.prev
 	k.prev, k.next = nil, nil
 	if c.count--; c.count == 0 {
-		// Otherwise the timer would wake the process once after each command, while it waits for
-		// its lock. That is a tenth of all the work of 64 processes on two cores.
+		// To wake up once after each command was a tenth of the work of 64 processes on two cores.
 		c.armed = !c.timer.Stop()
 	}
 	c.mu.Unlock()
 	k.budget = wait.Budget{}
-	// Not one that sweep has ended, even a moment ago; and a dial may keep a derived context for
-	// longer.
+	// Not if sweep has ended it, even a moment ago. A dial may keep a derived context for longer.
 	if !k.ended.Load() && k.phase.Load() == sending {
 		c.recycled.Put(k)
 	}
@@ -234,8 +218,7 @@ func (k *Call) End(err error) (State, error) {
 	return state, err
 }
 
-// sweep ends the calls whose callers should return: at their limit, or a moment after their context
-// has ended or their client closes.
+// sweep ends calls: at their limit, or a moment after their context has ended or the client closes.
 func (c *Calls) sweep() {
 	now := time.Now()
 	c.mu.Lock()
@@ -246,19 +229,15 @@ func (c *Calls) sweep() {
 		pause = tick + time.Duration(c.count)*time.Microsecond
 	}
 	for k := c.underway.next; k != &c.underway; k = k.next {
-		if k.ended.Load() {
-			continue
-		}
 		if end := now.Add(grace); end.Before(k.limit) &&
 			(k.budget.Closing() || k.budget.Ctx.Err() != nil) {
 			k.limit = end
 		}
 		if left := k.limit.Sub(now); left > 0 {
 			pause = min(pause, left)
-			continue
+		} else if k.ended.CompareAndSwap(false, true) {
+			close(k.done)
 		}
-		k.ended.Store(true)
-		close(k.done)
 	}
 	c.armed = c.count > 0
 	if c.armed {
@@ -282,17 +261,15 @@ func StateOf(err error) State {
 		return Executed
 	case lua.ClassOf(err) == lua.ClassUnknown:
 		return Unconfirmed
-	default:
-		return Refused
 	}
+	return Refused
 }
 
-// Detach sends a command from a worker, and waits for its outcome. If b ends first it returns at
-// once, with [Detached], and late is called with the outcome when it is known. Otherwise late is
-// not called.
+// Detach sends a command from a worker, and waits for its outcome. If b ends first it returns
+// [Detached] at once, and late is called with the outcome when it is known, and otherwise not.
 func Detach[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
-) (none T, _ State, _ error) {
+) (T, State, error) {
 	var outcome struct {
 		decided atomic.Bool // set by the reply or by the caller that leaves, whichever is first
 		value   T
@@ -325,15 +302,14 @@ func Detach[T any](
 		outcome.value, outcome.err = command(context.Background())
 	case b.Wait(decided):
 	case outcome.decided.CompareAndSwap(false, true):
-		return none, Detached, ErrNoReply
+		return outcome.value, Detached, ErrNoReply // never set: the reply came too late
 	default:
 		<-decided
 	}
 	return outcome.value, StateOf(outcome.err), outcome.err
 }
 
-// Unexplained returns err for a command without a deadline. It drops a deadline error, which
-// belongs to another command on the same lost connection.
+// Unexplained replaces an error about a deadline that another command on the connection had.
 func Unexplained(err error) error {
 	if StateOf(err) == Unconfirmed && errors.Is(err, context.DeadlineExceeded) {
 		return ErrNoReply
@@ -341,8 +317,7 @@ func Unexplained(err error) error {
 	return err
 }
 
-// Do sends a command from the caller's goroutine if that cannot block it, and otherwise like
-// [Detach].
+// Do sends a command from the caller's goroutine if that cannot block it, or else as [Detach] does.
 func Do[T any](
 	c *Calls, b *wait.Budget, command func(context.Context) (T, error), late func(T, error),
 ) (T, State, error) {

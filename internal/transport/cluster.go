@@ -13,19 +13,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// errUnassigned is the error for a slot that no node serves.
 var errUnassigned = errors.New("no node of the cluster serves the slot")
 
 // minimumAge keeps callers that notice the same change from asking once each.
 const minimumAge = 100 * time.Millisecond
 
-// cluster knows which node of a cluster serves which slot. rueidis routes commands by itself but
-// does not say to which node. Renewals and subscriptions are sent per node and need to know. What
-// it knows may be out of date, as in every client of a cluster: a caller that notices asks again.
-// It is safe for concurrent use.
+// cluster knows which node of a cluster serves which slot: rueidis routes commands but does not say
+// to which node. Renewals and subscriptions are sent per node. What it knows may be out of date, as
+// in every client: a caller that notices asks again. It is safe for concurrent use.
 type cluster struct {
-	client rueidis.Client
-
+	client   rueidis.Client
 	ranges   atomic.Value // []slotRange, by the last reply
 	fetching sync.Mutex   // held during a fetch, so that concurrent callers share one reply
 	fetched  time.Time    // guarded by fetching
@@ -38,15 +35,28 @@ type slotRange struct {
 
 // master returns the address of the master that serves slot, in the form that
 // [rueidis.Client.Nodes] uses. It asks the cluster when the master of slot is not known, and again
-// when wrong reports that the last reply was wrong. It blocks only for that command, which ctx
-// cancels. The error wraps errUnassigned if no node serves the slot.
+// when wrong reports that the last reply was wrong, unless it has just asked. It blocks only for
+// that command, which ctx cancels. The error wraps errUnassigned if no node serves the slot.
 func (cs *cluster) master(ctx context.Context, slot uint16, wrong bool) (string, error) {
 	asked := time.Now()
 	if address := cs.remembered(slot); address != "" && !wrong {
 		return address, nil
 	}
-	if err := cs.fetch(ctx, asked); err != nil {
-		return "", fmt.Errorf("read the cluster's slots: %w", err)
+	cs.fetching.Lock()
+	defer cs.fetching.Unlock()
+	if !cs.fetched.After(asked.Add(-minimumAge)) {
+		entries, err := cs.client.Do(ctx, cs.client.B().ClusterSlots().Build()).ToArray()
+		if err != nil {
+			return "", fmt.Errorf("read the cluster's slots: %w", err)
+		}
+		var ranges []slotRange
+		for _, entry := range entries {
+			if r, ok := cs.parse(entry); ok {
+				ranges = append(ranges, r)
+			}
+		}
+		cs.fetched = time.Now()
+		cs.ranges.Store(ranges)
 	}
 	if address := cs.remembered(slot); address != "" {
 		return address, nil
@@ -65,44 +75,21 @@ func (cs *cluster) remembered(slot uint16) string {
 	return ""
 }
 
-// fetch reads the map, unless it was read after the caller asked or just before.
-func (cs *cluster) fetch(ctx context.Context, asked time.Time) error {
-	cs.fetching.Lock()
-	defer cs.fetching.Unlock()
-	if cs.fetched.After(asked.Add(-minimumAge)) {
-		return nil
-	}
-	entries, err := cs.client.Do(ctx, cs.client.B().ClusterSlots().Build()).ToArray()
-	if err != nil {
-		return err
-	}
-	var ranges []slotRange
-	for _, entry := range entries {
-		if r, ok := cs.parse(entry); ok {
-			ranges = append(ranges, r)
-		}
-	}
-	cs.fetched = time.Now()
-	cs.ranges.Store(ranges)
-	return nil
-}
-
-// parse reads one entry of CLUSTER SLOTS: first slot, last slot, the master as {host, port, id, …}
-// and its replicas.
-func (cs *cluster) parse(entry rueidis.RedisMessage) (slotRange, bool) {
-	fields, err := entry.ToArray()
-	if err != nil || len(fields) < 3 {
-		return slotRange{}, false
+// parse reads an entry of CLUSTER SLOTS: first and last slot, master as {host, port, …}, replicas.
+func (cs *cluster) parse(entry rueidis.RedisMessage) (r slotRange, ok bool) {
+	fields, _ := entry.ToArray() // nil if it is none
+	if len(fields) < 3 {
+		return r, false
 	}
 	first, err1 := fields[0].ToInt64()
 	last, err2 := fields[1].ToInt64()
-	node, err3 := fields[2].ToArray()
-	if errors.Join(err1, err2, err3) != nil || len(node) < 2 || first < 0 || last >= 16384 {
-		return slotRange{}, false
+	node, _ := fields[2].ToArray()
+	if errors.Join(err1, err2) != nil || len(node) < 2 || first < 0 || last >= 16384 {
+		return r, false
 	}
 	number, err := node[1].ToInt64()
 	if err != nil {
-		return slotRange{}, false
+		return r, false
 	}
 	port := strconv.FormatInt(number, 10)
 	host, err := node[0].ToString()

@@ -1,6 +1,6 @@
 // Package transport has what depends on the kind of server: how commands are sent so that callers
 // can leave ([Calls]), how messages travel, which node serves what, and which commands the server
-// refuses. Packages rlock, multilock and redlock use it; it does not know who holds a lock.
+// refuses. It does not know who holds a lock.
 package transport
 
 import (
@@ -31,8 +31,7 @@ type Options struct {
 	HandsOver bool // a release may give a lock to a waiter
 	GivesAway bool // that may be one of another client
 
-	// OnGrant is called with messages that grant a lock to a waiter of this client. It must not
-	// block.
+	// OnGrant is called with messages that grant a lock to a waiter here. It must not block.
 	OnGrant func(channel, message string)
 	// Warn logs a warning for the operator, without blocking.
 	Warn func(message string, details ...any)
@@ -45,7 +44,7 @@ type Transport struct {
 	options Options
 	cluster *cluster // nil without a cluster
 	server  string   // the name of the only node, without a cluster
-	name    string   // the name in all processes; "" if there is none
+	name    string   // the name in all processes; "" without one if the address may change
 
 	forbidden atomic.Bool // the ACL, or the server, forbids what a hand-over needs
 	clocks    sync.Map    // of *Clock, by node
@@ -68,9 +67,8 @@ func New(redis rueidis.Client, o Options) *Transport {
 		// With replicas it is not known which of the addresses is the master.
 		if nodes := redis.Nodes(); len(nodes) == 1 {
 			for address := range nodes {
-				t.server = address
+				t.server, t.name = address, cmp.Or(o.Server, address)
 			}
-			t.name = cmp.Or(t.name, t.server)
 		}
 	}
 	if t.cluster == nil || o.Classic || o.Sharded {
@@ -84,7 +82,13 @@ func (t *Transport) open(sharded bool) {
 	t.sharded.Store(sharded)
 	options := pubsub.Options{Route: t.route, Sharded: sharded, Logger: t.options.Logger}
 	if t.GivesAway() {
-		options.Paired, options.OnDirect = t.paired, t.options.OnGrant
+		options.OnDirect = t.options.OnGrant
+		options.Paired = func(channel string) []string { // one for announcements to all
+			if t.forbidden.Load() {
+				return nil
+			}
+			return lua.PairedChannels(channel, t.options.Client)
+		}
 		options.OnUnpaired = func(_ string, refusal error) { t.Forbid(lua.Classify(refusal), nil) }
 	}
 	t.hub.Store(pubsub.New(options))
@@ -93,8 +97,7 @@ func (t *Transport) open(sharded bool) {
 	}
 }
 
-// Ready makes sure that the topology and the kind of channels are known. On a cluster the first
-// call asks it, and blocks for that; elsewhere there is nothing to ask.
+// Ready makes sure that slots and channels are known: until it has, it asks a cluster and blocks.
 func (t *Transport) Ready(ctx context.Context) error {
 	if t.cluster == nil || t.asked.Load() {
 		return nil
@@ -104,8 +107,7 @@ func (t *Transport) Ready(ctx context.Context) error {
 	if t.asked.Load() {
 		return nil
 	}
-	_, err := t.cluster.master(ctx, 0, false)
-	if err != nil && !errors.Is(err, errUnassigned) {
+	if _, err := t.cluster.master(ctx, 0, false); err != nil && !errors.Is(err, errUnassigned) {
 		return lua.Classify(err)
 	}
 	if !t.options.Classic && !t.options.Sharded {
@@ -126,8 +128,7 @@ func (t *Transport) Ready(ctx context.Context) error {
 // Clustered reports whether the Redis is a cluster.
 func (t *Transport) Clustered() bool { return t.cluster != nil }
 
-// Name returns the name of the Redis in all processes; "" if it has none and its address may
-// change.
+// Name returns the name of the Redis in all processes; "" if there is none.
 func (t *Transport) Name() string { return t.name }
 
 // Slot returns the slot of a lock on a cluster, 0 elsewhere.
@@ -138,41 +139,38 @@ func (t *Transport) Slot(lock string) uint16 {
 	return lua.Slot(lock)
 }
 
-// Node returns the node that serves a lock. Leases with one node are renewed together. If the node
-// is unknown or outdated, renewals still reach the right one, in smaller batches.
+// Node returns the node that serves a lock. It does not ask: the caller's lease runs. Leases with
+// one node are renewed together; if that is unknown or outdated, still well, in smaller batches.
 func (t *Transport) Node(lock string) string {
 	if t.cluster == nil {
 		return t.server
 	}
-	// It does not ask the cluster: the caller holds the lock already, and its lease runs.
 	return t.cluster.remembered(lua.Slot(lock))
 }
 
 // Clock returns the clock of the server that has a lock.
 func (t *Transport) Clock(lock string) *Clock {
 	node := t.Node(lock)
-	if known, ok := t.clocks.Load(node); ok {
-		return known.(*Clock)
+	clock, known := t.clocks.Load(node)
+	if !known {
+		clock, _ = t.clocks.LoadOrStore(node, new(Clock))
 	}
-	clock, _ := t.clocks.LoadOrStore(node, new(Clock))
 	return clock.(*Clock)
 }
 
 // Permanent reports whether err stays, however long the caller waits.
 func (t *Transport) Permanent(err error) bool {
+	permanent := lua.ClassOf(err) == lua.ClassPermanent
 	if t.redis.Mode() == rueidis.ClientModeStandalone {
-		// Only its owner closes a rueidis client.
-		return lua.ClassOf(err) == lua.ClassPermanent || errors.Is(err, rueidis.ErrClosing)
+		return permanent || errors.Is(err, rueidis.ErrClosing) // only its owner closes a client
 	}
 	// Sentinel and Cluster replace the server behind a name: rueidis closes the old connections,
 	// and may for a moment still reach a master that has become a replica.
 	var refusal *lua.Error
-	failingOver := errors.As(err, &refusal) && refusal.Code == "READONLY"
-	return lua.ClassOf(err) == lua.ClassPermanent && !failingOver
+	return permanent && (!errors.As(err, &refusal) || refusal.Code != "READONLY")
 }
 
-// Subscribe starts listening. It returns nil while the kind of channels is not known. If the client
-// is closed there are no messages.
+// Subscribe starts listening; nil while the kind of channels is not known, silent after Close.
 func (t *Transport) Subscribe(to pubsub.Topic) *pubsub.Subscription {
 	if hub := t.hub.Load(); hub != nil {
 		return hub.Subscribe(to)
@@ -202,8 +200,7 @@ func (t *Transport) route(
 		return t.server, t.redis, nil
 	}
 	if !t.Sharded() {
-		// A cluster forwards classic messages to all its nodes. Any node will do; the next call may
-		// return another.
+		// A cluster forwards classic messages to all nodes. Any will do, not always the same one.
 		for _, node := range t.redis.Nodes() {
 			return "any", node, nil
 		}
@@ -227,8 +224,7 @@ func (t *Transport) Sharded() bool { return t.sharded.Load() }
 func (t *Transport) HandsOver() bool { return t.options.HandsOver && !t.forbidden.Load() }
 
 // GivesAway reports whether a release may give a lock to waiters of other clients. A cluster with
-// classic channels cannot: it forwards messages between its nodes, and does not say who received
-// them.
+// classic channels forwards messages between its nodes, and does not say who received them.
 func (t *Transport) GivesAway() bool {
 	return t.HandsOver() && t.options.GivesAway && (t.cluster == nil || t.Sharded())
 }
@@ -240,28 +236,15 @@ func (t *Transport) Forbid(refusal, outcome error) {
 	if outcome != nil || !errors.As(refusal, &of) {
 		return
 	}
-	var why string
-	switch of.Code {
-	case "NOPERM":
-		why = "the ACL of this user forbids what hand-overs need"
-	case lua.NoCommand:
-		why = "this server refuses scripts a command that hand-overs need, such as TIME"
-	default:
-		return
-	}
-	if t.forbidden.CompareAndSwap(false, true) {
+	why := map[string]string{
+		"NOPERM":      "the ACL of this user forbids what hand-overs need",
+		lua.NoCommand: "this server refuses scripts a command that hand-overs need, such as TIME",
+	}[of.Code]
+	if why != "" && t.forbidden.CompareAndSwap(false, true) {
 		t.options.Warn("holdfast: "+why+", so locks are announced to all who wait; "+
 			"see \"Permissions\" in the README, or set Options.HandOver to HandOverNone",
 			"refusal", of.Message)
 	}
-}
-
-// paired returns the channels paired with a channel on which releases are announced to all.
-func (t *Transport) paired(channel string) []string {
-	if t.forbidden.Load() {
-		return nil
-	}
-	return lua.PairedChannels(channel, t.options.Client)
 }
 
 // Close ends all subscriptions and waits for their goroutines.

@@ -6,17 +6,13 @@ import (
 )
 
 // These bound how long a lock stays in a process while others wait for it elsewhere.
-const (
-	longestStreak     = 16
-	longestStreakTime = 100 * time.Millisecond
-)
+const longestStreak, longestStreakTime = 16, 100 * time.Millisecond
 
 // Streak counts how often and for how long a lock was handed over: within this process, and in all.
 // It belongs to the lock and not to the queue, which may be empty for a moment.
 type Streak struct {
-	Count int   // hand-overs since the lock was free, without those that count as Here
-	Began int64 // the first hand-over, by the server's clock in milliseconds; 0 if not noted
-
+	Count     int       // hand-overs since the lock was free, without those that count as Here
+	Began     int64     // the first one, by the server's clock in milliseconds; 0 if not noted
 	Here      int       // hand-overs within this process since the lock came to it
 	HereSince time.Time // zero if there was none
 }
@@ -46,9 +42,8 @@ type Offer[Name comparable, Data any] struct {
 	First     bool                // it comes before waiters in other processes
 }
 
-// Offer picks the head of a queue as the successor of a release that is about to be sent. registers
-// says that the release may register it instead. The caller calls Settle if the offer has a
-// successor.
+// Offer picks the head of a queue as the successor of a release that is about to be sent, or that
+// may register it instead if registers is set. If it finds one, the caller calls Settle.
 func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[Name, Data] {
 	o := Offer[Name, Data]{Streak: s}
 	if qs.slot(name).queues.Load() == 0 {
@@ -71,9 +66,8 @@ func (qs *Queues[Name, Data]) Offer(name Name, s Streak, registers bool) Offer[N
 	return o
 }
 
-// After returns the streak once the successor holds the lock, by a release that was sent at the
-// given time. began is Streak.Began if the release has noted it. A hand-over within the process
-// that comes first does not count towards Count: it has bounds of its own.
+// After returns the successor's streak, by a release that was sent at the given time. began is its
+// Streak.Began if noted. What comes first within the process has other bounds, and is not in Count.
 func (o Offer[Name, Data]) After(sent time.Time, began int64) Streak {
 	s := o.Streak
 	if !o.First {
@@ -100,16 +94,13 @@ type Release struct {
 // Outcome tells what a release meant for its successor.
 type Outcome uint8
 
-// The outcomes of a release.
+// The outcomes of a release. From Uncertain on the successor may have the lock or a registration.
 const (
-	ToAll    Outcome = iota // announced to all, or another owner has the lock
-	ToNobody                // not announced: the lock may be free, or the successor's
-
-	// From here on the successor may have the lock or a registration.
-
-	Uncertain           // it may have been executed, or may still be
-	ToSuccessor         // the successor has the lock
-	SuccessorRegistered // another owner has it, and the successor is registered
+	ToAll               Outcome = iota // announced to all, or another owner has the lock
+	ToNobody                           // not announced: the lock may be free, or the successor's
+	Uncertain                          // it may have been executed, or may still be
+	ToSuccessor                        // the successor has the lock
+	SuccessorRegistered                // another owner has it, and the successor is registered
 )
 
 // Settle records the result of a release. It returns true if the successor has left without the
@@ -126,8 +117,7 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 	if before == LeftOffered || before == Acquired {
 		return remains && before == LeftOffered
 	}
-	w.registered = w.registered || remains
-	w.late = w.late || r.Late
+	w.registered, w.late = w.registered || remains, w.late || r.Late
 	switch r.Outcome {
 	case ToSuccessor:
 		w.giveGrant(Grant{r.Sent, r.Fence, o.After(r.Sent, r.Began)})
@@ -139,21 +129,17 @@ func (o Offer[Name, Data]) Settle(r Release) (abandoned bool) {
 		}
 	case Uncertain, ToNobody:
 		w.wakeFor(Retry)
-	case ToAll:
 	}
 	w.readMessages()
 	return false
 }
 
-// readMessages handles the messages that arrived while the ticket of the waiter was not certain.
-// qs.mu must be held.
+// readMessages handles messages once the ticket of the waiter is certain. qs.mu must be held.
 func (w *Waiter[Name, Data]) readMessages() {
 	if w.state.asking() || w.state == Offered {
 		return
 	}
-	unread := w.unread
-	w.unread = nil
-	for _, m := range unread {
+	for _, m := range w.unread {
 		switch {
 		case w.ticket == 0:
 			w.wakeFor(Retry) // the server decides
@@ -163,10 +149,10 @@ func (w *Waiter[Name, Data]) readMessages() {
 			w.wakeFor(Retry) // of a newer registration, whose reply is missing
 		}
 	}
+	w.unread = nil
 }
 
-// Deliver passes a message to its waiter, if the waiter's queue matches. It returns false if nobody
-// in this process waits for the message.
+// Deliver passes a message to its waiter, if the waiter's queue matches; false if there is none.
 func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -179,10 +165,8 @@ func (qs *Queues[Name, Data]) Deliver(m Message, matches func(Name) bool) bool {
 	return true
 }
 
-// Ask notes that the waiter is about to send a request, and reports whether the request may
-// register it. It may if registers is set, and if the waiter can hear grants or may be registered
-// already: in that case the request removes the registration, by the same command, when it acquires
-// the lock.
+// Ask notes that the waiter sends a request, and reports whether that may register it: registers is
+// set, and the waiter hears grants or may be registered, which the request ends if it succeeds.
 func (w *Waiter[Name, Data]) Ask(registers, hears bool) bool {
 	qs := w.queue.all
 	qs.mu.Lock()

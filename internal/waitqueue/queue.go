@@ -6,14 +6,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"holdfast/internal/wait"
 )
 
-// Queues has the local queues of a client, by the name of what is waited for. Data is what a queue
-// knows about that. All methods are safe for concurrent use.
+// Queues has a client's local queues, by what is waited for. It is safe for concurrent use.
 type Queues[Name comparable, Data any] struct {
-	seed  maphash.Seed
-	slots [8192]slot
-
+	seed       maphash.Seed
+	slots      [8192]slot
 	mu         sync.Mutex
 	byName     map[Name]*Queue[Name, Data]    // guarded by mu
 	registered map[string]*Waiter[Name, Data] // possibly registered, by owner; guarded by mu
@@ -30,7 +30,7 @@ type Queue[Name comparable, Data any] struct {
 	all     *Queues[Name, Data]
 	name    Name
 	waiters *list.List // of *Waiter; the front is the head
-	data    Data
+	data    Data       // what is known about what is waited for
 
 	refusals int  // how often a request was refused
 	refused  bool // the last reply was a refusal, which also applies to waiters that join now
@@ -46,8 +46,7 @@ func (qs *Queues[Name, Data]) slot(name Name) *slot {
 	return &qs.slots[maphash.Comparable(qs.seed, name)%uint64(len(qs.slots))]
 }
 
-// Try reports whether the caller may ask for the lock without joining the queue: no other caller
-// waits or tries. Of concurrent callers only one gets true, and calls EndTry afterwards.
+// Try reports whether no other caller waits or tries: this one may ask, and then calls EndTry.
 func (qs *Queues[Name, Data]) Try(name Name) bool {
 	s := qs.slot(name)
 	if s.trying.Add(1) > 1 || s.queues.Load() > 0 {
@@ -61,7 +60,7 @@ func (qs *Queues[Name, Data]) Try(name Name) bool {
 func (qs *Queues[Name, Data]) EndTry(name Name) { qs.slot(name).trying.Add(-1) }
 
 // Join appends a new waiter to a queue, for an owner that wants the lock for lease if it is given
-// it. If there is no queue, begin makes the data of a new one, or returns false, and Join returns
+// it. If there is no queue, begin makes the data of a new one; if it returns false, Join returns
 // nil. begin is called with the queues locked, and must not block.
 func (qs *Queues[Name, Data]) Join(
 	name Name, owner string, lease time.Duration, begin func() (Data, bool),
@@ -87,7 +86,7 @@ func (qs *Queues[Name, Data]) Join(
 	return w
 }
 
-// head returns the first waiter of a queue; nil if there is no queue or no waiter.
+// head returns the first waiter; nil if there is no queue or no waiter.
 func (q *Queue[Name, Data]) head() *Waiter[Name, Data] {
 	if q == nil || q.waiters.Len() == 0 {
 		return nil
@@ -102,8 +101,7 @@ func (q *Queue[Name, Data]) Do(f func(*Data)) {
 	f(&q.data)
 }
 
-// Answered records whether the last request of the head was refused; false also if a waiter of this
-// process acquired the lock.
+// Answered records whether the head was refused last; false also if a waiter acquired the lock.
 func (q *Queue[Name, Data]) Answered(refused bool) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -113,8 +111,7 @@ func (q *Queue[Name, Data]) Answered(refused bool) {
 	}
 }
 
-// Waiter is one caller in a queue. Only that caller's goroutine uses it; releases read the exported
-// fields, which do not change.
+// Waiter is one caller in a queue. Others only read the exported fields, which do not change.
 type Waiter[Name comparable, Data any] struct {
 	Owner string
 	Lease time.Duration // of the lock that it is given
@@ -136,8 +133,7 @@ type Waiter[Name comparable, Data any] struct {
 	late       bool      // a release that names it may still be executed at any time
 }
 
-// Remains tells what a departing waiter may leave on the server: the lock itself, or a
-// registration.
+// Remains tells what a departing waiter may leave on the server: the lock, or a registration.
 type Remains uint8
 
 // In ascending order.
@@ -150,9 +146,8 @@ const (
 // Queue returns the queue of the waiter.
 func (w *Waiter[Name, Data]) Queue() *Queue[Name, Data] { return w.queue }
 
-// Waited reports whether the waiter had to wait: a request of its own, or of a head before it, was
-// refused since it joined. A refusal shortly before it joined counts too, if no request has
-// succeeded since.
+// Waited reports whether the waiter had to wait: a request, its own or of a head before it, was
+// refused since it joined, or the last one before it joined was.
 func (w *Waiter[Name, Data]) Waited() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
@@ -163,26 +158,23 @@ func (w *Waiter[Name, Data]) Waited() bool {
 // next one becomes head, and asks at once if retry is set. Leave returns what may remain on the
 // server. The last waiter ends the queue and gets its data; the others get nil.
 func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data) {
-	q := w.queue
-	qs := q.all
+	q, qs := w.queue, w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if acquired {
-		w.state.step(acquire)
-	} else {
-		w.state.step(leave)
-		switch {
-		case w.late:
-			r = Late
-		case w.registered:
-			r = Something
-		}
+	e := leave
+	switch {
+	case acquired:
+		e = acquire
+	case w.late:
+		r = Late
+	case w.registered:
+		r = Something
 	}
+	w.state.step(e)
 	delete(qs.registered, w.Owner)
 	before := q.head()
 	q.waiters.Remove(w.element)
-	next := q.head()
-	switch {
+	switch next := q.head(); {
 	case next == nil:
 		delete(qs.byName, q.name)
 		qs.slot(q.name).queues.Add(-1)
@@ -196,8 +188,63 @@ func (w *Waiter[Name, Data]) Leave(acquired, retry bool) (r Remains, last *Data)
 	return r, nil
 }
 
-// Waiters returns how many waiters there are in the queues whose names match, and how often their
-// requests have been refused.
+// Reason tells why Wait or Park returned.
+type Reason uint8
+
+// The reasons, in ascending order.
+const (
+	Ended      Reason = iota // the budget ended
+	Paused                   // the pause is over, or the other channel fired
+	BecameHead               // it became head, without a reason to ask
+	Retry                    // it is head, and should ask
+	HasGrant                 // it was given the lock
+)
+
+// Wait blocks until the waiter is woken or b ends. A waiter behind the head is woken when it
+// becomes head or is given the lock; the head also when there is a reason to ask.
+func (w *Waiter[Name, Data]) Wait(b *wait.Budget) (Reason, Grant) {
+	return w.Park(b, wait.Unlimited, nil)
+}
+
+// Park blocks like Wait, for the head. It also returns after pause, or when also fires.
+func (w *Waiter[Name, Data]) Park(
+	b *wait.Budget, pause time.Duration, also <-chan struct{},
+) (Reason, Grant) {
+	if !b.Sleep(pause, w.wake, also) {
+		return Ended, Grant{}
+	}
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return max(w.woken(), Paused), w.given
+}
+
+// wakeFor makes Wait and Park return, for a reason. Queues.mu must be held.
+func (w *Waiter[Name, Data]) wakeFor(r Reason) {
+	w.reason = max(w.reason, r)
+	wait.Fire(w.wake)
+}
+
+// woken returns the reason why the waiter was woken, and resets it. Queues.mu must be held.
+func (w *Waiter[Name, Data]) woken() Reason {
+	reason := w.reason
+	w.reason = Ended
+	wait.Fired(w.wake)
+	return reason
+}
+
+// giveGrant gives the waiter the lock: at once, or when its request is over. qs.mu must be held.
+func (w *Waiter[Name, Data]) giveGrant(g Grant) {
+	if w.state == Granted {
+		return
+	}
+	w.given = g
+	if !w.state.asking() {
+		w.state.step(grant)
+		w.wakeFor(HasGrant)
+	}
+}
+
+// Waiters counts the waiters, and the refusals of requests, in the queues whose names match.
 func (qs *Queues[Name, Data]) Waiters(matches func(Name) bool) (n, refusals int) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
