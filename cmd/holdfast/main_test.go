@@ -90,8 +90,8 @@ func TestDemoRunsOnRedisAndLeavesNothingThere(t *testing.T) {
 	})
 }
 
-// succeeded reports whether a demo ended without a fault. On a busy machine one of its processes may
-// lose a lease of a second. Even then no two may have been in a section.
+// succeeded reports whether a demo ended without a fault. On a busy machine one of its processes
+// may lose a lease of a second. Even then no two may have been in a section.
 func succeeded(t *testing.T, o outcome) bool {
 	t.Helper()
 	if o.status == 0 {

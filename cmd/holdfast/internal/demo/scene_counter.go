@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The counter scene: processes increment a counter by reading it, pausing, and writing it. Each takes the lock with a wait
-// and a lease, and in some sections once more inside.
+// The counter scene: processes increment a counter by reading it, pausing, and writing it. Each
+// acquires the lock with a wait and a lease, and in some sections a second level inside.
 const (
 	counterSections  = 12
 	counterNestEvery = 3
@@ -20,7 +20,7 @@ func counterScene(unlocked bool) scene {
 			Process:   name,
 			Sections:  counterSections,
 			NestEvery: counterNestEvery,
-			Wait:      patient,
+			Wait:      longWait,
 			Lease:     2 * time.Second,
 			Inside:    60 * time.Millisecond,
 			Outside:   20 * time.Millisecond,

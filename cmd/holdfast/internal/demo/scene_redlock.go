@@ -8,15 +8,16 @@ import (
 	"holdfast/rlock"
 )
 
-// The redlock scene: five servers of its own, on which processes take one lock. One server dies while a holder is inside,
-// whose lease is renewed on the others from then on; a second one dies between two sections of the rest, who take turns, for
-// which every server that is left is needed. While they are inside it must not: they need not have the lock on more than three.
+// The redlock scene: processes contend for one lock on the scene's own five servers. One server
+// dies while a holder is inside, whose lease is then renewed on the others. The second dies between
+// two sections of the other processes. From then on they need every server that is left. It must
+// not die during a section: the holder may have the lock on no more than three servers.
 const (
 	redlockNodes    = 5
 	redlockLease    = time.Second
-	redlockStay     = 2 * redlockLease // how long the holder holds after a server has died
+	redlockStay     = 2 * redlockLease // how long the holder stays after a server has died
 	redlockSections = 4                // of each of the others
-	redlockBetween  = 4                // of them all, before the second server dies
+	redlockBetween  = 4                // of all of them, before the second server dies
 )
 
 func redlockScene() scene {
@@ -26,13 +27,13 @@ func redlockScene() scene {
 		lock:  "redlock",
 		first: []string{holder},
 		cast: []part{{
-			Process: holder, Type: overQuorum, Sections: 1, Wait: patient,
-			Lease: rlock.Watchdog, WatchdogLease: redlockLease, Inside: stay,
+			Process: holder, Type: overQuorum, Sections: 1, Wait: longWait,
+			Lease: rlock.Watchdog, WatchdogLease: redlockLease, Inside: untilCue,
 		}},
 	}
 	for _, name := range others {
 		s.cast = append(s.cast, part{
-			Process: name, Type: overQuorum, Sections: redlockSections, Wait: patient, Lease: 2 * time.Second,
+			Process: name, Type: overQuorum, Sections: redlockSections, Wait: longWait, Lease: 2 * time.Second,
 			Inside: 60 * time.Millisecond, Outside: 500 * time.Millisecond,
 		})
 	}

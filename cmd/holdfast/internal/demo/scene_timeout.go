@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The timeout scene: a holder has a long lease, and a loser does not wait that long.
+// The timeout scene: a holder has a long lease, and a contender does not wait that long.
 const (
 	timeoutLease = 30 * time.Second
 	timeoutWait  = 1500 * time.Millisecond
@@ -17,7 +17,7 @@ func timeoutScene() scene {
 		lock:  "timeout",
 		title: fmt.Sprintf("a lease of %s, and one who waits %s", brief(timeoutLease), brief(timeoutWait)),
 		cast: []part{
-			{Process: holder, Sections: 1, Wait: patient, Lease: timeoutLease, Inside: stay},
+			{Process: holder, Sections: 1, Wait: longWait, Lease: timeoutLease, Inside: untilCue},
 			{Process: loser, Sections: 1, Wait: timeoutWait, Lease: timeoutLease},
 		},
 		first: []string{holder},

@@ -20,10 +20,10 @@ func watchdogScene() scene {
 		title: fmt.Sprintf("a lease of %s, renewed while its holder lives", brief(watchdogLease)),
 		cast: []part{
 			{
-				Process: holder, Sections: 1, Wait: patient, Lease: rlock.Watchdog, WatchdogLease: watchdogLease,
+				Process: holder, Sections: 1, Wait: longWait, Lease: rlock.Watchdog, WatchdogLease: watchdogLease,
 				Inside: watchdogLeases * watchdogLease,
 			},
-			{Process: waiter, Sections: 1, Wait: patient, Lease: patient, Inside: watchdogLease / 2},
+			{Process: waiter, Sections: 1, Wait: longWait, Lease: longWait, Inside: watchdogLease / 2},
 		},
 		first: []string{holder},
 		react: func(cues cues, e event) {

@@ -8,9 +8,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// transfer moves 1 from the first account to the second in the way that needs both locks: it reads both balances, and takes
-// its time before it writes each. It returns what it has found in both together. No transfer changes that, but who comes in
-// the middle of one finds something else. An account that nobody has touched has 0.
+// transfer moves 1 from the first account to the second in the way that needs both locks: it reads
+// both balances, and takes its time before it writes each. It returns the sum of the balances that
+// it read. No complete transfer changes the sum, but one that is read halfway does. An untouched
+// account has 0.
 func (w *worker) transfer(ctx context.Context) (sum int64, err error) {
 	reading, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
