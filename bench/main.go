@@ -1,5 +1,5 @@
-// Bench measures this library against raw scripts, which nothing can be cheaper than, and against others' libraries, and prints
-// what it found. See README.md.
+// Bench measures this library against raw scripts, which nothing can beat, and against other
+// libraries, and prints the results. See README.md.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/bench/contestants"
 	"holdfast/bench/report"
-	"holdfast/bench/rivals"
 	"holdfast/bench/scenario"
 	"holdfast/bench/server"
 	"holdfast/bench/worker"
@@ -101,7 +101,8 @@ func run(ctx context.Context) (err error) {
 	return err
 }
 
-// measureAll runs the scenarios that were asked for. With an error there may be a result of those that did not fail.
+// measureAll runs the requested scenarios. With an error it may still return the results of those
+// that did not fail.
 func measureAll(ctx context.Context, o options) (*report.Result, error) {
 	began := time.Now()
 	e := &scenario.Env{Short: o.short, Rounds: o.rounds, Who: o.contestant, Pool: &worker.Pool{}}
@@ -124,7 +125,7 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 	if e.WantsJava(wanted) {
 		e.Log("Redisson is built, if it has changed")
 		var err error
-		if e.Java, java, err = rivals.BuildRedisson(ctx); err != nil {
+		if e.Java, java, err = contestants.BuildRedisson(ctx); err != nil {
 			return nil, err
 		}
 		e.Log("%s", java)

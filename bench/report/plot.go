@@ -16,8 +16,8 @@ import (
 	"holdfast/bench/contest"
 )
 
-// Plot draws the plots of all tables as SVG into a directory, which it makes if need be. What was not measured has no bar, and
-// a plot without bars is not drawn.
+// Plot draws the plots of all tables as SVG into a directory, which it makes if needed. What was
+// not measured has no bar, and a plot without bars is not drawn.
 func (r *Result) Plot(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (t *Table) bars(p Plot) []bar {
 var colors = map[contest.Part]color.RGBA{
 	contest.Floor: {0x9e, 0x9e, 0x9e, 0xff},
 	contest.Ours:  {0x1f, 0x6f, 0xb4, 0xff},
-	contest.Rival: {0xe0, 0x8a, 0x2c, 0xff},
+	contest.Other: {0xe0, 0x8a, 0x2c, 0xff},
 }
 
 // draws draws horizontal bars from the top, with their values beside them.
@@ -108,12 +108,12 @@ func draws(bars []bar, of Plot, m Machine, path string) error {
 	return f.Close()
 }
 
-// caption is the machine in the words of a plot.
+// caption returns the machine in the words of a plot.
 func (m Machine) caption() string {
 	return fmt.Sprintf("%s; medians of %d rounds\n%d cores (%s), Redis %s on the same machine, %s", m.Command, m.Rounds, m.Cores, m.Processor, m.Redis, m.Go)
 }
 
-// barPlotter draws the bars: gonum's own cannot begin anywhere but at 0, which a logarithmic scale does not have.
+// barPlotter draws the bars. Those of gonum begin at 0, which a logarithmic scale does not have.
 type barPlotter struct{ bars []bar }
 
 // Plot draws each bar from the left, and a line where the floor is.
@@ -142,7 +142,7 @@ func (b barPlotter) Plot(c draw.Canvas, p *plot.Plot) {
 		x(1), y(p.Y.Min), x(1), y(p.Y.Max))
 }
 
-// faded is a colour on white with the given opacity.
+// faded returns a colour component on white with the given opacity.
 func faded(component, opacity uint8) uint8 {
 	return uint8((int(component)*int(opacity) + 0xff*(0xff-int(opacity))) / 0xff)
 }

@@ -26,7 +26,7 @@ func TestPlotsShowHowTheyWereMade(t *testing.T) {
 		require.Contains(t, string(svg), "make bench")
 		require.Contains(t, string(svg), "Redis 7.0.15")
 		require.Contains(t, string(svg), "holdfast")
-		require.NotContains(t, string(svg), "quick rival",
+		require.NotContains(t, string(svg), "quick other",
 			"its lock let two holders in, so it has no figures")
 	}
 	require.NoFileExists(t, filepath.Join(dir, "empty.svg"))

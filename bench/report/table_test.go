@@ -18,8 +18,8 @@ func sample() *report.Table {
 		Rows: []*report.Row{
 			{Name: "raw", Part: contest.Floor, Rounds: []report.Figures{{"rate": 1000, "p99": 1500}, {"rate": 2000}, {"rate": 4000}}},
 			{Name: "holdfast", Part: contest.Ours, Rounds: []report.Figures{{"rate": 900}, {"rate": 2000}, {"rate": 5000}}},
-			{Name: "rival", Part: contest.Rival, Rounds: []report.Figures{{"rate": 700}, {"rate": 800}, {"rate": 900}}},
-			{Name: "quick rival", Part: contest.Rival, Broken: true, Rounds: []report.Figures{{"rate": 9000}}, Problems: []string{"3 updates lost"}},
+			{Name: "other", Part: contest.Other, Rounds: []report.Figures{{"rate": 700}, {"rate": 800}, {"rate": 900}}},
+			{Name: "quick other", Part: contest.Other, Broken: true, Rounds: []report.Figures{{"rate": 9000}}, Problems: []string{"3 updates lost"}},
 		},
 	}
 }
@@ -27,17 +27,17 @@ func sample() *report.Table {
 func TestRatiosAreMediansOfTheRatiosOfEachRound(t *testing.T) {
 	table := sample()
 	require.InDelta(t, 1, table.Ratio("holdfast", "raw", "rate"), 1e-9)
-	require.InDelta(t, 0.4, table.Ratio("rival", "raw", "rate"), 1e-9)
+	require.InDelta(t, 0.4, table.Ratio("other", "raw", "rate"), 1e-9)
 	require.True(t, math.IsNaN(table.Ratio("nobody", "raw", "rate")))
-	require.True(t, math.IsNaN(table.Ratio("rival", "raw", "p99")))
+	require.True(t, math.IsNaN(table.Ratio("other", "raw", "p99")))
 }
 
 func TestBrokenRowsHaveNoFiguresAndAreNeverBest(t *testing.T) {
 	table := sample()
-	require.True(t, math.IsNaN(table.Figure("quick rival", "rate")))
-	require.Equal(t, "rival", table.Best("rate", func(*report.Row) bool { return true }))
+	require.True(t, math.IsNaN(table.Figure("quick other", "rate")))
+	require.Equal(t, "other", table.Best("rate", func(*report.Row) bool { return true }))
 	require.Contains(t, table.Text(), "BROKEN")
-	require.Contains(t, table.Text(), "quick rival: 3 updates lost.")
+	require.Contains(t, table.Text(), "quick other: 3 updates lost.")
 }
 
 func TestTextIsAnAlignedMarkdownTable(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"holdfast/bench/server"
 )
 
-// keys64 is what a service does that locks something else in each request.
+// keys64 measures a service that locks something else in each request.
 func keys64(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "keys64", Title: "64 goroutines, a key each", Floor: "raw scripts",

@@ -14,22 +14,23 @@ import (
 	"holdfast/bench/worker"
 )
 
-// quorate is the task of locking on several nodes until the time is up, and once at least.
-type quorate struct {
+// quorumTask is the task of locking on several nodes until the time is up, and at least once.
+type quorumTask struct {
 	For  time.Duration
 	Most int
 }
 
-type quorated struct {
+// quorumResult is its result.
+type quorumResult struct {
 	Took       []int64
 	Goroutines int
 }
 
 func init() {
-	worker.Handle("quorum cycles", func(q quorate) (quorated, error) { return current.quorumCycles(q) })
+	worker.Handle("quorum cycles", func(q quorumTask) (quorumResult, error) { return current.quorumCycles(q) })
 }
 
-func (s *session) quorumCycles(q quorate) (out quorated, err error) {
+func (s *session) quorumCycles(q quorumTask) (out quorumResult, err error) {
 	ctx, l := s.contexts[0], s.lockers[0]
 	began := time.Now()
 	for range q.Most {
@@ -48,7 +49,7 @@ func (s *session) quorumCycles(q quorate) (out quorated, err error) {
 			break
 		}
 	}
-	// What ends by itself may end; what waits for a node that hangs stays.
+	// Goroutines that end on their own may end; those that wait for a hung node stay.
 	time.Sleep(20 * time.Millisecond)
 	out.Goroutines = runtime.NumGoroutine()
 	return out, nil
@@ -67,7 +68,7 @@ func (e *Env) StartNodes(ctx context.Context) error {
 	return nil
 }
 
-// StopNodes stops them.
+// StopNodes stops the servers of the RedLock.
 func (e *Env) StopNodes() {
 	for _, s := range e.Nodes {
 		s.Stop()
@@ -75,13 +76,15 @@ func (e *Env) StopNodes() {
 	e.Nodes = nil
 }
 
-// quorumLease is redsync's default. Here it is also the longest lease, for which a node that was started is not counted.
+// quorumLease is redsync's default. It is also the longest lease here. For that long, a node that
+// was just started does not count.
 const quorumLease = 8 * time.Second
 
-// slowRound is when a contestant is not asked for another round in a state.
+// slowRound is how long a round may take. After a longer one a contestant has no further round in
+// that state.
 const slowRound = 2 * time.Second
 
-// redLock is a lock over five servers, one of which fails.
+// redLock measures a lock over five servers, one of which fails.
 func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "redlock", Title: "RedLock over 5 nodes", Floor: "parallel quorum",
@@ -115,7 +118,7 @@ func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 	for _, s := range e.Nodes {
 		setup.Addresses = append(setup.Addresses, s.Address)
 	}
-	// The uptime counts in whole seconds.
+	// Redis reports its uptime in whole seconds.
 	time.Sleep(time.Until(e.Up.Add(quorumLease + 2*time.Second)))
 	undo, err := openAll(ctx, ws, func(i int) open {
 		return open{Contestant: cs[i].Name, Setup: setup, Locks: []string{e.name("redlock")}}
@@ -166,7 +169,7 @@ func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 	return t, nil
 }
 
-// quorums are the contestants while the nodes are in some state.
+// quorums measures the contestants while the nodes are in some state.
 type quorums struct {
 	env         *Env
 	table       *report.Table
@@ -187,7 +190,7 @@ func (q *quorums) state(ctx context.Context, state string) error {
 			}
 			bounded, cancel := within(ctx, 30*time.Second)
 			began := time.Now()
-			out, err := worker.Call[quorated](bounded, q.workers[i], "quorum cycles", quorate{For: window, Most: 100_000})
+			out, err := worker.Call[quorumResult](bounded, q.workers[i], "quorum cycles", quorumTask{For: window, Most: 100_000})
 			cancel()
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -205,7 +208,8 @@ func (q *quorums) state(ctx context.Context, state string) error {
 				q.before[i] = out.Goroutines
 			}
 			counts[i] += len(out.Took)
-			// These are of all rounds so far, and the last says most; the median of one value is that.
+			// These count all rounds so far, so only the last is kept; the median of one value is
+			// that value.
 			for _, earlier := range q.rounds[i][:round] {
 				delete(earlier, state+" goroutines")
 				delete(earlier, state+" count")

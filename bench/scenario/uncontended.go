@@ -11,7 +11,7 @@ import (
 	"holdfast/bench/worker"
 )
 
-// cycled is the answer to the task of so many cycles.
+// cycled is the result of a number of cycles.
 type cycled struct {
 	Took    []int64
 	Mallocs uint64
@@ -39,12 +39,13 @@ func (s *session) cycles(n int) (out cycled, err error) {
 	return out, nil
 }
 
-// chunk is how many cycles one contestant has before it is the next one's turn: so few that a slow moment hits all.
+// chunk is how many cycles one contestant runs before the next: so few that a slow moment hits all.
 const chunk = 200
 
-// uncontended is a lock that nobody else wants, taken by one goroutine. Client and server share a core: otherwise it would mostly
-// measure how long the other core takes to wake up. Each contestant has a process with that core, so that nobody collects
-// another one's garbage; while one is at it, the others wait for their input.
+// uncontended measures a lock without contention, acquired by one goroutine. Client and server
+// share a core: otherwise it would mostly measure how long the other core takes to wake up. Each
+// contestant has its own process on that core, so that none collects another's garbage. While one
+// runs, the others wait for input.
 func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine", Floor: "raw scripts",

@@ -14,12 +14,12 @@ import (
 	"holdfast/bench/worker"
 )
 
-// parked is what so many waiters cost.
+// parked is the cost of parked waiters.
 type parked struct {
 	Before, After measure.Memory
 }
 
-// park is the task to have somebody wait for each of the open locks, so many times.
+// park is the task of having Each goroutines wait for each of the open locks.
 type park struct {
 	Each   int
 	Settle time.Duration
@@ -37,7 +37,7 @@ func init() {
 	})
 }
 
-// lockAll takes all open locks, some at a time.
+// lockAll acquires all open locks, some at a time.
 func (s *session) lockAll() error {
 	next, failed := make(chan int), make(chan error, len(s.lockers))
 	var all sync.WaitGroup
@@ -93,7 +93,7 @@ func (s *session) park(p park) (parked, error) {
 	}
 }
 
-// crowd is so many waiters, for one lock or for one each.
+// crowd is a number of waiters, for one lock or for one each.
 type crowd struct {
 	key     string
 	waiters int
@@ -101,7 +101,7 @@ type crowd struct {
 	who     []string
 }
 
-// waiters are those who wait for a lock that is held for long.
+// waiters measures waiting for a lock that is held for long.
 func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "waiters", Title: "Waiters on held locks",
@@ -125,7 +125,7 @@ func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 			report.Column{Key: c.key + " goroutines", Head: "goroutines", Unit: report.Decimal})
 	}
 	window := pick(e, 1500*time.Millisecond, 6*time.Second)
-	// What connections send to see whether they are alive is counted as well, and is a few commands per second.
+	// The keep-alive commands of connections count as well: a few per second.
 	err := e.takeTurns(ctx, t, crowds[0].who, pick(e, 1, min(e.Rounds, 3)), func(
 		ctx context.Context, c entrant, _ *report.Row, _ int,
 	) (report.Figures, error) {

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 	"holdfast/bench/contest"
 )
 
-// redislockWith is bsm/redislock, which does not wait unless it is told how often to ask.
+// redislockWith is bsm/redislock, which waits only if it is given a retry strategy.
 func redislockWith(name, setting string, retry func() redislock.RetryStrategy) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Cut: true, Open: func(s contest.Setup) (contest.Client, error) {
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Cut: true, Open: func(s contest.Setup) (contest.Client, error) {
 		client := openGoRedis(s.Addresses[0])
 		return &redislockClient{client, redislock.New(client), cmp.Or(s.Lease, 8*time.Second), retry}, nil
 	}}

@@ -1,6 +1,6 @@
-// Package rivals has the contestants of the benchmark: the floors, which are raw scripts of its own, this library, and others'
-// libraries, each with its settings.
-package rivals
+// Package contestants has the contestants of the benchmark, each with its settings: the floors,
+// which are raw scripts, this library, and other libraries.
+package contestants
 
 import (
 	"fmt"
@@ -14,11 +14,12 @@ import (
 	"holdfast/rlock"
 )
 
-// bestPoll is how often pollers ask where it matters how long somebody waits. With their defaults they ask so rarely that
-// whoever has the lock takes it again and again: many acquisitions, few commands, and the others starve.
+// bestPoll is how often pollers ask where the length of waits matters. With their defaults they ask
+// so rarely that the last holder acquires the lock again and again: many acquisitions, few
+// commands, and the others starve.
 const bestPoll = time.Millisecond
 
-// all are in the order in which they are shown, and take turns.
+// all are the contestants in the order in which they are shown and take turns.
 var all = []contest.Contestant{
 	raw(), localQueue(), queue(), message(), announced(), quorum(),
 

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (c *holdfastClient) Locker(name string) contest.Locker {
 func (c *holdfastClient) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	_ = c.client.Close(ctx) // what does not end within that ends with its connection
+	_ = c.client.Close(ctx) // the rest ends with its connection
 	c.redis.Close()
 }
 
@@ -105,7 +105,7 @@ func (c *redLockClient) Close() {
 
 type quorumLocker struct{ holdfastLocker }
 
-// A node that is counted late, because it was started a moment ago, is a matter of trying again.
+// Lock gives up if too few nodes count yet, such as those that have just been started.
 func (l *quorumLocker) Lock(ctx context.Context) error {
 	err := l.holdfastLocker.Lock(ctx)
 	if errors.Is(err, redlock.ErrNoQuorum) && ctx.Err() == nil {

@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"bytes"
@@ -13,24 +13,26 @@ import (
 	"holdfast/bench/worker"
 )
 
-// redissonDir has the Maven project, seen from this module's directory.
+// redissonDir is the Maven project, relative to this module's directory.
 const redissonDir = "../integration/redisson"
 
-// jvm are the flags of a worker's JVM, of which there may be 64 on few cores. Its compilers are as they are.
+// jvm are the flags of a worker's JVM. There may be 64 of them on few cores. The compilers have
+// their defaults.
 var jvm = []string{
 	"-XX:+UseSerialGC", // the default has threads for each core; a young generation is collected in 3 ms
 	"-Xms64m", "-Xmx256m", "-XX:ReservedCodeCacheSize=64m",
 	"-XX:-UsePerfData", // writes to a file
-	"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", // each client says that it has connected
+	"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", // each client logs that it has connected
 }
 
 // inJava is a contestant whose client is in integration/redisson, which knows it by its name.
 func inJava(name, setting string) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Rival, Java: true}
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Java: true}
 }
 
-// BuildRedisson builds the worker that has Redisson, unless it is there, and says which Redisson that is and what it runs on.
-// Without Maven or a JDK it returns no program, and says that. It is called in the directory of this module.
+// BuildRedisson builds the worker with Redisson unless it exists, and returns its version and that
+// of Java in about. Without Maven or a JDK it returns no program, and the reason in about. It must
+// be called in the directory of this module.
 func BuildRedisson(ctx context.Context) (_ *worker.Program, about string, err error) {
 	for _, tool := range []string{"mvn", "javac", "java"} {
 		if _, missing := exec.LookPath(tool); missing != nil {
@@ -47,7 +49,7 @@ func BuildRedisson(ctx context.Context) (_ *worker.Program, about string, err er
 	return &worker.Program{Command: append(append([]string{"java"}, jvm...), "-cp", classes, "holdfast.bench.Worker")}, versions(ctx), nil
 }
 
-// versions are Redisson's, from the name of its file, and Java's.
+// versions returns the version of Redisson, from the name of its file, and that of Java.
 func versions(ctx context.Context) string {
 	redisson := "Redisson"
 	if jars, err := filepath.Glob(filepath.Join(redissonDir, "target/lib/redisson-[0-9]*.jar")); err == nil && len(jars) > 0 {

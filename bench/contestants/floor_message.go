@@ -1,4 +1,4 @@
-package rivals
+package contestants
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"holdfast/bench/contest"
 )
 
-// message is no lock at all: who unlocks publishes, and who waits waits for that. Nothing that tells another process
-// something through Redis is quicker.
+// message is no lock at all: Unlock publishes, and Lock waits for that. No message between
+// processes through Redis is quicker.
 func message() contest.Contestant {
 	return contest.Contestant{Name: "message alone", Setting: "PUBLISH, and nothing else: no lock", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
@@ -36,7 +36,7 @@ func (l *messageLocker) Unlock(ctx context.Context) error {
 	return redis.Do(ctx, redis.B().Publish().Channel(everybody).Message("0").Build()).Error()
 }
 
-// announced is the raw scripts with a message at each release, after which who waits tries again.
+// announced is the raw scripts with a message at each release, after which a waiter tries again.
 func announced() contest.Contestant {
 	return contest.Contestant{Name: "message and acquire script", Setting: "the release publishes, and who hears that runs the script to acquire", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
@@ -68,7 +68,7 @@ func (l *announcedLocker) Lock(ctx context.Context) error {
 // everybody is the channel of all listeners.
 const everybody = "floor-messages"
 
-// listener is a client that hears one channel, for one goroutine.
+// listener is a client that receives one channel, for one goroutine.
 type listener struct {
 	rawClient
 	sub      *subscription
