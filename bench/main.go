@@ -51,12 +51,15 @@ func parse() (options, error) {
 	flag.BoolVar(&o.short, "short", false, "shorter and fewer rounds: less than two minutes in all")
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each contestant (default 3, or 2 with -short)")
 	flag.StringVar(&pattern, "scenario", "", "only scenarios that match this regular `expression`")
-	flag.StringVar(&who, "contestant", "", "only contestants that match this regular `expression`, and the floor")
+	flag.StringVar(&who, "contestant", "",
+		"only contestants that match this regular `expression`, and the floor")
 	flag.StringVar(&o.json, "json", "", "write the figures of all rounds to this `file`")
 	flag.StringVar(&o.markdown, "markdown", "", "write the report to this `file`")
 	flag.StringVar(&o.plots, "plots", "", "draw plots into this `directory`")
-	flag.StringVar(&o.profiles, "cpuprofile", "", "write CPU profiles of the processes with a client into this `directory`")
-	flag.StringVar(&o.as, "as", "", "the `command` that a reader repeats the run with, if it is not this one")
+	flag.StringVar(&o.profiles, "cpuprofile", "",
+		"write CPU profiles of the processes with a client into this `directory`")
+	flag.StringVar(&o.as, "as", "",
+		"the `command` that a reader repeats the run with, if it is not this one")
 	flag.BoolVar(&o.quiet, "quiet", false, "do not say on standard error what is being measured")
 	flag.Parse()
 	if o.rounds == 0 {
@@ -109,7 +112,8 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 	defer func() { e.Pool.Stop() }()
 	e.Log = func(format string, args ...any) {
 		if !o.quiet {
-			fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+			fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(),
+				fmt.Sprintf(format, args...))
 		}
 	}
 	var wanted []scenario.Scenario
@@ -149,12 +153,15 @@ func measureAll(ctx context.Context, o options) (*report.Result, error) {
 		}
 		result.Tables = append(result.Tables, table)
 	}
-	result.Machine.Command, result.Machine.Rounds = cmp.Or(o.as, strings.Join(append([]string{"go run ."}, os.Args[1:]...), " ")), o.rounds
+	result.Machine.Command, result.Machine.Rounds = cmp.Or(o.as,
+		strings.Join(append([]string{"go run ."}, os.Args[1:]...), " ")), o.rounds
 	return result, failed
 }
 
 // runOne runs a scenario on a server of its own.
-func runOne(ctx context.Context, e *scenario.Env, s scenario.Scenario, result *report.Result) (*report.Table, error) {
+func runOne(
+	ctx context.Context, e *scenario.Env, s scenario.Scenario, result *report.Result,
+) (*report.Table, error) {
 	var err error
 	if e.Server, err = server.Start(ctx, worker.AnyCore); err != nil {
 		return nil, err

@@ -27,9 +27,10 @@ type Setup struct {
 	Addresses  []string      // of the servers: one, or those of a RedLock
 	Goroutines int           // the most that use the client at the same time
 	Lease      time.Duration // without a watchdog; 0 is the contestant's default
-	Period     time.Duration // lease of the watchdog, if there is one; 0 is the contestant's default
-	Pipelining bool          // rueidis pipelines every command from the start
-	Waiter     bool          // this client waits for another; only for floors that are no lock
+	// lease of the watchdog, if there is one; 0 is the contestant's default
+	Period     time.Duration
+	Pipelining bool // rueidis pipelines every command from the start
+	Waiter     bool // this client waits for another; only for floors that are no lock
 }
 
 // Contestant is a library with its settings.

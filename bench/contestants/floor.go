@@ -53,8 +53,10 @@ func openRaw(address string, s contest.Setup) (rueidis.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, sc := range []script{acquireScript, releaseScript, queueAcquireScript, queueReleaseScript} {
-		if err := client.Do(context.Background(), client.B().ScriptLoad().Script(sc.text).Build()).Error(); err != nil {
+	for _, sc := range []script{acquireScript, releaseScript, queueAcquireScript,
+		queueReleaseScript} {
+		if err := client.Do(context.Background(),
+			client.B().ScriptLoad().Script(sc.text).Build()).Error(); err != nil {
 			client.Close()
 			return nil, fmt.Errorf("script load: %w", err)
 		}
@@ -109,7 +111,8 @@ func newClientName() string {
 
 // raw is the lock without contention: a script to acquire it, and one to release it.
 func raw() contest.Contestant {
-	return contest.Contestant{Name: "raw scripts", Setting: "EVALSHA of one script to acquire, and of one to release", Part: contest.Floor,
+	return contest.Contestant{Name: "raw scripts",
+		Setting: "EVALSHA of one script to acquire, and of one to release", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			client, err := openRaw(s.Addresses[0], s)
 			if err != nil {
@@ -125,7 +128,8 @@ type rawClient struct {
 }
 
 func (c *rawClient) Locker(name string) contest.Locker {
-	return &rawLocker{c.redis, name, "channel:" + name, c.name + ":" + strconv.FormatInt(lockerNumber.Add(1), 10)}
+	return &rawLocker{c.redis, name, "channel:" + name,
+		c.name + ":" + strconv.FormatInt(lockerNumber.Add(1), 10)}
 }
 
 func (c *rawClient) Close() { c.redis.Close() }
@@ -161,7 +165,9 @@ type subscription struct {
 
 // subscribe returns when the server has confirmed the subscription. deliver is called for one
 // message at a time.
-func subscribe(client rueidis.Client, channel string, deliver func(message string)) (*subscription, error) {
+func subscribe(
+	client rueidis.Client, channel string, deliver func(message string),
+) (*subscription, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &subscription{cancel, make(chan struct{})}
 	confirmed, failed := make(chan struct{}, 1), make(chan error, 1)
@@ -173,7 +179,8 @@ func subscribe(client rueidis.Client, channel string, deliver func(message strin
 	})
 	go func() {
 		defer close(s.done)
-		failed <- client.Receive(hooked, client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { deliver(m.Message) })
+		failed <- client.Receive(hooked, client.B().Subscribe().Channel(channel).Build(),
+			func(m rueidis.PubSubMessage) { deliver(m.Message) })
 	}()
 	select {
 	case <-confirmed:

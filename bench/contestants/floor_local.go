@@ -10,13 +10,16 @@ import (
 // localQueue is the raw scripts behind a queue in the process: they never contend in Redis, and
 // each acquisition costs two commands.
 func localQueue() contest.Contestant {
-	return contest.Contestant{Name: "raw scripts, local queue", Setting: "first come, first served in the process; two commands per acquisition", Part: contest.Floor,
+	return contest.Contestant{Name: "raw scripts, local queue",
+		Setting: "first come, first served in the process; two commands per acquisition",
+		Part:    contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			client, err := openRaw(s.Addresses[0], s)
 			if err != nil {
 				return nil, err
 			}
-			return &localClient{rawClient: rawClient{client, newClientName()}, mutexes: map[string]*fairMutex{}}, nil
+			return &localClient{rawClient: rawClient{client, newClientName()},
+				mutexes: map[string]*fairMutex{}}, nil
 		}}
 }
 

@@ -9,9 +9,12 @@ import (
 // message is no lock at all: Unlock publishes, and Lock waits for that. No message between
 // processes through Redis is quicker.
 func message() contest.Contestant {
-	return contest.Contestant{Name: "message alone", Setting: "PUBLISH, and nothing else: no lock", Part: contest.Floor,
+	return contest.Contestant{Name: "message alone", Setting: "PUBLISH, and nothing else: no lock",
+		Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
-			return openListener(s, func(c *listener, name string) contest.Locker { return &messageLocker{c, name, s.Waiter} })
+			return openListener(s, func(c *listener, name string) contest.Locker {
+				return &messageLocker{c, name, s.Waiter}
+			})
 		}}
 }
 
@@ -38,7 +41,9 @@ func (l *messageLocker) Unlock(ctx context.Context) error {
 
 // announced is the raw scripts with a message at each release, after which a waiter tries again.
 func announced() contest.Contestant {
-	return contest.Contestant{Name: "message and acquire script", Setting: "the release publishes, and who hears that runs the script to acquire", Part: contest.Floor,
+	return contest.Contestant{Name: "message and acquire script",
+		Setting: "the release publishes, and who hears that runs the script to acquire",
+		Part:    contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			return openListener(s, func(c *listener, name string) contest.Locker {
 				inner := c.rawClient.Locker(name).(*rawLocker)
@@ -76,12 +81,15 @@ type listener struct {
 	messages chan struct{}
 }
 
-func openListener(s contest.Setup, locker func(c *listener, name string) contest.Locker) (contest.Client, error) {
+func openListener(
+	s contest.Setup, locker func(c *listener, name string) contest.Locker,
+) (contest.Client, error) {
 	client, err := openRaw(s.Addresses[0], s)
 	if err != nil {
 		return nil, err
 	}
-	c := &listener{rawClient: rawClient{client, newClientName()}, locker: locker, messages: make(chan struct{}, 1)}
+	c := &listener{rawClient: rawClient{client, newClientName()}, locker: locker,
+		messages: make(chan struct{}, 1)}
 	if !s.Waiter {
 		return c, nil
 	}

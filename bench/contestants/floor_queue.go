@@ -13,7 +13,9 @@ import (
 // acquisition. It is first come, first served across processes, and takes two commands. It would
 // not do as a lock: a process that dies in the queue blocks it.
 func queue() contest.Contestant {
-	return contest.Contestant{Name: "queue in Redis", Setting: "the release gives the lock to the head of a list; a process that dies would block it", Part: contest.Floor,
+	return contest.Contestant{Name: "queue in Redis",
+		Setting: "the release gives the lock to the head of a list; a process that dies would " +
+			"block it", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			client, err := openRaw(s.Addresses[0], s)
 			if err != nil {

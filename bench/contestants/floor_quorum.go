@@ -13,7 +13,9 @@ import (
 // quorum is the raw scripts on all nodes at once. It goes on when a quorum has replied. It has a
 // goroutine for each node and lock, and leaks it on a node that hangs.
 func quorum() contest.Contestant {
-	return contest.Contestant{Name: "parallel quorum", Setting: "raw scripts on all nodes at once, on when most have answered; leaks a goroutine per lock on a node that hangs", Part: contest.Floor,
+	return contest.Contestant{Name: "parallel quorum",
+		Setting: "raw scripts on all nodes at once, on when most have answered; leaks a " +
+			"goroutine per lock on a node that hangs", Part: contest.Floor,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			c := &quorumClient{name: newClientName()}
 			for _, address := range s.Addresses {

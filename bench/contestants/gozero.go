@@ -18,13 +18,15 @@ func init() { logx.Disable() }
 
 // goZero is go-zero's lock. It does not wait, so its callers poll; here as often as is best.
 func goZero(name, setting string, every time.Duration) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Open: func(s contest.Setup) (contest.Client, error) {
-		store, err := redis.NewRedis(redis.RedisConf{Host: s.Addresses[0], Type: redis.NodeType})
-		if err != nil {
-			return nil, err
-		}
-		return goZeroClient{store, cmp.Or(s.Lease, 8*time.Second), every}, nil
-	}}
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			store, err := redis.NewRedis(redis.RedisConf{Host: s.Addresses[0],
+				Type: redis.NodeType})
+			if err != nil {
+				return nil, err
+			}
+			return goZeroClient{store, cmp.Or(s.Lease, 8*time.Second), every}, nil
+		}}
 }
 
 type goZeroClient struct {

@@ -19,7 +19,8 @@ const redissonDir = "../integration/redisson"
 // jvm are the flags of a worker's JVM. There may be 64 of them on few cores. The compilers have
 // their defaults.
 var jvm = []string{
-	"-XX:+UseSerialGC", // the default has threads for each core; a young generation is collected in 3 ms
+	// the default has threads for each core; a young generation is collected in 3 ms
+	"-XX:+UseSerialGC",
 	"-Xms64m", "-Xmx256m", "-XX:ReservedCodeCacheSize=64m",
 	"-XX:-UsePerfData", // writes to a file
 	"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", // each client logs that it has connected
@@ -43,17 +44,21 @@ func BuildRedisson(ctx context.Context) (_ *worker.Program, about string, err er
 	build.Stderr = os.Stderr
 	printed, err := build.Output()
 	if err != nil {
-		return nil, "", fmt.Errorf("build Redisson: %w; see above. Without mvn on PATH it is left out", err)
+		return nil, "",
+			fmt.Errorf("build Redisson: %w; see above. Without mvn on PATH it is left out", err)
 	}
 	classes := strings.TrimSpace(string(printed))
-	return &worker.Program{Command: append(append([]string{"java"}, jvm...), "-cp", classes, "holdfast.bench.Worker")}, versions(ctx), nil
+	return &worker.Program{Command: append(append([]string{"java"}, jvm...), "-cp", classes,
+		"holdfast.bench.Worker")}, versions(ctx), nil
 }
 
 // versions returns the version of Redisson, from the name of its file, and that of Java.
 func versions(ctx context.Context) string {
 	redisson := "Redisson"
-	if jars, err := filepath.Glob(filepath.Join(redissonDir, "target/lib/redisson-[0-9]*.jar")); err == nil && len(jars) > 0 {
-		redisson += " " + strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), "redisson-"), ".jar")
+	if jars, err := filepath.Glob(filepath.Join(redissonDir,
+		"target/lib/redisson-[0-9]*.jar")); err == nil && len(jars) > 0 {
+		redisson += " " +
+			strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), "redisson-"), ".jar")
 	}
 	says, err := exec.CommandContext(ctx, "java", "-version").CombinedOutput()
 	if err != nil {

@@ -20,16 +20,18 @@ import (
 // cheaper than the way of its README.
 func redsyncOn(name, setting string, pools func(contest.Setup) ([]redsyncredis.Pool, func(), error),
 	options ...redsync.Option) contest.Contestant {
-	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Open: func(s contest.Setup) (contest.Client, error) {
-		ps, closeAll, err := pools(s)
-		if err != nil {
-			return nil, err
-		}
-		if s.Lease != 0 {
-			options = append(options[:len(options):len(options)], redsync.WithExpiry(s.Lease))
-		}
-		return &redsyncClient{redsync: redsync.New(ps...), options: options, close: closeAll}, nil
-	}}
+	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other,
+		Open: func(s contest.Setup) (contest.Client, error) {
+			ps, closeAll, err := pools(s)
+			if err != nil {
+				return nil, err
+			}
+			if s.Lease != 0 {
+				options = append(options[:len(options):len(options)], redsync.WithExpiry(s.Lease))
+			}
+			return &redsyncClient{redsync: redsync.New(ps...), options: options,
+				close: closeAll}, nil
+		}}
 }
 
 func rueidisPools(s contest.Setup) (pools []redsyncredis.Pool, closeAll func(), err error) {

@@ -16,7 +16,8 @@ func rueidisLock(name, setting string, tryNextAfter time.Duration) contest.Conte
 	return contest.Contestant{Name: name, Setting: setting, Part: contest.Other, Cut: true,
 		Open: func(s contest.Setup) (contest.Client, error) {
 			locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-				ClientOption: rueidisOption(s.Addresses[0], s), KeyMajority: 1, NoLoopTracking: true, TryNextAfter: tryNextAfter,
+				ClientOption: rueidisOption(s.Addresses[0], s), KeyMajority: 1,
+				NoLoopTracking: true, TryNextAfter: tryNextAfter,
 				KeyValidity: s.Period, ExtendInterval: s.Period / 3,
 			})
 			if err != nil {

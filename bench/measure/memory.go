@@ -14,7 +14,8 @@ type Memory struct {
 func MemoryNow() Memory {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return Memory{Mallocs: m.Mallocs, Live: m.HeapAlloc + m.StackInuse, Goroutines: runtime.NumGoroutine()}
+	return Memory{Mallocs: m.Mallocs, Live: m.HeapAlloc + m.StackInuse,
+		Goroutines: runtime.NumGoroutine()}
 }
 
 // Settled returns MemoryNow after garbage is collected and stacks have shrunk.

@@ -110,7 +110,8 @@ func draws(bars []bar, of Plot, m Machine, path string) error {
 
 // caption returns the machine in the words of a plot.
 func (m Machine) caption() string {
-	return fmt.Sprintf("%s; medians of %d rounds\n%d cores (%s), Redis %s on the same machine, %s", m.Command, m.Rounds, m.Cores, m.Processor, m.Redis, m.Go)
+	return fmt.Sprintf("%s; medians of %d rounds\n%d cores (%s), Redis %s on the same machine, %s",
+		m.Command, m.Rounds, m.Cores, m.Processor, m.Redis, m.Go)
 }
 
 // barPlotter draws the bars. Those of gonum begin at 0, which a logarithmic scale does not have.
@@ -130,15 +131,19 @@ func (b barPlotter) Plot(c draw.Canvas, p *plot.Plot) {
 			top := -float64(i) + 0.4 - thick*float64(k)
 			fill := colors[bar.part]
 			fill.A = uint8(0xff - 0x50*k) // later keys are paler
-			fill.R, fill.G, fill.B = faded(fill.R, fill.A), faded(fill.G, fill.A), faded(fill.B, fill.A)
+			fill.R, fill.G = faded(fill.R, fill.A), faded(fill.G, fill.A)
+			fill.B = faded(fill.B, fill.A)
 			fill.A = 0xff
 			c.FillPolygon(fill, []vg.Point{
-				{X: x(p.X.Min), Y: y(top)}, {X: x(v), Y: y(top)}, {X: x(v), Y: y(top - thick*0.9)}, {X: x(p.X.Min), Y: y(top - thick*0.9)},
+				{X: x(p.X.Min), Y: y(top)}, {X: x(v), Y: y(top)},
+				{X: x(v), Y: y(top - thick*0.9)}, {X: x(p.X.Min), Y: y(top - thick*0.9)},
 			})
-			c.FillText(style, vg.Point{X: x(v) + vg.Points(3), Y: y(top - thick*0.45)}, strings.TrimSuffix(Ratio.Format(v), " x"))
+			c.FillText(style, vg.Point{X: x(v) + vg.Points(3), Y: y(top - thick*0.45)},
+				strings.TrimSuffix(Ratio.Format(v), " x"))
 		}
 	}
-	c.StrokeLine2(draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(0.6), Dashes: []vg.Length{vg.Points(3), vg.Points(3)}},
+	c.StrokeLine2(draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(0.6),
+		Dashes: []vg.Length{vg.Points(3), vg.Points(3)}},
 		x(1), y(p.Y.Min), x(1), y(p.Y.Max))
 }
 

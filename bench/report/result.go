@@ -12,7 +12,8 @@ import (
 type Result struct {
 	Machine Machine  `json:"machine"`
 	Tables  []*Table `json:"tables"`
-	Java    string   `json:"java,omitempty"` // what its clients ran on, or why they are missing; empty if not asked for
+	// what its clients ran on, or why they are missing; empty if not asked for
+	Java string `json:"java,omitempty"`
 }
 
 // Text returns everything as Markdown.

@@ -17,13 +17,15 @@ type Figures map[string]float64
 
 // Row is a contestant in a scenario.
 type Row struct {
-	Name     string       `json:"name"`
-	Setting  string       `json:"setting"`
-	Part     contest.Part `json:"part"`
-	Rounds   []Figures    `json:"rounds"`
-	Problems []string     `json:"problems,omitempty"` // lost updates first: then its figures count for nothing
-	Broken   bool         `json:"broken,omitempty"`
-	Notes    []string     `json:"notes,omitempty"` // why a figure is missing although nothing went wrong
+	Name    string       `json:"name"`
+	Setting string       `json:"setting"`
+	Part    contest.Part `json:"part"`
+	Rounds  []Figures    `json:"rounds"`
+	// lost updates first: then its figures count for nothing
+	Problems []string `json:"problems,omitempty"`
+	Broken   bool     `json:"broken,omitempty"`
+	// why a figure is missing although nothing went wrong
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Figure returns the median of the rounds; NaN if no round has the figure.

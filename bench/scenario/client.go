@@ -49,7 +49,9 @@ func init() {
 		}
 		return nothing{}, nil
 	})
-	worker.Handle("warm", func(w warming) (nothing, error) { return nothing{}, current.warm(w.Cycles) })
+	worker.Handle("warm", func(w warming) (nothing, error) {
+		return nothing{}, current.warm(w.Cycles)
+	})
 }
 
 func openSession(o open) (err error) {
@@ -169,15 +171,19 @@ func cycle(l contest.Locker) error {
 }
 
 // openAll opens a client in each worker. undo closes them.
-func openAll(ctx context.Context, ws []*worker.Process, of func(i int) open) (undo func(), err error) {
+func openAll(
+	ctx context.Context, ws []*worker.Process, of func(i int) open,
+) (undo func(), err error) {
 	opening, cancel := within(ctx, 20*time.Second+extraTime(ws))
 	defer cancel()
 	undo = func() {
 		closing, cancel := within(context.WithoutCancel(ctx), extraTime(ws))
 		defer cancel()
-		_, _ = worker.CallAll[nothing](closing, ws, "close", func(int) any { return nothing{} }) // a worker that hangs is killed
+		// a worker that hangs is killed
+		_, _ = worker.CallAll[nothing](closing, ws, "close", func(int) any { return nothing{} })
 	}
-	if _, err := worker.CallAll[nothing](opening, ws, "open", func(i int) any { return of(i) }); err != nil {
+	if _, err := worker.CallAll[nothing](opening, ws, "open",
+		func(i int) any { return of(i) }); err != nil {
 		undo()
 		return nil, err
 	}

@@ -31,7 +31,9 @@ type handoverTask struct {
 }
 
 func init() {
-	worker.Handle("holder", func(h handoverTask) (nothing, error) { return nothing{}, current.holder(h) })
+	worker.Handle("holder", func(h handoverTask) (nothing, error) {
+		return nothing{}, current.holder(h)
+	})
 	worker.Handle("waiter", func(handoverTask) ([]int64, error) { return current.waiter() })
 }
 
@@ -123,14 +125,18 @@ func (s *session) waiter() (took []int64, err error) {
 func handover(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "handover", Title: "Hand-over between two processes", Floor: "message alone",
-		About: "From the holder's call of unlock to the waiter's return, by the machine's clock; both processes run the contestant's client. The\n" +
+		About: "From the holder's call of unlock to the waiter's return, by the machine's clock; " +
+			"both processes run the contestant's client. The\n" +
 			"time includes waking a goroutine that sleeps, for the floors as well.",
 		Columns: []report.Column{
-			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true}, {Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
-			{Key: "longest", Head: "longest", Unit: report.Duration}, {Key: "count", Head: "hand-overs", Unit: report.Count},
+			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true},
+			{Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
+			{Key: "longest", Head: "longest", Unit: report.Duration},
+			{Key: "count", Head: "hand-overs", Unit: report.Count},
 		},
 	}
-	names := append([]string{"message alone", "queue in Redis", "message and acquire script", ours, announcing}, waiting(e)...)
+	names := append([]string{"message alone", "queue in Redis", "message and acquire script", ours,
+		announcing}, waiting(e)...)
 	window := pick(e, 200*time.Millisecond, 500*time.Millisecond)
 	// A 99th percentile takes many hand-overs. They come in small rounds so that a slow moment hits
 	// all contestants. Figures are of several rounds together.
@@ -141,7 +147,8 @@ func handover(ctx context.Context, e *Env) (*report.Table, error) {
 	) (report.Figures, error) {
 		some, err := handoverRound(ctx, e, c.Contestant, window)
 		if err != nil {
-			if strings.Contains(err.Error(), errTwo.Error()) { // it comes from another process, as text
+			// it comes from another process, as text
+			if strings.Contains(err.Error(), errTwo.Error()) {
 				row.Break(errTwo.Error())
 			}
 			return nil, err
@@ -153,21 +160,25 @@ func handover(ctx context.Context, e *Env) (*report.Table, error) {
 		all := took[c.Name]
 		took[c.Name] = nil
 		return report.Figures{
-			"p50": float64(measure.Quantile(all, 0.5)), "p99": float64(measure.Quantile(all, 0.99)), "longest": float64(measure.Quantile(all, 1)),
-			"count": float64(len(all)),
+			"p50": float64(measure.Quantile(all, 0.5)), "p99": float64(measure.Quantile(all, 0.99)),
+			"longest": float64(measure.Quantile(all, 1)),
+			"count":   float64(len(all)),
 		}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.Plots = []report.Plot{{File: "handover", Title: "Hand-over between two processes: time", Keys: []string{"p50"}, Log: true,
+	t.Plots = []report.Plot{{File: "handover", Title: "Hand-over between two processes: time",
+		Keys: []string{"p50"}, Log: true,
 		Label: "median, in terms of the message alone (less is better)"}}
 	t.AtMost("p50 <= 1.15 x the message alone", t.Ratio(ours, t.Floor, "p50"), 1.15, report.Ratio)
 	t.AtMost("p99 <= 2 x the message alone", t.Ratio(ours, t.Floor, "p99"), 2, report.Ratio)
 	return t, nil
 }
 
-func handoverRound(ctx context.Context, e *Env, c contest.Contestant, window time.Duration) ([]int64, error) {
+func handoverRound(
+	ctx context.Context, e *Env, c contest.Contestant, window time.Duration,
+) ([]int64, error) {
 	ws, err := e.Pool.Get(2, e.program(c))
 	if err != nil {
 		return nil, err
@@ -181,7 +192,8 @@ func handoverRound(ctx context.Context, e *Env, c contest.Contestant, window tim
 	name := e.name("handover")
 	undo, err := openAll(ctx, ws, func(i int) open {
 		return open{Contestant: c.Name, Locks: []string{name}, Shared: path, Number: i,
-			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 1, Lease: 30 * time.Second, Waiter: i == 1}}
+			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 1,
+				Lease: 30 * time.Second, Waiter: i == 1}}
 	})
 	if err != nil {
 		return nil, err

@@ -44,16 +44,17 @@ type run struct {
 
 // ran is the result of a run.
 type ran struct {
-	Acquired   []int          `json:"acquired"` // by each goroutine, between From and Until
-	Total      int            `json:"total"`    // also before and after
-	Waits      measure.Bars   `json:"waits"`
-	Cycles     measure.Bars   `json:"cycles"`
-	Before     measure.Memory `json:"before"`
-	After      measure.Memory `json:"after"`
-	GaveUp     int            `json:"gave_up"`
-	Stuck      bool           `json:"stuck"`      // a goroutine waited for a free lock until the client was closed
-	Violations int            `json:"violations"` // found another goroutine in the lock
-	Errors     []string       `json:"errors"`     // one per goroutine at most
+	Acquired []int          `json:"acquired"` // by each goroutine, between From and Until
+	Total    int            `json:"total"`    // also before and after
+	Waits    measure.Bars   `json:"waits"`
+	Cycles   measure.Bars   `json:"cycles"`
+	Before   measure.Memory `json:"before"`
+	After    measure.Memory `json:"after"`
+	GaveUp   int            `json:"gave_up"`
+	// a goroutine waited for a free lock until the client was closed
+	Stuck      bool     `json:"stuck"`
+	Violations int      `json:"violations"` // found another goroutine in the lock
+	Errors     []string `json:"errors"`     // one per goroutine at most
 }
 
 func init() {
@@ -230,7 +231,8 @@ func (l *loads) round(
 	s := &sessions{loads: l, contestant: c, row: row, workers: ws, shared: shared}
 	undo, err := openAll(ctx, ws, func(i int) open {
 		o := open{Contestant: c.Name, Shared: path, Number: i, Contexts: c.contexts,
-			Setup: contest.Setup{Addresses: []string{l.env.Server.Address}, Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
+			Setup: contest.Setup{Addresses: []string{l.env.Server.Address},
+				Goroutines: l.load.goroutines, Lease: 30 * time.Second}}
 		if l.load.ownKeys {
 			o.Number = -1 // there is one process then
 		}
@@ -323,10 +325,12 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 	}
 	s.before += counted
 	if lost := total - counted; lost != 0 || violations != 0 {
-		s.row.Break(fmt.Sprintf("%d of %d updates lost, %d met somebody in the lock", lost, total, violations))
+		s.row.Break(fmt.Sprintf("%d of %d updates lost, %d met somebody in the lock", lost, total,
+			violations))
 	}
 	if stuck {
-		s.row.Problem(fmt.Sprintf("somebody still waited %v after the last release, until the client was closed", grace))
+		s.row.Problem(fmt.Sprintf("somebody still waited %v after the last release, until the "+
+			"client was closed", grace))
 		if hold > 0 {
 			return nil, errors.New("not measured because of that")
 		}
@@ -385,8 +389,10 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 	sent, took := s.origins[s.contestant.Name].Clients(calls)
 	figures := report.Figures{
 		"rate": rate, "commands": sent / float64(total), "server": float64(took) / float64(total),
-		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)), "wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
-		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)), "gaveup": float64(gaveUp),
+		"jain": measure.Jain(each), "wait50": float64(waits.Quantile(0.5)),
+		"wait99": float64(waits.Quantile(0.99)), "longest": float64(waits.Max()),
+		"cycle50": float64(cycles.Quantile(0.5)), "cycle99": float64(cycles.Quantile(0.99)),
+		"gaveup":  float64(gaveUp),
 		"share":   float64(least) * float64(len(processes)) / float64(acquired),
 		"bound99": float64(waits.Quantile(0.99)) / bound, "boundmax": float64(waits.Max()) / bound,
 	}

@@ -27,7 +27,9 @@ type quorumResult struct {
 }
 
 func init() {
-	worker.Handle("quorum cycles", func(q quorumTask) (quorumResult, error) { return current.quorumCycles(q) })
+	worker.Handle("quorum cycles", func(q quorumTask) (quorumResult, error) {
+		return current.quorumCycles(q)
+	})
 }
 
 func (s *session) quorumCycles(q quorumTask) (out quorumResult, err error) {
@@ -88,18 +90,23 @@ const slowRound = 2 * time.Second
 func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "redlock", Title: "RedLock over 5 nodes", Floor: "parallel quorum",
-		About: "Lock and unlock by one goroutine, with a process for each contestant. One node is stopped, so that connections stay open and\n" +
-			"nothing answers; then it is killed. `goroutines` is how many more there are than before while it hangs.",
+		About: "Lock and unlock by one goroutine, with a process for each contestant. One node " +
+			"is stopped, so that connections stay open and\n" +
+			"nothing answers; then it is killed. `goroutines` is how many more there are than " +
+			"before while it hangs.",
 		Columns: []report.Column{
-			{Key: "up p50", Head: "all up p50", Unit: report.Duration, Ratio: true}, {Key: "hung p50", Head: "one hung p50", Unit: report.Duration, Ratio: true},
-			{Key: "dead p50", Head: "one dead p50", Unit: report.Duration, Ratio: true}, {Key: "hung goroutines", Head: "goroutines", Unit: report.Count},
+			{Key: "up p50", Head: "all up p50", Unit: report.Duration, Ratio: true},
+			{Key: "hung p50", Head: "one hung p50", Unit: report.Duration, Ratio: true},
+			{Key: "dead p50", Head: "one dead p50", Unit: report.Duration, Ratio: true},
+			{Key: "hung goroutines", Head: "goroutines", Unit: report.Count},
 			{Key: "hung count", Head: "locks", Unit: report.Count},
 		},
 	}
 	const mine = "holdfast redlock"
 	names := []string{t.Floor, mine, "holdfast redlock, durable", "redsync, rueidis, fail fast"}
 	if !e.Short {
-		names = append(names, "redsync, rueidis", "redsync, go-redis") // these take ten seconds for a lock while a node hangs
+		// these take ten seconds for a lock while a node hangs
+		names = append(names, "redsync, rueidis", "redsync, go-redis")
 	}
 	cs, err := e.contestants(t, names)
 	if err != nil {
@@ -141,7 +148,8 @@ func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 			rounds[i] = append(rounds[i], report.Figures{})
 		}
 	}
-	q := quorums{env: e, table: t, contestants: cs, workers: ws, rounds: rounds, before: make([]int, len(cs))}
+	q := quorums{env: e, table: t, contestants: cs, workers: ws, rounds: rounds,
+		before: make([]int, len(cs))}
 	for _, state := range []struct {
 		key   string
 		begin func() error
@@ -161,11 +169,17 @@ func redLock(ctx context.Context, e *Env) (*report.Table, error) {
 		t.Row(c).Rounds = rounds[i]
 	}
 	t.AtMost("all up: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "up p50"), 1.15, report.Ratio)
-	t.AtMost("one hung: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "hung p50"), 1.15, report.Ratio)
-	t.AtMost("one dead: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "dead p50"), 1.15, report.Ratio)
-	t.AtMost("one hung: goroutines flat (at most 100 more, however many locks)", t.Figure(mine, "hung goroutines"), 100, report.Count)
-	t.Plots = []report.Plot{{File: "redlock", Title: "RedLock over 5 nodes: time of lock and unlock", Keys: []string{"up p50", "hung p50", "dead p50"}, Log: true,
-		Label: "median, in terms of the parallel quorum (less is better): all up, one hung, one dead"}}
+	t.AtMost("one hung: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "hung p50"), 1.15,
+		report.Ratio)
+	t.AtMost("one dead: <= 1.15 x the floor", t.Ratio(mine, t.Floor, "dead p50"), 1.15,
+		report.Ratio)
+	t.AtMost("one hung: goroutines flat (at most 100 more, however many locks)",
+		t.Figure(mine, "hung goroutines"), 100, report.Count)
+	t.Plots = []report.Plot{{File: "redlock",
+		Title: "RedLock over 5 nodes: time of lock and unlock",
+		Keys:  []string{"up p50", "hung p50", "dead p50"}, Log: true,
+		Label: "median, in terms of the parallel quorum (less is better): all up, one hung, one " +
+			"dead"}}
 	return t, nil
 }
 
@@ -190,7 +204,8 @@ func (q *quorums) state(ctx context.Context, state string) error {
 			}
 			bounded, cancel := within(ctx, 30*time.Second)
 			began := time.Now()
-			out, err := worker.Call[quorumResult](bounded, q.workers[i], "quorum cycles", quorumTask{For: window, Most: 100_000})
+			out, err := worker.Call[quorumResult](bounded, q.workers[i], "quorum cycles",
+				quorumTask{For: window, Most: 100_000})
 			cancel()
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -215,12 +230,14 @@ func (q *quorums) state(ctx context.Context, state string) error {
 				delete(earlier, state+" count")
 			}
 			if c.Java {
-				q.table.Row(c).Note("goroutines: a JVM has threads, of which Redisson starts a fixed number")
+				q.table.Row(c).Note("goroutines: a JVM has threads, of which Redisson starts a " +
+					"fixed number")
 			} else {
 				figures[state+" goroutines"] = float64(out.Goroutines - q.before[i])
 			}
 			figures[state+" count"] = float64(counts[i])
-			q.env.Log("%s: %s: %s, round %d of %d", q.table.Scenario, c.Name, state, round+1, q.env.Rounds)
+			q.env.Log("%s: %s: %s, round %d of %d", q.table.Scenario, c.Name, state, round+1,
+				q.env.Rounds)
 		}
 	}
 	return nil

@@ -24,11 +24,12 @@ type Env struct {
 	Rounds int
 	Who    *regexp.Regexp // contestants besides the floors; nil is all
 	Server *server.Server
-	Nodes  []*server.Server // of the RedLock; started early, since nodes that have just started do not count
-	Up     time.Time        // when Nodes were started
-	Pool   *worker.Pool
-	Java   *worker.Program // has the clients in Java; nil if there is none
-	Log    func(format string, args ...any)
+	// of the RedLock; started early, since nodes that have just started do not count
+	Nodes []*server.Server
+	Up    time.Time // when Nodes were started
+	Pool  *worker.Pool
+	Java  *worker.Program // has the clients in Java; nil if there is none
+	Log   func(format string, args ...any)
 
 	names  int
 	inJava []string // contestants in Java of the running scenario

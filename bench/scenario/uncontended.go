@@ -48,16 +48,21 @@ const chunk = 200
 // runs, the others wait for input.
 func uncontended(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
-		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine", Floor: "raw scripts",
+		Scenario: "uncontended", Title: "Uncontended lock and unlock, one goroutine",
+		Floor: "raw scripts",
 		About: "Client and server on one core. Contestants take turns every 200 cycles.\n" +
 			aboutBackground,
 		Columns: []report.Column{
-			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true}, {Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
-			{Key: "commands", Head: "commands", Unit: report.Decimal}, {Key: "allocs", Head: "allocs", Unit: report.Decimal},
+			{Key: "p50", Head: "p50", Unit: report.Duration, Ratio: true},
+			{Key: "p99", Head: "p99", Unit: report.Duration, Ratio: true},
+			{Key: "commands", Head: "commands", Unit: report.Decimal},
+			{Key: "allocs", Head: "allocs", Unit: report.Decimal},
 		},
 	}
 	t.Columns = besideBackground(t.Columns, "p50", "p99", "allocs")
-	cs, err := e.contestants(t, []string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis", "redislock", "go-zero, 1 ms"})
+	cs, err := e.contestants(t,
+		[]string{"raw scripts", ours, "rueidislock", "redsync, rueidis", "redsync, go-redis",
+			"redislock", "go-zero, 1 ms"})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +134,8 @@ func uncontendedRound(
 			kept[c.Name] = w
 		}
 		o := open{Contestant: c.Name, Locks: []string{e.name("uncontended")}, Contexts: c.contexts,
-			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1, Lease: 30 * time.Second}}
+			Setup: contest.Setup{Addresses: []string{s.Address}, Goroutines: 1,
+				Lease: 30 * time.Second}}
 		if _, err := worker.Call[nothing](ctx, w, "open", o); err != nil {
 			return err
 		}

@@ -29,7 +29,9 @@ type park struct {
 var unpark func()
 
 func init() {
-	worker.Handle("lock all", func(nothing) (nothing, error) { return nothing{}, current.lockAll() })
+	worker.Handle("lock all", func(nothing) (nothing, error) {
+		return nothing{}, current.lockAll()
+	})
 	worker.Handle("park", func(p park) (parked, error) { return current.park(p) })
 	worker.Handle("unpark", func(nothing) (nothing, error) {
 		unpark()
@@ -105,22 +107,28 @@ type crowd struct {
 func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "waiters", Title: "Waiters on held locks",
-		About: "What a waiter costs while nothing happens: commands per waiter and second, memory (heap and stack, after collection) and\n" +
+		About: "What a waiter costs while nothing happens: commands per waiter and second, " +
+			"memory (heap and stack, after collection) and\n" +
 			"goroutines per waiter, its own included.",
 	}
 	crowds := []crowd{
-		{"1,000", 1000, false, []string{ours, announcing, "rueidislock, patient", "redsync, rueidis", "redislock"}},
+		{"1,000", 1000, false,
+			[]string{ours, announcing, "rueidislock, patient", "redsync, rueidis", "redislock"}},
 		{"10,000", 10_000, false, []string{ours, "rueidislock, patient"}},
 	}
 	if e.Short {
-		crowds[0].who, crowds[1].who = []string{ours, "rueidislock, patient", "redsync, rueidis"}, []string{ours}
+		crowds[0].who = []string{ours, "rueidislock, patient", "redsync, rueidis"}
+		crowds[1].who = []string{ours}
 	} else {
 		crowds[1].who = append(crowds[1].who, "redsync, rueidis")
-		crowds = append(crowds, crowd{"10,000 each", 10_000, true, []string{ours, "rueidislock, patient"}})
+		crowds = append(crowds,
+			crowd{"10,000 each", 10_000, true, []string{ours, "rueidislock, patient"}})
 	}
 	for _, c := range crowds {
 		t.Columns = append(t.Columns,
-			report.Column{Key: c.key + " commands", Head: c.key + ": commands", Unit: report.Decimal},
+			report.Column{
+				Key: c.key + " commands", Head: c.key + ": commands", Unit: report.Decimal,
+			},
 			report.Column{Key: c.key + " memory", Head: "memory", Unit: report.Bytes},
 			report.Column{Key: c.key + " goroutines", Head: "goroutines", Unit: report.Decimal})
 	}
@@ -146,14 +154,18 @@ func waiters(ctx context.Context, e *Env) (*report.Table, error) {
 		return nil, err
 	}
 	for _, c := range crowds {
-		t.AtMost(c.key+": no commands per waiter and second (0.00)", t.Figure(ours, c.key+" commands"), 0.01, report.Decimal)
+		t.AtMost(c.key+": no commands per waiter and second (0.00)",
+			t.Figure(ours, c.key+" commands"), 0.01, report.Decimal)
 		t.AtMost(c.key+": <= 4 KiB per waiter", t.Figure(ours, c.key+" memory"), 4096, report.Bytes)
-		t.AtMost(c.key+": 1 goroutine per waiter", t.Figure(ours, c.key+" goroutines"), 1.02, report.Decimal)
+		t.AtMost(c.key+": 1 goroutine per waiter", t.Figure(ours, c.key+" goroutines"), 1.02,
+			report.Decimal)
 	}
 	return t, nil
 }
 
-func (e *Env) crowd(ctx context.Context, c contest.Contestant, of crowd, window time.Duration, into report.Figures) error {
+func (e *Env) crowd(
+	ctx context.Context, c contest.Contestant, of crowd, window time.Duration, into report.Figures,
+) error {
 	ctx, cancel := within(ctx, window+20*time.Second)
 	defer cancel()
 	ws, err := e.Pool.Get(2, nil)
@@ -168,7 +180,8 @@ func (e *Env) crowd(ctx context.Context, c contest.Contestant, of crowd, window 
 	}
 	undo, err := openAll(ctx, ws, func(i int) open {
 		return open{Contestant: c.Name, Locks: locks, Number: i,
-			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 100, Lease: 2 * time.Minute}}
+			Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 100,
+				Lease: 2 * time.Minute}}
 	})
 	if err != nil {
 		return err
@@ -178,7 +191,8 @@ func (e *Env) crowd(ctx context.Context, c contest.Contestant, of crowd, window 
 		return err
 	}
 	settle := time.Second + time.Duration(of.waiters)*100*time.Microsecond
-	cost, err := worker.Call[parked](ctx, ws[1], "park", park{Each: of.waiters / len(locks), Settle: settle})
+	cost, err := worker.Call[parked](ctx, ws[1], "park",
+		park{Each: of.waiters / len(locks), Settle: settle})
 	if err != nil {
 		return err
 	}

@@ -29,11 +29,15 @@ func keyOf(contestant, name string) string {
 func watchdog(ctx context.Context, e *Env) (*report.Table, error) {
 	t := &report.Table{
 		Scenario: "watchdog", Title: "10,000 locks held by the watchdog",
-		About: "The lease is 3 s, and renewed every third of it; a period is what it takes to renew each once. `late` is\n" +
-			"by how much the most belated renewal of all was late, seen from what its key had left: it should never be less than two thirds of the lease.",
+		About: "The lease is 3 s, and renewed every third of it; a period is what it takes to " +
+			"renew each once. `late` is\n" +
+			"by how much the most belated renewal of all was late, seen from what its key had " +
+			"left: it should never be less than two thirds of the lease.",
 		Columns: []report.Column{
-			{Key: "calls", Head: "scripts per period", Unit: report.Count}, {Key: "late", Head: "late", Unit: report.Duration},
-			{Key: "lost", Head: "lost", Unit: report.Count}, {Key: "sweeps", Head: "looks", Unit: report.Count},
+			{Key: "calls", Head: "scripts per period", Unit: report.Count},
+			{Key: "late", Head: "late", Unit: report.Duration},
+			{Key: "lost", Head: "lost", Unit: report.Count},
+			{Key: "sweeps", Head: "looks", Unit: report.Count},
 		},
 	}
 	periods := pick(e, 3, 6)
@@ -47,12 +51,15 @@ func watchdog(ctx context.Context, e *Env) (*report.Table, error) {
 		return nil, err
 	}
 	t.AtMost("100 calls per period", t.Figure(ours, "calls"), 101, report.Count)
-	t.AtMost("no renewal late by more than lease/10", t.Figure(ours, "late"), float64(watchdogLease/10), report.Duration)
+	t.AtMost("no renewal late by more than lease/10", t.Figure(ours, "late"),
+		float64(watchdogLease/10), report.Duration)
 	t.AtMost("no lock lost", t.Figure(ours, "lost"), 0, report.Count)
 	return t, nil
 }
 
-func (e *Env) watchdogRound(ctx context.Context, c contest.Contestant, periods int) (report.Figures, error) {
+func (e *Env) watchdogRound(
+	ctx context.Context, c contest.Contestant, periods int,
+) (report.Figures, error) {
 	const held, period = 10_000, watchdogLease / 3
 	ctx, cancel := within(ctx, 20*time.Second)
 	defer cancel()
@@ -62,7 +69,9 @@ func (e *Env) watchdogRound(ctx context.Context, c contest.Contestant, periods i
 	}
 	defer e.Pool.Put(ws)
 	e.names++
-	o := open{Contestant: c.Name, Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 64, Period: watchdogLease}}
+	o := open{Contestant: c.Name,
+		Setup: contest.Setup{Addresses: []string{e.Server.Address}, Goroutines: 64,
+			Period: watchdogLease}}
 	look := make([][]string, 0, held)
 	for i := range held {
 		name := fmt.Sprintf("bench:watchdog:%d:%d", e.names, i)
@@ -118,7 +127,8 @@ func (e *Env) watchdogRound(ctx context.Context, c contest.Contestant, periods i
 		}
 	}
 	if renewed == 0 {
-		return nil, fmt.Errorf("%s has renewed none of its locks in %v", c.Name, time.Duration(periods)*period)
+		return nil, fmt.Errorf("%s has renewed none of its locks in %v", c.Name,
+			time.Duration(periods)*period)
 	}
 	calls, err := conn.Calls()
 	if err != nil {
@@ -126,7 +136,8 @@ func (e *Env) watchdogRound(ctx context.Context, c contest.Contestant, periods i
 	}
 	late := max(watchdogLease*2/3-time.Duration(least)*time.Millisecond, 0)
 	return report.Figures{
-		"calls": float64(calls["evalsha"].Count+calls["eval"].Count) * held / float64(renewed), "late": float64(late), "lost": float64(lost), "sweeps": float64(sweeps),
+		"calls": float64(calls["evalsha"].Count+calls["eval"].Count) * held / float64(renewed),
+		"late":  float64(late), "lost": float64(lost), "sweeps": float64(sweeps),
 	}, nil
 }
 

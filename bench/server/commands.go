@@ -53,7 +53,8 @@ func parseCalls(info string) (Calls, error) {
 		}
 		if !own[name] {
 			t := calls[name]
-			calls[name] = Tally{t.Count + int(n), t.Time + time.Duration(microseconds)*time.Microsecond}
+			calls[name] = Tally{t.Count + int(n),
+				t.Time + time.Duration(microseconds)*time.Microsecond}
 		}
 	}
 	return calls, nil

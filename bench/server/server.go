@@ -59,7 +59,8 @@ func launch(ctx context.Context, path string, core int) (*Server, error) {
 	}
 	s := &Server{Address: address, dir: dir, ended: make(chan struct{})}
 	var log bytes.Buffer
-	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir)
+	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly",
+		"no", "--dir", dir)
 	s.cmd.Stdout, s.cmd.Stderr = &log, &log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 

@@ -220,7 +220,9 @@ func (o *Pool) Stop() {
 
 // CallAll has all workers do a task at the same time, and waits for all. in is called with the
 // index of a worker. The error is that of the first worker that failed.
-func CallAll[Out any](ctx context.Context, processes []*Process, task string, in func(i int) any) ([]Out, error) {
+func CallAll[Out any](
+	ctx context.Context, processes []*Process, task string, in func(i int) any,
+) ([]Out, error) {
 	outs := make([]Out, len(processes))
 	errs := make([]error, len(processes))
 	var all sync.WaitGroup

@@ -44,11 +44,13 @@ func OpenShared(path string) (*Shared, error) {
 		return nil, err
 	}
 	defer f.Close()
-	bytes, err := unix.Mmap(int(f.Fd()), 0, sharedBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	bytes, err := unix.Mmap(int(f.Fd()), 0, sharedBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mmap %s: %w", path, err)
 	}
-	return &Shared{bytes: bytes, words: unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(bytes))), sharedBytes/8)}, nil
+	return &Shared{bytes: bytes,
+		words: unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(bytes))), sharedBytes/8)}, nil
 }
 
 // Word returns the i-th word of the page. Whether to use it atomically is up to the caller.

@@ -10,8 +10,8 @@ import (
 // demoCommand is "holdfast demo".
 type demoCommand struct {
 	Redis string `placeholder:"ADDR" help:"Redis to use: host:port, or redis://user:password@host:port/db (rediss:// for TLS). Keys get a random prefix and are deleted at the end. Default: an embedded server."`
-	Plain bool   `help:"Print plain lines also on a terminal. Without this flag, NO_COLOR=1 keeps the picture and drops its colours."`
-	Break bool   `hidden:"" help:"Leave out the lock that protects the counter, to see the checks fail."`
+	Plain bool   `help:"Print lines even on a terminal. NO_COLOR=1 keeps the picture, without colours."`
+	Break bool   `hidden:"" help:"Leave out the lock of the counter, to see the checks fail."`
 }
 
 // Help returns the text that "holdfast demo --help" shows.
@@ -19,7 +19,7 @@ func (demoCommand) Help() string {
 	return `27 processes play eight scenes at the same time:
 
   counter    four processes increment one counter; only the lock keeps them apart
-  queue      processes queue for a fair lock; one gives up, one is killed, the others get it in order
+  queue      processes queue for a fair lock; one gives up, one is killed, the rest get it in order
   readwrite  readers hold it together, a writer alone; new readers step back while it waits
   transfer   two accounts are locked together, in whatever order they are named
   redlock    a lock on a quorum of five embedded servers; two of them die

@@ -1,6 +1,6 @@
 // Command holdfast shows distributed locks at work.
 //
-//	holdfast demo                          # with a server of its own: needs nothing but this program
+//	holdfast demo                          # with a server of its own: needs only this program
 //	holdfast demo --redis localhost:6379   # on a real Redis
 package main
 
@@ -21,7 +21,7 @@ import (
 const interrupted = 130
 
 type commandLine struct {
-	Demo   demoCommand   `cmd:"" help:"Watch several processes contend for locks, in about ten seconds."`
+	Demo   demoCommand   `cmd:"" help:"Watch processes contend for locks, in about ten seconds."`
 	Worker workerCommand `cmd:"" hidden:""`
 }
 

@@ -20,8 +20,8 @@ type section struct {
 // not alone. Evidence comes from two sources:
 //
 //   - time: two sections of one lock overlap, and do not both share;
-//   - the marker in Redis: a process that enters finds the name of another that is alive, or one that leaves does not
-//     find its own.
+//   - the marker in Redis: a process that enters finds the name of another that is alive, or one
+//     that leaves does not find its own.
 //
 // A section whose process was killed ends with the process. One without an end lasts for ever.
 func sections(history []event) []section {

@@ -73,9 +73,10 @@ func (r *row) become(s state, at time.Duration) {
 // board tracks who holds and who waits. It is fed events in the order of time.
 type board struct {
 	rows   []*row
-	free   map[string]release         // by lock: its last release, which may be one to come
-	wakeUp time.Duration              // the longest so far
-	vote   time.Duration              // the same over a quorum, where a woken waiter may have to ask again
+	free   map[string]release // by lock: its last release, which may be one to come
+	wakeUp time.Duration      // the longest so far
+	// the same over a quorum, where a woken waiter may have to ask again
+	vote   time.Duration
 	queue  []*row                     // of all locks, first come first; see bury
 	deaths map[string][]time.Duration // by lock: when servers of its own died
 }

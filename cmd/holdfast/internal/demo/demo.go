@@ -105,11 +105,14 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // counters returns the sum of the counters of all scenes.
-func counters(ctx context.Context, redis rueidis.Client, prefix string, scenes []scene) (sum int64, err error) {
+func counters(
+	ctx context.Context, redis rueidis.Client, prefix string, scenes []scene,
+) (sum int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, afterwards)
 	defer cancel()
 	for _, s := range scenes {
-		count, err := redis.Do(ctx, redis.B().Get().Key(counterKey(prefix, s.lock)).Build()).AsInt64()
+		count, err := redis.Do(ctx,
+			redis.B().Get().Key(counterKey(prefix, s.lock)).Build()).AsInt64()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return 0, fmt.Errorf("read the counter of %s: %w", s.lock, err)
 		}
@@ -129,7 +132,8 @@ func cleanUp(ctx context.Context, redis rueidis.Client, prefix string, scenes []
 	}
 	for _, s := range scenes {
 		lock := lockKey(prefix, s.lock)
-		keys := []string{counterKey(prefix, s.lock), markerKey(prefix, s.lock), readersKey(prefix, s.lock)}
+		keys := []string{counterKey(prefix, s.lock), markerKey(prefix, s.lock),
+			readersKey(prefix, s.lock)}
 		if err == nil {
 			// Each hold of a reader has a key of its own.
 			_, _ = client.NewReadWriteLock(lock).Read().ForceUnlock(ctx)

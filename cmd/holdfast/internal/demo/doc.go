@@ -11,10 +11,10 @@
 //	marker.go     how processes notice each other inside
 //	transfer.go   what is done under the locks of two accounts
 //	quorum.go     how a process opens a lock on several servers
-//	stage.go      starts and stops processes; process.go: one of them; merge.go: orders their events
+//	stage.go      starts and stops processes; process.go: one of them; merge.go: their order
 //	board.go      who holds and who waits; plain.go and live.go show it, screen.go what fits
-//	audit.go      whether sections overlapped or a waiter was overtaken; verdict.go: all that is judged
-//	embedded.go   the server if none is given; nodes.go: those of a scene; redis.go: how to reach them
+//	audit.go      whether sections overlapped or a waiter was overtaken; verdict.go: the result
+//	embedded.go   the server if none is given; nodes.go: those of a scene; redis.go: addresses
 //
 // No process outlives the stage: each ends when its standard input does.
 package demo

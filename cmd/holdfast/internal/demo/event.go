@@ -54,7 +54,8 @@ type clock struct {
 // clockSince returns the clock that started at the given wall-clock time.
 func clockSince(start time.Time) clock {
 	now := time.Now()
-	return clock{origin: now.Add(-now.Round(0).Sub(start.Round(0)))} // Round strips the monotonic reading
+	// Round strips the monotonic reading
+	return clock{origin: now.Add(-now.Round(0).Sub(start.Round(0)))}
 }
 
 func (c clock) now() time.Duration { return time.Since(c.origin) }

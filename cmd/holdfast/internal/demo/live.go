@@ -146,17 +146,21 @@ func (l *live) picture(scenes []scene) []string {
 				note = place
 			}
 			if lease := p.WatchdogLease; lease > 0 && l.board.row(p.Process).state() == holds {
-				note = fmt.Sprintf("holds for %.1f s", (l.now - l.board.row(p.Process).since()).Seconds())
+				note = fmt.Sprintf("holds for %.1f s",
+					(l.now - l.board.row(p.Process).since()).Seconds())
 			}
-			lines = append(lines, fmt.Sprintf("  %-5s %s %s", p.Process, l.timeline(p.Process), l.ink.dim(note)))
+			lines = append(lines,
+				fmt.Sprintf("  %-5s %s %s", p.Process, l.timeline(p.Process), l.ink.dim(note)))
 		}
 		if len(s.nodes) > 0 {
-			lines = append(lines, fmt.Sprintf("  %-5s %s %s", "nodes", l.alive(s), l.ink.dim(l.died(s))))
+			lines = append(lines,
+				fmt.Sprintf("  %-5s %s %s", "nodes", l.alive(s), l.ink.dim(l.died(s))))
 		}
 	}
 	lines = append(lines, "        "+l.ink.dim(l.axis()), l.legend())
 	if more := len(l.scenes) - len(scenes); more > 0 {
-		lines = append(lines, l.ink.dim(fmt.Sprintf("  %d more when there is room, or at the end", more)))
+		lines = append(lines,
+			l.ink.dim(fmt.Sprintf("  %d more when there is room, or at the end", more)))
 	}
 	return lines
 }
@@ -226,7 +230,8 @@ func (l *live) legend() string {
 	for _, entry := range []struct {
 		state state
 		means string
-	}{{holds, "holds"}, {reenters, "re-entered"}, {waits, "waits"}, {orphaned, "dead, in the way"}} {
+	}{{holds, "holds"}, {reenters, "re-entered"}, {waits, "waits"},
+		{orphaned, "dead, in the way"}} {
 		said = append(said, l.ink.state(entry.state)+l.ink.dim(" "+entry.means))
 	}
 	said = append(said, l.ink.paint(red, "✗")+l.ink.dim(" killed, or gave up"))

@@ -18,7 +18,8 @@ func (w *worker) enter(ctx context.Context) (found string, err error) {
 	defer cancel()
 	marker, readers := markerKey(w.part.Prefix, w.part.Lock), readersKey(w.part.Prefix, w.part.Lock)
 	if w.part.Type == reading {
-		if err := w.redis.Do(ctx, w.redis.B().Sadd().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
+		if err := w.redis.Do(ctx,
+			w.redis.B().Sadd().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
 			return "", fmt.Errorf("set the reader's marker: %w", err)
 		}
 		if err := w.limitLife(ctx, readers); err != nil {
@@ -26,7 +27,8 @@ func (w *worker) enter(ctx context.Context) (found string, err error) {
 		}
 		return w.markerOf(ctx, marker)
 	}
-	found, err = w.redis.Do(ctx, w.redis.B().Getset().Key(marker).Value(w.part.Process).Build()).ToString()
+	found, err = w.redis.Do(ctx,
+		w.redis.B().Getset().Key(marker).Value(w.part.Process).Build()).ToString()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return "", fmt.Errorf("set the marker: %w", err)
 	}
@@ -50,7 +52,8 @@ func (w *worker) exit(ctx context.Context) (found string, err error) {
 	case err != nil:
 		return "", err
 	case w.part.Type == reading:
-		if err := w.redis.Do(ctx, w.redis.B().Srem().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
+		if err := w.redis.Do(ctx,
+			w.redis.B().Srem().Key(readers).Member(w.part.Process).Build()).Error(); err != nil {
 			return "", fmt.Errorf("remove the reader's marker: %w", err)
 		}
 		if found == "" {
@@ -98,7 +101,8 @@ func (w *worker) reader(ctx context.Context, readers string) (string, error) {
 // limitLife makes a key expire, should the demo not clean up.
 func (w *worker) limitLife(ctx context.Context, key string) error {
 	life := int64(keyLife.Seconds())
-	if err := w.redis.Do(ctx, w.redis.B().Expire().Key(key).Seconds(life).Build()).Error(); err != nil {
+	if err := w.redis.Do(ctx,
+		w.redis.B().Expire().Key(key).Seconds(life).Build()).Error(); err != nil {
 		return fmt.Errorf("limit the life of %s: %w", key, err)
 	}
 	return nil

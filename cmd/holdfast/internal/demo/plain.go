@@ -78,7 +78,8 @@ func (p *plain) say(e event, h handover, before state, since time.Duration) stri
 		}
 		return "is killed (SIGKILL)" + p.whoWaits(e.Lock)
 	case died:
-		return fmt.Sprintf("dies; %d of %d servers are left", p.nodes[e.Lock]-len(p.board.deaths[e.Lock]), p.nodes[e.Lock])
+		return fmt.Sprintf("dies; %d of %d servers are left",
+			p.nodes[e.Lock]-len(p.board.deaths[e.Lock]), p.nodes[e.Lock])
 	case failed:
 		return "fails: " + e.Error
 	case ready, unnested, left, ended:
@@ -116,7 +117,9 @@ func (p *plain) does(process string) string {
 
 // withWhom returns who else is inside, where that is allowed.
 func (p *plain) withWhom(e event) string {
-	others := slices.DeleteFunc(p.board.holders(e.Lock), func(name string) bool { return name == e.Process })
+	others := slices.DeleteFunc(p.board.holders(e.Lock), func(name string) bool {
+		return name == e.Process
+	})
 	if !e.Shared || len(others) == 0 {
 		return ""
 	}

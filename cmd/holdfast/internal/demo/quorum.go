@@ -28,7 +28,8 @@ func (w *worker) openOverQuorum(ctx context.Context) (disconnect func(), err err
 		ends = append(ends, redis.Close)
 		client, err := rlock.New(redis, rlock.Options{
 			WatchdogLease: w.part.WatchdogLease,
-			Logger:        slog.New(slog.DiscardHandler), // it is no news that a server is dead; a lost lock is an error as well
+			// it is no news that a server is dead; a lost lock is an error as well
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			disconnect()

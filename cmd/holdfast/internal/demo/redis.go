@@ -55,7 +55,9 @@ func (s server) connect(ctx context.Context) (rueidis.Client, error) {
 	}
 	client, err := rueidis.NewClient(option)
 	if err != nil {
-		return nil, fmt.Errorf("cannot reach Redis at %s: %w (without --redis the demo brings a server of its own)", s, err)
+		return nil,
+			fmt.Errorf("cannot reach Redis at %s: %w (without --redis the demo brings a server "+
+				"of its own)", s, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

@@ -27,7 +27,8 @@ func counterScene(unlocked bool) scene {
 			Unlocked:  unlocked,
 		})
 	}
-	s.title = fmt.Sprintf("%d processes, %d sections, never two at a time", len(s.cast), len(s.cast)*counterSections)
+	s.title = fmt.Sprintf("%d processes, %d sections, never two at a time", len(s.cast),
+		len(s.cast)*counterSections)
 	s.verdict = func(history []event) (faults []string) {
 		for _, p := range s.cast {
 			var in, deeper int
@@ -41,14 +42,17 @@ func counterScene(unlocked bool) scene {
 				}
 			}
 			if in != p.Sections {
-				faults = append(faults, fmt.Sprintf("%s got into %d sections instead of %d", p.Process, in, p.Sections))
+				faults = append(faults,
+					fmt.Sprintf("%s got into %d sections instead of %d", p.Process, in, p.Sections))
 			}
 			want := (p.Sections + p.NestEvery - 1) / p.NestEvery
 			if p.Unlocked {
 				want = 0
 			}
 			if deeper != want {
-				faults = append(faults, fmt.Sprintf("%s re-entered to level 2 %d times instead of %d", p.Process, deeper, want))
+				faults = append(faults,
+					fmt.Sprintf("%s re-entered to level 2 %d times instead of %d", p.Process,
+						deeper, want))
 			}
 		}
 		return faults

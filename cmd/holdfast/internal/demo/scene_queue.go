@@ -12,19 +12,27 @@ import (
 const (
 	queueWait  = 2 * longWait
 	queueShort = 1500 * time.Millisecond // the wait of the quitter
-	queuePass  = 5 * time.Second         // how often the next in the queue checks whether the one before is still there
+	// how often the next in the queue checks whether the one before is still there
+	queuePass = 5 * time.Second
 )
 
 func queueScene() scene {
-	const holder, first, quitter, second, victim, third = "kate", "liam", "mia", "noah", "olga", "paul"
+	const (
+		holder, first, quitter = "kate", "liam", "mia"
+		second, victim, third  = "noah", "olga", "paul"
+	)
 	s := scene{
 		lock:  "queue",
 		title: "a fair lock: first come, first served; one gives up, one is killed",
-		cast:  []part{{Process: holder, Type: fair, Sections: 1, Wait: queueWait, Lease: longWait, Inside: untilCue}},
+		cast: []part{
+			{Process: holder, Type: fair, Sections: 1, Wait: queueWait, Lease: longWait,
+				Inside: untilCue},
+		},
 		first: []string{holder},
 	}
 	for _, name := range []string{first, quitter, second, victim, third} {
-		p := part{Process: name, Type: fair, Sections: 1, Wait: queueWait, Lease: longWait, Inside: 300 * time.Millisecond}
+		p := part{Process: name, Type: fair, Sections: 1, Wait: queueWait, Lease: longWait,
+			Inside: 300 * time.Millisecond}
 		switch name {
 		case quitter:
 			p.Wait = queueShort
@@ -58,7 +66,8 @@ func queueScene() scene {
 				promise = []kind{waiting, queued, killed}
 			}
 			if _, ok := findAll(history, p.Process, promise...); !ok {
-				faults = append(faults, fmt.Sprintf("%s was to be %s and then %s", p.Process, promise[1], promise[2]))
+				faults = append(faults,
+					fmt.Sprintf("%s was to be %s and then %s", p.Process, promise[1], promise[2]))
 			}
 		}
 		if n := count(history, second, entered); n != 2 {
@@ -70,7 +79,9 @@ func queueScene() scene {
 		before, ok := find(history, second, leaving)
 		after, ok2 := find(history, third, entered)
 		if took := after.At - before.At; ok && ok2 && took > queuePass+slack {
-			faults = append(faults, fmt.Sprintf("%s was passed over after %s instead of %s", victim, brief(took), brief(queuePass)))
+			faults = append(faults,
+				fmt.Sprintf("%s was passed over after %s instead of %s", victim, brief(took),
+					brief(queuePass)))
 		}
 		return faults
 	}

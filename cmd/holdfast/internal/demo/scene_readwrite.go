@@ -19,7 +19,8 @@ func readWriteScene() scene {
 	}
 	add := func(process, lockType string, inside time.Duration) {
 		s.cast = append(s.cast, part{
-			Process: process, Type: lockType, Sections: 1, Wait: longWait, Lease: longWait, Inside: inside,
+			Process: process, Type: lockType, Sections: 1, Wait: longWait, Lease: longWait,
+			Inside: inside,
 		})
 	}
 	for _, name := range early {
@@ -73,7 +74,9 @@ func readWriteScene() scene {
 		} else {
 			for _, name := range late {
 				read, ok := findAll(history, name, waiting, entered)
-				if ok && (read[0].At < wrote[1].At || read[0].At > wrote[3].At || read[1].At < wrote[3].At) {
+				if ok &&
+					(read[0].At < wrote[1].At || read[0].At > wrote[3].At ||
+						read[1].At < wrote[3].At) {
 					faults = append(faults, fmt.Sprintf("%s did not wait for %s", name, writer))
 				}
 			}

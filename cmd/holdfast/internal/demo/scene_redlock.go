@@ -33,7 +33,8 @@ func redlockScene() scene {
 	}
 	for _, name := range others {
 		s.cast = append(s.cast, part{
-			Process: name, Type: overQuorum, Sections: redlockSections, Wait: longWait, Lease: 2 * time.Second,
+			Process: name, Type: overQuorum, Sections: redlockSections, Wait: longWait,
+			Lease:  2 * time.Second,
 			Inside: 60 * time.Millisecond, Outside: 500 * time.Millisecond,
 		})
 	}
@@ -41,7 +42,8 @@ func redlockScene() scene {
 		s.nodes = append(s.nodes, fmt.Sprintf("node%d", i+1))
 	}
 	early, late := s.nodes[redlockNodes-1], s.nodes[0]
-	s.title = fmt.Sprintf("one lock on %d servers; 2 of them die, and %d are a quorum", redlockNodes, redlockNodes/2+1)
+	s.title = fmt.Sprintf("one lock on %d servers; 2 of them die, and %d are a quorum",
+		redlockNodes, redlockNodes/2+1)
 
 	var (
 		asked, between int
@@ -80,13 +82,16 @@ func redlockScene() scene {
 		held, ok := findAll(history, holder, entered, leaving)
 		death, ok2 := find(history, early, died)
 		if !ok || !ok2 || death.At < held[0].At || held[1].At-death.At < redlockStay {
-			faults = append(faults, fmt.Sprintf("%s did not hold the lock for %s after %s died", holder, brief(redlockStay), early))
+			faults = append(faults,
+				fmt.Sprintf("%s did not hold the lock for %s after %s died", holder,
+					brief(redlockStay), early))
 		}
 		second, ok := find(history, late, died)
 		after := 0
 		for _, name := range others {
 			if n := count(history, name, entered); n != redlockSections {
-				faults = append(faults, fmt.Sprintf("%s got into %d sections instead of %d", name, n, redlockSections))
+				faults = append(faults,
+					fmt.Sprintf("%s got into %d sections instead of %d", name, n, redlockSections))
 			}
 			for _, e := range history {
 				if e.Process == name && e.Kind == entered && e.At > second.At {

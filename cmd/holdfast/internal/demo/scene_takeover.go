@@ -21,8 +21,10 @@ func takeoverScene() scene {
 		lock:  "takeover",
 		title: fmt.Sprintf("SIGKILL: nobody renews the lease of %s any more", brief(takeoverLease)),
 		cast: []part{
-			{Process: victim, Sections: 1, Wait: longWait, Lease: rlock.Watchdog, WatchdogLease: takeoverLease, Inside: untilCue},
-			{Process: successor, Sections: 1, Wait: longWait, Lease: longWait, Inside: takeoverLease / 2},
+			{Process: victim, Sections: 1, Wait: longWait, Lease: rlock.Watchdog,
+				WatchdogLease: takeoverLease, Inside: untilCue},
+			{Process: successor, Sections: 1, Wait: longWait, Lease: longWait,
+				Inside: takeoverLease / 2},
 		},
 		first: []string{victim},
 		react: func(cues cues, e event) {
@@ -43,7 +45,8 @@ func takeoverScene() scene {
 				return []string{successor + " did not take over the lock of " + victim}
 			}
 			if took := won[1].At - killing[1].At; took > takeoverLease+slack {
-				return []string{fmt.Sprintf("the lock of %s passed on %s after SIGKILL instead of within its lease of %s",
+				return []string{fmt.Sprintf("the lock of %s passed on %s after SIGKILL instead "+
+					"of within its lease of %s",
 					victim, brief(took), brief(takeoverLease))}
 			}
 			return nil

@@ -26,7 +26,9 @@ func minHeight(scenes []scene) (lines int) {
 func (l *live) onScreen() (fitting []scene) {
 	room, chosen := l.height-otherLines, map[string]bool{}
 	bySize := slices.Clone(l.scenes)
-	slices.SortStableFunc(bySize, func(a, b scene) int { return cmp.Compare(linesOf(b), linesOf(a)) })
+	slices.SortStableFunc(bySize, func(a, b scene) int {
+		return cmp.Compare(linesOf(b), linesOf(a))
+	})
 	for _, over := range []bool{false, true} {
 		for _, s := range bySize {
 			if lines := linesOf(s); l.isOver(s) == over && lines <= room {

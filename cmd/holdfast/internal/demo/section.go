@@ -64,7 +64,9 @@ func (w *worker) inside(ctx context.Context, nest bool) (found string, sum int64
 }
 
 // acquire acquires the lock, unless the part leaves it out.
-func (w *worker) acquire(ctx context.Context) (work context.Context, owner string, unlock func() error, err error) {
+func (w *worker) acquire(
+	ctx context.Context,
+) (work context.Context, owner string, unlock func() error, err error) {
 	if w.part.Unlocked {
 		return ctx, "", func() error { return nil }, nil
 	}
@@ -82,7 +84,9 @@ const commandTimeout = 3 * time.Second
 // prevents it.
 const thinking = 80 * time.Millisecond
 
-func (w *worker) think(ctx context.Context) error { return w.pause(ctx, thinking/2+rand.N(thinking)) }
+func (w *worker) think(ctx context.Context) error {
+	return w.pause(ctx, thinking/2+rand.N(thinking))
+}
 
 // increment adds one to the counter in the way that loses updates without a lock: it reads, takes
 // its time, and writes. If nest is set it writes in a nested section.

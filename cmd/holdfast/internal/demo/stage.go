@@ -121,7 +121,8 @@ func (s *stage) allReady(ctx context.Context) error {
 			case failed:
 				return fmt.Errorf("process %s: %s", e.Process, e.Error)
 			default:
-				return fmt.Errorf("process %s ended early: %s\n%s", e.Process, e.Error, s.processes[e.Process].lastWords())
+				return fmt.Errorf("process %s ended early: %s\n%s", e.Process, e.Error,
+					s.processes[e.Process].lastWords())
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)

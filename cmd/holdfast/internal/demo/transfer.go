@@ -17,7 +17,8 @@ func (w *worker) transfer(ctx context.Context) (sum int64, err error) {
 	defer cancel()
 	var found []int64
 	for _, account := range w.part.Accounts {
-		balance, err := w.redis.Do(reading, w.redis.B().Get().Key(balanceKey(w.part.Prefix, account)).Build()).AsInt64()
+		balance, err := w.redis.Do(reading,
+			w.redis.B().Get().Key(balanceKey(w.part.Prefix, account)).Build()).AsInt64()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return 0, fmt.Errorf("read the balance of %s: %w", account, err)
 		}
@@ -30,7 +31,8 @@ func (w *worker) transfer(ctx context.Context) (sum int64, err error) {
 		}
 		key := balanceKey(w.part.Prefix, w.part.Accounts[i])
 		balance := strconv.FormatInt(found[i]+change, 10)
-		if err := w.redis.Do(ctx, w.redis.B().Set().Key(key).Value(balance).Ex(keyLife).Build()).Error(); err != nil {
+		if err := w.redis.Do(ctx,
+			w.redis.B().Set().Key(key).Value(balance).Ex(keyLife).Build()).Error(); err != nil {
 			return 0, fmt.Errorf("write the balance of %s: %w", w.part.Accounts[i], err)
 		}
 	}

@@ -43,7 +43,9 @@ func judge(scenes []scene, history []event, counter int64) verdict {
 		}
 	}
 	for _, o := range overtakings(history) {
-		v.faults = append(v.faults, fmt.Sprintf("%s: %s got in before %s, who was queued already", o.lock, o.later, o.first))
+		v.faults = append(v.faults,
+			fmt.Sprintf("%s: %s got in before %s, who was queued already", o.lock, o.later,
+				o.first))
 	}
 	for _, s := range scenes {
 		var own []event
@@ -58,10 +60,12 @@ func judge(scenes []scene, history []event, counter int64) verdict {
 	}
 	v.wakeUp = b.wakeUp
 	if v.wakeUp > slowest {
-		v.faults = append(v.faults, fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
+		v.faults = append(v.faults,
+			fmt.Sprintf("a waiter was woken only %s after the unlock", brief(v.wakeUp)))
 	}
 	if b.vote > slowestVote {
-		v.faults = append(v.faults, fmt.Sprintf("a quorum granted the lock only %s after the unlock", brief(b.vote)))
+		v.faults = append(v.faults,
+			fmt.Sprintf("a quorum granted the lock only %s after the unlock", brief(b.vote)))
 	}
 	return v
 }

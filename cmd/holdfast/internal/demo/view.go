@@ -37,7 +37,8 @@ func newView(o Options, where server, scenes []scene) view {
 	case runtime.GOOS == "windows": // its older consoles print escape sequences
 	case width < minWidth || height < minHeight(scenes):
 	default:
-		return newLive(o.Output, title, scenes, min(width, maxWidth), height, os.Getenv("NO_COLOR") == "")
+		return newLive(o.Output, title, scenes, min(width, maxWidth), height,
+			os.Getenv("NO_COLOR") == "")
 	}
 	return newPlain(o.Output, title, scenes)
 }

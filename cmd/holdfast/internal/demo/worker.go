@@ -19,13 +19,15 @@ import (
 
 // worker is a process that plays a part.
 type worker struct {
-	part   part
-	redis  rueidis.Client
-	lock   rlock.Locker
-	levels func(context.Context) (int, error) // held, according to Redis; nil if the part never nests
-	isIn   func(context.Context) bool         // reports whether it is in a queue; nil if the lock has none
-	clock  clock
-	leave  chan struct{} // closed by the cue to leave
+	part  part
+	redis rueidis.Client
+	lock  rlock.Locker
+	// held, according to Redis; nil if the part never nests
+	levels func(context.Context) (int, error)
+	// reports whether it is in a queue; nil if the lock has none
+	isIn  func(context.Context) bool
+	clock clock
+	leave chan struct{} // closed by the cue to leave
 
 	mu  sync.Mutex
 	out *json.Encoder // guarded by mu
@@ -64,7 +66,7 @@ func (w *worker) connectAndPlay(ctx context.Context, in *json.Decoder) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // without a deadline it returns no error
+	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // there is no deadline
 	w.open(client)
 	if len(w.part.Nodes) > 0 {
 		disconnect, err := w.openOverQuorum(ctx)
