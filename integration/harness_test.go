@@ -90,7 +90,7 @@ func hasListener(server *redistest.Server, name string) bool {
 func requireHandedOver(t *testing.T, servers *integration.Servers, holder, waiter rlock.Locker, names ...string) {
 	t.Helper()
 	locktest.BestOf(t, soon, func() time.Duration {
-		hold := locktest.Take(t, holder, longLease)
+		hold := locktest.Acquire(t, holder, longLease)
 		_, err := waiter.TryLock(t.Context(), rlock.NoWait, longLease)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 		done := locktest.LockInBackground(t.Context(), waiter, longLease)
