@@ -36,7 +36,7 @@ func (l *messageLocker) Unlock(ctx context.Context) error {
 		return nil
 	}
 	redis := l.client.redis
-	return redis.Do(ctx, redis.B().Publish().Channel(everybody).Message("0").Build()).Error()
+	return redis.Do(ctx, redis.B().Publish().Channel(floorChannel).Message("0").Build()).Error()
 }
 
 // announced is the raw scripts with a message at each release, after which a waiter tries again.
@@ -47,7 +47,7 @@ func announced() contest.Contestant {
 		Open: func(s contest.Setup) (contest.Client, error) {
 			return openListener(s, func(c *listener, name string) contest.Locker {
 				inner := c.rawClient.Locker(name).(*rawLocker)
-				inner.channel = everybody
+				inner.channel = floorChannel
 				return &announcedLocker{*inner, c}
 			})
 		}}
@@ -70,8 +70,8 @@ func (l *announcedLocker) Lock(ctx context.Context) error {
 	}
 }
 
-// everybody is the channel of all listeners.
-const everybody = "floor-messages"
+// floorChannel is the channel of all listeners.
+const floorChannel = "floor-messages"
 
 // listener is a client that receives one channel, for one goroutine.
 type listener struct {
@@ -93,7 +93,7 @@ func openListener(
 	if !s.Waiter {
 		return c, nil
 	}
-	c.sub, err = subscribe(client, everybody, func(string) {
+	c.sub, err = subscribe(client, floorChannel, func(string) {
 		select {
 		case c.messages <- struct{}{}:
 		default:

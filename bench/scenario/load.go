@@ -325,11 +325,11 @@ func (s *sessions) run(ctx context.Context, window, hold time.Duration) ([]ran, 
 	}
 	s.before += counted
 	if lost := total - counted; lost != 0 || violations != 0 {
-		s.row.Break(fmt.Sprintf("%d of %d updates lost, %d met somebody in the lock", lost, total,
+		s.row.Break(fmt.Sprintf("%d of %d updates lost, %d met another holder", lost, total,
 			violations))
 	}
 	if stuck {
-		s.row.Problem(fmt.Sprintf("somebody still waited %v after the last release, until the "+
+		s.row.Problem(fmt.Sprintf("a waiter still waited %v after the last release, until the "+
 			"client was closed", grace))
 		if hold > 0 {
 			return nil, errors.New("not measured because of that")
@@ -373,7 +373,7 @@ func (s *sessions) measure(ctx context.Context) (report.Figures, error) {
 		cycles.Add(r.Cycles)
 	}
 	if acquired == 0 {
-		return nil, errors.New("nobody got a lock")
+		return nil, errors.New("no lock was acquired")
 	}
 	least := processes[0]
 	for _, n := range processes {

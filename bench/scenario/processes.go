@@ -61,7 +61,7 @@ func processes4x16(ctx context.Context, e *Env) (*report.Table, error) {
 	} else if best = t.Best("jain", func(*report.Row) bool { return true }); best != "" {
 		// A Jain's index below 0.9 means that some starve. If that is so for all, the one to beat
 		// is the fairest.
-		t.AtLeast(">= 1.3 x the other that starves least ("+best+"), for all starve somebody",
+		t.AtLeast(">= 1.3 x the other that starves least ("+best+"); all starve some",
 			t.Ratio(ours, best, "rate"), 1.3, report.Ratio)
 	}
 	t.AtLeast("no process below half its share", t.Figure(ours, "share"), 0.5, report.Decimal)

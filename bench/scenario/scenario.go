@@ -125,16 +125,17 @@ type measureRound func(
 	ctx context.Context, c entrant, row *report.Row, i int,
 ) (report.Figures, error)
 
-// takeTurns gives each contestant so many rounds, interleaved, with contexts that can be cancelled.
+// takeTurns measures the contestants in so many rounds each, interleaved, with contexts that can be
+// cancelled.
 func (e *Env) takeTurns(
 	ctx context.Context, t *report.Table, names []string, rounds int, round measureRound,
 ) error {
 	return e.takeTurnsWith(ctx, t, names, rounds, round, cancellable)
 }
 
-// takeTurnsWith gives each contestant so many rounds with each kind of contexts, interleaved. A
-// round that fails is a problem of its row, and not of the run; a contestant that hung is not tried
-// again.
+// takeTurnsWith measures the contestants in so many rounds each with each kind of contexts,
+// interleaved. A round that fails is a problem of its row, and not of the run. A contestant that
+// hung is not tried again.
 func (e *Env) takeTurnsWith(
 	ctx context.Context, t *report.Table, names []string, rounds int, round measureRound,
 	kinds ...contexts,

@@ -89,7 +89,7 @@ func (s *session) park(p park) (parked, error) {
 	select {
 	case <-got:
 		unpark()
-		return out, errors.New("somebody got a lock that was held")
+		return out, errors.New("a waiter got a lock that was held")
 	default:
 		return out, nil
 	}

@@ -19,7 +19,7 @@ import (
 // been printed.
 var ErrFailed = errors.New("the demo did not go as promised")
 
-// Options are those of [Run].
+// Options are the options of [Run].
 type Options struct {
 	// Redis is the server: host:port or a URL. Defaults to an embedded one.
 	Redis string

@@ -8,7 +8,7 @@ type kind string
 const (
 	ready    kind = "ready"    // connected; At is meaningless, because the clock starts later
 	waiting  kind = "waiting"  // asks for the lock
-	queued   kind = "queued"   // is in the queue: whoever asks from now on must come later
+	queued   kind = "queued"   // is in the queue: later contenders must come after it
 	entered  kind = "entered"  // holds the lock
 	nested   kind = "nested"   // acquired one more level
 	unnested kind = "unnested" // released that level
