@@ -88,7 +88,7 @@ type release struct {
 	killed bool // at is when the holder was killed; the lock stays held for the rest of its lease
 }
 
-// handover is how a lock came to a process.
+// handover is the way a lock came to a process.
 type handover struct {
 	from release // zero if it is the first holder
 	// took is the time since from.at, if the process was already waiting then; else 0.

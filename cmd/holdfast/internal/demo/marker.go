@@ -12,7 +12,7 @@ import (
 // two that should not meet, one sees the other.
 
 // enter marks this process as being inside and returns the name that it found there: none, unless
-// that process should have stayed out. Readers ignore each other.
+// the two should not meet. Readers ignore each other.
 func (w *worker) enter(ctx context.Context) (found string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()

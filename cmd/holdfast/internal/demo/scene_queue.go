@@ -7,8 +7,9 @@ import (
 
 // The queue scene: processes queue one after the other behind a holder and get a fair lock in that
 // order. One gives up in the middle, and one is killed. The queue passes over the first at once,
-// because it said so, and over the dead one when that has not answered its offer. A process that
-// has had the lock comes back during the dead one's offer: the lock is free then, but not for it.
+// because it said so, and over the dead one when the next waiter finds it gone. A process that has
+// had the lock comes back while the dead one is the head of the queue: the lock is free then, but
+// not for it.
 const (
 	queueWait  = 2 * longWait
 	queueShort = 1500 * time.Millisecond // the wait of the quitter
